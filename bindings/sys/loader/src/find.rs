@@ -17,7 +17,9 @@ pub const PYTHON: &str = "TFP_PYTHON";
 const FOLDERS: [&str; 3] = ["/usr/local/lib", "/usr/lib", "/usr/lib/x86_64-linux-gnu"];
 
 /// Prints the folder of the package without importing it, which would take seconds.
-const PACKAGE_FOLDER: &str = "import importlib.util as u; \
+/// The working folder, which may hold a folder of the same name, is not searched.
+const PACKAGE_FOLDER: &str = "import sys, importlib.util as u; \
+    sys.path = [p for p in sys.path if p]; \
     s = u.find_spec('tensorflow'); \
     print(next(iter(s.submodule_search_locations)) if s else '')";
 
@@ -64,9 +66,7 @@ pub fn find() -> Result<Found, Error> {
     let program = env::current_exe()
         .ok()
         .and_then(|path| path.parent().map(Path::to_owned));
-    let folders = program
-        .into_iter()
-        .chain(FOLDERS.iter().map(PathBuf::from));
+    let folders = program.into_iter().chain(FOLDERS.iter().map(PathBuf::from));
     match search.first(folders) {
         Some(folder) => Ok(Found::Folder(folder)),
         None => Err(search.not_found()),

@@ -16,7 +16,11 @@
 //! 4. the folder of the program, `/usr/local/lib`, `/usr/lib` and `/usr/lib/x86_64-linux-gnu`.
 //!
 //! Linux x86-64 only.
-#![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks, missing_docs)]
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs
+)]
 
 mod dl;
 mod error;
