@@ -1,45 +1,57 @@
-"""Writes crate tfp_sys: raw Rust bindings of TensorFlow's C headers.
+"""Writes the sources of crate tfp_sys: raw Rust bindings of TensorFlow's C headers.
 
-Either all files are written or, on any error, none. Exit codes: 0 done, 1 the headers or their
-rules are refused (every problem on stderr with file and line), 2 wrong arguments.
+Either all files are written or, on any error, none. Exit codes: 0 done; 1 the headers or the rules
+about them are refused (every problem on stderr, with file and line); 2 wrong arguments, or a file
+or program that can't be used.
 """
 
 from __future__ import annotations
 
+import json
 import sys
-from collections.abc import Sequence
+import tempfile
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from absl import app, flags
 
 from tools.codegen.errors import CodegenError
-from tools.codegen.rustfmt import format_rust
-from tools.ffigen import api, emit, parse, read, rules
+from tools.ffigen.api import RustCrate
+from tools.ffigen.pipeline import generate, unlisted_headers
 
 _INCLUDE_DIR = flags.DEFINE_string(
     "include_dir", None, "TensorFlow's include folder, which holds tensorflow/c/c_api.h."
 )
 _OUT = flags.DEFINE_string("out", None, "Folder for the .rs files; made if missing.")
 _RUSTFMT = flags.DEFINE_string("rustfmt", "", "rustfmt program; empty: do not format.")
+_JSON = flags.DEFINE_bool("json", False, "Print what was generated, as JSON, on stdout.")
 
 
-def generate(include_dir: Path, rustfmt: str = "") -> dict[str, str]:
-    """Runs all stages.
+def summary(crate: RustCrate) -> dict[str, object]:
+    """Returns what a crate holds, for `--json`: counts and left-out names by module."""
+    return {
+        "modules": {
+            module.name: {
+                "header": module.header,
+                "items": len(module.items),
+                "required_functions": sum(f.required for f in module.functions),
+                "optional_functions": sum(not f.required for f in module.functions),
+                "left_out": dict(module.skipped),
+            }
+            for module in crate.modules
+        },
+        "excluded_headers": dict(crate.excluded_headers),
+    }
 
-    Args:
-        include_dir: TensorFlow's include folder.
-        rustfmt: The formatter; empty leaves the text as the templates have it.
 
-    Returns:
-        Text by file name.
-
-    Raises:
-        CodegenError: The headers, or the rules about them, are refused.
-    """
-    paths = tuple(rule.path for rule in rules.HEADERS)
-    headers = read.read(parse.parse(include_dir, paths), paths)
-    files = emit.emit(api.rust_crate(headers))
-    return format_rust(files, rustfmt) if rustfmt else files
+def write(files: Mapping[str, str], out: Path) -> None:
+    """Writes all files into a folder, which changes only after every file could be written."""
+    out.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=out) as staging:
+        for name, text in files.items():
+            (Path(staging) / name).write_text(text, encoding="utf-8")
+        for name in files:
+            (Path(staging) / name).replace(out / name)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -47,15 +59,20 @@ def main(argv: Sequence[str]) -> int:
     if len(argv) > 1 or not _INCLUDE_DIR.value or not _OUT.value:
         print("ffigen: expected --include_dir=FOLDER and --out=FOLDER", file=sys.stderr)
         return 2
+    include_dir = Path(_INCLUDE_DIR.value).absolute()
     try:
-        files = generate(Path(_INCLUDE_DIR.value).absolute(), _RUSTFMT.value)
+        result = generate(include_dir, _RUSTFMT.value)
+        write(result.files, Path(_OUT.value))
     except CodegenError as error:
         print(error, file=sys.stderr)
         return 1
-    out = Path(_OUT.value)
-    out.mkdir(parents=True, exist_ok=True)
-    for name, text in files.items():
-        (out / name).write_text(text, encoding="utf-8")
+    except OSError as error:
+        print(f"ffigen: {error}", file=sys.stderr)
+        return 2
+    for header in unlisted_headers(include_dir):
+        print(f"{header}: warning: no rule for this header; left out", file=sys.stderr)
+    if _JSON.value:
+        print(json.dumps(summary(result.crate), indent=2, sort_keys=True))
     return 0
 
 

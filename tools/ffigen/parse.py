@@ -174,7 +174,7 @@ def parse(include_dir: Path, headers: Sequence[str]) -> Parsed:
         if not (include_dir / header).is_file():
             collector.add(Location(header), f"no such header in {include_dir}")
     collector.check()
-    includes = "".join(f'#include "{header}"\n' for header in headers)
+    includes = "".join(f"#include <{header}>\n" for header in headers)
     unit = _parse_unit(include_dir, includes)
     _check_diagnostics(include_dir, unit)
     macros, function_macros = _read_macros(include_dir, unit, frozenset(headers))

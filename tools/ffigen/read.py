@@ -132,13 +132,19 @@ class _Reader:
         params = tuple(
             model.Param(
                 cursors[i].spelling if cursors else "",
-                self._type(argument, cursors[i] if cursors else owner),
+                self._parameter(argument, cursors[i] if cursors else owner),
             )
             for i, argument in enumerate(types)
         )
         # A parameter that points to a function brings its own parameter cursors; those of a result
         # can't be told from the owner's, so they are not looked at.
         return model.FunctionType(self._type(ctype.get_result(), owner), params)
+
+    def _parameter(self, ctype: cindex.Type, owner: cindex.Cursor) -> model.CType:
+        if ctype.kind in (TypeKind.CONSTANTARRAY, TypeKind.INCOMPLETEARRAY):
+            of = ctype.element_type
+            return model.Pointer(self._type(of, owner), of.is_const_qualified())
+        return self._type(ctype, owner)
 
     # ---- types -----------------------------------------------------------------------------
 

@@ -138,8 +138,7 @@ ENTRY_POINTS: dict[str, str] = {
     "TF_InitKernel": "defined by a kernel plug-in",
     "TF_InitGraph": "defined by a graph-optimizer plug-in",
     "TF_InitProfiler": "defined by a profiler plug-in",
-    "TF_InitFilesystemPlugin": "defined by a file-system plug-in",
-    "TFNPD_InitPlugin": "defined by a next-pluggable-device plug-in",
+    "TF_InitPlugin": "defined by a file-system plug-in",
 }
 
 # Single functions that a library may lack although the rest of their header is required.
