@@ -14,6 +14,9 @@ from tools.provision.command import Runner, must
 from tools.provision.messages import Trouble, say
 from tools.provision.pins import Pins
 
+LAYOUT = 1
+"""Raised when the code here lays the folder out otherwise: makes a new folder."""
+
 INSTALL_BASE = "usr/share/bazel"
 PROGRAM = "usr/bin/bazel"
 HELPERS = "usr/libexec/x86_64-linux-gnu/bazel"

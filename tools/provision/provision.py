@@ -14,7 +14,7 @@ from tools.provision.apt import Apt, Source, archive_of, host_release, host_sour
 from tools.provision.cache import Cache, marks, write_whole
 from tools.provision.command import Programs, Runner
 from tools.provision.messages import Trouble, say
-from tools.provision.pins import FILE, Pins, read_pins
+from tools.provision.pins import Pins, read_pins
 from tools.provision.plan import Plan, plan_file, plan_text, read_plan
 from tools.provision.wheels import debian_pip, fetch_wheel, find_pip
 
@@ -194,8 +194,13 @@ def digest_of(*parts: str) -> str:
 
 def provisioned_rules(work: Work, with_bazel: bool) -> Path:
     """The folder with the rule sets and, if asked, a Bazel; made if need be."""
-    digest = digest_of(FILE.read_text(), Path(bazel.__file__).read_text())
-    name = f"{'bazel' if with_bazel else 'rules'}-{work.pins.bazel_version}-{digest}"
+    pins = work.pins
+    digest = digest_of(
+        str(bazel.LAYOUT),
+        repr((pins.bazel_version, pins.bazel_oldest, pins.suites, pins.bazel_packages)),
+        repr((pins.not_needed, pins.extra_jars, pins.rules)),
+    )
+    name = f"{'bazel' if with_bazel else 'rules'}-{pins.bazel_version}-{digest}"
     patchelf = provisioned_patchelf(work) if with_bazel else None
 
     def fill(stage: Path, final: Path) -> None:
@@ -265,16 +270,76 @@ def provisioned_patchelf(work: Work) -> Path:
 
 def choose_rust(work: Work, site: bool) -> None:
     """Chooses Rust: the rule set's own download, a toolchain that is there, or Debian's."""
-    if site and not work.environ.get("TFP_RUST_SYSROOT"):
+    told = work.environ.get("TFP_RUST_SYSROOT")
+    if told:
+        sysroot = told_sysroot(work, told)
+    elif site:
         work.notes.append("Rust: downloaded by rules_rust (its site is reached)")
         return
-    sysroot, reasons = rust.local_sysroot(work.pins, work.runner, work.environ)
-    if sysroot is None:
-        raise Trouble("choosing Rust", "; ".join(reasons), rust.INSTALL)
-    work.notes.append(f"Rust: {sysroot.version} at {sysroot.path} ({sysroot.note})")
+    else:
+        found, reasons = rust.local_sysroot(work.pins, work.runner, work.environ)
+        sysroot = found or provisioned_rust(work, "; ".join(reasons))
+    work.notes.append(f"Rust {sysroot.version} at {sysroot.path} ({sysroot.note})")
     lacking = rust.missing_tools(sysroot.path)
     if lacking:
-        work.notes.append(f"Rust: {sysroot.path} has no {', '.join(lacking)}: lint tests will fail")
+        work.notes.append(
+            f"Rust: {sysroot.path} has no {', '.join(lacking)}, so lint tests will fail; "
+            "add them (rustup component add rustfmt clippy)"
+        )
     work.lines.append(f"common --repo_env=TFP_RUST_SYSROOT={sysroot.path}")
     work.files.append(str(sysroot.path / "bin/rustc"))
 
+
+def told_sysroot(work: Work, told: str) -> rust.Sysroot:
+    """The toolchain that TFP_RUST_SYSROOT names.
+
+    Raises:
+        Trouble: it will not do.
+    """
+    path = Path(told).resolve()
+    described = rust.describe_rustc(work.runner, str(path / "bin/rustc"))
+    lack = "its rustc does not run"
+    if described is not None:
+        version = described[0]
+        lack = rust.shortcoming(work.pins, version, path) or ""
+        if not lack:
+            return rust.Sysroot(path, version, "TFP_RUST_SYSROOT says so")
+    raise Trouble(
+        "checking TFP_RUST_SYSROOT",
+        f"{path}: {lack}",
+        f"name the sysroot of a stable toolchain from {work.pins.rust_oldest} on, or unset it",
+    )
+
+
+def provisioned_rust(work: Work, why: str) -> rust.Sysroot:
+    """Debian's Rust, unpacked; made if need be.
+
+    Raises:
+        Trouble: this is no Debian, or its Rust is too old.
+    """
+    patchelf = provisioned_patchelf(work)
+    pins = work.pins
+    _, codename = host_release()
+    digest = digest_of(
+        str(rust.LAYOUT),
+        codename,
+        repr((pins.rust_oldest, pins.rust_packages, sorted(pins.rust_tools.items()))),
+    )
+
+    def fill(stage: Path, final: Path) -> None:
+        del final
+        host, release = work.host()
+        apt = work.apt("rust")
+        apt.update(f"Debian {release} (for Rust)", rust.debian_entries(host, release), None)
+        packages = rust.choose_debian_rust(pins, apt)
+        rust.fill_rust(packages, apt, work.runner, patchelf, stage)
+
+    def check(final: Path) -> None:
+        rust.try_sysroot(work.runner, final)
+
+    folder = work.cache.make(f"rust-{digest}", "provisioning Rust", SPACE_RUST, fill, check)
+    work.folders.append(str(folder))
+    described = rust.describe_rustc(work.runner, str(folder / "bin/rustc"))
+    if described is None:
+        raise Trouble("trying the provisioned rustc", "it does not run", rust.INSTALL)
+    return rust.Sysroot(folder, described[0], f"Debian {codename}'s packages; {why}")

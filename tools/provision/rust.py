@@ -12,6 +12,9 @@ from tools.provision.command import Runner, must
 from tools.provision.messages import Trouble
 from tools.provision.pins import Pins
 
+LAYOUT = 1
+"""Raised when the code here lays the folder out otherwise: makes a new folder."""
+
 TRIPLE = "x86_64-unknown-linux-gnu"
 STD = f"lib/rustlib/{TRIPLE}/lib"
 TOOLS = ("rustfmt", "cargo-clippy", "clippy-driver")
@@ -163,4 +166,32 @@ def fill_rust(
 
 def shape_sysroot(raw: Path, stage: Path) -> None:
     """Moves the unpacked packages into the layout of a sysroot."""
-    raise NotImplementedError
+    shutil.move(raw / "usr/bin", stage / "bin")
+    (stage / "lib").mkdir()
+    shutil.move(raw / "usr/lib/rustlib", stage / "lib/rustlib")
+    for folder in (raw / "usr/lib/x86_64-linux-gnu", raw / "lib/x86_64-linux-gnu"):
+        if folder.is_dir():
+            for library in sorted(folder.glob("*.so*")):
+                shutil.move(library, stage / "lib" / library.name)
+
+
+def try_sysroot(runner: Runner, root: Path) -> None:
+    """Checks that every program of an unpacked sysroot starts and that the compiler knows its home.
+
+    Raises:
+        Trouble: one does not start.
+    """
+    for name in ("rustc", "cargo", "rustdoc", *TOOLS):
+        program = root / "bin" / name
+        if name in TOOLS and not program.exists():
+            continue
+        outcome = runner.run([str(program), "--version"], timeout_s=60)
+        if outcome.status:
+            raise Trouble(f"trying the provisioned {name}", outcome.last_words(), INSTALL)
+    described = describe_rustc(runner, str(root / "bin/rustc"))
+    if described is None or described[1].resolve() != root.resolve():
+        raise Trouble(
+            "trying the provisioned rustc",
+            f"its sysroot is {described[1] if described else 'unknown'}, expected {root}",
+            INSTALL,
+        )
