@@ -4,9 +4,11 @@ The host's apt configuration gives the mirror, its options and the keyring; only
 changed. apt checks the signature of the index and the hash of every package.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -231,14 +233,13 @@ class Apt:
         (folder / "apt.conf").write_text(text)
         step = f"reading the package index of {label}"
         with progress(step, 0, lambda: folder_bytes(str(folder / "lists"))):
-            out = must(
+            must(
                 self._runner,
                 [*self._apt("apt-get"), "-o", "APT::Update::Error-Mode=any", "update"],
                 step,
                 NETWORK_TODO,
                 cwd=str(folder),
             )
-        del out
 
     def versions(self, names: Sequence[str]) -> Mapping[str, str]:
         """The newest version of each of these packages in the index; unknown ones are left out."""
@@ -305,7 +306,8 @@ class Apt:
             Trouble: a file is damaged or the disk is full.
         """
         step = f"unpacking {label}"
-        for file in files:
+
+        def extract(file: Path) -> None:
             must(
                 self._runner,
                 ["dpkg-deb", "--extract", str(file), str(prefix)],
@@ -313,6 +315,11 @@ class Apt:
                 "start again to fetch it anew",
                 cwd=str(prefix),
             )
+
+        largest_first = sorted(files, key=lambda file: -file.stat().st_size)
+        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+            for done in [pool.submit(extract, file) for file in largest_first]:
+                done.result()
 
     def _apt(self, program: str) -> list[str]:
         return [program, "-c", str(self._folder / "apt.conf")]

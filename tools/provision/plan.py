@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-PROGRAMS = ("bazel", "bazelisk", "rustc", "rustup", "npm", "gcc")
+PROGRAMS = ("bazel", "bazelisk", "rustc", "rustup", "npm", "buildifier")
 VARIABLES = ("BAZEL_REAL", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TFP_RUST_SYSROOT", "TFP_UPSTREAM")
 
 
