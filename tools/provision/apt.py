@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble, folder_bytes, progress
+from tools.provision.messages import StartError, folder_bytes, progress
 
 APT_FOLDER = Path("/etc/apt")
 OS_RELEASE = Path("/etc/os-release")
@@ -148,15 +148,15 @@ def archive_of(sources: Sequence[Source], codename: str) -> Source:
     """The distribution's main archive among the host's.
 
     Raises:
-        Trouble: none of them carries ``codename`` with the component ``main``.
+        StartError: none of them carries ``codename`` with the component ``main``.
     """
     aliases = {codename, "stable", "oldstable", "testing", "unstable", "sid"} - {""}
     for wanted in ({codename}, aliases):
         for source in sources:
-            web = source.uri.startswith(("http:", "https:", "mirror", "tor", "ftp:", "file:", "copy:"))
-            if web and "main" in source.components and wanted & set(source.suites):
+            usable = not source.uri.startswith("cdrom:")
+            if usable and "main" in source.components and wanted & set(source.suites):
                 return Source(source.uri, source.suites, ("main",), source.options)
-    raise Trouble(
+    raise StartError(
         "finding a Debian mirror",
         f"no archive for Debian {codename or '(unknown)'} main stands in {APT_FOLDER}",
         "add the Debian archive there or install Bazelisk (see CONTRIBUTING.md)",
@@ -196,7 +196,7 @@ class Apt:
             pretend: packages to treat as installed, or None for what the host has installed.
 
         Raises:
-            Trouble: an index could not be fetched or its signature is wrong.
+            StartError: an index could not be fetched or its signature is wrong.
         """
         folder = self._folder
         for name in ("lists/partial", "cache/archives/partial"):
@@ -255,7 +255,7 @@ class Apt:
         """What has to be fetched so that ``wanted`` (``name`` or ``name=version``) is complete.
 
         Raises:
-            Trouble: the suite cannot satisfy it.
+            StartError: the suite cannot satisfy it.
         """
         out = must(
             self._runner,
@@ -277,7 +277,7 @@ class Apt:
         """Fetches packages into ``folder`` and gives the files; apt checks every hash.
 
         Raises:
-            Trouble: the network failed, a hash is wrong or a file is missing afterwards.
+            StartError: the network failed, a hash is wrong or a file is missing afterwards.
         """
         folder.mkdir(parents=True, exist_ok=True)
         total = sum(package.size for package in packages)
@@ -296,14 +296,14 @@ class Apt:
             )
         files = sorted(folder.glob("*.deb"))
         if len(files) != len(packages):
-            raise Trouble(step, f"{len(files)} of {len(packages)} files arrived", NETWORK_TODO)
+            raise StartError(step, f"{len(files)} of {len(packages)} files arrived", NETWORK_TODO)
         return files
 
     def unpack(self, files: Sequence[Path], prefix: Path, label: str) -> None:
         """Unpacks package files into ``prefix``; no script of theirs is run.
 
         Raises:
-            Trouble: a file is damaged or the disk is full.
+            StartError: a file is damaged or the disk is full.
         """
         step = f"unpacking {label}"
 
@@ -326,7 +326,7 @@ class Apt:
 
 
 def parse_uris(text: str) -> list[Package]:
-    """Reads what ``apt-get --print-uris install`` wrote: ``'uri' name_version_arch.deb size hash``."""
+    """Reads what ``apt-get --print-uris`` wrote: ``'uri' name_version_arch.deb size hash``."""
     found = []
     for line in text.splitlines():
         match = re.match(r"'[^']*' (\S+)_(\S+)_[a-z0-9]+\.deb (\d+)", line)

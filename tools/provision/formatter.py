@@ -2,7 +2,6 @@
 
 import base64
 import hashlib
-import os
 import re
 import shutil
 import tarfile
@@ -10,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble, folder_bytes, progress
+from tools.provision.messages import StartError, folder_bytes, progress
 from tools.provision.pins import Npm
 
 TODO = "check the network and npm's configuration (`npm config list`), then start again"
@@ -31,7 +30,7 @@ def fill_buildifier(npm: Npm, runner: Runner, stage: Path) -> None:
     """Fetches npm's package into a fresh folder and leaves the one program of this machine there.
 
     Raises:
-        Trouble: the network failed or the package has another hash than the pin.
+        StartError: the network failed or the package has another hash than the pin.
     """
     step = f"fetching buildifier ({npm.requirement})"
     inbox = stage / "inbox"
@@ -46,16 +45,16 @@ def fill_buildifier(npm: Npm, runner: Runner, stage: Path) -> None:
         )
     files = list(inbox.glob("*.tgz"))
     if len(files) != 1:
-        raise Trouble(step, f"{len(files)} files arrived, expected 1", TODO)
+        raise StartError(step, f"{len(files)} files arrived, expected 1", TODO)
     digest = base64.b64encode(hashlib.sha512(files[0].read_bytes()).digest()).decode()
     if f"sha512-{digest}" != npm.integrity:
-        raise Trouble(step, f"its hash is sha512-{digest}, expected {npm.integrity}", TODO)
+        raise StartError(step, f"its hash is sha512-{digest}, expected {npm.integrity}", TODO)
     with tarfile.open(files[0]) as archive:
         member = archive.extractfile(npm.member)
         if member is None:
-            raise Trouble(step, f"the package has no {npm.member}", TODO)
+            raise StartError(step, f"the package has no {npm.member}", TODO)
         program = stage / "buildifier"
-        with open(program, "wb") as file:
+        with program.open("wb") as file:
             shutil.copyfileobj(member, file)
-        os.chmod(program, 0o755)
+        program.chmod(0o755)
     shutil.rmtree(inbox)

@@ -119,5 +119,5 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
 
 def read_pins() -> Pins:
     """The pins of this checkout."""
-    with open(FILE, "rb") as file:
+    with FILE.open("rb") as file:
         return parse_pins(tomllib.load(file))

@@ -1,6 +1,5 @@
 """Wheels: fetched by the user's own pip under a pinned hash, unpacked without installing."""
 
-import os
 import re
 import shutil
 import stat
@@ -12,7 +11,7 @@ from pathlib import Path
 from tools.provision.apt import Apt, Source
 from tools.provision.cache import sha256
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble, folder_bytes, progress
+from tools.provision.messages import StartError, folder_bytes, progress
 from tools.provision.pins import Wheel
 
 WHEEL_BUILD = """\
@@ -31,14 +30,14 @@ py_library(
 )
 """
 
-TODO = "check the network and pip's configuration (`python3.11 -m pip config list`), then start again"
+TODO = "check the network and `python3.11 -m pip config list`, then start again"
 
 
 def unpack_wheel(file: Path, folder: Path) -> None:
     """Unpacks a wheel with the permissions that it records.
 
     Raises:
-        Trouble: it is damaged.
+        StartError: it is damaged.
     """
     try:
         with zipfile.ZipFile(file) as archive:
@@ -46,9 +45,9 @@ def unpack_wheel(file: Path, folder: Path) -> None:
                 path = archive.extract(member, folder)
                 mode = stat.S_IMODE(member.external_attr >> 16)
                 if mode and not member.is_dir():
-                    os.chmod(path, mode | stat.S_IRUSR | stat.S_IWUSR)
+                    Path(path).chmod(mode | stat.S_IRUSR | stat.S_IWUSR)
     except zipfile.BadZipFile as error:
-        raise Trouble(f"unpacking {file.name}", f"it is damaged ({error})", TODO) from error
+        raise StartError(f"unpacking {file.name}", f"it is damaged ({error})", TODO) from error
 
 
 def find_pip(runner: Runner) -> list[str] | None:
@@ -70,12 +69,13 @@ def fetch_wheels(
     """Fetches wheels into ``inbox``, a fresh folder, and gives the files.
 
     Raises:
-        Trouble: the network failed or a file has another hash than its pin.
+        StartError: the network failed or a file has another hash than its pin.
     """
     step = f"fetching {label}"
     inbox.mkdir(parents=True)
     pins = inbox / "requirements.txt"
-    pins.write_text("".join(f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n" for wheel in wheels))
+    lines = [f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n" for wheel in wheels]
+    pins.write_text("".join(lines))
     with progress(step, sum(wheel.size for wheel in wheels), lambda: folder_bytes(str(inbox))):
         must(
             runner,
@@ -87,11 +87,11 @@ def fetch_wheels(
             step,
             TODO,
             cwd=str(inbox),
-            env={"TMPDIR": str(inbox)},
+            env={"TMPDIR": str(inbox), "PIP_REQUIRE_VIRTUALENV": "0"},
         )  # fmt: skip
     files = sorted(inbox.glob("*.whl"))
     if len(files) != len(wheels):
-        raise Trouble(step, f"{len(files)} files arrived, expected {len(wheels)}", TODO)
+        raise StartError(step, f"{len(files)} files arrived, expected {len(wheels)}", TODO)
     return files
 
 
@@ -99,7 +99,7 @@ def fill_wheel(runner: Runner, pip: list[str], wheel: Wheel, stage: Path, label:
     """Fetches one wheel and unpacks it into ``stage``.
 
     Raises:
-        Trouble: the network failed, or the file is damaged or not the pinned one.
+        StartError: the network failed, or the file is damaged or not the pinned one.
     """
     inbox = stage / "inbox"
     (file,) = fetch_wheels(runner, pip, [wheel], inbox, f"{label} ({wheel.requirement})")
@@ -131,7 +131,7 @@ def fill_rule_wheels(
     """Fetches those wheels and unpacks each as a repository under its name in ``stage``.
 
     Raises:
-        Trouble: the network failed, or a file is damaged or not the pinned one.
+        StartError: the network failed, or a file is damaged or not the pinned one.
     """
     inbox = stage / "inbox"
     label = f"{len(entries)} wheels that rules_python stands on"
@@ -147,8 +147,9 @@ def fill_rule_wheels(
 def debian_pip(apt: Apt, archive: Source, codename: str, folder: Path) -> list[str]:
     """Unpacks Debian's pip into ``folder`` for machines without one."""
     apt.update(f"Debian {codename} (for pip)", [archive.line(codename)], None)
-    packages = [entry for entry in apt.closure(["python3-pip"], "choosing pip")
-                if entry.name in ("python3-pip", "python3-wheel", "python3-setuptools")]  # fmt: skip
+    needed = ("python3-pip", "python3-wheel", "python3-setuptools")
+    chosen = apt.closure(["python3-pip"], "choosing pip")
+    packages = [entry for entry in chosen if entry.name in needed]
     apt.unpack(apt.fetch(packages, folder / "deb", "pip"), folder, "pip")
     code = (
         "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
