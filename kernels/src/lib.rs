@@ -13,12 +13,14 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
+pub mod blocks;
 pub mod def;
 pub mod dtype;
 pub mod error;
 pub mod level;
 pub mod parallel;
 pub mod shape;
+pub mod simd;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[];
