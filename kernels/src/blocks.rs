@@ -68,9 +68,19 @@ impl<'a, T> Block<'a, T> {
     }
 }
 
-/// Cuts a row-major matrix of `rows` rows of `columns` elements, `ld` apart, into blocks of at
-/// most `block_rows` x `block_columns` and calls `task` once for each, spread over `parallel`.
-/// Blocks of the same columns follow each other.
+/// How a matrix is cut into blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Rows of a block; those at the bottom may have fewer.
+    pub rows: usize,
+    /// Columns of a block; those at the right may have fewer.
+    pub columns: usize,
+    /// A rest of at most so many columns is added to the block before it.
+    pub rest: usize,
+}
+
+/// Cuts a row-major matrix of `rows` rows of `columns` elements, `ld` apart, into blocks and calls
+/// `task` once for each, spread over `parallel`. Blocks of the same columns follow each other.
 ///
 /// # Panics
 /// If the rows overlap or the slice is too short.
@@ -80,16 +90,19 @@ pub fn for_each_block<T: Send>(
     matrix: &mut [T],
     ld: usize,
     (rows, columns): (usize, usize),
-    (block_rows, block_columns): (usize, usize),
+    cut: Cut,
     task: impl Fn(Block<'_, T>) + Sync,
 ) {
     let whole = Block::new(matrix, ld, rows, columns);
     if rows == 0 || columns == 0 {
         return;
     }
-    let (block_rows, block_columns) = (block_rows.max(1), block_columns.max(1));
+    let (block_rows, block_columns) = (cut.rows.max(1), cut.columns.max(1));
     let down = rows.div_ceil(block_rows);
-    let across = columns.div_ceil(block_columns);
+    let across = columns
+        .saturating_sub(cut.rest)
+        .div_ceil(block_columns)
+        .max(1);
     let start = Shared(whole.start);
     tickets(parallel, down * across, &|ticket| {
         let row = ticket % down * block_rows;
@@ -101,7 +114,11 @@ pub fn for_each_block<T: Send>(
             row,
             column,
             rows: block_rows.min(rows - row),
-            columns: block_columns.min(columns - column),
+            columns: if ticket / down + 1 == across {
+                columns - column
+            } else {
+                block_columns
+            },
             matrix: PhantomData,
         });
     });
@@ -116,16 +133,14 @@ pub fn for_each_chunk<T: Send>(
     task: impl Fn(usize, &mut [T]) + Sync,
 ) {
     let length = slice.len();
-    for_each_block(
-        parallel,
-        slice,
-        length,
-        (1, length),
-        (1, chunk),
-        |mut block| {
-            task(block.column, block.row(0));
-        },
-    );
+    let cut = Cut {
+        rows: 1,
+        columns: chunk,
+        rest: 0,
+    };
+    for_each_block(parallel, slice, length, (1, length), cut, |mut block| {
+        task(block.column, block.row(0));
+    });
 }
 
 /// Calls `task` with each number below `count` at most once, whatever `parallel` does, and exactly
@@ -175,9 +190,23 @@ mod tests {
 
     #[test]
     fn blocks_cover_the_matrix_once() {
-        for parallel in [&Serial as &dyn Parallel, &Twice] {
+        let cuts = [
+            (3, 4, 0),
+            (3, 4, 1),
+            (3, 3, 2),
+            (9, 20, 0),
+            (1, 1, 0),
+            (0, 0, 30),
+        ];
+        for (rows, columns, rest) in cuts {
+            let parallel: &dyn Parallel = if rest == 0 { &Serial } else { &Twice };
+            let cut = Cut {
+                rows,
+                columns,
+                rest,
+            };
             let mut matrix = vec![0_u32; 7 * 10];
-            for_each_block(parallel, &mut matrix, 10, (7, 9), (3, 4), |mut block| {
+            for_each_block(parallel, &mut matrix, 10, (7, 9), cut, |mut block| {
                 for i in 0..block.rows {
                     let value = ((block.row + i) * 10 + block.column) as u32;
                     for (j, x) in block.row(i).iter_mut().enumerate() {
@@ -207,6 +236,11 @@ mod tests {
     #[test]
     #[should_panic(expected = "too short")]
     fn a_short_matrix_panics() {
-        for_each_block(&Serial, &mut [0; 5], 3, (2, 3), (1, 1), |_| {});
+        let cut = Cut {
+            rows: 1,
+            columns: 1,
+            rest: 0,
+        };
+        for_each_block(&Serial, &mut [0; 5], 3, (2, 3), cut, |_| {});
     }
 }

@@ -17,10 +17,13 @@ pub mod blocks;
 pub mod def;
 pub mod dtype;
 pub mod error;
+pub mod gemm;
 pub mod level;
 pub mod parallel;
 pub mod shape;
 pub mod simd;
+#[cfg(test)]
+mod testing;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[];

@@ -11,6 +11,7 @@ fn same(found: f32, expected: f32) -> bool {
     found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan())
 }
 
+#[allow(clippy::type_complexity)]
 impl Body for Lanes<'_> {
     type Out = Result<(), String>;
 
