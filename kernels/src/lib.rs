@@ -14,6 +14,7 @@
 #![allow(clippy::result_large_err)]
 
 pub mod blocks;
+pub mod conv;
 pub mod def;
 pub mod dtype;
 pub mod error;

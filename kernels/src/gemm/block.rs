@@ -12,27 +12,27 @@ use crate::simd::{Body, Simd};
 macro_rules! tile_of {
     ($simd:ident, $rows:expr, $vectors:expr, |$mr:ident, $nv:ident| $body:block) => {
         match ($rows, $vectors) {
-            (14, 1) => tile_of!(@one $simd, 14, 1, $mr, $nv, $body),
-            (7, 1) => tile_of!(@one $simd, 7, 1, $mr, $nv, $body),
-            (6, 1) => tile_of!(@one $simd, 6, 1, $mr, $nv, $body),
-            (4, 1) => tile_of!(@one $simd, 4, 1, $mr, $nv, $body),
-            (2, 1) => tile_of!(@one $simd, 2, 1, $mr, $nv, $body),
-            (1, 1) => tile_of!(@one $simd, 1, 1, $mr, $nv, $body),
-            (14, 2) => tile_of!(@one $simd, 14, 2, $mr, $nv, $body),
-            (7, 2) => tile_of!(@one $simd, 7, 2, $mr, $nv, $body),
-            (6, 2) => tile_of!(@one $simd, 6, 2, $mr, $nv, $body),
-            (4, 2) => tile_of!(@one $simd, 4, 2, $mr, $nv, $body),
-            (2, 2) => tile_of!(@one $simd, 2, 2, $mr, $nv, $body),
-            (1, 2) => tile_of!(@one $simd, 1, 2, $mr, $nv, $body),
-            (7, 3) => tile_of!(@one $simd, 7, 3, $mr, $nv, $body),
-            (4, 3) => tile_of!(@one $simd, 4, 3, $mr, $nv, $body),
-            (2, 3) => tile_of!(@one $simd, 2, 3, $mr, $nv, $body),
-            (1, 3) => tile_of!(@one $simd, 1, 3, $mr, $nv, $body),
+            (14, 1) => $crate::gemm::block::tile_of!(@one $simd, 14, 1, $mr, $nv, $body),
+            (7, 1) => $crate::gemm::block::tile_of!(@one $simd, 7, 1, $mr, $nv, $body),
+            (6, 1) => $crate::gemm::block::tile_of!(@one $simd, 6, 1, $mr, $nv, $body),
+            (4, 1) => $crate::gemm::block::tile_of!(@one $simd, 4, 1, $mr, $nv, $body),
+            (2, 1) => $crate::gemm::block::tile_of!(@one $simd, 2, 1, $mr, $nv, $body),
+            (1, 1) => $crate::gemm::block::tile_of!(@one $simd, 1, 1, $mr, $nv, $body),
+            (14, 2) => $crate::gemm::block::tile_of!(@one $simd, 14, 2, $mr, $nv, $body),
+            (7, 2) => $crate::gemm::block::tile_of!(@one $simd, 7, 2, $mr, $nv, $body),
+            (6, 2) => $crate::gemm::block::tile_of!(@one $simd, 6, 2, $mr, $nv, $body),
+            (4, 2) => $crate::gemm::block::tile_of!(@one $simd, 4, 2, $mr, $nv, $body),
+            (2, 2) => $crate::gemm::block::tile_of!(@one $simd, 2, 2, $mr, $nv, $body),
+            (1, 2) => $crate::gemm::block::tile_of!(@one $simd, 1, 2, $mr, $nv, $body),
+            (7, 3) => $crate::gemm::block::tile_of!(@one $simd, 7, 3, $mr, $nv, $body),
+            (4, 3) => $crate::gemm::block::tile_of!(@one $simd, 4, 3, $mr, $nv, $body),
+            (2, 3) => $crate::gemm::block::tile_of!(@one $simd, 2, 3, $mr, $nv, $body),
+            (1, 3) => $crate::gemm::block::tile_of!(@one $simd, 1, 3, $mr, $nv, $body),
             _ => unreachable!("a tile of a shape that `most_rows` does not allow"),
         }
     };
     (@one $simd:ident, $r:literal, $v:literal, $mr:ident, $nv:ident, $body:block) => {
-        if const { $r <= most_rows($simd::REGISTERS)[$v] && ($r != 6 || $simd::REGISTERS == 16) } {
+        if const { $r <= $crate::gemm::block::most_rows($simd::REGISTERS)[$v] && ($r != 6 || $simd::REGISTERS == 16) } {
             const $mr: usize = $r;
             const $nv: usize = $v;
             $body
@@ -41,6 +41,8 @@ macro_rules! tile_of {
         }
     };
 }
+
+pub(crate) use tile_of;
 
 /// Most rows of a tile.
 pub const MAX_ROWS: usize = 14;
@@ -384,7 +386,7 @@ fn columns_panel<S: Simd>(
 
 /// Most rows of a tile of 0 to 3 vectors, so that sums, a row of B and an element of A stay in
 /// registers.
-const fn most_rows(registers: usize) -> [usize; 4] {
+pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
     match registers {
         32 => [0, 14, 14, 7],
         16 => [0, 6, 6, 4],
@@ -408,7 +410,7 @@ fn tile_rows(most: usize, left: usize) -> usize {
 
 /// As [`tile_rows`], but never more than are left.
 #[inline(always)]
-fn exact_rows(most: usize, left: usize) -> usize {
+pub(crate) fn exact_rows(most: usize, left: usize) -> usize {
     match (most, left) {
         (14, 14..) => 14,
         (14 | 7, 7..) => 7,

@@ -32,7 +32,7 @@ const PACKED_ROWS: usize = 1024;
 /// Elements of A that a task goes through for every panel of B: they stay in the second cache.
 const BLOCK_OF_A: usize = 192 * 1024;
 /// Multiplications and additions below which another thread costs more than it saves.
-const PARALLEL_FLOPS: usize = 2_000_000;
+pub(crate) const PARALLEL_FLOPS: usize = 2_000_000;
 /// Tasks per thread, so that a thread that is held up does not hold up all.
 const TASKS_PER_THREAD: usize = 4;
 
@@ -230,7 +230,7 @@ impl<'a> Gemm<'a> {
                     let packed = &mut scratch[..len];
                     pack::pack(
                         self.level,
-                        &b.skip_rows(from),
+                        &pack::Stack::one(b.skip_rows(from)),
                         (rows, self.n),
                         packed,
                         parallel,

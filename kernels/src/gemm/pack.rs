@@ -139,11 +139,32 @@ impl<'a> Matrix<'a> {
     }
 }
 
-/// Packs the first `k` rows and `n` columns of `b` into `out`, which is exactly as long as
-/// [`packed_len`] says. `b` has been checked.
-pub fn pack(
+/// Matrices of equal size that stand one below the other.
+pub(crate) struct Stack<'a> {
+    /// The first one.
+    pub matrix: Matrix<'a>,
+    /// How many there are.
+    pub count: usize,
+    /// Elements from one to the next.
+    pub distance: usize,
+}
+
+impl<'a> Stack<'a> {
+    /// A single matrix.
+    pub fn one(matrix: Matrix<'a>) -> Self {
+        Self {
+            matrix,
+            count: 1,
+            distance: 0,
+        }
+    }
+}
+
+/// Packs `k` rows and `n` columns of `b` into `out`, which is exactly as long as [`packed_len`]
+/// says. `b` has been checked.
+pub(crate) fn pack(
     level: Level,
-    b: &Matrix<'_>,
+    b: &Stack<'_>,
     (k, n): (usize, usize),
     out: &mut [f32],
     parallel: &dyn Parallel,
@@ -154,13 +175,24 @@ pub fn pack(
     let last = panels(level, n) - 1;
     // The last panel may be wider than the others, so it goes alone.
     let (body, tail) = out.split_at_mut(k * panel(level) * last);
+    let pack_panel = |first: usize, width: usize, out: &mut [f32]| {
+        let rows = k / b.count;
+        for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
+            let matrix = Matrix {
+                data: &b.matrix.data[i * b.distance..],
+                ..b.matrix
+            };
+            pack_panel(&matrix, (rows, n), first, width, out);
+        }
+    };
     for_each_chunk(parallel, body, k * panel(level), |start, out| {
-        pack_panel(b, (k, n), start / k, panel(level), out);
+        pack_panel(start / k, panel(level), out);
     });
     let (first, width) = panel_at(level, n, last);
-    pack_panel(b, (k, n), first, width, tail);
+    pack_panel(first, width, tail);
 }
 
+/// Packs columns `first ..` of a matrix of `k` x `n`.
 fn pack_panel(b: &Matrix<'_>, (k, n): (usize, usize), first: usize, width: usize, out: &mut [f32]) {
     let columns = width.min(n - first);
     if !b.transposed {
@@ -241,7 +273,7 @@ impl<'a> Packed<'a> {
                 expected: len,
             });
         };
-        pack(level, b, (k, n), data, parallel);
+        pack(level, &Stack::one(*b), (k, n), data, parallel);
         Ok(Self { level, k, n, data })
     }
 
