@@ -13,12 +13,18 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
+pub mod blocks;
+pub mod conv;
 pub mod def;
 pub mod dtype;
 pub mod error;
+pub mod gemm;
 pub mod level;
 pub mod parallel;
 pub mod shape;
+pub mod simd;
+#[cfg(test)]
+mod testing;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[];
