@@ -70,6 +70,7 @@ impl Philox {
         }
         let mut key = self.key;
         for _ in 0..ROUNDS {
+            #[allow(clippy::needless_range_loop)]
             for lane in 0..L {
                 let first = u64::from(words[0][lane]) * u64::from(MULTIPLIERS[0]);
                 let second = u64::from(words[2][lane]) * u64::from(MULTIPLIERS[1]);

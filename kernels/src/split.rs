@@ -117,7 +117,7 @@ mod tests {
     fn small_work_stays_whole() {
         assert_eq!(chunk_len(&Threads, 1000, 1, 1), 1000);
         let chunk = chunk_len(&Threads, 1 << 20, 1000, 1);
-        assert!(chunk % 1000 == 0 && chunk < 1 << 20);
+        assert!(chunk.is_multiple_of(1000) && chunk < 1 << 20);
         assert_eq!(chunk_len(&Serial, 1 << 20, 1, 1), 1 << 20);
     }
 }
