@@ -13,8 +13,8 @@ from typing import Protocol
 from tools.provision.messages import StartError
 
 CAUSE = re.compile(
-    r"no space left|connection (?:refused|reset|timed)|could not (?:connect|resolve)|name or service"
-    r"|name resolution|network is unreachable|certificate|cannot connect to proxy|tunnel"
+    r"no space left|connection (?:refused|reset|timed)|could not (?:connect|resolve)"
+    r"|name or service|name resolution|network is unreachable|certificate|cannot connect to proxy|tunnel"
     r"|read timed out|hash sum mismatch|do not match the hashes|does not have a release file",
     re.IGNORECASE,
 )
@@ -39,7 +39,8 @@ class Outcome:
         """The most telling line of what it wrote: a cause, else the last error or line."""
         lines = [line.strip() for line in (self.err + "\n" + self.out).splitlines() if line.strip()]
         causes = [line for line in lines if CAUSE.search(line)]
-        errors = causes or [line for line in lines if line.startswith(("E:", "ERROR", "error", "npm error"))]
+        starts = ("E:", "ERROR", "error", "npm error")
+        errors = causes or [line for line in lines if line.startswith(starts)]
         chosen = errors[-1] if errors else (lines[-1] if lines else f"exit status {self.status}")
         return chosen[:300]
 
