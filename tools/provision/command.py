@@ -14,8 +14,9 @@ from tools.provision.messages import StartError
 
 CAUSE = re.compile(
     r"no space left|connection (?:refused|reset|timed)|could not (?:connect|resolve)"
-    r"|name or service|name resolution|network is unreachable|certificate|cannot connect to proxy|tunnel"
-    r"|read timed out|hash sum mismatch|do not match the hashes|does not have a release file",
+    r"|name or service|name resolution|network is unreachable|certificate|tunnel"
+    r"|cannot connect to proxy|read timed out|hash sum mismatch|do not match the hashes"
+    r"|does not have a release file",
     re.IGNORECASE,
 )
 """What names a cause in the words of apt, pip and npm; their last line seldom does."""
