@@ -13,18 +13,27 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
+pub mod bias_add;
 pub mod blocks;
 pub mod conv;
+pub mod conv2d;
 pub mod def;
 pub mod dtype;
 pub mod error;
 pub mod gemm;
 pub mod level;
+pub mod mat_mul;
 pub mod parallel;
+pub mod scratch;
 pub mod shape;
 pub mod simd;
 #[cfg(test)]
 mod testing;
 
 /// Every kernel that an adapter can register.
-pub static KERNELS: &[&def::KernelDef] = &[];
+#[rustfmt::skip] // One per line, sorted.
+pub static KERNELS: &[&def::KernelDef] = &[
+    &bias_add::DEF,
+    &conv2d::DEF,
+    &mat_mul::DEF,
+];
