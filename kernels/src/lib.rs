@@ -13,8 +13,8 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
-pub mod bias_add;
 pub mod adapt;
+pub mod bias_add;
 pub mod binary;
 pub mod bitwise;
 pub mod blocks;
@@ -29,17 +29,16 @@ pub mod error;
 pub mod gemm;
 pub mod gradient;
 pub mod level;
-pub mod mat_mul;
-pub mod parallel;
-pub mod scratch;
 pub mod logical;
 pub mod map;
+pub mod mat_mul;
 mod math;
 pub mod parallel;
 pub mod philox;
 pub mod random;
 pub mod reduce;
 pub mod reductions;
+pub mod scratch;
 pub mod shape;
 pub mod simd;
 mod split;
@@ -49,12 +48,8 @@ pub mod unary;
 pub mod zip;
 
 /// Every kernel that an adapter can register.
-#[rustfmt::skip] // One per line, sorted.
 pub static KERNELS: &[&def::KernelDef] = &[
     &bias_add::DEF,
-    &conv2d::DEF,
-    &mat_mul::DEF,
-pub static KERNELS: &[&def::KernelDef] = &[
     &binary::ADD,
     &binary::ADD_V2,
     &binary::ATAN2,
@@ -78,6 +73,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &compare::LESS,
     &compare::LESS_EQUAL,
     &compare::NOT_EQUAL,
+    &conv2d::DEF,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -103,6 +99,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &logical::LOGICAL_AND,
     &logical::LOGICAL_NOT,
     &logical::LOGICAL_OR,
+    &mat_mul::DEF,
     &random::RANDOM_STANDARD_NORMAL,
     &random::RANDOM_UNIFORM,
     &random::RANDOM_UNIFORM_INT,
