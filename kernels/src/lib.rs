@@ -14,12 +14,14 @@
 #![allow(clippy::result_large_err)]
 
 pub mod adapt;
+pub mod bias_add;
 pub mod binary;
 pub mod bitwise;
 pub mod blocks;
 mod body;
 pub mod compare;
 pub mod conv;
+pub mod conv2d;
 pub mod def;
 pub mod division;
 pub mod dtype;
@@ -29,12 +31,14 @@ pub mod gradient;
 pub mod level;
 pub mod logical;
 pub mod map;
+pub mod mat_mul;
 mod math;
 pub mod parallel;
 pub mod philox;
 pub mod random;
 pub mod reduce;
 pub mod reductions;
+pub mod scratch;
 pub mod shape;
 pub mod simd;
 mod split;
@@ -45,6 +49,7 @@ pub mod zip;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[
+    &bias_add::DEF,
     &binary::ADD,
     &binary::ADD_V2,
     &binary::ATAN2,
@@ -68,6 +73,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &compare::LESS,
     &compare::LESS_EQUAL,
     &compare::NOT_EQUAL,
+    &conv2d::DEF,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -93,6 +99,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &logical::LOGICAL_AND,
     &logical::LOGICAL_NOT,
     &logical::LOGICAL_OR,
+    &mat_mul::DEF,
     &random::RANDOM_STANDARD_NORMAL,
     &random::RANDOM_UNIFORM,
     &random::RANDOM_UNIFORM_INT,
