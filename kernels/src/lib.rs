@@ -17,12 +17,16 @@ pub mod adapt;
 pub mod binary;
 pub mod bitwise;
 mod body;
+pub mod broadcast_to;
+mod chunks;
 pub mod compare;
 pub mod def;
 pub mod division;
 pub mod dtype;
 pub mod error;
+pub mod fill;
 pub mod gradient;
+pub mod join;
 pub mod level;
 pub mod logical;
 pub mod map;
@@ -32,8 +36,14 @@ pub mod philox;
 pub mod random;
 pub mod reduce;
 pub mod reductions;
+pub mod reverse;
 pub mod shape;
-mod split;
+pub mod slice;
+pub mod split;
+pub mod strided;
+pub mod strided_slice;
+pub mod tile;
+pub mod transpose;
 pub mod unary;
 pub mod zip;
 
@@ -56,6 +66,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &bitwise::BITWISE_AND,
     &bitwise::BITWISE_OR,
     &bitwise::BITWISE_XOR,
+    &broadcast_to::BROADCAST_TO,
     &compare::EQUAL,
     &compare::GREATER,
     &compare::GREATER_EQUAL,
@@ -69,6 +80,9 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &division::POW,
     &division::TRUNCATE_DIV,
     &division::TRUNCATE_MOD,
+    &fill::FILL,
+    &fill::ONES_LIKE,
+    &fill::ZEROS_LIKE,
     &gradient::ELU_GRAD,
     &gradient::INV_GRAD,
     &gradient::RECIPROCAL_GRAD,
@@ -81,6 +95,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &gradient::SOFTSIGN_GRAD,
     &gradient::SQRT_GRAD,
     &gradient::TANH_GRAD,
+    &join::CONCAT_V2,
+    &join::PACK,
     &logical::IS_FINITE,
     &logical::IS_INF,
     &logical::IS_NAN,
@@ -98,6 +114,15 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reductions::MIN,
     &reductions::PROD,
     &reductions::SUM,
+    &reverse::REVERSE_V2,
+    &slice::SLICE,
+    &split::SPLIT,
+    &split::SPLIT_V,
+    &split::UNPACK,
+    &strided_slice::STRIDED_SLICE,
+    &strided_slice::STRIDED_SLICE_GRAD,
+    &tile::TILE,
+    &transpose::TRANSPOSE,
     &unary::ABS,
     &unary::ACOS,
     &unary::ACOSH,
