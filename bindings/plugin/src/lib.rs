@@ -29,6 +29,7 @@ mod error;
 mod executor;
 pub mod host;
 mod kernel;
+pub mod load;
 pub mod opdefs;
 mod platform;
 pub mod proto;
