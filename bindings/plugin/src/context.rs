@@ -78,7 +78,12 @@ impl<'a> Context<'a> {
         let mut tensor = std::ptr::null_mut();
         // SAFETY: context and status are live; the callee checks the index.
         unsafe {
-            self.api.kernels.TF_GetInput(self.raw.as_ptr(), number, &mut tensor, self.status.as_ptr());
+            self.api.kernels.TF_GetInput(
+                self.raw.as_ptr(),
+                number,
+                &mut tensor,
+                self.status.as_ptr(),
+            );
         }
         self.status.take()?;
         // SAFETY: the callee passed ownership of `tensor`. Inputs are not written during a step
@@ -100,7 +105,11 @@ impl<'a> Context<'a> {
             status: self.status.as_ptr(),
         };
         // SAFETY: all pointers are live during the call.
-        unsafe { self.api.kernels.TF_InputRange(self.raw.as_ptr(), c_name.as_ptr(), &mut args) };
+        unsafe {
+            self.api
+                .kernels
+                .TF_InputRange(self.raw.as_ptr(), c_name.as_ptr(), &mut args)
+        };
         self.status.take()?;
         match (usize::try_from(args.start), usize::try_from(args.stop)) {
             (Ok(start), Ok(stop)) if start <= stop => Ok(start..stop),
@@ -132,7 +141,11 @@ impl<'a> Context<'a> {
         }
         let number = c_index(index, "output")?;
         // SAFETY: the index is below the number of outputs.
-        let raw = unsafe { self.api.kernels.TF_ExpectedOutputDataType(self.raw.as_ptr(), number) };
+        let raw = unsafe {
+            self.api
+                .kernels
+                .TF_ExpectedOutputDataType(self.raw.as_ptr(), number)
+        };
         Ok(DataType::from_raw(raw))
     }
 
@@ -298,7 +311,9 @@ impl<'a> Context<'a> {
         let number = c_index(index, "input")?;
         // SAFETY: the index is below the number of inputs.
         let host = unsafe {
-            self.api.kernels.TF_IsHostMemoryInput(self.raw.as_ptr(), number, self.status.as_ptr())
+            self.api
+                .kernels
+                .TF_IsHostMemoryInput(self.raw.as_ptr(), number, self.status.as_ptr())
         };
         self.status.take()?;
         Ok(host)
@@ -324,7 +339,9 @@ impl<'a> Context<'a> {
         // SAFETY: status and context are live; the callee copies the status.
         unsafe {
             crate::status::write(self.api, status, &Err(error));
-            self.api.kernels.TF_OpKernelContext_Failure(self.raw.as_ptr(), status);
+            self.api
+                .kernels
+                .TF_OpKernelContext_Failure(self.raw.as_ptr(), status);
         }
         let _ = self.status.take();
     }
@@ -349,7 +366,11 @@ fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
             dims.len()
         )));
     }
-    let too_large = || Error::invalid(format!("a {data_type} tensor of shape {dims:?} is too large"));
+    let too_large = || {
+        Error::invalid(format!(
+            "a {data_type} tensor of shape {dims:?} is too large"
+        ))
+    };
     let mut extent = element;
     for &dim in dims.iter().filter(|&&dim| dim != 0) {
         extent = extent

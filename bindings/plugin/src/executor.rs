@@ -156,7 +156,11 @@ pub(crate) fn fill_executor<D: Device>(table: &mut sys::SP_StreamExecutor) -> Re
 
 /// Fills the table of device properties.
 pub(crate) fn fill_device_fns<D: Device>(table: &mut sys::SP_DeviceFns) -> Result<()> {
-    check_size("SP_DeviceFns", table.struct_size, sys::SP_DEVICE_FNS_STRUCT_SIZE)?;
+    check_size(
+        "SP_DeviceFns",
+        table.struct_size,
+        sys::SP_DEVICE_FNS_STRUCT_SIZE,
+    )?;
     table.struct_size = sys::SP_DEVICE_FNS_STRUCT_SIZE;
     table.get_numa_node = Some(get_numa_node::<D>);
     table.get_memory_bandwidth = Some(get_memory_bandwidth::<D>);
@@ -166,7 +170,11 @@ pub(crate) fn fill_device_fns<D: Device>(table: &mut sys::SP_DeviceFns) -> Resul
 
 /// Fills the table of timer functions.
 pub(crate) fn fill_timer_fns<D: Device>(table: &mut sys::SP_TimerFns) -> Result<()> {
-    check_size("SP_TimerFns", table.struct_size, sys::SP_TIMER_FNS_STRUCT_SIZE)?;
+    check_size(
+        "SP_TimerFns",
+        table.struct_size,
+        sys::SP_TIMER_FNS_STRUCT_SIZE,
+    )?;
     table.struct_size = sys::SP_TIMER_FNS_STRUCT_SIZE;
     table.nanoseconds = Some(nanoseconds::<D>);
     Ok(())
@@ -184,22 +192,22 @@ pub(crate) fn check_size(table: &str, found: usize, expected: usize) -> Result<(
 }
 
 unsafe extern "C" fn get_numa_node<D: Device>(raw: *const sys::SP_Device) -> i32 {
-    // SAFETY: TensorFlow passes the device that `attach` filled.
     answer("get_numa_node", -1, || {
+        // SAFETY: TensorFlow passes the device that `attach` filled.
         Ok(unsafe { handle::<D>(raw) }?.info.numa_node)
     })
 }
 
 unsafe extern "C" fn get_memory_bandwidth<D: Device>(raw: *const sys::SP_Device) -> i64 {
-    // SAFETY: TensorFlow passes the device that `attach` filled.
     answer("get_memory_bandwidth", -1, || {
+        // SAFETY: TensorFlow passes the device that `attach` filled.
         Ok(unsafe { handle::<D>(raw) }?.info.memory_bandwidth)
     })
 }
 
 unsafe extern "C" fn get_gflops<D: Device>(raw: *const sys::SP_Device) -> f64 {
-    // SAFETY: TensorFlow passes the device that `attach` filled.
     answer("get_gflops", -1.0, || {
+        // SAFETY: TensorFlow passes the device that `attach` filled.
         Ok(unsafe { handle::<D>(raw) }?.info.gflops)
     })
 }
@@ -316,7 +324,11 @@ unsafe extern "C" fn create_stream<D: Device>(
     status: *mut sys::TF_Status,
 ) {
     // SAFETY: TensorFlow passes the device that `attach` filled and a live status.
-    unsafe { report(status, || new_object(stream, device::<D>(raw)?.create_stream()?)) }
+    unsafe {
+        report(status, || {
+            new_object(stream, device::<D>(raw)?.create_stream()?)
+        })
+    }
 }
 
 unsafe extern "C" fn destroy_stream<D: Device>(_: *const sys::SP_Device, stream: sys::SP_Stream) {
@@ -358,7 +370,11 @@ unsafe extern "C" fn create_event<D: Device>(
     status: *mut sys::TF_Status,
 ) {
     // SAFETY: TensorFlow passes the device that `attach` filled and a live status.
-    unsafe { report(status, || new_object(event, device::<D>(raw)?.create_event()?)) }
+    unsafe {
+        report(status, || {
+            new_object(event, device::<D>(raw)?.create_event()?)
+        })
+    }
 }
 
 unsafe extern "C" fn destroy_event<D: Device>(_: *const sys::SP_Device, event: sys::SP_Event) {
@@ -371,8 +387,12 @@ unsafe extern "C" fn get_event_status<D: Device>(
 ) -> sys::SE_EventStatus {
     answer("get_event_status", sys::SE_EVENT_UNKNOWN, || {
         // SAFETY: TensorFlow passes the device and one of its events.
-        let (device, event) =
-            unsafe { (device::<D>(raw)?, object::<D::Event, _>(event, "the event")?) };
+        let (device, event) = unsafe {
+            (
+                device::<D>(raw)?,
+                object::<D::Event, _>(event, "the event")?,
+            )
+        };
         Ok(match device.event_status(event) {
             EventStatus::Error => sys::SE_EVENT_ERROR,
             EventStatus::Pending => sys::SE_EVENT_PENDING,
@@ -451,7 +471,11 @@ unsafe extern "C" fn create_timer<D: Device>(
     status: *mut sys::TF_Status,
 ) {
     // SAFETY: TensorFlow passes the device that `attach` filled and a live status.
-    unsafe { report(status, || new_object(timer, device::<D>(raw)?.create_timer()?)) }
+    unsafe {
+        report(status, || {
+            new_object(timer, device::<D>(raw)?.create_timer()?)
+        })
+    }
 }
 
 unsafe extern "C" fn destroy_timer<D: Device>(_: *const sys::SP_Device, timer: sys::SP_Timer) {
@@ -535,7 +559,14 @@ unsafe extern "C" fn memcpy_dtoh<D: Device>(
     // that it keeps until the stream is done, and a live status.
     unsafe {
         report(status, || {
-            copy::<D>(raw, Some(stream), direction, || host(to), || address(from), size)
+            copy::<D>(
+                raw,
+                Some(stream),
+                direction,
+                || host(to),
+                || address(from),
+                size,
+            )
         });
     }
 }
@@ -552,7 +583,14 @@ unsafe extern "C" fn memcpy_htod<D: Device>(
     // SAFETY: as for `memcpy_dtoh`.
     unsafe {
         report(status, || {
-            copy::<D>(raw, Some(stream), direction, || address(to), || host(from), size)
+            copy::<D>(
+                raw,
+                Some(stream),
+                direction,
+                || address(to),
+                || host(from),
+                size,
+            )
         });
     }
 }
@@ -569,7 +607,14 @@ unsafe extern "C" fn memcpy_dtod<D: Device>(
     // SAFETY: as for `memcpy_dtoh`.
     unsafe {
         report(status, || {
-            copy::<D>(raw, Some(stream), direction, || address(to), || address(from), size)
+            copy::<D>(
+                raw,
+                Some(stream),
+                direction,
+                || address(to),
+                || address(from),
+                size,
+            )
         });
     }
 }
@@ -584,7 +629,9 @@ unsafe extern "C" fn sync_memcpy_dtoh<D: Device>(
     let direction = Direction::DeviceToHost;
     // SAFETY: TensorFlow passes the device, memory of `size` bytes on both sides and a live status.
     unsafe {
-        report(status, || copy::<D>(raw, None, direction, || host(to), || address(from), size));
+        report(status, || {
+            copy::<D>(raw, None, direction, || host(to), || address(from), size)
+        });
     }
 }
 
@@ -598,7 +645,9 @@ unsafe extern "C" fn sync_memcpy_htod<D: Device>(
     let direction = Direction::HostToDevice;
     // SAFETY: as for `sync_memcpy_dtoh`.
     unsafe {
-        report(status, || copy::<D>(raw, None, direction, || address(to), || host(from), size));
+        report(status, || {
+            copy::<D>(raw, None, direction, || address(to), || host(from), size)
+        });
     }
 }
 
@@ -612,7 +661,9 @@ unsafe extern "C" fn sync_memcpy_dtod<D: Device>(
     let direction = Direction::DeviceToDevice;
     // SAFETY: as for `sync_memcpy_dtoh`.
     unsafe {
-        report(status, || copy::<D>(raw, None, direction, || address(to), || address(from), size));
+        report(status, || {
+            copy::<D>(raw, None, direction, || address(to), || address(from), size)
+        });
     }
 }
 
@@ -625,7 +676,7 @@ unsafe fn fill<D: Device>(
     pattern: &[u8],
     size: u64,
 ) -> Result<()> {
-    if size % pattern.len() as u64 != 0 {
+    if !size.is_multiple_of(pattern.len() as u64) {
         return Err(Error::invalid(format!(
             "{size} bytes are no multiple of the pattern's {}",
             pattern.len()
@@ -705,8 +756,12 @@ unsafe extern "C" fn host_callback<D: Device>(
         // Resolved first, so that the callback can't fail for want of a status.
         api()?;
         // SAFETY: TensorFlow passes the device and a stream of it.
-        let (device, stream) =
-            unsafe { (device::<D>(raw)?, object::<D::Stream, _>(stream, "the stream")?) };
+        let (device, stream) = unsafe {
+            (
+                device::<D>(raw)?,
+                object::<D::Stream, _>(stream, "the stream")?,
+            )
+        };
         device.host_callback(stream, callback)?;
         Ok(1)
     })

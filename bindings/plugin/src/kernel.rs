@@ -90,7 +90,11 @@ impl Step {
 
     fn run_done(&self) {
         // SAFETY: the callback has not run yet, because every way to run it ends this object.
-        unsafe { self.api.kernels.TF_RunAsyncOpKernelDoneCallback(self.done.as_ptr()) }
+        unsafe {
+            self.api
+                .kernels
+                .TF_RunAsyncOpKernelDoneCallback(self.done.as_ptr())
+        }
     }
 }
 
@@ -188,7 +192,10 @@ unsafe extern "C" fn create<O: Object>(raw: *mut sys::TF_OpKernelConstruction) -
                 // SAFETY: construction and status are live; the callee copies the status.
                 unsafe {
                     crate::status::write(status.api(), status.as_ptr(), &Err(error));
-                    status.api().kernels.TF_OpKernelConstruction_Failure(raw, status.as_ptr());
+                    status
+                        .api()
+                        .kernels
+                        .TF_OpKernelConstruction_Failure(raw, status.as_ptr());
                 }
                 let _ = status.take();
                 Ok(())
@@ -203,7 +210,10 @@ unsafe extern "C" fn create<O: Object>(raw: *mut sys::TF_OpKernelConstruction) -
 unsafe fn read_node(raw: *mut sys::TF_OpKernelConstruction, status: &Status) -> Result<NodeDef> {
     let api = status.api();
     // SAFETY: by this function's contract.
-    let buffer = unsafe { api.kernels.TF_OpKernelConstruction_GetNodeDef(raw, status.as_ptr()) };
+    let buffer = unsafe {
+        api.kernels
+            .TF_OpKernelConstruction_GetNodeDef(raw, status.as_ptr())
+    };
     let outcome = status.take();
     let Some(buffer) = NonNull::new(buffer) else {
         outcome?;

@@ -5,9 +5,9 @@
 //! | entry point | offers | function |
 //! |---|---|---|
 //! | `SE_InitPlugin` | devices | [`init_plugin`] with a [`Platform`] |
-//! | `TF_InitKernel` | kernels, ops | [`init_kernels`] with [`Registration`]s and [`OpDefinition`]s |
-//! | `TF_InitGraph` | a graph optimizer | [`init_graph`] with an [`Optimizer`] |
-//! | `TF_InitProfiler` | a profiler | [`init_profiler`] with a [`Profiler`] |
+//! | `TF_InitKernel` | kernels, ops | [`init_kernels`] with [`Registration`]s and [`OpDefinition`](op::OpDefinition)s |
+//! | `TF_InitGraph` | a graph optimizer | [`init_graph`](optimizer::init_graph) with an [`Optimizer`](optimizer::Optimizer) |
+//! | `TF_InitProfiler` | a profiler | [`init_profiler`](profiler::init_profiler) with a [`Profiler`](profiler::Profiler) |
 //!
 //! A panic in any implementation becomes an error status; tensors are freed when they go out of
 //! scope; nothing links to TensorFlow, whose functions are found in the process that loads the
@@ -30,8 +30,11 @@ mod executor;
 pub mod host;
 mod kernel;
 pub mod load;
+pub mod op;
 pub mod opdefs;
+pub mod optimizer;
 mod platform;
+pub mod profiler;
 pub mod proto;
 mod registration;
 mod status;

@@ -46,9 +46,7 @@ pub fn is_marked(label: &str) -> Result<bool> {
     let op = c_name(MARKED_OP)?;
     with_status(|status| {
         // SAFETY: the name is a C string and the status is live.
-        let raw = unsafe {
-            functions.TF_GetRegisteredKernelsForOp(op.as_ptr(), status.as_ptr())
-        };
+        let raw = unsafe { functions.TF_GetRegisteredKernelsForOp(op.as_ptr(), status.as_ptr()) };
         let buffer = NonNull::new(raw).map(|raw| Buffer::from_owned_ptr(raw, api));
         status.take()?;
         let buffer = buffer.ok_or_else(|| Error::internal("TensorFlow gave no kernel list"))?;
@@ -71,7 +69,11 @@ pub fn spare_platform() -> PlatformInfo {
     let call = CALLS.fetch_add(1, Ordering::Relaxed);
     // Two images in one process have their statics at different addresses.
     let image = std::ptr::from_ref(&CALLS).addr();
-    PlatformInfo::new(&format!("UNUSED_{}_{}", letters(image), letters(call as usize)))
+    PlatformInfo::new(&format!(
+        "UNUSED_{}_{}",
+        letters(image),
+        letters(call as usize)
+    ))
 }
 
 /// A number in capital letters.

@@ -40,9 +40,8 @@ fn look_up(grappler: &sys::grappler::Functions, op: &str) -> Result<Option<OpDef
     let answer = Buffer::new()?;
     with_status(|status| {
         // SAFETY: buffer and status are live.
-        let library = unsafe {
-            grappler.TF_NewFunctionLibraryDefinition(empty.as_ptr(), status.as_ptr())
-        };
+        let library =
+            unsafe { grappler.TF_NewFunctionLibraryDefinition(empty.as_ptr(), status.as_ptr()) };
         status.take()?;
         // SAFETY: all objects are live; the library is deleted once, after its last use.
         unsafe {

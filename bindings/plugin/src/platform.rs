@@ -72,13 +72,21 @@ fn check_tables(params: &sys::SE_PlatformRegistrationParams) -> Result<()> {
     let (Some(platform), Some(fns)) = tables else {
         return Err(Error::internal("TensorFlow passed no tables to fill"));
     };
-    check_size("SP_Platform", platform.struct_size, sys::SP_PLATFORM_STRUCT_SIZE)?;
-    check_size("SP_PlatformFns", fns.struct_size, sys::SP_PLATFORM_FNS_STRUCT_SIZE)
+    check_size(
+        "SP_Platform",
+        platform.struct_size,
+        sys::SP_PLATFORM_STRUCT_SIZE,
+    )?;
+    check_size(
+        "SP_PlatformFns",
+        fns.struct_size,
+        sys::SP_PLATFORM_FNS_STRUCT_SIZE,
+    )
 }
 
 fn check_version(params: &sys::SE_PlatformRegistrationParams) -> Result<()> {
     let found = params.major_version;
-    let expected = sys::SE_MAJOR as i32;
+    let expected = sys::SE_MAJOR;
     if found == expected {
         return Ok(());
     }
@@ -242,7 +250,10 @@ unsafe extern "C" fn create_stream_executor<P: Platform>(
     // SAFETY: TensorFlow passes parameters, a table that it has initialised and a live status.
     unsafe {
         report(status, || {
-            let table = place(place(params, "the parameters")?.stream_executor, "the table")?;
+            let table = place(
+                place(params, "the parameters")?.stream_executor,
+                "the table",
+            )?;
             executor::fill_executor::<P::Device>(table)
         });
     }
@@ -254,6 +265,9 @@ unsafe extern "C" fn create_timer_fns<P: Platform>(
     status: *mut sys::TF_Status,
 ) {
     // SAFETY: TensorFlow passes a table that it has initialised and a live status.
-    unsafe { report(status, || executor::fill_timer_fns::<P::Device>(place(table, "the table")?)) }
+    unsafe {
+        report(status, || {
+            executor::fill_timer_fns::<P::Device>(place(table, "the table")?)
+        })
+    }
 }
-

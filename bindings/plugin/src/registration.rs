@@ -305,15 +305,18 @@ impl Registration {
             // the builder over.
             unsafe {
                 for argument in &host {
-                    api.kernels.TF_KernelBuilder_HostMemory(builder, argument.as_ptr());
+                    api.kernels
+                        .TF_KernelBuilder_HostMemory(builder, argument.as_ptr());
                 }
                 if self.priority != 0 {
-                    api.kernels.TF_KernelBuilder_Priority(builder, self.priority);
+                    api.kernels
+                        .TF_KernelBuilder_Priority(builder, self.priority);
                 }
                 if !self.label.is_empty() {
                     api.kernels.TF_KernelBuilder_Label(builder, label.as_ptr());
                 }
-                api.kernels.TF_RegisterKernelBuilder(name.as_ptr(), builder, status.as_ptr());
+                api.kernels
+                    .TF_RegisterKernelBuilder(name.as_ptr(), builder, status.as_ptr());
             }
             status.take()
         })

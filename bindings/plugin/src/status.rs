@@ -100,14 +100,20 @@ pub(crate) unsafe fn write(api: &Api, status: *mut sys::TF_Status, result: &Resu
         Err(error) => {
             let message = c_text(error.message());
             // SAFETY: by this function's contract; the message is copied by the callee.
-            unsafe { api.tf_status.TF_SetStatus(status, error.code().to_raw(), message.as_ptr()) }
+            unsafe {
+                api.tf_status
+                    .TF_SetStatus(status, error.code().to_raw(), message.as_ptr())
+            }
         }
     }
 }
 
 unsafe fn write_ok(api: &Api, status: *mut sys::TF_Status) {
     // SAFETY: the caller vouches for `status`; the literal is NUL-terminated.
-    unsafe { api.tf_status.TF_SetStatus(status, sys::TSL_OK, c"".as_ptr()) }
+    unsafe {
+        api.tf_status
+            .TF_SetStatus(status, sys::TSL_OK, c"".as_ptr())
+    }
 }
 
 /// A copy of a C string; empty for null.
@@ -119,7 +125,9 @@ pub(crate) unsafe fn text(raw: *const c_char) -> String {
         String::new()
     } else {
         // SAFETY: by this function's contract.
-        unsafe { CStr::from_ptr(raw) }.to_string_lossy().into_owned()
+        unsafe { CStr::from_ptr(raw) }
+            .to_string_lossy()
+            .into_owned()
     }
 }
 

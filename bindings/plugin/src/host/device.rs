@@ -82,7 +82,10 @@ unsafe impl Device for HostDevice {
     unsafe fn deallocate(&self, block: Block) {
         // SAFETY: by this method's contract.
         if !unsafe { self.memory.deallocate(block.address.cast()) } {
-            log(&format!("deallocate: {:?} is no block of this device", block.address));
+            log(&format!(
+                "deallocate: {:?} is no block of this device",
+                block.address
+            ));
         }
     }
 
@@ -93,7 +96,9 @@ unsafe impl Device for HostDevice {
     unsafe fn deallocate_host(&self, address: NonNull<c_void>) {
         // SAFETY: by this method's contract.
         if !unsafe { self.pinned.deallocate(address.cast()) } {
-            log(&format!("deallocate: {address:?} is no host block of this device"));
+            log(&format!(
+                "deallocate: {address:?} is no host block of this device"
+            ));
         }
     }
 

@@ -120,7 +120,10 @@ impl HostMemory {
 
 impl Drop for HostMemory {
     fn drop(&mut self) {
-        let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
+        let ledger = self
+            .ledger
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
         for (address, layout) in ledger.blocks.drain() {
             let block = std::ptr::with_exposed_provenance_mut::<u8>(address);
             // SAFETY: the block was allocated with this layout and not freed; its device is gone.

@@ -56,7 +56,10 @@ impl Queue {
     fn wait_until(&self, ticket: u64) {
         let mut state = self.lock();
         while state.done < ticket {
-            state = self.moved.wait(state).unwrap_or_else(PoisonError::into_inner);
+            state = self
+                .moved
+                .wait(state)
+                .unwrap_or_else(PoisonError::into_inner);
         }
     }
 }
@@ -286,7 +289,10 @@ impl HostTimer {
     pub fn stop(&self) -> Result<()> {
         let start = *self.start.lock().unwrap_or_else(PoisonError::into_inner);
         let start = start.ok_or_else(|| {
-            Error::new(Code::FailedPrecondition, "the timer is stopped but was not started")
+            Error::new(
+                Code::FailedPrecondition,
+                "the timer is stopped but was not started",
+            )
         })?;
         let elapsed = u64::try_from(start.elapsed().as_nanos()).unwrap_or(u64::MAX);
         self.nanoseconds.store(elapsed.max(1), Ordering::Relaxed);

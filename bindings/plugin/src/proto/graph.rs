@@ -40,7 +40,9 @@ impl GraphDef {
         for field in wire::fields(message) {
             let field = field?;
             match field.number {
-                1 => graph.nodes.push(NodeDef::parse(field.value.bytes("node")?)?),
+                1 => graph
+                    .nodes
+                    .push(NodeDef::parse(field.value.bytes("node")?)?),
                 _ => graph.other.extend_from_slice(field.raw),
             }
         }

@@ -40,9 +40,15 @@ impl OpDef {
             let field = field?;
             match field.number {
                 1 => op.name = field.value.text("op.name")?.to_owned(),
-                2 => op.inputs.push(first_text(field.value.bytes("op.input_arg")?)?),
-                3 => op.outputs.push(first_text(field.value.bytes("op.output_arg")?)?),
-                4 => op.attrs.push(AttrDef::parse(field.value.bytes("op.attr")?)?),
+                2 => op
+                    .inputs
+                    .push(first_text(field.value.bytes("op.input_arg")?)?),
+                3 => op
+                    .outputs
+                    .push(first_text(field.value.bytes("op.output_arg")?)?),
+                4 => op
+                    .attrs
+                    .push(AttrDef::parse(field.value.bytes("op.attr")?)?),
                 _ => {}
             }
         }
