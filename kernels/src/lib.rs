@@ -16,12 +16,15 @@
 pub mod adapt;
 pub mod binary;
 pub mod bitwise;
+pub mod blocks;
 mod body;
 pub mod compare;
+pub mod conv;
 pub mod def;
 pub mod division;
 pub mod dtype;
 pub mod error;
+pub mod gemm;
 pub mod gradient;
 pub mod level;
 pub mod logical;
@@ -33,7 +36,10 @@ pub mod random;
 pub mod reduce;
 pub mod reductions;
 pub mod shape;
+pub mod simd;
 mod split;
+#[cfg(test)]
+mod testing;
 pub mod unary;
 pub mod zip;
 

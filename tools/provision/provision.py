@@ -77,7 +77,8 @@ def decide(work: Work, key: str) -> Plan:
             name: url
             for name, url in work.pins.probes.items()
             if name != "rust" or work.pins.rust_own_download
-        }
+        },
+        work.environ,
     )
     argv = choose_bazel(work, sites["archives"])
     choose_rust(work, sites.get("rust", False))
