@@ -1,0 +1,304 @@
+//! What a TensorFlow kernel says of itself, for an adapter that knows TensorFlow.
+//!
+//! A [`KernelDef`] names an op of TensorFlow by its `OpDef`, the types it serves, which arguments
+//! live in host memory, and three functions: the output shapes, the scratch size, the compute.
+//! The adapter registers one TensorFlow kernel per [`Variant`], reads the attributes once when a
+//! node is constructed, and calls `outputs`, `scratch` and `run` in this order for every step.
+
+use core::sync::atomic::AtomicU64;
+
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+
+/// One kernel of the crate as TensorFlow sees it.
+pub struct KernelDef {
+    /// Name of the `OpDef`.
+    pub op: &'static str,
+    /// The combinations of types that are served; one registration each.
+    pub variants: &'static [Variant],
+    /// The attributes that the functions below read.
+    pub attrs: &'static [(&'static str, AttrKind)],
+    /// Pairs (input, output): the output may take over the input's buffer if nobody else needs
+    /// it. The kernel then finds [`TensorRef::is_forwarded`] true and works in place.
+    pub forward: &'static [(usize, usize)],
+    /// Calls the sink once per output, in order, with its type and shape. Reads values only of
+    /// inputs in host memory.
+    pub outputs: fn(&Inputs<'_>, &mut OutputSink<'_>) -> Result<()>,
+    /// Bytes of scratch memory that `run` needs, given at a 64-byte boundary.
+    pub scratch: fn(&Inputs<'_>) -> Result<usize>,
+    /// Computes all outputs; every element of each is written.
+    pub run: fn(&mut Call<'_>) -> Result<()>,
+}
+
+/// Receives the type and shape of each output, in order.
+pub type OutputSink<'a> = dyn FnMut(DType, Shape) -> Result<()> + 'a;
+
+/// One combination of types that a kernel serves.
+pub struct Variant {
+    /// Type attributes of the `OpDef` and their values.
+    pub types: &'static [(&'static str, DType)],
+    /// Names of the arguments (inputs or outputs) that are in host memory.
+    pub host: &'static [&'static str],
+}
+
+/// The kind of an attribute.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum AttrKind {
+    /// `int`
+    Int,
+    /// `float`
+    Float,
+    /// `bool`
+    Bool,
+    /// `string`
+    String,
+    /// `type`
+    Type,
+    /// `list(int)`
+    Ints,
+}
+
+/// The attributes of a node. Every getter fails with [`Error::Value`] if the attribute is missing
+/// or of another kind.
+pub trait Attrs {
+    /// An `int`.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn int(&self, name: &'static str) -> Result<i64>;
+    /// A `float`.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn float(&self, name: &'static str) -> Result<f32>;
+    /// A `bool`.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn boolean(&self, name: &'static str) -> Result<bool>;
+    /// A `string`.
+    ///
+    /// # Errors
+    /// See the trait; also if it is not UTF-8.
+    fn string(&self, name: &'static str) -> Result<&str>;
+    /// A `type`.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn dtype(&self, name: &'static str) -> Result<DType>;
+    /// A `list(int)`.
+    ///
+    /// # Errors
+    /// See the trait.
+    fn ints(&self, name: &'static str) -> Result<&[i64]>;
+}
+
+/// What a node keeps between steps. One per kernel object, shared by concurrent steps.
+#[derive(Debug)]
+pub struct State {
+    /// Two random words, drawn once when the node was constructed: the seed of a node that has
+    /// none of its own.
+    pub entropy: [u64; 2],
+    /// Starts at 0; kernels that continue a stream advance it atomically.
+    pub counter: AtomicU64,
+}
+
+/// The inputs and attributes of one step.
+pub struct Inputs<'a> {
+    /// All input tensors, list inputs in place.
+    pub tensors: &'a [TensorRef<'a>],
+    /// The attributes named by the [`KernelDef`].
+    pub attrs: &'a dyn Attrs,
+}
+
+/// All that the compute function of one step gets.
+pub struct Call<'a> {
+    /// Inputs and attributes.
+    pub inputs: Inputs<'a>,
+    /// Output tensors with the types and shapes that `outputs` gave.
+    pub outputs: &'a mut [TensorMut<'a>],
+    /// As many bytes as `scratch` asked for, at a 64-byte boundary.
+    pub scratch: &'a mut [u8],
+    /// Where large work may be spread.
+    pub parallel: &'a dyn Parallel,
+    /// What the node keeps between steps.
+    pub state: &'a State,
+}
+
+/// A dense row-major tensor that a kernel reads.
+#[derive(Clone, Copy)]
+pub struct TensorRef<'a> {
+    dtype: DType,
+    shape: Shape,
+    data: &'a [u8],
+    forwarded: bool,
+}
+
+/// A dense row-major tensor that a kernel writes.
+pub struct TensorMut<'a> {
+    dtype: DType,
+    shape: Shape,
+    data: &'a mut [u8],
+}
+
+macro_rules! typed {
+    ($($name:ident, $name_mut:ident, $type:ty, $dtype:path, $text:literal;)*) => {
+        impl<'a> TensorRef<'a> {
+            $(
+                #[doc = concat!("The elements of a ", $text, " tensor; `argument` names it in the error.")]
+                ///
+                /// # Errors
+                /// [`Error::DType`] if the tensor is of another type.
+                pub fn $name(&self, argument: &'static str) -> Result<&'a [$type]> {
+                    if self.dtype != $dtype {
+                        return Err(Error::DType { argument, found: self.dtype, expected: $text });
+                    }
+                    // SAFETY: every bit pattern is a value of this number type; `align_to` itself
+                    // keeps to alignment and bounds.
+                    let (head, body, tail) = unsafe { self.data.align_to::<$type>() };
+                    if head.is_empty() && tail.is_empty() {
+                        Ok(body)
+                    } else {
+                        Err(Error::Value { argument, expected: "aligned data" })
+                    }
+                }
+            )*
+        }
+
+        impl TensorMut<'_> {
+            $(
+                #[doc = concat!("The elements of a ", $text, " tensor; `argument` names it in the error.")]
+                ///
+                /// # Errors
+                /// [`Error::DType`] if the tensor is of another type.
+                pub fn $name_mut(&mut self, argument: &'static str) -> Result<&mut [$type]> {
+                    if self.dtype != $dtype {
+                        return Err(Error::DType { argument, found: self.dtype, expected: $text });
+                    }
+                    // SAFETY: as for the shared view; all values of the number type are valid bytes.
+                    let (head, body, tail) = unsafe { self.data.align_to_mut::<$type>() };
+                    if head.is_empty() && tail.is_empty() {
+                        Ok(body)
+                    } else {
+                        Err(Error::Value { argument, expected: "aligned data" })
+                    }
+                }
+            )*
+        }
+    };
+}
+
+typed! {
+    f32, f32_mut, f32, DType::F32, "float32";
+    f64, f64_mut, f64, DType::F64, "float64";
+    i32, i32_mut, i32, DType::I32, "int32";
+    i64, i64_mut, i64, DType::I64, "int64";
+    u32, u32_mut, u32, DType::U32, "uint32";
+    u64, u64_mut, u64, DType::U64, "uint64";
+}
+
+impl<'a> TensorRef<'a> {
+    /// A tensor over `data`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `data` is not exactly as long as type and shape say.
+    pub fn new(dtype: DType, shape: Shape, data: &'a [u8]) -> Result<Self> {
+        check_length(dtype, &shape, data.len())?;
+        Ok(Self {
+            dtype,
+            shape,
+            data,
+            forwarded: false,
+        })
+    }
+
+    /// Stands for an input whose buffer, with its values, has become the output's.
+    #[must_use]
+    pub fn forwarded(dtype: DType, shape: Shape) -> Self {
+        Self {
+            dtype,
+            shape,
+            data: &[],
+            forwarded: true,
+        }
+    }
+
+    /// Whether the values are in the output's buffer instead.
+    #[must_use]
+    pub fn is_forwarded(&self) -> bool {
+        self.forwarded
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The bytes of all elements. A `bool` is a byte, 0 for false.
+    #[must_use]
+    pub fn bytes(&self) -> &'a [u8] {
+        self.data
+    }
+}
+
+impl<'a> TensorMut<'a> {
+    /// A tensor over `data`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `data` is not exactly as long as type and shape say.
+    pub fn new(dtype: DType, shape: Shape, data: &'a mut [u8]) -> Result<Self> {
+        check_length(dtype, &shape, data.len())?;
+        Ok(Self { dtype, shape, data })
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn dtype(&self) -> DType {
+        self.dtype
+    }
+
+    /// Shape.
+    #[must_use]
+    pub fn shape(&self) -> &Shape {
+        &self.shape
+    }
+
+    /// The bytes of all elements. A `bool` is a byte and must be written as 0 or 1.
+    #[must_use]
+    pub fn bytes_mut(&mut self) -> &mut [u8] {
+        self.data
+    }
+}
+
+fn check_length(dtype: DType, shape: &Shape, found: usize) -> Result<()> {
+    let expected = shape
+        .elements()
+        .checked_mul(dtype.size())
+        .ok_or(Error::Overflow { argument: "tensor" })?;
+    if found == expected {
+        Ok(())
+    } else {
+        Err(Error::Length {
+            argument: "tensor bytes",
+            found,
+            expected,
+        })
+    }
+}
+
+/// For kernels that need no scratch memory.
+///
+/// # Errors
+/// Never.
+pub fn no_scratch(_: &Inputs<'_>) -> Result<usize> {
+    Ok(0)
+}

@@ -1,0 +1,73 @@
+//! The one dispatch point: which instruction set the SIMD bodies use.
+
+/// An instruction set that the kernels have bodies for, from least to most capable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Level {
+    /// What the compilation target guarantees.
+    Portable,
+    /// AVX2 and FMA.
+    Avx2,
+    /// AVX-512 F, BW, DQ and VL.
+    Avx512,
+}
+
+impl Level {
+    /// The name that `TFP_KERNELS` takes.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Portable => "portable",
+            Self::Avx2 => "avx2",
+            Self::Avx512 => "avx512",
+        }
+    }
+}
+
+/// The level in use: the best one of this processor, or a lesser one that the environment variable
+/// `TFP_KERNELS` names (`portable`, `avx2` or `avx512`). Read once.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[must_use]
+pub fn level() -> Level {
+    use std::sync::OnceLock;
+    static LEVEL: OnceLock<Level> = OnceLock::new();
+    *LEVEL.get_or_init(|| {
+        let best = detect();
+        let asked = std::env::var("TFP_KERNELS").ok();
+        [Level::Portable, Level::Avx2, Level::Avx512]
+            .into_iter()
+            .find(|level| asked.as_deref() == Some(level.name()))
+            .map_or(best, |level| level.min(best))
+    })
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+fn detect() -> Level {
+    let avx2 = is_x86_feature_detected!("avx2") && is_x86_feature_detected!("fma");
+    let avx512 = is_x86_feature_detected!("avx512f")
+        && is_x86_feature_detected!("avx512bw")
+        && is_x86_feature_detected!("avx512dq")
+        && is_x86_feature_detected!("avx512vl");
+    match (avx2, avx512) {
+        (true, true) => Level::Avx512,
+        (true, false) => Level::Avx2,
+        _ => Level::Portable,
+    }
+}
+
+/// The level in use: the one that the compilation target guarantees.
+#[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+#[must_use]
+pub const fn level() -> Level {
+    if cfg!(all(
+        target_feature = "avx512f",
+        target_feature = "avx512bw",
+        target_feature = "avx512dq",
+        target_feature = "avx512vl"
+    )) {
+        Level::Avx512
+    } else if cfg!(all(target_feature = "avx2", target_feature = "fma")) {
+        Level::Avx2
+    } else {
+        Level::Portable
+    }
+}

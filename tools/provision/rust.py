@@ -1,0 +1,197 @@
+"""Rust: which toolchain the build uses, and Debian's own unpacked as a sysroot."""
+
+import os
+import re
+import shutil
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.provision.apt import Apt, Package, Source, numbers, upstream_part
+from tools.provision.command import Runner, must
+from tools.provision.messages import Trouble
+from tools.provision.pins import Pins
+
+LAYOUT = 1
+"""Raised when the code here lays the folder out otherwise: makes a new folder."""
+
+TRIPLE = "x86_64-unknown-linux-gnu"
+STD = f"lib/rustlib/{TRIPLE}/lib"
+TOOLS = ("rustfmt", "cargo-clippy", "clippy-driver")
+INSTALL = "install Rust with rustup (a stable toolchain, with rustfmt and clippy) and start again"
+
+
+@dataclass(frozen=True)
+class Sysroot:
+    """A toolchain on this machine.
+
+    Attributes:
+        path: its sysroot: ``bin/rustc`` and ``lib/rustlib`` lie below.
+        version: for example ``1.95.0``.
+        note: where it comes from, for the one line.
+    """
+
+    path: Path
+    version: str
+    note: str
+
+
+def describe_rustc(runner: Runner, rustc: str) -> tuple[str, Path] | None:
+    """The version (``1.95.0``, ``1.97.0-nightly``) and sysroot of a compiler; None if it fails."""
+    told = runner.run([rustc, "--version"], timeout_s=60)
+    match = re.match(r"rustc (\S+)", told.out)
+    root = runner.run([rustc, "--print", "sysroot"], timeout_s=60)
+    if told.status or root.status or match is None or not root.out.strip():
+        return None
+    return match.group(1), Path(root.out.strip())
+
+
+def shortcoming(pins: Pins, version: str, root: Path) -> str | None:
+    """Why a toolchain will not do, in a few words; None if it will."""
+    if "-" in version:
+        return f"{version} is no stable release"
+    if numbers(version) < numbers(pins.rust_oldest):
+        return f"{version} is older than {pins.rust_oldest}"
+    for need in ("bin/rustc", "bin/cargo", "bin/rustdoc"):
+        if not (root / need).exists():
+            return f"{root} has no {need}"
+    if not list((root / STD).glob("libstd-*.rlib")):
+        return f"{root} has no library for {TRIPLE}"
+    return None
+
+
+def local_sysroot(
+    pins: Pins, runner: Runner, environ: Mapping[str, str]
+) -> tuple[Sysroot | None, list[str]]:
+    """The toolchain that is already on this machine.
+
+    First the ``rustc`` on PATH as rustup resolves it here; where that will not do, the newest
+    stable toolchain of rustup.
+
+    Returns:
+        The toolchain or None, and what was met that will not do.
+    """
+    reasons: list[str] = []
+    rustc = shutil.which("rustc", path=environ.get("PATH"))
+    if rustc is None:
+        return None, ["no rustc on PATH"]
+    candidates: list[tuple[str, str]] = [(rustc, "rustc on PATH")]
+    if shutil.which("rustup", path=environ.get("PATH")) is not None:
+        home = environ.get("RUSTUP_HOME") or os.path.join(environ.get("HOME", "/"), ".rustup")
+        installed = [
+            path for path in Path(home, "toolchains").glob("*/bin/rustc") if "nightly" not in str(path)
+        ]
+        candidates += [
+            (str(path), f"rustup toolchain {path.parent.parent.name}")
+            for path in sorted(installed, reverse=True)
+        ]
+    for program, note in candidates:
+        described = describe_rustc(runner, program)
+        if described is None:
+            reasons.append(f"{program} does not run")
+            continue
+        version, root = described
+        lack = shortcoming(pins, version, root)
+        if lack is None:
+            return Sysroot(root, version, note), reasons
+        reasons.append(f"{note}: {lack}")
+    return None, reasons
+
+
+def missing_tools(root: Path) -> list[str]:
+    """The formatter and linter programs that a sysroot lacks."""
+    return [name for name in TOOLS if not (root / "bin" / name).exists()]
+
+
+def debian_entries(host: list[Source], codename: str) -> list[str]:
+    """Entries of the host's Debian suites: the release, its updates and its security suite."""
+    return [
+        Source(entry.uri, (suite,), ("main",), entry.options).line(suite)
+        for entry in host
+        if "main" in entry.components
+        for suite in entry.suites
+        if suite == codename or suite.startswith(f"{codename}-")
+    ]
+
+
+def choose_debian_rust(pins: Pins, apt: Apt) -> list[Package]:
+    """Chooses Debian's packages; ``apt`` is pointed at the host's suites.
+
+    Raises:
+        Trouble: Debian's Rust is missing or too old.
+    """
+    tools = list(pins.rust_tools.values())
+    versions = apt.versions([*pins.rust_packages, *tools])
+    main = pins.rust_packages[0]
+    found = versions.get(main)
+    if found is None or numbers(found) < numbers(pins.rust_oldest):
+        raise Trouble(
+            "choosing Rust",
+            f"Debian's {main} is {upstream_part(found) if found else 'missing'}; "
+            f"expected {pins.rust_oldest} or newer",
+            INSTALL,
+        )
+    wanted = [f"{name}={found}" for name in pins.rust_packages]
+    wanted += [
+        f"{name}={versions[name]}"
+        for name in tools
+        if upstream_part(versions.get(name, "")) == upstream_part(found)
+    ]
+    return apt.closure(wanted, "choosing the packages of Rust")
+
+
+def fill_rust(
+    packages: list[Package], apt: Apt, runner: Runner, patchelf: Path, stage: Path
+) -> None:
+    """Fills a fresh folder with a sysroot made from Debian's packages.
+
+    The layout is rustup's: programs in ``bin``, their shared libraries in ``lib``, the standard
+    library in ``lib/rustlib``. Programs find their libraries relative to themselves.
+    """
+    raw = stage / "raw"
+    raw.mkdir()
+    apt.unpack(apt.fetch(packages, stage / "deb", "Rust"), raw, "Rust")
+    shutil.rmtree(stage / "deb")
+    shape_sysroot(raw, stage)
+    shutil.rmtree(raw)
+    for program in sorted((stage / "bin").iterdir()):
+        must(
+            runner,
+            [str(patchelf), "--force-rpath", "--set-rpath", "$ORIGIN/../lib", str(program)],
+            f"patching {program.name}",
+            INSTALL,
+            cwd=str(stage),
+        )
+
+
+def shape_sysroot(raw: Path, stage: Path) -> None:
+    """Moves the unpacked packages into the layout of a sysroot."""
+    shutil.move(raw / "usr/bin", stage / "bin")
+    (stage / "lib").mkdir()
+    shutil.move(raw / "usr/lib/rustlib", stage / "lib/rustlib")
+    for folder in (raw / "usr/lib/x86_64-linux-gnu", raw / "lib/x86_64-linux-gnu"):
+        if folder.is_dir():
+            for library in sorted(folder.glob("*.so*")):
+                shutil.move(library, stage / "lib" / library.name)
+
+
+def try_sysroot(runner: Runner, root: Path) -> None:
+    """Checks that every program of an unpacked sysroot starts and that the compiler knows its home.
+
+    Raises:
+        Trouble: one does not start.
+    """
+    for name in ("rustc", "cargo", "rustdoc", *TOOLS):
+        program = root / "bin" / name
+        if name in TOOLS and not program.exists():
+            continue
+        outcome = runner.run([str(program), "--version"], timeout_s=60)
+        if outcome.status:
+            raise Trouble(f"trying the provisioned {name}", outcome.last_words(), INSTALL)
+    described = describe_rustc(runner, str(root / "bin/rustc"))
+    if described is None or described[1].resolve() != root.resolve():
+        raise Trouble(
+            "trying the provisioned rustc",
+            f"its sysroot is {described[1] if described else 'unknown'}, expected {root}",
+            INSTALL,
+        )

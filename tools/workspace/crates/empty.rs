@@ -1,0 +1,1 @@
+//! Cargo wants a target in a package; this one only carries the dependencies.

@@ -1,0 +1,139 @@
+"""The Rust toolchain: a local sysroot, or the release that rules_rust downloads."""
+
+load("@rules_rust//rust/platform:triple.bzl", "triple")
+
+# The only functions of rules_rust that download a toolchain, and so the only place that knows where.
+# buildifier: disable=bzl-visibility
+load(
+    "@rules_rust//rust/private:repository_utils.bzl",
+    "load_cargo",
+    "load_clippy",
+    "load_rust_compiler",
+    "load_rust_stdlib",
+    "load_rustfmt",
+)
+
+# What is downloaded where no local toolchain is named.
+_VERSION = "1.95.0"
+_TRIPLE = "x86_64-unknown-linux-gnu"
+_PROGRAMS = ["cargo", "cargo-clippy", "clippy-driver", "rustc", "rustdoc", "rustfmt"]
+
+# From 1.91 on, rustc keeps a library's metadata beside its rlib, so both are inputs.
+_BUILD = """\
+load("@rules_rust//rust:toolchain.bzl", "rust_stdlib_filegroup", "rust_toolchain")
+
+package(default_visibility = ["//visibility:public"])
+
+exports_files(glob(["bin/*"]))
+
+filegroup(
+    name = "rustc_lib",
+    srcs = glob(
+        [
+            "lib/*.so*",
+            "lib/rustlib/{triple}/bin/**",
+            "lib/rustlib/{triple}/codegen-backends/*.so",
+            "lib/rustlib/{triple}/lib/*.so*",
+        ],
+        allow_empty = True,
+    ),
+)
+
+rust_stdlib_filegroup(
+    name = "rust_std",
+    srcs = glob(
+        [
+            "lib/rustlib/{triple}/lib/*.rlib",
+            "lib/rustlib/{triple}/lib/*.rmeta",
+            "lib/rustlib/{triple}/lib/*.so*",
+            "lib/rustlib/{triple}/lib/*.a",
+            "lib/rustlib/{triple}/lib/self-contained/**",
+        ],
+        allow_empty = True,
+    ),
+)
+
+# Everything that a program needs to run rustc itself, with `bin/rustc` among it.
+filegroup(
+    name = "sysroot",
+    srcs = glob(["bin/*"]) + [
+        ":rust_std",
+        ":rustc_lib",
+    ],
+)
+
+rust_toolchain(
+    name = "rust",
+    allocator_library = "@rules_rust//ffi/cc/allocator_library",
+    binary_ext = "",
+    cargo = "bin/cargo",
+    cargo_clippy = {cargo_clippy},
+    clippy_driver = {clippy_driver},
+    default_edition = "2024",
+    dylib_ext = ".so",
+    exec_triple = "{triple}",
+    global_allocator_library = "@rules_rust//ffi/cc/global_allocator_library",
+    rust_doc = "bin/rustdoc",
+    rust_std = ":rust_std",
+    rustc = "bin/rustc",
+    rustc_lib = ":rustc_lib",
+    rustfmt = {rustfmt},
+    staticlib_ext = ".a",
+    stdlib_linkflags = ["-lpthread", "-ldl"],
+    target_triple = "{triple}",
+)
+
+toolchain(
+    name = "toolchain",
+    exec_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
+    target_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
+    toolchain = ":rust",
+    toolchain_type = "@rules_rust//rust:toolchain_type",
+)
+"""
+
+def _sysroot(rctx):
+    """The folder of a local toolchain, or None where none is named or found."""
+    named = rctx.os.environ.get("TFP_RUST_SYSROOT", "")
+    if named:
+        return rctx.path(named)
+    rustc = None if rctx.os.environ.get("TFP_RUST_DOWNLOAD", "") else rctx.which("rustc")
+    found = rctx.execute([rustc, "--print", "sysroot"]) if rustc else None
+    return rctx.path(found.stdout.strip()) if found and found.return_code == 0 else None
+
+def _rust_impl(rctx):
+    sysroot = _sysroot(rctx)
+    if sysroot:
+        if not sysroot.get_child("bin").get_child("rustc").exists:
+            fail("rust: {} has no bin/rustc; set TFP_RUST_SYSROOT to what `rustc --print sysroot` says".format(sysroot))
+        rctx.watch(sysroot.get_child("bin").get_child("rustc"))
+        rctx.symlink(sysroot.get_child("lib"), "lib")
+        for program in _PROGRAMS:
+            if sysroot.get_child("bin").get_child(program).exists:
+                rctx.symlink(sysroot.get_child("bin").get_child(program), "bin/" + program)
+    else:
+        target = triple(_TRIPLE)
+        load_rust_compiler(rctx, iso_date = None, target_triple = target, version = _VERSION)
+        load_rust_stdlib(rctx, iso_date = None, target_triple = target, version = _VERSION)
+        load_cargo(rctx, iso_date = None, target_triple = target, version = _VERSION)
+        load_clippy(rctx, iso_date = None, target_triple = target, version = _VERSION)
+        load_rustfmt(rctx, iso_date = None, target_triple = target, version = _VERSION)
+    have = {program: rctx.path("bin/" + program).exists for program in _PROGRAMS}
+    label = {program: repr("bin/" + program) if have[program] else "None" for program in _PROGRAMS}
+    rctx.file("config.bzl", "HAS_CLIPPY = {}\nHAS_RUSTFMT = {}\n".format(have["clippy-driver"], have["rustfmt"]))
+    rctx.file("BUILD", _BUILD.format(
+        cargo_clippy = label["cargo-clippy"],
+        clippy_driver = label["clippy-driver"],
+        rustfmt = label["rustfmt"],
+        triple = _TRIPLE,
+    ))
+
+rust_sysroot = repository_rule(
+    implementation = _rust_impl,
+    configure = True,
+    doc = """Declares the Rust toolchain.
+
+It is the sysroot that `TFP_RUST_SYSROOT` names, else that of `rustc` on `PATH`, else a download
+(always a download if `TFP_RUST_DOWNLOAD` is set).""",
+    environ = ["PATH", "TFP_RUST_DOWNLOAD", "TFP_RUST_SYSROOT"],
+)

@@ -1,0 +1,99 @@
+"""TensorFlow's wheel as Bazel targets: headers, libraries, the serialized list of all ops."""
+
+load("@rules_python//python:pip.bzl", "package_annotation")
+
+# Targets inside the wheels' own repositories, where globs reach their files.
+WHEEL_ANNOTATIONS = {
+    "tensorflow-cpu": package_annotation(additive_build_content = """\
+filegroup(
+    name = "headers",
+    srcs = glob([
+        "site-packages/tensorflow/include/**/*.h",
+        "site-packages/tensorflow/include/**/*.inc",
+    ]),
+)
+
+filegroup(
+    name = "c_headers",
+    srcs = glob([
+        "site-packages/tensorflow/include/tensorflow/c/**/*.h",
+        "site-packages/tensorflow/include/xla/tsl/c/**/*.h",
+        "site-packages/tensorflow/include/tsl/platform/*.h",
+        "site-packages/tensorflow/include/tensorflow/core/platform/*.h",
+    ]),
+)
+
+filegroup(
+    name = "framework",
+    srcs = ["site-packages/tensorflow/libtensorflow_framework.so.2"],
+)
+
+filegroup(
+    name = "cc",
+    srcs = ["site-packages/tensorflow/libtensorflow_cc.so.2"],
+)
+
+filegroup(
+    name = "include_dir",
+    srcs = ["site-packages/tensorflow/include/tensorflow/c/c_api.h"],
+)
+"""),
+    "ruff": package_annotation(additive_build_content = """\
+filegroup(
+    name = "program",
+    srcs = ["bin/ruff"],
+)
+"""),
+}
+
+_BUILD = """\
+package(default_visibility = ["//visibility:public"])
+
+# Headers that TensorFlow installs, C and C++.
+alias(
+    name = "headers",
+    actual = "@pip_tensorflow_cpu//:headers",
+)
+
+# The headers of the C API and what they include.
+alias(
+    name = "c_headers",
+    actual = "@pip_tensorflow_cpu//:c_headers",
+)
+
+# One header, `.../include/tensorflow/c/c_api.h`, from which a rule finds the include folder.
+alias(
+    name = "include_dir",
+    actual = "@pip_tensorflow_cpu//:include_dir",
+)
+
+alias(
+    name = "libtensorflow_framework.so.2",
+    actual = "@pip_tensorflow_cpu//:framework",
+)
+
+alias(
+    name = "libtensorflow_cc.so.2",
+    actual = "@pip_tensorflow_cpu//:cc",
+)
+
+# All OpDefs of this TensorFlow, a serialized tensorflow.OpList.
+genrule(
+    name = "op_list",
+    srcs = [
+        ":libtensorflow_cc.so.2",
+        ":libtensorflow_framework.so.2",
+    ],
+    outs = ["op_list.pb"],
+    cmd = "TF_CPP_MIN_LOG_LEVEL=2 $(execpath @tfp//tools/workspace/tensorflow:op_list) --library=$(execpath :libtensorflow_cc.so.2) --out=$@",
+    tools = ["@tfp//tools/workspace/tensorflow:op_list"],
+)
+"""
+
+def _tensorflow_impl(rctx):
+    rctx.file("BUILD", _BUILD)
+
+tensorflow_repository = repository_rule(
+    implementation = _tensorflow_impl,
+    doc = "Names the parts of the TensorFlow wheel.",
+)
