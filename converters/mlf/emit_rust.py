@@ -195,6 +195,9 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
             [(t.field, f"{outputs_mut}{t.type_name}", _tensor_doc(t, "Output")) for t in api.outputs],
         ),
     ]
+    if not api.io_in_pools:
+        for struct, tensors in zip(structs, (api.inputs, api.outputs), strict=True):
+            struct["constructor"] = _constructor(str(struct["name"]), tensors)
     if api.pools:
         fields = []
         for pool in api.pools:
@@ -226,6 +229,23 @@ def _struct(name: str, doc: str, fields: list[tuple[str, str, str]]) -> dict[str
         "constructor": [],
         "generic_list": "'a",
     }
+
+
+def _constructor(name: str, tensors: tuple[TensorApi, ...]) -> list[str]:
+    mutable = "mut " if name == "Outputs" else ""
+    params = [f"{t.field}: &'a {mutable}{t.type_name}" for t in tensors]
+    fields = ", ".join(t.field for t in tensors)
+    value = f"{INDENT * 2}Self {{ {fields} }}"
+    broken = [f"{INDENT * 2}Self {{", *(f"{INDENT * 3}{t.field}," for t in tensors), f"{INDENT * 2}}}"]
+    return [
+        "",
+        f"impl<'a> {name}<'a> {{",
+        f"{INDENT}/// Borrows the buffers, in the order of the archive.",
+        *fitted("pub const fn new", params, " -> Self {", 1),
+        *([value] if len(fields) <= 18 - len("{ }") + 3 else broken),
+        f"{INDENT}}}",
+        "}",
+    ]
 
 
 def _pools_constructor(api: ModelApi) -> list[str]:

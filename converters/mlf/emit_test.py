@@ -38,27 +38,28 @@ def emit_golden_test(
             data[_file(api, tensor)] = case.outputs[tensor.tensor.name]
         lines += body_lines(crate.name, api)
         for tensor in api.outputs:
-            bytes_of = f'include_bytes!("golden/{_file(api, tensor)}")'
             value = f"{'result' if api.io_in_pools else 'outputs'}.{tensor.field}"
             lines += [
-                f"for (index, (got, want)) in {value}.iter().zip({bytes_of}.chunks_exact("
-                f"{tensor.tensor.size // tensor.length})).enumerate() {{",
-                f"    let want = {tensor.element}::from_le_bytes(want.try_into().unwrap());",
-                *(f"    {line}" for line in compare(tensor, tensor.field)),
+                f'let data = include_bytes!("golden/{_file(api, tensor)}");',
+                f"for (index, bytes) in data.chunks_exact({tensor.tensor.size // tensor.length})"
+                ".enumerate() {",
+                f"    let want = {tensor.element}::from_le_bytes(bytes.try_into().unwrap());",
+                f"    let got = {value}[index];",
+                *(f"    {line}" for line in compare(tensor)),
                 "}",
             ]
         tests.append({"name": f"{api.module}_equals_golden", "lines": lines})
     return render("golden_test.rs.j2", tests=tests), data
 
 
-def compare(tensor: TensorApi, name: str) -> list[str]:
+def compare(tensor: TensorApi) -> list[str]:
     """Returns statements that compare `got` with `want` at `index`."""
-    message = f'"{name}[{{index}}]: {{got}}, expected {{want}}"'
     if tensor.element in ("f32", "f64"):
         return [
-            f"assert!((got - want).abs() <= 1e-5 + 1e-5 * want.abs(), {message});",
+            "let close = (got - want).abs() <= 1e-5 + 1e-5 * want.abs();",
+            'assert!(close, "element {index}: {got}, expected {want}");',
         ]
-    return [f"assert_eq!(*got, want, {message});"]
+    return ['assert_eq!(got, want, "element {index}");']
 
 
 def body_lines(crate_name: str, api: ModelApi) -> list[str]:
@@ -81,15 +82,18 @@ def body_lines(crate_name: str, api: ModelApi) -> list[str]:
         lines.append("let result = model.run(&mut workspace_pools).unwrap();")
         return lines
     for tensor in api.inputs:
-        lines.append(f"let mut {tensor.field}_in = m::{tensor.type_name}::new();")
-        lines += _read(api, tensor, f"{tensor.field}_in")
+        lines.append(f"let mut in_{tensor.field} = m::{tensor.type_name}::new();")
+        lines += _read(api, tensor, f"in_{tensor.field}")
     for tensor in api.outputs:
-        lines.append(f"let mut {tensor.field}_out = m::{tensor.type_name}::new();")
-    inputs = ", ".join(f"{t.field}: &{t.field}_in" for t in api.inputs)
-    outputs = ", ".join(f"{t.field}: &mut {t.field}_out" for t in api.outputs)
-    lines += [f"let inputs = m::Inputs {{ {inputs} }};", f"let mut outputs = m::Outputs {{ {outputs} }};"]
+        lines.append(f"let mut out_{tensor.field} = m::{tensor.type_name}::new();")
+    inputs = ", ".join(f"&in_{t.field}" for t in api.inputs)
+    outputs = ", ".join(f"&mut out_{t.field}" for t in api.outputs)
+    lines += [
+        f"let inputs = m::Inputs::new({inputs});",
+        f"let mut outputs = m::Outputs::new({outputs});",
+    ]
     extra = ", &mut workspace_pools" if api.pools else ""
-    lines.append(f"model.run(&inputs, &mut outputs{extra}).unwrap();")
+    lines += [f"let done = model.run(&inputs, &mut outputs{extra});", "done.unwrap();"]
     return lines
 
 

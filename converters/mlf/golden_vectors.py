@@ -87,8 +87,9 @@ def golden_cases(
 ) -> tuple[GoldenCase, ...]:
     """Matches arrays with tensors, for every model that all its tensors are found for.
 
-    An array belongs to a tensor when it is called `<model>_<tensor>` or `<tensor>`; else when it is the
-    only one of the tensor's dtype and size, first among those called `<model>_...`.
+    An array belongs to a tensor when it is called `<model>_input_<tensor>` (or `_output_`),
+    `<model>_<tensor>` or `<tensor>`; else when it is the only one of the tensor's dtype and size, first
+    among those called `<model>_...`.
 
     Raises:
       FormatError: no model has all its arrays; the message lists tensors and arrays.
@@ -98,10 +99,10 @@ def golden_cases(
     missing = []
     for model in models:
         sides = []
-        for tensors in (model.inputs, model.outputs):
+        for side, tensors in (("input", model.inputs), ("output", model.outputs)):
             found = {}
             for tensor in tensors:
-                array = _find(model.name, tensor, arrays, where)
+                array = _find(model.name, side, tensor, arrays, where)
                 if array is None:
                     missing.append(f"{model.name}.{tensor.name} ({tensor.dtype}, {tensor.size} bytes)")
                 else:
@@ -115,8 +116,11 @@ def golden_cases(
     return tuple(cases)
 
 
-def _find(model: str, tensor: Tensor, arrays: Mapping[str, Array], where: str) -> Array | None:
-    for name in (f"{model}_{tensor.name}", f"{model}.{tensor.name}", tensor.name):
+def _find(
+    model: str, side: str, tensor: Tensor, arrays: Mapping[str, Array], where: str
+) -> Array | None:
+    names = (f"{model}_{side}_{tensor.name}", f"{model}_{tensor.name}", tensor.name)
+    for name in names:
         array = arrays.get(name)
         if array is not None:
             if not _fits(tensor, array):

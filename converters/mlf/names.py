@@ -36,9 +36,7 @@ def rust_camel(name: str) -> str:
             result += "_"
         result += word[0].upper() + word[1:]
     result = result or "Unnamed"
-    if result[0].isdigit():
-        result = "N" + result
-    return result + "_" if result in KEYWORDS else result
+    return "N" + result if result[0].isdigit() else result
 
 
 def rust_const(name: str) -> str:

@@ -70,6 +70,7 @@ impl<T> Slot<T> {
     }
 
     /// Hands the value out, the first time; afterwards `None`.
+    #[allow(clippy::mut_from_ref)] // `win` hands the value out once.
     pub fn take(&'static self) -> Option<&'static mut T> {
         if !self.once.win() {
             return None;
