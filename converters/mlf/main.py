@@ -14,7 +14,7 @@ from pathlib import Path
 from absl import app, flags
 
 from converters.mlf.arguments import parse_overrides, parse_sections
-from converters.mlf.convert import Request, convert
+from converters.mlf.convert import Request, Result, convert
 from converters.mlf.emit import MARK
 from converters.mlf.errors import MlfError, Problem, UsageError
 from converters.mlf.join import Options
@@ -43,11 +43,14 @@ _RAW = flags.DEFINE_multi_string(
 _SECTION = flags.DEFINE_multi_string(
     "section", [], "linker section of a pool's static: [MODEL.]POOL=.section"
 )
+_RUST_OUT = flags.DEFINE_string("rust_out", None, "for build rules: the one .rs file; no --out then")
+_UNIT_OUT = flags.DEFINE_string("unit_out", None, "for build rules: folder of the C units")
+_INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
 
 
 def _request() -> Request:
-    if not _OUT.value:
+    if not _OUT.value and not _RUST_OUT.value:
         raise UsageError(Problem("--out", "no folder given"))
     path = {f.name: Path(f.value) if f.value else None for f in (_MLF, _HEADER, _LIB, _FV)}
     return Request(
@@ -67,13 +70,30 @@ def _request() -> Request:
     )
 
 
+def _write_for_rule(result: Result) -> None:
+    for name, content in result.output.files.items():
+        for prefix, target in (
+            (f"{result.crate.name}.rs", _RUST_OUT.value),
+            ("c/unit/", _UNIT_OUT.value),
+            (result.output.include + "/", _INCLUDE_OUT.value),
+        ):
+            if target and name.startswith(prefix):
+                rest = name.removeprefix(prefix)
+                path = Path(target, rest) if rest else Path(target)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+
+
 def main(argv: Sequence[str]) -> int:
     """Converts as the flags say; returns the exit code."""
     try:
         if len(argv) > 1:
             raise UsageError(Problem("command line", f"unexpected argument {argv[1]!r}"))
         result = convert(_request())
-        write_folder(Path(_OUT.value), result.output.files, MARK.encode())
+        if _RUST_OUT.value:
+            _write_for_rule(result)
+        else:
+            write_folder(Path(_OUT.value), result.output.files, MARK.encode())
     except MlfError as err:
         if _JSON.value:
             print(json.dumps(failure_report(err), indent=2))

@@ -8,28 +8,16 @@ caller's code: their cases damage the generated crate.
 from __future__ import annotations
 
 import re
-from functools import cache
 from pathlib import Path
 
 import pytest
 
 from converters.mlf.convert import Request, Result, convert
-from converters.mlf.tests.build import Built, build, build_c, call, cc, rustc, write
-from converters.mlf.tests.dialects import DIALECTS
-from converters.mlf.tests.execute_test import TESTDATA, request_of
+from converters.mlf.tests.build import build, build_c, call, cc, rustc, write
+from converters.mlf.tests.requests import TESTDATA, built_crate
 
 CASES = sorted((Path(__file__).parent / "compile_fail").glob("*.rs"))
 DEFECTS = 16
-
-
-@cache
-def crate_folder(name: str, base: Path) -> Built:
-    folder = base / name
-    folder.mkdir()
-    if name in DIALECTS:
-        dialect = DIALECTS[name]()
-        return build(convert(request_of(dialect, folder)), folder / "crate", dialect.extra_c)
-    return build(convert(Request(mlf=TESTDATA / f"{name}.tar")), folder / "crate")
 
 
 @pytest.fixture(scope="session")
@@ -41,7 +29,7 @@ def base(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_misuse(case: Path, base: Path, tmp_path: Path) -> None:
     text = case.read_text()
     fields = dict(re.findall(r"^// (crate|error|type): (.+)$", text, re.M))
-    built = crate_folder(fields["crate"], base)
+    built = built_crate(fields["crate"], base)
     kind = fields.get("type", "bin")
     emit = ["--emit=metadata", f"--crate-type={kind}", "--out-dir", str(tmp_path)]
     for wanted, dropped, good in (("right", "misuse", True), ("misuse", "right", False)):

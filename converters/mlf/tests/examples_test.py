@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from converters.mlf.tests.build import run_rust
-from converters.mlf.tests.compile_fail_test import crate_folder
+from converters.mlf.tests.requests import built_crate
 
 EXAMPLES = Path(__file__).parent.parent / "examples"
 CRATES = {
@@ -33,7 +33,7 @@ def test_the_list_is_the_folder() -> None:
 def test_example(example: str, base: Path) -> None:
     source = EXAMPLES / f"{example}.rs"
     assert "unsafe" not in source.read_text(encoding="utf-8")
-    output = run_rust(crate_folder(CRATES[example], base), source, test=False)
+    output = run_rust(built_crate(CRATES[example], base), source, test=False)
     assert output.strip()
 
 

@@ -4,41 +4,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
 
-from converters.mlf.arguments import parse_overrides
 from converters.mlf.convert import Request, convert
-from converters.mlf.join import Options
-from converters.mlf.tests.build import build, cc, must, run_rust
-from converters.mlf.tests.dialects import DIALECTS, Dialect, tar_of
+from converters.mlf.tests.build import build, build_c, must, run_rust, rustc, write
+from converters.mlf.tests.dialects import DIALECTS
+from converters.mlf.tests.requests import REAL, TESTDATA, request_of
 
-TESTDATA = Path(__file__).parent.parent / "testdata"
 PROGRAMS = Path(__file__).parent / "programs"
 
 
-def request_of(dialect: Dialect, folder: Path) -> Request:
-    """Writes a hand-made input to `folder` and returns the request to convert it."""
-    shapes = [f.removeprefix("--shape=") for f in dialect.flags]
-    options = Options(overrides=parse_overrides(shapes))
-    golden = None
-    if dialect.golden:
-        golden = folder / "golden.npz"
-        np.savez(golden, **dialect.golden)
-    if dialect.vendor is None:
-        (folder / "model.tar").write_bytes(tar_of(dialect.files))
-        return Request(mlf=folder / "model.tar", golden=golden, options=options)
-    header, library = dialect.vendor
-    (folder / "tvmgen_default.h").write_text(header)
-    (folder / "vendor.c").write_text(library)
-    must([cc(), "-c", "-w", "-fPIC", "vendor.c", "-o", "vendor.o"], folder)
-    must(["ar", "rcs", "mod.a", "vendor.o"], folder)
-    return Request(
-        header=folder / "tvmgen_default.h", library=folder / "mod.a", options=options
-    )
-
-
-@pytest.mark.parametrize("archive", ["plain", "constant_pool", "multi"])
+@pytest.mark.parametrize("archive", REAL)
 def test_real_archive(archive: str, tmp_path: Path) -> None:
     result = convert(
         Request(mlf=TESTDATA / f"{archive}.tar", golden=TESTDATA / "golden.npz")
@@ -82,8 +58,6 @@ def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
                 crate_name="net",
             )
         )
-        from converters.mlf.tests.build import build_c, rustc, write
-
         write(result, folder)
         build_c(result, folder)
         use = 'extern crate net;' if root else '#[path = "net.rs"]\nmod net;'
