@@ -7,7 +7,6 @@ load("@rust_sysroot//:config.bzl", "HAS_CLIPPY")
 
 _EDITION = "2024"
 
-# Generated crates pass `clippy = False`: what a generator writes is judged by its golden tests.
 def _clippy(name, clippy, testonly = False):
     if clippy and HAS_CLIPPY:
         rust_clippy(
@@ -17,33 +16,69 @@ def _clippy(name, clippy, testonly = False):
         )
 
 def tfp_rust_library(name, clippy = True, **kwargs):
-    """A `rust_library` of the repository's edition; warnings of clippy are errors."""
+    """A `rust_library` of the repository's edition; warnings of clippy are errors.
+
+    Args:
+      name: name of the target.
+      clippy: whether clippy judges it; off for crates that a generator writes.
+      **kwargs: as for `rust_library`.
+    """
     rust_library(name = name, edition = _EDITION, **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
 def tfp_rust_binary(name, clippy = True, **kwargs):
-    """A `rust_binary` of the repository's edition; warnings of clippy are errors."""
+    """A `rust_binary` of the repository's edition; warnings of clippy are errors.
+
+    Args:
+      name: name of the target.
+      clippy: whether clippy judges it; off for crates that a generator writes.
+      **kwargs: as for `rust_binary`.
+    """
     rust_binary(name = name, edition = _EDITION, **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
 def tfp_rust_shared_library(name, clippy = True, **kwargs):
-    """A `rust_shared_library` of the repository's edition; warnings of clippy are errors."""
+    """A `rust_shared_library` of the repository's edition; warnings of clippy are errors.
+
+    Args:
+      name: name of the target.
+      clippy: whether clippy judges it; off for crates that a generator writes.
+      **kwargs: as for `rust_shared_library`.
+    """
     rust_shared_library(name = name, edition = _EDITION, **kwargs)
     _clippy(name, clippy, kwargs.get("testonly", False))
 
 def tfp_rust_test(name, clippy = True, **kwargs):
-    """A `rust_test` of the repository's edition; warnings of clippy are errors."""
+    """A `rust_test` of the repository's edition; warnings of clippy are errors.
+
+    Args:
+      name: name of the target.
+      clippy: whether clippy judges it; off for crates that a generator writes.
+      **kwargs: as for `rust_test`.
+    """
     if "crate" not in kwargs:
         kwargs["edition"] = _EDITION
     rust_test(name = name, **kwargs)
     _clippy(name, clippy, testonly = True)
 
 def tfp_py_library(name, **kwargs):
-    """A `py_library`; mypy and ruff read it through `//tools/build:python_lint_test`."""
+    """A `py_library`; mypy and ruff read it through `//tools/build:python_lint_test`.
+
+    Args:
+      name: name of the target.
+      **kwargs: as for `py_library`.
+    """
     py_library(name = name, **kwargs)
 
 def tfp_py_binary(name, srcs, main = None, **kwargs):
-    """A `py_binary`; mypy and ruff read it through `//tools/build:python_lint_test`."""
+    """A `py_binary`; mypy and ruff read it through `//tools/build:python_lint_test`.
+
+    Args:
+      name: name of the target.
+      srcs: its files; the first is the program.
+      main: the program, if it is another file.
+      **kwargs: as for `py_binary`.
+    """
     py_binary(name = name, srcs = srcs, main = main or srcs[0], **kwargs)
 
 def tfp_py_test(name, srcs, deps = [], args = [], **kwargs):

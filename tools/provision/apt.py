@@ -4,14 +4,16 @@ The host's apt configuration gives the mirror, its options and the keyring; only
 changed. apt checks the signature of the index and the hash of every package.
 """
 
+import os
 import re
 import shlex
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
 
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble, folder_bytes, progress
+from tools.provision.messages import StartError, folder_bytes, progress
 
 APT_FOLDER = Path("/etc/apt")
 OS_RELEASE = Path("/etc/os-release")
@@ -146,15 +148,15 @@ def archive_of(sources: Sequence[Source], codename: str) -> Source:
     """The distribution's main archive among the host's.
 
     Raises:
-        Trouble: none of them carries ``codename`` with the component ``main``.
+        StartError: none of them carries ``codename`` with the component ``main``.
     """
     aliases = {codename, "stable", "oldstable", "testing", "unstable", "sid"} - {""}
     for wanted in ({codename}, aliases):
         for source in sources:
-            web = source.uri.startswith(("http:", "https:", "mirror", "tor", "ftp:", "file:", "copy:"))
-            if web and "main" in source.components and wanted & set(source.suites):
+            usable = not source.uri.startswith("cdrom:")
+            if usable and "main" in source.components and wanted & set(source.suites):
                 return Source(source.uri, source.suites, ("main",), source.options)
-    raise Trouble(
+    raise StartError(
         "finding a Debian mirror",
         f"no archive for Debian {codename or '(unknown)'} main stands in {APT_FOLDER}",
         "add the Debian archive there or install Bazelisk (see CONTRIBUTING.md)",
@@ -194,7 +196,7 @@ class Apt:
             pretend: packages to treat as installed, or None for what the host has installed.
 
         Raises:
-            Trouble: an index could not be fetched or its signature is wrong.
+            StartError: an index could not be fetched or its signature is wrong.
         """
         folder = self._folder
         for name in ("lists/partial", "cache/archives/partial"):
@@ -231,14 +233,13 @@ class Apt:
         (folder / "apt.conf").write_text(text)
         step = f"reading the package index of {label}"
         with progress(step, 0, lambda: folder_bytes(str(folder / "lists"))):
-            out = must(
+            must(
                 self._runner,
                 [*self._apt("apt-get"), "-o", "APT::Update::Error-Mode=any", "update"],
                 step,
                 NETWORK_TODO,
                 cwd=str(folder),
             )
-        del out
 
     def versions(self, names: Sequence[str]) -> Mapping[str, str]:
         """The newest version of each of these packages in the index; unknown ones are left out."""
@@ -254,7 +255,7 @@ class Apt:
         """What has to be fetched so that ``wanted`` (``name`` or ``name=version``) is complete.
 
         Raises:
-            Trouble: the suite cannot satisfy it.
+            StartError: the suite cannot satisfy it.
         """
         out = must(
             self._runner,
@@ -276,7 +277,7 @@ class Apt:
         """Fetches packages into ``folder`` and gives the files; apt checks every hash.
 
         Raises:
-            Trouble: the network failed, a hash is wrong or a file is missing afterwards.
+            StartError: the network failed, a hash is wrong or a file is missing afterwards.
         """
         folder.mkdir(parents=True, exist_ok=True)
         total = sum(package.size for package in packages)
@@ -295,17 +296,18 @@ class Apt:
             )
         files = sorted(folder.glob("*.deb"))
         if len(files) != len(packages):
-            raise Trouble(step, f"{len(files)} of {len(packages)} files arrived", NETWORK_TODO)
+            raise StartError(step, f"{len(files)} of {len(packages)} files arrived", NETWORK_TODO)
         return files
 
     def unpack(self, files: Sequence[Path], prefix: Path, label: str) -> None:
         """Unpacks package files into ``prefix``; no script of theirs is run.
 
         Raises:
-            Trouble: a file is damaged or the disk is full.
+            StartError: a file is damaged or the disk is full.
         """
         step = f"unpacking {label}"
-        for file in files:
+
+        def extract(file: Path) -> None:
             must(
                 self._runner,
                 ["dpkg-deb", "--extract", str(file), str(prefix)],
@@ -314,12 +316,17 @@ class Apt:
                 cwd=str(prefix),
             )
 
+        largest_first = sorted(files, key=lambda file: -file.stat().st_size)
+        with ThreadPoolExecutor(max_workers=min(8, os.cpu_count() or 1)) as pool:
+            for done in [pool.submit(extract, file) for file in largest_first]:
+                done.result()
+
     def _apt(self, program: str) -> list[str]:
         return [program, "-c", str(self._folder / "apt.conf")]
 
 
 def parse_uris(text: str) -> list[Package]:
-    """Reads what ``apt-get --print-uris install`` wrote: ``'uri' name_version_arch.deb size hash``."""
+    """Reads what ``apt-get --print-uris`` wrote: ``'uri' name_version_arch.deb size hash``."""
     found = []
     for line in text.splitlines():
         match = re.match(r"'[^']*' (\S+)_(\S+)_[a-z0-9]+\.deb (\d+)", line)

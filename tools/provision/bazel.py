@@ -1,7 +1,6 @@
-"""Bazel and the rule sets: which is there already, and the provisioned copy from Debian packages."""
+"""Bazel and the rule sets from Debian packages: which suite, what of it, and how it is patched."""
 
 import json
-import os
 import re
 import shutil
 import zipfile
@@ -11,7 +10,7 @@ from pathlib import Path
 
 from tools.provision.apt import Apt, Source, numbers, upstream_part
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble, say
+from tools.provision.messages import StartError
 from tools.provision.pins import Pins
 
 LAYOUT = 1
@@ -90,12 +89,12 @@ def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
     same major version that is not too old.
 
     Raises:
-        Trouble: no suite will do; says what each one has.
+        StartError: no suite will do; says what each one has.
     """
     names = [*pins.bazel_packages, *(rule.package for rule in pins.rules)]
     second: Choice | None = None
     reasons: list[str] = []
-    last: Trouble | None = None
+    last: StartError | None = None
 
     def look(suite: str) -> None:
         apt.update(f"Debian {suite}", [archive.line(suite)], pins.not_needed)
@@ -103,9 +102,9 @@ def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
     for suite in pins.suites:
         try:
             look(suite)
-        except Trouble as trouble:
-            last = trouble
-            reasons.append(f"{suite} cannot be read ({trouble.found})")
+        except StartError as error:
+            last = error
+            reasons.append(f"{suite} cannot be read ({error.found})")
             continue
         verdict = judge_suite(pins, suite, apt.versions(names))
         if isinstance(verdict, str):
@@ -119,7 +118,7 @@ def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
         return second
     if last is not None and len(reasons) == sum("cannot be read" in reason for reason in reasons):
         raise last
-    raise Trouble(
+    raise StartError(
         "choosing Bazel",
         f"expected {pins.bazel_version} or a {numbers(pins.bazel_oldest)[0]}.x from "
         f"{pins.bazel_oldest} on with its rule sets; {'; '.join(reasons)}",
@@ -139,7 +138,7 @@ def describe(pins: Pins, choice: Choice, with_bazel: bool) -> str:
         if upstream_part(choice.versions[rule.package]) != rule.version
     ]
     text = f"Bazel {bazel} (pinned {pins.bazel_version})" if with_bazel else "rule sets"
-    return f"{text} from Debian {choice.suite}, which has moved on: {', '.join(other) or 'same rule sets'}"
+    return f"{text} from Debian {choice.suite}, which has moved on: {', '.join(other)}"
 
 
 def fill_bazel(
@@ -203,13 +202,13 @@ def place_rules(pins: Pins, stage: Path) -> dict[str, str]:
         Repository name -> folder, relative to ``stage``.
 
     Raises:
-        Trouble: a package no longer holds the folder.
+        StartError: a package no longer holds the folder.
     """
     folders: dict[str, str] = {}
     for rule in pins.rules:
         found = sorted(stage.glob(rule.folder))
         if not found:
-            raise Trouble(
+            raise StartError(
                 "unpacking the rule sets",
                 f"package {rule.package} has no folder {rule.folder}",
                 f"its layout changed: {BAZELISK}",
@@ -266,8 +265,8 @@ def startup_options(prefix: Path, java: Path) -> list[str]:
         "--trust_install_base",
         f"--server_javabase={java}",
     ]
-    store = "/etc/ssl/certs/java/cacerts"
-    if os.path.exists(store):
+    store = Path("/etc/ssl/certs/java/cacerts")
+    if store.exists():
         options.append(f"--host_jvm_args=-Djavax.net.ssl.trustStore={store}")
     return options
 
@@ -303,8 +302,3 @@ def key_files(prefix: Path, java: Path) -> list[str]:
         str(java / "lib/server/libjvm.so"),
         str(java / "lib/modules"),
     ]
-
-
-def say_choice(text: str, why: str) -> None:
-    """The one line about what was chosen and why."""
-    say(f"{text} ({why})")

@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tools.provision.command import disk_full, free_bytes
-from tools.provision.messages import Trouble, megabytes, say
+from tools.provision.messages import StartError, megabytes, say
 
 STAMP = ".tfp-stamp.json"
 FORMAT = 1
@@ -76,10 +76,10 @@ class Cache:
             step: what this is, for messages.
             need_bytes: free space wanted before the work starts.
             fill: fills its first argument, a fresh folder that will be renamed to its second.
-            check: tries the finished folder out; raises Trouble if it does not work.
+            check: tries the finished folder out; raises StartError if it does not work.
 
         Raises:
-            Trouble: the disk is full, or ``fill`` or ``check`` failed; nothing is left behind.
+            StartError: the disk is full, or ``fill`` or ``check`` failed; nothing is left behind.
         """
         final = self.root / name
         if final.exists():
@@ -89,7 +89,7 @@ class Cache:
             say(f"{final} is damaged ({damage}); making it again")
             self.drop(final)
         if free_bytes(str(self.root)) < need_bytes:
-            raise Trouble(
+            raise StartError(
                 step,
                 f"{megabytes(free_bytes(str(self.root)))} are free where {self.root} lies and "
                 f"{megabytes(need_bytes)} are needed",
@@ -99,8 +99,8 @@ class Cache:
         try:
             stage.mkdir(parents=True)
             fill(stage, final)
-            write_stamp(stage)
-            os.rename(stage, final)
+            write_stamp(stage, final)
+            stage.rename(final)
             if check is not None:
                 try:
                     check(final)
@@ -117,7 +117,7 @@ class Cache:
         """Removes a finished folder; it stops to exist under its name at once."""
         grave = self.root / "stage" / f"{os.getpid()}-drop-{time.monotonic_ns()}"
         grave.parent.mkdir(parents=True, exist_ok=True)
-        os.rename(folder, grave)
+        folder.rename(grave)
         shutil.rmtree(grave, ignore_errors=True)
 
     def damage(self, folder: Path) -> str | None:
@@ -128,16 +128,16 @@ class Cache:
         """
         stamp = read_stamp(folder)
         if stamp is None:
-            return "its stamp is missing or cannot be read"
+            return "its stamp is missing, cannot be read or was made for another place"
         for name, entry in stamp.items():
             path = folder / name
             try:
                 if isinstance(entry, str):
-                    if os.readlink(path) != entry:
+                    if str(path.readlink()) != entry:
                         return f"{name} points elsewhere"
                     continue
                 size, digest = entry
-                found = os.lstat(path).st_size
+                found = path.lstat().st_size
                 if found != size:
                     return f"{name} has {found} bytes, expected {size}"
                 if sha256(path) != digest:
@@ -147,52 +147,52 @@ class Cache:
         return None
 
 
-def trouble_of(error: OSError, step: str, folder: str) -> Trouble:
+def trouble_of(error: OSError, step: str, folder: str) -> StartError:
     """An operating system error as a failure that says what to do."""
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         return disk_full(step, folder)
     where = f" ({error.filename})" if error.filename else ""
     if error.errno in (errno.EACCES, errno.EPERM, errno.EROFS):
-        return Trouble(
+        return StartError(
             step,
             f"{error.strerror}{where}",
             f"make {folder} writable for you or set TFP_CACHE to a folder that is",
         )
-    return Trouble(step, f"{error.strerror}{where}", f"remove {folder} and start again")
+    return StartError(step, f"{error.strerror}{where}", f"remove {folder} and start again")
 
 
 def sha256(path: Path) -> str:
     """The sha256 of a file, in hexadecimal."""
-    with open(path, "rb") as file:
+    with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
 
 
-def write_stamp(folder: Path) -> None:
-    """Writes the stamp of a finished folder: every file and link below it."""
+def write_stamp(folder: Path, final: Path) -> None:
+    """Writes the stamp of a finished folder: every file and link below it, and its place."""
     entries: dict[str, str | tuple[int, str]] = {}
     for parent, folders, files in os.walk(folder):
         for name in sorted(files) + sorted(folders):
             path = Path(parent) / name
             key = str(path.relative_to(folder))
             if path.is_symlink():
-                entries[key] = os.readlink(path)
+                entries[key] = str(path.readlink())
             elif path.is_file():
                 entries[key] = (path.stat().st_size, sha256(path))
-    text = json.dumps({"format": FORMAT, "files": entries}, separators=(",", ":"))
-    write_whole(folder / STAMP, text)
+    stamp = {"format": FORMAT, "place": str(final), "files": entries}
+    write_whole(folder / STAMP, json.dumps(stamp, separators=(",", ":")))
 
 
 def read_stamp(folder: Path) -> dict[str, str | tuple[int, str]] | None:
     """The entries of a stamp: a link's target or a file's size and sha256; None if unreadable."""
     try:
         data = json.loads((folder / STAMP).read_text())
-        if data["format"] != FORMAT:
+        if data["format"] != FORMAT or data["place"] != str(folder):
             return None
         return {
             name: entry if isinstance(entry, str) else (int(entry[0]), str(entry[1]))
             for name, entry in data["files"].items()
         }
-    except (OSError, ValueError, KeyError, TypeError, IndexError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError, IndexError):
         return None
 
 
@@ -200,17 +200,17 @@ def write_whole(path: Path, text: str) -> None:
     """Writes a file so that nobody ever reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with open(beside, "w", encoding="utf-8") as file:
+    with beside.open("w", encoding="utf-8") as file:
         file.write(text)
         file.flush()
         os.fsync(file.fileno())
-    os.replace(beside, path)
+    beside.replace(path)
 
 
 def marks(paths: Sequence[str]) -> list[tuple[str, int, int]]:
     """Path, size and modification time of each file: the cheap check of every start."""
     found = []
     for path in paths:
-        info = os.stat(path)
+        info = Path(path).stat()
         found.append((path, info.st_size, info.st_mtime_ns))
     return found

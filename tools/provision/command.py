@@ -6,9 +6,10 @@ import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Protocol
 
-from tools.provision.messages import Trouble
+from tools.provision.messages import StartError
 
 
 @dataclass(frozen=True)
@@ -105,7 +106,7 @@ def must(
     """Runs ``argv`` and gives its standard output.
 
     Raises:
-        Trouble: it ended with another status than 0; names a full disk where that is the reason.
+        StartError: it ended with another status than 0; names a full disk where that is the reason.
     """
     outcome = runner.run(argv, cwd=cwd, env=env)
     if outcome.status == 0:
@@ -113,23 +114,21 @@ def must(
     words = outcome.last_words()
     if "No space left" in outcome.err + outcome.out or (cwd and free_bytes(cwd) < 1_000_000):
         raise disk_full(step, cwd or ".")
-    raise Trouble(step, words, todo)
+    raise StartError(step, words, todo)
 
 
 def free_bytes(folder: str) -> int:
     """Bytes that this user may still write where ``folder`` lies (or its nearest parent)."""
-    while not os.path.exists(folder):
-        parent = os.path.dirname(folder)
-        if parent == folder:
-            break
-        folder = parent
-    return shutil.disk_usage(folder).free
+    place = Path(folder)
+    while not place.exists() and place != place.parent:
+        place = place.parent
+    return shutil.disk_usage(place).free
 
 
-def disk_full(step: str, folder: str) -> Trouble:
+def disk_full(step: str, folder: str) -> StartError:
     """The failure for a disk without room."""
-    return Trouble(
+    return StartError(
         step,
         f"the disk that holds {folder} is full",
-        "free some space there (about 1 GB) or set TFP_CACHE to a folder on another disk, then start again",
+        "free about 2 GB there or set TFP_CACHE to a folder on another disk, then start again",
     )

@@ -6,18 +6,18 @@ A start with nothing to do reads one plan, compares a few file sizes and replace
 import sys
 
 if sys.version_info[:2] != (3, 11):
+    found = ".".join(str(part) for part in sys.version_info[:2])
     sys.stderr.write(
-        "tfp: checking Python failed: %s is Python %d.%d, expected 3.11; put python3.11 on PATH "
-        "(Debian: package python3.11) or set TFP_PYTHON to it\n"
-        % ((sys.executable,) + tuple(sys.version_info[:2]))
+        f"tfp: checking Python failed: {sys.executable} is Python {found}, expected 3.11; put "
+        "python3.11 on PATH (Debian: package python3.11) or set TFP_PYTHON to it\n"
     )
     sys.exit(36)
 
-import os  # noqa: E402
+from pathlib import Path
 
-sys.path.insert(0, os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__)))))
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent.parent))
 
-from tools.provision import start  # noqa: E402
+from tools.provision import start
 
 if __name__ == "__main__":
     sys.exit(start.main(sys.argv[1:]))

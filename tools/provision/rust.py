@@ -1,6 +1,5 @@
 """Rust: which toolchain the build uses, and Debian's own unpacked as a sysroot."""
 
-import os
 import re
 import shutil
 from collections.abc import Mapping
@@ -9,7 +8,7 @@ from pathlib import Path
 
 from tools.provision.apt import Apt, Package, Source, numbers, upstream_part
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble
+from tools.provision.messages import StartError
 from tools.provision.pins import Pins
 
 LAYOUT = 1
@@ -77,9 +76,11 @@ def local_sysroot(
         return None, ["no rustc on PATH"]
     candidates: list[tuple[str, str]] = [(rustc, "rustc on PATH")]
     if shutil.which("rustup", path=environ.get("PATH")) is not None:
-        home = environ.get("RUSTUP_HOME") or os.path.join(environ.get("HOME", "/"), ".rustup")
+        home = environ.get("RUSTUP_HOME") or str(Path(environ.get("HOME", "/"), ".rustup"))
         installed = [
-            path for path in Path(home, "toolchains").glob("*/bin/rustc") if "nightly" not in str(path)
+            path
+            for path in Path(home, "toolchains").glob("*/bin/rustc")
+            if "nightly" not in path.parent.parent.name
         ]
         candidates += [
             (str(path), f"rustup toolchain {path.parent.parent.name}")
@@ -118,14 +119,14 @@ def choose_debian_rust(pins: Pins, apt: Apt) -> list[Package]:
     """Chooses Debian's packages; ``apt`` is pointed at the host's suites.
 
     Raises:
-        Trouble: Debian's Rust is missing or too old.
+        StartError: Debian's Rust is missing or too old.
     """
     tools = list(pins.rust_tools.values())
     versions = apt.versions([*pins.rust_packages, *tools])
     main = pins.rust_packages[0]
     found = versions.get(main)
     if found is None or numbers(found) < numbers(pins.rust_oldest):
-        raise Trouble(
+        raise StartError(
             "choosing Rust",
             f"Debian's {main} is {upstream_part(found) if found else 'missing'}; "
             f"expected {pins.rust_oldest} or newer",
@@ -179,7 +180,7 @@ def try_sysroot(runner: Runner, root: Path) -> None:
     """Checks that every program of an unpacked sysroot starts and that the compiler knows its home.
 
     Raises:
-        Trouble: one does not start.
+        StartError: one does not start.
     """
     for name in ("rustc", "cargo", "rustdoc", *TOOLS):
         program = root / "bin" / name
@@ -187,10 +188,10 @@ def try_sysroot(runner: Runner, root: Path) -> None:
             continue
         outcome = runner.run([str(program), "--version"], timeout_s=60)
         if outcome.status:
-            raise Trouble(f"trying the provisioned {name}", outcome.last_words(), INSTALL)
+            raise StartError(f"trying the provisioned {name}", outcome.last_words(), INSTALL)
     described = describe_rustc(runner, str(root / "bin/rustc"))
     if described is None or described[1].resolve() != root.resolve():
-        raise Trouble(
+        raise StartError(
             "trying the provisioned rustc",
             f"its sysroot is {described[1] if described else 'unknown'}, expected {root}",
             INSTALL,

@@ -5,7 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.provision.messages import EXIT_ENVIRONMENT, Trouble, say
+from tools.provision.messages import EXIT_ENVIRONMENT, StartError, say
 from tools.provision.plan import Plan, fingerprint, read_plan
 
 
@@ -13,15 +13,16 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     """The cache folder: TFP_CACHE, else tfp in XDG_CACHE_HOME, else in ``~/.cache``."""
     told = environ.get("TFP_CACHE")
     if told:
-        return Path(os.path.abspath(told))
-    base = environ.get("XDG_CACHE_HOME") or os.path.join(os.path.expanduser("~"), ".cache")
-    return Path(os.path.abspath(base)) / "tfp"
+        return Path(told).absolute()
+    base = environ.get("XDG_CACHE_HOME")
+    return (Path(base).absolute() if base else Path.home() / ".cache") / "tfp"
 
 
 def ready_plan(root: Path, environ: Mapping[str, str]) -> Plan:
     """The plan of this machine, made if need be."""
     key = fingerprint(environ)
-    plan, why_not = (None, None)
+    plan: Plan | None = None
+    why_not: str | None = None
     if environ.get("TFP_VERIFY") != "1":
         plan, why_not = read_plan(root, key)
     if plan is not None:
@@ -46,12 +47,19 @@ def main(arguments: Sequence[str]) -> int:
             return 0
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execv(plan.argv[0], [*plan.argv, *arguments])
-    except Trouble as trouble:
-        say(trouble.line())
+        os.execve(plan.argv[0], [*plan.argv, *arguments], {**environ, **plan.variables})
+    except StartError as error:
+        say(error.line())
     except KeyboardInterrupt:
         say("interrupted; nothing half-done is kept, start again to go on")
         return 130
     except OSError as error:
         say(f"starting Bazel failed: {error.strerror} ({error.filename}); start again")
+    except Exception as error:
+        if environ.get("TFP_DEBUG") == "1":
+            raise
+        say(
+            f"provisioning failed: {type(error).__name__}: {' '.join(str(error).split())}; this is "
+            "a defect of tools/provision, TFP_DEBUG=1 shows where"
+        )
     return EXIT_ENVIRONMENT

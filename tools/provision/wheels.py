@@ -1,28 +1,53 @@
 """Wheels: fetched by the user's own pip under a pinned hash, unpacked without installing."""
 
-import os
+import re
 import shutil
 import stat
 import sys
 import zipfile
+from collections.abc import Sequence
 from pathlib import Path
 
 from tools.provision.apt import Apt, Source
+from tools.provision.cache import sha256
 from tools.provision.command import Runner, must
-from tools.provision.messages import Trouble, folder_bytes, progress
+from tools.provision.messages import StartError, folder_bytes, progress
 from tools.provision.pins import Wheel
 
-TODO = "check the network and pip's configuration (`python3.11 -m pip config list`), then start again"
+WHEEL_BUILD = """\
+load("@rules_python//python:defs.bzl", "py_library")
+
+package(default_visibility = ["//visibility:public"])
+
+py_library(
+    name = "lib",
+    srcs = glob(["**/*.py"]),
+    data = glob(
+        ["**/*"],
+        exclude = ["**/*.py", "**/*.pyc", "**/* *", "BUILD.bazel", "WORKSPACE"],
+    ),
+    imports = ["."],
+)
+"""
+
+TODO = "check the network and `python3.11 -m pip config list`, then start again"
 
 
 def unpack_wheel(file: Path, folder: Path) -> None:
-    """Unpacks a wheel with the permissions that it records."""
-    with zipfile.ZipFile(file) as archive:
-        for member in archive.infolist():
-            path = archive.extract(member, folder)
-            mode = stat.S_IMODE(member.external_attr >> 16)
-            if mode and not member.is_dir():
-                os.chmod(path, mode | stat.S_IRUSR | stat.S_IWUSR)
+    """Unpacks a wheel with the permissions that it records.
+
+    Raises:
+        StartError: it is damaged.
+    """
+    try:
+        with zipfile.ZipFile(file) as archive:
+            for member in archive.infolist():
+                path = archive.extract(member, folder)
+                mode = stat.S_IMODE(member.external_attr >> 16)
+                if mode and not member.is_dir():
+                    Path(path).chmod(mode | stat.S_IRUSR | stat.S_IWUSR)
+    except zipfile.BadZipFile as error:
+        raise StartError(f"unpacking {file.name}", f"it is damaged ({error})", TODO) from error
 
 
 def find_pip(runner: Runner) -> list[str] | None:
@@ -38,18 +63,20 @@ def find_pip(runner: Runner) -> list[str] | None:
     return None
 
 
-def fetch_wheel(runner: Runner, pip: list[str], wheel: Wheel, folder: Path, label: str) -> None:
-    """Fetches one wheel and unpacks it into ``folder``.
+def fetch_wheels(
+    runner: Runner, pip: list[str], wheels: Sequence[Wheel], inbox: Path, label: str
+) -> list[Path]:
+    """Fetches wheels into ``inbox``, a fresh folder, and gives the files.
 
     Raises:
-        Trouble: the network failed or the file has another hash than the pin.
+        StartError: the network failed or a file has another hash than its pin.
     """
-    step = f"fetching {label} ({wheel.requirement})"
-    inbox = folder / "inbox"
+    step = f"fetching {label}"
     inbox.mkdir(parents=True)
     pins = inbox / "requirements.txt"
-    pins.write_text(f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n")
-    with progress(step, wheel.size, lambda: folder_bytes(str(inbox))):
+    lines = [f"{wheel.requirement} --hash=sha256:{wheel.sha256}\n" for wheel in wheels]
+    pins.write_text("".join(lines))
+    with progress(step, sum(wheel.size for wheel in wheels), lambda: folder_bytes(str(inbox))):
         must(
             runner,
             [
@@ -60,23 +87,69 @@ def fetch_wheel(runner: Runner, pip: list[str], wheel: Wheel, folder: Path, labe
             step,
             TODO,
             cwd=str(inbox),
-            env={"TMPDIR": str(inbox)},
+            env={"TMPDIR": str(inbox), "PIP_REQUIRE_VIRTUALENV": "0"},
         )  # fmt: skip
-    files = list(inbox.glob("*.whl"))
-    if len(files) != 1:
-        raise Trouble(step, f"{len(files)} files arrived, expected 1", TODO)
-    try:
-        unpack_wheel(files[0], folder)
-    except zipfile.BadZipFile as error:
-        raise Trouble(step, f"the wheel is damaged ({error})", TODO) from error
+    files = sorted(inbox.glob("*.whl"))
+    if len(files) != len(wheels):
+        raise StartError(step, f"{len(files)} files arrived, expected {len(wheels)}", TODO)
+    return files
+
+
+def fill_wheel(runner: Runner, pip: list[str], wheel: Wheel, stage: Path, label: str) -> None:
+    """Fetches one wheel and unpacks it into ``stage``.
+
+    Raises:
+        StartError: the network failed, or the file is damaged or not the pinned one.
+    """
+    inbox = stage / "inbox"
+    (file,) = fetch_wheels(runner, pip, [wheel], inbox, f"{label} ({wheel.requirement})")
+    unpack_wheel(file, stage)
+    shutil.rmtree(inbox)
+
+
+def parse_rule_wheels(text: str) -> list[tuple[str, Wheel]]:
+    """Reads the wheels that rules_python's repository rules run on, from its own list.
+
+    Args:
+        text: its ``python/pip_install/repositories.bzl``.
+
+    Returns:
+        Repository name and wheel; the address of each is dropped, since pip finds it by name.
+    """
+    found = []
+    for name, address, digest in re.findall(
+        r'\(\s*"(pypi__\w+)",\s*"([^"]+)",\s*"([0-9a-f]{64})",?\s*\)', text
+    ):
+        project, version = address.rsplit("/", 1)[-1].split("-")[:2]
+        found.append((name, Wheel(f"{project}=={version}", digest, 0)))
+    return found
+
+
+def fill_rule_wheels(
+    runner: Runner, pip: list[str], entries: Sequence[tuple[str, Wheel]], stage: Path
+) -> None:
+    """Fetches those wheels and unpacks each as a repository under its name in ``stage``.
+
+    Raises:
+        StartError: the network failed, or a file is damaged or not the pinned one.
+    """
+    inbox = stage / "inbox"
+    label = f"{len(entries)} wheels that rules_python stands on"
+    files = fetch_wheels(runner, pip, [wheel for _, wheel in entries], inbox, label)
+    by_digest = {sha256(file): file for file in files}
+    for name, wheel in entries:
+        unpack_wheel(by_digest[wheel.sha256], stage / name)
+        (stage / name / "BUILD.bazel").write_text(WHEEL_BUILD)
+        (stage / name / "WORKSPACE").write_text(f'workspace(name = "{name}")\n')
     shutil.rmtree(inbox)
 
 
 def debian_pip(apt: Apt, archive: Source, codename: str, folder: Path) -> list[str]:
     """Unpacks Debian's pip into ``folder`` for machines without one."""
     apt.update(f"Debian {codename} (for pip)", [archive.line(codename)], None)
-    packages = [entry for entry in apt.closure(["python3-pip"], "choosing pip")
-                if entry.name in ("python3-pip", "python3-wheel", "python3-setuptools")]  # fmt: skip
+    needed = ("python3-pip", "python3-wheel", "python3-setuptools")
+    chosen = apt.closure(["python3-pip"], "choosing pip")
+    packages = [entry for entry in chosen if entry.name in needed]
     apt.unpack(apt.fetch(packages, folder / "deb", "pip"), folder, "pip")
     code = (
         "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "

@@ -1,6 +1,9 @@
 """The Rust toolchain: a local sysroot, or the release that rules_rust downloads."""
 
 load("@rules_rust//rust/platform:triple.bzl", "triple")
+
+# The only functions of rules_rust that download a toolchain, and so the only place that knows where.
+# buildifier: disable=bzl-visibility
 load(
     "@rules_rust//rust/private:repository_utils.bzl",
     "load_cargo",

@@ -20,6 +20,8 @@ filegroup(
         "site-packages/tensorflow/include/xla/tsl/c/**/*.h",
         "site-packages/tensorflow/include/tsl/platform/*.h",
         "site-packages/tensorflow/include/tensorflow/core/platform/*.h",
+        "site-packages/tensorflow/include/tensorflow/core/common_runtime/next_pluggable_device/c/*.h",
+        "site-packages/tensorflow/include/xla/pjrt/c/*.h",
     ]),
 )
 

@@ -1,0 +1,1 @@
+"""Pure functions that the generators share: names, Rust text, rendering, errors."""

@@ -1,0 +1,1 @@
+"""C headers of TensorFlow to raw Rust bindings."""

@@ -1,0 +1,2 @@
+// Headers are parsed as C++, where bool is a keyword.
+#pragma once

@@ -1,0 +1,1 @@
+"""Tests of ffigen and the data they compare with."""

@@ -1,0 +1,2 @@
+// expect: 2: error: unknown type name 'Missing'
+Missing* broken(void);

@@ -1,0 +1,2 @@
+// expect: 2: error: 'print': a variadic function is not supported
+extern "C" int print(const char* format, ...);

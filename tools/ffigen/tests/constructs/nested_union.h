@@ -1,0 +1,11 @@
+#include <stdint.h>
+typedef struct Tagged {
+  int tag;
+  union {
+    struct {
+      char* data;
+      int length;
+    } text;
+    int64_t number;
+  } u;
+} Tagged;

