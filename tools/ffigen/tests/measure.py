@@ -1,10 +1,11 @@
 """Prints how long ffigen takes over all headers of the installed TensorFlow.
 
-    python -m tools.ffigen.tests.measure --runs=7
+python -m tools.ffigen.tests.measure --runs=7
 """
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -20,13 +21,15 @@ from tools.ffigen.tests.wheel import include_dir
 _RUNS = flags.DEFINE_integer("runs", 7, "How often.", lower_bound=1)
 
 
-def seconds(*arguments: str) -> float:
-    """Returns the wall time of one run of the program, with the start of Python."""
+def seconds(*arguments: str) -> tuple[float, float]:
+    """Returns wall time and CPU time of one run of the program, with the start of Python."""
     with tempfile.TemporaryDirectory() as out:
         command = [sys.executable, "-m", "tools.ffigen.main", f"--out={out}", *arguments]
-        start = time.perf_counter()
+        before, start = os.times(), time.perf_counter()
         subprocess.run([*command, f"--include_dir={include_dir()}"], check=True)
-        return time.perf_counter() - start
+        wall, after = time.perf_counter() - start, os.times()
+    user = after.children_user - before.children_user
+    return wall, user + after.children_system - before.children_system
 
 
 def main(argv: Sequence[str]) -> None:
@@ -34,13 +37,14 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     kinds = {"without rustfmt": [], "with rustfmt": [f"--rustfmt={rustfmt()}"]}
-    times: dict[str, list[float]] = {name: [] for name in kinds}
+    times: dict[str, list[tuple[float, float]]] = {name: [] for name in kinds}
     for _ in range(_RUNS.value):
         for name, arguments in kinds.items():
             times[name].append(seconds(*arguments))
     for name, found in times.items():
-        middle, low, high = statistics.median(found), min(found), max(found)
-        print(f"{name}: median {middle:.2f} s, {low:.2f} to {high:.2f} s over {len(found)} runs")
+        for what, values in zip(("wall", "CPU"), zip(*found, strict=True), strict=True):
+            middle, low, high = statistics.median(values), min(values), max(values)
+            print(f"{name}, {what}: median {middle:.2f} s, {low:.2f} to {high:.2f} s")
 
 
 if __name__ == "__main__":
