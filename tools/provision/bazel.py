@@ -103,6 +103,8 @@ def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
         try:
             look(suite)
         except StartError as error:
+            if not re.search(r"release file|404", error.found, re.IGNORECASE):
+                raise  # the network or the disk, not this suite
             last = error
             reasons.append(f"{suite} cannot be read ({error.found})")
             continue

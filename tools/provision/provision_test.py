@@ -2,7 +2,6 @@ import errno
 import multiprocessing
 import os
 import signal
-import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -48,7 +47,7 @@ def test_an_empty_machine_gets_bazel_java_rule_sets_and_a_formatter(
     installer = next(one for one in lines if "pypi__installer" in one).split("=", 2)[2]
     assert (Path(installer) / "BUILD.bazel").exists()
     assert f"common --repo_env=TFP_RUST_SYSROOT={machine.root / 'sysroot'}" in lines
-    assert f"common --repo_env=TFP_PYTHON={sys.executable}" in lines
+    assert f"common --repo_env=TFP_PYTHON={plan.interpreter()}" in lines
     said = capsys.readouterr().err.splitlines()
     assert all(line.startswith("tfp: ") for line in said)
     assert sum("Bazel 7.7.1 and rule sets from Debian testing" in line for line in said) == 1

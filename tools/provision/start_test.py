@@ -1,4 +1,4 @@
-import os
+import shutil
 import subprocess
 import sys
 import time
@@ -17,10 +17,10 @@ LAUNCHER = HERE.parent / "bazel"
 
 
 def launch(
-    arguments: list[str], variables: dict[str, str], home: Path
+    arguments: list[str], variables: dict[str, str], home: Path, launcher: Path = LAUNCHER
 ) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
-        [str(LAUNCHER), *arguments],
+        [str(launcher), *arguments],
         env={"HOME": str(home), **variables},
         capture_output=True,
         text=True,
@@ -101,18 +101,24 @@ def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
         "TFP_UPSTREAM": "1",
         "BAZEL_REAL": str(real),
     }
-    first = launch(["build", "//a b"], variables, tmp_path)
+    checkout = tmp_path / "a checkout"
+    sources = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HERE, checkout / "tools/provision", ignore=sources)
+    shutil.copy(LAUNCHER, checkout / "tools/bazel")
+    before = set(checkout.rglob("*"))
+    launcher = checkout / "tools/bazel"
+    first = launch(["build", "//a b"], variables, tmp_path, launcher)
     assert first.returncode == 0, first.stderr
     options = first.stdout.splitlines()
     assert options[-2:] == ["build", "//a b"]
     rc = Path(options[0].removeprefix("--bazelrc="))
     assert f"common --repo_env=TFP_RUST_SYSROOT={sysroot}" in rc.read_text()
     assert "BAZEL_REAL is 7.7.1" in first.stderr
-    second = launch(["build", "//a b"], variables, tmp_path)
+    second = launch(["build", "//a b"], variables, tmp_path, launcher)
     assert (second.stdout, second.stderr) == (first.stdout, "")
-    loud = launch(["info"], {**variables, "TFP_VERBOSE": "1"}, tmp_path)
+    loud = launch(["info"], {**variables, "TFP_VERBOSE": "1"}, tmp_path, launcher)
     assert loud.stderr.count("tfp: ") == 3
-    assert not (HERE / "__pycache__").exists() or "TEST_TMPDIR" not in os.environ
+    assert set(checkout.rglob("*")) == before
 
 
 def test_cache_root(tmp_path: Path) -> None:

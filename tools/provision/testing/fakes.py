@@ -165,7 +165,7 @@ class Machine:
     def _apt_get(self, argv: Sequence[str], cwd: str) -> Outcome:
         if "update" in argv:
             if not set(self._suites(argv)) <= set(self.suites):
-                return Outcome(100, "", "E: Failed to fetch http://mirror.invalid  404 Not Found")
+                return Outcome(100, "", "E: Failed to fetch http://mirror.invalid  404  Not Found")
             return OK
         if "install" in argv:
             wanted = argv[argv.index("install") + 1 :]
