@@ -352,6 +352,16 @@ def test_a_killed_start_leaves_nothing_that_is_used(machine: Machine, tmp_path: 
     assert not (root / "stage").exists()
 
 
+def test_a_folder_that_was_never_tried_is_tried(machine: Machine, tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    run(machine, root)
+    plan.plan_file(root, KEY).unlink()
+    faulty("--trust_install_base", Outcome(1, "", "cannot start"), machine)
+    with pytest.raises(StartError, match="cannot start"):
+        run(machine, root)
+    assert "bazel" not in left(root)
+
+
 def test_a_cache_that_cannot_be_made(machine: Machine, tmp_path: Path) -> None:
     (tmp_path / "file").touch()
     with pytest.raises(StartError, match="opening the cache folder"):
