@@ -257,3 +257,58 @@ impl<'a> Call<'a> {
         })
     }
 }
+
+/// The elements of a tensor of any type as groups of `N` bytes.
+pub(crate) fn units<const N: usize>(bytes: &[u8]) -> &[[u8; N]] {
+    bytes.as_chunks().0
+}
+
+/// The elements of an output of any type as groups of `N` bytes.
+pub(crate) fn units_mut<const N: usize>(bytes: &mut [u8]) -> &mut [[u8; N]] {
+    bytes.as_chunks_mut().0
+}
+
+/// Calls a function that is generic over the bytes per element with those of `$dtype`.
+macro_rules! by_width {
+    ($dtype:expr, $function:ident($($argument:expr),*)) => {
+        match $dtype.size() {
+            1 => $function::<1>($($argument),*),
+            2 => $function::<2>($($argument),*),
+            4 => $function::<4>($($argument),*),
+            _ => $function::<8>($($argument),*),
+        }
+    };
+}
+pub(crate) use by_width;
+
+/// Registrations for some types of one attribute, and int32 and int64 of an index attribute if
+/// one is named.
+macro_rules! variants {
+    ($attr:literal, $index:literal: $([$($dtype:ident)*] host $host:expr;)*) => {
+        &[$($(
+            $crate::def::Variant {
+                types: &[
+                    ($attr, $crate::dtype::DType::$dtype),
+                    ($index, $crate::dtype::DType::I32),
+                ],
+                host: $host,
+            },
+            $crate::def::Variant {
+                types: &[
+                    ($attr, $crate::dtype::DType::$dtype),
+                    ($index, $crate::dtype::DType::I64),
+                ],
+                host: $host,
+            },
+        )*)*]
+    };
+    ($attr:literal: $([$($dtype:ident)*] host $host:expr;)*) => {
+        &[$($(
+            $crate::def::Variant {
+                types: &[($attr, $crate::dtype::DType::$dtype)],
+                host: $host,
+            },
+        )*)*]
+    };
+}
+pub(crate) use variants;

@@ -14,37 +14,71 @@
 #![allow(clippy::result_large_err)]
 
 pub mod adapt;
+pub mod add_n;
+pub mod arg_max;
+pub mod bias_add;
 pub mod binary;
+pub mod bitcast;
 pub mod bitwise;
 pub mod blocks;
 mod body;
+pub mod broadcast_to;
+pub mod cast;
+mod chunks;
+pub mod clip;
 pub mod compare;
 pub mod conv;
+pub mod conv2d;
+pub mod cross_entropy;
 pub mod def;
 pub mod division;
 pub mod dtype;
+pub mod dynamic_stitch;
 pub mod error;
+pub mod fill;
+pub mod gather;
 pub mod gemm;
 pub mod gradient;
+pub mod join;
+pub mod leaky_relu;
 pub mod level;
 pub mod logical;
 pub mod map;
+pub mod mat_mul;
 mod math;
+pub mod one_hot;
+pub mod pad;
 pub mod parallel;
 pub mod philox;
 pub mod random;
+pub mod random_stateless;
+pub mod range;
 pub mod reduce;
 pub mod reductions;
+pub mod reverse;
+pub mod scratch;
+pub mod select;
 pub mod shape;
 pub mod simd;
-mod split;
+pub mod slice;
+pub mod softmax;
+pub mod split;
+pub mod strided;
+pub mod strided_slice;
 #[cfg(test)]
 mod testing;
+pub mod tile;
+pub mod transpose;
 pub mod unary;
+pub mod unsorted_segment_sum;
 pub mod zip;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[
+    &add_n::ADD_N,
+    &arg_max::ARG_MAX,
+    &arg_max::ARG_MIN,
+    &bias_add::DEF,
     &binary::ADD,
     &binary::ADD_V2,
     &binary::ATAN2,
@@ -59,15 +93,22 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &binary::XDIVY,
     &binary::XLOG1PY,
     &binary::XLOGY,
+    &bitcast::BITCAST,
     &bitwise::BITWISE_AND,
     &bitwise::BITWISE_OR,
     &bitwise::BITWISE_XOR,
+    &broadcast_to::BROADCAST_TO,
+    &cast::CAST,
+    &clip::CLIP_BY_VALUE,
     &compare::EQUAL,
     &compare::GREATER,
     &compare::GREATER_EQUAL,
     &compare::LESS,
     &compare::LESS_EQUAL,
     &compare::NOT_EQUAL,
+    &conv2d::DEF,
+    &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
+    &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -75,6 +116,11 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &division::POW,
     &division::TRUNCATE_DIV,
     &division::TRUNCATE_MOD,
+    &dynamic_stitch::DYNAMIC_STITCH,
+    &fill::FILL,
+    &fill::ONES_LIKE,
+    &fill::ZEROS_LIKE,
+    &gather::GATHER_V2,
     &gradient::ELU_GRAD,
     &gradient::INV_GRAD,
     &gradient::RECIPROCAL_GRAD,
@@ -87,16 +133,34 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &gradient::SOFTSIGN_GRAD,
     &gradient::SQRT_GRAD,
     &gradient::TANH_GRAD,
+    &join::CONCAT_V2,
+    &join::PACK,
+    &leaky_relu::LEAKY_RELU,
+    &leaky_relu::LEAKY_RELU_GRAD,
     &logical::IS_FINITE,
     &logical::IS_INF,
     &logical::IS_NAN,
     &logical::LOGICAL_AND,
     &logical::LOGICAL_NOT,
     &logical::LOGICAL_OR,
+    &mat_mul::DEF,
+    &one_hot::ONE_HOT,
+    &pad::MIRROR_PAD,
+    &pad::PAD,
+    &pad::PAD_V2,
     &random::RANDOM_STANDARD_NORMAL,
     &random::RANDOM_UNIFORM,
     &random::RANDOM_UNIFORM_INT,
     &random::TRUNCATED_NORMAL,
+    &random_stateless::STATELESS_RANDOM_GET_ALG,
+    &random_stateless::STATELESS_RANDOM_GET_KEY_COUNTER,
+    &random_stateless::STATELESS_RANDOM_GET_KEY_COUNTER_ALG,
+    &random_stateless::STATELESS_RANDOM_NORMAL_V2,
+    &random_stateless::STATELESS_RANDOM_UNIFORM_FULL_INT_V2,
+    &random_stateless::STATELESS_RANDOM_UNIFORM_INT_V2,
+    &random_stateless::STATELESS_RANDOM_UNIFORM_V2,
+    &random_stateless::STATELESS_TRUNCATED_NORMAL_V2,
+    &range::RANGE,
     &reductions::ALL,
     &reductions::ANY,
     &reductions::MAX,
@@ -104,6 +168,19 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reductions::MIN,
     &reductions::PROD,
     &reductions::SUM,
+    &reverse::REVERSE_V2,
+    &select::SELECT,
+    &select::SELECT_V2,
+    &slice::SLICE,
+    &softmax::LOG_SOFTMAX,
+    &softmax::SOFTMAX,
+    &split::SPLIT,
+    &split::SPLIT_V,
+    &split::UNPACK,
+    &strided_slice::STRIDED_SLICE,
+    &strided_slice::STRIDED_SLICE_GRAD,
+    &tile::TILE,
+    &transpose::TRANSPOSE,
     &unary::ABS,
     &unary::ACOS,
     &unary::ACOSH,
@@ -141,4 +218,5 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &unary::SQUARE,
     &unary::TAN,
     &unary::TANH,
+    &unsorted_segment_sum::UNSORTED_SEGMENT_SUM,
 ];

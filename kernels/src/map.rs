@@ -2,10 +2,10 @@
 
 use crate::adapt::{Element, check_count};
 use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
 use crate::parallel::Parallel;
-use crate::split::{chunk_len, for_each_chunk};
 
 /// An operation on one element of type `T`.
 pub trait Map<T>: Copy + Sync {

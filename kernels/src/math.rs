@@ -101,6 +101,33 @@ pub(crate) fn sqrt_f32(x: f32) -> f32 {
     }
 }
 
+/// Exponential of an `f32` in single precision; 1 ulp, also where the result is subnormal.
+#[inline(always)]
+pub(crate) fn exp_f32(x: f32) -> f32 {
+    /// 1.5 * 2^23.
+    const ROUNDER: f32 = 12_582_912.0;
+    /// The logarithm of 2 in two parts, the first of 9 bits.
+    const HIGH: f32 = 0.693_359_4;
+    const LOW: f32 = -2.121_944_4e-4;
+    let x = if x > 89.0 { 89.0 } else { x };
+    let x = if x < -104.0 { -104.0 } else { x };
+    let shifted = x * core::f32::consts::LOG2_E + ROUNDER;
+    let n = shifted - ROUNDER;
+    let r = (x - n * HIGH) - n * LOW;
+    let p = 1.985_780_7e-4;
+    let p = p * r + 1.393_363e-3;
+    let p = p * r + 8.333_361e-3;
+    let p = p * r + 4.166_646_5e-2;
+    let p = p * r + 0.166_666_67;
+    let p = p * r + 0.5;
+    let value = (p * (r * r) + r) + 1.0;
+    // In two steps, because 2^n itself may lie outside the normal numbers.
+    let n = shifted.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
+    let half = n >> 1;
+    let power = |n: i32| f32::from_bits((n.wrapping_add(127) as u32) << 23);
+    value * power(half) * power(n.wrapping_sub(half))
+}
+
 /// `exp(x)` for |x| cut at 104 (0 or infinity in `f32`); relative error below 3e-11.
 #[inline(always)]
 pub(crate) fn exp(x: f64) -> f64 {

@@ -5,8 +5,8 @@
 
 use crate::adapt::Element;
 use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::parallel::Parallel;
-use crate::split::{chunk_len, for_each_chunk};
 
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

@@ -6,11 +6,11 @@
 
 use crate::adapt::{Element, check_len};
 use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, OutputSink};
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 use crate::shape::{MAX_RANK, Shape};
-use crate::split::{chunk_len, for_each_chunk};
 
 /// Partial results side by side within a row.
 const LANES: usize = 64;

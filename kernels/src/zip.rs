@@ -2,11 +2,11 @@
 
 use crate::adapt::{Element, check_len};
 use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
 use crate::parallel::Parallel;
 use crate::shape::{MAX_RANK, Shape};
-use crate::split::{chunk_len, for_each_chunk};
 
 /// An operation on two elements of type `T`.
 pub trait Zip<T>: Copy + Sync {

@@ -1,5 +1,7 @@
 """Raw Rust bindings of TensorFlow's C API."""
 
+load("@rust_sysroot//:config.bzl", "HAS_RUSTFMT")
+
 # The modules of rules.py, in its order, each a file; modules_test compares the two.
 _MODULES = [
     "tsl_status",
@@ -48,13 +50,11 @@ def tfp_sys_sources(name, **kwargs):
         cmd = " ".join([
             "$(execpath //tools/ffigen)",
             "--c_api_header=$(execpath @tensorflow//:include_dir)",
-            "--rustfmt=$(execpath @rust_sysroot//:bin/rustfmt)",
             "--out=$(RULEDIR)/" + name,
-        ]),
-        tools = [
-            "//tools/ffigen",
+        ] + (["--rustfmt=$(execpath @rust_sysroot//:bin/rustfmt)"] if HAS_RUSTFMT else [])),
+        tools = ["//tools/ffigen"] + ([
             "@rust_sysroot//:bin/rustfmt",
             "@rust_sysroot//:rustc_lib",
-        ],
+        ] if HAS_RUSTFMT else []),
         **kwargs
     )

@@ -3,11 +3,13 @@
 //! No image is unfolded: the tiles of [`crate::gemm`] read the image itself, one run per tap.
 //! What lies outside the image counts as 0, so that an infinite or NaN weight meets a 0 there.
 
+pub mod attributes;
 mod backward_filter;
 mod backward_input;
 pub mod filter;
 mod forward;
 pub mod geometry;
+pub(crate) mod layout;
 #[cfg(test)]
 mod tests;
 

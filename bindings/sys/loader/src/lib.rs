@@ -26,10 +26,12 @@ mod dl;
 mod error;
 mod find;
 mod lookup;
+#[cfg(test)]
+mod tests;
 
 pub use error::{Error, Tried};
 pub use find::{Found, LIBRARY_PATH, PYTHON, find};
 pub use lookup::{
     CC_LIBRARIES, FRAMEWORK_LIBRARY, Libraries, Lookup, Process, Symbol, check, check_version,
-    resolve,
+    missing, resolve,
 };

@@ -59,6 +59,12 @@ impl Functions {
         })
     }
 
+    /// Returns the functions that do not exist, required or not.
+    #[must_use]
+    pub fn missing(lookup: &dyn tfp_sys_loader::Lookup) -> Vec<&'static core::ffi::CStr> {
+        tfp_sys_loader::missing(lookup, &Self::SYMBOLS)
+    }
+
     /// Takes the required functions from the linker, and asks for the optional ones.
     #[cfg(feature = "link")]
     #[must_use]

@@ -1,0 +1,44 @@
+//! TensorFlow from Rust: tensors, graphs, sessions and eager execution, in safe types over the C API.
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs
+)]
+
+mod api;
+mod attr;
+mod call;
+mod context;
+mod dtype;
+mod element;
+mod error;
+mod function;
+mod infer;
+mod literal;
+pub mod op;
+mod operand;
+mod shape;
+mod small_vec;
+mod tensor;
+
+pub use api::api;
+pub use attr::{AttrValue, Bytes, FuncRef};
+pub use call::{Call, Prepared, Results};
+pub use context::Context;
+pub use dtype::{DataType, TypeSet};
+pub use element::{
+    BFloat16, Complex, Element, Float4E2M1Fn, Float8E4M3B11FnUz, Float8E4M3Fn, Float8E4M3FnUz,
+    Float8E5M2, Float8E5M2FnUz, Half, Int2, Int4, Nested, QInt8, QInt16, QInt32, QUInt8, QUInt16,
+    UInt2, UInt4,
+};
+pub use error::{Code, Error, ErrorKind, Result};
+pub use function::Function;
+pub use infer::{Slot, Slots};
+pub use op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
+pub use operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, Value};
+pub use shape::Shape;
+pub use small_vec::SmallVec;
+pub use tensor::{ALIGNMENT, Buffer, Tensor};
+
+#[cfg(test)]
+mod call_test;

@@ -1,0 +1,88 @@
+"""mlf2rust as a library: an archive or a vendor's header in, the files of a crate out."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from converters.mlf.api import CrateApi, crate_api
+from converters.mlf.emit import Output, emit_crate
+from converters.mlf.errors import ArchiveError, Problem, UsageError
+from converters.mlf.golden_vectors import golden_cases, read_npz
+from converters.mlf.join import Options, model_of_header, models_of_archive
+from converters.mlf.parse.archive import MAX_MEMBER_BYTES, read_archive
+
+
+@dataclass(frozen=True)
+class Request:
+    """What to convert, and how.
+
+    Attributes:
+      mlf: archive (tar or folder); None with `header`.
+      header: interface header of a vendor's compiler; None with `mlf`.
+      library: static library to the header; may be None when the program links it itself.
+      options: types, alignment and raw devices that the user gives.
+      crate_name: package name; empty derives it from the models.
+      golden: `.npz` with recorded inputs and outputs, or None.
+      single_file: one Rust file instead of a Cargo package.
+      crate_root: with `single_file`, a crate root.
+      sections: linker section of a pool, by "pool" or "model.pool".
+    """
+
+    mlf: Path | None = None
+    header: Path | None = None
+    library: Path | None = None
+    options: Options = field(default_factory=Options)
+    crate_name: str = ""
+    golden: Path | None = None
+    single_file: bool = False
+    crate_root: bool = False
+    sections: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The crate's names and its files."""
+
+    crate: CrateApi
+    output: Output
+
+
+def convert(request: Request) -> Result:
+    """Converts; raises MlfError with every reason when the input is refused."""
+    if (request.mlf is None) == (request.header is None):
+        raise UsageError(Problem("command line", "give either --mlf or --header"))
+    if request.mlf is not None:
+        archive = read_archive(request.mlf)
+        origin = archive.origin
+        models = models_of_archive(archive, request.options)
+    else:
+        assert request.header is not None
+        origin = request.header.name
+        text = _read(request.header)
+        library = _read(request.library) if request.library is not None else None
+        try:
+            decoded = text.decode("utf-8")
+        except UnicodeDecodeError as err:
+            raise ArchiveError(Problem(origin, f"not UTF-8 text at byte {err.start}")) from err
+        models = (model_of_header(decoded, origin, library, request.options),)
+    crate = crate_api(request.crate_name, origin, models, request.sections)
+    golden = ()
+    if request.golden is not None:
+        arrays = read_npz(_read(request.golden), request.golden.name)
+        golden = golden_cases(models, arrays, request.golden.name)
+    return Result(
+        crate, emit_crate(crate, request.single_file, golden, crate_root=request.crate_root)
+    )
+
+
+def _read(path: Path) -> bytes:
+    try:
+        if path.stat().st_size > MAX_MEMBER_BYTES:
+            raise ArchiveError(
+                Problem(str(path), f"{path.stat().st_size} bytes; at most {MAX_MEMBER_BYTES}")
+            )
+        return path.read_bytes()
+    except (OSError, ValueError) as err:
+        raise ArchiveError(Problem(str(path), f"cannot be read: {err}")) from err

@@ -1,0 +1,447 @@
+"""Joins the facts of one archive into the model; where two sources tell the same thing they must agree."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from math import prod
+
+from converters.mlf.errors import FormatError, MismatchError, MlfError, Problem, UnsupportedError
+from converters.mlf.join_io import io_slots, tensors_of
+from converters.mlf.model import (
+    CFile,
+    Device,
+    Entry,
+    HiddenState,
+    Interface,
+    Override,
+    Pool,
+    PoolKind,
+    Tensor,
+)
+from converters.mlf.parse.archive import Archive
+from converters.mlf.parse.c_header import PART_NAMES, Header, parse_header
+from converters.mlf.parse.c_metadata import parse_c_metadata
+from converters.mlf.parse.c_source import SourceFacts, parse_sources
+from converters.mlf.parse.metadata import ModuleFacts, parse_metadata
+from converters.mlf.parse.relay import Signature, parse_main_signature
+from converters.mlf.rules import (
+    DTYPES,
+    MAX_ALIGNMENT,
+    MIN_ALIGNMENT,
+    OWN_HEADERS,
+    REFUSALS,
+    RUNTIME_FUNCTIONS,
+    STANDARD_HEADERS,
+    UNPROVIDED_FUNCTIONS,
+)
+
+_SRC = "codegen/host/src/"
+_INCLUDE = "codegen/host/include/"
+_OBJECTS = "codegen/host/lib/"
+
+
+@dataclass(frozen=True)
+class Options:
+    """What the user adds to an archive.
+
+    Attributes:
+      overrides: types of tensors that the archive does not describe.
+      alignment: alignment in bytes, instead of the archive's; 0 keeps it.
+      raw_devices: device fields that stay raw pointers although the C calls their hooks.
+    """
+
+    overrides: tuple[Override, ...] = ()
+    alignment: int = 0
+    raw_devices: frozenset[str] = field(default_factory=frozenset)
+
+
+def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ...]:
+    """Returns the archive's modules sorted by name.
+
+    Raises:
+      MlfError: every reason, of all modules, for which the archive is refused.
+    """
+    where = f"{archive.origin}:metadata.json"
+    modules = parse_metadata(archive.text("metadata.json"), where)
+    result = []
+    errors: list[MlfError] = []
+    for facts in modules:
+        try:
+            result.append(_module(archive, facts, len(modules) == 1, options))
+        except MlfError as err:
+            errors.append(err)
+    if errors:
+        kind = type(errors[0])
+        raise kind([p for e in errors for p in e.problems])
+    return tuple(result)
+
+
+def model_of_header(text: str, where: str, library: bytes | None, options: Options) -> Interface:
+    """Returns the model of a header without an archive; `library` is the static library's content."""
+    header = parse_header(text, where)
+    name = header.prefix.removeprefix("tvmgen_")
+    facts = ModuleFacts(name, "full-model", ("aot",), "", None, None, None, where)
+    sources = SourceFacts(run_symbol=header.prefix + "_run")
+    signature = None
+    if header.comment_inputs is not None:
+        signature = Signature(header.comment_inputs, header.comment_outputs)
+    return _interface(
+        _Parts(name, facts, header, CFile(f"{header.prefix}.h", text), sources, {}, signature),
+        options,
+        library,
+        {},
+        "a header and a static library",
+    )
+
+
+@dataclass(frozen=True)
+class _Parts:
+    """Everything read about one module."""
+
+    name: str
+    facts: ModuleFacts
+    header: Header
+    header_file: CFile
+    sources: SourceFacts
+    files: Mapping[str, str]
+    signature: Signature | None
+
+
+def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options) -> Interface:
+    name = facts.key
+    if facts.style == "operator":
+        raise _refusal("operator", facts.where)
+    if facts.executors != ("aot",):
+        raise _refusal("graph", facts.where, f"; executors {list(facts.executors)}")
+    pattern = re.compile(re.escape(name) + r"_lib[0-9]{1,6}\.(c|cc|cpp|o)")
+    members = [
+        m
+        for m in sorted(archive.files)
+        if m.startswith((_SRC, _OBJECTS)) and (pattern.fullmatch(m.rsplit("/", 1)[1]) or alone)
+    ]
+    sources = {m.removeprefix(_SRC): archive.text(m) for m in members if m.endswith(".c")}
+    if any(m.endswith((".cc", ".cpp")) for m in members):
+        raise _refusal("cpp", facts.where, f": {[m for m in members if not m.endswith('.c')]}")
+    if not sources or any(m.endswith(".o") for m in members):
+        raise _refusal("objects", facts.where, f": {members}")
+    source_facts = parse_sources(sources, archive.origin)
+    producer = f"TVM {facts.tvm_version}" if facts.tvm_version else "TVM"
+    relay = _relay_text(archive, name, alone)
+    signature = parse_main_signature(relay) if relay is not None else None
+    extra = _extra_headers(archive, source_facts)
+    header_name = f"tvmgen_{name.lower()}.h"
+    if _INCLUDE + header_name not in archive.files:
+        if source_facts.metadata_file is None:
+            headers = sorted(m for m in archive.files if m.startswith(_INCLUDE))
+            raise _refusal("no_interface", facts.where, f"; no {header_name}, headers: {headers}")
+        return _packed(archive, facts, sources, source_facts, extra, options, producer)
+    where = f"{archive.origin}:{_INCLUDE}{header_name}"
+    text = archive.text(_INCLUDE + header_name)
+    parts = _Parts(
+        name,
+        facts,
+        parse_header(text, where),
+        CFile(header_name, text),
+        source_facts,
+        sources,
+        signature,
+    )
+    return _interface(parts, options, None, extra, producer)
+
+
+def _refusal(key: str, where: str, detail: str = "") -> UnsupportedError:
+    rule = REFUSALS[key]
+    return UnsupportedError(Problem(where, rule.what + detail, rule.advice))
+
+
+def _relay_text(archive: Archive, name: str, alone: bool) -> str | None:
+    candidates = [f"src/{name}.relay"] + (["src/relay.txt", "relay.txt"] if alone else [])
+    for candidate in candidates:
+        if candidate in archive.files:
+            return archive.text(candidate)
+    return None
+
+
+def _extra_headers(archive: Archive, facts: SourceFacts) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in sorted(facts.includes - OWN_HEADERS - STANDARD_HEADERS):
+        member = _INCLUDE + name
+        if member in archive.files and not re.fullmatch(r"tvmgen_[^/]*\.h", name):
+            found[name] = archive.text(member)
+    return found
+
+
+def _interface(
+    parts: _Parts,
+    options: Options,
+    library: bytes | None,
+    extra: Mapping[str, str],
+    producer: str,
+) -> Interface:
+    header, facts, sources = parts.header, parts.facts, parts.sources
+    run = sources.run_symbol
+    if run is None or sources.run_packed:
+        raise FormatError(
+            Problem(facts.where, f"no C source defines {header.prefix}_run with the C interface")
+        )
+    prefix = run.removesuffix("_run")
+    if not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII):
+        raise _refusal("mangled", facts.where, f": {prefix!r}")
+    if prefix.lower() != header.prefix:
+        raise MismatchError(
+            Problem(facts.where, f"the header declares {header.prefix}_run, the source defines {run}")
+        )
+    present = _run_parts(header)
+    in_pools = "map_inputs" in header.functions
+    if in_pools == ("inputs" in present):
+        raise FormatError(
+            Problem(header.where, f"{header.prefix}_run takes {present}, map_inputs: {in_pools}")
+        )
+    problems: list[Problem] = []
+    pools = _pools(header, problems) if "workspace_pools" in present else ()
+    inputs, outputs = tensors_of(
+        header, facts, parts.signature, parts.name, options.overrides, problems
+    )
+    _report(problems)
+    state = [HiddenState(f"static pool `{pool}` in the C", size) for pool, size in sources.static_workspaces]
+    allocator = _allocator(header, facts, sources)
+    if allocator is not None:
+        state.append(HiddenState("workspace arena of this crate", allocator))
+    if header.finished_flag:
+        state.append(HiddenState("accelerator with a completion flag", 4))
+    elif library is not None:
+        state.append(HiddenState("object code that nobody can look into", 0))
+    alignment = _alignment(sources, options, facts.where)
+    slots = {}
+    if in_pools:
+        if not sources.io_offsets:
+            raise _refusal("io_offsets", facts.where)
+        slots = io_slots(inputs, outputs, pools, sources.io_offsets, alignment, facts.where)
+    known = set(OWN_HEADERS | STANDARD_HEADERS) | set(extra)
+    return Interface(
+        name=parts.name,
+        entry=Entry.C,
+        symbol_prefix=prefix,
+        header_prefix=header.prefix,
+        inputs=inputs,
+        outputs=outputs,
+        io_slots=slots,
+        pools=pools,
+        devices=_devices(header, sources, options) if "devices" in present else (),
+        hidden_state=tuple(state),
+        allocator_bytes=allocator,
+        alignment=alignment,
+        finished_flag=header.finished_flag,
+        starters=header.starters,
+        quantization=header.quantization,
+        header=parts.header_file,
+        sources=tuple(CFile(n, t) for n, t in sorted(parts.files.items())),
+        static_library=library,
+        extra_headers=extra,
+        missing_headers=tuple(
+            sorted(i for i in sources.includes - known if i.lower() != f"{header.prefix}.h")
+        ),
+        producer=producer,
+    )
+
+
+def _report(problems: Sequence[Problem]) -> None:
+    if problems:
+        raise MismatchError(problems)
+
+
+def _run_parts(header: Header) -> tuple[str, ...]:
+    function = header.functions["run"]
+    expected = {f"struct {header.prefix}_{part} *": part for part in PART_NAMES}
+    found = []
+    for param in function.params:
+        kind = param.rpartition("*")[0] + "*"
+        part = expected.get(kind.strip())
+        if part is None or part not in header.structs:
+            raise FormatError(
+                Problem(
+                    f"{header.where}:{function.line}",
+                    f"{header.prefix}_run has parameter `{param}`; expected pointers to the structs "
+                    + ", ".join(sorted(expected.values())),
+                )
+            )
+        found.append(part)
+    if found != [p for p in PART_NAMES if p in found] or function.returns != "int32_t":
+        raise FormatError(
+            Problem(
+                f"{header.where}:{function.line}",
+                f"{function.returns} {header.prefix}_run({', '.join(found)}); expected int32_t and the "
+                f"order {', '.join(PART_NAMES)}",
+            )
+        )
+    return tuple(found)
+
+
+def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
+    result = []
+    for name in header.structs["workspace_pools"]:
+        macro = f"{header.prefix}_{name}".upper()
+        constant = header.defines.get(f"{macro}_CONSTANT_POOL_SIZE")
+        workspace = header.defines.get(f"{macro}_WORKSPACE_POOL_SIZE")
+        define = constant or workspace
+        size = define.integer() if define is not None else None
+        if define is None or size is None or not 0 <= size <= 1 << 32:
+            shown = repr(define.value[:40]) if define is not None else "no size macro"
+            raise FormatError(
+                Problem(header.where, f"pool {name!r} has {shown}; expected {macro}_*_POOL_SIZE bytes")
+            )
+        data = b""
+        if constant is not None:
+            text = header.defines.get(f"{macro}_CONSTANT_POOL_DATA")
+            words = [w.strip() for w in text.value.split(",") if w.strip()] if text else []
+            if not all(re.fullmatch(r"0[xX][0-9a-fA-F]{1,2}", w) for w in words):
+                raise FormatError(
+                    Problem(f"{header.where}:{constant.line}", f"{macro}_CONSTANT_POOL_DATA is not bytes")
+                )
+            data = bytes(int(w, 16) for w in words)
+            if len(data) != size:
+                problems.append(
+                    Problem(
+                        f"{header.where}:{constant.line}",
+                        f"constant pool {name!r} has size {size}, its data has {len(data)} bytes",
+                    )
+                )
+        kind = PoolKind.CONSTANT if constant is not None else PoolKind.WORKSPACE
+        result.append(Pool(name, kind, size, data))
+    return tuple(result)
+
+
+def _allocator(header: Header, facts: ModuleFacts, sources: SourceFacts) -> int | None:
+    _check_calls(sources, facts.where)
+    if "TVMBackendAllocWorkspace" not in sources.calls:
+        return None
+    define = header.defines.get(f"{header.prefix}_workspace_size".upper())
+    size = define.integer() if define is not None else None
+    if size is not None and facts.workspace_size is not None and size != facts.workspace_size:
+        raise MismatchError(
+            Problem(
+                facts.where,
+                f"workspace_size_bytes is {facts.workspace_size}, the header's macro says {size}",
+            )
+        )
+    size = facts.workspace_size if size is None else size
+    if size is None or not 0 <= size <= 1 << 32:
+        raise FormatError(
+            Problem(facts.where, "the C allocates workspace, and nothing tells how much it needs")
+        )
+    return size
+
+
+def _check_calls(sources: SourceFacts, where: str) -> None:
+    problems = [
+        Problem(where, f"the C calls {name} of TVM's runtime", UNPROVIDED_FUNCTIONS[name])
+        for name in sorted(sources.calls & set(UNPROVIDED_FUNCTIONS))
+    ]
+    problems += [
+        Problem(where, f"the C calls {name}, which this crate cannot provide")
+        for name in sorted(sources.calls - set(UNPROVIDED_FUNCTIONS) - set(RUNTIME_FUNCTIONS))
+        if name.startswith(("TVMBackend", "TVMFunc", "TVMArray", "TVMMod"))
+    ]
+    if problems:
+        raise UnsupportedError(problems)
+
+
+def _alignment(sources: SourceFacts, options: Options, where: str) -> int:
+    value = options.alignment or max(MIN_ALIGNMENT, sources.alignment)
+    if value < 1 or value & (value - 1) or value > MAX_ALIGNMENT:
+        raise UnsupportedError(
+            Problem(where, f"alignment {value}; expected a power of two up to {MAX_ALIGNMENT}")
+        )
+    if value < sources.alignment:
+        raise MismatchError(
+            Problem(where, f"alignment {value} asked for, the C says aligned({sources.alignment})")
+        )
+    return value
+
+
+def _devices(header: Header, sources: SourceFacts, options: Options) -> tuple[Device, ...]:
+    by_field = {name.lower(): name for name in sources.hooks}
+    result = []
+    for name in header.structs["devices"]:
+        hook = by_field.get(name.replace("_", "").lower(), "")
+        if name in options.raw_devices:
+            hook = ""
+        result.append(Device(name, hook, sources.hooks.get(hook, ())))
+    return tuple(result)
+
+
+def _packed(
+    archive: Archive,
+    facts: ModuleFacts,
+    files: Mapping[str, str],
+    sources: SourceFacts,
+    extra: Mapping[str, str],
+    options: Options,
+    producer: str,
+) -> Interface:
+    member = sources.metadata_file or ""
+    where = f"{archive.origin}:{_SRC}{member}"
+    metadata = parse_c_metadata(files[member], where)
+    if sources.run_symbol is None or not sources.run_packed:
+        raise FormatError(Problem(where, "no C source defines a packed tvmgen_<module>_run"))
+    prefix = sources.run_symbol.removesuffix("_run")
+    if not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII):
+        raise _refusal("mangled", facts.where, f": {prefix!r}")
+    if metadata.workspace_pools:
+        raise _refusal("packed_pools", facts.where, f": {metadata.workspace_pools}")
+    _check_calls(sources, facts.where)
+    problems: list[Problem] = []
+    sides = []
+    for kind, types, listed in (
+        ("input", metadata.inputs, facts.inputs),
+        ("output", metadata.outputs, facts.outputs),
+    ):
+        tensors = []
+        for tensor in types:
+            dtype = DTYPES.get(tensor.dtype)
+            if dtype is None:
+                raise UnsupportedError(
+                    Problem(where, f"{kind} {tensor.name!r} has dtype {tensor.dtype}")
+                )
+            size = -(-prod(tensor.shape) * dtype.bits // 8)
+            tensors.append(Tensor(tensor.name, tensor.dtype, size, tensor.shape))
+        if listed is not None:
+            sizes = sorted((t.dtype, t.size) for t in listed)
+            own = sorted((t.dtype, t.size) for t in tensors)
+            if sizes != own:
+                problems.append(
+                    Problem(where, f"{kind}s are {own} here, {sizes} in metadata.json")
+                )
+        if not tensors:
+            problems.append(Problem(where, f"no {kind}"))
+        sides.append(tuple(tensors))
+    _report(problems)
+    state = [HiddenState(f"static pool `{p}` in the C", n) for p, n in sources.static_workspaces]
+    allocator = facts.workspace_size if "TVMBackendAllocWorkspace" in sources.calls else None
+    if allocator is not None:
+        state.append(HiddenState("workspace arena of this crate", allocator))
+    compiled = {
+        n: t for n, t in files.items() if n != member or _needs_metadata(files, member)
+    }
+    known = set(OWN_HEADERS | STANDARD_HEADERS) | set(extra)
+    return Interface(
+        name=facts.key,
+        entry=Entry.PACKED,
+        symbol_prefix=prefix,
+        header_prefix=prefix,
+        inputs=sides[0],
+        outputs=sides[1],
+        hidden_state=tuple(state),
+        allocator_bytes=allocator,
+        alignment=_alignment(sources, options, facts.where),
+        sources=tuple(CFile(n, t) for n, t in sorted(compiled.items())),
+        extra_headers=extra,
+        missing_headers=tuple(sorted(sources.includes - known)),
+        producer=producer,
+    )
+
+
+def _needs_metadata(files: Mapping[str, str], member: str) -> bool:
+    return any("get_c_metadata" in text for name, text in files.items() if name != member)

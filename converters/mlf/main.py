@@ -1,0 +1,123 @@
+"""mlf2rust: a TVM Model Library Format archive becomes a safe no_std Rust crate.
+
+Exit codes: 0 done; 2 wrong usage; 3 archive damaged or unsafe; 4 a member is not understood; 5 two
+members contradict each other; 6 well formed, but not supported.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import app, flags
+
+from converters.mlf.arguments import parse_overrides, parse_sections
+from converters.mlf.convert import Request, Result, convert
+from converters.mlf.emit import MARK
+from converters.mlf.errors import MlfError, Problem, UsageError
+from converters.mlf.join import Options
+from converters.mlf.output_folder import write_folder
+from converters.mlf.report import failure_report, success_report
+
+_MLF = flags.DEFINE_string("mlf", None, "archive: a .tar file, or the folder it was unpacked to")
+_OUT = flags.DEFINE_string("out", None, "folder to write the crate to (required)")
+_FV = flags.DEFINE_string(
+    "path_to_fv",
+    None,
+    ".npz with recorded inputs and outputs, named <model>_<tensor> or <tensor>; becomes a test",
+)
+_SINGLE = flags.DEFINE_bool("single_file", False, "write one .rs file instead of a Cargo package")
+_ROOT = flags.DEFINE_bool("crate_root", False, "with --single_file: make the file a crate root")
+_HEADER = flags.DEFINE_string("header", None, "interface header, instead of --mlf")
+_LIB = flags.DEFINE_string("lib", None, "static library that belongs to --header")
+_NAME = flags.DEFINE_string("crate_name", "", "package name; default tvmgen_<model> or tvm_models")
+_SHAPE = flags.DEFINE_multi_string(
+    "shape", [], "type of a tensor the archive does not describe: [MODEL.]TENSOR=float32[1,16]"
+)
+_ALIGN = flags.DEFINE_integer("align", 0, "alignment of all buffers in bytes; 0 takes the archive's")
+_RAW = flags.DEFINE_multi_string(
+    "raw_device", [], "device that keeps its vendor's C driver although the C calls its hooks"
+)
+_SECTION = flags.DEFINE_multi_string(
+    "section", [], "linker section of a pool's static: [MODEL.]POOL=.section"
+)
+_RUST_OUT = flags.DEFINE_string("rust_out", None, "for build rules: the one .rs file; no --out then")
+_UNIT_OUT = flags.DEFINE_string("unit_out", None, "for build rules: folder of the C units")
+_INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
+_JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
+
+
+def _request() -> Request:
+    if not _OUT.value and not _RUST_OUT.value:
+        raise UsageError(Problem("--out", "no folder given"))
+    path = {f.name: Path(f.value) if f.value else None for f in (_MLF, _HEADER, _LIB, _FV)}
+    return Request(
+        mlf=path["mlf"],
+        header=path["header"],
+        library=path["lib"],
+        options=Options(
+            overrides=parse_overrides(_SHAPE.value),
+            alignment=_ALIGN.value,
+            raw_devices=frozenset(_RAW.value),
+        ),
+        crate_name=_NAME.value,
+        golden=path["path_to_fv"],
+        single_file=_SINGLE.value,
+        crate_root=_ROOT.value,
+        sections=parse_sections(_SECTION.value),
+    )
+
+
+def _write_for_rule(result: Result) -> None:
+    for name, content in result.output.files.items():
+        for prefix, target in (
+            (f"{result.crate.name}.rs", _RUST_OUT.value),
+            ("c/unit/", _UNIT_OUT.value),
+            (result.output.include + "/", _INCLUDE_OUT.value),
+        ):
+            if target and name.startswith(prefix):
+                rest = name.removeprefix(prefix)
+                path = Path(target, rest) if rest else Path(target)
+                path.parent.mkdir(parents=True, exist_ok=True)
+                path.write_bytes(content)
+
+
+def main(argv: Sequence[str]) -> int:
+    """Converts as the flags say; returns the exit code."""
+    try:
+        if len(argv) > 1:
+            raise UsageError(Problem("command line", f"unexpected argument {argv[1]!r}"))
+        result = convert(_request())
+        if _RUST_OUT.value:
+            _write_for_rule(result)
+        else:
+            write_folder(Path(_OUT.value), result.output.files, MARK.encode())
+    except MlfError as err:
+        if _JSON.value:
+            print(json.dumps(failure_report(err), indent=2))
+        print(f"mlf2rust: {err.title}", file=sys.stderr)
+        for problem in err.problems:
+            print(f"  {problem}", file=sys.stderr)
+        return err.exit_code
+    if _JSON.value:
+        print(json.dumps(success_report(result), indent=2))
+    return 0
+
+
+def run() -> None:
+    """Entry point of the program."""
+    app.run(main, flags_parser=_parse_flags)
+
+
+def _parse_flags(argv: list[str]) -> list[str]:
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as err:
+        print(f"mlf2rust: {err}\nTry --help.", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,79 @@
+"""Every archive becomes a crate that compiles without a warning and computes the recorded outputs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from converters.mlf.convert import Request, convert
+from converters.mlf.tests.build import build, build_c, must, run_rust, rustc, write
+from converters.mlf.tests.dialects import DIALECTS
+from converters.mlf.tests.requests import REAL, TESTDATA, request_of
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@pytest.mark.parametrize("archive", REAL)
+def test_real_archive(archive: str, tmp_path: Path) -> None:
+    result = convert(
+        Request(mlf=TESTDATA / f"{archive}.tar", golden=TESTDATA / "golden.npz")
+    )
+    built = build(result, tmp_path / "crate")
+    output = run_rust(built, built.folder / "tests" / "golden.rs", test=True)
+    assert f"{len(result.crate.models)} passed" in output
+
+
+@pytest.mark.parametrize("name", sorted(DIALECTS))
+def test_dialect(name: str, tmp_path: Path) -> None:
+    dialect = DIALECTS[name]()
+    result = convert(request_of(dialect, tmp_path))
+    built = build(result, tmp_path / "crate", dialect.extra_c)
+    ran = 0
+    if dialect.golden and not any(m.devices for m in result.crate.models):
+        output = run_rust(built, built.folder / "tests" / "golden.rs", test=True)
+        assert "1 passed" in output
+        ran += 1
+    source = PROGRAMS / f"{name}.rs"
+    if source.exists():
+        output = run_rust(built, source, test=True, flags=("--cfg", "mlf2rust_test"))
+        assert "0 failed" in output and " 0 passed" not in output
+        ran += 1
+    assert ran, f"nothing executes {name}: give it golden arrays or programs/{name}.rs"
+
+
+def test_every_program_belongs_to_a_dialect() -> None:
+    unknown = {p.stem for p in PROGRAMS.glob("*.rs")} - set(DIALECTS)
+    assert not unknown
+
+
+def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
+    for root in (False, True):
+        folder = tmp_path / str(root)
+        result = convert(
+            Request(
+                mlf=TESTDATA / "constant_pool.tar",
+                single_file=True,
+                crate_root=root,
+                crate_name="net",
+            )
+        )
+        write(result, folder)
+        build_c(result, folder)
+        use = 'extern crate net;' if root else '#[path = "net.rs"]\nmod net;'
+        (folder / "main.rs").write_text(
+            f"#![allow(dead_code, unused_imports)]\n{use}\nfn main() {{\n"
+            "    let mut output = net::Output::new();\n"
+            "    let mut pools = net::WorkspacePools::new(net::Sram::take().unwrap());\n"
+            "    let input = net::Input::new();\n"
+            "    let inputs = net::Inputs::new(&input);\n"
+            "    let mut outputs = net::Outputs::new(&mut output);\n"
+            "    net::Model::new().run(&inputs, &mut outputs, &mut pools).unwrap();\n"
+            "    assert!((output.iter().sum::<f32>() - 1.0).abs() < 1e-6);\n}\n"
+        )
+        link = ["-L", f"native={folder}", "-l", "static=c_side", "-Dwarnings", "--edition=2024"]
+        if root:
+            must([rustc(), "--crate-type=rlib", *link, "net.rs"], folder)
+            link = ["-L", str(folder), "--edition=2024"]
+        must([rustc(), *link, "main.rs", "-o", "main"], folder)
+        must([str(folder / "main")], folder)

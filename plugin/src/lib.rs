@@ -1,0 +1,18 @@
+//! `libtfp.so`: a TensorFlow device of type `TFP`.
+//!
+//! The compute is the crate `tfp_kernels`, the connection to TensorFlow the crate `tfp_bindings`.
+//! This crate has the entry points, the device's configuration ([`config`]) and the one adapter
+//! between the two ([`adapter`]).
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs
+)]
+
+mod adapter;
+mod attrs;
+mod config;
+mod dtype;
+mod entry;
+mod platform;
+mod slots;

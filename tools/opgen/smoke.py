@@ -1,0 +1,1 @@
+def emit(crate, name): return ""
