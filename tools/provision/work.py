@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.provision import bazel
 from tools.provision.apt import Apt, Source, archive_of, host_release, host_sources
 from tools.provision.cache import Cache
 from tools.provision.command import Runner
@@ -58,13 +57,16 @@ class Work:
         if self.found_pip is None:
             folder = self.stage("pip")
             folder.mkdir(parents=True)
-            host, codename = self.host()
+            host, codename = self.host("install pip for this Python (`python3.11 -m ensurepip`)")
             archive = archive_of(host, codename)
             self.found_pip = debian_pip(self.apt("pip"), archive, codename, folder)
         return self.found_pip
 
-    def host(self) -> tuple[list[Source], str]:
+    def host(self, todo: str) -> tuple[list[Source], str]:
         """The host's archives and its Debian code name.
+
+        Args:
+            todo: what the user can do where this is no Debian.
 
         Raises:
             StartError: this is no Debian.
@@ -74,7 +76,7 @@ class Work:
             raise StartError(
                 "finding a Debian mirror",
                 f"this is {distribution or 'an unknown system'}, expected Debian with apt",
-                bazel.BAZELISK,
+                todo,
             )
         folder = self.stage("keys")
         folder.mkdir(parents=True, exist_ok=True)
