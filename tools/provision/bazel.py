@@ -34,8 +34,8 @@ BAZELISK = (
 )
 
 ARCHIVES = (
-    "make the site of the archives in WORKSPACE reachable (behind a proxy: set HTTPS_PROXY), or use "
-    "Debian, whose packages hold the same rule sets"
+    "make the site of the archives in WORKSPACE reachable (behind a proxy: set HTTPS_PROXY), or "
+    "use Debian, whose packages hold the same rule sets"
 )
 
 
