@@ -14,9 +14,9 @@
 #![allow(clippy::result_large_err)]
 
 pub mod adapt;
-pub mod bias_add;
 pub mod add_n;
 pub mod arg_max;
+pub mod bias_add;
 pub mod binary;
 pub mod bitcast;
 pub mod bitwise;
@@ -29,15 +29,17 @@ pub mod clip;
 pub mod compare;
 pub mod conv;
 pub mod conv2d;
+pub mod conv2d_backprop_filter;
+pub mod conv2d_backprop_input;
 pub mod cross_entropy;
 pub mod def;
 pub mod division;
 pub mod dtype;
 pub mod dynamic_stitch;
 pub mod error;
-pub mod gemm;
 pub mod fill;
 pub mod gather;
+pub mod gemm;
 pub mod gradient;
 pub mod join;
 pub mod leaky_relu;
@@ -55,20 +57,20 @@ pub mod random_stateless;
 pub mod range;
 pub mod reduce;
 pub mod reductions;
-pub mod scratch;
-pub mod shape;
-pub mod simd;
-mod split;
-#[cfg(test)]
-mod testing;
 pub mod reverse;
+pub mod scratch;
 pub mod select;
 pub mod shape;
+pub mod simd;
 pub mod slice;
 pub mod softmax;
 pub mod split;
 pub mod strided;
 pub mod strided_slice;
+#[cfg(test)]
+mod testing;
+#[cfg(feature = "std")]
+pub mod threads;
 pub mod tile;
 pub mod transpose;
 pub mod unary;
@@ -77,10 +79,10 @@ pub mod zip;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[
-    &bias_add::DEF,
     &add_n::ADD_N,
     &arg_max::ARG_MAX,
     &arg_max::ARG_MIN,
+    &bias_add::DEF,
     &binary::ADD,
     &binary::ADD_V2,
     &binary::ATAN2,
@@ -109,6 +111,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &compare::LESS_EQUAL,
     &compare::NOT_EQUAL,
     &conv2d::DEF,
+    &conv2d_backprop_filter::DEF,
+    &conv2d_backprop_input::DEF,
     &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &division::DIV,
