@@ -13,6 +13,7 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
+pub mod activation;
 pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
@@ -30,6 +31,7 @@ pub mod compare;
 pub mod conv;
 pub mod conv2d;
 pub mod cross_entropy;
+pub mod cumulative;
 pub mod def;
 pub mod division;
 pub mod dtype;
@@ -46,6 +48,7 @@ pub mod logical;
 pub mod map;
 pub mod mat_mul;
 mod math;
+pub mod norm;
 pub mod one_hot;
 pub mod pad;
 pub mod parallel;
@@ -55,6 +58,7 @@ pub mod random_stateless;
 pub mod range;
 pub mod reduce;
 pub mod reductions;
+pub mod resize;
 pub mod reverse;
 pub mod scratch;
 pub mod select;
@@ -109,6 +113,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &conv2d::DEF,
     &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
+    &cumulative::CUMPROD,
+    &cumulative::CUMSUM,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -168,6 +174,10 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reductions::MIN,
     &reductions::PROD,
     &reductions::SUM,
+    &resize::RESIZE_BILINEAR,
+    &resize::RESIZE_BILINEAR_GRAD,
+    &resize::RESIZE_NEAREST_NEIGHBOR,
+    &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
     &select::SELECT,
     &select::SELECT_V2,
