@@ -182,8 +182,8 @@ impl Body for Add<'_> {
 
 fn sizes(inputs: &Inputs<'_>) -> Result<Channels> {
     let format = Format::read(inputs.attrs)?;
-    let (value, bias) = (inputs.tensors[0].shape(), inputs.tensors[1].shape());
-    let sizes = Channels::new("value", value, format)?;
+    let (value, bias) = (inputs.shape(0, "value")?, inputs.shape(1, "bias")?);
+    let sizes = Channels::new("value", &value, format)?;
     if bias.rank() != 1 {
         return Err(Error::Rank {
             argument: "bias",
@@ -194,7 +194,7 @@ fn sizes(inputs: &Inputs<'_>) -> Result<Channels> {
     if bias[0] != sizes.channels {
         return Err(Error::Shape {
             argument: "bias",
-            found: *bias,
+            found: bias,
             expected: Shape::new(&[sizes.channels])?,
         });
     }
@@ -203,17 +203,12 @@ fn sizes(inputs: &Inputs<'_>) -> Result<Channels> {
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
     sizes(inputs)?;
-    sink(DType::F32, *inputs.tensors[0].shape())
+    sink(DType::F32, inputs.shape(0, "value")?)
 }
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     let sizes = sizes(&call.inputs)?;
-    let [value, bias] = call.inputs.tensors else {
-        return Err(Error::Value {
-            argument: "inputs",
-            expected: "two tensors",
-        });
-    };
+    let (value, bias) = (call.inputs.get(0, "value")?, call.inputs.get(1, "bias")?);
     let input = match value.is_forwarded() {
         true => None,
         false => Some(value.f32("value")?),

@@ -29,6 +29,8 @@ pub mod clip;
 pub mod compare;
 pub mod conv;
 pub mod conv2d;
+pub mod conv2d_backprop_filter;
+pub mod conv2d_backprop_input;
 pub mod cross_entropy;
 pub mod def;
 pub mod division;
@@ -67,6 +69,8 @@ pub mod strided;
 pub mod strided_slice;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "std")]
+pub mod threads;
 pub mod tile;
 pub mod transpose;
 pub mod unary;
@@ -107,6 +111,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &compare::LESS_EQUAL,
     &compare::NOT_EQUAL,
     &conv2d::DEF,
+    &conv2d_backprop_filter::DEF,
+    &conv2d_backprop_input::DEF,
     &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &division::DIV,
