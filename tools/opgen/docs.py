@@ -47,7 +47,7 @@ def _item(name: str, facts: str, text: str) -> list[str]:
 
 def _attr_facts(attr: AttrDef, enum: str | None, known: types.AttrType) -> str:
     if enum:
-        return f"[`{enum}`](crate::{enum})"
+        return f"[`{enum}`]"
     facts = known.words
     if attr.minimum is not None:
         length = f"{attr.minimum}" if attr.type == "int" else f"{attr.minimum} of them"
