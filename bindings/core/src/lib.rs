@@ -7,19 +7,25 @@
 
 mod api;
 mod attr;
+mod buffer;
 mod call;
 mod context;
 mod dtype;
 mod element;
 mod error;
 mod function;
+mod graph;
 mod infer;
 mod literal;
 pub mod op;
 mod operand;
+mod operation;
+mod scope;
+mod set_attr;
 mod shape;
 mod small_vec;
 mod tensor;
+mod wire;
 
 pub use api::api;
 pub use attr::{AttrValue, Bytes, FuncRef};
@@ -32,10 +38,13 @@ pub use element::{
     UInt2, UInt4,
 };
 pub use error::{Code, Error, ErrorKind, Result};
-pub use function::Function;
+pub use function::{Function, FunctionOptions};
+pub use graph::Graph;
 pub use infer::{Slot, Slots};
 pub use op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
 pub use operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, Value};
+pub use operation::{Operation, Output};
+pub use scope::Scope;
 pub use shape::Shape;
 pub use small_vec::SmallVec;
 pub use tensor::{ALIGNMENT, Buffer, Tensor};
