@@ -64,9 +64,7 @@ def library_ops(tensorflow: Path, library: Path) -> bytes:
 def main(argv: Sequence[str]) -> int:
     """Runs the program; returns its exit code."""
     if len(argv) > 1 or not (_TENSORFLOW.value and _LIBRARY.value and _OUT.value):
-        print(
-            "library_ops: expected --tensorflow=FILE --library=FILE --out=FILE", file=sys.stderr
-        )
+        print("library_ops: expected --tensorflow=FILE --library=FILE --out=FILE", file=sys.stderr)
         return 2
     try:
         data = library_ops(Path(_TENSORFLOW.value), Path(_LIBRARY.value))

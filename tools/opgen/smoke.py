@@ -18,6 +18,12 @@ _PREFERRED = [DataType(name) for name in ("DT_FLOAT", "DT_INT32", "DT_INT64", "D
 _CHUNK = 100
 
 
+# Lists of integers whose length follows from the rank of an input, by name; 4 is a batch of images.
+_LENGTHS = {"ksize": 4, "strides": 4, "ksizes": 4, "rates": 4, "dilations": 4, "pooling_ratio": 4}
+# Ops whose inputs have five dimensions.
+_VOLUMES = ("3D", "Conv3D", "ExtractVolumePatches")
+
+
 def _type(attr: AttrDef) -> DataType:
     allowed = [value for value in attr.allowed if isinstance(value, DataType)]
     if not allowed:
@@ -31,7 +37,7 @@ def _length(attr: AttrDef, least: int) -> int:
 
 
 def _tensor(dtype: DataType, is_ref: bool) -> str:
-    function = "reference" if is_ref else "one"
+    function = "smoke_reference" if is_ref else "smoke_value"
     return f"{function}(cx, {types.data_type_constant(dtype)})?"
 
 
@@ -79,7 +85,10 @@ def _attr(parameter: Parameter, attr: AttrDef, op: OpDef, enums: dict[str, RustE
         return f"&{text}" if kind in ("shape", "tensor") else text
     if kind == "func":
         text += ".into()"
-    return f"&[{', '.join([text] * _length(attr, 1))}]"
+    length = _LENGTHS.get(attr.name, 1)
+    if length == 4 and any(part in op.name for part in _VOLUMES):
+        length = 5
+    return f"&[{', '.join([text] * _length(attr, length))}]"
 
 
 def _call(op: RustOp, enums: dict[str, RustEnum]) -> dict[str, Any]:
