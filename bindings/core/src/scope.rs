@@ -303,7 +303,7 @@ impl Context for Scope {
     ) -> Result<Results<Output, Operation>> {
         let desc = call.desc();
         let prepared = call.prepare(self, attrs)?;
-        let operation = self.add(&prepared, attrs, desc)?;
+        let operation = self.add(&prepared, attrs, desc).map_err(|e| e.in_op(desc.name_str()))?;
         let count = operation.output_count();
         let values = (0..count as i32).map(|index| operation.known_output(index)).collect();
         prepared.results(values, operation)
