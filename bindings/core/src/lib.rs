@@ -27,6 +27,7 @@ mod operand;
 mod operation;
 mod registry;
 mod scope;
+mod session;
 mod set_attr;
 mod shape;
 mod small_vec;
@@ -57,6 +58,9 @@ pub use operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, Value};
 pub use operation::{Operation, Output};
 pub use registry::OpBuilder;
 pub use scope::Scope;
+pub use session::{
+    Callable, Fetched, PartialRun, Run, SavedModel, Session, SessionOptions, Signature, TensorInfo,
+};
 pub use shape::Shape;
 pub use small_vec::SmallVec;
 pub use tensor::{ALIGNMENT, Buffer, Tensor};
