@@ -4,7 +4,6 @@ import os
 import signal
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -274,16 +273,20 @@ def test_a_named_sysroot_must_do(machine: Machine, tmp_path: Path) -> None:
         run(machine, tmp_path / "two", TFP_RUST_SYSROOT=told)
 
 
-def test_rules_rust_downloads_where_pins_and_network_allow_it(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+def test_rules_rust_downloads_where_no_toolchain_is_there_and_its_site_is_reached(
+    machine: Machine, tmp_path: Path
 ) -> None:
-    pins = replace(machine.pins, rust_own_download=True)
-    monkeypatch.setattr(provision, "read_pins", lambda: pins)
     lines = rc_lines(run(machine, tmp_path / "one", TFP_UPSTREAM="1"))
+    assert any("TFP_RUST_SYSROOT" in line for line in lines)
+    (machine.bin / "rustc").unlink()
+    lines = rc_lines(run(machine, tmp_path / "two", TFP_UPSTREAM="1"))
     assert "common --repo_env=TFP_RUST_DOWNLOAD=1" in lines
     assert not any("TFP_RUST_SYSROOT" in line for line in lines)
-    lines = rc_lines(run(machine, tmp_path / "two", TFP_UPSTREAM="0"))
-    assert any("TFP_RUST_SYSROOT" in line for line in lines)
+
+
+def test_checkouts_share_one_cache_of_actions(machine: Machine, tmp_path: Path) -> None:
+    lines = rc_lines(run(machine, tmp_path / "cache"))
+    assert f"build --disk_cache={tmp_path / 'cache' / 'actions'}" in lines
 
 
 def test_without_pip_debians_is_unpacked_once(machine: Machine, tmp_path: Path) -> None:
