@@ -16,6 +16,7 @@
 pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
+pub mod attention;
 pub mod batch_mat_mul_v2;
 pub mod bias_add;
 pub mod bias_add_grad;
@@ -48,6 +49,7 @@ pub mod join;
 pub mod leaky_relu;
 pub mod level;
 pub mod logical;
+pub mod lstm;
 pub mod map;
 pub mod mat_mul;
 mod math;
