@@ -13,10 +13,12 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
+pub mod activation;
 pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
 pub mod attention;
+pub mod bias_add;
 pub mod batch_mat_mul_v2;
 pub mod bias_add;
 pub mod bias_add_grad;
@@ -35,6 +37,7 @@ pub mod conv2d;
 pub mod conv2d_backprop_filter;
 pub mod conv2d_backprop_input;
 pub mod cross_entropy;
+pub mod cumulative;
 pub mod def;
 pub mod depthwise_conv2d_native;
 pub mod division;
@@ -54,6 +57,7 @@ pub mod map;
 pub mod mat_mul;
 mod math;
 pub mod max_pool;
+pub mod norm;
 pub mod one_hot;
 pub mod pad;
 pub mod parallel;
@@ -64,6 +68,7 @@ pub mod random_stateless;
 pub mod range;
 pub mod reduce;
 pub mod reductions;
+pub mod resize;
 pub mod reverse;
 pub mod scratch;
 pub mod select;
@@ -89,6 +94,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &add_n::ADD_N,
     &arg_max::ARG_MAX,
     &arg_max::ARG_MIN,
+    &bias_add::DEF,
     &batch_mat_mul_v2::DEF,
     &bias_add::DEF,
     &bias_add_grad::DEF,
@@ -127,6 +133,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &depthwise_conv2d_native::BACKPROP_FILTER,
     &depthwise_conv2d_native::BACKPROP_INPUT,
     &depthwise_conv2d_native::DEF,
+    &cumulative::CUMPROD,
+    &cumulative::CUMSUM,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -190,6 +198,10 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reductions::MIN,
     &reductions::PROD,
     &reductions::SUM,
+    &resize::RESIZE_BILINEAR,
+    &resize::RESIZE_BILINEAR_GRAD,
+    &resize::RESIZE_NEAREST_NEIGHBOR,
+    &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
     &select::SELECT,
     &select::SELECT_V2,

@@ -17,7 +17,7 @@ from tools.opgen.model import ArgDef, AttrDef, DataType
 
 TOOL = "tools/opgen"
 _IDENTIFIER = re.compile(r"\w+")
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 # What a module may use of the core.
 _CORE = [
     "Allowed ArgDesc ArgKind AttrDefault AttrDesc AttrKind AttrValue Bytes Call Context DataType",
@@ -102,7 +102,7 @@ def _op(op: RustOp, sets: dict[tuple[DataType, ...], str]) -> dict[str, Any]:
         "name": c_string_literal(op.op.name),
         "desc": op.desc,
         "function": op.function,
-        "link": f"[`{plain}`]" if plain == op.function else f"[`{plain}`](fn@{op.function})",
+        "link": f"[`fn@{plain}`]" if plain == op.function else f"`{plain}`",
         "doc": op.doc,
         "deprecated": string_literal(op.deprecated) if op.deprecated is not None else "",
         "options": op.options,
@@ -158,7 +158,7 @@ def emit(crate: RustCrate, source: str) -> dict[str, str]:
         Text by file name: `lib.rs`, `items.rs` (what `lib.rs` includes; a build script's crate
         root includes it too), `enums.rs`, `type_sets.rs` and one file per group.
     """
-    env = environment(_TEMPLATES)
+    env = environment(TEMPLATES)
     env.filters["doc"] = doc_comment
     marker = generated_header(TOOL, source)
     sets = dict(crate.type_sets)

@@ -134,11 +134,8 @@ impl Status {
             );
             text_from_ptr(self.api.tf_status.TF_Message(self.raw.as_ptr()))
         };
-        Error::new(ErrorKind::Status {
-            code: Code::from_number(code.0),
-            message,
-            payloads,
-        })
+        let (code, op) = (Code::from_number(code.0), String::new());
+        Error::new(ErrorKind::Status { code, op, message, payloads })
     }
 }
 

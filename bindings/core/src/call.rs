@@ -225,7 +225,6 @@ impl<V, O> Results<V, O> {
     }
 
     /// Returns the operation, when nothing else of the call matters.
-    #[must_use]
     pub fn operation(self) -> O {
         self.operation
     }

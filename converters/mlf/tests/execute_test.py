@@ -1,4 +1,4 @@
-"""Every archive becomes a crate that compiles without a warning and computes the recorded outputs."""
+"""Every archive becomes a crate that compiles without a warning and computes what is recorded."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @pytest.mark.parametrize("archive", REAL)
 def test_real_archive(archive: str, tmp_path: Path) -> None:
-    result = convert(
-        Request(mlf=TESTDATA / f"{archive}.tar", golden=TESTDATA / "golden.npz")
-    )
+    result = convert(Request(mlf=TESTDATA / f"{archive}.tar", golden=TESTDATA / "golden.npz"))
     built = build(result, tmp_path / "crate")
     output = run_rust(built, built.folder / "tests" / "golden.rs", test=True)
     assert f"{len(result.crate.models)} passed" in output
@@ -60,7 +58,7 @@ def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
         )
         write(result, folder)
         build_c(result, folder)
-        use = 'extern crate net;' if root else '#[path = "net.rs"]\nmod net;'
+        use = "extern crate net;" if root else '#[path = "net.rs"]\nmod net;'
         (folder / "main.rs").write_text(
             f"#![allow(dead_code, unused_imports)]\n{use}\nfn main() {{\n"
             "    let mut output = net::Output::new();\n"
