@@ -254,7 +254,7 @@ mod tests {
     const INPUTS: usize = 5;
     const UNITS: usize = 7;
 
-    fn pack(data: &[f32], rows: usize, columns: usize, memory: &mut Vec<f32>) -> Packed<'_> {
+    fn pack<'a>(data: &[f32], rows: usize, columns: usize, memory: &'a mut Vec<f32>) -> Packed<'a> {
         memory.resize(Packed::len(rows, columns).unwrap(), 0.0);
         Packed::pack(
             &Matrix::rows(data, columns),
