@@ -56,7 +56,9 @@ class Tools:
             timeout=timeout,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+            raise RuntimeError(
+                f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}"
+            )
         return done.stdout
 
 
