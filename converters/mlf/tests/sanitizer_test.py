@@ -39,7 +39,9 @@ def test_the_sanitizer_sees_the_models_memory(
     """A model whose C writes one element too far is caught, so the runs above mean something."""
     monkeypatch.setenv(*UNSTABLE)
     dialect = DIALECTS["plain_v7"]()
-    files = {k: str(v).replace("i < 4; ++i) { y", "i < 5; ++i) { y") for k, v in dialect.files.items()}
+    files = {
+        k: str(v).replace("i < 4; ++i) { y", "i < 5; ++i) { y") for k, v in dialect.files.items()
+    }
     request = request_of(type(dialect)(files, dialect.golden), tmp_path)
     built = build(convert(request), tmp_path / "crate", flags=C_FLAGS, rust_flags=RUST_FLAGS)
     source = built.folder / "tests" / "golden.rs"
