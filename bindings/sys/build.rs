@@ -28,7 +28,13 @@ fn main() -> ExitCode {
 }
 
 fn generate() -> Result<(), Box<dyn Error>> {
-    for name in ["TFP_PYTHON", "TF_INCLUDE_PATH", "VIRTUAL_ENV", "PATH"] {
+    for name in [
+        "TFP_PYTHON",
+        "TF_INCLUDE_PATH",
+        "VIRTUAL_ENV",
+        "PYTHONPATH",
+        "PATH",
+    ] {
         println!("cargo::rerun-if-env-changed={name}");
     }
     let here = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").ok_or("no CARGO_MANIFEST_DIR")?);
@@ -45,10 +51,14 @@ fn generate() -> Result<(), Box<dyn Error>> {
         "cargo::rerun-if-changed={}",
         include.join("tensorflow/c").display()
     );
+    let mut paths = vec![root.to_owned()];
+    if let Some(more) = env::var_os("PYTHONPATH") {
+        paths.extend(env::split_paths(&more));
+    }
     let mut command = Command::new(&python);
     command
         .current_dir(root)
-        .env("PYTHONPATH", root)
+        .env("PYTHONPATH", env::join_paths(paths)?)
         .env("PYTHONDONTWRITEBYTECODE", "1")
         .args(["-m", "tools.ffigen.main"])
         .arg(format!("--include_dir={}", include.display()))

@@ -31,13 +31,22 @@ pub fn level() -> Level {
     use std::sync::OnceLock;
     static LEVEL: OnceLock<Level> = OnceLock::new();
     *LEVEL.get_or_init(|| {
-        let best = detect();
+        let best = best();
         let asked = std::env::var("TFP_KERNELS").ok();
         [Level::Portable, Level::Avx2, Level::Avx512]
             .into_iter()
             .find(|level| asked.as_deref() == Some(level.name()))
             .map_or(best, |level| level.min(best))
     })
+}
+
+/// The best level of this processor, whatever the environment says. Found once.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[must_use]
+pub fn best() -> Level {
+    use std::sync::OnceLock;
+    static BEST: OnceLock<Level> = OnceLock::new();
+    *BEST.get_or_init(detect)
 }
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -70,4 +79,11 @@ pub const fn level() -> Level {
     } else {
         Level::Portable
     }
+}
+
+/// The best level of this processor as far as the compilation target says.
+#[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+#[must_use]
+pub const fn best() -> Level {
+    level()
 }

@@ -6,13 +6,60 @@ import re
 from collections.abc import Iterable
 
 STRICT_KEYWORDS = frozenset(
-    """
-    as async await break const continue dyn else enum extern false fn for if impl in let loop match
-    mod move mut pub ref return static struct trait true type unsafe use where while
-    """.split()
+    [
+        "as",
+        "async",
+        "await",
+        "break",
+        "const",
+        "continue",
+        "dyn",
+        "else",
+        "enum",
+        "extern",
+        "false",
+        "fn",
+        "for",
+        "if",
+        "impl",
+        "in",
+        "let",
+        "loop",
+        "match",
+        "mod",
+        "move",
+        "mut",
+        "pub",
+        "ref",
+        "return",
+        "static",
+        "struct",
+        "trait",
+        "true",
+        "type",
+        "unsafe",
+        "use",
+        "where",
+        "while",
+    ]
 )
 RESERVED_KEYWORDS = frozenset(
-    "abstract become box do final gen macro override priv try typeof unsized virtual yield".split()
+    [
+        "abstract",
+        "become",
+        "box",
+        "do",
+        "final",
+        "gen",
+        "macro",
+        "override",
+        "priv",
+        "try",
+        "typeof",
+        "unsized",
+        "virtual",
+        "yield",
+    ]
 )
 # These cannot be written as raw identifiers.
 PATH_KEYWORDS = frozenset(["crate", "self", "super", "Self", "_"])

@@ -6,7 +6,7 @@ import re
 import textwrap
 from collections.abc import Iterable
 
-_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t", "\0": "\\0"}
+_ESCAPES = {"\\": "\\\\", '"': '\\"', "\n": "\\n", "\r": "\\r", "\t": "\\t"}
 # An underscore inside of a word is no emphasis.
 _DOC_SPECIAL = re.compile(r"([\[\]<>*|\\`]|(?<!\w)[_#]|_(?!\w))")
 _CODE_SPAN = re.compile(r"(`[^`\n]+`)")
@@ -65,9 +65,7 @@ def escape_markdown(text: str) -> str:
             out.append(part)
             continue
         for piece in _URL.split(part):
-            out.append(
-                f"<{piece}>" if _URL.fullmatch(piece) else _DOC_SPECIAL.sub(r"\\\1", piece)
-            )
+            out.append(f"<{piece}>" if _URL.fullmatch(piece) else _DOC_SPECIAL.sub(r"\\\1", piece))
     return "".join(out)
 
 

@@ -8,9 +8,8 @@ from collections.abc import Mapping
 from tools.codegen.errors import CodegenError, Location, Problem
 
 
-
 def format_rust(files: Mapping[str, str], rustfmt: str, edition: str = "2024") -> dict[str, str]:
-    """Formats several Rust files, one rustfmt process per file, all at the same time.
+    """Formats several Rust files, one rustfmt process after another.
 
     Args:
         files: Text by file name.
@@ -33,7 +32,9 @@ def format_rust(files: Mapping[str, str], rustfmt: str, edition: str = "2024") -
         )
         if done.returncode != 0 or (text.strip() and not done.stdout):
             problems.append(
-                Problem(Location(name), f"rustfmt refuses the generated text: {done.stderr.strip()}")
+                Problem(
+                    Location(name), f"rustfmt refuses the generated text: {done.stderr.strip()}"
+                )
             )
         out[name] = done.stdout
     if problems:

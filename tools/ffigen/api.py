@@ -1,4 +1,4 @@
-"""The target's names and types: C declarations to Rust items. The only place that owns Rust types."""
+"""The names and types of the target: C declarations to Rust items. Alone owns Rust types."""
 
 from __future__ import annotations
 
@@ -373,9 +373,7 @@ class _Module:
     def _named(self, name: str) -> str:
         home = self._scope.home.get(name)
         if home is None:
-            self._collector.add(
-                self._where, f"type {name!r} is declared by no header of this run"
-            )
+            self._collector.add(self._where, f"type {name!r} is declared by no header of this run")
             return "()"
         rust = rust_identifier(name)
         if home != self._header.path:

@@ -22,6 +22,9 @@ from tools.ffigen.pipeline import generate, unlisted_headers
 _INCLUDE_DIR = flags.DEFINE_string(
     "include_dir", None, "TensorFlow's include folder, which holds tensorflow/c/c_api.h."
 )
+_C_API_HEADER = flags.DEFINE_string(
+    "c_api_header", None, "Path of tensorflow/c/c_api.h, instead of --include_dir."
+)
 _OUT = flags.DEFINE_string("out", None, "Folder for the .rs files; made if missing.")
 _RUSTFMT = flags.DEFINE_string("rustfmt", "", "rustfmt program; empty: do not format.")
 _JSON = flags.DEFINE_bool("json", False, "Print what was generated, as JSON, on stdout.")
@@ -54,12 +57,20 @@ def write(files: Mapping[str, str], out: Path) -> None:
             (Path(staging) / name).replace(out / name)
 
 
+def _include_dir() -> Path | None:
+    if _INCLUDE_DIR.value:
+        return Path(_INCLUDE_DIR.value).absolute()
+    if _C_API_HEADER.value:
+        return Path(_C_API_HEADER.value).absolute().parents[2]
+    return None
+
+
 def main(argv: Sequence[str]) -> int:
     """Runs the program; returns its exit code."""
-    if len(argv) > 1 or not _INCLUDE_DIR.value or not _OUT.value:
+    include_dir = _include_dir()
+    if len(argv) > 1 or include_dir is None or not _OUT.value:
         print("ffigen: expected --include_dir=FOLDER and --out=FOLDER", file=sys.stderr)
         return 2
-    include_dir = Path(_INCLUDE_DIR.value).absolute()
     try:
         result = generate(include_dir, _RUSTFMT.value)
         write(result.files, Path(_OUT.value))

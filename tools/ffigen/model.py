@@ -196,9 +196,7 @@ class OpaqueMacro(Item):
     error: str
 
 
-AnyItem = (
-    Function | Typedef | Record | Enum | Constant | Text | Alias | FunctionMacro | OpaqueMacro
-)
+AnyItem = Function | Typedef | Record | Enum | Constant | Text | Alias | FunctionMacro | OpaqueMacro
 
 
 @dataclass(frozen=True)

@@ -19,10 +19,20 @@ from tools.ffigen.parse import Parsed, declarations, is_inline, is_unnamed_membe
 
 # Typedefs of the standard headers; the headers' own typedefs keep their names.
 STANDARD_TYPES = frozenset(
-    """
-    size_t ptrdiff_t intptr_t uintptr_t int8_t int16_t int32_t int64_t uint8_t uint16_t uint32_t
-    uint64_t
-    """.split()
+    [
+        "size_t",
+        "ptrdiff_t",
+        "intptr_t",
+        "uintptr_t",
+        "int8_t",
+        "int16_t",
+        "int32_t",
+        "int64_t",
+        "uint8_t",
+        "uint16_t",
+        "uint32_t",
+        "uint64_t",
+    ]
 )
 _BUILTIN = {
     TypeKind.BOOL: "bool",
@@ -41,7 +51,22 @@ _BUILTIN = {
     TypeKind.DOUBLE: "double",
 }
 _NO_DECLARATION = frozenset([CursorKind.STATIC_ASSERT, CursorKind.UNEXPOSED_DECL])
-_TYPE_WORDS = frozenset("void bool char short int long float double signed unsigned const *".split())
+_TYPE_WORDS = frozenset(
+    [
+        "void",
+        "bool",
+        "char",
+        "short",
+        "int",
+        "long",
+        "float",
+        "double",
+        "signed",
+        "unsigned",
+        "const",
+        "*",
+    ]
+)
 
 
 def read(parsed: Parsed, headers: tuple[str, ...]) -> tuple[model.Header, ...]:

@@ -33,6 +33,11 @@ BAZELISK = (
     "`bazelisk` in place of tools/bazel"
 )
 
+ARCHIVES = (
+    "make the site of the archives in WORKSPACE reachable (behind a proxy: set HTTPS_PROXY), or "
+    "use Debian, whose packages hold the same rule sets"
+)
+
 
 @dataclass(frozen=True)
 class Choice:
@@ -103,6 +108,8 @@ def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
         try:
             look(suite)
         except StartError as error:
+            if not re.search(r"release file|404", error.found, re.IGNORECASE):
+                raise  # the network or the disk, not this suite
             last = error
             reasons.append(f"{suite} cannot be read ({error.found})")
             continue

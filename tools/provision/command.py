@@ -2,6 +2,7 @@
 
 import errno
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Mapping, Sequence
@@ -10,6 +11,15 @@ from pathlib import Path
 from typing import Protocol
 
 from tools.provision.messages import StartError
+
+CAUSE = re.compile(
+    r"no space left|connection (?:refused|reset|timed)|could not (?:connect|resolve)"
+    r"|name or service|name resolution|network is unreachable|certificate|tunnel"
+    r"|cannot connect to proxy|read timed out|hash sum mismatch|do not match the hashes"
+    r"|does not have a release file",
+    re.IGNORECASE,
+)
+"""What names a cause in the words of apt, pip and npm; their last line seldom does."""
 
 
 @dataclass(frozen=True)
@@ -27,9 +37,11 @@ class Outcome:
     err: str
 
     def last_words(self) -> str:
-        """The most telling line of what it wrote: the last error, else the last line."""
+        """The most telling line of what it wrote: a cause, else the last error or line."""
         lines = [line.strip() for line in (self.err + "\n" + self.out).splitlines() if line.strip()]
-        errors = [line for line in lines if line.startswith(("E:", "ERROR", "error", "npm error"))]
+        causes = [line for line in lines if CAUSE.search(line)]
+        starts = ("E:", "ERROR", "error", "npm error")
+        errors = causes or [line for line in lines if line.startswith(starts)]
         chosen = errors[-1] if errors else (lines[-1] if lines else f"exit status {self.status}")
         return chosen[:300]
 

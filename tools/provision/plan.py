@@ -31,14 +31,19 @@ class Plan:
     variables: dict[str, str]
 
 
+def interpreter() -> str:
+    """The Python that runs this, links of virtual environments followed: it outlives them."""
+    return str(Path(sys.executable).resolve())
+
+
 def fingerprint(environ: Mapping[str, str]) -> str:
     """Digest of all that decides a plan: this code, the pins, the programs found, the settings."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).resolve().parent.iterdir()):
         if path.suffix in (".py", ".toml") and not path.name.endswith("_test.py"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
-    facts = [sys.executable]
-    for program in PROGRAMS:
+    facts = [interpreter()]
+    for program in (*PROGRAMS, environ.get("BAZEL_REAL") or "bazel"):
         found = shutil.which(program, path=environ.get("PATH"))
         if found is None:
             facts.append(f"{program}=")

@@ -1,6 +1,5 @@
 """Asks once whether a download site can be reached. The answer is kept with the plan."""
 
-import os
 import threading
 import urllib.error
 import urllib.request
@@ -19,12 +18,14 @@ def reached(url: str, wait_s: float = WAIT_S) -> bool:
         return False
 
 
-def probe(urls: Mapping[str, str], wait_s: float = WAIT_S) -> dict[str, bool]:
+def probe(
+    urls: Mapping[str, str], environ: Mapping[str, str], wait_s: float = WAIT_S
+) -> dict[str, bool]:
     """Asks all sites at once; what has not answered in time counts as not reached.
 
     ``TFP_UPSTREAM=1`` or ``0`` in the environment answers for all of them without asking.
     """
-    told = os.environ.get("TFP_UPSTREAM", "")
+    told = environ.get("TFP_UPSTREAM", "")
     if told in ("0", "1"):
         return dict.fromkeys(urls, told == "1")
     answers = dict.fromkeys(urls, False)

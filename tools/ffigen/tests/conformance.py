@@ -187,8 +187,7 @@ def _value(text: str) -> str:
 
 
 def _as_bindgen_writes_function_types(lines: dict[str, str]) -> None:
-    """A typedef of a function is `fn` in ours, and a pointer to it an `Option`; bindgen names the
-    pointer."""
+    """Rewrites typedefs of functions: ours name the function, bindgen's the pointer to it."""
     names = [
         key.split()[1]
         for key, rest in lines.items()

@@ -20,6 +20,12 @@ def package_dir() -> Path:
 
 
 def include_dir() -> Path:
-    """Returns `TF_INCLUDE_PATH`, or the include folder of the package."""
+    """Returns TensorFlow's include folder.
+
+    That of the file `TF_C_API_HEADER`, else `TF_INCLUDE_PATH`, else the package's.
+    """
+    header = os.environ.get("TF_C_API_HEADER")
+    if header:
+        return Path(header).absolute().parents[2]
     given = os.environ.get("TF_INCLUDE_PATH")
     return Path(given) if given else package_dir() / "include"

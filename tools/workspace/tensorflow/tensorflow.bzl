@@ -20,6 +20,8 @@ filegroup(
         "site-packages/tensorflow/include/xla/tsl/c/**/*.h",
         "site-packages/tensorflow/include/tsl/platform/*.h",
         "site-packages/tensorflow/include/tensorflow/core/platform/*.h",
+        "site-packages/tensorflow/include/tensorflow/core/common_runtime/next_pluggable_device/c/*.h",
+        "site-packages/tensorflow/include/xla/pjrt/c/*.h",
     ]),
 )
 
@@ -36,6 +38,11 @@ filegroup(
 filegroup(
     name = "include_dir",
     srcs = ["site-packages/tensorflow/include/tensorflow/c/c_api.h"],
+)
+
+filegroup(
+    name = "op_wrappers",
+    srcs = glob(["site-packages/tensorflow/**/gen_*.py"]),
 )
 """),
     "ruff": package_annotation(additive_build_content = """\
@@ -65,6 +72,12 @@ alias(
 alias(
     name = "include_dir",
     actual = "@pip_tensorflow_cpu//:include_dir",
+)
+
+# The Python wrappers of ops, whose docstrings document them.
+alias(
+    name = "op_wrappers",
+    actual = "@pip_tensorflow_cpu//:op_wrappers",
 )
 
 alias(

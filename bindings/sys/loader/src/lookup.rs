@@ -161,6 +161,15 @@ pub fn resolve<const N: usize>(
     })
 }
 
+/// Returns the functions of a header that do not exist, required or not.
+#[must_use]
+pub fn missing(lookup: &dyn Lookup, symbols: &[Symbol]) -> Vec<&'static CStr> {
+    let names = symbols.iter().map(|symbol| symbol.name);
+    names
+        .filter(|name| lookup.address(name).is_null())
+        .collect()
+}
+
 /// Joins the errors of several groups into one, so that one message names everything.
 ///
 /// # Errors

@@ -1,0 +1,237 @@
+//! One call of an op: its operands on the way in, its values on the way out.
+
+use crate::attr::AttrValue;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::infer::{self, Slots};
+use crate::op::{ArgKind, OpDesc};
+use crate::operand::{IntoOperand, IntoOperands, Operand, Operands, Value};
+use crate::small_vec::{IntoIter, SmallVec};
+
+/// The number of tensors of each argument.
+pub(crate) type Lengths = SmallVec<u32, 6>;
+
+/// A call of an op with its operands, in the order of the op's inputs.
+pub struct Call<'a, V> {
+    desc: &'static OpDesc,
+    operands: Operands<'a, V>,
+    lengths: Lengths,
+}
+
+impl<'a, V: Value> Call<'a, V> {
+    /// Begins a call.
+    #[must_use]
+    #[inline]
+    pub const fn new(desc: &'static OpDesc) -> Self {
+        Self {
+            desc,
+            operands: Operands::new(),
+            lengths: Lengths::new(),
+        }
+    }
+
+    /// Appends the operand of a single input.
+    #[inline]
+    pub fn input(&mut self, operand: impl IntoOperand<'a, V>) -> &mut Self {
+        self.operands.push(operand.into_operand());
+        self.lengths.push(1);
+        self
+    }
+
+    /// Appends the operands of a list input.
+    #[inline]
+    pub fn list(&mut self, operands: impl IntoOperands<'a, V>) -> &mut Self {
+        let before = self.operands.len();
+        operands.append_to(&mut self.operands);
+        self.lengths.push((self.operands.len() - before) as u32);
+        self
+    }
+
+    /// Returns the op's description.
+    #[must_use]
+    pub fn desc(&self) -> &'static OpDesc {
+        self.desc
+    }
+
+    /// Returns all operands, those of lists one by one.
+    #[must_use]
+    pub fn operands(&self) -> &[Operand<'a, V>] {
+        &self.operands
+    }
+
+    /// Returns the number of operands of each input.
+    #[must_use]
+    pub fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+
+    /// Infers the attributes that the operands determine, makes constants of tensors and literals,
+    /// and checks everything that the op's description rules out.
+    ///
+    /// A context does this first; one that wraps another may do it and pass the call on.
+    ///
+    /// # Errors
+    /// As for [`Context::execute`].
+    pub fn prepare<C>(&mut self, context: &C, attrs: &[AttrValue<'_>]) -> Result<Prepared<'_, V>>
+    where
+        C: Context<Value = V> + ?Sized,
+    {
+        let slots = infer::infer(self.desc, &self.operands, &self.lengths)?;
+        infer::check_attrs(self.desc, &slots, attrs)?;
+        infer::make_constants(
+            self.desc,
+            &mut self.operands,
+            &self.lengths,
+            &slots,
+            context,
+        )?;
+        let outputs = infer::output_lengths(self.desc, &slots, attrs)?;
+        Ok(Prepared {
+            desc: self.desc,
+            operands: &self.operands,
+            lengths: &self.lengths,
+            slots,
+            outputs,
+        })
+    }
+}
+
+/// A call whose operands are values, whose attributes are known and which was checked.
+pub struct Prepared<'c, V> {
+    desc: &'static OpDesc,
+    operands: &'c [Operand<'c, V>],
+    lengths: &'c [u32],
+    slots: Slots,
+    outputs: Lengths,
+}
+
+impl<'c, V: Value> Prepared<'c, V> {
+    /// Returns the values of each input, in order.
+    pub fn inputs(&self) -> impl Iterator<Item = (bool, &'c [Operand<'c, V>])> {
+        let (operands, desc) = (self.operands, self.desc);
+        let mut next = 0;
+        desc.inputs
+            .iter()
+            .zip(self.lengths)
+            .map(move |(input, &length)| {
+                let first = next;
+                next += length as usize;
+                let is_list = !matches!(input.kind, ArgKind::One(_));
+                (is_list, &operands[first..next])
+            })
+    }
+
+    /// Returns all values, those of lists one by one.
+    pub fn values(&self) -> impl Iterator<Item = &'c V> {
+        self.operands.iter().filter_map(Operand::value)
+    }
+
+    /// Returns the attributes that the operands determine.
+    #[must_use]
+    pub fn inferred(&self) -> &Slots {
+        &self.slots
+    }
+
+    /// Returns how many values the op will have.
+    #[must_use]
+    pub fn output_count(&self) -> usize {
+        self.outputs.iter().map(|&length| length as usize).sum()
+    }
+
+    /// Makes the results of the values that the op had.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when their number is not
+    /// [`Self::output_count`].
+    pub fn results<O>(&self, values: SmallVec<V, 4>, operation: O) -> Result<Results<V, O>> {
+        if values.len() != self.output_count() {
+            return Err(Error::internal(format!(
+                "{} has {} outputs, expected {}",
+                self.desc.name_str(),
+                values.len(),
+                self.output_count()
+            )));
+        }
+        Ok(Results {
+            desc: self.desc,
+            values: values.into_iter(),
+            lengths: self.outputs.clone(),
+            next: 0,
+            operation,
+        })
+    }
+}
+
+impl<V> Operand<'_, V> {
+    /// Returns the value, which every operand of a prepared call has.
+    #[must_use]
+    #[inline]
+    pub fn value(&self) -> Option<&V> {
+        match self {
+            Self::Value(value) => Some(value),
+            Self::Owned(value) => Some(value),
+            Self::Tensor(_) | Self::Literal(_) => None,
+        }
+    }
+}
+
+/// What a call returns: values, taken in the order of the op's outputs.
+pub struct Results<V, O> {
+    desc: &'static OpDesc,
+    values: IntoIter<V, 4>,
+    lengths: Lengths,
+    next: usize,
+    operation: O,
+}
+
+impl<V, O> Results<V, O> {
+    fn next_length(&mut self) -> Result<u32> {
+        let length = self.lengths.get(self.next).copied();
+        self.next += 1;
+        length.ok_or_else(|| self.wrong("has no further output"))
+    }
+
+    #[cold]
+    fn wrong(&self, problem: &str) -> Error {
+        Error::internal(format!("{} {problem}", self.desc.name_str()))
+    }
+
+    /// Takes the next output, which is a single tensor.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when there is none or it is a list.
+    #[inline]
+    pub fn one(&mut self) -> Result<V> {
+        let length = self.next_length()?;
+        match self.values.next() {
+            Some(value) if length == 1 => Ok(value),
+            _ => Err(self.wrong("has a list where one output was expected")),
+        }
+    }
+
+    /// Takes the next output, which is a list.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when there is none.
+    pub fn list(&mut self) -> Result<Vec<V>> {
+        let length = self.next_length()? as usize;
+        Ok(self.values.by_ref().take(length).collect())
+    }
+
+    /// Takes all remaining values, those of lists one by one.
+    #[must_use]
+    pub fn all(self) -> Vec<V> {
+        self.values.collect()
+    }
+
+    /// Returns the operation, when nothing else of the call matters.
+    pub fn operation(self) -> O {
+        self.operation
+    }
+
+    /// Returns the number of tensors of each output.
+    #[must_use]
+    pub fn lengths(&self) -> &[u32] {
+        &self.lengths
+    }
+}

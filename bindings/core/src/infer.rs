@@ -1,0 +1,563 @@
+//! Attributes from operands: inference, checks, and constants of the right type.
+
+use crate::attr::AttrValue;
+use crate::call::Lengths;
+use crate::context::Context;
+use crate::dtype::{DataType, TypeSet};
+use crate::error::{Error, ErrorKind, Result};
+use crate::op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
+use crate::operand::{Literal, Operand, Value};
+use crate::small_vec::SmallVec;
+
+/// The value of an attribute that operands determine.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Slot {
+    /// Nothing determines it.
+    Unset,
+    /// The length of a list.
+    Int(i64),
+    /// The type of an operand.
+    Type(DataType),
+    /// The types of a list.
+    Types(SmallVecTypes),
+}
+
+/// A list of types.
+pub type SmallVecTypes = Vec<DataType>;
+
+/// A [`Slot`] per attribute of the op.
+pub type Slots = SmallVec<Slot, 8>;
+
+#[cold]
+fn bad_input(desc: &OpDesc, input: &ArgDesc, problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Input {
+        op: desc.name_str().to_owned(),
+        input: text(input.name).to_owned(),
+        problem: problem.into(),
+    })
+}
+
+#[cold]
+fn bad_attr(desc: &OpDesc, attr: &AttrDesc, problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Attribute {
+        op: desc.name_str().to_owned(),
+        attr: text(attr.name).to_owned(),
+        problem: problem.into(),
+    })
+}
+
+/// Names the cause of an error after the input that it is about.
+fn at_input(desc: &'static OpDesc, input: &'static ArgDesc) -> impl Fn(Error) -> Error {
+    move |error| match error.kind() {
+        ErrorKind::Load { .. } | ErrorKind::Status { .. } => error,
+        _ => bad_input(desc, input, error.to_string()),
+    }
+}
+
+/// Returns the type of an operand whose type is certain; `None` for a literal.
+fn strong_type<V: Value>(operand: &Operand<'_, V>) -> Option<DataType> {
+    match operand {
+        Operand::Value(value) => Some(value.dtype().base()),
+        Operand::Owned(value) => Some(value.dtype().base()),
+        Operand::Tensor(tensor) => Some(tensor.dtype()),
+        Operand::Literal(_) => None,
+    }
+}
+
+/// Pairs each input with the range of its operands.
+fn ranges<'d>(
+    desc: &'static OpDesc,
+    lengths: &'d [u32],
+) -> impl Iterator<Item = (&'static ArgDesc, std::ops::Range<usize>)> + 'd {
+    let mut next = 0;
+    desc.inputs
+        .iter()
+        .zip(lengths)
+        .map(move |(input, &length)| {
+            let first = next;
+            next += length as usize;
+            (input, first..next)
+        })
+}
+
+/// Determines the attributes that operands determine.
+pub(crate) fn infer<V: Value>(
+    desc: &'static OpDesc,
+    operands: &[Operand<'_, V>],
+    lengths: &[u32],
+) -> Result<Slots> {
+    if lengths.len() != desc.inputs.len() {
+        return Err(Error::argument(format!(
+            "{} takes {} inputs, {} are given",
+            desc.name_str(),
+            desc.inputs.len(),
+            lengths.len()
+        )));
+    }
+    let mut slots: Slots = desc.attrs.iter().map(|_| Slot::Unset).collect();
+    let mut literals = false;
+    for (input, range) in ranges(desc, lengths) {
+        let group = &operands[range];
+        literals |= group
+            .iter()
+            .any(|operand| matches!(operand, Operand::Literal(_)));
+        match input.kind {
+            ArgKind::One(ty) => {
+                if group.len() != 1 {
+                    return Err(bad_input(desc, input, "one tensor is expected, not a list"));
+                }
+                strong_group(desc, input, ty, group, &mut slots)?;
+            }
+            ArgKind::Many { count, ty } => {
+                let length = group.len() as i64;
+                match slots[usize::from(count)] {
+                    Slot::Int(other) if other != length => {
+                        return Err(bad_input(
+                            desc,
+                            input,
+                            format!(
+                                "{length} tensors are given; '{}' is {other} by an earlier input",
+                                text(desc.attrs[usize::from(count)].name)
+                            ),
+                        ));
+                    }
+                    _ => slots[usize::from(count)] = Slot::Int(length),
+                }
+                strong_group(desc, input, ty, group, &mut slots)?;
+            }
+            ArgKind::Types(attr) => type_list(desc, input, attr, group, &mut slots)?,
+        }
+    }
+    if literals {
+        weak_types(desc, operands, lengths, &mut slots)?;
+    }
+    Ok(slots)
+}
+
+/// Takes the type of values and tensors for the attribute that names it, or checks it.
+fn strong_group<V: Value>(
+    desc: &'static OpDesc,
+    input: &'static ArgDesc,
+    ty: TypeOf,
+    group: &[Operand<'_, V>],
+    slots: &mut Slots,
+) -> Result<()> {
+    for dtype in group.iter().filter_map(strong_type) {
+        match ty {
+            TypeOf::Fixed(expected) => {
+                if dtype != expected.base() {
+                    return Err(bad_input(
+                        desc,
+                        input,
+                        format!("expected {expected}, found {dtype}"),
+                    ));
+                }
+            }
+            TypeOf::Attr(attr) => match slots[usize::from(attr)] {
+                Slot::Type(other) if other != dtype => {
+                    return Err(bad_input(
+                        desc,
+                        input,
+                        format!(
+                            "expected {other}, as '{}' is by an earlier operand, found {dtype}",
+                            text(desc.attrs[usize::from(attr)].name)
+                        ),
+                    ));
+                }
+                _ => slots[usize::from(attr)] = Slot::Type(dtype),
+            },
+        }
+    }
+    Ok(())
+}
+
+/// Takes the types of a list; where an earlier list has the same attribute, checks them.
+fn type_list<V: Value>(
+    desc: &'static OpDesc,
+    input: &'static ArgDesc,
+    attr: u8,
+    group: &[Operand<'_, V>],
+    slots: &mut Slots,
+) -> Result<()> {
+    let slot = &mut slots[usize::from(attr)];
+    if let Slot::Types(earlier) = slot {
+        if earlier.len() != group.len() {
+            let (found, expected) = (group.len(), earlier.len());
+            return Err(bad_input(
+                desc,
+                input,
+                format!("{found} tensors are given, expected {expected} by an earlier input"),
+            ));
+        }
+        for (index, (operand, &expected)) in group.iter().zip(earlier.iter()).enumerate() {
+            if let Some(found) = strong_type(operand)
+                && found != expected
+            {
+                return Err(bad_input(
+                    desc,
+                    input,
+                    format!("element {index}: expected {expected}, found {found}"),
+                ));
+            }
+        }
+        return Ok(());
+    }
+    let types: Result<SmallVecTypes> = group
+        .iter()
+        .map(|operand| match operand {
+            Operand::Literal(literal) => literal.dtype(),
+            other => Ok(strong_type(other).unwrap_or(DataType::from_number(0))),
+        })
+        .collect();
+    *slot = Slot::Types(types.map_err(at_input(desc, input))?);
+    Ok(())
+}
+
+/// Chooses the type of each attribute that only literals determine.
+fn weak_types<V: Value>(
+    desc: &'static OpDesc,
+    operands: &[Operand<'_, V>],
+    lengths: &[u32],
+    slots: &mut Slots,
+) -> Result<()> {
+    for (index, attr) in desc.attrs.iter().enumerate() {
+        if attr.kind != AttrKind::Type || !attr.inferred || slots[index] != Slot::Unset {
+            continue;
+        }
+        let of_attr = |input: &ArgDesc| {
+            let (ArgKind::One(ty) | ArgKind::Many { ty, .. }) = input.kind else {
+                return false;
+            };
+            matches!(ty, TypeOf::Attr(attr) if usize::from(attr) == index)
+        };
+        let literals: SmallVec<&Literal<'_>, 4> = ranges(desc, lengths)
+            .filter(|(input, _)| of_attr(input))
+            .flat_map(|(_, range)| &operands[range])
+            .filter_map(|operand| match operand {
+                Operand::Literal(literal) => Some(literal),
+                _ => None,
+            })
+            .collect();
+        if !literals.is_empty() {
+            slots[index] = Slot::Type(weak_type(desc, attr, &literals)?);
+        }
+    }
+    Ok(())
+}
+
+fn weak_type(desc: &OpDesc, attr: &AttrDesc, literals: &[&Literal<'_>]) -> Result<DataType> {
+    let allowed = allowed_types(attr);
+    let all_fit = |dtype: DataType| -> Result<bool> {
+        for literal in literals {
+            if !literal.fits(dtype)? {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    };
+    for literal in literals {
+        let own = literal.dtype()?;
+        if allowed.contains(own) && all_fit(own)? {
+            return Ok(own);
+        }
+    }
+    let default = match attr.default {
+        AttrDefault::Type(dtype) => Some(dtype),
+        _ => None,
+    };
+    // Of the allowed types the first in TensorFlow's order: float32 before float64, int32 before int64.
+    for dtype in default.into_iter().chain(DataType::ALL.iter().copied()) {
+        if allowed.contains(dtype) && all_fit(dtype)? {
+            return Ok(dtype);
+        }
+    }
+    let types: Result<Vec<String>> = literals
+        .iter()
+        .map(|literal| Ok(literal.dtype()?.to_string()))
+        .collect();
+    Err(bad_attr(
+        desc,
+        attr,
+        format!(
+            "no type of {allowed} holds the literals, which are {}",
+            types?.join(", ")
+        ),
+    ))
+}
+
+fn allowed_types(attr: &AttrDesc) -> TypeSet {
+    match attr.allowed {
+        Allowed::Types(types) => types,
+        _ => TypeSet::ANY,
+    }
+}
+
+/// Replaces tensors and literals by constants of the context.
+pub(crate) fn make_constants<C: Context + ?Sized>(
+    desc: &'static OpDesc,
+    operands: &mut [Operand<'_, C::Value>],
+    lengths: &[u32],
+    slots: &Slots,
+    context: &C,
+) -> Result<()> {
+    if operands.iter().all(|operand| operand.value().is_some()) {
+        return Ok(());
+    }
+    for (input, range) in ranges(desc, lengths) {
+        for (position, operand) in operands[range].iter_mut().enumerate() {
+            let constant = match operand {
+                Operand::Tensor(tensor) => context.constant(tensor)?,
+                Operand::Literal(literal) => {
+                    let dtype = target_type(desc, input, position, slots)?;
+                    let fits = literal.fits(dtype).map_err(at_input(desc, input))?;
+                    if !fits {
+                        let own = literal.dtype()?;
+                        return Err(bad_input(
+                            desc,
+                            input,
+                            format!("a literal of {own} with values that {dtype} does not hold"),
+                        ));
+                    }
+                    let tensor = literal.to_tensor(dtype).map_err(at_input(desc, input))?;
+                    context.constant(&tensor)?
+                }
+                Operand::Value(_) | Operand::Owned(_) => continue,
+            };
+            *operand = Operand::Owned(constant);
+        }
+    }
+    Ok(())
+}
+
+fn target_type(
+    desc: &'static OpDesc,
+    input: &'static ArgDesc,
+    position: usize,
+    slots: &Slots,
+) -> Result<DataType> {
+    let found = match input.kind {
+        ArgKind::One(TypeOf::Fixed(dtype))
+        | ArgKind::Many {
+            ty: TypeOf::Fixed(dtype),
+            ..
+        } => Some(dtype.base()),
+        ArgKind::One(TypeOf::Attr(attr))
+        | ArgKind::Many {
+            ty: TypeOf::Attr(attr),
+            ..
+        } => match slots[usize::from(attr)] {
+            Slot::Type(dtype) => Some(dtype),
+            _ => None,
+        },
+        ArgKind::Types(attr) => match &slots[usize::from(attr)] {
+            Slot::Types(types) => types.get(position).copied(),
+            _ => None,
+        },
+    };
+    found.ok_or_else(|| bad_input(desc, input, "nothing determines the type of this literal"))
+}
+
+/// Checks inferred and given attributes against the op's description.
+pub(crate) fn check_attrs(
+    desc: &'static OpDesc,
+    slots: &Slots,
+    attrs: &[AttrValue<'_>],
+) -> Result<()> {
+    let mut given = attrs.iter();
+    for (attr, slot) in desc.attrs.iter().zip(slots.iter()) {
+        if attr.inferred {
+            check_inferred(desc, attr, slot)?;
+            continue;
+        }
+        let Some(value) = given.next() else {
+            return Err(wrong_count(desc, attrs.len()));
+        };
+        check_given(desc, attr, value)?;
+    }
+    if given.next().is_some() {
+        return Err(wrong_count(desc, attrs.len()));
+    }
+    Ok(())
+}
+
+#[cold]
+fn wrong_count(desc: &'static OpDesc, found: usize) -> Error {
+    Error::argument(format!(
+        "{} takes {} attributes, {found} values are given",
+        desc.name_str(),
+        desc.given_attrs().count()
+    ))
+}
+
+fn check_inferred(desc: &'static OpDesc, attr: &'static AttrDesc, slot: &Slot) -> Result<()> {
+    let allowed = allowed_types(attr);
+    match slot {
+        Slot::Unset if attr.default == AttrDefault::Required => Err(bad_attr(
+            desc,
+            attr,
+            "nothing determines it: every list that would is empty",
+        )),
+        Slot::Unset => Ok(()),
+        Slot::Int(length) => check_minimum(desc, attr, *length, "tensors are given"),
+        Slot::Type(dtype) if allowed.contains(*dtype) => Ok(()),
+        Slot::Type(dtype) => Err(bad_type(desc, attr, *dtype, allowed)),
+        Slot::Types(types) => {
+            check_minimum(desc, attr, types.len() as i64, "tensors are given")?;
+            match types.iter().find(|&&dtype| !allowed.contains(dtype)) {
+                Some(dtype) => Err(bad_type(desc, attr, *dtype, allowed)),
+                None => Ok(()),
+            }
+        }
+    }
+}
+
+#[cold]
+fn bad_type(desc: &OpDesc, attr: &AttrDesc, dtype: DataType, allowed: TypeSet) -> Error {
+    bad_attr(
+        desc,
+        attr,
+        format!("{dtype} is not allowed; allowed are {allowed}"),
+    )
+}
+
+fn check_minimum(desc: &OpDesc, attr: &AttrDesc, value: i64, what: &str) -> Result<()> {
+    if value >= attr.minimum {
+        return Ok(());
+    }
+    Err(bad_attr(
+        desc,
+        attr,
+        format!("{value} {what}, the minimum is {}", attr.minimum),
+    ))
+}
+
+fn check_given(desc: &OpDesc, attr: &AttrDesc, value: &AttrValue<'_>) -> Result<()> {
+    let allowed = allowed_types(attr);
+    let length = |length: usize| check_minimum(desc, attr, length as i64, "elements are given");
+    match (attr.kind, value) {
+        (_, AttrValue::Default) => {
+            if attr.default == AttrDefault::Required {
+                return Err(bad_attr(desc, attr, "a value is required"));
+            }
+            Ok(())
+        }
+        (AttrKind::Int, AttrValue::Int(value)) => check_minimum(desc, attr, *value, "is given"),
+        (AttrKind::Float, AttrValue::Float(_))
+        | (AttrKind::Bool, AttrValue::Bool(_))
+        | (AttrKind::Shape, AttrValue::Shape(_))
+        | (AttrKind::Tensor, AttrValue::Tensor(_))
+        | (AttrKind::Func, AttrValue::Func(_)) => Ok(()),
+        (AttrKind::String, AttrValue::String(bytes)) => check_string(desc, attr, bytes.0),
+        (AttrKind::Type, AttrValue::Type(dtype)) => {
+            if !allowed.contains(*dtype) {
+                return Err(bad_type(desc, attr, *dtype, allowed));
+            }
+            Ok(())
+        }
+        (AttrKind::IntList, AttrValue::IntList(list)) => length(list.len()),
+        (AttrKind::FloatList, AttrValue::FloatList(list)) => length(list.len()),
+        (AttrKind::BoolList, AttrValue::BoolList(list)) => length(list.len()),
+        (AttrKind::ShapeList, AttrValue::ShapeList(list)) => length(list.len()),
+        (AttrKind::TensorList, AttrValue::TensorList(list)) => length(list.len()),
+        (AttrKind::FuncList, AttrValue::FuncList(list)) => length(list.len()),
+        (AttrKind::StringList, AttrValue::TextList(list)) => {
+            length(list.len())?;
+            list.iter()
+                .try_for_each(|text| check_string(desc, attr, text.as_bytes()))
+        }
+        (AttrKind::StringList, AttrValue::StringList(list)) => {
+            length(list.len())?;
+            list.iter()
+                .try_for_each(|bytes| check_string(desc, attr, bytes.0))
+        }
+        (AttrKind::TypeList, AttrValue::TypeList(list)) => {
+            length(list.len())?;
+            match list.iter().find(|&&dtype| !allowed.contains(dtype)) {
+                Some(dtype) => Err(bad_type(desc, attr, *dtype, allowed)),
+                None => Ok(()),
+            }
+        }
+        (kind, other) => Err(bad_attr(
+            desc,
+            attr,
+            format!("expected a value of kind {kind:?}, found {other:?}"),
+        )),
+    }
+}
+
+fn check_string(desc: &OpDesc, attr: &AttrDesc, value: &[u8]) -> Result<()> {
+    let Allowed::Strings(allowed) = attr.allowed else {
+        return Ok(());
+    };
+    if allowed.iter().any(|text| text.as_bytes() == value) {
+        return Ok(());
+    }
+    Err(bad_attr(
+        desc,
+        attr,
+        format!(
+            "{:?} is not allowed; allowed are {}",
+            String::from_utf8_lossy(value),
+            allowed.join(", ")
+        ),
+    ))
+}
+
+/// Returns the number of tensors of each output.
+pub(crate) fn output_lengths(
+    desc: &'static OpDesc,
+    slots: &Slots,
+    attrs: &[AttrValue<'_>],
+) -> Result<Lengths> {
+    let mut lengths = Lengths::new();
+    for output in desc.outputs {
+        let attr = match output.kind {
+            ArgKind::One(_) => {
+                lengths.push(1);
+                continue;
+            }
+            ArgKind::Many { count, .. } => usize::from(count),
+            ArgKind::Types(types) => usize::from(types),
+        };
+        let length =
+            attr_length(desc, attr, slots, attrs).and_then(|length| u32::try_from(length).ok());
+        match length {
+            Some(length) => lengths.push(length),
+            None => {
+                return Err(bad_attr(
+                    desc,
+                    &desc.attrs[attr],
+                    format!(
+                        "the length of output '{}' does not follow from it",
+                        text(output.name)
+                    ),
+                ));
+            }
+        }
+    }
+    Ok(lengths)
+}
+
+/// Returns the number of tensors that an attribute stands for.
+fn attr_length(
+    desc: &'static OpDesc,
+    index: usize,
+    slots: &Slots,
+    attrs: &[AttrValue<'_>],
+) -> Option<i64> {
+    match &slots[index] {
+        Slot::Int(length) => return Some(*length),
+        Slot::Types(types) => return Some(types.len() as i64),
+        Slot::Type(_) | Slot::Unset => {}
+    }
+    let position = desc.given_attrs().position(|(attr, _)| attr == index);
+    match position.and_then(|position| attrs.get(position)) {
+        Some(AttrValue::Int(length)) => Some(*length),
+        Some(AttrValue::TypeList(types)) => Some(types.len() as i64),
+        _ => match desc.attrs[index].default {
+            AttrDefault::Int(length) => Some(length),
+            AttrDefault::Types(types) => Some(types.len() as i64),
+            _ => None,
+        },
+    }
+}

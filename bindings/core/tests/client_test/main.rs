@@ -1,0 +1,4 @@
+//! The client against the real TensorFlow, in one process.
+
+mod contexts;
+mod support;

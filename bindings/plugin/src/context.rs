@@ -1,0 +1,414 @@
+//! What a kernel computes with: inputs, outputs and temporary memory of one step.
+
+use std::marker::PhantomData;
+use std::ops::Range;
+use std::ptr::NonNull;
+
+use tfp_sys as sys;
+
+use crate::api::Api;
+use crate::data_type::DataType;
+use crate::error::{Error, Result};
+use crate::status::{Status, c_text};
+use crate::tensor::{Tensor, TensorMut};
+
+/// Largest rank that TensorFlow allows.
+const MAX_RANK: usize = 254;
+/// Shapes up to this rank are handed over without allocation.
+const INLINE_RANK: usize = 8;
+
+/// One step of a kernel.
+pub struct Context<'a> {
+    raw: NonNull<sys::TF_OpKernelContext>,
+    status: &'a Status,
+    api: &'static Api,
+    /// Inputs whose buffers have become outputs: bit per input.
+    forwarded: u64,
+    step: PhantomData<&'a mut sys::TF_OpKernelContext>,
+}
+
+impl<'a> Context<'a> {
+    /// # Safety
+    /// `raw` is the context of a running step and lives for `'a`.
+    pub(crate) unsafe fn from_borrowed_ptr(
+        raw: *mut sys::TF_OpKernelContext,
+        status: &'a Status,
+    ) -> Result<Self> {
+        let raw = NonNull::new(raw).ok_or_else(|| Error::internal("the kernel context is null"))?;
+        Ok(Self {
+            raw,
+            status,
+            api: status.api(),
+            forwarded: 0,
+            step: PhantomData,
+        })
+    }
+
+    /// The C object, for functions that this type does not wrap.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut sys::TF_OpKernelContext {
+        self.raw.as_ptr()
+    }
+
+    /// Number of inputs, list inputs in place.
+    #[must_use]
+    pub fn inputs(&self) -> usize {
+        // SAFETY: the context is live.
+        usize::try_from(unsafe { self.api.kernels.TF_NumInputs(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Number of outputs, list outputs in place.
+    #[must_use]
+    pub fn outputs(&self) -> usize {
+        // SAFETY: the context is live.
+        usize::try_from(unsafe { self.api.kernels.TF_NumOutputs(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Input `index`.
+    ///
+    /// # Errors
+    /// If there is no such input, or its buffer has become an output.
+    pub fn input(&self, index: usize) -> Result<Tensor> {
+        if index < 64 && self.forwarded & (1 << index) != 0 {
+            return Err(Error::internal(format!(
+                "input {index} has been forwarded to an output"
+            )));
+        }
+        let number = c_index(index, "input")?;
+        let mut tensor = std::ptr::null_mut();
+        // SAFETY: context and status are live; the callee checks the index.
+        unsafe {
+            self.api.kernels.TF_GetInput(
+                self.raw.as_ptr(),
+                number,
+                &mut tensor,
+                self.status.as_ptr(),
+            );
+        }
+        self.status.take()?;
+        // SAFETY: the callee passed ownership of `tensor`. Inputs are not written during a step
+        // unless they are forwarded, which needs the only reference to the buffer.
+        unsafe { Tensor::from_owned_ptr(tensor, self.api, "an input") }
+    }
+
+    /// The inputs that the argument `name` stands for: one, or several for a list.
+    ///
+    /// # Errors
+    /// If the op has no such argument.
+    pub fn input_range(&self, name: &str) -> Result<Range<usize>> {
+        let c_name = c_text(name);
+        let mut args = sys::TF_InputRange_Args {
+            struct_size: sys::TF_InputRange_Args_STRUCT_SIZE,
+            r#priv: std::ptr::null_mut(),
+            start: 0,
+            stop: 0,
+            status: self.status.as_ptr(),
+        };
+        // SAFETY: all pointers are live during the call.
+        unsafe {
+            self.api
+                .kernels
+                .TF_InputRange(self.raw.as_ptr(), c_name.as_ptr(), &mut args)
+        };
+        self.status.take()?;
+        match (usize::try_from(args.start), usize::try_from(args.stop)) {
+            (Ok(start), Ok(stop)) if start <= stop => Ok(start..stop),
+            _ => Err(Error::internal(format!("no valid range for input {name}"))),
+        }
+    }
+
+    /// Element type of input `index`.
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn input_type(&self, index: usize) -> Result<DataType> {
+        if index >= self.inputs() {
+            return Err(no_such("input", index, self.inputs()));
+        }
+        let number = c_index(index, "input")?;
+        // SAFETY: the index is below the number of inputs.
+        let raw = unsafe { self.api.kernels.TF_InputDatatype(self.raw.as_ptr(), number) };
+        Ok(DataType::from_raw(raw))
+    }
+
+    /// Element type that the op's definition gives output `index`.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn output_type(&self, index: usize) -> Result<DataType> {
+        if index >= self.outputs() {
+            return Err(no_such("output", index, self.outputs()));
+        }
+        let number = c_index(index, "output")?;
+        // SAFETY: the index is below the number of outputs.
+        let raw = unsafe {
+            self.api
+                .kernels
+                .TF_ExpectedOutputDataType(self.raw.as_ptr(), number)
+        };
+        Ok(DataType::from_raw(raw))
+    }
+
+    /// A fresh buffer as output `index`.
+    ///
+    /// # Errors
+    /// If there is no such output, its type is another one, the shape is impossible, or memory is
+    /// used up.
+    pub fn allocate_output(
+        &mut self,
+        index: usize,
+        data_type: DataType,
+        dims: &[usize],
+    ) -> Result<TensorMut> {
+        let expected = self.output_type(index)?;
+        if expected != data_type {
+            return Err(Error::internal(format!(
+                "the kernel gives output {index} the type {data_type}, the op expects {expected}"
+            )));
+        }
+        let bytes = byte_size(data_type, dims)?;
+        let number = c_index(index, "output")?;
+        let raw = with_dims(dims, |pointer, rank| {
+            // SAFETY: context and status are live, `pointer` is valid for `rank` dimensions, and
+            // index and shape have been checked.
+            unsafe {
+                self.api.kernels.TF_AllocateOutput(
+                    self.raw.as_ptr(),
+                    number,
+                    data_type.to_raw(),
+                    pointer,
+                    rank,
+                    bytes,
+                    self.status.as_ptr(),
+                )
+            }
+        })?;
+        self.status.take()?;
+        // SAFETY: the callee passed ownership of a fresh output that nobody else sees before the
+        // kernel is finished.
+        unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output") }
+    }
+
+    /// Output `index` in the buffer of one of the `candidates` if nobody else needs that, else in a
+    /// fresh buffer. Also gives the input whose buffer it was. Drop the [`Tensor`]s of the
+    /// candidates first: while one lives its buffer is in use.
+    ///
+    /// # Errors
+    /// As [`Context::allocate_output`].
+    pub fn forward_or_allocate_output(
+        &mut self,
+        candidates: &[usize],
+        index: usize,
+        dims: &[usize],
+    ) -> Result<(TensorMut, Option<usize>)> {
+        let data_type = self.output_type(index)?;
+        byte_size(data_type, dims)?;
+        let number = c_index(index, "output")?;
+        let mut inputs = [0; INLINE_RANK];
+        let mut count = 0;
+        let allowed = candidates
+            .iter()
+            .copied()
+            .filter(|&i| i < 64 && i < self.inputs() && self.forwarded & (1 << i) == 0);
+        for (slot, candidate) in inputs.iter_mut().zip(allowed) {
+            *slot = c_index(candidate, "input")?;
+            count += 1;
+        }
+        let mut taken = -1;
+        let raw = with_dims(dims, |pointer, rank| {
+            // SAFETY: context and status are live, the arrays are as long as said, and indices
+            // and shape have been checked.
+            unsafe {
+                self.api.kernels.TF_ForwardInputOrAllocateOutput(
+                    self.raw.as_ptr(),
+                    inputs.as_ptr(),
+                    count,
+                    number,
+                    pointer,
+                    rank,
+                    &mut taken,
+                    self.status.as_ptr(),
+                )
+            }
+        })?;
+        self.status.take()?;
+        // SAFETY: the callee passed ownership; a forwarded buffer had no other reference, and from
+        // now on `input` refuses to give out another one.
+        let tensor = unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output")? };
+        let taken = usize::try_from(taken).ok();
+        if let Some(input) = taken {
+            self.forwarded |= 1 << input;
+        }
+        Ok((tensor, taken))
+    }
+
+    /// Memory for the time of the step, on the device or on the host.
+    ///
+    /// # Errors
+    /// If the shape is impossible or memory is used up.
+    pub fn allocate_temp(
+        &mut self,
+        data_type: DataType,
+        dims: &[usize],
+        on_host: bool,
+    ) -> Result<TensorMut> {
+        byte_size(data_type, dims)?;
+        let mut attributes = sys::TF_AllocatorAttributes {
+            struct_size: sys::TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE,
+            on_host: on_host.into(),
+        };
+        let raw = with_dims(dims, |pointer, rank| {
+            // SAFETY: all pointers are live and as long as said; the shape has been checked.
+            unsafe {
+                self.api.kernels.TF_AllocateTemp(
+                    self.raw.as_ptr(),
+                    data_type.to_raw(),
+                    pointer,
+                    rank,
+                    &mut attributes,
+                    self.status.as_ptr(),
+                )
+            }
+        })?;
+        self.status.take()?;
+        // SAFETY: the callee passed ownership of a fresh tensor.
+        unsafe { TensorMut::from_owned_ptr(raw, self.api, "temporary memory") }
+    }
+
+    /// Makes a finished tensor output `index`.
+    ///
+    /// # Errors
+    /// If there is no such output or its type is another one.
+    pub fn set_output(&mut self, index: usize, tensor: &Tensor) -> Result<()> {
+        let expected = self.output_type(index)?;
+        let found = tensor.data_type();
+        if expected != found {
+            return Err(Error::internal(format!(
+                "the kernel gives output {index} the type {found}, the op expects {expected}"
+            )));
+        }
+        let number = c_index(index, "output")?;
+        // SAFETY: all objects are live, index and type have been checked.
+        unsafe {
+            self.api.kernels.TF_SetOutput(
+                self.raw.as_ptr(),
+                number,
+                tensor.as_ptr(),
+                self.status.as_ptr(),
+            );
+        }
+        self.status.take()
+    }
+
+    /// Whether input `index` is in host memory.
+    ///
+    /// # Errors
+    /// If there is no such input.
+    pub fn is_host_input(&self, index: usize) -> Result<bool> {
+        if index >= self.inputs() {
+            return Err(no_such("input", index, self.inputs()));
+        }
+        let number = c_index(index, "input")?;
+        // SAFETY: the index is below the number of inputs.
+        let host = unsafe {
+            self.api
+                .kernels
+                .TF_IsHostMemoryInput(self.raw.as_ptr(), number, self.status.as_ptr())
+        };
+        self.status.take()?;
+        Ok(host)
+    }
+
+    /// Number of the step.
+    #[must_use]
+    pub fn step_id(&self) -> i64 {
+        // SAFETY: the context is live.
+        unsafe { self.api.kernels.TF_StepId(self.raw.as_ptr()) }
+    }
+
+    /// Number of the physical device.
+    #[must_use]
+    pub fn device_id(&self) -> i32 {
+        // SAFETY: the context is live.
+        unsafe { self.api.kernels.TF_GetDeviceId(self.raw.as_ptr()) }
+    }
+
+    /// Reports that the step has failed.
+    pub(crate) fn fail(&mut self, error: Error) {
+        let status = self.status.as_ptr();
+        // SAFETY: status and context are live; the callee copies the status.
+        unsafe {
+            crate::status::write(self.api, status, &Err(error));
+            self.api
+                .kernels
+                .TF_OpKernelContext_Failure(self.raw.as_ptr(), status);
+        }
+        let _ = self.status.take();
+    }
+}
+
+fn no_such(what: &str, index: usize, count: usize) -> Error {
+    Error::internal(format!("{what} {index} of {count} does not exist"))
+}
+
+fn c_index(index: usize, what: &str) -> Result<i32> {
+    i32::try_from(index).map_err(|_| Error::internal(format!("{what} {index} is out of range")))
+}
+
+/// Checks that a tensor can exist, so that TensorFlow's own assertions never see an impossible one.
+fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
+    let element = data_type
+        .size()
+        .ok_or_else(|| Error::internal(format!("a {data_type} tensor has no plain bytes")))?;
+    if dims.len() > MAX_RANK {
+        return Err(Error::invalid(format!(
+            "a tensor of rank {} is impossible, at most {MAX_RANK}",
+            dims.len()
+        )));
+    }
+    let too_large = || {
+        Error::invalid(format!(
+            "a {data_type} tensor of shape {dims:?} is too large"
+        ))
+    };
+    let mut extent = element;
+    for &dim in dims.iter().filter(|&&dim| dim != 0) {
+        extent = extent
+            .checked_mul(dim)
+            .filter(|&bytes| i64::try_from(bytes).is_ok())
+            .ok_or_else(too_large)?;
+    }
+    Ok(if dims.contains(&0) { 0 } else { extent })
+}
+
+/// Calls `body` with the dimensions as C wants them. They have passed [`byte_size`].
+#[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)]
+fn with_dims<T>(dims: &[usize], body: impl FnOnce(*const i64, i32) -> T) -> Result<T> {
+    let rank = dims.len() as i32;
+    if dims.len() <= INLINE_RANK {
+        let mut inline = [0_i64; INLINE_RANK];
+        for (slot, &dim) in inline.iter_mut().zip(dims) {
+            *slot = dim as i64;
+        }
+        Ok(body(inline.as_ptr(), rank))
+    } else {
+        let long: Vec<i64> = dims.iter().map(|&dim| dim as i64).collect();
+        Ok(body(long.as_ptr(), rank))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn impossible_shapes_are_errors() {
+        assert_eq!(byte_size(DataType::FLOAT, &[2, 3]).unwrap(), 24);
+        assert_eq!(byte_size(DataType::FLOAT, &[]).unwrap(), 4);
+        assert_eq!(byte_size(DataType::FLOAT, &[0, usize::MAX / 8]).unwrap(), 0);
+        assert!(byte_size(DataType::FLOAT, &[usize::MAX / 2]).is_err());
+        assert!(byte_size(DataType::FLOAT, &[1 << 40, 1 << 40]).is_err());
+        assert!(byte_size(DataType::STRING, &[1]).is_err());
+        assert!(byte_size(DataType::FLOAT, &[1; 255]).is_err());
+    }
+}

@@ -1,0 +1,254 @@
+//! The device itself.
+
+use std::ffi::c_void;
+use std::ptr::NonNull;
+use std::sync::{Mutex, PoisonError};
+
+use super::memory::HostMemory;
+use super::stream::{HostEvent, HostStream, HostTimer, WeakStream};
+use crate::barrier::log;
+use crate::device::{
+    AllocatorStats, Block, Device, DeviceInfo, Direction, EventStatus, HostCallback, MemoryUsage,
+};
+use crate::error::{Error, Result};
+
+/// How a [`HostDevice`] is set up.
+#[derive(Clone, Debug)]
+pub struct HostOptions {
+    /// What the device says of itself.
+    pub info: DeviceInfo,
+    /// Most bytes of device memory in use; the machine's memory if `None`.
+    pub memory_limit: Option<u64>,
+}
+
+impl HostOptions {
+    /// A device of this name without a limit.
+    #[must_use]
+    pub fn new(hardware_name: &str) -> Self {
+        Self {
+            info: DeviceInfo {
+                hardware_name: hardware_name.to_owned(),
+                numa_node: -1,
+                memory_bandwidth: -1,
+                gflops: -1.0,
+                ..DeviceInfo::default()
+            },
+            memory_limit: None,
+        }
+    }
+}
+
+/// A device that computes on the host: kernels run on TensorFlow's threads and read and write
+/// device memory through plain slices.
+pub struct HostDevice {
+    info: DeviceInfo,
+    memory: HostMemory,
+    pinned: HostMemory,
+    streams: Mutex<Vec<WeakStream>>,
+}
+
+impl HostDevice {
+    /// A new device.
+    #[must_use]
+    pub fn new(options: HostOptions) -> Self {
+        Self {
+            info: options.info,
+            memory: HostMemory::new(options.memory_limit),
+            pinned: HostMemory::new(None),
+            streams: Mutex::default(),
+        }
+    }
+}
+
+// SAFETY: memory comes from the global allocator and is tracked until it is freed; copies and
+// fills are complete when the operation returns, which is before any event behind it completes.
+unsafe impl Device for HostDevice {
+    type Stream = HostStream;
+    type Event = HostEvent;
+    type Timer = HostTimer;
+
+    fn info(&self) -> DeviceInfo {
+        self.info.clone()
+    }
+
+    fn allocate(&self, bytes: u64) -> Option<Block> {
+        let address = self.memory.allocate(bytes)?.cast();
+        Some(Block {
+            address,
+            size: bytes,
+        })
+    }
+
+    unsafe fn deallocate(&self, block: Block) {
+        // SAFETY: by this method's contract.
+        if !unsafe { self.memory.deallocate(block.address.cast()) } {
+            log(&format!(
+                "deallocate: {:?} is no block of this device",
+                block.address
+            ));
+        }
+    }
+
+    fn allocate_host(&self, bytes: u64) -> Option<NonNull<c_void>> {
+        self.pinned.allocate(bytes).map(NonNull::cast)
+    }
+
+    unsafe fn deallocate_host(&self, address: NonNull<c_void>) {
+        // SAFETY: by this method's contract.
+        if !unsafe { self.pinned.deallocate(address.cast()) } {
+            log(&format!(
+                "deallocate: {address:?} is no host block of this device"
+            ));
+        }
+    }
+
+    fn allocator_stats(&self) -> Option<AllocatorStats> {
+        Some(self.memory.stats())
+    }
+
+    fn memory_usage(&self) -> Option<MemoryUsage> {
+        self.memory.usage()
+    }
+
+    fn create_stream(&self) -> Result<Self::Stream> {
+        let stream = HostStream::new();
+        let mut streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+        streams.retain(WeakStream::is_alive);
+        streams.push(stream.downgrade());
+        Ok(stream)
+    }
+
+    fn stream_status(&self, stream: &Self::Stream) -> Result<()> {
+        stream.status()
+    }
+
+    fn wait_for_stream(&self, stream: &Self::Stream, other: &Self::Stream) -> Result<()> {
+        stream.wait_for_stream(other);
+        Ok(())
+    }
+
+    fn block_until_done(&self, stream: &Self::Stream) -> Result<()> {
+        stream.block_until_done();
+        stream.status()
+    }
+
+    fn synchronize(&self) -> Result<()> {
+        let streams = {
+            let streams = self.streams.lock().unwrap_or_else(PoisonError::into_inner);
+            streams.clone()
+        };
+        for stream in streams.iter().filter_map(WeakStream::upgrade) {
+            stream.block_until_done();
+        }
+        Ok(())
+    }
+
+    fn create_event(&self) -> Result<HostEvent> {
+        Ok(HostEvent::new())
+    }
+
+    fn record_event(&self, stream: &Self::Stream, event: &HostEvent) -> Result<()> {
+        event.record(stream);
+        Ok(())
+    }
+
+    fn event_status(&self, event: &HostEvent) -> EventStatus {
+        event.status()
+    }
+
+    fn wait_for_event(&self, stream: &Self::Stream, event: &HostEvent) -> Result<()> {
+        stream.wait_for_event(event);
+        Ok(())
+    }
+
+    fn block_for_event(&self, event: &HostEvent) -> Result<()> {
+        event.block();
+        match event.status() {
+            EventStatus::Error => Err(Error::internal("an operation before the event failed")),
+            _ => Ok(()),
+        }
+    }
+
+    fn create_timer(&self) -> Result<HostTimer> {
+        Ok(HostTimer::new())
+    }
+
+    fn start_timer(&self, stream: &Self::Stream, timer: &HostTimer) -> Result<()> {
+        stream.run(|| {
+            timer.start();
+            Ok(())
+        })
+    }
+
+    fn stop_timer(&self, stream: &Self::Stream, timer: &HostTimer) -> Result<()> {
+        stream.run(|| timer.stop())
+    }
+
+    fn timer_nanoseconds(timer: &HostTimer) -> u64 {
+        timer.nanoseconds()
+    }
+
+    unsafe fn copy(
+        &self,
+        stream: Option<&Self::Stream>,
+        _: Direction,
+        to: NonNull<c_void>,
+        from: NonNull<c_void>,
+        bytes: u64,
+    ) -> Result<()> {
+        let length = checked_length(bytes)?;
+        let copy = || {
+            // SAFETY: by this method's contract; a copy onto itself would overlap, hence `copy`.
+            unsafe {
+                from.cast::<u8>().copy_to(to.cast::<u8>(), length);
+            }
+            Ok(())
+        };
+        match stream {
+            Some(stream) => stream.run(copy),
+            None => copy(),
+        }
+    }
+
+    unsafe fn fill(
+        &self,
+        stream: &Self::Stream,
+        to: NonNull<c_void>,
+        pattern: &[u8],
+        bytes: u64,
+    ) -> Result<()> {
+        let length = checked_length(bytes)?;
+        stream.run(|| {
+            // SAFETY: by this method's contract the memory is valid and ours until the operation
+            // is done.
+            let target =
+                unsafe { std::slice::from_raw_parts_mut(to.cast::<u8>().as_ptr(), length) };
+            match pattern {
+                [byte] => target.fill(*byte),
+                _ => {
+                    for chunk in target.chunks_exact_mut(pattern.len().max(1)) {
+                        chunk.copy_from_slice(pattern);
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    fn host_callback(&self, stream: &Self::Stream, callback: HostCallback) -> Result<()> {
+        let mut called = false;
+        let result = stream.run(|| {
+            called = true;
+            callback()
+        });
+        // The failure of a callback that was called is the stream's.
+        if called { Ok(()) } else { result }
+    }
+}
+
+fn checked_length(bytes: u64) -> Result<usize> {
+    usize::try_from(bytes)
+        .ok()
+        .filter(|&length| isize::try_from(length).is_ok())
+        .ok_or_else(|| Error::invalid(format!("{bytes} bytes are more than memory can hold")))
+}

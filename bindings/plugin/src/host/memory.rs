@@ -1,0 +1,192 @@
+//! Aligned host memory with a ledger.
+
+use std::alloc::{Layout, alloc, dealloc};
+use std::collections::HashMap;
+use std::ptr::NonNull;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::device::{AllocatorStats, MemoryUsage};
+
+/// Boundary of every block in bytes; the widest vector register.
+pub const ALIGNMENT: usize = 64;
+
+/// An allocator that knows every block it gave out.
+#[derive(Debug)]
+pub struct HostMemory {
+    limit: Option<u64>,
+    ledger: Mutex<Ledger>,
+}
+
+#[derive(Debug, Default)]
+struct Ledger {
+    blocks: HashMap<usize, Layout>,
+    count: u64,
+    in_use: u64,
+    peak: u64,
+    largest: u64,
+}
+
+impl HostMemory {
+    /// With at most `limit` bytes in use, or what the machine has.
+    #[must_use]
+    pub fn new(limit: Option<u64>) -> Self {
+        Self {
+            limit,
+            ledger: Mutex::default(),
+        }
+    }
+
+    fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A block of at least `bytes` bytes at a 64-byte boundary; `None` over the limit or when the
+    /// machine has no more.
+    #[must_use]
+    pub fn allocate(&self, bytes: u64) -> Option<NonNull<u8>> {
+        let size = usize::try_from(bytes.max(1)).ok()?;
+        let layout = Layout::from_size_align(size, ALIGNMENT).ok()?;
+        let mut ledger = self.ledger();
+        let in_use = ledger.in_use.checked_add(size as u64)?;
+        if self.limit.is_some_and(|limit| in_use > limit) {
+            return None;
+        }
+        // SAFETY: the layout is not empty.
+        let block = NonNull::new(unsafe { alloc(layout) })?;
+        ledger.blocks.insert(block.as_ptr().addr(), layout);
+        ledger.count += 1;
+        ledger.in_use = in_use;
+        ledger.peak = ledger.peak.max(in_use);
+        ledger.largest = ledger.largest.max(size as u64);
+        Some(block)
+    }
+
+    /// Frees a block. False, and nothing happens, if it is none of this allocator's.
+    ///
+    /// # Safety
+    /// Nobody uses the block any more.
+    pub unsafe fn deallocate(&self, block: NonNull<u8>) -> bool {
+        let mut ledger = self.ledger();
+        let Some(layout) = ledger.blocks.remove(&block.as_ptr().addr()) else {
+            return false;
+        };
+        ledger.in_use -= layout.size() as u64;
+        // SAFETY: the block was allocated with this layout and has just left the ledger.
+        unsafe { dealloc(block.as_ptr(), layout) };
+        true
+    }
+
+    /// Counters.
+    #[must_use]
+    pub fn stats(&self) -> AllocatorStats {
+        let ledger = self.ledger();
+        let limit = self.limit.map(signed);
+        AllocatorStats {
+            num_allocs: signed(ledger.count),
+            bytes_in_use: signed(ledger.in_use),
+            peak_bytes_in_use: signed(ledger.peak),
+            largest_alloc_size: signed(ledger.largest),
+            bytes_limit: limit,
+            bytes_reserved: signed(ledger.in_use),
+            peak_bytes_reserved: signed(ledger.peak),
+            bytes_reservable_limit: limit,
+            largest_free_block_bytes: 0,
+        }
+    }
+
+    /// Free and total memory: the limit's, or the machine's where it says so.
+    #[must_use]
+    pub fn usage(&self) -> Option<MemoryUsage> {
+        let in_use = self.ledger().in_use;
+        let machine = std::fs::read_to_string("/proc/meminfo").ok();
+        let machine = machine.as_deref().and_then(parse_meminfo);
+        match (self.limit, machine) {
+            (Some(limit), Some((available, _))) => Some(MemoryUsage {
+                free: signed(limit.saturating_sub(in_use).min(available)),
+                total: signed(limit),
+            }),
+            (Some(limit), None) => Some(MemoryUsage {
+                free: signed(limit.saturating_sub(in_use)),
+                total: signed(limit),
+            }),
+            (None, Some((available, total))) => Some(MemoryUsage {
+                free: signed(available),
+                total: signed(total),
+            }),
+            (None, None) => None,
+        }
+    }
+}
+
+impl Drop for HostMemory {
+    fn drop(&mut self) {
+        let ledger = self
+            .ledger
+            .get_mut()
+            .unwrap_or_else(PoisonError::into_inner);
+        for (address, layout) in ledger.blocks.drain() {
+            let block = std::ptr::with_exposed_provenance_mut::<u8>(address);
+            // SAFETY: the block was allocated with this layout and not freed; its device is gone.
+            unsafe { dealloc(block, layout) };
+        }
+    }
+}
+
+fn signed(number: u64) -> i64 {
+    i64::try_from(number).unwrap_or(i64::MAX)
+}
+
+/// Available and total bytes.
+fn parse_meminfo(text: &str) -> Option<(u64, u64)> {
+    let read = |key: &str| {
+        let line = text.lines().find(|line| line.starts_with(key))?;
+        let kilobytes: u64 = line.split_whitespace().nth(1)?.parse().ok()?;
+        kilobytes.checked_mul(1024)
+    };
+    Some((read("MemAvailable:")?, read("MemTotal:")?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn blocks_are_aligned_counted_and_limited() {
+        let memory = HostMemory::new(Some(1000));
+        let a = memory.allocate(600).unwrap();
+        assert_eq!(a.as_ptr().addr() % ALIGNMENT, 0);
+        assert!(memory.allocate(401).is_none());
+        let b = memory.allocate(400).unwrap();
+        let stats = memory.stats();
+        assert_eq!((stats.bytes_in_use, stats.num_allocs), (1000, 2));
+        assert_eq!(stats.largest_alloc_size, 600);
+        assert_eq!(stats.bytes_limit, Some(1000));
+        assert_eq!(memory.usage().unwrap().free, 0);
+        // SAFETY: neither block is used any more.
+        unsafe {
+            assert!(memory.deallocate(a));
+            assert!(!memory.deallocate(a));
+            assert!(memory.deallocate(b));
+        }
+        let stats = memory.stats();
+        assert_eq!((stats.bytes_in_use, stats.peak_bytes_in_use), (0, 1000));
+        assert_eq!(memory.usage().unwrap().total, 1000);
+    }
+
+    #[test]
+    fn empty_and_impossible_blocks() {
+        let memory = HostMemory::new(None);
+        let block = memory.allocate(0).unwrap();
+        // SAFETY: the block is not used any more.
+        assert!(unsafe { memory.deallocate(block) });
+        assert!(memory.allocate(u64::MAX).is_none());
+        assert!(memory.allocate(i64::MAX as u64).is_none());
+    }
+
+    #[test]
+    fn meminfo_is_read() {
+        let text = "MemTotal:  2 kB\nMemFree: 9 kB\nMemAvailable:   1 kB\n";
+        assert_eq!(parse_meminfo(text), Some((1024, 2048)));
+        assert_eq!(parse_meminfo("nothing"), None);
+    }
+}

@@ -1,0 +1,9 @@
+//! A device that computes on the host and whose memory is host memory.
+
+mod device;
+mod memory;
+mod stream;
+
+pub use device::{HostDevice, HostOptions};
+pub use memory::HostMemory;
+pub use stream::{HostEvent, HostStream, HostTimer};

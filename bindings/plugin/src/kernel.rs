@@ -1,0 +1,286 @@
+//! Kernels: the compute of an op on a device.
+
+use std::ffi::{CString, c_void};
+use std::ptr::NonNull;
+use std::sync::Arc;
+
+use tfp_sys as sys;
+
+use crate::api::{Api, api};
+use crate::barrier::guard;
+use crate::construction::Construction;
+use crate::context::Context;
+use crate::error::{Error, Result};
+use crate::proto::graph::NodeDef;
+use crate::status::{Status, with_status};
+
+/// A kernel whose outputs are complete when `compute` returns. One object serves a node, from
+/// several threads at once.
+pub trait Kernel: Send + Sync + Sized + 'static {
+    /// Makes the kernel for a node.
+    ///
+    /// # Errors
+    /// If the attributes are not ones that the kernel can serve; the node then fails.
+    fn new(node: &Construction) -> Result<Self>;
+
+    /// Computes one step.
+    ///
+    /// # Errors
+    /// Fails the step; the message is preceded by the op and the node.
+    fn compute(&self, context: &mut Context<'_>) -> Result<()>;
+}
+
+/// A kernel that may finish a step later and on another thread.
+pub trait AsyncKernel: Send + Sync + Sized + 'static {
+    /// As [`Kernel::new`].
+    ///
+    /// # Errors
+    /// As [`Kernel::new`].
+    fn new(node: &Construction) -> Result<Self>;
+
+    /// Starts one step. The step ends when `step` is finished or dropped.
+    fn compute(self: Arc<Self>, step: Step);
+}
+
+/// A step of an [`AsyncKernel`] that has not ended yet.
+pub struct Step {
+    context: NonNull<sys::TF_OpKernelContext>,
+    done: NonNull<sys::TF_AsyncOpKernelDoneCallback>,
+    api: &'static Api,
+    place: Arc<str>,
+}
+
+// SAFETY: TensorFlow keeps context and callback alive until the callback has run, and lets both be
+// used from any thread; `Step` is the only owner and is not `Sync`.
+unsafe impl Send for Step {}
+
+impl Step {
+    /// Works with the step's inputs and outputs.
+    ///
+    /// # Errors
+    /// What `body` returns; a panic in it is an error.
+    pub fn with<T>(&mut self, body: impl FnOnce(&mut Context<'_>) -> Result<T>) -> Result<T> {
+        let context = self.context.as_ptr();
+        with_status(|status| {
+            // SAFETY: the context lives until the step ends.
+            let mut context = unsafe { Context::from_borrowed_ptr(context, status)? };
+            guard(|| body(&mut context))
+        })
+    }
+
+    /// Ends the step.
+    pub fn finish(self, result: Result<()>) {
+        if let Err(error) = result {
+            self.fail(error);
+        }
+        self.run_done();
+        std::mem::forget(self);
+    }
+
+    fn fail(&self, error: Error) {
+        let error = error.at(&self.place);
+        let context = self.context.as_ptr();
+        let _ = with_status(|status| {
+            // SAFETY: the context lives until the step ends.
+            let mut context = unsafe { Context::from_borrowed_ptr(context, status)? };
+            context.fail(error);
+            Ok(())
+        });
+    }
+
+    fn run_done(&self) {
+        // SAFETY: the callback has not run yet, because every way to run it ends this object.
+        unsafe {
+            self.api
+                .kernels
+                .TF_RunAsyncOpKernelDoneCallback(self.done.as_ptr())
+        }
+    }
+}
+
+impl Drop for Step {
+    fn drop(&mut self) {
+        self.fail(Error::internal("the kernel gave up the step unfinished"));
+        self.run_done();
+    }
+}
+
+/// The C functions of a kernel type.
+pub(crate) struct Callbacks {
+    pub(crate) create: unsafe extern "C" fn(*mut sys::TF_OpKernelConstruction) -> *mut c_void,
+    pub(crate) compute: Compute,
+    pub(crate) delete: unsafe extern "C" fn(*mut c_void),
+}
+
+pub(crate) enum Compute {
+    Sync(unsafe extern "C" fn(*mut c_void, *mut sys::TF_OpKernelContext)),
+    Async(
+        unsafe extern "C" fn(
+            *mut c_void,
+            *mut sys::TF_OpKernelContext,
+            *mut sys::TF_AsyncOpKernelDoneCallback,
+        ),
+    ),
+}
+
+pub(crate) fn sync_callbacks<K: Kernel>() -> Callbacks {
+    Callbacks {
+        create: create::<Direct<K>>,
+        compute: Compute::Sync(compute_sync::<K>),
+        delete: delete::<Direct<K>>,
+    }
+}
+
+pub(crate) fn async_callbacks<K: AsyncKernel>() -> Callbacks {
+    Callbacks {
+        create: create::<Deferred<K>>,
+        compute: Compute::Async(compute_async::<K>),
+        delete: delete::<Deferred<K>>,
+    }
+}
+
+/// A kernel object as TensorFlow holds it.
+trait Object: Sized {
+    fn make(node: &Construction) -> Result<Self>;
+}
+
+struct Direct<K> {
+    kernel: K,
+    place: Box<str>,
+}
+
+struct Deferred<K> {
+    kernel: Arc<K>,
+    place: Arc<str>,
+}
+
+impl<K: Kernel> Object for Direct<K> {
+    fn make(node: &Construction) -> Result<Self> {
+        Ok(Self {
+            kernel: K::new(node)?,
+            place: place(node).into(),
+        })
+    }
+}
+
+impl<K: AsyncKernel> Object for Deferred<K> {
+    fn make(node: &Construction) -> Result<Self> {
+        Ok(Self {
+            kernel: Arc::new(K::new(node)?),
+            place: place(node).into(),
+        })
+    }
+}
+
+/// What a kernel's errors begin with.
+fn place(node: &Construction) -> String {
+    format!("{} node {:?}", node.op(), node.name())
+}
+
+unsafe extern "C" fn create<O: Object>(raw: *mut sys::TF_OpKernelConstruction) -> *mut c_void {
+    let made = guard(|| {
+        with_status(|status| {
+            // SAFETY: TensorFlow passes a live construction.
+            let node = Construction::new(unsafe { read_node(raw, status)? });
+            guard(|| O::make(&node)).map_err(|error| error.at(place(&node)))
+        })
+    });
+    match made {
+        Ok(object) => Box::into_raw(Box::new(object)).cast(),
+        Err(error) => {
+            let _ = with_status(|status| {
+                // SAFETY: construction and status are live; the callee copies the status.
+                unsafe {
+                    crate::status::write(status.api(), status.as_ptr(), &Err(error));
+                    status
+                        .api()
+                        .kernels
+                        .TF_OpKernelConstruction_Failure(raw, status.as_ptr());
+                }
+                let _ = status.take();
+                Ok(())
+            });
+            std::ptr::null_mut()
+        }
+    }
+}
+
+/// # Safety
+/// `raw` points to a live construction.
+unsafe fn read_node(raw: *mut sys::TF_OpKernelConstruction, status: &Status) -> Result<NodeDef> {
+    let api = status.api();
+    // SAFETY: by this function's contract.
+    let buffer = unsafe {
+        api.kernels
+            .TF_OpKernelConstruction_GetNodeDef(raw, status.as_ptr())
+    };
+    let outcome = status.take();
+    let Some(buffer) = NonNull::new(buffer) else {
+        outcome?;
+        return Err(Error::internal("TensorFlow gave no node"));
+    };
+    let buffer = crate::buffer::Buffer::from_owned_ptr(buffer, api);
+    outcome?;
+    NodeDef::parse(buffer.bytes())
+}
+
+unsafe extern "C" fn compute_sync<K: Kernel>(
+    object: *mut c_void,
+    context: *mut sys::TF_OpKernelContext,
+) {
+    let _ = with_status(|status| {
+        // SAFETY: TensorFlow passes the context of a running step.
+        let mut context = unsafe { Context::from_borrowed_ptr(context, status)? };
+        // SAFETY: `object` is null or what `create` returned, and lives until `delete`.
+        let Some(object) = (unsafe { object.cast::<Direct<K>>().as_ref() }) else {
+            context.fail(Error::internal("the kernel was not constructed"));
+            return Ok(());
+        };
+        if let Err(error) = guard(|| object.kernel.compute(&mut context)) {
+            context.fail(error.at(&object.place));
+        }
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn compute_async<K: AsyncKernel>(
+    object: *mut c_void,
+    context: *mut sys::TF_OpKernelContext,
+    done: *mut sys::TF_AsyncOpKernelDoneCallback,
+) {
+    let (Ok(api), Some(context), Some(done)) = (api(), NonNull::new(context), NonNull::new(done))
+    else {
+        return;
+    };
+    // SAFETY: `object` is null or what `create` returned, and lives until `delete`.
+    let object = unsafe { object.cast::<Deferred<K>>().as_ref() };
+    let place = object.map_or_else(|| Arc::from("kernel"), |object| Arc::clone(&object.place));
+    let step = Step {
+        context,
+        done,
+        api,
+        place,
+    };
+    let _ = guard(|| {
+        match object {
+            Some(object) => Arc::clone(&object.kernel).compute(step),
+            None => step.finish(Err(Error::internal("the kernel was not constructed"))),
+        }
+        Ok(())
+    });
+}
+
+unsafe extern "C" fn delete<O: Object>(object: *mut c_void) {
+    if !object.is_null() {
+        let _ = guard(|| {
+            // SAFETY: TensorFlow passes what `create` returned, once.
+            drop(unsafe { Box::from_raw(object.cast::<O>()) });
+            Ok(())
+        });
+    }
+}
+
+/// Names as C wants them.
+pub(crate) fn c_name(text: &str) -> Result<CString> {
+    CString::new(text).map_err(|_| Error::invalid(format!("{text:?} holds a NUL")))
+}

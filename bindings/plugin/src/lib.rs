@@ -1,0 +1,83 @@
+//! Safe SDK for TensorFlow plug-ins (PluggableDevice) in stable Rust.
+//!
+//! A plug-in is a shared library with up to four entry points. Each is one call of this crate:
+//!
+//! | entry point | offers | function |
+//! |---|---|---|
+//! | `SE_InitPlugin` | devices | [`init_plugin`] with a [`Platform`] |
+//! | `TF_InitKernel` | kernels, ops | [`init_kernels`] with [`Registration`]s and [`OpDefinition`](op::OpDefinition)s |
+//! | `TF_InitGraph` | a graph optimizer | [`init_graph`](optimizer::init_graph) with an [`Optimizer`](optimizer::Optimizer) |
+//! | `TF_InitProfiler` | a profiler | [`init_profiler`](profiler::init_profiler) with a [`Profiler`](profiler::Profiler) |
+//!
+//! A panic in any implementation becomes an error status; tensors are freed when they go out of
+//! scope; nothing links to TensorFlow, whose functions are found in the process that loads the
+//! plug-in.
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs
+)]
+
+mod api;
+mod barrier;
+mod buffer;
+mod construction;
+mod context;
+mod data_type;
+pub mod device;
+mod error;
+mod executor;
+pub mod host;
+mod kernel;
+pub mod load;
+pub mod op;
+pub mod opdefs;
+pub mod optimizer;
+mod platform;
+pub mod profiler;
+pub mod proto;
+mod registration;
+mod status;
+mod tensor;
+
+pub use tfp_sys as sys;
+
+pub use barrier::{init_kernels, log};
+pub use construction::Construction;
+pub use context::Context;
+pub use data_type::{DataType, Element};
+pub use device::{Device, Platform, PlatformInfo};
+pub use error::{Code, Error, Result};
+pub use kernel::{AsyncKernel, Kernel, Step};
+pub use platform::init_plugin;
+pub use registration::{Registration, RegistrationError};
+pub use tensor::{Tensor, TensorMut};
+
+/// Defines the entry points of a plug-in with a platform and kernels.
+///
+/// `platform` is an expression of type `Result<impl Platform>`, `kernels` one of type
+/// `Result<()>` that registers kernels and ops.
+#[macro_export]
+macro_rules! export_plugin {
+    (platform: $platform:expr, kernels: $kernels:expr $(,)?) => {
+        /// Offers the platform.
+        ///
+        /// # Safety
+        /// TensorFlow's contract for this entry point.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn SE_InitPlugin(
+            params: *mut $crate::sys::SE_PlatformRegistrationParams,
+            status: *mut $crate::sys::TF_Status,
+        ) {
+            let spare = $crate::load::spare_platform();
+            // SAFETY: the arguments are TensorFlow's.
+            unsafe { $crate::init_plugin(params, status, spare, || $platform) };
+        }
+
+        /// Registers the kernels.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn TF_InitKernel() {
+            $crate::init_kernels(|| $kernels);
+        }
+    };
+}

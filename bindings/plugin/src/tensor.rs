@@ -1,0 +1,206 @@
+//! Tensors of a running kernel, freed when they go out of scope.
+
+use std::ptr::NonNull;
+
+use tfp_sys as sys;
+
+use crate::api::Api;
+use crate::data_type::{DataType, Element};
+use crate::error::{Error, Result};
+
+/// A tensor that may be read. It owns one reference to the buffer.
+pub struct Tensor {
+    raw: NonNull<sys::TF_Tensor>,
+    api: &'static Api,
+}
+
+// SAFETY: the reference count behind a TF_Tensor is atomic, and the handle is not tied to a thread.
+unsafe impl Send for Tensor {}
+// SAFETY: every method with `&self` only reads.
+unsafe impl Sync for Tensor {}
+
+impl Tensor {
+    /// Takes over a tensor.
+    ///
+    /// # Safety
+    /// `raw` is a live tensor that nobody else will delete, and nobody writes its buffer while
+    /// this object lives.
+    pub(crate) unsafe fn from_owned_ptr(
+        raw: *mut sys::TF_Tensor,
+        api: &'static Api,
+        what: &str,
+    ) -> Result<Self> {
+        NonNull::new(raw)
+            .map(|raw| Self { raw, api })
+            .ok_or_else(|| Error::internal(format!("TensorFlow gave no tensor for {what}")))
+    }
+
+    /// The C object, still owned by `self`.
+    #[must_use]
+    pub fn as_ptr(&self) -> *mut sys::TF_Tensor {
+        self.raw.as_ptr()
+    }
+
+    /// Element type.
+    #[must_use]
+    pub fn data_type(&self) -> DataType {
+        // SAFETY: `raw` is live.
+        DataType::from_raw(unsafe { self.api.tf_tensor.TF_TensorType(self.raw.as_ptr()) })
+    }
+
+    /// Number of dimensions.
+    #[must_use]
+    pub fn rank(&self) -> usize {
+        // SAFETY: `raw` is live.
+        usize::try_from(unsafe { self.api.tf_tensor.TF_NumDims(self.raw.as_ptr()) }).unwrap_or(0)
+    }
+
+    /// Size of dimension `axis`; 0 beyond the rank.
+    #[must_use]
+    pub fn dim(&self, axis: usize) -> usize {
+        match i32::try_from(axis) {
+            Ok(index) if axis < self.rank() => {
+                // SAFETY: `raw` is live and `index` is within its rank.
+                let dim = unsafe { self.api.tf_tensor.TF_Dim(self.raw.as_ptr(), index) };
+                usize::try_from(dim).unwrap_or(0)
+            }
+            _ => 0,
+        }
+    }
+
+    /// All dimensions, in order.
+    pub fn dims(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
+        (0..self.rank()).map(|axis| self.dim(axis))
+    }
+
+    /// Number of elements.
+    #[must_use]
+    pub fn elements(&self) -> usize {
+        // SAFETY: `raw` is live.
+        let count = unsafe { self.api.tf_tensor.TF_TensorElementCount(self.raw.as_ptr()) };
+        usize::try_from(count).unwrap_or(0)
+    }
+
+    /// The bytes of all elements, row-major.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for strings, resources and variants,
+    /// whose buffers hold objects.
+    pub fn bytes(&self) -> Result<&[u8]> {
+        let (data, length) = self.span()?;
+        // SAFETY: `span` gives a buffer that this object keeps alive, `length` initialised bytes
+        // long; by the constructor's contract nobody writes it.
+        Ok(unsafe { std::slice::from_raw_parts(data.as_ptr(), length) })
+    }
+
+    /// The elements, row-major.
+    ///
+    /// # Errors
+    /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) if the tensor is of another type.
+    pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
+        self.expect_type(T::DATA_TYPE)?;
+        let bytes = self.bytes()?;
+        // SAFETY: every bit pattern is a value of an `Element`.
+        let (head, body, tail) = unsafe { bytes.align_to::<T>() };
+        if head.is_empty() && tail.is_empty() {
+            Ok(body)
+        } else {
+            Err(Error::internal("tensor data is not aligned to its element"))
+        }
+    }
+
+    fn expect_type(&self, expected: DataType) -> Result<()> {
+        let found = self.data_type();
+        if found == expected {
+            Ok(())
+        } else {
+            Err(Error::invalid(format!(
+                "tensor is {found}, expected {expected}"
+            )))
+        }
+    }
+
+    fn span(&self) -> Result<(NonNull<u8>, usize)> {
+        let data_type = self.data_type();
+        if data_type.size().is_none() {
+            return Err(Error::invalid(format!(
+                "a {data_type} tensor has no plain bytes"
+            )));
+        }
+        // SAFETY: `raw` is live.
+        let length = unsafe { self.api.tf_tensor.TF_TensorByteSize(self.raw.as_ptr()) };
+        // SAFETY: `raw` is live.
+        let data = unsafe { self.api.tf_tensor.TF_TensorData(self.raw.as_ptr()) };
+        match NonNull::new(data.cast::<u8>()) {
+            Some(data) => Ok((data, length)),
+            None if length == 0 => Ok((NonNull::<u64>::dangling().cast(), 0)),
+            None => Err(Error::internal("a tensor with elements has no buffer")),
+        }
+    }
+}
+
+impl Drop for Tensor {
+    fn drop(&mut self) {
+        // SAFETY: `raw` is owned and not used again.
+        unsafe { self.api.tf_tensor.TF_DeleteTensor(self.raw.as_ptr()) }
+    }
+}
+
+/// A tensor that this kernel alone may write: an output or a temporary.
+pub struct TensorMut(Tensor);
+
+impl TensorMut {
+    /// Takes over a tensor.
+    ///
+    /// # Safety
+    /// As [`Tensor::from_owned_ptr`], and nobody reads the buffer either while this object lives.
+    pub(crate) unsafe fn from_owned_ptr(
+        raw: *mut sys::TF_Tensor,
+        api: &'static Api,
+        what: &str,
+    ) -> Result<Self> {
+        // SAFETY: by this function's contract.
+        unsafe { Tensor::from_owned_ptr(raw, api, what) }.map(Self)
+    }
+
+    /// The bytes of all elements, row-major. What a fresh tensor holds is unspecified.
+    ///
+    /// # Errors
+    /// As [`Tensor::bytes`].
+    pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
+        let (data, length) = self.0.span()?;
+        // SAFETY: the buffer lives as long as this object, which alone may touch it. Its memory
+        // comes from an allocator outside the compiler's sight, so any bytes are fixed ones.
+        Ok(unsafe { std::slice::from_raw_parts_mut(data.as_ptr(), length) })
+    }
+
+    /// The elements, row-major.
+    ///
+    /// # Errors
+    /// As [`Tensor::as_slice`].
+    pub fn as_mut_slice<T: Element>(&mut self) -> Result<&mut [T]> {
+        self.0.expect_type(T::DATA_TYPE)?;
+        let bytes = self.bytes_mut()?;
+        // SAFETY: every bit pattern is a value of an `Element`.
+        let (head, body, tail) = unsafe { bytes.align_to_mut::<T>() };
+        if head.is_empty() && tail.is_empty() {
+            Ok(body)
+        } else {
+            Err(Error::internal("tensor data is not aligned to its element"))
+        }
+    }
+
+    /// Ends the writing.
+    #[must_use]
+    pub fn into_tensor(self) -> Tensor {
+        self.0
+    }
+}
+
+impl std::ops::Deref for TensorMut {
+    type Target = Tensor;
+
+    fn deref(&self) -> &Tensor {
+        &self.0
+    }
+}

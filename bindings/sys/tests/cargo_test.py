@@ -1,0 +1,166 @@
+"""A crate outside of the repository that depends on tfp_sys, built by plain Cargo."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+
+import pytest
+
+CARGO, RUSTC = (Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
+INCLUDE = Path(os.environ["TF_C_API_HEADER"]).absolute().parents[2]
+LIBRARY = Path(os.environ["TF_LIBRARY"]).absolute()
+FOLDERS = ("bindings/sys", "tools/ffigen", "tools/codegen")
+
+MAIN = """
+use tfp_sys::{ClientApi, TF_BFLOAT16, TF_OK};
+
+fn main() {
+    let api = ClientApi::global().unwrap_or_else(|error| panic!("{error}"));
+    // SAFETY: neither function has a precondition.
+    let (size, status) = unsafe {
+        (api.tf_datatype.TF_DataTypeSize(TF_BFLOAT16), api.tf_status.TF_NewStatus())
+    };
+    // SAFETY: the status is alive until it is deleted, once.
+    let code = unsafe { api.tf_status.TF_GetCode(status) };
+    unsafe { api.tf_status.TF_DeleteStatus(status) };
+    assert_eq!(code, TF_OK);
+    println!("bfloat16 has {size} bytes");
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A copy of what a dependency on tfp_sys brings along."""
+    root = tmp_path_factory.mktemp("tfp")
+    for folder in FOLDERS:
+        for source in Path(folder).rglob("*"):
+            if source.is_file() and "__pycache__" not in source.parts:
+                copy = root / source
+                copy.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(source, copy)
+    return root
+
+
+@pytest.fixture(scope="module")
+def home(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return tmp_path_factory.mktemp("home")
+
+
+def crate(folder: Path, dependency: str) -> Path:
+    (folder / "src").mkdir(parents=True)
+    (folder / "src/main.rs").write_text(MAIN)
+    (folder / "Cargo.toml").write_text(
+        '[package]\nname = "outside"\nversion = "0.1.0"\nedition = "2024"\n'
+        f"[dependencies]\ntfp_sys = {{ {dependency} }}\n[workspace]\n"
+    )
+    return folder
+
+
+def cargo(
+    folder: Path, home: Path, *arguments: str, variables: Mapping[str, str] | None = None
+) -> subprocess.CompletedProcess[str]:
+    env = {
+        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "HOME": str(home),
+        "CARGO_HOME": str(home / "cargo"),
+        "CARGO_TARGET_DIR": str(home / "target"),
+        "CARGO_NET_OFFLINE": "true",
+        "RUSTC": str(RUSTC),
+        "TFP_PYTHON": sys.executable,
+        "PYTHONPATH": os.pathsep.join(str(Path(p).absolute()) for p in sys.path if p),
+        "TF_INCLUDE_PATH": str(INCLUDE),
+        "TF_LIBRARY_PATH": str(LIBRARY),
+        "TF_CPP_MIN_LOG_LEVEL": "2",
+        **(variables or {}),
+    }
+    return subprocess.run(
+        [str(CARGO), *arguments], cwd=folder, env=env, capture_output=True, text=True, check=False
+    )
+
+
+def test_a_path_dependency_builds_and_runs_offline(
+    tmp_path: Path, repository: Path, home: Path
+) -> None:
+    folder = crate(tmp_path / "outside", f'path = "{repository}/bindings/sys"')
+    done = cargo(folder, home, "run", "--quiet")
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "bfloat16 has 2 bytes\n"
+
+
+def test_the_linked_form_builds_and_runs(tmp_path: Path, repository: Path, home: Path) -> None:
+    """With the feature, the linker finds every required function in the two libraries."""
+    folder = crate(tmp_path / "outside", f'path = "{repository}/bindings/sys", features = ["link"]')
+    where = LIBRARY.parent
+    names = ("libtensorflow_cc.so.2", "libtensorflow_framework.so.2")
+    flags = [f"-Clink-arg={where / name}" for name in names] + [f"-Clink-arg=-Wl,-rpath,{where}"]
+    done = cargo(
+        folder,
+        home,
+        "run",
+        "--quiet",
+        variables={"RUSTFLAGS": " ".join(flags), "TF_LIBRARY_PATH": "/nowhere"},
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "bfloat16 has 2 bytes\n"
+
+
+@pytest.mark.skipif(shutil.which("git") is None, reason="needs git")
+def test_a_git_dependency_builds_offline_after_fetching(
+    tmp_path: Path, repository: Path, home: Path
+) -> None:
+    copy = tmp_path / "repository"
+    shutil.copytree(repository, copy)
+    for command in (
+        ["init", "--quiet"],
+        ["add", "."],
+        ["-c", "user.name=t", "-c", "user.email=t@t", "commit", "--quiet", "-m", "all"],
+    ):
+        subprocess.run(["git", *command], cwd=copy, check=True, env={"PATH": os.defpath})
+    folder = crate(tmp_path / "outside", f'git = "file://{copy}"')
+    fetched = cargo(folder, home, "fetch", variables={"CARGO_NET_OFFLINE": "false"})
+    assert fetched.returncode == 0, fetched.stderr
+    shutil.rmtree(copy)
+    done = cargo(folder, home, "build", "--quiet", "--offline")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.parametrize(
+    ("variables", "expected"),
+    [
+        ({"TF_INCLUDE_PATH": "/nowhere"}, "TF_INCLUDE_PATH=/nowhere holds no tensorflow/c/c_api.h"),
+        ({"TFP_PYTHON": "/no/python"}, "/no/python: can't be run"),
+        ({"PYTHONPATH": "", "PYTHONNOUSERSITE": "1"}, "No module named"),
+    ],
+)
+def test_what_is_missing_is_named(
+    tmp_path: Path, repository: Path, home: Path, variables: dict[str, str], expected: str
+) -> None:
+    if "PYTHONPATH" in variables:
+        # A Python without the generator's packages, whatever the machine has installed.
+        python = tmp_path / "python"
+        python.write_text(f'#!/bin/sh\nexec "{sys.executable}" -S -E "$@"\n')
+        python.chmod(0o755)
+        variables = {**variables, "TFP_PYTHON": str(python)}
+    folder = crate(tmp_path / "outside", f'path = "{repository}/bindings/sys"')
+    done = cargo(folder, home, "build", "--quiet", variables=variables)
+    assert done.returncode != 0
+    assert expected in done.stderr
+
+
+def test_a_header_that_does_not_parse_stops_the_build(
+    tmp_path: Path, repository: Path, home: Path
+) -> None:
+    include = tmp_path / "include"
+    header = include / "tensorflow/c/c_api.h"
+    header.parent.mkdir(parents=True)
+    header.write_text("int broken(\n")
+    folder = crate(tmp_path / "outside", f'path = "{repository}/bindings/sys"')
+    done = cargo(folder, home, "build", "--quiet", variables={"TF_INCLUDE_PATH": str(include)})
+    assert done.returncode != 0
+    assert "xla/tsl/c/tsl_status.h: error: no such header in" in done.stderr

@@ -1,0 +1,158 @@
+//! Element-wise operations of two arguments whose result has the arguments' type.
+//!
+//! One row per op: its function broadcasts over slices, its `KernelDef` works in place where it
+//! may. Results are those of one rounding unless the row says otherwise; integers wrap.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::math;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+
+macro_rules! binary {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $cost:literal {
+            $($type:ident $dtype:ident => |$x:ident, $y:ident| $body:expr;)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        $(
+            impl Zip<$type> for $op {
+                type Out = $type;
+
+                const COST: usize = $cost;
+
+                #[inline(always)]
+                fn apply(self, $x: $type, $y: $type) -> $type {
+                    $body
+                }
+            }
+        )*
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Incompatible`](crate::error::Error::Incompatible) if the shapes can't be
+        /// broadcast, [`Error::Length`](crate::error::Error::Length) if a slice does not fit its
+        /// shape.
+        pub fn $function<T: Element>(
+            x: (&[T], &Shape),
+            y: (&[T], &Shape),
+            out: &mut [T],
+            parallel: &dyn Parallel,
+        ) -> Result<()>
+        where
+            $op: Zip<T, Out = T>,
+        {
+            zip($op, x, y, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: &[$(Variant { types: &[("T", DType::$dtype)], host: &[] }),*],
+            attrs: &[],
+            forward: &[(0, 0), (1, 0)],
+            outputs: outputs_broadcast,
+            scratch: no_scratch,
+            run: |call| match call.inputs.get(0, "x")?.dtype() {
+                $(DType::$dtype => run_zip::<$op, $type>($op, call),)*
+                found => Err(unserved("x", found)),
+            },
+        };
+    )*};
+}
+
+/// `body` unless `when`, which makes 0.
+macro_rules! zero_if {
+    ($when:expr, $body:expr) => {
+        if $when { 0.0 } else { $body }
+    };
+}
+
+binary! {
+    /// Sum.
+    ADD Add add 1 {
+        f32 F32 => |x, y| x + y;
+        f64 F64 => |x, y| x + y;
+        i64 I64 => |x, y| x.wrapping_add(y);
+    }
+    /// Sum.
+    ADD_V2 AddV2 add_v2 1 {
+        f32 F32 => |x, y| x + y;
+        f64 F64 => |x, y| x + y;
+        i64 I64 => |x, y| x.wrapping_add(y);
+    }
+    /// Angle of the point with these ordinate and abscissa; 1 ulp.
+    ATAN2 Atan2 atan2 16 {
+        f32 F32 => |x, y| math::atan2(f64::from(x), f64::from(y)) as f32;
+    }
+    /// Quotient, 0 where the divisor is 0.
+    DIV_NO_NAN DivNoNan div_no_nan 2 {
+        f32 F32 => |x, y| zero_if!(y == 0.0, x / y);
+        f64 F64 => |x, y| zero_if!(y == 0.0, x / y);
+    }
+    /// The larger; NaN if one is.
+    MAXIMUM Maximum maximum 1 {
+        f32 F32 => |x, y| if x > y || x.is_nan() { x } else { y };
+        f64 F64 => |x, y| if x > y || x.is_nan() { x } else { y };
+        i64 I64 => |x, y| x.max(y);
+    }
+    /// The smaller; NaN if one is.
+    MINIMUM Minimum minimum 1 {
+        f32 F32 => |x, y| if x < y || x.is_nan() { x } else { y };
+        f64 F64 => |x, y| if x < y || x.is_nan() { x } else { y };
+        i64 I64 => |x, y| x.min(y);
+    }
+    /// Product.
+    MUL Mul mul 1 {
+        f32 F32 => |x, y| x * y;
+        f64 F64 => |x, y| x * y;
+        i64 I64 => |x, y| x.wrapping_mul(y);
+    }
+    /// Product, 0 where the second factor is 0.
+    MUL_NO_NAN MulNoNan mul_no_nan 1 {
+        f32 F32 => |x, y| zero_if!(y == 0.0, x * y);
+        f64 F64 => |x, y| zero_if!(y == 0.0, x * y);
+    }
+    /// Quotient.
+    REAL_DIV RealDiv real_div 2 {
+        f32 F32 => |x, y| x / y;
+        f64 F64 => |x, y| x / y;
+    }
+    /// Square of the difference.
+    SQUARED_DIFFERENCE SquaredDifference squared_difference 1 {
+        f32 F32 => |x, y| (x - y) * (x - y);
+        f64 F64 => |x, y| (x - y) * (x - y);
+        i64 I64 => |x, y| x.wrapping_sub(y).wrapping_mul(x.wrapping_sub(y));
+    }
+    /// Difference.
+    SUB Sub sub 1 {
+        f32 F32 => |x, y| x - y;
+        f64 F64 => |x, y| x - y;
+        i64 I64 => |x, y| x.wrapping_sub(y);
+    }
+    /// Quotient, 0 where the dividend is 0.
+    XDIVY Xdivy xdivy 2 { f32 F32 => |x, y| zero_if!(x == 0.0, x / y); }
+    /// `x * log(1 + y)`, 0 where `x` is 0; 1 ulp.
+    XLOG1PY Xlog1py xlog1py 8 {
+        f32 F32 => |x, y| {
+            let value = f64::from(x) * math::log_1p(f64::from(y));
+            zero_if!(x == 0.0, value as f32)
+        };
+    }
+    /// `x * log(y)`, 0 where `x` is 0; 1 ulp.
+    XLOGY Xlogy xlogy 8 {
+        f32 F32 => |x, y| {
+            let value = f64::from(x) * math::log(f64::from(y));
+            zero_if!(x == 0.0, value as f32)
+        };
+    }
+}

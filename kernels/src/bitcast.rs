@@ -1,0 +1,72 @@
+//! The same bytes as another type.
+
+use crate::def::{AttrKind, KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// The shape of `from` elements read as `to`: a larger type takes in the last axis, a smaller one
+/// adds one.
+///
+/// # Errors
+/// [`Error::Value`] if a larger type does not take in exactly the last axis, [`Error::Rank`] above
+/// rank 8.
+pub fn bitcast_shape(shape: &Shape, from: DType, to: DType) -> Result<Shape> {
+    let (old, new) = (from.size(), to.size());
+    if old == new {
+        return Ok(*shape);
+    }
+    let mut out = *shape;
+    if old > new {
+        out.push(old / new)?;
+        return Ok(out);
+    }
+    match shape.split_last() {
+        Some((&last, rest)) if last == new / old => Shape::new(rest),
+        _ => Err(Error::Value {
+            argument: "input",
+            expected: "a last axis that makes up one element of the new type",
+        }),
+    }
+}
+
+macro_rules! casts {
+    ($($from:ident: $($to:ident)*;)*) => {
+        &[$($(
+            Variant { types: &[("T", DType::$from), ("type", DType::$to)], host: &[] },
+        )*)*]
+    };
+}
+
+/// `Bitcast` of TensorFlow.
+pub static BITCAST: KernelDef = KernelDef {
+    op: "Bitcast",
+    variants: casts!(
+        F32: F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64;
+        F64: F32 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64;
+        F16: F32 F64 BF16 I8 I16 I32 I64 U8 U16 U32 U64;
+        BF16: F32 F64 F16 I8 I16 I32 I64 U8 U16 U32 U64;
+        I8: F32 F64 F16 BF16 I16 I32 I64 U8 U16 U32 U64;
+        I16: F32 F64 F16 BF16 I8 I32 I64 U8 U16 U32 U64;
+        I32: F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64;
+        I64: F32 F64 F16 BF16 I8 I16 I32 U8 U16 U32 U64;
+        U8: F32 F64 F16 BF16 I8 I16 I32 I64 U16 U32 U64;
+        U16: F32 F64 F16 BF16 I8 I16 I32 I64 U8 U32 U64;
+        U32: F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U64;
+        U64: F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32;
+    ),
+    attrs: &[("type", AttrKind::Type)],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (x, to) = (inputs.get(0, "input")?, inputs.attrs.dtype("type")?);
+        sink(to, bitcast_shape(x.shape(), x.dtype(), to)?)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let x = call.inputs.get(0, "input")?.bytes();
+        let out = call.output(0)?.bytes_mut();
+        crate::adapt::check_count("output", out.len(), x.len())?;
+        out.copy_from_slice(x);
+        Ok(())
+    },
+};

@@ -1,0 +1,246 @@
+//! Disjoint parts of an output, one per task, so that tasks write without locks or `unsafe`.
+
+use core::marker::PhantomData;
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::parallel::Parallel;
+
+/// A block of a row-major matrix that one task writes.
+pub struct Block<'a, T> {
+    start: *mut T,
+    ld: usize,
+    /// First row of the block in the matrix.
+    pub row: usize,
+    /// First column of the block in the matrix.
+    pub column: usize,
+    /// Rows of the block.
+    pub rows: usize,
+    /// Columns of the block.
+    pub columns: usize,
+    matrix: PhantomData<&'a mut [T]>,
+}
+
+impl<'a, T> Block<'a, T> {
+    /// All of a matrix of rows of `columns` elements that are `ld` apart.
+    ///
+    /// # Panics
+    /// If the rows overlap or the slice is too short.
+    #[must_use]
+    pub fn new(matrix: &'a mut [T], ld: usize, rows: usize, columns: usize) -> Self {
+        assert!(columns <= ld || rows <= 1, "rows overlap");
+        let needed = if rows == 0 {
+            0
+        } else {
+            (rows - 1) * ld + columns
+        };
+        assert!(needed <= matrix.len(), "matrix is too short");
+        Self {
+            start: matrix.as_mut_ptr(),
+            ld,
+            row: 0,
+            column: 0,
+            rows,
+            columns,
+            matrix: PhantomData,
+        }
+    }
+
+    /// Row `index` of the block.
+    ///
+    /// # Panics
+    /// If the block has no such row.
+    #[inline(always)]
+    #[must_use]
+    pub fn row(&mut self, index: usize) -> &mut [T] {
+        assert!(index < self.rows, "row outside the block");
+        // SAFETY: `new` checked that all rows lie in the matrix, and blocks of one matrix are
+        // disjoint, so that this block alone can reach these elements.
+        unsafe { core::slice::from_raw_parts_mut(self.start.add(index * self.ld), self.columns) }
+    }
+
+    /// All elements, if the rows follow each other without a gap.
+    #[must_use]
+    pub fn contiguous(&mut self) -> Option<&mut [T]> {
+        (self.ld == self.columns || self.rows <= 1).then(|| {
+            // SAFETY: as for `row`; without gaps all rows are one piece.
+            unsafe { core::slice::from_raw_parts_mut(self.start, self.rows * self.columns) }
+        })
+    }
+}
+
+/// How a matrix is cut into blocks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cut {
+    /// Rows of a block; those at the bottom may have fewer.
+    pub rows: usize,
+    /// Columns of a block; those at the right may have fewer.
+    pub columns: usize,
+    /// A rest of at most so many columns is added to the block before it.
+    pub rest: usize,
+}
+
+/// Cuts a row-major matrix of `rows` rows of `columns` elements, `ld` apart, into blocks and calls
+/// `task` once for each, spread over `parallel`. Blocks of the same columns follow each other.
+///
+/// # Panics
+/// If the rows overlap or the slice is too short.
+#[allow(clippy::too_many_arguments)]
+pub fn for_each_block<T: Send>(
+    parallel: &dyn Parallel,
+    matrix: &mut [T],
+    ld: usize,
+    (rows, columns): (usize, usize),
+    cut: Cut,
+    task: impl Fn(Block<'_, T>) + Sync,
+) {
+    let whole = Block::new(matrix, ld, rows, columns);
+    if rows == 0 || columns == 0 {
+        return;
+    }
+    let (block_rows, block_columns) = (cut.rows.max(1), cut.columns.max(1));
+    let down = rows.div_ceil(block_rows);
+    let across = columns
+        .saturating_sub(cut.rest)
+        .div_ceil(block_columns)
+        .max(1);
+    let start = Shared(whole.start);
+    tickets(parallel, down * across, &|ticket| {
+        let row = ticket % down * block_rows;
+        let column = ticket / down * block_columns;
+        task(Block {
+            // SAFETY: row and column lie inside the matrix that `Block::new` checked.
+            start: unsafe { start.get().add(row * ld + column) },
+            ld,
+            row,
+            column,
+            rows: block_rows.min(rows - row),
+            columns: if ticket / down + 1 == across {
+                columns - column
+            } else {
+                block_columns
+            },
+            matrix: PhantomData,
+        });
+    });
+}
+
+/// Cuts a slice into chunks of `chunk` elements (the last may be shorter) and calls `task` once
+/// for each with the index of its first element, spread over `parallel`.
+pub fn for_each_chunk<T: Send>(
+    parallel: &dyn Parallel,
+    slice: &mut [T],
+    chunk: usize,
+    task: impl Fn(usize, &mut [T]) + Sync,
+) {
+    let length = slice.len();
+    let cut = Cut {
+        rows: 1,
+        columns: chunk,
+        rest: 0,
+    };
+    for_each_block(parallel, slice, length, (1, length), cut, |mut block| {
+        task(block.column, block.row(0));
+    });
+}
+
+/// Calls `task` with each number below `count` at most once, whatever `parallel` does, and exactly
+/// once if it keeps its contract: disjointness must not rest on a safe trait.
+fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
+    if count == 1 {
+        return task(0);
+    }
+    let next = AtomicUsize::new(0);
+    parallel.run(count, &|_| {
+        let ticket = next.fetch_add(1, Ordering::Relaxed);
+        if ticket < count {
+            task(ticket);
+        }
+    });
+}
+
+/// A pointer that tasks may share, because each of them gets a disjoint part.
+struct Shared<T>(*mut T);
+
+impl<T> Shared<T> {
+    fn get(&self) -> *mut T {
+        self.0
+    }
+}
+
+// SAFETY: `for_each_block` gives every task a disjoint part, and `T: Send` there.
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Serial;
+
+    /// Breaks the contract: runs every task twice.
+    struct Twice;
+
+    impl Parallel for Twice {
+        fn threads(&self) -> usize {
+            2
+        }
+
+        fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+            (0..2 * tasks).for_each(|i| task(i % tasks));
+        }
+    }
+
+    #[test]
+    fn blocks_cover_the_matrix_once() {
+        let cuts = [
+            (3, 4, 0),
+            (3, 4, 1),
+            (3, 3, 2),
+            (9, 20, 0),
+            (1, 1, 0),
+            (0, 0, 30),
+        ];
+        for (rows, columns, rest) in cuts {
+            let parallel: &dyn Parallel = if rest == 0 { &Serial } else { &Twice };
+            let cut = Cut {
+                rows,
+                columns,
+                rest,
+            };
+            let mut matrix = vec![0_u32; 7 * 10];
+            for_each_block(parallel, &mut matrix, 10, (7, 9), cut, |mut block| {
+                for i in 0..block.rows {
+                    let value = ((block.row + i) * 10 + block.column) as u32;
+                    for (j, x) in block.row(i).iter_mut().enumerate() {
+                        *x += value + j as u32;
+                    }
+                }
+            });
+            for (i, &x) in matrix.iter().enumerate() {
+                assert_eq!(x, if i % 10 == 9 { 0 } else { i as u32 });
+            }
+        }
+    }
+
+    #[test]
+    fn chunks_cover_the_slice_once() {
+        for length in [0, 1, 5, 6] {
+            let mut slice = vec![0; length];
+            for_each_chunk(&Serial, &mut slice, 3, |start, chunk| {
+                for (i, x) in chunk.iter_mut().enumerate() {
+                    *x += start + i + 1;
+                }
+            });
+            assert!(slice.iter().enumerate().all(|(i, &x)| x == i + 1));
+        }
+    }
+
+    #[test]
+    #[should_panic(expected = "too short")]
+    fn a_short_matrix_panics() {
+        let cut = Cut {
+            rows: 1,
+            columns: 1,
+            rest: 0,
+        };
+        for_each_block(&Serial, &mut [0; 5], 3, (2, 3), cut, |_| {});
+    }
+}

@@ -1,0 +1,67 @@
+//! One source, three bodies: compiles a loop once per instruction set and runs the one in use.
+//!
+//! A loop that the compiler can vectorise is written once, as [`Body::run`]. [`dispatch`] holds a
+//! copy of it per [`Level`](crate::level::Level), each compiled with that level's instructions.
+//! Nothing is contracted or reordered, so all copies give the same bits.
+
+/// A loop over slices. Implement `run` with `#[inline(always)]`, and so everything it calls per
+/// element: code that stays out of line is compiled for the target's own features.
+pub(crate) trait Body {
+    /// What the loop returns.
+    type Output;
+
+    /// Runs the loop.
+    fn run(self) -> Self::Output;
+}
+
+/// Runs the copy of `body` that belongs to the level in use.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline]
+pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
+    // SAFETY: `level` returns only what this processor has.
+    unsafe { run_at(crate::level::level(), body) }
+}
+
+/// Runs `body`, compiled with the target's features.
+#[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+#[inline]
+pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
+    body.run()
+}
+
+/// Runs the copy of `body` for `level`.
+///
+/// # Safety
+/// The processor must have the instructions of `level`.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline]
+pub(crate) unsafe fn run_at<B: Body>(level: crate::level::Level, body: B) -> B::Output {
+    use crate::level::Level;
+    match level {
+        // SAFETY: the caller answers for the instructions.
+        Level::Avx512 => unsafe { run_avx512(body) },
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { run_avx2(body) },
+        Level::Portable => run_portable(body),
+    }
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+fn run_avx512<B: Body>(body: B) -> B::Output {
+    body.run()
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+fn run_avx2<B: Body>(body: B) -> B::Output {
+    body.run()
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline(never)]
+fn run_portable<B: Body>(body: B) -> B::Output {
+    body.run()
+}

@@ -1,0 +1,123 @@
+//! Splits an output between tasks.
+
+use core::sync::atomic::{AtomicUsize, Ordering};
+
+use crate::parallel::Parallel;
+
+/// Elements of a cheap operation that repay handing a task to another thread.
+const GRAIN: usize = 1 << 15;
+
+/// Length of the chunks into which `len` outputs are split: a multiple of `unit`, and the whole if
+/// splitting does not pay. `cost` is the work per output in units of one addition from memory.
+#[must_use]
+pub(crate) fn chunk_len(parallel: &dyn Parallel, len: usize, unit: usize, cost: usize) -> usize {
+    let grain = GRAIN.div_ceil(cost.max(1));
+    if len < 2 * grain {
+        return len.max(1);
+    }
+    let threads = parallel.threads().max(1);
+    if threads == 1 {
+        return len.max(1);
+    }
+    // Two tasks per thread, so that a thread that was held up does not hold up all.
+    let wanted = len.div_ceil(2 * threads).max(grain);
+    let unit = unit.max(1);
+    wanted.div_ceil(unit).saturating_mul(unit)
+}
+
+/// Calls `task` with each chunk of `out` and the index of its first element. All chunks but the
+/// last have `chunk` elements.
+pub(crate) fn for_each_chunk<T: Send>(
+    parallel: &dyn Parallel,
+    out: &mut [T],
+    chunk: usize,
+    task: &(dyn Fn(usize, &mut [T]) + Sync),
+) {
+    let len = out.len();
+    if len == 0 {
+        return;
+    }
+    if chunk == 0 || chunk >= len {
+        task(0, out);
+        return;
+    }
+    let tasks = len.div_ceil(chunk);
+    let base = Shared(out.as_mut_ptr());
+    let next = AtomicUsize::new(0);
+    parallel.run(tasks, &|_| {
+        // The number is claimed here, so that a `Parallel` that repeats one does no harm.
+        let index = next.fetch_add(1, Ordering::Relaxed);
+        if index >= tasks {
+            return;
+        }
+        let start = index * chunk;
+        let count = chunk.min(len - start);
+        // SAFETY: `start + count <= len` lies within `out`, which is borrowed until `run` has
+        // returned; each index is claimed once, so that no two of these slices overlap.
+        let part = unsafe { core::slice::from_raw_parts_mut(base.at(start), count) };
+        task(start, part);
+    });
+}
+
+/// A pointer that tasks may share.
+struct Shared<T>(*mut T);
+
+// SAFETY: tasks only derive disjoint slices of `T: Send` from it (see `for_each_chunk`).
+unsafe impl<T: Send> Sync for Shared<T> {}
+
+impl<T> Shared<T> {
+    /// The address of element `index`.
+    ///
+    /// # Safety
+    /// `index` must lie within the allocation.
+    unsafe fn at(&self, index: usize) -> *mut T {
+        // SAFETY: the caller answers for the index.
+        unsafe { self.0.add(index) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Serial;
+
+    /// Runs every task on its own thread, and one of them twice.
+    struct Threads;
+
+    impl Parallel for Threads {
+        fn threads(&self) -> usize {
+            3
+        }
+
+        fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+            std::thread::scope(|scope| {
+                for index in 0..=tasks {
+                    scope.spawn(move || task(index.min(tasks - 1)));
+                }
+            });
+        }
+    }
+
+    #[test]
+    fn chunks_cover_the_output_once() {
+        for (len, chunk) in [(0, 4), (1, 4), (4, 4), (10, 4), (7, 0), (100, 7)] {
+            for parallel in [&Serial as &dyn Parallel, &Threads] {
+                let mut out = vec![0_usize; len];
+                for_each_chunk(parallel, &mut out, chunk, &|start, part| {
+                    for (i, value) in part.iter_mut().enumerate() {
+                        *value += start + i + 1;
+                    }
+                });
+                assert!(out.iter().enumerate().all(|(i, &v)| v == i + 1));
+            }
+        }
+    }
+
+    #[test]
+    fn small_work_stays_whole() {
+        assert_eq!(chunk_len(&Threads, 1000, 1, 1), 1000);
+        let chunk = chunk_len(&Threads, 1 << 20, 1000, 1);
+        assert!(chunk.is_multiple_of(1000) && chunk < 1 << 20);
+        assert_eq!(chunk_len(&Serial, 1 << 20, 1, 1), 1 << 20);
+    }
+}

@@ -1,0 +1,107 @@
+//! Limits values to a range.
+
+use crate::adapt::{Element, check_shape, unserved, variants};
+use crate::def::{Call, KernelDef, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::map::outputs_like_first;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, zip, zip_in_place};
+
+/// The larger of two values; keeps a NaN in the first.
+#[derive(Clone, Copy, Debug)]
+pub struct Raise;
+
+/// The smaller of two values; keeps a NaN in the first.
+#[derive(Clone, Copy, Debug)]
+pub struct Lower;
+
+macro_rules! limits {
+    ($($type:ident)*) => {$(
+        impl Zip<$type> for Raise {
+            type Out = $type;
+
+            #[inline(always)]
+            fn apply(self, x: $type, low: $type) -> $type {
+                if x < low { low } else { x }
+            }
+        }
+
+        impl Zip<$type> for Lower {
+            type Out = $type;
+
+            #[inline(always)]
+            fn apply(self, x: $type, high: $type) -> $type {
+                if x > high { high } else { x }
+            }
+        }
+    )*};
+}
+
+limits!(f32 f64 i64);
+
+/// `out = max(min(x, high), low)`; the limits are scalars or of the shape of `x`. NaN stays.
+///
+/// # Errors
+/// [`Error::Incompatible`](crate::error::Error::Incompatible) for limits of other shapes,
+/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
+pub fn clip<T: Element>(
+    (x, shape): (&[T], &Shape),
+    low: (&[T], &Shape),
+    high: (&[T], &Shape),
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()>
+where
+    Raise: Zip<T, Out = T>,
+    Lower: Zip<T, Out = T>,
+{
+    zip(Lower, (x, shape), high, out, parallel)?;
+    zip_in_place::<Raise, T, true>(Raise, (out, shape), low, parallel)
+}
+
+/// `ClipByValue` of TensorFlow.
+pub static CLIP_BY_VALUE: KernelDef = KernelDef {
+    op: "ClipByValue",
+    variants: variants!("T": [F32 F64 I64] host &[];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let shape = inputs.shape(0, "t")?;
+        for (index, argument) in [(1, "clip_value_min"), (2, "clip_value_max")] {
+            let limit = inputs.shape(index, argument)?;
+            if limit.elements() != 1 {
+                check_shape(argument, &limit, &shape)?;
+            }
+        }
+        outputs_like_first(inputs, sink)
+    },
+    scratch: no_scratch,
+    run: |call| match call.inputs.get(0, "t")?.dtype() {
+        DType::F32 => run::<f32>(call),
+        DType::F64 => run::<f64>(call),
+        DType::I64 => run::<i64>(call),
+        found => Err(unserved("t", found)),
+    },
+};
+
+fn run<T: Element>(call: &mut Call<'_>) -> Result<()>
+where
+    Raise: Zip<T, Out = T>,
+    Lower: Zip<T, Out = T>,
+{
+    let x = call.inputs.get(0, "t")?;
+    let limit = |index, argument| -> Result<(&[T], Shape)> {
+        let tensor = call.inputs.get(index, argument)?;
+        // One element is a scalar, whatever its rank.
+        let one = tensor.shape().elements() == 1;
+        let shape = if one { Shape::SCALAR } else { *tensor.shape() };
+        Ok((T::view(&tensor, argument)?, shape))
+    };
+    let (low, high) = (limit(1, "clip_value_min")?, limit(2, "clip_value_max")?);
+    let parallel = call.parallel;
+    let out = T::view_mut(call.output(0)?, "output")?;
+    let x = (T::view(&x, "t")?, x.shape());
+    clip(x, (low.0, &low.1), (high.0, &high.1), out, parallel)
+}

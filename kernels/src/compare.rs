@@ -1,0 +1,111 @@
+//! Element-wise comparisons of two arguments; the result is `bool`, a byte of 0 or 1.
+//!
+//! Every comparison with NaN is false, except that NaN is not equal to anything.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{AttrKind, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, outputs_broadcast_bool, run_zip_to, zip};
+
+macro_rules! compare {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $attrs:expr, $outputs:expr,
+        [$($type:ident $dtype:ident)*] |$x:ident, $y:ident| $body:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        $(
+            impl Zip<$type> for $op {
+                type Out = u8;
+
+                #[inline(always)]
+                fn apply(self, $x: $type, $y: $type) -> u8 {
+                    u8::from($body)
+                }
+            }
+        )*
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Incompatible`] if the shapes can't be broadcast, [`Error::Length`] if a slice
+        /// does not fit its shape.
+        pub fn $function<T: Element>(
+            x: (&[T], &Shape),
+            y: (&[T], &Shape),
+            out: &mut [u8],
+            parallel: &dyn Parallel,
+        ) -> Result<()>
+        where
+            $op: Zip<T, Out = u8>,
+        {
+            zip($op, x, y, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: &[$(Variant { types: &[("T", DType::$dtype)], host: &[] }),*],
+            attrs: $attrs,
+            forward: &[],
+            outputs: $outputs,
+            scratch: no_scratch,
+            run: |call| {
+                if call.outputs.first().is_some_and(|z| z.shape() == &Shape::SCALAR)
+                    && unequal_shapes(&call.inputs)?
+                {
+                    // The outcome for shapes that can't be broadcast, where the node allows them.
+                    call.output(0)?.bytes_mut().fill(u8::from(stringify!($op) == "NotEqual"));
+                    return Ok(());
+                }
+                match call.inputs.get(0, "x")?.dtype() {
+                    $(DType::$dtype => run_zip_to::<$op, $type>($op, call),)*
+                    found => Err(unserved("x", found)),
+                }
+            },
+        };
+    )*};
+}
+
+/// The attribute of the two ops that may be told to accept unequal shapes.
+const EQUAL_ATTRS: &[(&str, AttrKind)] = &[("incompatible_shape_error", AttrKind::Bool)];
+
+fn unequal_shapes(inputs: &Inputs<'_>) -> Result<bool> {
+    let (x, y) = (inputs.shape(0, "x")?, inputs.shape(1, "y")?);
+    Ok(x.broadcast(&y, ("x", "y")).is_err())
+}
+
+/// As for other comparisons, but a scalar for shapes that can't be broadcast if the node says so.
+fn outputs_equal(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    match outputs_broadcast_bool(inputs, sink) {
+        Err(Error::Incompatible { .. }) if !inputs.attrs.boolean("incompatible_shape_error")? => {
+            sink(DType::Bool, Shape::SCALAR)
+        }
+        result => result,
+    }
+}
+
+compare! {
+    /// Whether `x == y`.
+    EQUAL Equal equal EQUAL_ATTRS, outputs_equal,
+        [f32 F32 f64 F64 i64 I64 u8 Bool] |x, y| x == y;
+    /// Whether `x > y`.
+    GREATER Greater greater &[], outputs_broadcast_bool, [f32 F32 f64 F64 i64 I64] |x, y| x > y;
+    /// Whether `x >= y`.
+    GREATER_EQUAL GreaterEqual greater_equal &[], outputs_broadcast_bool,
+        [f32 F32 f64 F64 i64 I64] |x, y| x >= y;
+    /// Whether `x < y`.
+    LESS Less less &[], outputs_broadcast_bool, [f32 F32 f64 F64 i64 I64] |x, y| x < y;
+    /// Whether `x <= y`.
+    LESS_EQUAL LessEqual less_equal &[], outputs_broadcast_bool,
+        [f32 F32 f64 F64 i64 I64] |x, y| x <= y;
+    /// Whether `x != y`.
+    NOT_EQUAL NotEqual not_equal EQUAL_ATTRS, outputs_equal,
+        [f32 F32 f64 F64 i64 I64 u8 Bool] |x, y| x != y;
+}

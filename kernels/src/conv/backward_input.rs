@@ -1,0 +1,192 @@
+//! The transposed convolution, which is also the gradient of a convolution by its input.
+
+use super::filter::{Direction, Filter, PackedFilter, size};
+use super::geometry::{Conv, Window, check_len};
+use crate::blocks::for_each_block;
+use crate::error::Result;
+use crate::gemm::block::{A, B, Multiply};
+use crate::gemm::source::{Axis, Source, Taps};
+use crate::gemm::tile::Store;
+use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
+use crate::level::{Level, level};
+use crate::parallel::{Parallel, Serial};
+use crate::simd::dispatch;
+
+/// A transposed convolution: from the output's side of `conv` to the input's,
+/// `activation(conv^T(output, filter) + bias)`.
+#[derive(Clone, Copy, Debug)]
+pub struct BackwardInput<'a> {
+    /// Sizes of the forward convolution.
+    pub conv: Conv,
+    /// Weights.
+    pub filter: Filter<'a>,
+    /// One element per input channel of `conv`.
+    pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+    /// Instruction set; that of a packed filter wins.
+    pub level: Level,
+}
+
+impl<'a> BackwardInput<'a> {
+    /// A transposed convolution without bias and activation.
+    #[must_use]
+    pub fn new(conv: Conv, filter: Filter<'a>) -> Self {
+        let level = match filter {
+            Filter::Plain(_) => level(),
+            Filter::Packed(packed) => packed.level,
+        };
+        Self {
+            conv,
+            filter,
+            bias: None,
+            activation: Activation::None,
+            level,
+        }
+    }
+
+    /// Elements of scratch memory that [`BackwardInput::run`] needs: none for a packed filter,
+    /// else those of the filter, its input channels padded to whole vectors.
+    ///
+    /// # Errors
+    /// As [`PackedFilter::len`].
+    pub fn scratch_len(&self) -> Result<usize> {
+        match self.filter {
+            Filter::Plain(_) => PackedFilter::len_for(self.level, Direction::Backward, &self.conv),
+            Filter::Packed(_) => Ok(0),
+        }
+    }
+
+    /// Computes `input` from `output`, both in the sense of the forward convolution; dense,
+    /// channels last.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Length`] if a slice has not the length that the sizes say or the
+    /// scratch is too short; [`crate::error::Error::Value`] and
+    /// [`crate::error::Error::Overflow`] for sizes that do not fit together.
+    pub fn run(
+        &self,
+        output: &[f32],
+        input: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let conv = &self.conv;
+        conv.check()?;
+        check_len("input", input.len(), conv.input_len())?;
+        check_len("output", output.len(), conv.output_len())?;
+        if let Some(bias) = self.bias {
+            check_len("bias", bias.len(), conv.in_channels)?;
+        }
+        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
+        let direction = Direction::Backward;
+        let packed =
+            PackedFilter::of(&self.filter, self.level, direction, conv, scratch, parallel)?;
+        if input.is_empty() {
+            return Ok(());
+        }
+        for group in 0..conv.groups {
+            self.group(group, output, &packed, input, parallel);
+        }
+        Ok(())
+    }
+
+    fn group(
+        &self,
+        group: usize,
+        output: &[f32],
+        packed: &PackedFilter<'_>,
+        input: &mut [f32],
+        parallel: &dyn Parallel,
+    ) {
+        let conv = &self.conv;
+        let (k, columns) = size(Direction::Backward, conv);
+        let each = packed.data.len() / conv.groups;
+        let rows = conv.batch * conv.y.input * conv.x.input;
+        let b = B::Packed {
+            data: &packed.data[group * each..][..each],
+            k,
+        };
+        let store = Store {
+            accumulate: false,
+            bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
+            clamp: self.activation.clamp(),
+        };
+        let cut = cut(packed.level, (rows, columns, k), parallel.threads());
+        let (input, ld) = (&mut input[group * columns..], conv.in_channels);
+        for_each_block(parallel, input, ld, (rows, columns), cut, |mut block| {
+            // Inputs that are a stride apart see the same taps.
+            for phase_y in 0..conv.y.stride.min(conv.y.input) {
+                for phase_x in 0..conv.x.stride.min(conv.x.input) {
+                    let (mut y, x) = (axis(&conv.y, phase_y), axis(&conv.x, phase_x));
+                    if x.taps.count == 0 {
+                        y.taps.count = 0;
+                    }
+                    let a = A::Rows(Source {
+                        data: output,
+                        pixel: conv.out_channels,
+                        channel: group * conv.group_out(),
+                        depth: conv.group_out(),
+                        y,
+                        x,
+                        filter_width: conv.x.size,
+                    });
+                    dispatch(
+                        packed.level,
+                        Multiply {
+                            a: &a,
+                            b: &b,
+                            n: columns,
+                            level: packed.level,
+                            block: &mut block,
+                            store,
+                        },
+                    );
+                }
+            }
+            self.activation.map_block(&mut block);
+        });
+    }
+}
+
+/// The walk along one axis over the inputs `phase`, `phase + stride`, ...: input `i` meets output
+/// `o` at tap `t` if `i + before == o * stride + t * dilation`.
+fn axis(window: &Window, phase: usize) -> Axis {
+    let (stride, dilation) = (window.stride, window.dilation);
+    let line_step = stride / gcd(stride, dilation);
+    let reaches = |tap: usize| {
+        let distance = (phase + window.before).cast_signed() - (tap * dilation).cast_signed();
+        (distance % stride.cast_signed() == 0).then(|| distance / stride.cast_signed())
+    };
+    // Taps repeat their remainder after `line_step`.
+    let first = (0..window.size.min(line_step)).find_map(|tap| Some((tap, reaches(tap)?)));
+    let taps = match first {
+        Some((line, offset)) => Taps {
+            count: (window.size - line).div_ceil(line_step),
+            offset,
+            offset_step: -(line_step * dilation / stride).cast_signed(),
+            line,
+            line_step,
+        },
+        None => Taps {
+            count: 0,
+            ..Taps::ONE
+        },
+    };
+    Axis {
+        size: window.output,
+        out: window.input,
+        phase,
+        step: stride,
+        stride: 1,
+        taps,
+    }
+}
+
+fn gcd(a: usize, b: usize) -> usize {
+    if b == 0 { a } else { gcd(b, a % b) }
+}

@@ -1,0 +1,172 @@
+//! Filters, plain and packed.
+
+use super::geometry::{Conv, check_len};
+use crate::error::{Error, Result};
+use crate::gemm::pack::{self, Matrix, Stack};
+use crate::level::{Level, level};
+use crate::parallel::Parallel;
+
+/// Which way a packed filter is used.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Direction {
+    /// From the input to the output.
+    Forward,
+    /// From the output to the input: transposed convolution and the gradient of the input.
+    Backward,
+}
+
+/// A filter `[height, width, in_channels / groups, out_channels]`.
+#[derive(Clone, Copy, Debug)]
+pub enum Filter<'a> {
+    /// As it lies in memory.
+    Plain(&'a [f32]),
+    /// Packed before.
+    Packed(PackedFilter<'a>),
+}
+
+/// A filter in the order in which the micro-kernels read it.
+#[derive(Clone, Copy, Debug)]
+pub struct PackedFilter<'a> {
+    pub(crate) level: Level,
+    pub(crate) direction: Direction,
+    pub(crate) data: &'a [f32],
+}
+
+impl<'a> PackedFilter<'a> {
+    /// Elements of memory that [`PackedFilter::pack`] fills for the level in use.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`], or [`Error::Value`] if the sizes do not fit together.
+    pub fn len(direction: Direction, conv: &Conv) -> Result<usize> {
+        Self::len_for(level(), direction, conv)
+    }
+
+    pub(crate) fn len_for(level: Level, direction: Direction, conv: &Conv) -> Result<usize> {
+        conv.check()?;
+        let (rows, columns) = size(direction, conv);
+        pack::packed_len(level, rows, columns)?
+            .checked_mul(conv.groups)
+            .ok_or(Error::Overflow { argument: "filter" })
+    }
+
+    /// Packs `filter` into the front of `out`.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `filter` has not the length that `conv` says or `out` is too short.
+    pub fn pack(
+        direction: Direction,
+        conv: &Conv,
+        filter: &[f32],
+        out: &'a mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        Self::pack_for(level(), direction, conv, filter, out, parallel)
+    }
+
+    /// As [`PackedFilter::pack`], for a given level.
+    ///
+    /// # Errors
+    /// As [`PackedFilter::pack`].
+    pub fn pack_for(
+        level: Level,
+        direction: Direction,
+        conv: &Conv,
+        filter: &[f32],
+        out: &'a mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let expected = Self::len_for(level, direction, conv)?;
+        check_len("filter", filter.len(), conv.filter_len())?;
+        let found = out.len();
+        let data = out.get_mut(..expected).ok_or(Error::Length {
+            argument: "packed",
+            found,
+            expected,
+        })?;
+        let (taps, ld) = (conv.y.size * conv.x.size, conv.out_channels);
+        if !data.is_empty() {
+            let each = expected / conv.groups;
+            for (group, data) in data.chunks_exact_mut(each).enumerate() {
+                let filter = &filter[group * conv.group_out()..];
+                let stack = match direction {
+                    Direction::Forward => Stack::one(Matrix::rows(filter, ld)),
+                    Direction::Backward => Stack {
+                        matrix: Matrix::columns(filter, ld),
+                        count: taps,
+                        distance: conv.group_in() * ld,
+                    },
+                };
+                pack::pack(level, &stack, size(direction, conv), data, parallel);
+            }
+        }
+        Ok(Self {
+            level,
+            direction,
+            data,
+        })
+    }
+
+    /// A filter that [`PackedFilter::pack`] has packed before, on this processor, with the same
+    /// level.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `data` is shorter than [`PackedFilter::len`].
+    pub fn from_packed(direction: Direction, conv: &Conv, data: &'a [f32]) -> Result<Self> {
+        let expected = Self::len(direction, conv)?;
+        let found = data.len();
+        let data = data.get(..expected).ok_or(Error::Length {
+            argument: "packed",
+            found,
+            expected,
+        })?;
+        Ok(Self {
+            level: level(),
+            direction,
+            data,
+        })
+    }
+
+    /// The filter itself if it is packed and fits, else packs it into `scratch`.
+    pub(crate) fn of(
+        filter: &Filter<'a>,
+        level: Level,
+        direction: Direction,
+        conv: &Conv,
+        scratch: &'a mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let expected = Self::len_for(level, direction, conv)?;
+        match filter {
+            Filter::Plain(filter) => {
+                if scratch.len() < expected {
+                    return Err(Error::Length {
+                        argument: "scratch",
+                        found: scratch.len(),
+                        expected,
+                    });
+                }
+                Self::pack_for(level, direction, conv, filter, scratch, parallel)
+            }
+            Filter::Packed(packed) => {
+                check_len("packed", packed.data.len(), expected)?;
+                if packed.direction == direction && packed.level == level {
+                    Ok(*packed)
+                } else {
+                    Err(Error::Value {
+                        argument: "packed",
+                        expected: "a filter packed for this direction and level",
+                    })
+                }
+            }
+        }
+    }
+}
+
+/// Rows and columns of the matrix that the filter of one group is.
+pub(crate) fn size(direction: Direction, conv: &Conv) -> (usize, usize) {
+    let taps = conv.y.size * conv.x.size;
+    match direction {
+        Direction::Forward => (taps * conv.group_in(), conv.group_out()),
+        Direction::Backward => (taps * conv.group_out(), conv.group_in()),
+    }
+}

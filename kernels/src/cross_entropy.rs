@@ -1,0 +1,274 @@
+//! Cross-entropy of a softmax with labels, and its gradient with respect to the logits.
+
+use crate::adapt::{Element, check_count};
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::math;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::softmax::{row_exp, row_max};
+
+/// Writes `softmax(logits)` row by row to `out`, and `log(sum(exp(logits - max)))` and the maximum
+/// of each row through `each`.
+struct Rows<'a, F> {
+    logits: &'a [f32],
+    /// Distance between rows of the logits: the width, or 0 if all rows are one.
+    stride: usize,
+    width: usize,
+    out: &'a mut [f32],
+    each: F,
+}
+
+impl<F: FnMut(usize, &[f32], &mut [f32], f64)> Body for Rows<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        for (row, out) in self.out.chunks_mut(self.width).enumerate() {
+            let x = &self.logits[row * self.stride..][..self.width];
+            let largest = row_max(x);
+            let sum = row_exp(x, largest, out);
+            let scale = 1.0 / sum;
+            for out in out.iter_mut() {
+                *out *= scale;
+            }
+            let shift = f64::from(largest) + math::log(f64::from(sum));
+            (self.each)(row, x, out, shift);
+        }
+    }
+}
+
+/// For each row of `classes` logits and its label: `loss = -log(softmax(logits)[label])`, and
+/// `backprop = softmax(logits)` less 1 at the label. Within 1e-6 of the exact values, relative to
+/// the larger of 1 and the loss.
+///
+/// # Errors
+/// [`Error::Index`] for a label outside `0..classes`, [`Error::Length`] if a slice does not fit.
+pub fn sparse_softmax_cross_entropy<I: Element + TryInto<usize> + Into<i64>>(
+    logits: &[f32],
+    classes: usize,
+    labels: &[I],
+    loss: &mut [f32],
+    backprop: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    let len = labels.len().checked_mul(classes);
+    let len = len.ok_or(Error::Overflow {
+        argument: "features",
+    })?;
+    check_count("features", logits.len(), len)?;
+    check_count("backprop", backprop.len(), len)?;
+    check_count("loss", loss.len(), labels.len())?;
+    for &label in labels {
+        if !label.try_into().is_ok_and(|label| label < classes) {
+            return Err(Error::Index {
+                argument: "labels",
+                index: label.into(),
+                limit: classes,
+            });
+        }
+    }
+    if len == 0 {
+        return Ok(());
+    }
+    let chunk = chunk_len(parallel, len, classes, 8);
+    for_each_chunk(parallel, backprop, chunk, &|start, out| {
+        let labels = &labels[start / classes..];
+        dispatch(Rows {
+            logits: &logits[start..],
+            stride: classes,
+            width: classes,
+            out,
+            each: |row: usize, _: &[f32], out: &mut [f32], _| {
+                let label: usize = labels[row].try_into().unwrap_or(0);
+                out[label] -= 1.0;
+            },
+        });
+    });
+    // The softmax is still in `backprop`, but its logarithm would lose small probabilities.
+    for (row, loss) in loss.iter_mut().enumerate() {
+        let x = &logits[row * classes..][..classes];
+        let label: usize = labels[row].try_into().unwrap_or(0);
+        *loss = dispatch(Loss { x, label });
+    }
+    Ok(())
+}
+
+struct Loss<'a> {
+    x: &'a [f32],
+    label: usize,
+}
+
+impl Body for Loss<'_> {
+    type Output = f32;
+
+    #[inline(always)]
+    fn run(self) -> f32 {
+        let largest = row_max(self.x);
+        let sum = crate::softmax::row_sum(self.x, |x| math::exp_f32(x - largest));
+        math::log(f64::from(sum)) as f32 - (self.x[self.label] - largest)
+    }
+}
+
+/// For each row of `classes` logits and labels: `loss = -sum(labels * log(softmax(logits)))`, and
+/// `backprop = softmax(logits) - labels`. A slice of one row counts for all rows. Tolerance as for
+/// [`sparse_softmax_cross_entropy`], times the sum of the labels.
+///
+/// # Errors
+/// [`Error::Length`] if a slice does not fit.
+pub fn softmax_cross_entropy(
+    logits: &[f32],
+    labels: &[f32],
+    classes: usize,
+    loss: &mut [f32],
+    backprop: &mut [f32],
+) -> Result<()> {
+    let len = loss.len().checked_mul(classes);
+    let len = len.ok_or(Error::Overflow {
+        argument: "features",
+    })?;
+    check_count("backprop", backprop.len(), len)?;
+    for (argument, found) in [("features", logits.len()), ("labels", labels.len())] {
+        if found != classes {
+            check_count(argument, found, len)?;
+        }
+    }
+    if len == 0 {
+        loss.fill(0.0);
+        return Ok(());
+    }
+    let stride = |len: usize| if len == classes { 0 } else { classes };
+    let label_stride = stride(labels.len());
+    dispatch(Rows {
+        logits,
+        stride: stride(logits.len()),
+        width: classes,
+        out: backprop,
+        each: |row: usize, x: &[f32], out: &mut [f32], shift: f64| {
+            let labels = &labels[row * label_stride..][..classes];
+            let mut total = 0.0_f64;
+            for ((out, &label), &x) in out.iter_mut().zip(labels).zip(x) {
+                *out -= label;
+                // A class without weight adds nothing, even if its logit is infinite.
+                if label != 0.0 {
+                    total += f64::from(label) * (shift - f64::from(x));
+                }
+            }
+            loss[row] = total as f32;
+        },
+    });
+    Ok(())
+}
+
+/// `SparseSoftmaxCrossEntropyWithLogits` of TensorFlow.
+pub static SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
+    op: "SparseSoftmaxCrossEntropyWithLogits",
+    variants: &[
+        Variant {
+            types: &[("T", DType::F32), ("Tlabels", DType::I32)],
+            host: &[],
+        },
+        Variant {
+            types: &[("T", DType::F32), ("Tlabels", DType::I64)],
+            host: &[],
+        },
+    ],
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
+        let [rows, _] = matrix("features", &features)?;
+        crate::adapt::check_shape("labels", &labels, &Shape::new(&[rows])?)?;
+        sink(DType::F32, labels)?;
+        sink(DType::F32, features)
+    },
+    scratch: no_scratch,
+    run: |call| match call.inputs.get(1, "labels")?.dtype() {
+        DType::I32 => run_sparse::<i32>(call),
+        _ => run_sparse::<i64>(call),
+    },
+};
+
+fn matrix(argument: &'static str, shape: &Shape) -> Result<[usize; 2]> {
+    <[usize; 2]>::try_from(&**shape).map_err(|_| Error::Rank {
+        argument,
+        found: shape.rank(),
+        expected: "2",
+    })
+}
+
+fn run_sparse<I: Element + TryInto<usize> + Into<i64>>(call: &mut Call<'_>) -> Result<()> {
+    let (features, labels) = (
+        call.inputs.get(0, "features")?,
+        call.inputs.get(1, "labels")?,
+    );
+    let [_, classes] = matrix("features", features.shape())?;
+    let parallel = call.parallel;
+    let [loss, backprop] = call.outputs else {
+        return Err(OUTPUTS);
+    };
+    sparse_softmax_cross_entropy(
+        features.f32("features")?,
+        classes,
+        I::view(&labels, "labels")?,
+        loss.f32_mut("loss")?,
+        backprop.f32_mut("backprop")?,
+        parallel,
+    )
+}
+
+const OUTPUTS: Error = Error::Value {
+    argument: "output",
+    expected: "two output tensors",
+};
+
+/// `SoftmaxCrossEntropyWithLogits` of TensorFlow.
+pub static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
+    op: "SoftmaxCrossEntropyWithLogits",
+    variants: &[Variant {
+        types: &[("T", DType::F32)],
+        host: &[],
+    }],
+    attrs: &[],
+    forward: &[],
+    outputs: outputs_dense,
+    scratch: no_scratch,
+    run: |call| {
+        let (features, labels) = (
+            call.inputs.get(0, "features")?,
+            call.inputs.get(1, "labels")?,
+        );
+        let [loss, backprop] = call.outputs else {
+            return Err(OUTPUTS);
+        };
+        let [rows, classes] = matrix("backprop", backprop.shape())?;
+        for (argument, shape) in [("features", features.shape()), ("labels", labels.shape())] {
+            let [found, width] = matrix(argument, shape)?;
+            if width != classes || (found != rows && found != 1) {
+                return Err(Error::Incompatible {
+                    arguments: ("features", "labels"),
+                    shapes: (*features.shape(), *labels.shape()),
+                    rule: "the number of classes must be equal",
+                });
+            }
+        }
+        softmax_cross_entropy(
+            features.f32("features")?,
+            labels.f32("labels")?,
+            classes,
+            loss.f32_mut("loss")?,
+            backprop.f32_mut("backprop")?,
+        )
+    },
+};
+
+fn outputs_dense(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
+    let shape = features.broadcast(&labels, ("features", "labels"))?;
+    let [rows, _] = matrix("features", &shape)?;
+    sink(DType::F32, Shape::new(&[rows])?)?;
+    sink(DType::F32, shape)
+}

@@ -1,0 +1,196 @@
+//! Element-wise division, remainder and power, which integers can refuse.
+//!
+//! One row per op. Division of integers by 0 and negative powers of integers are errors; otherwise
+//! integers wrap.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::math;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+
+macro_rules! division {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $cost:literal {
+            $($type:ident $dtype:ident $check:ident => |$x:ident, $y:ident| $body:expr;)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        $(
+            impl Zip<$type> for $op {
+                type Out = $type;
+
+                const COST: usize = $cost;
+
+                #[inline(always)]
+                fn apply(self, $x: $type, $y: $type) -> $type {
+                    $body
+                }
+            }
+        )*
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Incompatible`](crate::error::Error::Incompatible) if the shapes can't be
+        /// broadcast, [`Error::Length`](crate::error::Error::Length) if a slice does not fit its
+        /// shape.
+        pub fn $function<T: Element>(
+            x: (&[T], &Shape),
+            y: (&[T], &Shape),
+            out: &mut [T],
+            parallel: &dyn Parallel,
+        ) -> Result<()>
+        where
+            $op: Zip<T, Out = T>,
+        {
+            zip($op, x, y, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: &[$(Variant { types: &[("T", DType::$dtype)], host: &[] }),*],
+            attrs: &[],
+            forward: &[],
+            outputs: outputs_broadcast,
+            scratch: no_scratch,
+            run: |call| match call.inputs.get(0, "x")?.dtype() {
+                $(DType::$dtype => {
+                    $check($type::view(&call.inputs.get(1, "y")?, "y")?)?;
+                    run_zip::<$op, $type>($op, call)
+                })*
+                found => Err(unserved("x", found)),
+            },
+        };
+    )*};
+}
+
+/// Accepts all divisors and exponents.
+fn any<T>(_: &[T]) -> Result<()> {
+    Ok(())
+}
+
+/// Accepts divisors that are not 0.
+fn not_zero(divisors: &[i64]) -> Result<()> {
+    if divisors.contains(&0) {
+        return Err(Error::Value {
+            argument: "y",
+            expected: "no zero: integer division by zero",
+        });
+    }
+    Ok(())
+}
+
+/// Accepts exponents that are not negative.
+fn not_negative(exponents: &[i64]) -> Result<()> {
+    if exponents.iter().any(|&exponent| exponent < 0) {
+        return Err(Error::Value {
+            argument: "y",
+            expected: "no negative value: integers have no negative integer powers",
+        });
+    }
+    Ok(())
+}
+
+/// The remainder that has the divisor's sign.
+macro_rules! floor_remainder {
+    ($x:ident, $y:ident) => {{
+        let rest = $x % $y;
+        if rest != 0.0 && (rest < 0.0) != ($y < 0.0) {
+            rest + $y
+        } else {
+            rest
+        }
+    }};
+}
+
+/// The quotient rounded down.
+#[inline(always)]
+fn floor_quotient(x: i64, y: i64) -> i64 {
+    if y == 0 {
+        return 0;
+    }
+    let quotient = x.wrapping_div(y);
+    if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) {
+        quotient - 1
+    } else {
+        quotient
+    }
+}
+
+/// The remainder that has the divisor's sign.
+#[inline(always)]
+fn floor_rest(x: i64, y: i64) -> i64 {
+    if y == 0 {
+        return 0;
+    }
+    let rest = x.wrapping_rem(y);
+    if rest != 0 && (rest < 0) != (y < 0) {
+        rest + y
+    } else {
+        rest
+    }
+}
+
+/// `x` to the power of `y`, modulo 2^64.
+#[inline(always)]
+fn power(mut x: i64, mut y: i64) -> i64 {
+    let mut product = 1_i64;
+    while y > 0 {
+        if y & 1 == 1 {
+            product = product.wrapping_mul(x);
+        }
+        x = x.wrapping_mul(x);
+        y >>= 1;
+    }
+    product
+}
+
+division! {
+    /// Quotient; of integers, rounded towards 0.
+    DIV Div div 2 {
+        f32 F32 any => |x, y| x / y;
+        f64 F64 any => |x, y| x / y;
+        i64 I64 not_zero => |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
+    }
+    /// Quotient rounded down.
+    FLOOR_DIV FloorDiv floor_div 2 {
+        f32 F32 any => |x, y| math::floor(x / y);
+        i64 I64 not_zero => |x, y| floor_quotient(x, y);
+    }
+    /// Remainder that has the divisor's sign.
+    FLOOR_MOD FloorMod floor_mod 8 {
+        f32 F32 any => |x, y| floor_remainder!(x, y);
+        f64 F64 any => |x, y| floor_remainder!(x, y);
+        i64 I64 not_zero => |x, y| floor_rest(x, y);
+    }
+    /// Remainder that has the dividend's sign.
+    MOD Mod modulo 8 {
+        f32 F32 any => |x, y| x % y;
+        f64 F64 any => |x, y| x % y;
+        i64 I64 not_zero => |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
+    }
+    /// `x` to the power of `y`; 1 ulp.
+    POW Pow pow 16 {
+        f32 F32 any => |x, y| math::pow(f64::from(x), f64::from(y)) as f32;
+        i64 I64 not_negative => |x, y| power(x, y);
+    }
+    /// Quotient of integers, rounded towards 0.
+    TRUNCATE_DIV TruncateDiv truncate_div 2 {
+        i64 I64 not_zero => |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
+    }
+    /// Remainder that has the dividend's sign.
+    TRUNCATE_MOD TruncateMod truncate_mod 8 {
+        f32 F32 any => |x, y| x % y;
+        f64 F64 any => |x, y| x % y;
+        i64 I64 not_zero => |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
+    }
+}

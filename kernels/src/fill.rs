@@ -1,0 +1,88 @@
+//! Tensors of one value.
+
+use crate::adapt::{by_width, units, units_mut, variants};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{Call, KernelDef, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::map::outputs_like_first;
+use crate::parallel::Parallel;
+
+/// Sets every element to `value`.
+pub fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T], parallel: &dyn Parallel) {
+    let chunk = chunk_len(parallel, out.len(), 64, 1);
+    for_each_chunk(parallel, out, chunk, &|_, out| out.fill(value));
+}
+
+/// `Fill` of TensorFlow.
+pub static FILL: KernelDef = KernelDef {
+    op: "Fill",
+    variants: variants!("T", "index_type":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["dims"];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        sink(
+            inputs.get(1, "value")?.dtype(),
+            inputs.shape_value(0, "dims")?,
+        )
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(1, "value")?.dtype(), run(call)),
+};
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let value = call.inputs.get(1, "value")?;
+    let [value] = *units::<N>(value.bytes()) else {
+        return Err(Error::Rank {
+            argument: "value",
+            found: value.shape().rank(),
+            expected: "0",
+        });
+    };
+    let parallel = call.parallel;
+    fill(value, units_mut(call.output(0)?.bytes_mut()), parallel);
+    Ok(())
+}
+
+/// `ZerosLike` of TensorFlow.
+pub static ZEROS_LIKE: KernelDef = KernelDef {
+    op: "ZerosLike",
+    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &[];),
+    attrs: &[],
+    forward: &[(0, 0)],
+    outputs: outputs_like_first,
+    scratch: no_scratch,
+    run: |call| {
+        let parallel = call.parallel;
+        fill(0, call.output(0)?.bytes_mut(), parallel);
+        Ok(())
+    },
+};
+
+/// `OnesLike` of TensorFlow.
+pub static ONES_LIKE: KernelDef = KernelDef {
+    op: "OnesLike",
+    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &[];),
+    attrs: &[],
+    forward: &[(0, 0)],
+    outputs: outputs_like_first,
+    scratch: no_scratch,
+    run: |call| {
+        let parallel = call.parallel;
+        let output = call.output(0)?;
+        let dtype = output.dtype();
+        let out = output.bytes_mut();
+        match dtype {
+            DType::F32 => fill(1.0_f32.to_ne_bytes(), units_mut(out), parallel),
+            DType::F64 => fill(1.0_f64.to_ne_bytes(), units_mut(out), parallel),
+            DType::F16 => fill(0x3C00_u16.to_ne_bytes(), units_mut(out), parallel),
+            DType::BF16 => fill(0x3F80_u16.to_ne_bytes(), units_mut(out), parallel),
+            DType::I16 | DType::U16 => fill(1_u16.to_ne_bytes(), units_mut(out), parallel),
+            DType::I32 | DType::U32 => fill(1_u32.to_ne_bytes(), units_mut(out), parallel),
+            DType::I64 | DType::U64 => fill(1_u64.to_ne_bytes(), units_mut(out), parallel),
+            DType::I8 | DType::U8 | DType::Bool => fill(1, out, parallel),
+        }
+        Ok(())
+    },
+};

@@ -1,0 +1,187 @@
+//! Takes slices of a tensor by index.
+
+use crate::adapt::{Element, by_width, units, units_mut};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+
+/// A gather of slices along an axis, resolved for shapes.
+#[derive(Clone, Copy, Debug)]
+pub struct Gather {
+    /// Shape of the result.
+    pub shape: Shape,
+    /// Number of index sets, one per batch of the parameters.
+    batches: usize,
+    /// Slices of parameters before the axis, within a batch.
+    outer: usize,
+    /// Length of the axis.
+    limit: usize,
+    /// Indices per batch.
+    indices: usize,
+    /// Elements of a slice.
+    inner: usize,
+}
+
+impl Gather {
+    /// For parameters and indices of these shapes, whose first `batch_dims` axes are shared.
+    ///
+    /// # Errors
+    /// [`Error::Axis`] for an axis or number of batch axes out of range, [`Error::Incompatible`] if
+    /// batch axes differ, [`Error::Rank`] if the result has more than 8 axes.
+    pub fn new(params: &Shape, indices: &Shape, axis: i64, batch_dims: i64) -> Result<Self> {
+        let axis = params.axis("axis", axis)?;
+        let rank = indices.rank();
+        let batch = if batch_dims < 0 {
+            batch_dims + rank as i64
+        } else {
+            batch_dims
+        };
+        let batch = usize::try_from(batch)
+            .ok()
+            .filter(|&batch| batch <= rank && batch <= axis)
+            .ok_or(Error::Axis {
+                argument: "batch_dims",
+                axis: batch_dims,
+                rank,
+            })?;
+        if params[..batch] != indices[..batch] {
+            return Err(Error::Incompatible {
+                arguments: ("params", "indices"),
+                shapes: (*params, *indices),
+                rule: "batch axes must be equal",
+            });
+        }
+        let mut shape = Shape::SCALAR;
+        let dims = params[..axis]
+            .iter()
+            .chain(&indices[batch..])
+            .chain(&params[axis + 1..]);
+        for &dim in dims {
+            shape.push(dim)?;
+        }
+        Ok(Self {
+            shape,
+            batches: params[..batch].iter().product(),
+            outer: params[batch..axis].iter().product(),
+            limit: params[axis],
+            indices: indices[batch..].iter().product(),
+            inner: params[axis + 1..].iter().product(),
+        })
+    }
+
+    /// Writes the slices of `params` that `indices` names.
+    ///
+    /// # Errors
+    /// [`Error::Index`] for an index out of range, [`Error::Length`] if a slice does not fit.
+    pub fn run<T: Copy + Send + Sync, I: Element + TryInto<usize> + Into<i64>>(
+        &self,
+        params: &[T],
+        indices: &[I],
+        out: &mut [T],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let params_len = self.batches * self.outer * self.limit * self.inner;
+        crate::adapt::check_count("params", params.len(), params_len)?;
+        crate::adapt::check_count("indices", indices.len(), self.batches * self.indices)?;
+        crate::adapt::check_len("output", out.len(), &self.shape)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        for &index in indices {
+            check_index(index, self.limit)?;
+        }
+        let inner = self.inner;
+        let chunk = chunk_len(parallel, out.len(), inner, 2);
+        for_each_chunk(parallel, out, chunk, &|start, out| {
+            for (place, out) in out.chunks_mut(inner).enumerate() {
+                let slice = start / inner + place;
+                let (row, column) = (slice / self.indices, slice % self.indices);
+                let batch = row / self.outer;
+                let index = indices[batch * self.indices + column];
+                let index: usize = index.try_into().unwrap_or(0);
+                let from = (row * self.limit + index) * inner;
+                if inner == 1 {
+                    out[0] = params[from];
+                } else {
+                    out.copy_from_slice(&params[from..from + inner]);
+                }
+            }
+        });
+        Ok(())
+    }
+}
+
+/// Fails unless the index lies in `0..limit`.
+pub(crate) fn check_index<I: Copy + TryInto<usize> + Into<i64>>(
+    index: I,
+    limit: usize,
+) -> Result<()> {
+    if index.try_into().is_ok_and(|index| index < limit) {
+        Ok(())
+    } else {
+        Err(Error::Index {
+            argument: "indices",
+            index: index.into(),
+            limit,
+        })
+    }
+}
+
+macro_rules! gather_variants {
+    ($([$($dtype:ident)*] $host:expr;)*) => {
+        &[$($(
+            Variant { types: types!($dtype I32 I32), host: $host },
+            Variant { types: types!($dtype I32 I64), host: $host },
+            Variant { types: types!($dtype I64 I32), host: $host },
+            Variant { types: types!($dtype I64 I64), host: $host },
+        )*)*]
+    };
+}
+
+macro_rules! types {
+    ($params:ident $indices:ident $axis:ident) => {
+        &[
+            ("Tparams", DType::$params),
+            ("Tindices", DType::$indices),
+            ("Taxis", DType::$axis),
+        ]
+    };
+}
+
+const HOST: &[&str] = &["axis"];
+const ALL: &[&str] = &["params", "indices", "axis", "output"];
+
+/// `GatherV2` of TensorFlow.
+pub static GATHER_V2: KernelDef = KernelDef {
+    op: "GatherV2",
+    variants: gather_variants!(
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] HOST;
+        [I32] ALL;
+    ),
+    attrs: &[("batch_dims", AttrKind::Int)],
+    forward: &[],
+    outputs: |inputs, sink| sink(inputs.get(0, "params")?.dtype(), gather(inputs)?.shape),
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(0, "params")?.dtype(), run(call)),
+};
+
+fn gather(inputs: &Inputs<'_>) -> Result<Gather> {
+    let (params, indices) = (inputs.shape(0, "params")?, inputs.shape(1, "indices")?);
+    let (axis, batch_dims) = (inputs.int(2, "axis")?, inputs.attrs.int("batch_dims")?);
+    Gather::new(&params, &indices, axis, batch_dims)
+}
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let gather = gather(&call.inputs)?;
+    let params = units::<N>(call.inputs.get(0, "params")?.bytes());
+    let indices = call.inputs.get(1, "indices")?;
+    let parallel = call.parallel;
+    let out = units_mut(call.output(0)?.bytes_mut());
+    match indices.dtype() {
+        DType::I32 => gather.run(params, indices.i32("indices")?, out, parallel),
+        _ => gather.run(params, indices.i64("indices")?, out, parallel),
+    }
+}

@@ -1,0 +1,417 @@
+//! One task's share of a product: a block of C, tile by tile.
+
+use super::pack::{panel_at, panels};
+use super::source::{MAX_RUN, Position, Source};
+use super::tile::{self, Store};
+use crate::blocks::Block;
+use crate::level::Level;
+use crate::simd::{Body, Simd};
+
+/// Runs a block of code with the rows and vectors of a tile as constants; only shapes that the
+/// registers of the level allow are compiled.
+macro_rules! tile_of {
+    ($simd:ident, $rows:expr, $vectors:expr, |$mr:ident, $nv:ident| $body:block) => {
+        match ($rows, $vectors) {
+            (14, 1) => $crate::gemm::block::tile_of!(@one $simd, 14, 1, $mr, $nv, $body),
+            (7, 1) => $crate::gemm::block::tile_of!(@one $simd, 7, 1, $mr, $nv, $body),
+            (6, 1) => $crate::gemm::block::tile_of!(@one $simd, 6, 1, $mr, $nv, $body),
+            (4, 1) => $crate::gemm::block::tile_of!(@one $simd, 4, 1, $mr, $nv, $body),
+            (1, 1) => $crate::gemm::block::tile_of!(@one $simd, 1, 1, $mr, $nv, $body),
+            (14, 2) => $crate::gemm::block::tile_of!(@one $simd, 14, 2, $mr, $nv, $body),
+            (7, 2) => $crate::gemm::block::tile_of!(@one $simd, 7, 2, $mr, $nv, $body),
+            (6, 2) => $crate::gemm::block::tile_of!(@one $simd, 6, 2, $mr, $nv, $body),
+            (4, 2) => $crate::gemm::block::tile_of!(@one $simd, 4, 2, $mr, $nv, $body),
+            (1, 2) => $crate::gemm::block::tile_of!(@one $simd, 1, 2, $mr, $nv, $body),
+            (7, 3) => $crate::gemm::block::tile_of!(@one $simd, 7, 3, $mr, $nv, $body),
+            (4, 3) => $crate::gemm::block::tile_of!(@one $simd, 4, 3, $mr, $nv, $body),
+            (1, 3) => $crate::gemm::block::tile_of!(@one $simd, 1, 3, $mr, $nv, $body),
+            _ => unreachable!("a tile of a shape that `most_rows` does not allow"),
+        }
+    };
+    (@one $simd:ident, $r:literal, $v:literal, $mr:ident, $nv:ident, $body:block) => {
+        if const { $r <= $crate::gemm::block::most_rows($simd::REGISTERS)[$v] && ($r != 6 || $simd::REGISTERS == 16) } {
+            const $mr: usize = $r;
+            const $nv: usize = $v;
+            $body
+        } else {
+            unreachable!("a tile of a shape that `most_rows` does not allow")
+        }
+    };
+}
+
+pub(crate) use tile_of;
+
+/// Most rows of a tile.
+pub const MAX_ROWS: usize = 14;
+
+/// Most rows that are multiplied by a matrix that is not packed.
+pub const DIRECT_ROWS: usize = 4;
+
+/// Rows of B that are multiplied before the next panel's turn.
+const ROWS_OF_B: usize = 1024;
+
+/// The right-hand side.
+#[derive(Clone, Copy)]
+pub enum B<'a> {
+    /// Packed for the level of the job: all `k` rows, `n` columns.
+    Packed {
+        /// Panels.
+        data: &'a [f32],
+        /// Rows.
+        k: usize,
+    },
+    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`] of at most [`DIRECT_ROWS`] rows.
+    Rows {
+        /// Elements.
+        data: &'a [f32],
+        /// Distance of rows.
+        ld: usize,
+    },
+}
+
+/// The left-hand side.
+#[derive(Clone, Copy)]
+pub enum A<'a> {
+    /// Rows that are runs of memory.
+    Rows(Source<'a>),
+    /// Columns that are runs of memory, `ld` apart, `k` of them.
+    Columns {
+        /// Elements.
+        data: &'a [f32],
+        /// Distance of columns.
+        ld: usize,
+        /// Columns.
+        k: usize,
+    },
+}
+
+/// Multiplies a block of C. Its first column is the first of a panel.
+pub struct Multiply<'a, 'b, 'c> {
+    /// Left-hand side.
+    pub a: &'b A<'a>,
+    /// Right-hand side.
+    pub b: &'b B<'a>,
+    /// Columns of all of B.
+    pub n: usize,
+    /// The level that B is packed for.
+    pub level: Level,
+    /// The block of C; its rows and columns are counted in all of C, from row 0 and column 0 of B.
+    pub block: &'b mut Block<'c, f32>,
+    /// What happens to the sums; the bias has `n` elements.
+    pub store: Store<'b>,
+}
+
+impl Body for Multiply<'_, '_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self {
+            a,
+            b,
+            n,
+            level,
+            block,
+            mut store,
+        } = self;
+        store.bias = store.bias.map(|bias| &bias[block.column..]);
+        match a {
+            A::Rows(source) => {
+                let mut at = Piece::default();
+                loop {
+                    let (to, last) = at.advance(source);
+                    let store = Store {
+                        accumulate: store.accumulate || at != Piece::default(),
+                        bias: store.bias.filter(|_| last),
+                        clamp: store.clamp.filter(|_| last),
+                    };
+                    for (panel, first, width) in panels_of(level, n, block) {
+                        let b = Panel::new(b, n, panel, first, width);
+                        rows_panel(s, source, &b, (at, to), block, &store);
+                    }
+                    if last {
+                        break;
+                    }
+                    at = to;
+                }
+            }
+            A::Columns { data, ld, k } => {
+                let mut from = 0;
+                loop {
+                    let to = (*k).min(from + ROWS_OF_B);
+                    let last = to == *k;
+                    let store = Store {
+                        accumulate: store.accumulate || from > 0,
+                        bias: store.bias.filter(|_| last),
+                        clamp: store.clamp.filter(|_| last),
+                    };
+                    for (panel, first, width) in panels_of(level, n, block) {
+                        let b = Panel::new(b, n, panel, first, width);
+                        let data = &data[(from * ld).min(data.len())..];
+                        columns_panel(s, (data, *ld), &b, (from, to), block, &store);
+                    }
+                    if last {
+                        break;
+                    }
+                    from = to;
+                }
+            }
+        }
+    }
+}
+
+/// The panels of B that a block covers: index, first column, width in memory.
+#[inline(always)]
+fn panels_of(
+    level: Level,
+    n: usize,
+    block: &Block<'_, f32>,
+) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
+    let end = block.column + block.columns;
+    let start = block.column / super::pack::panel(level);
+    (start..panels(level, n))
+        .map(move |panel| {
+            let (first, width) = panel_at(level, n, panel);
+            (panel, first, width)
+        })
+        .take_while(move |&(_, first, _)| first < end)
+}
+
+/// One panel of B.
+struct Panel<'a> {
+    data: &'a [f32],
+    ld: usize,
+    /// First column in C.
+    first: usize,
+    /// Columns that count.
+    columns: usize,
+    /// Columns in memory.
+    width: usize,
+    packed: bool,
+}
+
+impl<'a> Panel<'a> {
+    #[inline(always)]
+    fn new(b: &B<'a>, n: usize, _index: usize, first: usize, width: usize) -> Self {
+        let columns = width.min(n - first);
+        match *b {
+            B::Packed { data, k } => Self {
+                data: &data[first * k..][..width * k],
+                ld: width,
+                first,
+                columns,
+                width,
+                packed: true,
+            },
+            B::Rows { data, ld } => Self {
+                data: &data[first.min(data.len())..],
+                ld,
+                first,
+                columns,
+                width,
+                packed: false,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn row_on(&self, row: usize) -> &'a [f32] {
+        self.data.get(row * self.ld..).unwrap_or(&[])
+    }
+}
+
+/// A place in the walk over the rows of B: tap line, tap, first element.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+struct Piece {
+    y: usize,
+    x: usize,
+    element: usize,
+}
+
+impl Piece {
+    /// The place at most about [`ROWS_OF_B`] rows on, and whether it is the end.
+    #[inline(always)]
+    fn advance(self, source: &Source<'_>) -> (Self, bool) {
+        let (lines, taps) = (source.y.taps.count, source.x.taps.count);
+        let depth = source.depth;
+        let mut to = self;
+        if depth > MAX_RUN {
+            // One run of one tap.
+            to.element += MAX_RUN;
+            if to.element >= depth {
+                to.element = 0;
+                to.x += 1;
+            }
+        } else if depth * taps > ROWS_OF_B {
+            // Some taps of one line.
+            to.x += (ROWS_OF_B / depth.max(1)).max(1);
+        } else {
+            // Whole lines.
+            to.y += (ROWS_OF_B / (depth * taps).max(1)).max(1);
+        }
+        if to.x >= taps {
+            to.x = 0;
+            to.y += 1;
+        }
+        (to, to.y >= lines)
+    }
+}
+
+#[inline(always)]
+fn rows_panel<S: Simd>(
+    s: S,
+    source: &Source<'_>,
+    b: &Panel<'_>,
+    pieces: (Piece, Piece),
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let vectors = b.width / S::LANES;
+    let most = const { most_rows(S::REGISTERS) }[vectors];
+    let mut positions = source.positions(block.row, block.row + block.rows);
+    let mut strip = [Position::default(); MAX_ROWS];
+    loop {
+        let filled = positions.fill(&mut strip[..most]);
+        if filled == 0 {
+            return;
+        }
+        let mut rest = &strip[..filled];
+        while !rest.is_empty() {
+            let rows = tile_rows(most, rest.len());
+            let (now, later) = rest.split_at(rows.min(rest.len()));
+            tile_of!(S, rows, vectors, |MR, NV| {
+                if b.packed {
+                    rows_tile::<S, MR, NV, false>(s, source, b, pieces, now, block, store);
+                } else if const { MR <= DIRECT_ROWS } {
+                    rows_tile::<S, MR, NV, true>(s, source, b, pieces, now, block, store);
+                } else {
+                    unreachable!("only few rows are multiplied by a matrix that is not packed");
+                }
+            });
+            rest = later;
+        }
+    }
+}
+
+#[inline(always)]
+fn rows_tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
+    s: S,
+    source: &Source<'_>,
+    b: &Panel<'_>,
+    (from, to): (Piece, Piece),
+    strip: &[Position],
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let (taps_y, taps_x) = (&source.y.taps, &source.x.taps);
+    // Rows that the strip lacks repeat its last one; they are not stored.
+    let mut at = [strip[strip.len() - 1]; MR];
+    at[..strip.len()].copy_from_slice(strip);
+    let whole_lines = from.x == 0 && to.x == 0 && from.element == 0 && to.element == 0;
+    let merged = whole_lines && source.lines_are_runs(&at);
+    let mut sums = [[s.zero(); NV]; MR];
+    let mut piece = from;
+    while piece != to && piece.y < taps_y.count {
+        let run = if merged {
+            source.depth * taps_x.count
+        } else {
+            (source.depth - piece.element).min(MAX_RUN)
+        };
+        let offsets = (
+            taps_y.offset + piece.y.cast_signed() * taps_y.offset_step,
+            taps_x.offset + piece.x.cast_signed() * taps_x.offset_step,
+        );
+        let mut a: [&[f32]; MR] = [&[]; MR];
+        for i in 0..MR {
+            a[i] = source.run(&at[i], offsets, piece.element, run);
+        }
+        let line = taps_y.line + piece.y * taps_y.line_step;
+        let tap = line * source.filter_width + taps_x.line + piece.x * taps_x.line_step;
+        let b_row = b.row_on(tap * source.depth + piece.element);
+        sums = tile::rows::<S, MR, NV, PARTIAL>(s, sums, a, b_row, b.ld, b.columns);
+        if merged {
+            piece.y += 1;
+        } else {
+            piece.element += run;
+            if piece.element >= source.depth {
+                piece.element = 0;
+                piece.x += 1;
+            }
+            if piece.x >= taps_x.count {
+                piece.x = 0;
+                piece.y += 1;
+            }
+        }
+    }
+    let mut rows = [0; MR];
+    for (row, position) in rows.iter_mut().zip(strip) {
+        *row = position.row - block.row;
+    }
+    let place = (b.first - block.column, b.columns);
+    tile::store(s, &sums, block, &rows[..strip.len()], place, store);
+}
+
+#[inline(always)]
+fn columns_panel<S: Simd>(
+    s: S,
+    (a, lda): (&[f32], usize),
+    b: &Panel<'_>,
+    (from, to): (usize, usize),
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let vectors = b.width / S::LANES;
+    let most = const { most_rows(S::REGISTERS) }[vectors];
+    let mut row = 0;
+    while row < block.rows {
+        let rows = exact_rows(most, block.rows - row);
+        let a = &a[(block.row + row).min(a.len())..];
+        tile_of!(S, rows, vectors, |MR, NV| {
+            let zero = [[s.zero(); NV]; MR];
+            let b_row = b.row_on(from);
+            let sums =
+                tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
+            let mut names = [0; MR];
+            for (i, name) in names.iter_mut().enumerate() {
+                *name = row + i;
+            }
+            let place = (b.first - block.column, b.columns);
+            tile::store(s, &sums, block, &names, place, store);
+        });
+        row += rows;
+    }
+}
+
+/// Most rows of a tile of 0 to 3 vectors, so that sums, a row of B and an element of A stay in
+/// registers.
+pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
+    match registers {
+        32 => [0, 14, 14, 7],
+        16 => [0, 6, 6, 4],
+        _ => [0, 4, 0, 0],
+    }
+}
+
+/// Rows of the next tile of a strip with `left` rows; the last tile may have more than are left.
+#[inline(always)]
+fn tile_rows(most: usize, left: usize) -> usize {
+    match (most, left) {
+        (14, 14..) => 14,
+        (14 | 7, 5..) => 7,
+        (6, 5..) => 6,
+        (_, 2..) => 4,
+        _ => 1,
+    }
+}
+
+/// As [`tile_rows`], but never more than are left.
+#[inline(always)]
+pub(crate) fn exact_rows(most: usize, left: usize) -> usize {
+    match (most, left) {
+        (14, 14..) => 14,
+        (14 | 7, 7..) => 7,
+        (6, 6..) => 6,
+        (_, 4..) => 4,
+        _ => 1,
+    }
+}

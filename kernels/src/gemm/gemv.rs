@@ -1,0 +1,213 @@
+//! Products with a vector on one side: bound by how fast the matrix is read.
+
+// Indices keep sums in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
+use super::pack::Matrix;
+use super::{Activation, Gemm};
+use crate::blocks::for_each_chunk;
+use crate::parallel::Parallel;
+use crate::simd::{Body, Simd, dispatch};
+
+/// Elements of the result that a task computes, at least.
+const CHUNK: usize = 256;
+/// Lines of the matrix that are read side by side.
+const LINES: usize = 4;
+
+/// `C = x * B` for one row, or `C = A * x` for one column of C.
+pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parallel) {
+    let (vector, matrix, length) = if gemm.m == 1 {
+        (&gemm.a, *b, gemm.n)
+    } else {
+        // The same product, transposed.
+        let matrix = Matrix {
+            transposed: !gemm.a.transposed,
+            ..gemm.a
+        };
+        (b, matrix, gemm.m)
+    };
+    // A row or column is dense unless it runs across the lines of its matrix.
+    let across = if gemm.m == 1 {
+        vector.transposed
+    } else {
+        !vector.transposed
+    };
+    let step = if across { vector.ld } else { 1 };
+    let tasks = parallel.threads() * 2;
+    let chunk = length.div_ceil(tasks).next_multiple_of(CHUNK);
+    for_each_chunk(parallel, &mut c[..length], chunk, |first, out| {
+        dispatch(
+            gemm.level,
+            Vector {
+                k: gemm.k,
+                x: vector.data,
+                step,
+                matrix: &matrix,
+                first,
+                accumulate: gemm.accumulate,
+                out,
+            },
+        );
+        finish(gemm, first, out);
+    });
+}
+
+fn finish(gemm: &Gemm<'_>, first: usize, out: &mut [f32]) {
+    match gemm.bias {
+        Some(bias) if gemm.m == 1 => {
+            for (x, b) in out.iter_mut().zip(&bias[first..]) {
+                *x += b;
+            }
+        }
+        Some(bias) => out.iter_mut().for_each(|x| *x += bias[0]),
+        None => {}
+    }
+    match gemm.activation {
+        Activation::None => {}
+        Activation::Clamp(low, high) => {
+            for x in out {
+                if *x < low {
+                    *x = low;
+                }
+                if *x > high {
+                    *x = high;
+                }
+            }
+        }
+        Activation::Map(function) => function(out),
+    }
+}
+
+/// Elements `first ..` of the product of a vector and a matrix of `k` rows.
+struct Vector<'a> {
+    k: usize,
+    x: &'a [f32],
+    step: usize,
+    matrix: &'a Matrix<'a>,
+    first: usize,
+    accumulate: bool,
+    out: &'a mut [f32],
+}
+
+impl Body for Vector<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self {
+            k,
+            x,
+            step,
+            matrix,
+            first,
+            accumulate,
+            out,
+        } = self;
+        if !accumulate {
+            out.fill(0.0);
+        }
+        if k == 0 {
+            return;
+        }
+        if matrix.transposed && step == 1 {
+            dots(s, &x[..k], matrix, first, out);
+        } else if matrix.transposed {
+            for (j, out) in out.iter_mut().enumerate() {
+                let line = &matrix.data[(first + j) * matrix.ld..][..k];
+                let terms = line.iter().zip(x.iter().step_by(step));
+                *out += terms.map(|(a, b)| a * b).sum::<f32>();
+            }
+        } else {
+            sums(s, (x, step), k, matrix, first, out);
+        }
+    }
+}
+
+/// Adds the dot products of `x` with lines `first ..` of the matrix to `out`.
+#[inline(always)]
+fn dots<S: Simd>(s: S, x: &[f32], matrix: &Matrix<'_>, first: usize, out: &mut [f32]) {
+    let k = x.len();
+    for (group, out) in out.chunks_mut(LINES).enumerate() {
+        let mut lines: [&[f32]; LINES] = [x; LINES];
+        for (i, line) in lines.iter_mut().enumerate().take(out.len()) {
+            *line = &matrix.data[(first + group * LINES + i) * matrix.ld..][..k];
+        }
+        let mut sums = [[s.zero(); 2]; LINES];
+        let mut p = 0;
+        while p + 2 * S::LANES <= k {
+            for half in 0..2 {
+                let at = p + half * S::LANES;
+                let v = s.load(&x[at..]);
+                for i in 0..LINES {
+                    sums[i][half] = s.mul_add(s.load(&lines[i][at..]), v, sums[i][half]);
+                }
+            }
+            p += 2 * S::LANES;
+        }
+        while p < k {
+            let v = s.load_up_to(&x[p..]);
+            for i in 0..LINES {
+                sums[i][0] = s.mul_add(s.load_up_to(&lines[i][p..]), v, sums[i][0]);
+            }
+            p += S::LANES;
+        }
+        for (x, [a, b]) in out.iter_mut().zip(sums) {
+            *x += s.sum(s.add(a, b));
+        }
+    }
+}
+
+/// Adds the rows of the matrix, each times its element of `x`, to `out`.
+#[inline(always)]
+fn sums<S: Simd>(
+    s: S,
+    (x, step): (&[f32], usize),
+    k: usize,
+    matrix: &Matrix<'_>,
+    first: usize,
+    out: &mut [f32],
+) {
+    let width = out.len();
+    let mut p = 0;
+    while p < k {
+        let rows = (k - p).min(LINES);
+        let mut lines: [&[f32]; LINES] = [&[]; LINES];
+        let mut factors = [s.zero(); LINES];
+        for i in 0..rows {
+            lines[i] = &matrix.data[(p + i) * matrix.ld + first..][..width];
+            factors[i] = s.splat(x[(p + i) * step]);
+        }
+        if rows == LINES {
+            let mut j = 0;
+            while j + S::LANES <= width {
+                let to = &mut out[j..j + S::LANES];
+                let mut sum = s.load(to);
+                for i in 0..LINES {
+                    sum = s.mul_add(factors[i], s.load(&lines[i][j..]), sum);
+                }
+                s.store(to, sum);
+                j += S::LANES;
+            }
+            if j < width {
+                let to = &mut out[j..];
+                let mut sum = s.load_partial(to);
+                for i in 0..LINES {
+                    sum = s.mul_add(factors[i], s.load_partial(&lines[i][j..]), sum);
+                }
+                s.store_partial(to, sum);
+            }
+        } else {
+            for i in 0..rows {
+                let mut j = 0;
+                while j < width {
+                    let to = &mut out[j..];
+                    let sum = s.load_up_to(to);
+                    let sum = s.mul_add(factors[i], s.load_up_to(&lines[i][j..]), sum);
+                    s.store_up_to(to, sum);
+                    j += S::LANES;
+                }
+            }
+        }
+        p += rows;
+    }
+}

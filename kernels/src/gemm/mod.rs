@@ -1,0 +1,391 @@
+//! Matrix products: `C = activation(A * B + bias)`, or `C += A * B`.
+//!
+//! C is cut into blocks, one task each; a block is computed tile by tile ([`tile`]), where a tile
+//! reads A in place and B in panels ([`pack`]). B is packed by a caller that uses it again
+//! ([`Packed`]), else into scratch memory, some rows at a time. A vector on either side takes a
+//! path of its own ([`gemv`]). Convolutions run the same blocks over an image ([`source`]).
+//!
+//! Sums are in f32, in an order that depends on the shape and the level, not on the threads. For
+//! finite values the error of an element is at most `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities
+//! and NaN follow IEEE 754 arithmetic.
+
+pub(crate) mod block;
+mod gemv;
+pub mod pack;
+pub(crate) mod source;
+#[cfg(test)]
+mod tests;
+pub(crate) mod tile;
+
+use crate::blocks::{Block, Cut, for_each_block};
+use crate::error::{Error, Result};
+use crate::level::{Level, level};
+use crate::parallel::{Parallel, Serial};
+use crate::simd::dispatch;
+use block::{A, B, DIRECT_ROWS, MAX_ROWS, Multiply};
+pub use pack::{Matrix, Packed};
+use source::Source;
+use tile::Store;
+
+/// Rows of B that are packed at a time.
+const PACKED_ROWS: usize = 1024;
+/// Elements of A that a task goes through for every panel of B: they stay in the second cache.
+const BLOCK_OF_A: usize = 192 * 1024;
+/// Multiplications and additions below which another thread costs more than it saves.
+pub(crate) const PARALLEL_FLOPS: usize = 2_000_000;
+/// Tasks per thread, so that a thread that is held up does not hold up all.
+const TASKS_PER_THREAD: usize = 4;
+
+/// What is applied to every element of a result.
+#[derive(Clone, Copy, Debug, Default)]
+pub enum Activation {
+    /// Nothing.
+    #[default]
+    None,
+    /// `min(max(x, low), high)`; NaN stays.
+    Clamp(f32, f32),
+    /// A function that works in place on any part of a row.
+    Map(fn(&mut [f32])),
+}
+
+impl Activation {
+    /// `max(x, 0)`
+    pub const RELU: Self = Self::Clamp(0.0, f32::INFINITY);
+    /// `min(max(x, 0), 6)`
+    pub const RELU6: Self = Self::Clamp(0.0, 6.0);
+
+    pub(crate) fn clamp(&self) -> Option<(f32, f32)> {
+        match *self {
+            Self::Clamp(low, high) => Some((low, high)),
+            Self::None | Self::Map(_) => None,
+        }
+    }
+
+    pub(crate) fn map_block(&self, block: &mut Block<'_, f32>) {
+        if let Self::Map(function) = self {
+            for i in 0..block.rows {
+                function(block.row(i));
+            }
+        }
+    }
+}
+
+/// The right-hand side of a product.
+#[derive(Clone, Copy, Debug)]
+pub enum Right<'a> {
+    /// As it lies in memory.
+    Plain(Matrix<'a>),
+    /// Packed before.
+    Packed(Packed<'a>),
+}
+
+/// A product of an `m` x `k` and a `k` x `n` matrix.
+#[derive(Clone, Copy, Debug)]
+pub struct Gemm<'a> {
+    /// Rows of A and C.
+    pub m: usize,
+    /// Columns of B and C.
+    pub n: usize,
+    /// Columns of A, rows of B.
+    pub k: usize,
+    /// Left-hand side.
+    pub a: Matrix<'a>,
+    /// Right-hand side.
+    pub b: Right<'a>,
+    /// `n` elements, added to every row of the result.
+    pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+    /// Add the product to what C holds.
+    pub accumulate: bool,
+    /// Instruction set; that of a packed B wins.
+    pub level: Level,
+}
+
+impl<'a> Gemm<'a> {
+    /// A product without bias and activation.
+    #[must_use]
+    pub fn new((m, n, k): (usize, usize, usize), a: Matrix<'a>, b: Matrix<'a>) -> Self {
+        Self {
+            m,
+            n,
+            k,
+            a,
+            b: Right::Plain(b),
+            bias: None,
+            activation: Activation::None,
+            accumulate: false,
+            level: level(),
+        }
+    }
+
+    /// A product with a packed right-hand side.
+    #[must_use]
+    pub fn packed(m: usize, a: Matrix<'a>, b: Packed<'a>) -> Self {
+        Self {
+            b: Right::Packed(b),
+            level: b.level,
+            ..Self::new((m, b.n, b.k), a, Matrix::rows(&[], 0))
+        }
+    }
+
+    /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
+    /// and for few rows, else at most as many as 1024 rows of B, padded to whole vectors.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    pub fn scratch_len(&self) -> Result<usize> {
+        match self.b {
+            Right::Plain(b) if self.needs_packing(&b) => {
+                pack::packed_len(self.level, self.k.min(PACKED_ROWS), self.n)
+            }
+            _ => Ok(0),
+        }
+    }
+
+    fn needs_packing(&self, b: &Matrix<'_>) -> bool {
+        let direct = self.m <= DIRECT_ROWS && !self.a.transposed && !b.transposed;
+        self.m > 1 && self.n > 1 && self.k > 0 && !direct
+    }
+
+    /// Computes the product into `c`, a matrix of `m` rows of `n` elements, `ldc` apart.
+    ///
+    /// # Errors
+    /// [`Error::Length`], [`Error::Value`] or [`Error::Overflow`] if an argument is too short or
+    /// its rows overlap.
+    pub fn run(
+        &self,
+        c: &mut [f32],
+        ldc: usize,
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let needed = self.check(c, ldc, scratch.len())?;
+        if self.m == 0 || self.n == 0 {
+            return Ok(());
+        }
+        let flops = self
+            .m
+            .saturating_mul(self.n)
+            .saturating_mul(2 * self.k.max(1));
+        let parallel: &dyn Parallel = if flops < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
+        let whole = |from: usize, k: usize| match self.a.transposed {
+            false => A::Rows(Source::plain(
+                self.a.data,
+                self.m,
+                if self.k == 0 { 0 } else { self.a.ld },
+                from,
+                k,
+            )),
+            true => A::Columns {
+                data: self.a.skip_columns(from),
+                ld: self.a.ld,
+                k,
+            },
+        };
+        match &self.b {
+            Right::Packed(b) => {
+                let b = B::Packed {
+                    data: b.data,
+                    k: self.k,
+                };
+                self.blocks(
+                    &whole(0, self.k),
+                    &b,
+                    true,
+                    c,
+                    ldc,
+                    self.accumulate,
+                    parallel,
+                );
+            }
+            Right::Plain(b) if self.m == 1 || (self.n == 1 && ldc == 1) => {
+                gemv::run(self, b, c, parallel);
+            }
+            Right::Plain(_) if self.n == 1 => {
+                for i in 0..self.m {
+                    let row = Self {
+                        m: 1,
+                        a: self.a.skip_rows(i),
+                        ..*self
+                    };
+                    row.run(&mut c[i * ldc..], 1, &mut [], parallel)?;
+                }
+            }
+            Right::Plain(b) if self.k > 0 && !self.needs_packing(b) => {
+                let b = B::Rows {
+                    data: b.data,
+                    ld: b.ld,
+                };
+                let a = A::Rows(Source::plain(self.a.data, self.m, self.a.ld, 0, self.k));
+                self.blocks(&a, &b, true, c, ldc, self.accumulate, parallel);
+            }
+            Right::Plain(b) => {
+                let scratch = &mut scratch[..needed];
+                let mut from = 0;
+                loop {
+                    let rows = PACKED_ROWS.min(self.k - from);
+                    let len = pack::packed_len(self.level, rows, self.n)?;
+                    let packed = &mut scratch[..len];
+                    pack::pack(
+                        self.level,
+                        &pack::Stack::one(b.skip_rows(from)),
+                        (rows, self.n),
+                        packed,
+                        parallel,
+                    );
+                    let panels = B::Packed {
+                        data: packed,
+                        k: rows,
+                    };
+                    let last = from + rows == self.k;
+                    let accumulate = self.accumulate || from > 0;
+                    self.blocks(
+                        &whole(from, rows),
+                        &panels,
+                        last,
+                        c,
+                        ldc,
+                        accumulate,
+                        parallel,
+                    );
+                    if last {
+                        break;
+                    }
+                    from += rows;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Multiplies all blocks of C by some rows of B; the last ones finish the elements.
+    #[allow(clippy::too_many_arguments)]
+    fn blocks(
+        &self,
+        a: &A<'_>,
+        b: &B<'_>,
+        last: bool,
+        c: &mut [f32],
+        ldc: usize,
+        accumulate: bool,
+        parallel: &dyn Parallel,
+    ) {
+        let store = Store {
+            accumulate,
+            bias: self.bias.filter(|_| last),
+            clamp: self.activation.clamp().filter(|_| last),
+        };
+        let cut = cut(self.level, (self.m, self.n, self.k), parallel.threads());
+        for_each_block(parallel, c, ldc, (self.m, self.n), cut, |mut block| {
+            dispatch(
+                self.level,
+                Multiply {
+                    a,
+                    b,
+                    n: self.n,
+                    level: self.level,
+                    block: &mut block,
+                    store,
+                },
+            );
+            if last {
+                self.activation.map_block(&mut block);
+            }
+        });
+    }
+
+    fn check(&self, c: &[f32], ldc: usize, scratch: usize) -> Result<usize> {
+        self.a.check("a", self.m, self.k)?;
+        match &self.b {
+            Right::Plain(b) => b.check("b", self.k, self.n)?,
+            Right::Packed(b) => {
+                let expected = pack::packed_len(b.level, self.k, self.n)?;
+                if (b.k, b.n, b.level) != (self.k, self.n, self.level) || b.data.len() < expected {
+                    return Err(Error::Length {
+                        argument: "packed",
+                        found: b.data.len(),
+                        expected,
+                    });
+                }
+            }
+        }
+        if let Some(bias) = self.bias.filter(|bias| bias.len() != self.n) {
+            return Err(Error::Length {
+                argument: "bias",
+                found: bias.len(),
+                expected: self.n,
+            });
+        }
+        check_rows("c", c.len(), ldc, self.m, self.n)?;
+        let needed = self.scratch_len()?;
+        if scratch < needed {
+            return Err(Error::Length {
+                argument: "scratch",
+                found: scratch,
+                expected: needed,
+            });
+        }
+        Ok(needed)
+    }
+}
+
+/// Fails unless `rows` rows of `columns` elements, `ld` apart, fit into `found` elements.
+fn check_rows(
+    argument: &'static str,
+    found: usize,
+    ld: usize,
+    rows: usize,
+    columns: usize,
+) -> Result<()> {
+    if rows == 0 || columns == 0 {
+        return Ok(());
+    }
+    if ld < columns && rows > 1 {
+        return Err(Error::Value {
+            argument,
+            expected: "rows that do not overlap",
+        });
+    }
+    let expected = (rows - 1)
+        .checked_mul(ld)
+        .and_then(|len| len.checked_add(columns))
+        .ok_or(Error::Overflow { argument })?;
+    if found < expected {
+        return Err(Error::Length {
+            argument,
+            found,
+            expected,
+        });
+    }
+    Ok(())
+}
+
+/// How C is cut into one block for each task.
+pub(crate) fn cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize) -> Cut {
+    let tasks = if threads > 1 {
+        threads * TASKS_PER_THREAD
+    } else {
+        1
+    };
+    let panels = pack::panels(level, n).max(1);
+    let cached = (BLOCK_OF_A / k.clamp(1, PACKED_ROWS)).max(4 * MAX_ROWS);
+    // Many panels are shared out by columns, few by rows: each row of tasks reads all of B.
+    let rows = if panels >= 2 * tasks {
+        cached
+    } else {
+        cached.min(m.div_ceil(tasks)).max(4 * MAX_ROWS)
+    };
+    let rows = rows.next_multiple_of(MAX_ROWS);
+    let across = tasks.div_ceil(m.div_ceil(rows).max(1)).min(panels);
+    Cut {
+        rows,
+        columns: panels.div_ceil(across) * pack::panel(level),
+        // The last panel may be one vector wider.
+        rest: pack::lanes(level),
+    }
+}

@@ -1,0 +1,295 @@
+//! B in the order in which the micro-kernels read it.
+//!
+//! B is cut into panels of columns. Each is `width` columns wide, a multiple of the vector length,
+//! and holds its rows one after the other; missing columns are 0. All panels are as wide as
+//! [`panel`] says but the last, which takes what is left, up to half as much again.
+
+use crate::blocks::for_each_chunk;
+use crate::error::{Error, Result};
+use crate::level::Level;
+use crate::parallel::Parallel;
+
+/// Lanes of the vectors of a level.
+pub const fn lanes(level: Level) -> usize {
+    match level {
+        Level::Portable | Level::Avx2 => 8,
+        Level::Avx512 => 16,
+    }
+}
+
+/// Columns of all panels but the last.
+pub const fn panel(level: Level) -> usize {
+    match level {
+        Level::Portable => 8,
+        Level::Avx2 => 16,
+        Level::Avx512 => 32,
+    }
+}
+
+/// Elements of a packed matrix of `k` x `n`.
+///
+/// # Errors
+/// [`Error::Overflow`].
+pub fn packed_len(level: Level, k: usize, n: usize) -> Result<usize> {
+    n.checked_next_multiple_of(lanes(level))
+        .and_then(|n| n.checked_mul(k))
+        .filter(|&len| len <= isize::MAX as usize / size_of::<f32>())
+        .ok_or(Error::Overflow { argument: "b" })
+}
+
+/// The panels of a matrix of `n` columns.
+pub fn panels(level: Level, n: usize) -> usize {
+    (n.next_multiple_of(lanes(level)) / panel(level)).max(usize::from(n > 0))
+}
+
+/// First column and width, in memory, of panel `index`.
+#[inline(always)]
+pub fn panel_at(level: Level, n: usize, index: usize) -> (usize, usize) {
+    let first = index * panel(level);
+    if index + 1 < panels(level, n) {
+        (first, panel(level))
+    } else {
+        (first, n.next_multiple_of(lanes(level)) - first)
+    }
+}
+
+/// A matrix in memory: `data[row * ld + column]`, or, if `transposed`, `data[column * ld + row]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Matrix<'a> {
+    /// The elements.
+    pub data: &'a [f32],
+    /// Elements from one line to the next.
+    pub ld: usize,
+    /// Whether the lines are columns.
+    pub transposed: bool,
+}
+
+impl<'a> Matrix<'a> {
+    /// A dense matrix of `ld` columns.
+    #[must_use]
+    pub const fn rows(data: &'a [f32], ld: usize) -> Self {
+        Self {
+            data,
+            ld,
+            transposed: false,
+        }
+    }
+
+    /// The transpose of a dense matrix of `ld` columns.
+    #[must_use]
+    pub const fn columns(data: &'a [f32], ld: usize) -> Self {
+        Self {
+            data,
+            ld,
+            transposed: true,
+        }
+    }
+
+    /// Fails unless a matrix of `rows` x `columns` fits.
+    pub(crate) fn check(&self, argument: &'static str, rows: usize, columns: usize) -> Result<()> {
+        let (lines, length) = if self.transposed {
+            (columns, rows)
+        } else {
+            (rows, columns)
+        };
+        if lines == 0 || length == 0 {
+            return Ok(());
+        }
+        if self.ld < length && lines > 1 {
+            return Err(Error::Value {
+                argument,
+                expected: "lines that do not overlap",
+            });
+        }
+        let expected = (lines - 1)
+            .checked_mul(self.ld)
+            .and_then(|len| len.checked_add(length))
+            .ok_or(Error::Overflow { argument })?;
+        if self.data.len() < expected {
+            return Err(Error::Length {
+                argument,
+                found: self.data.len(),
+                expected,
+            });
+        }
+        Ok(())
+    }
+
+    /// The elements of the same matrix without its first columns.
+    pub(crate) fn skip_columns(&self, columns: usize) -> &'a [f32] {
+        let skip = if self.transposed {
+            columns * self.ld
+        } else {
+            columns
+        };
+        self.data.get(skip..).unwrap_or(&[])
+    }
+
+    /// The same matrix without its first rows.
+    pub(crate) fn skip_rows(&self, rows: usize) -> Self {
+        let skip = if self.transposed {
+            rows
+        } else {
+            rows * self.ld
+        };
+        Self {
+            data: self.data.get(skip..).unwrap_or(&[]),
+            ..*self
+        }
+    }
+}
+
+/// Matrices of equal size that stand one below the other.
+pub(crate) struct Stack<'a> {
+    /// The first one.
+    pub matrix: Matrix<'a>,
+    /// How many there are.
+    pub count: usize,
+    /// Elements from one to the next.
+    pub distance: usize,
+}
+
+impl<'a> Stack<'a> {
+    /// A single matrix.
+    pub fn one(matrix: Matrix<'a>) -> Self {
+        Self {
+            matrix,
+            count: 1,
+            distance: 0,
+        }
+    }
+}
+
+/// Packs `k` rows and `n` columns of `b` into `out`, which is exactly as long as [`packed_len`]
+/// says. `b` has been checked.
+pub(crate) fn pack(
+    level: Level,
+    b: &Stack<'_>,
+    (k, n): (usize, usize),
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) {
+    if k == 0 || n == 0 {
+        return;
+    }
+    let last = panels(level, n) - 1;
+    // The last panel may be wider than the others, so it goes alone.
+    let (body, tail) = out.split_at_mut(k * panel(level) * last);
+    let pack_panel = |first: usize, width: usize, out: &mut [f32]| {
+        let rows = k / b.count;
+        for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
+            let matrix = Matrix {
+                data: &b.matrix.data[i * b.distance..],
+                ..b.matrix
+            };
+            pack_panel(&matrix, (rows, n), first, width, out);
+        }
+    };
+    for_each_chunk(parallel, body, k * panel(level), |start, out| {
+        pack_panel(start / k, panel(level), out);
+    });
+    let (first, width) = panel_at(level, n, last);
+    pack_panel(first, width, tail);
+}
+
+/// Packs columns `first ..` of a matrix of `k` x `n`.
+fn pack_panel(b: &Matrix<'_>, (k, n): (usize, usize), first: usize, width: usize, out: &mut [f32]) {
+    let columns = width.min(n - first);
+    if !b.transposed {
+        for (p, out) in out.chunks_exact_mut(width).enumerate() {
+            let (to, pad) = out.split_at_mut(columns);
+            to.copy_from_slice(&b.data[p * b.ld + first..][..columns]);
+            pad.fill(0.0);
+        }
+        return;
+    }
+    // Eight rows at a time, so that what is written stays in the nearest cache.
+    const ROWS: usize = 8;
+    for (block, out) in out.chunks_mut(ROWS * width).enumerate() {
+        let from = block * ROWS;
+        let rows = ROWS.min(k - from);
+        out.fill(0.0);
+        for j in 0..columns {
+            let line = &b.data[(first + j) * b.ld + from..][..rows];
+            for (p, &x) in line.iter().enumerate() {
+                out[p * width + j] = x;
+            }
+        }
+    }
+}
+
+/// A packed matrix of `k` x `n`: of use where the same B meets many A.
+#[derive(Clone, Copy, Debug)]
+pub struct Packed<'a> {
+    /// The level that it was packed for.
+    pub(crate) level: Level,
+    /// Rows.
+    pub(crate) k: usize,
+    /// Columns.
+    pub(crate) n: usize,
+    pub(crate) data: &'a [f32],
+}
+
+impl<'a> Packed<'a> {
+    /// Elements of memory that [`Packed::pack`] fills for the level in use.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    pub fn len(k: usize, n: usize) -> Result<usize> {
+        packed_len(crate::level::level(), k, n)
+    }
+
+    /// Packs `b` of `k` x `n` into the front of `out`.
+    ///
+    /// # Errors
+    /// If `b` or `out` is too short.
+    pub fn pack(
+        b: &Matrix<'_>,
+        (k, n): (usize, usize),
+        out: &'a mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        Self::pack_for(crate::level::level(), b, (k, n), out, parallel)
+    }
+
+    /// As [`Packed::pack`], for a given level.
+    ///
+    /// # Errors
+    /// As [`Packed::pack`].
+    pub fn pack_for(
+        level: Level,
+        b: &Matrix<'_>,
+        (k, n): (usize, usize),
+        out: &'a mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        b.check("b", k, n)?;
+        let len = packed_len(level, k, n)?;
+        let found = out.len();
+        let Some(data) = out.get_mut(..len) else {
+            return Err(Error::Length {
+                argument: "packed",
+                found,
+                expected: len,
+            });
+        };
+        pack(level, &Stack::one(*b), (k, n), data, parallel);
+        Ok(Self { level, k, n, data })
+    }
+
+    /// A matrix that [`Packed::pack`] has packed before, on this processor, with the same level.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `data` is shorter than [`Packed::len`].
+    pub fn from_packed((k, n): (usize, usize), data: &'a [f32]) -> Result<Self> {
+        let level = crate::level::level();
+        let expected = packed_len(level, k, n)?;
+        let found = data.len();
+        let data = data.get(..expected).ok_or(Error::Length {
+            argument: "packed",
+            found,
+            expected,
+        })?;
+        Ok(Self { level, k, n, data })
+    }
+}

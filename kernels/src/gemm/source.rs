@@ -1,0 +1,246 @@
+//! Where the rows of A are: an image seen through the taps of a filter.
+//!
+//! A plain matrix is an image of one line with one pixel per row and a filter of one tap.
+
+/// As many zeros as the longest run that a tile takes at once: what lies outside an image.
+static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
+
+/// Longest run of consecutive elements of a row of A.
+pub const MAX_RUN: usize = 1024;
+
+/// Taps of a filter along one axis: tap `i` reads `offset + i * offset_step` pixels away from the
+/// position and uses filter line `line + i * line_step`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Taps {
+    /// Number of taps.
+    pub count: usize,
+    /// Offset of tap 0 in pixels.
+    pub offset: isize,
+    /// Offset between taps.
+    pub offset_step: isize,
+    /// Filter line of tap 0.
+    pub line: usize,
+    /// Filter lines between taps.
+    pub line_step: usize,
+}
+
+impl Taps {
+    /// A single tap at the position itself.
+    pub const ONE: Self = Self {
+        count: 1,
+        offset: 0,
+        offset_step: 1,
+        line: 0,
+        line_step: 1,
+    };
+}
+
+/// One axis (vertical or horizontal) of the walk from positions of the output to the image.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Axis {
+    /// Pixels of the image.
+    pub size: usize,
+    /// Positions of the output.
+    pub out: usize,
+    /// The first position that is visited.
+    pub phase: usize,
+    /// Positions from one visit to the next.
+    pub step: usize,
+    /// Pixels from one visit to the next.
+    pub stride: usize,
+    /// Taps at every visit.
+    pub taps: Taps,
+}
+
+impl Axis {
+    /// An axis that visits every pixel once.
+    pub const fn plain(size: usize) -> Self {
+        Self {
+            size,
+            out: size,
+            phase: 0,
+            step: 1,
+            stride: 1,
+            taps: Taps::ONE,
+        }
+    }
+}
+
+/// The rows of A: images of `y.size` x `x.size` pixels, and the positions that see them.
+#[derive(Clone, Copy)]
+pub struct Source<'a> {
+    /// All images, one after the other.
+    pub data: &'a [f32],
+    /// Elements from one pixel to the next.
+    pub pixel: usize,
+    /// First element of a pixel that is used.
+    pub channel: usize,
+    /// Elements of a pixel that are used.
+    pub depth: usize,
+    /// Vertical axis.
+    pub y: Axis,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Taps of a line of the filter, including those that this walk leaves out.
+    pub filter_width: usize,
+}
+
+/// A visited position: the row of the output, and the pixel that offset 0 reads.
+#[derive(Clone, Copy, Default)]
+pub struct Position {
+    /// Row of the output.
+    pub row: usize,
+    /// Pixels before this image.
+    image: usize,
+    y: isize,
+    x: isize,
+}
+
+impl<'a> Source<'a> {
+    /// The rows of a matrix, `ld` apart, columns `first .. first + depth`.
+    pub fn plain(data: &'a [f32], rows: usize, ld: usize, first: usize, depth: usize) -> Self {
+        Self {
+            data,
+            pixel: ld,
+            channel: first,
+            depth,
+            y: Axis::plain(1),
+            x: Axis::plain(rows),
+            filter_width: 1,
+        }
+    }
+
+    /// The visited positions among the output rows `from..to`, in order.
+    #[inline(always)]
+    pub fn positions(&self, from: usize, to: usize) -> Positions {
+        let line = from / self.x.out;
+        let (image, out_y, out_x) = (
+            line / self.y.out,
+            line % self.y.out,
+            from - line * self.x.out,
+        );
+        let mut next = Positions {
+            to,
+            y: self.y,
+            x: self.x,
+            image,
+            out: (first_visit(out_y, &self.y), first_visit(out_x, &self.x)),
+            pixel: (0, 0),
+        };
+        if next.out.0 != out_y {
+            next.out.1 = self.x.phase;
+        }
+        next.pixel = (
+            visit(next.out.0, &self.y) * self.y.stride,
+            visit(next.out.1, &self.x) * self.x.stride,
+        );
+        next.wrap();
+        next
+    }
+
+    /// Elements `from .. from + run` of the pixel that a position sees through a tap with these
+    /// offsets; zeros outside the image. `run` is at most [`MAX_RUN`].
+    #[inline(always)]
+    pub fn run(
+        &self,
+        position: &Position,
+        (offset_y, offset_x): (isize, isize),
+        from: usize,
+        run: usize,
+    ) -> &'a [f32] {
+        let y = position.y.wrapping_add(offset_y).cast_unsigned();
+        let x = position.x.wrapping_add(offset_x).cast_unsigned();
+        if y < self.y.size && x < self.x.size {
+            let pixel = position.image + y * self.x.size + x;
+            &self.data[pixel * self.pixel + self.channel + from..][..run]
+        } else {
+            &ZEROS[..run]
+        }
+    }
+
+    /// Whether all horizontal taps of these positions lie inside the image and follow each other
+    /// in memory, so that a line of taps is one run.
+    #[inline(always)]
+    pub fn lines_are_runs(&self, positions: &[Position]) -> bool {
+        let taps = &self.x.taps;
+        let last = taps.offset.wrapping_add(taps.count.cast_signed() - 1);
+        taps.count > 1
+            && self.pixel == self.depth
+            && (taps.offset_step, taps.line_step) == (1, 1)
+            && taps.count * self.depth <= MAX_RUN
+            && positions
+                .iter()
+                .all(|p| p.x + taps.offset >= 0 && p.x + last < self.x.size.cast_signed())
+    }
+}
+
+/// The first visited position at or after `from`.
+#[inline(always)]
+fn first_visit(from: usize, axis: &Axis) -> usize {
+    if axis.step == 1 {
+        return from.max(axis.phase);
+    }
+    if from <= axis.phase {
+        axis.phase
+    } else {
+        axis.phase + (from - axis.phase).div_ceil(axis.step) * axis.step
+    }
+}
+
+/// The number of visits before a visited position.
+#[inline(always)]
+fn visit(position: usize, axis: &Axis) -> usize {
+    if axis.step == 1 {
+        position - axis.phase
+    } else {
+        (position - axis.phase) / axis.step
+    }
+}
+
+/// Iterates over visited positions.
+pub struct Positions {
+    to: usize,
+    y: Axis,
+    x: Axis,
+    image: usize,
+    /// The next position, (y, x).
+    out: (usize, usize),
+    /// The pixel that offset 0 reads there.
+    pixel: (usize, usize),
+}
+
+impl Positions {
+    #[inline(always)]
+    fn wrap(&mut self) {
+        if self.out.1 >= self.x.out {
+            self.out = (self.out.0 + self.y.step, self.x.phase);
+            self.pixel = (self.pixel.0 + self.y.stride, 0);
+        }
+        if self.out.0 >= self.y.out {
+            self.out.0 = self.y.phase;
+            self.pixel.0 = 0;
+            self.image += 1;
+        }
+    }
+
+    /// Fills the front of `strip` with the next positions and returns how many there were.
+    #[inline(always)]
+    pub fn fill(&mut self, strip: &mut [Position]) -> usize {
+        for (count, slot) in strip.iter_mut().enumerate() {
+            let row = (self.image * self.y.out + self.out.0) * self.x.out + self.out.1;
+            if row >= self.to || self.out.1 >= self.x.out || self.out.0 >= self.y.out {
+                return count;
+            }
+            *slot = Position {
+                row,
+                image: self.image * self.y.size * self.x.size,
+                y: self.pixel.0.cast_signed(),
+                x: self.pixel.1.cast_signed(),
+            };
+            self.out.1 += self.x.step;
+            self.pixel.1 += self.x.stride;
+            self.wrap();
+        }
+        strip.len()
+    }
+}

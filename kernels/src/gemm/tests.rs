@@ -1,0 +1,245 @@
+//! Products against sums in f64, at every level.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::parallel::Serial;
+use crate::simd::available;
+use crate::testing::{Interleaved, close, numbers};
+
+#[derive(Clone, Debug)]
+struct Case {
+    size: (usize, usize, usize),
+    transposed: (bool, bool),
+    gaps: (usize, usize, usize),
+    packed: bool,
+    accumulate: bool,
+    bias: bool,
+    clamp: bool,
+    seed: u64,
+}
+
+fn case() -> impl Strategy<Value = Case> {
+    let dim = || prop_oneof![0..5_usize, 5..40_usize, 40..110_usize];
+    let deep = prop_oneof![4 => dim(), 1 => 1000..1100_usize, 1 => 2000..2100_usize];
+    (
+        (dim(), dim(), deep),
+        any::<(bool, bool)>(),
+        (0..4_usize, 0..4_usize, 0..4_usize),
+        any::<(bool, bool, bool, bool, u64)>(),
+    )
+        .prop_map(
+            |(size, transposed, gaps, (packed, accumulate, bias, clamp, seed))| Case {
+                size,
+                transposed,
+                gaps,
+                packed,
+                accumulate,
+                bias,
+                clamp,
+                seed,
+            },
+        )
+}
+
+fn lines(rows: usize, columns: usize, transposed: bool) -> (usize, usize) {
+    if transposed {
+        (columns, rows)
+    } else {
+        (rows, columns)
+    }
+}
+
+/// A slice that ends with the last element of the matrix, so that a read past it is a panic.
+fn matrix(shape: (usize, usize), gap: usize, seed: u64) -> (Vec<f32>, usize) {
+    let ld = shape.1 + gap;
+    let len = if shape.0 == 0 {
+        0
+    } else {
+        (shape.0 - 1) * ld + shape.1
+    };
+    (numbers(len, seed), ld)
+}
+
+fn check(case: &Case) -> std::result::Result<(), TestCaseError> {
+    let (m, n, k) = case.size;
+    let (a, lda) = matrix(lines(m, k, case.transposed.0), case.gaps.0, case.seed);
+    let (b, ldb) = matrix(lines(k, n, case.transposed.1), case.gaps.1, case.seed + 1);
+    let (before, ldc) = matrix((m, n), case.gaps.2, case.seed + 2);
+    let bias = numbers(n, case.seed + 3);
+    let a = Matrix {
+        data: &a,
+        ld: lda,
+        transposed: case.transposed.0,
+    };
+    let b = Matrix {
+        data: &b,
+        ld: ldb,
+        transposed: case.transposed.1,
+    };
+    let at = |x: &Matrix<'_>, i: usize, j: usize| {
+        f64::from(if x.transposed {
+            x.data[j * x.ld + i]
+        } else {
+            x.data[i * x.ld + j]
+        })
+    };
+    for level in available() {
+        let mut memory = vec![f32::NAN; pack::packed_len(level, k, n).unwrap()];
+        let plain = Gemm {
+            level,
+            ..Gemm::new((m, n, k), a, b)
+        };
+        let gemm = Gemm {
+            bias: case.bias.then_some(&bias),
+            activation: if case.clamp {
+                Activation::RELU6
+            } else {
+                Activation::None
+            },
+            accumulate: case.accumulate,
+            ..if case.packed {
+                let b = Packed::pack_for(level, &b, (k, n), &mut memory, &Serial).unwrap();
+                Gemm::packed(m, a, b)
+            } else {
+                plain
+            }
+        };
+        let mut c = before.clone();
+        let mut scratch = vec![f32::NAN; gemm.scratch_len().unwrap()];
+        gemm.run(&mut c, ldc, &mut scratch, &Interleaved).unwrap();
+        for i in 0..m {
+            for j in 0..n {
+                let old = if case.accumulate {
+                    f64::from(before[i * ldc + j])
+                } else {
+                    0.0
+                };
+                let shift = if case.bias { f64::from(bias[j]) } else { 0.0 };
+                let start = (old + shift, old.abs() + shift.abs());
+                let terms = (0..k).map(|p| at(&a, i, p) * at(&b, p, j));
+                let (sum, size) = terms.fold(start, |(sum, size), x| (sum + x, size + x.abs()));
+                let expected = if case.clamp { sum.clamp(0.0, 6.0) } else { sum };
+                let tolerance = (k as f64 + 4.0) * 2.0_f64.powi(-24) * size + 1e-40;
+                prop_assert!(
+                    close(c[i * ldc + j], expected, tolerance),
+                    "{} ({i}, {j}): {} instead of {expected}",
+                    level.name(),
+                    c[i * ldc + j]
+                );
+            }
+            // What lies between the rows is not ours.
+            let gap = i * ldc + n..c.len().min((i + 1) * ldc);
+            prop_assert_eq!(&c[gap.clone()], &before[gap]);
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn products_match_f64(case in case()) {
+        check(&case)?;
+    }
+}
+
+#[test]
+fn nan_and_infinity_follow_ieee() {
+    for level in available() {
+        for m in [1, 3, 20] {
+            let mut a = vec![1.0; m * 40];
+            a[3] = f32::NAN;
+            if m > 1 {
+                a[40 + 3] = f32::INFINITY;
+            }
+            let b = vec![2.0; 40 * 21];
+            let gemm = Gemm {
+                level,
+                activation: Activation::RELU,
+                ..Gemm::new((m, 21, 40), Matrix::rows(&a, 40), Matrix::rows(&b, 21))
+            };
+            let mut c = vec![0.0; m * 21];
+            let mut scratch = vec![f32::NAN; gemm.scratch_len().unwrap()];
+            gemm.run(&mut c, 21, &mut scratch, &Serial).unwrap();
+            assert!(c[..21].iter().all(|x| x.is_nan()));
+            if m > 1 {
+                assert!(c[21..42].iter().all(|&x| x == f32::INFINITY));
+            }
+            assert!(c[21.min(c.len())..].iter().skip(21).all(|&x| x == 80.0));
+        }
+    }
+}
+
+#[test]
+fn short_arguments_are_named() {
+    let data = [0.0; 64];
+    let dense = |ld| Matrix::rows(&data, ld);
+    let name = |gemm: &Gemm<'_>, c: usize, scratch: usize| match gemm.run(
+        &mut vec![0.0; c],
+        4,
+        &mut vec![0.0; scratch],
+        &Serial,
+    ) {
+        Err(Error::Length { argument, .. } | Error::Value { argument, .. }) => argument,
+        other => panic!("{other:?}"),
+    };
+    let good = Gemm::new((16, 4, 4), dense(4), dense(4));
+    let needed = good.scratch_len().unwrap();
+    assert_eq!(name(&good, 63, needed), "c");
+    assert_eq!(name(&good, 64, needed - 1), "scratch");
+    assert_eq!(name(&Gemm { m: 17, ..good }, 99, needed), "a");
+    assert_eq!(
+        name(
+            &Gemm {
+                bias: Some(&data[..3]),
+                ..good
+            },
+            64,
+            needed
+        ),
+        "bias"
+    );
+    assert_eq!(
+        name(
+            &Gemm {
+                a: dense(3),
+                ..good
+            },
+            64,
+            needed
+        ),
+        "a"
+    );
+    let short = Gemm {
+        b: Right::Plain(Matrix::rows(&data[..15], 4)),
+        ..good
+    };
+    assert_eq!(name(&short, 64, needed), "b");
+    let huge = Gemm {
+        m: usize::MAX,
+        k: usize::MAX,
+        ..good
+    };
+    assert!(huge.run(&mut [], 4, &mut [], &Serial).is_err());
+}
+
+#[test]
+fn map_sees_every_element_once() {
+    fn negate(x: &mut [f32]) {
+        x.iter_mut().for_each(|x| *x = -*x);
+    }
+    for m in [1, 2, 30] {
+        let (a, b) = (numbers(m * 1500, 1), numbers(1500 * 50, 2));
+        let plain = Gemm::new((m, 50, 1500), Matrix::rows(&a, 1500), Matrix::rows(&b, 50));
+        let mapped = Gemm {
+            activation: Activation::Map(negate),
+            ..plain
+        };
+        let mut scratch = vec![0.0; plain.scratch_len().unwrap()];
+        let (mut c, mut d) = (vec![0.0; m * 50], vec![0.0; m * 50]);
+        plain.run(&mut c, 50, &mut scratch, &Interleaved).unwrap();
+        mapped.run(&mut d, 50, &mut scratch, &Interleaved).unwrap();
+        assert!(c.iter().zip(&d).all(|(c, d)| *c == -d));
+    }
+}

@@ -1,0 +1,142 @@
+//! Micro-kernels: a tile of the product that lives in registers.
+//!
+//! A tile has `MR` rows and `NV` vectors of columns. Both forms read B row by row and broadcast
+//! elements of A; they differ in how A lies in memory.
+
+// Indices keep sums in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
+use crate::blocks::Block;
+use crate::simd::Simd;
+
+/// The sums of a tile.
+pub type Sums<S, const MR: usize, const NV: usize> = [[<S as Simd>::F; NV]; MR];
+
+/// Adds `a * b` to `sums`, where row `i` of A is `a[i]`, all as long as `a[0]`, and row `p` of B
+/// starts at `b[p * ldb]` and has `NV` vectors, or, if `PARTIAL`, `width` elements in as many.
+///
+/// Panics if a row or `b` is too short.
+#[inline(always)]
+pub fn rows<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
+    s: S,
+    mut sums: Sums<S, MR, NV>,
+    mut a: [&[f32]; MR],
+    mut b: &[f32],
+    ldb: usize,
+    width: usize,
+) -> Sums<S, MR, NV> {
+    let k = a[0].len();
+    for row in &mut a {
+        *row = &row[..k];
+    }
+    for p in 0..k {
+        let row = load_b::<S, NV, PARTIAL>(s, b, width);
+        b = b.get(ldb..).unwrap_or(&[]);
+        for i in 0..MR {
+            let x = s.splat(a[i][p]);
+            for v in 0..NV {
+                sums[i][v] = s.mul_add(x, row[v], sums[i][v]);
+            }
+        }
+    }
+    sums
+}
+
+/// Adds `a * b` to `sums`, where element (`i`, `p`) of A is `a[p * lda + i]`; B as for [`rows`].
+///
+/// Panics if `a` or `b` is too short for `k` steps.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+pub fn columns<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
+    s: S,
+    mut sums: Sums<S, MR, NV>,
+    k: usize,
+    mut a: &[f32],
+    lda: usize,
+    mut b: &[f32],
+    ldb: usize,
+    width: usize,
+) -> Sums<S, MR, NV> {
+    for _ in 0..k {
+        let row = load_b::<S, NV, PARTIAL>(s, b, width);
+        b = b.get(ldb..).unwrap_or(&[]);
+        let column = &a[..MR];
+        for i in 0..MR {
+            let x = s.splat(column[i]);
+            for v in 0..NV {
+                sums[i][v] = s.mul_add(x, row[v], sums[i][v]);
+            }
+        }
+        a = a.get(lda..).unwrap_or(&[]);
+    }
+    sums
+}
+
+#[inline(always)]
+fn load_b<S: Simd, const NV: usize, const PARTIAL: bool>(
+    s: S,
+    b: &[f32],
+    width: usize,
+) -> [S::F; NV] {
+    let mut row = [s.zero(); NV];
+    if PARTIAL {
+        let b = &b[..width];
+        for (v, x) in row.iter_mut().enumerate() {
+            *x = s.load_up_to(b.get(v * S::LANES..).unwrap_or(&[]));
+        }
+    } else {
+        let b = &b[..NV * S::LANES];
+        for (v, x) in row.iter_mut().enumerate() {
+            *x = s.load(&b[v * S::LANES..]);
+        }
+    }
+    row
+}
+
+/// What happens to the sums on their way to memory.
+#[derive(Clone, Copy)]
+pub struct Store<'a> {
+    /// Add to what the output holds, instead of overwriting it.
+    pub accumulate: bool,
+    /// Added to every row: one element per column of the block.
+    pub bias: Option<&'a [f32]>,
+    /// Bounds of the values; NaN passes.
+    pub clamp: Option<(f32, f32)>,
+}
+
+/// Writes the first `width` columns of the first `rows.len()` rows of the tile to the rows of
+/// `block` that `rows` names, from column `column` on.
+#[inline(always)]
+pub fn store<S: Simd, const MR: usize, const NV: usize>(
+    s: S,
+    sums: &Sums<S, MR, NV>,
+    block: &mut Block<'_, f32>,
+    rows: &[usize],
+    (column, width): (usize, usize),
+    how: &Store<'_>,
+) {
+    let mut bias = [s.zero(); NV];
+    if let Some(all) = how.bias {
+        let all = &all[column..column + width];
+        for (v, x) in bias.iter_mut().enumerate() {
+            *x = s.load_up_to(all.get(v * S::LANES..).unwrap_or(&[]));
+        }
+    }
+    for i in 0..MR {
+        let Some(&row) = rows.get(i) else { return };
+        let to = &mut block.row(row)[column..column + width];
+        for v in 0..NV {
+            let Some(to) = to.get_mut(v * S::LANES..) else {
+                break;
+            };
+            let mut x = s.add(sums[i][v], bias[v]);
+            if how.accumulate {
+                x = s.add(x, s.load_up_to(to));
+            }
+            if let Some((low, high)) = how.clamp {
+                x = s.min(s.splat(high), s.max(s.splat(low), x));
+            }
+            s.store_up_to(to, x);
+        }
+    }
+}

@@ -1,0 +1,117 @@
+//! Gradients of element-wise operations, from the incoming gradient and the forward argument or
+//! result, in the order of TensorFlow's ops.
+//!
+//! One row per op: its function works on slices, its `KernelDef` in place where it may. Results are
+//! within 2 ulp.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::math;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+
+macro_rules! gradients {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $cost:literal {
+            $($type:ident $dtype:ident => |$x:ident, $y:ident| $body:expr;)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        $(
+            impl Zip<$type> for $op {
+                type Out = $type;
+
+                const COST: usize = $cost;
+
+                #[inline(always)]
+                fn apply(self, $x: $type, $y: $type) -> $type {
+                    $body
+                }
+            }
+        )*
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Incompatible`](crate::error::Error::Incompatible) if the shapes can't be
+        /// broadcast, [`Error::Length`](crate::error::Error::Length) if a slice does not fit its
+        /// shape.
+        pub fn $function<T: Element>(
+            x: (&[T], &Shape),
+            y: (&[T], &Shape),
+            out: &mut [T],
+            parallel: &dyn Parallel,
+        ) -> Result<()>
+        where
+            $op: Zip<T, Out = T>,
+        {
+            zip($op, x, y, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: &[$(Variant { types: &[("T", DType::$dtype)], host: &[] }),*],
+            attrs: &[],
+            forward: &[(0, 0), (1, 0)],
+            outputs: outputs_broadcast,
+            scratch: no_scratch,
+            run: |call| match call.inputs.get(0, "x")?.dtype() {
+                $(DType::$dtype => run_zip::<$op, $type>($op, call),)*
+                found => Err(unserved("x", found)),
+            },
+        };
+    )*};
+}
+
+/// Slope of the negative side of the scaled exponential unit times its scale.
+const SELU_SCALE_ALPHA: f32 = 1.758_099_3;
+/// Slope of the positive side of the scaled exponential unit.
+const SELU_SCALE: f32 = 1.050_701;
+
+gradients! {
+    /// Of the exponential linear unit: incoming gradient, result.
+    ELU_GRAD EluGrad elu_grad 1 {
+        f32 F32 => |g, y| if y < 0.0 { (y + 1.0) * g } else { g };
+    }
+    /// Of the reciprocal: result, incoming gradient.
+    INV_GRAD InvGrad inv_grad 1 { f32 F32 => |y, g| -g * y * y; }
+    /// Of the reciprocal: result, incoming gradient.
+    RECIPROCAL_GRAD ReciprocalGrad reciprocal_grad 1 { f32 F32 => |y, g| -g * y * y; }
+    /// Of the unit cut to 0 and 6: incoming gradient, argument or result.
+    RELU6_GRAD Relu6Grad relu6_grad 1 {
+        f32 F32 => |g, x| if x > 0.0 && x < 6.0 { g } else { 0.0 };
+    }
+    /// Of the rectified linear unit: incoming gradient, argument or result.
+    RELU_GRAD ReluGrad relu_grad 1 {
+        f32 F32 => |g, x| if x > 0.0 { g } else { 0.0 };
+        f64 F64 => |g, x| if x > 0.0 { g } else { 0.0 };
+    }
+    /// Of the reciprocal square root: result, incoming gradient.
+    RSQRT_GRAD RsqrtGrad rsqrt_grad 1 { f32 F32 => |y, g| (-0.5 * g) * y * (y * y); }
+    /// Of the scaled exponential linear unit: incoming gradient, result.
+    SELU_GRAD SeluGrad selu_grad 1 {
+        f32 F32 => |g, y| if y < 0.0 { g * (y + SELU_SCALE_ALPHA) } else { g * SELU_SCALE };
+    }
+    /// Of the sigmoid: result, incoming gradient.
+    SIGMOID_GRAD SigmoidGrad sigmoid_grad 1 { f32 F32 => |y, g| g * y * (1.0 - y); }
+    /// Of `log(1 + exp(x))`: incoming gradient, argument.
+    SOFTPLUS_GRAD SoftplusGrad softplus_grad 8 {
+        f32 F32 => |g, x| (f64::from(g) * math::sigmoid(f64::from(x))) as f32;
+    }
+    /// Of `x / (1 + |x|)`: incoming gradient, argument.
+    SOFTSIGN_GRAD SoftsignGrad softsign_grad 2 {
+        f32 F32 => |g, x| g / ((1.0 + x.abs()) * (1.0 + x.abs()));
+    }
+    /// Of the square root: result, incoming gradient.
+    SQRT_GRAD SqrtGrad sqrt_grad 2 { f32 F32 => |y, g| 0.5 * g / y; }
+    /// Of the hyperbolic tangent: result, incoming gradient.
+    TANH_GRAD TanhGrad tanh_grad 1 { f32 F32 => |y, g| g * (1.0 - y * y); }
+}

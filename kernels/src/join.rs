@@ -1,0 +1,177 @@
+//! Concatenation and packing: several tensors become one.
+
+use crate::adapt::{by_width, units, units_mut, variants};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, TensorRef, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// The shape of tensors joined along an axis that they have.
+///
+/// # Errors
+/// [`Error::Incompatible`] if shapes differ along another axis, [`Error::Axis`] for an axis out of
+/// range, [`Error::Value`] if there are no tensors.
+pub fn concatenated<'a>(shapes: impl IntoIterator<Item = &'a Shape>, axis: i64) -> Result<Shape> {
+    let mut shapes = shapes.into_iter();
+    let first = shapes.next().ok_or(NONE)?;
+    let axis = first.axis("axis", axis)?;
+    let mut total = first[axis];
+    for shape in shapes {
+        let alike = shape.rank() == first.rank()
+            && (0..first.rank()).all(|i| i == axis || shape[i] == first[i]);
+        if !alike {
+            return Err(Error::Incompatible {
+                arguments: ("values", "values"),
+                shapes: (*first, *shape),
+                rule: "only the size along the joined axis may differ",
+            });
+        }
+        total = total
+            .checked_add(shape[axis])
+            .ok_or(Error::Overflow { argument: "values" })?;
+    }
+    let mut out = Shape::SCALAR;
+    for (i, &dim) in first.iter().enumerate() {
+        out.push(if i == axis { total } else { dim })?;
+    }
+    Ok(out)
+}
+
+const NONE: Error = Error::Value {
+    argument: "values",
+    expected: "at least one tensor",
+};
+
+/// The shape of `count` tensors of one shape stacked along a new axis.
+///
+/// # Errors
+/// [`Error::Axis`] for an axis out of range, [`Error::Rank`] above rank 8.
+pub fn packed(shape: &Shape, count: usize, axis: i64) -> Result<Shape> {
+    let rank = shape.rank() + 1;
+    let place = if axis < 0 { axis + rank as i64 } else { axis };
+    let place = usize::try_from(place)
+        .ok()
+        .filter(|&place| place < rank)
+        .ok_or(Error::Axis {
+            argument: "axis",
+            axis,
+            rank,
+        })?;
+    let mut out = Shape::SCALAR;
+    for &dim in &shape[..place] {
+        out.push(dim)?;
+    }
+    out.push(count)?;
+    for &dim in &shape[place..] {
+        out.push(dim)?;
+    }
+    Ok(out)
+}
+
+/// Writes `parts` side by side, `outer` times: each part gives the next `len / outer` elements.
+///
+/// # Errors
+/// [`Error::Length`] unless the parts have as many elements as `out`, in equal shares of `outer`.
+pub fn join<'a, T: Copy + 'a>(
+    parts: impl IntoIterator<Item = &'a [T]> + Clone,
+    outer: usize,
+    out: &mut [T],
+) -> Result<()> {
+    let total = parts.clone().into_iter().map(<[T]>::len).sum::<usize>();
+    crate::adapt::check_count("output", out.len(), total)?;
+    if total == 0 {
+        return Ok(());
+    }
+    if outer == 0
+        || parts
+            .clone()
+            .into_iter()
+            .any(|part| part.len() % outer != 0)
+    {
+        return Err(Error::Length {
+            argument: "values",
+            found: total,
+            expected: outer,
+        });
+    }
+    let row = total / outer;
+    let mut column = 0;
+    for part in parts {
+        let share = part.len() / outer;
+        if share == 0 {
+            continue;
+        }
+        for (out, part) in out.chunks_mut(row).zip(part.chunks(share)) {
+            let out = &mut out[column..column + share];
+            if share >= 16 {
+                out.copy_from_slice(part);
+            } else {
+                for (out, part) in out.iter_mut().zip(part) {
+                    *out = *part;
+                }
+            }
+        }
+        column += share;
+    }
+    Ok(())
+}
+
+/// `ConcatV2` of TensorFlow.
+pub static CONCAT_V2: KernelDef = KernelDef {
+    op: "ConcatV2",
+    variants: variants!("T", "Tidx":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["axis"];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (parts, axis) = parts(inputs)?;
+        let shape = concatenated(parts.iter().map(TensorRef::shape), axis)?;
+        sink(parts.first().ok_or(NONE)?.dtype(), shape)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let (parts, axis) = parts(&call.inputs)?;
+        let first = parts.first().ok_or(NONE)?;
+        let axis = first.shape().axis("axis", axis)?;
+        let outer = first.shape()[..axis].iter().product();
+        by_width!(first.dtype(), run(call, parts, outer))
+    },
+};
+
+/// The tensors to join and the axis that follows them.
+fn parts<'a>(inputs: &Inputs<'a>) -> Result<(&'a [TensorRef<'a>], i64)> {
+    let last = inputs.tensors.len().checked_sub(1).ok_or(NONE)?;
+    Ok((&inputs.tensors[..last], inputs.int(last, "axis")?))
+}
+
+/// `Pack` of TensorFlow.
+pub static PACK: KernelDef = KernelDef {
+    op: "Pack",
+    variants: variants!("T":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &[];
+        [I32] host &["values", "output"];),
+    attrs: &[("axis", AttrKind::Int)],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let first = inputs.get(0, "values")?;
+        for tensor in inputs.tensors {
+            crate::adapt::check_shape("values", tensor.shape(), first.shape())?;
+        }
+        let (count, axis) = (inputs.tensors.len(), inputs.attrs.int("axis")?);
+        sink(first.dtype(), packed(first.shape(), count, axis)?)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let parts = call.inputs.tensors;
+        let axis = call.inputs.attrs.int("axis")?;
+        let shape = *call.output(0)?.shape();
+        let outer = shape[..shape.axis("axis", axis)?].iter().product();
+        let dtype: DType = call.output(0)?.dtype();
+        by_width!(dtype, run(call, parts, outer))
+    },
+};
+
+fn run<const N: usize>(call: &mut Call<'_>, parts: &[TensorRef<'_>], outer: usize) -> Result<()> {
+    let out = units_mut::<N>(call.output(0)?.bytes_mut());
+    join(parts.iter().map(|part| units(part.bytes())), outer, out)
+}

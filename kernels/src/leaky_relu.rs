@@ -1,0 +1,118 @@
+//! The rectified linear unit with a slope for negative values, and its gradient.
+
+use crate::adapt::{Element, unserved, variants};
+use crate::def::{AttrKind, KernelDef, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::map::{Map, map, outputs_like_first, run_map};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+
+/// `x` above 0, and `alpha * x` elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct LeakyRelu {
+    /// Slope of the negative side.
+    pub alpha: f32,
+}
+
+/// The gradient: the incoming one where the argument is above 0, and `alpha` times it elsewhere.
+#[derive(Clone, Copy, Debug)]
+pub struct LeakyReluGrad {
+    /// Slope of the negative side.
+    pub alpha: f32,
+}
+
+macro_rules! leaky {
+    ($($type:ident)*) => {$(
+        impl Map<$type> for LeakyRelu {
+            type Out = $type;
+
+            #[inline(always)]
+            fn apply(self, x: $type) -> $type {
+                if x > 0.0 { x } else { $type::from(self.alpha) * x }
+            }
+        }
+
+        impl Zip<$type> for LeakyReluGrad {
+            type Out = $type;
+
+            #[inline(always)]
+            fn apply(self, gradient: $type, x: $type) -> $type {
+                if x > 0.0 { gradient } else { $type::from(self.alpha) * gradient }
+            }
+        }
+    )*};
+}
+
+leaky!(f32 f64);
+
+/// See [`LeakyRelu`].
+///
+/// # Errors
+/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+pub fn leaky_relu<T: Element>(
+    alpha: f32,
+    x: &[T],
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()>
+where
+    LeakyRelu: Map<T, Out = T>,
+{
+    map(LeakyRelu { alpha }, x, out, parallel)
+}
+
+/// See [`LeakyReluGrad`]; both arguments have `shape`.
+///
+/// # Errors
+/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit the shape.
+pub fn leaky_relu_grad<T: Element>(
+    alpha: f32,
+    (gradients, features): (&[T], &[T]),
+    shape: &Shape,
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()>
+where
+    LeakyReluGrad: Zip<T, Out = T>,
+{
+    let op = LeakyReluGrad { alpha };
+    zip(op, (gradients, shape), (features, shape), out, parallel)
+}
+
+/// `LeakyRelu` of TensorFlow.
+pub static LEAKY_RELU: KernelDef = KernelDef {
+    op: "LeakyRelu",
+    variants: variants!("T": [F32 F64] host &[];),
+    attrs: &[("alpha", AttrKind::Float)],
+    forward: &[(0, 0)],
+    outputs: outputs_like_first,
+    scratch: no_scratch,
+    run: |call| {
+        let alpha = call.inputs.attrs.float("alpha")?;
+        match call.inputs.get(0, "features")?.dtype() {
+            DType::F32 => run_map::<_, f32>(LeakyRelu { alpha }, call),
+            DType::F64 => run_map::<_, f64>(LeakyRelu { alpha }, call),
+            found => Err(unserved("features", found)),
+        }
+    },
+};
+
+/// `LeakyReluGrad` of TensorFlow.
+pub static LEAKY_RELU_GRAD: KernelDef = KernelDef {
+    op: "LeakyReluGrad",
+    variants: variants!("T": [F32 F64] host &[];),
+    attrs: &[("alpha", AttrKind::Float)],
+    forward: &[(0, 0), (1, 0)],
+    outputs: outputs_broadcast,
+    scratch: no_scratch,
+    run: |call| {
+        let alpha = call.inputs.attrs.float("alpha")?;
+        match call.inputs.get(0, "gradients")?.dtype() {
+            DType::F32 => run_zip::<_, f32>(LeakyReluGrad { alpha }, call),
+            DType::F64 => run_zip::<_, f64>(LeakyReluGrad { alpha }, call),
+            found => Err(unserved("gradients", found)),
+        }
+    },
+};

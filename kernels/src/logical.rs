@@ -1,0 +1,168 @@
+//! Element-wise operations on `bool`, a byte of 0 or 1.
+
+use crate::adapt::Element;
+use crate::adapt::unserved;
+use crate::def::{KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::map::{Map, map, outputs_bool, outputs_like_first, run_map, run_map_to};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+
+const ONLY: &[Variant] = &[Variant {
+    types: &[],
+    host: &[],
+}];
+
+macro_rules! logical {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident |$x:ident, $y:ident| $body:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        impl Zip<u8> for $op {
+            type Out = u8;
+
+            #[inline(always)]
+            fn apply(self, $x: u8, $y: u8) -> u8 {
+                $body
+            }
+        }
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Incompatible`](crate::error::Error::Incompatible) if the shapes can't be
+        /// broadcast, [`Error::Length`](crate::error::Error::Length) if a slice does not fit its
+        /// shape.
+        pub fn $function(
+            x: (&[u8], &Shape),
+            y: (&[u8], &Shape),
+            out: &mut [u8],
+            parallel: &dyn Parallel,
+        ) -> Result<()> {
+            zip($op, x, y, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: ONLY,
+            attrs: &[],
+            forward: &[(0, 0), (1, 0)],
+            outputs: outputs_broadcast,
+            scratch: no_scratch,
+            run: |call| run_zip::<$op, u8>($op, call),
+        };
+    )*};
+}
+
+logical! {
+    /// Whether both are true.
+    LOGICAL_AND LogicalAnd logical_and |x, y| x & y;
+    /// Whether one is true.
+    LOGICAL_OR LogicalOr logical_or |x, y| x | y;
+}
+
+/// Whether the value is false.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct LogicalNot;
+
+impl Map<u8> for LogicalNot {
+    type Out = u8;
+
+    #[inline(always)]
+    fn apply(self, x: u8) -> u8 {
+        x ^ 1
+    }
+}
+
+/// Whether the value is false.
+///
+/// # Errors
+/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+pub fn logical_not(x: &[u8], out: &mut [u8], parallel: &dyn Parallel) -> Result<()> {
+    map(LogicalNot, x, out, parallel)
+}
+
+/// `LogicalNot` of TensorFlow.
+pub static LOGICAL_NOT: KernelDef = KernelDef {
+    op: "LogicalNot",
+    variants: ONLY,
+    attrs: &[],
+    forward: &[(0, 0)],
+    outputs: outputs_like_first,
+    scratch: no_scratch,
+    run: |call| run_map::<LogicalNot, u8>(LogicalNot, call),
+};
+
+macro_rules! predicates {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $test:ident;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        impl Map<f32> for $op {
+            type Out = u8;
+
+            #[inline(always)]
+            fn apply(self, x: f32) -> u8 {
+                u8::from(x.$test())
+            }
+        }
+
+        impl Map<f64> for $op {
+            type Out = u8;
+
+            #[inline(always)]
+            fn apply(self, x: f64) -> u8 {
+                u8::from(x.$test())
+            }
+        }
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+        pub fn $function<T: Element>(x: &[T], out: &mut [u8], parallel: &dyn Parallel) -> Result<()>
+        where
+            $op: Map<T, Out = u8>,
+        {
+            map($op, x, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: &[
+                Variant { types: &[("T", DType::F32)], host: &[] },
+                Variant { types: &[("T", DType::F64)], host: &[] },
+            ],
+            attrs: &[],
+            forward: &[],
+            outputs: outputs_bool,
+            scratch: no_scratch,
+            run: |call| match call.inputs.get(0, "x")?.dtype() {
+                DType::F32 => run_map_to::<$op, f32>($op, call),
+                DType::F64 => run_map_to::<$op, f64>($op, call),
+                found => Err(unserved("x", found)),
+            },
+        };
+    )*};
+}
+
+predicates! {
+    /// Whether the value is neither infinite nor NaN.
+    IS_FINITE IsFinite is_finite is_finite;
+    /// Whether the value is infinite.
+    IS_INF IsInf is_inf is_infinite;
+    /// Whether the value is NaN.
+    IS_NAN IsNan is_nan is_nan;
+}

@@ -1,0 +1,116 @@
+//! The one loop of all element-wise operations of one argument.
+
+use crate::adapt::{Element, check_count};
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{Call, Inputs, OutputSink};
+use crate::error::Result;
+use crate::parallel::Parallel;
+
+/// An operation on one element of type `T`.
+pub trait Map<T>: Copy + Sync {
+    /// Type of the result.
+    type Out: Element;
+
+    /// Work per element in units of one addition, to decide about threads.
+    const COST: usize = 1;
+
+    /// The result for one element.
+    fn apply(self, x: T) -> Self::Out;
+}
+
+struct Copied<'a, O, T, U> {
+    op: O,
+    x: &'a [T],
+    out: &'a mut [U],
+}
+
+impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for (out, &x) in self.out.iter_mut().zip(self.x) {
+            *out = self.op.apply(x);
+        }
+    }
+}
+
+struct InPlace<'a, O, T> {
+    op: O,
+    values: &'a mut [T],
+}
+
+impl<O: Map<T, Out = T>, T: Element> Body for InPlace<'_, O, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        for value in self.values {
+            *value = self.op.apply(*value);
+        }
+    }
+}
+
+/// `out[i] = op(x[i])`.
+///
+/// # Errors
+/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+pub fn map<O: Map<T>, T: Element>(
+    op: O,
+    x: &[T],
+    out: &mut [O::Out],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("out", out.len(), x.len())?;
+    let chunk = chunk_len(parallel, out.len(), 16, O::COST);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        let x = x.get(start..).unwrap_or_default();
+        dispatch(Copied { op, x, out });
+    });
+    Ok(())
+}
+
+/// `values[i] = op(values[i])`.
+pub fn map_in_place<O: Map<T, Out = T>, T: Element>(
+    op: O,
+    values: &mut [T],
+    parallel: &dyn Parallel,
+) {
+    let chunk = chunk_len(parallel, values.len(), 16, O::COST);
+    for_each_chunk(parallel, values, chunk, &|_, values| {
+        dispatch(InPlace { op, values });
+    });
+}
+
+/// One output of the first input's type and shape.
+pub(crate) fn outputs_like_first(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let x = inputs.get(0, "x")?;
+    sink(x.dtype(), *x.shape())
+}
+
+/// One bool output of the first input's shape.
+pub(crate) fn outputs_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    sink(crate::dtype::DType::Bool, inputs.shape(0, "x")?)
+}
+
+/// Runs `op` on the first input, in place if its buffer was forwarded.
+pub(crate) fn run_map<O: Map<T, Out = T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    let x = call.inputs.get(0, "x")?;
+    let parallel = call.parallel;
+    let out = T::view_mut(call.output(0)?, "y")?;
+    if x.is_forwarded() {
+        map_in_place(op, out, parallel);
+        Ok(())
+    } else {
+        map(op, T::view(&x, "x")?, out, parallel)
+    }
+}
+
+/// Runs `op`, whose result has another type, on the first input.
+pub(crate) fn run_map_to<O: Map<T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    let x = call.inputs.get(0, "x")?;
+    let parallel = call.parallel;
+    let out = <O::Out as Element>::view_mut(call.output(0)?, "y")?;
+    map(op, T::view(&x, "x")?, out, parallel)
+}

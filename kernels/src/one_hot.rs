@@ -1,0 +1,132 @@
+//! Indices as vectors with a single element that differs.
+
+use crate::adapt::{Element, by_width, units, units_mut, unserved};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// The shape of indices with an axis of `depth` inserted at `axis`; -1 appends it.
+///
+/// # Errors
+/// [`Error::Axis`] for an axis out of range, [`Error::Value`] for a negative depth, [`Error::Rank`]
+/// above rank 8.
+pub fn one_hot_shape(indices: &Shape, depth: i64, axis: i64) -> Result<Shape> {
+    let place = place(indices, axis)?;
+    let depth = usize::try_from(depth).map_err(|_| Error::Value {
+        argument: "depth",
+        expected: "a number that is not negative",
+    })?;
+    let mut out = Shape::SCALAR;
+    for &dim in &indices[..place] {
+        out.push(dim)?;
+    }
+    out.push(depth)?;
+    for &dim in &indices[place..] {
+        out.push(dim)?;
+    }
+    Ok(out)
+}
+
+fn place(indices: &Shape, axis: i64) -> Result<usize> {
+    let rank = indices.rank();
+    if axis == -1 {
+        return Ok(rank);
+    }
+    usize::try_from(axis)
+        .ok()
+        .filter(|&axis| axis <= rank)
+        .ok_or(Error::Axis {
+            argument: "axis",
+            axis,
+            rank: rank + 1,
+        })
+}
+
+/// Writes `on` where the position along the new axis equals the index, and `off` elsewhere. An
+/// index outside the axis is nowhere. `inner` is the number of elements after the new axis.
+///
+/// # Errors
+/// [`Error::Length`] unless `out` has `depth` elements per index.
+pub fn one_hot<T: Copy, I: Element + TryInto<usize>>(
+    indices: &[I],
+    depth: usize,
+    inner: usize,
+    (on, off): (T, T),
+    out: &mut [T],
+) -> Result<()> {
+    let len = indices.len().checked_mul(depth);
+    let expected = len.ok_or(Error::Overflow { argument: "output" })?;
+    crate::adapt::check_count("output", out.len(), expected)?;
+    out.fill(off);
+    for (number, &index) in indices.iter().enumerate() {
+        let (outer, column) = (number / inner.max(1), number % inner.max(1));
+        let index: usize = index.try_into().unwrap_or(usize::MAX);
+        if index < depth
+            && let Some(slot) = out.get_mut((outer * depth + index) * inner + column)
+        {
+            *slot = on;
+        }
+    }
+    Ok(())
+}
+
+macro_rules! one_hot_variants {
+    ($($dtype:ident)*) => {
+        &[$(
+            Variant { types: &[("T", DType::$dtype), ("TI", DType::I32)], host: &["depth"] },
+            Variant { types: &[("T", DType::$dtype), ("TI", DType::I64)], host: &["depth"] },
+            Variant { types: &[("T", DType::$dtype), ("TI", DType::U8)], host: &["depth"] },
+        )*]
+    };
+}
+
+/// `OneHot` of TensorFlow.
+pub static ONE_HOT: KernelDef = KernelDef {
+    op: "OneHot",
+    variants: one_hot_variants!(F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool),
+    attrs: &[("axis", AttrKind::Int)],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let shape = inputs.shape(0, "indices")?;
+        let (depth, axis) = (inputs.int(1, "depth")?, inputs.attrs.int("axis")?);
+        sink(
+            inputs.get(2, "on_value")?.dtype(),
+            one_hot_shape(&shape, depth, axis)?,
+        )
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(2, "on_value")?.dtype(), run(call)),
+};
+
+fn scalar<const N: usize>(
+    inputs: &Inputs<'_>,
+    index: usize,
+    argument: &'static str,
+) -> Result<[u8; N]> {
+    match *units::<N>(inputs.get(index, argument)?.bytes()) {
+        [value] => Ok(value),
+        ref values => Err(Error::Length {
+            argument,
+            found: values.len(),
+            expected: 1,
+        }),
+    }
+}
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let indices = call.inputs.get(0, "indices")?;
+    let place = place(indices.shape(), call.inputs.attrs.int("axis")?)?;
+    let inner = indices.shape()[place..].iter().product();
+    let on = scalar::<N>(&call.inputs, 2, "on_value")?;
+    let off = scalar::<N>(&call.inputs, 3, "off_value")?;
+    let output = call.output(0)?;
+    let depth = output.shape()[place];
+    let out = units_mut(output.bytes_mut());
+    match indices.dtype() {
+        DType::I32 => one_hot(indices.i32("indices")?, depth, inner, (on, off), out),
+        DType::I64 => one_hot(indices.i64("indices")?, depth, inner, (on, off), out),
+        DType::U8 => one_hot(indices.bytes(), depth, inner, (on, off), out),
+        found => Err(unserved("indices", found)),
+    }
+}

@@ -1,0 +1,242 @@
+//! Surrounds a tensor with a value or with its own mirror image.
+
+use crate::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::fill::fill;
+use crate::parallel::Parallel;
+use crate::shape::{MAX_RANK, Shape};
+use crate::strided::{View, dense_strides};
+
+/// How many elements to add before and after each axis.
+pub type Paddings = [(usize, usize); MAX_RANK];
+
+/// The shape after padding.
+///
+/// # Errors
+/// As [`Shape::new`].
+pub fn padded(shape: &Shape, paddings: &Paddings) -> Result<Shape> {
+    let mut out = Shape::SCALAR;
+    for (&dim, &(before, after)) in shape.iter().zip(paddings) {
+        let total = dim
+            .checked_add(before)
+            .and_then(|dim| dim.checked_add(after));
+        out.push(total.ok_or(Error::Overflow {
+            argument: "paddings",
+        })?)?;
+    }
+    Ok(out)
+}
+
+/// Writes `x` surrounded by `value`.
+///
+/// # Errors
+/// As [`padded`]; [`Error::Length`] if a slice does not fit its shape.
+pub fn pad<T: Copy + Send + Sync>(
+    (x, shape): (&[T], &Shape),
+    paddings: &Paddings,
+    value: T,
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    let out_shape = padded(shape, paddings)?;
+    check_len("input", x.len(), shape)?;
+    check_len("output", out.len(), &out_shape)?;
+    fill(value, out, parallel);
+    if x.is_empty() {
+        return Ok(());
+    }
+    let strides = dense_strides(&out_shape);
+    let offset = strides
+        .iter()
+        .zip(paddings)
+        .map(|(&stride, &(before, _))| before * stride.unsigned_abs());
+    let mut view = View::new(offset.sum());
+    for (&dim, &stride) in shape.iter().zip(&strides) {
+        view.push(dim, stride)?;
+    }
+    view.check(out.len())?;
+    view.write(x, out);
+    Ok(())
+}
+
+/// Writes `x` surrounded by its mirror image; `border` says that the image repeats the border.
+///
+/// # Errors
+/// As [`padded`]; [`Error::Value`] for a padding larger than the image, [`Error::Length`] if a
+/// slice does not fit its shape.
+pub fn mirror_pad<T: Copy>(
+    (x, shape): (&[T], &Shape),
+    paddings: &Paddings,
+    border: bool,
+    out: &mut [T],
+) -> Result<()> {
+    let out_shape = padded(shape, paddings)?;
+    check_mirror(shape, paddings, border)?;
+    check_len("input", x.len(), shape)?;
+    check_len("output", out.len(), &out_shape)?;
+    if out.is_empty() {
+        return Ok(());
+    }
+    let strides = dense_strides(shape);
+    let skip = usize::from(!border);
+    // Where along an axis of the source an output index lies.
+    let source = |axis: usize, index: usize| -> usize {
+        let (dim, before) = (shape[axis], paddings[axis].0);
+        if index < before {
+            before - 1 - index + skip
+        } else if index - before < dim {
+            index - before
+        } else {
+            dim - 1 - skip - (index - before - dim)
+        }
+    };
+    let rank = shape.rank();
+    let row = out_shape.last().copied().unwrap_or(1);
+    let mut at = [0; MAX_RANK];
+    for out in out.chunks_mut(row) {
+        let outer = rank.saturating_sub(1);
+        let base = (0..outer).map(|axis| source(axis, at[axis]) * strides[axis].unsigned_abs());
+        let base = base.sum::<usize>();
+        for (index, out) in out.iter_mut().enumerate() {
+            *out = x[base + if rank == 0 { 0 } else { source(outer, index) }];
+        }
+        for axis in (0..outer).rev() {
+            at[axis] += 1;
+            if at[axis] < out_shape[axis] {
+                break;
+            }
+            at[axis] = 0;
+        }
+    }
+    Ok(())
+}
+
+fn check_mirror(shape: &Shape, paddings: &Paddings, border: bool) -> Result<()> {
+    for (&dim, &(before, after)) in shape.iter().zip(paddings) {
+        let limit = if border { dim + 1 } else { dim };
+        if before >= limit || after >= limit {
+            return Err(Error::Value {
+                argument: "paddings",
+                expected: "paddings no larger than the mirror image",
+            });
+        }
+    }
+    Ok(())
+}
+
+const DATA: &[&str] = &["paddings"];
+
+/// `Pad` of TensorFlow.
+pub static PAD: KernelDef = KernelDef {
+    op: "Pad",
+    variants: variants!("T", "Tpaddings":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host DATA;
+        [I32] host &["input", "paddings", "output"];),
+    attrs: &[],
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+};
+
+/// `PadV2` of TensorFlow.
+pub static PAD_V2: KernelDef = KernelDef {
+    op: "PadV2",
+    variants: variants!("T", "Tpaddings":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host DATA;
+        [I32] host &["input", "paddings", "constant_values", "output"];),
+    attrs: &[],
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+};
+
+/// `MirrorPad` of TensorFlow.
+pub static MIRROR_PAD: KernelDef = KernelDef {
+    op: "MirrorPad",
+    variants: variants!("T", "Tpaddings":
+        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host DATA;),
+    attrs: &[("mode", AttrKind::String)],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (shape, paddings) = (inputs.shape(0, "input")?, paddings(inputs)?);
+        check_mirror(&shape, &paddings, repeats_border(inputs)?)?;
+        outputs(inputs, sink)
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run_mirror(call)),
+};
+
+fn repeats_border(inputs: &Inputs<'_>) -> Result<bool> {
+    match inputs.attrs.string("mode")? {
+        "SYMMETRIC" => Ok(true),
+        "REFLECT" => Ok(false),
+        _ => Err(Error::Value {
+            argument: "mode",
+            expected: "SYMMETRIC or REFLECT",
+        }),
+    }
+}
+
+/// The second input: a row of two numbers per axis.
+fn paddings(inputs: &Inputs<'_>) -> Result<Paddings> {
+    let (shape, tensor) = (inputs.shape(0, "input")?, inputs.get(1, "paddings")?);
+    let expected = Shape::new(&[shape.rank(), 2])?;
+    crate::adapt::check_shape("paddings", tensor.shape(), &expected)?;
+    let value = |index: usize| -> Result<usize> {
+        let value = match tensor.dtype() {
+            DType::I32 => i64::from(tensor.i32("paddings")?[index]),
+            _ => tensor.i64("paddings")?[index],
+        };
+        usize::try_from(value).map_err(|_| Error::Value {
+            argument: "paddings",
+            expected: "numbers that are not negative",
+        })
+    };
+    let mut paddings = Paddings::default();
+    for (axis, slot) in paddings.iter_mut().take(shape.rank()).enumerate() {
+        *slot = (value(2 * axis)?, value(2 * axis + 1)?);
+    }
+    Ok(paddings)
+}
+
+fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let x = inputs.get(0, "input")?;
+    sink(x.dtype(), padded(x.shape(), &paddings(inputs)?)?)
+}
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let (x, paddings) = (call.inputs.get(0, "input")?, paddings(&call.inputs)?);
+    let value = match call.inputs.tensors.get(2) {
+        None => [0; N],
+        Some(value) => match *units::<N>(value.bytes()) {
+            [value] => value,
+            ref values => {
+                return Err(Error::Length {
+                    argument: "constant_values",
+                    found: values.len(),
+                    expected: 1,
+                });
+            }
+        },
+    };
+    let parallel = call.parallel;
+    let out = units_mut(call.output(0)?.bytes_mut());
+    pad(
+        (units(x.bytes()), x.shape()),
+        &paddings,
+        value,
+        out,
+        parallel,
+    )
+}
+
+fn run_mirror<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let (x, paddings) = (call.inputs.get(0, "input")?, paddings(&call.inputs)?);
+    let border = repeats_border(&call.inputs)?;
+    let out = units_mut::<N>(call.output(0)?.bytes_mut());
+    mirror_pad((units(x.bytes()), x.shape()), &paddings, border, out)
+}

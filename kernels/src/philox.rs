@@ -1,0 +1,423 @@
+//! The counter-based generator Philox 4x32-10, and how TensorFlow fills tensors with it.
+//!
+//! Source of the generator: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
+//! The order in which words become numbers is TensorFlow's, so that equal seeds give equal bits.
+
+use crate::adapt::Element;
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::parallel::Parallel;
+
+const ROUNDS: usize = 10;
+const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
+const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
+
+/// Blocks that are computed side by side.
+const LANES: usize = 16;
+
+/// A position in a stream of blocks of four words.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Philox {
+    /// Key: selects the stream.
+    pub key: [u32; 2],
+    /// Counter: number of the block within the stream.
+    pub counter: u128,
+}
+
+impl Philox {
+    /// The stream of an op with the attributes `seed` and `seed2`.
+    #[must_use]
+    pub const fn from_seeds(seed: u64, seed2: u64) -> Self {
+        Self {
+            key: [seed as u32, (seed >> 32) as u32],
+            counter: (seed2 as u128) << 64,
+        }
+    }
+
+    /// The stream of an op with a key and a counter of two words, low one first.
+    #[must_use]
+    pub const fn from_key_counter(key: u64, counter: [u64; 2]) -> Self {
+        Self {
+            key: [key as u32, (key >> 32) as u32],
+            counter: counter[0] as u128 | (counter[1] as u128) << 64,
+        }
+    }
+
+    /// The position `blocks` further on.
+    #[must_use]
+    pub const fn skip(self, blocks: u128) -> Self {
+        Self {
+            key: self.key,
+            counter: self.counter.wrapping_add(blocks),
+        }
+    }
+
+    /// The block at this position.
+    #[must_use]
+    pub fn block(&self) -> [u32; 4] {
+        self.blocks::<1>().map(|[word]| word)
+    }
+
+    /// The blocks at this and the following positions: word by word, then block by block.
+    #[inline(always)]
+    fn blocks<const L: usize>(&self) -> [[u32; L]; 4] {
+        let mut words = [[0; L]; 4];
+        for lane in 0..L {
+            let counter = self.counter.wrapping_add(lane as u128);
+            for (word, words) in words.iter_mut().enumerate() {
+                words[lane] = (counter >> (32 * word)) as u32;
+            }
+        }
+        let mut key = self.key;
+        for _ in 0..ROUNDS {
+            #[allow(clippy::needless_range_loop)]
+            for lane in 0..L {
+                let first = u64::from(words[0][lane]) * u64::from(MULTIPLIERS[0]);
+                let second = u64::from(words[2][lane]) * u64::from(MULTIPLIERS[1]);
+                words[0][lane] = (second >> 32) as u32 ^ words[1][lane] ^ key[0];
+                words[1][lane] = second as u32;
+                words[2][lane] = (first >> 32) as u32 ^ words[3][lane] ^ key[1];
+                words[3][lane] = first as u32;
+            }
+            key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
+        }
+        words
+    }
+}
+
+/// How words become numbers.
+pub trait Distribution: Copy + Sync {
+    /// Type of the numbers.
+    type Out: Element;
+
+    /// Numbers per block of four words: 4 or 2.
+    const PER_BLOCK: usize;
+
+    /// Work per number in units of one addition.
+    const COST: usize;
+
+    /// The numbers of a block; the first `PER_BLOCK` count.
+    fn numbers(self, words: [u32; 4]) -> [Self::Out; 4];
+}
+
+struct Blocks<'a, D: Distribution> {
+    distribution: D,
+    stream: Philox,
+    out: &'a mut [D::Out],
+}
+
+impl<D: Distribution> Body for Blocks<'_, D> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            distribution,
+            mut stream,
+            out,
+        } = self;
+        let per_block = D::PER_BLOCK;
+        for out in out.chunks_mut(per_block * LANES) {
+            let words = stream.blocks::<LANES>();
+            for (lane, out) in out.chunks_mut(per_block).enumerate() {
+                let block = words.map(|word| word[lane]);
+                let numbers = distribution.numbers(block);
+                for (out, number) in out.iter_mut().zip(numbers) {
+                    *out = number;
+                }
+            }
+            stream = stream.skip(LANES as u128);
+        }
+    }
+}
+
+/// Fills `out` with numbers of a distribution that takes the same number of words for each.
+pub fn fill<D: Distribution>(
+    distribution: D,
+    stream: Philox,
+    out: &mut [D::Out],
+    parallel: &dyn Parallel,
+) {
+    let chunk = chunk_len(parallel, out.len(), D::PER_BLOCK * LANES, D::COST);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        dispatch(Blocks {
+            distribution,
+            stream: stream.skip((start / D::PER_BLOCK) as u128),
+            out,
+        });
+    });
+}
+
+/// Uniform numbers in `[0, 1)` with 23 random bits.
+#[derive(Clone, Copy, Debug)]
+pub struct Uniform;
+
+impl Distribution for Uniform {
+    type Out = f32;
+
+    const PER_BLOCK: usize = 4;
+    const COST: usize = 4;
+
+    #[inline(always)]
+    fn numbers(self, words: [u32; 4]) -> [f32; 4] {
+        words.map(unit_f32)
+    }
+}
+
+/// Uniform numbers in `[0, 1)` with 52 random bits.
+#[derive(Clone, Copy, Debug)]
+pub struct UniformF64;
+
+impl Distribution for UniformF64 {
+    type Out = f64;
+
+    const PER_BLOCK: usize = 2;
+    const COST: usize = 4;
+
+    #[inline(always)]
+    fn numbers(self, [a, b, c, d]: [u32; 4]) -> [f64; 4] {
+        [unit_f64(a, b), unit_f64(c, d), 0.0, 0.0]
+    }
+}
+
+/// Normal numbers of mean 0 and deviation 1.
+#[derive(Clone, Copy, Debug)]
+pub struct Normal;
+
+impl Distribution for Normal {
+    type Out = f32;
+
+    const PER_BLOCK: usize = 4;
+    const COST: usize = 32;
+
+    #[inline(always)]
+    fn numbers(self, [a, b, c, d]: [u32; 4]) -> [f32; 4] {
+        let (first, second) = (box_muller(a, b), box_muller(c, d));
+        [first[0], first[1], second[0], second[1]]
+    }
+}
+
+/// Integers in `low..high`, by remainder.
+#[derive(Clone, Copy, Debug)]
+pub struct UniformInt<T> {
+    low: T,
+    range: T,
+}
+
+impl UniformInt<i32> {
+    /// For integers in `low..high`; `None` if there are none.
+    #[must_use]
+    pub fn new(low: i32, high: i32) -> Option<Self> {
+        (low < high).then_some(Self {
+            low,
+            range: high.wrapping_sub(low),
+        })
+    }
+}
+
+impl UniformInt<i64> {
+    /// For integers in `low..high`; `None` if there are none.
+    #[must_use]
+    pub fn new(low: i64, high: i64) -> Option<Self> {
+        (low < high).then_some(Self {
+            low,
+            range: high.wrapping_sub(low),
+        })
+    }
+}
+
+impl Distribution for UniformInt<i32> {
+    type Out = i32;
+
+    const PER_BLOCK: usize = 4;
+    const COST: usize = 8;
+
+    #[inline(always)]
+    fn numbers(self, words: [u32; 4]) -> [i32; 4] {
+        let range = (self.range as u32).max(1);
+        words.map(|word| self.low.wrapping_add((word % range) as i32))
+    }
+}
+
+impl Distribution for UniformInt<i64> {
+    type Out = i64;
+
+    const PER_BLOCK: usize = 2;
+    const COST: usize = 16;
+
+    #[inline(always)]
+    fn numbers(self, [a, b, c, d]: [u32; 4]) -> [i64; 4] {
+        let range = (self.range as u64).max(1);
+        let number = |low, high| self.low.wrapping_add((pair(low, high) % range) as i64);
+        [number(a, b), number(c, d), 0, 0]
+    }
+}
+
+/// Integers of all values of the type.
+#[derive(Clone, Copy, Debug)]
+pub struct FullInt<T>(core::marker::PhantomData<fn() -> T>);
+
+impl<T> FullInt<T> {
+    /// The distribution.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self(core::marker::PhantomData)
+    }
+}
+
+impl<T> Default for FullInt<T> {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+macro_rules! full_int {
+    ($($small:ident $large:ident;)*) => {$(
+        impl Distribution for FullInt<$small> {
+            type Out = $small;
+
+            const PER_BLOCK: usize = 4;
+            const COST: usize = 4;
+
+            #[inline(always)]
+            fn numbers(self, words: [u32; 4]) -> [$small; 4] {
+                words.map(|word| word as $small)
+            }
+        }
+
+        impl Distribution for FullInt<$large> {
+            type Out = $large;
+
+            const PER_BLOCK: usize = 2;
+            const COST: usize = 4;
+
+            #[inline(always)]
+            fn numbers(self, [a, b, c, d]: [u32; 4]) -> [$large; 4] {
+                [pair(a, b) as $large, pair(c, d) as $large, 0, 0]
+            }
+        }
+    )*};
+}
+
+full_int! {
+    i32 i64;
+    u32 u64;
+}
+
+/// Blocks that each group of four truncated normal numbers may use.
+const TRUNCATED_BLOCKS: u128 = 256;
+
+/// Fills `out` with normal numbers of mean 0 and deviation 1, drawn again while they lie 2 or more
+/// from the mean. Each group of four numbers has its own part of the stream.
+pub fn fill_truncated_normal(stream: Philox, out: &mut [f32], parallel: &dyn Parallel) {
+    let chunk = chunk_len(parallel, out.len(), 4, 64);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        for (index, out) in out.chunks_mut(4).enumerate() {
+            let group = (start / 4 + index) as u128;
+            let mut position = stream.skip(group * TRUNCATED_BLOCKS);
+            let mut kept = [0.0; 4];
+            let mut count = 0;
+            while count < 4 {
+                let [a, b, c, d] = position.block();
+                position = position.skip(1);
+                for number in box_muller(a, b).into_iter().chain(box_muller(c, d)) {
+                    if number.abs() < 2.0
+                        && let Some(slot) = kept.get_mut(count)
+                    {
+                        *slot = number;
+                        count += 1;
+                    }
+                }
+            }
+            for (out, number) in out.iter_mut().zip(kept) {
+                *out = number;
+            }
+        }
+    });
+}
+
+#[inline(always)]
+fn pair(low: u32, high: u32) -> u64 {
+    u64::from(low) | u64::from(high) << 32
+}
+
+/// The low 23 bits as a fraction in `[0, 1)`.
+#[inline(always)]
+fn unit_f32(word: u32) -> f32 {
+    f32::from_bits(0x3F80_0000 | (word & 0x7F_FFFF)) - 1.0
+}
+
+/// The low 52 bits of two words, the first one high, as a fraction in `[0, 1)`.
+#[inline(always)]
+fn unit_f64(high: u32, low: u32) -> f64 {
+    let mantissa = u64::from(high & 0xF_FFFF) << 32 | u64::from(low);
+    f64::from_bits(0x3FF0_0000_0000_0000 | mantissa) - 1.0
+}
+
+/// Two independent normal numbers. The single-precision steps are TensorFlow's; the last bits
+/// follow the C library's logarithm, sine and cosine.
+#[inline(always)]
+fn box_muller(a: u32, b: u32) -> [f32; 2] {
+    // The logarithm of 0 is kept out.
+    let radius_source = unit_f32(a).max(1.0e-7);
+    let angle = (core::f64::consts::TAU * f64::from(unit_f32(b))) as f32;
+    let radius = crate::math::sqrt_f32(-2.0 * crate::math::libm::log(radius_source));
+    let (sin, cos) = crate::math::libm::sin_cos(angle);
+    [sin * radius, cos * radius]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Serial;
+
+    /// Published test vectors of the generator's authors.
+    #[test]
+    fn known_answers() {
+        let zero = Philox {
+            key: [0; 2],
+            counter: 0,
+        };
+        assert_eq!(
+            zero.block(),
+            [0x6627_e8d5, 0xe169_c58d, 0xbc57_ac4c, 0x9b00_dbd8]
+        );
+        let ones = Philox {
+            key: [u32::MAX; 2],
+            counter: u128::MAX,
+        };
+        assert_eq!(
+            ones.block(),
+            [0x408f_276d, 0x41c8_3b0e, 0xa20b_c7c6, 0x6d54_51fd]
+        );
+    }
+
+    #[test]
+    fn blocks_side_by_side_are_the_blocks_one_by_one() {
+        let start = Philox::from_key_counter(0x0123_4567_89ab_cdef, [u64::MAX - 3, 7]);
+        let words = start.blocks::<LANES>();
+        for lane in 0..LANES {
+            let one = start.skip(lane as u128).block();
+            assert_eq!(words.map(|word| word[lane]), one);
+        }
+    }
+
+    #[test]
+    fn a_prefix_does_not_depend_on_the_length() {
+        let stream = Philox::from_seeds(5, 9);
+        let mut long = [0.0; 200];
+        fill(Normal, stream, &mut long, &Serial);
+        let mut long_truncated = [0.0; 50];
+        fill_truncated_normal(stream, &mut long_truncated, &Serial);
+        assert!(long_truncated.iter().all(|x| x.abs() < 2.0));
+        for len in [0, 1, 3, 4, 63, 64, 65, 199] {
+            let mut short = vec![0.0; len];
+            fill(Normal, stream, &mut short, &Serial);
+            assert_eq!(short, long[..len]);
+            let len = len.min(50);
+            let mut short = vec![0.0; len];
+            fill_truncated_normal(stream, &mut short, &Serial);
+            assert_eq!(short, long_truncated[..len]);
+        }
+    }
+}

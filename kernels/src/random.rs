@@ -1,0 +1,171 @@
+//! Random numbers whose stream belongs to the node: each step continues where the last one ended.
+//!
+//! One row per op. Bit-equal to TensorFlow's CPU kernels for equal seeds. A node whose `seed` and
+//! `seed2` are both 0 draws its stream from the node's entropy.
+
+use core::sync::atomic::Ordering;
+
+use crate::adapt::{Element, unserved};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::philox::{
+    Distribution, Normal, Philox, Uniform, UniformF64, UniformInt, fill, fill_truncated_normal,
+};
+
+const FLOAT_ATTRS: &[(&str, AttrKind)] = &[
+    ("seed", AttrKind::Int),
+    ("seed2", AttrKind::Int),
+    ("dtype", AttrKind::Type),
+];
+
+const INT_ATTRS: &[(&str, AttrKind)] = &[
+    ("seed", AttrKind::Int),
+    ("seed2", AttrKind::Int),
+    ("Tout", AttrKind::Type),
+];
+
+macro_rules! float_variants {
+    ($($dtype:ident)*) => {
+        &[$(
+            Variant { types: &[("T", DType::I32), ("dtype", DType::$dtype)], host: &["shape"] },
+            Variant { types: &[("T", DType::I64), ("dtype", DType::$dtype)], host: &["shape"] },
+        )*]
+    };
+}
+
+/// `RandomStandardNormal` of TensorFlow.
+pub static RANDOM_STANDARD_NORMAL: KernelDef = KernelDef {
+    op: "RandomStandardNormal",
+    variants: float_variants!(F32),
+    attrs: FLOAT_ATTRS,
+    forward: &[],
+    outputs: outputs_float,
+    scratch: no_scratch,
+    run: |call| run_fill(Normal, call),
+};
+
+/// `RandomUniform` of TensorFlow.
+pub static RANDOM_UNIFORM: KernelDef = KernelDef {
+    op: "RandomUniform",
+    variants: float_variants!(F32 F64),
+    attrs: FLOAT_ATTRS,
+    forward: &[],
+    outputs: outputs_float,
+    scratch: no_scratch,
+    run: |call| match call.output(0)?.dtype() {
+        DType::F32 => run_fill(Uniform, call),
+        DType::F64 => run_fill(UniformF64, call),
+        found => Err(unserved("dtype", found)),
+    },
+};
+
+/// `TruncatedNormal` of TensorFlow.
+pub static TRUNCATED_NORMAL: KernelDef = KernelDef {
+    op: "TruncatedNormal",
+    variants: float_variants!(F32),
+    attrs: FLOAT_ATTRS,
+    forward: &[],
+    outputs: outputs_float,
+    scratch: no_scratch,
+    run: |call| {
+        let stream = reserve(call)?;
+        let parallel = call.parallel;
+        fill_truncated_normal(stream, call.output(0)?.f32_mut("output")?, parallel);
+        Ok(())
+    },
+};
+
+/// `RandomUniformInt` of TensorFlow.
+pub static RANDOM_UNIFORM_INT: KernelDef = KernelDef {
+    op: "RandomUniformInt",
+    variants: &[
+        int_variant(&[("T", DType::I32), ("Tout", DType::I32)]),
+        int_variant(&[("T", DType::I32), ("Tout", DType::I64)]),
+        int_variant(&[("T", DType::I64), ("Tout", DType::I32)]),
+        int_variant(&[("T", DType::I64), ("Tout", DType::I64)]),
+    ],
+    attrs: INT_ATTRS,
+    forward: &[],
+    outputs: |inputs, sink| sink(inputs.attrs.dtype("Tout")?, inputs.shape_value(0, "shape")?),
+    scratch: no_scratch,
+    run: |call| {
+        if call.output(0)?.shape().elements() == 0 {
+            return Ok(());
+        }
+        match call.output(0)?.dtype() {
+            DType::I32 => {
+                let (low, high) = bounds::<i32>(&call.inputs, 1)?;
+                run_fill(UniformInt::<i32>::new(low, high).ok_or(EMPTY)?, call)
+            }
+            DType::I64 => {
+                let (low, high) = bounds::<i64>(&call.inputs, 1)?;
+                run_fill(UniformInt::<i64>::new(low, high).ok_or(EMPTY)?, call)
+            }
+            found => Err(unserved("Tout", found)),
+        }
+    },
+};
+
+const fn int_variant(types: &'static [(&'static str, DType)]) -> Variant {
+    Variant {
+        types,
+        host: &["shape", "minval", "maxval"],
+    }
+}
+
+/// The error for an empty range of integers.
+pub(crate) const EMPTY: Error = Error::Value {
+    argument: "minval",
+    expected: "a value below maxval",
+};
+
+/// Two scalars, `minval` and `maxval`, from input `index` on.
+pub(crate) fn bounds<T: Element>(inputs: &Inputs<'_>, index: usize) -> Result<(T, T)> {
+    let scalar = |index, argument| {
+        let tensor = inputs.get(index, argument)?;
+        if tensor.shape().rank() != 0 {
+            return Err(Error::Rank {
+                argument,
+                found: tensor.shape().rank(),
+                expected: "0",
+            });
+        }
+        let values = T::view(&tensor, argument)?;
+        values.first().copied().ok_or(Error::Length {
+            argument,
+            found: 0,
+            expected: 1,
+        })
+    };
+    Ok((scalar(index, "minval")?, scalar(index + 1, "maxval")?))
+}
+
+fn outputs_float(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    sink(
+        inputs.attrs.dtype("dtype")?,
+        inputs.shape_value(0, "shape")?,
+    )
+}
+
+fn run_fill<D: Distribution>(distribution: D, call: &mut Call<'_>) -> Result<()> {
+    let stream = reserve(call)?;
+    let parallel = call.parallel;
+    let out = D::Out::view_mut(call.output(0)?, "output")?;
+    fill(distribution, stream, out, parallel);
+    Ok(())
+}
+
+/// Takes from the node's stream what this step's output may use: 256 blocks per number.
+fn reserve(call: &mut Call<'_>) -> Result<Philox> {
+    let blocks = (call.output(0)?.shape().elements() as u64).wrapping_mul(256);
+    let attrs = call.inputs.attrs;
+    let (seed, seed2) = (attrs.int("seed")? as u64, attrs.int("seed2")? as u64);
+    let stream = if seed == 0 && seed2 == 0 {
+        Philox::from_seeds(call.state.entropy[0], call.state.entropy[1])
+    } else {
+        Philox::from_seeds(seed, seed2)
+    };
+    let used = call.state.counter.fetch_add(blocks, Ordering::Relaxed);
+    Ok(stream.skip(u128::from(used)))
+}

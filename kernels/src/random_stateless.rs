@@ -1,0 +1,252 @@
+//! Random numbers that depend on their inputs alone.
+//!
+//! One row per op. Bit-equal to TensorFlow's CPU kernels. Of the algorithms, Philox (1) and the
+//! automatic choice (3), which is Philox, are served.
+
+use crate::adapt::{Element, check_shape, unserved, variants};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::philox::{
+    Distribution, FullInt, Normal, Philox, Uniform, UniformF64, UniformInt, fill,
+    fill_truncated_normal,
+};
+use crate::random::{EMPTY, bounds};
+use crate::shape::Shape;
+
+/// The number of the algorithm Philox.
+const ALGORITHM: i32 = 1;
+/// The number of the automatic choice.
+const AUTOMATIC: i32 = 3;
+
+const DTYPE: &[(&str, AttrKind)] = &[("dtype", AttrKind::Type)];
+const HOST: &[&str] = &["shape", "alg"];
+
+/// `StatelessRandomUniformV2` of TensorFlow.
+pub static STATELESS_RANDOM_UNIFORM_V2: KernelDef = KernelDef {
+    op: "StatelessRandomUniformV2",
+    variants: variants!("dtype", "Tshape": [F32 F64] host HOST;),
+    attrs: DTYPE,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| match call.output(0)?.dtype() {
+        DType::F32 => run(Uniform, call),
+        DType::F64 => run(UniformF64, call),
+        found => Err(unserved("dtype", found)),
+    },
+};
+
+/// `StatelessRandomNormalV2` of TensorFlow.
+pub static STATELESS_RANDOM_NORMAL_V2: KernelDef = KernelDef {
+    op: "StatelessRandomNormalV2",
+    variants: variants!("dtype", "Tshape": [F32] host HOST;),
+    attrs: DTYPE,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| run(Normal, call),
+};
+
+/// `StatelessTruncatedNormalV2` of TensorFlow.
+pub static STATELESS_TRUNCATED_NORMAL_V2: KernelDef = KernelDef {
+    op: "StatelessTruncatedNormalV2",
+    variants: variants!("dtype", "Tshape": [F32] host HOST;),
+    attrs: DTYPE,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| {
+        let stream = stream(&call.inputs)?;
+        let parallel = call.parallel;
+        fill_truncated_normal(stream, call.output(0)?.f32_mut("output")?, parallel);
+        Ok(())
+    },
+};
+
+/// `StatelessRandomUniformIntV2` of TensorFlow.
+pub static STATELESS_RANDOM_UNIFORM_INT_V2: KernelDef = KernelDef {
+    op: "StatelessRandomUniformIntV2",
+    variants: variants!("dtype", "Tshape":
+        [I32 I64] host &["shape", "alg", "minval", "maxval"];),
+    attrs: DTYPE,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| {
+        if call.output(0)?.shape().elements() == 0 {
+            return Ok(());
+        }
+        match call.output(0)?.dtype() {
+            DType::I32 => {
+                let (low, high) = bounds::<i32>(&call.inputs, 4)?;
+                run(UniformInt::<i32>::new(low, high).ok_or(EMPTY)?, call)
+            }
+            DType::I64 => {
+                let (low, high) = bounds::<i64>(&call.inputs, 4)?;
+                run(UniformInt::<i64>::new(low, high).ok_or(EMPTY)?, call)
+            }
+            found => Err(unserved("dtype", found)),
+        }
+    },
+};
+
+/// `StatelessRandomUniformFullIntV2` of TensorFlow.
+pub static STATELESS_RANDOM_UNIFORM_FULL_INT_V2: KernelDef = KernelDef {
+    op: "StatelessRandomUniformFullIntV2",
+    variants: variants!("dtype", "Tshape": [I32 I64 U32 U64] host HOST;),
+    attrs: DTYPE,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| match call.output(0)?.dtype() {
+        DType::I32 => run(FullInt::<i32>::new(), call),
+        DType::I64 => run(FullInt::<i64>::new(), call),
+        DType::U32 => run(FullInt::<u32>::new(), call),
+        DType::U64 => run(FullInt::<u64>::new(), call),
+        found => Err(unserved("dtype", found)),
+    },
+};
+
+fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    sink(
+        inputs.attrs.dtype("dtype")?,
+        inputs.shape_value(0, "shape")?,
+    )
+}
+
+fn run<D: Distribution>(distribution: D, call: &mut Call<'_>) -> Result<()> {
+    let stream = stream(&call.inputs)?;
+    let parallel = call.parallel;
+    let out = D::Out::view_mut(call.output(0)?, "output")?;
+    fill(distribution, stream, out, parallel);
+    Ok(())
+}
+
+/// The stream that the inputs 1 to 3 name: key, counter and algorithm.
+fn stream(inputs: &Inputs<'_>) -> Result<Philox> {
+    let (key, counter) = (inputs.get(1, "key")?, inputs.get(2, "counter")?);
+    check_shape("key", key.shape(), &Shape::new(&[1])?)?;
+    let key = key.u64("key")?.first().copied().unwrap_or(0);
+    let words = counter.u64("counter")?;
+    let (1, [low, high, ..]) = (counter.shape().rank(), words) else {
+        return Err(Error::Length {
+            argument: "counter",
+            found: words.len(),
+            expected: 2,
+        });
+    };
+    let algorithm = inputs.get(3, "alg")?;
+    check_shape("alg", algorithm.shape(), &Shape::SCALAR)?;
+    match algorithm.i32("alg")? {
+        [ALGORITHM | AUTOMATIC] => Ok(Philox::from_key_counter(key, [*low, *high])),
+        _ => Err(Error::Value {
+            argument: "alg",
+            expected: "1 (Philox) or 3 (automatic)",
+        }),
+    }
+}
+
+/// The key and counter that TensorFlow derives from a seed of two words, so that seeds which
+/// differ in few bits give unlike streams.
+#[must_use]
+pub fn key_counter(seed: [u64; 2]) -> (u64, [u64; 2]) {
+    let scrambler = Philox {
+        key: [0x3ec8_f720, 0x0246_1e29],
+        counter: u128::from(seed[0]) | u128::from(seed[1]) << 64,
+    };
+    let pair = |low, high| u64::from(low) | u64::from(high) << 32;
+    let [a, b, c, d] = scrambler.block();
+    (pair(a, b), [0, pair(c, d)])
+}
+
+fn seed(inputs: &Inputs<'_>) -> Result<[u64; 2]> {
+    let seed = inputs.get(0, "seed")?;
+    check_shape("seed", seed.shape(), &Shape::new(&[2])?)?;
+    match *inputs.ints(0, "seed")? {
+        [low, high] => Ok([low as u64, high as u64]),
+        _ => Err(Error::Length {
+            argument: "seed",
+            found: seed.shape().elements(),
+            expected: 2,
+        }),
+    }
+}
+
+macro_rules! seed_variants {
+    ($host:expr) => {
+        &[
+            Variant {
+                types: &[("Tseed", DType::I32)],
+                host: $host,
+            },
+            Variant {
+                types: &[("Tseed", DType::I64)],
+                host: $host,
+            },
+        ]
+    };
+}
+
+/// `StatelessRandomGetKeyCounter` of TensorFlow.
+pub static STATELESS_RANDOM_GET_KEY_COUNTER: KernelDef = KernelDef {
+    op: "StatelessRandomGetKeyCounter",
+    variants: seed_variants!(&["seed", "key", "counter"]),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        seed(inputs)?;
+        sink(DType::U64, Shape::new(&[1])?)?;
+        sink(DType::U64, Shape::new(&[2])?)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let (key, counter) = key_counter(seed(&call.inputs)?);
+        call.output(0)?.u64_mut("key")?.fill(key);
+        call.output(1)?
+            .u64_mut("counter")?
+            .copy_from_slice(&counter);
+        Ok(())
+    },
+};
+
+/// `StatelessRandomGetKeyCounterAlg` of TensorFlow.
+pub static STATELESS_RANDOM_GET_KEY_COUNTER_ALG: KernelDef = KernelDef {
+    op: "StatelessRandomGetKeyCounterAlg",
+    variants: seed_variants!(&["seed", "key", "counter", "alg"]),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        seed(inputs)?;
+        sink(DType::U64, Shape::new(&[1])?)?;
+        sink(DType::U64, Shape::new(&[2])?)?;
+        sink(DType::I32, Shape::SCALAR)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let (key, counter) = key_counter(seed(&call.inputs)?);
+        call.output(0)?.u64_mut("key")?.fill(key);
+        call.output(1)?
+            .u64_mut("counter")?
+            .copy_from_slice(&counter);
+        call.output(2)?.i32_mut("alg")?.fill(ALGORITHM);
+        Ok(())
+    },
+};
+
+/// `StatelessRandomGetAlg` of TensorFlow.
+pub static STATELESS_RANDOM_GET_ALG: KernelDef = KernelDef {
+    op: "StatelessRandomGetAlg",
+    variants: &[Variant {
+        types: &[],
+        host: &["alg"],
+    }],
+    attrs: &[],
+    forward: &[],
+    outputs: |_, sink| sink(DType::I32, Shape::SCALAR),
+    scratch: no_scratch,
+    run: |call| {
+        call.output(0)?.i32_mut("alg")?.fill(ALGORITHM);
+        Ok(())
+    },
+};

@@ -1,0 +1,124 @@
+//! Evenly spaced numbers.
+
+use crate::adapt::{Element, unserved, variants};
+use crate::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// A type whose numbers can be spaced evenly.
+pub trait Step: Element {
+    /// How many numbers lie in `start..limit` in steps of `delta`.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for a step of 0 or one that leads away from the limit.
+    fn count(start: Self, limit: Self, delta: Self) -> Result<usize>;
+
+    /// `self + index * delta`, rounded twice or wrapped.
+    #[must_use]
+    fn step(self, index: usize, delta: Self) -> Self;
+}
+
+const REFUSED: Error = Error::Value {
+    argument: "delta",
+    expected: "a step that leads from start to limit",
+};
+
+macro_rules! float_step {
+    ($($type:ident)*) => {$(
+        impl Step for $type {
+            fn count(start: Self, limit: Self, delta: Self) -> Result<usize> {
+                let (start, limit, delta) = (f64::from(start), f64::from(limit), f64::from(delta));
+                let leads = (delta > 0.0 && start <= limit) || (delta < 0.0 && start >= limit);
+                if !leads {
+                    return Err(REFUSED);
+                }
+                let count = ((limit - start) / delta).abs();
+                if count >= isize::MAX as f64 {
+                    return Err(Error::Overflow { argument: "limit" });
+                }
+                let whole = count as usize;
+                Ok(if (whole as f64) < count { whole + 1 } else { whole })
+            }
+
+            fn step(self, index: usize, delta: Self) -> Self {
+                self + index as Self * delta
+            }
+        }
+    )*};
+}
+
+float_step!(f32 f64);
+
+impl Step for i64 {
+    fn count(start: Self, limit: Self, delta: Self) -> Result<usize> {
+        let leads = (delta > 0 && start <= limit) || (delta < 0 && start >= limit);
+        if !leads {
+            return Err(REFUSED);
+        }
+        let count = limit.abs_diff(start).div_ceil(delta.unsigned_abs());
+        usize::try_from(count).map_err(|_| Error::Overflow { argument: "limit" })
+    }
+
+    fn step(self, index: usize, delta: Self) -> Self {
+        self.wrapping_add(delta.wrapping_mul(index as i64))
+    }
+}
+
+/// Writes `start + i * delta`; [`Step::count`] says how many.
+pub fn range<T: Step>(start: T, delta: T, out: &mut [T]) {
+    for (index, out) in out.iter_mut().enumerate() {
+        *out = start.step(index, delta);
+    }
+}
+
+/// `Range` of TensorFlow.
+pub static RANGE: KernelDef = KernelDef {
+    op: "Range",
+    variants: variants!("Tidx": [F32 F64 I64] host &["start", "limit", "delta"];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let dtype = inputs.get(0, "start")?.dtype();
+        let count = match dtype {
+            DType::F32 => count::<f32>(inputs)?,
+            DType::F64 => count::<f64>(inputs)?,
+            DType::I64 => count::<i64>(inputs)?,
+            found => return Err(unserved("start", found)),
+        };
+        sink(dtype, Shape::new(&[count])?)
+    },
+    scratch: no_scratch,
+    run: |call| match call.inputs.get(0, "start")?.dtype() {
+        DType::F32 => run::<f32>(call),
+        DType::F64 => run::<f64>(call),
+        DType::I64 => run::<i64>(call),
+        found => Err(unserved("start", found)),
+    },
+};
+
+fn scalar<T: Element>(inputs: &Inputs<'_>, index: usize, argument: &'static str) -> Result<T> {
+    match *T::view(&inputs.get(index, argument)?, argument)? {
+        [value] => Ok(value),
+        ref values => Err(Error::Length {
+            argument,
+            found: values.len(),
+            expected: 1,
+        }),
+    }
+}
+
+fn count<T: Step>(inputs: &Inputs<'_>) -> Result<usize> {
+    T::count(
+        scalar(inputs, 0, "start")?,
+        scalar(inputs, 1, "limit")?,
+        scalar(inputs, 2, "delta")?,
+    )
+}
+
+fn run<T: Step>(call: &mut Call<'_>) -> Result<()> {
+    let start = scalar::<T>(&call.inputs, 0, "start")?;
+    let delta = scalar::<T>(&call.inputs, 2, "delta")?;
+    range(start, delta, T::view_mut(call.output(0)?, "output")?);
+    Ok(())
+}

@@ -1,0 +1,171 @@
+//! Reductions over axes, one row per op. Of no elements, a reduction gives its neutral element, and
+//! the mean NaN. A maximum or minimum with a NaN in it is NaN.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::parallel::Parallel;
+use crate::reduce::{Axes, KEEP_DIMS, Reduce, outputs_reduced, reduce, run_reduce};
+use crate::shape::Shape;
+
+macro_rules! reductions {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $variants:expr, {
+            $($type:ident $type_dtype:ident $wide:ident $empty:expr,
+              |$a:ident, $b:ident| $step:expr, |$total:ident, $count:ident| $finish:expr;)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        $(
+            impl Reduce<$type> for $op {
+                type Wide = $wide;
+
+                const EMPTY: $type = $empty;
+                const EMPTY_WIDE: $wide = $empty as $wide;
+
+                #[inline(always)]
+                fn step(self, $a: $type, $b: $type) -> $type {
+                    $step
+                }
+
+                #[inline(always)]
+                fn widen(self, a: $wide, b: $type) -> $wide {
+                    <Self as Reduce<$type>>::merge(self, a, b as $wide)
+                }
+
+                #[inline(always)]
+                fn merge(self, $a: $wide, $b: $wide) -> $wide {
+                    $step
+                }
+
+                #[inline(always)]
+                fn finish(self, $total: $wide, $count: usize) -> $type {
+                    $finish as $type
+                }
+            }
+        )*
+
+        $(#[$doc])*
+        ///
+        /// `out` has the kept axes, in order.
+        ///
+        /// # Errors
+        /// [`Error::Length`](crate::error::Error::Length) if a slice does not fit the shape.
+        pub fn $function<T: Element>(
+            x: (&[T], &Shape),
+            axes: &Axes,
+            out: &mut [T],
+            parallel: &dyn Parallel,
+        ) -> Result<()>
+        where
+            $op: Reduce<T>,
+        {
+            reduce($op, x, axes, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: $variants,
+            attrs: KEEP_DIMS,
+            forward: &[],
+            outputs: outputs_reduced,
+            scratch: no_scratch,
+            run: |call| match call.inputs.get(0, "input")?.dtype() {
+                $(DType::$type_dtype => run_reduce::<$op, $type>($op, call),)*
+                found => Err(unserved("input", found)),
+            },
+        };
+    )*};
+}
+
+/// Registrations of a numeric reduction: in host memory if the elements are int32.
+macro_rules! numeric {
+    ($($dtype:ident)*; host $($host:ident)*) => {
+        &[
+            $(
+                Variant { types: &[("T", DType::$dtype), ("Tidx", DType::I32)], host: AXES },
+                Variant { types: &[("T", DType::$dtype), ("Tidx", DType::I64)], host: AXES },
+            )*
+            $(
+                Variant { types: &[("T", DType::$host), ("Tidx", DType::I32)], host: ALL_ARGS },
+                Variant { types: &[("T", DType::$host), ("Tidx", DType::I64)], host: ALL_ARGS },
+            )*
+        ]
+    };
+}
+
+const AXES: &[&str] = &["reduction_indices"];
+const ALL_ARGS: &[&str] = &["input", "reduction_indices", "output"];
+
+const LOGICAL: &[Variant] = &[
+    Variant {
+        types: &[("Tidx", DType::I32)],
+        host: AXES,
+    },
+    Variant {
+        types: &[("Tidx", DType::I64)],
+        host: AXES,
+    },
+];
+
+/// The larger of two floats, NaN if one is.
+macro_rules! max_nan {
+    ($a:ident, $b:ident) => {
+        if $a > $b || $a.is_nan() { $a } else { $b }
+    };
+}
+
+/// The smaller of two floats, NaN if one is.
+macro_rules! min_nan {
+    ($a:ident, $b:ident) => {
+        if $a < $b || $a.is_nan() { $a } else { $b }
+    };
+}
+
+reductions! {
+    /// Whether all are true.
+    ALL All all LOGICAL, {
+        u8 Bool u8 1, |a, b| a & b, |total, _count| total;
+    }
+    /// Whether one is true.
+    ANY Any any LOGICAL, {
+        u8 Bool u8 0, |a, b| a | b, |total, _count| total;
+    }
+    /// The largest.
+    MAX Max max numeric!(F32 F64 I64; host), {
+        f32 F32 f32 f32::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
+        f64 F64 f64 f64::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
+        i64 I64 i64 i64::MIN, |a, b| a.max(b), |total, _count| total;
+    }
+    /// The mean; the error is below 64 roundings of the sum.
+    MEAN Mean mean numeric!(F32 F64; host), {
+        f32 F32 f64 0.0, |a, b| a + b, |total, count| total / count as f64;
+        f64 F64 f64 0.0, |a, b| a + b, |total, count| total / count as f64;
+    }
+    /// The smallest.
+    MIN Min min numeric!(F32 F64 I64; host), {
+        f32 F32 f32 f32::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
+        f64 F64 f64 f64::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
+        i64 I64 i64 i64::MAX, |a, b| a.min(b), |total, _count| total;
+    }
+    /// The product; integers wrap.
+    PROD Prod prod numeric!(F32 F64 I64; host I32), {
+        f32 F32 f32 1.0, |a, b| a * b, |total, _count| total;
+        f64 F64 f64 1.0, |a, b| a * b, |total, _count| total;
+        i32 I32 i32 1, |a, b| a.wrapping_mul(b), |total, _count| total;
+        i64 I64 i64 1, |a, b| a.wrapping_mul(b), |total, _count| total;
+    }
+    /// The sum; the error is below 64 roundings, and integers wrap.
+    SUM Sum sum numeric!(F32 F64 I64; host I32), {
+        f32 F32 f64 0.0, |a, b| a + b, |total, _count| total;
+        f64 F64 f64 0.0, |a, b| a + b, |total, _count| total;
+        i32 I32 i32 0, |a, b| a.wrapping_add(b), |total, _count| total;
+        i64 I64 i64 0, |a, b| a.wrapping_add(b), |total, _count| total;
+    }
+}

@@ -1,0 +1,34 @@
+//! Scratch memory of an adapter, seen as numbers.
+
+/// The f32 that lie in `bytes`; those at a 64-byte boundary hold `bytes.len() / 4`.
+#[must_use]
+pub fn f32s(bytes: &mut [u8]) -> &mut [f32] {
+    // SAFETY: every bit pattern is an f32, and every f32 is bytes; `align_to_mut` itself keeps to
+    // alignment and bounds.
+    unsafe { bytes.align_to_mut::<f32>().1 }
+}
+
+/// Bytes of scratch memory for so many f32.
+///
+/// # Errors
+/// [`crate::error::Error::Overflow`].
+pub fn f32_bytes(count: usize) -> crate::error::Result<usize> {
+    count
+        .checked_mul(size_of::<f32>())
+        .ok_or(crate::error::Error::Overflow {
+            argument: "scratch",
+        })
+}
+
+/// The first output, borrowed apart from the rest of a [`crate::def::Call`].
+///
+/// # Errors
+/// [`crate::error::Error::Value`] if there is none.
+pub fn first_output<'x, 'a>(
+    outputs: &'x mut [crate::def::TensorMut<'a>],
+) -> crate::error::Result<&'x mut crate::def::TensorMut<'a>> {
+    outputs.first_mut().ok_or(crate::error::Error::Value {
+        argument: "output",
+        expected: "an output tensor",
+    })
+}

@@ -1,0 +1,196 @@
+//! Chooses between two tensors element by element.
+
+use crate::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::error::Result;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::zip::Plan;
+
+/// `out = condition ? then : other`, all three broadcast against each other. A condition is a byte,
+/// 0 for false.
+///
+/// # Errors
+/// [`Error::Incompatible`](crate::error::Error::Incompatible) if they can't be broadcast,
+/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
+pub fn select<T: Copy + Send + Sync>(
+    (condition, condition_shape): (&[u8], &Shape),
+    (then, then_shape): (&[T], &Shape),
+    (other, other_shape): (&[T], &Shape),
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    let shape = selected(condition_shape, then_shape, other_shape)?;
+    check_len("condition", condition.len(), condition_shape)?;
+    check_len("t", then.len(), then_shape)?;
+    check_len("e", other.len(), other_shape)?;
+    check_len("output", out.len(), &shape)?;
+    let plan = Plan::new([condition_shape, then_shape, other_shape], &shape);
+    let chunk = chunk_len(parallel, out.len(), plan.row(), 1);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        dispatch(Rows {
+            plan: &plan,
+            condition,
+            then,
+            other,
+            start,
+            out,
+        });
+    });
+    Ok(())
+}
+
+fn selected(condition: &Shape, then: &Shape, other: &Shape) -> Result<Shape> {
+    then.broadcast(other, ("t", "e"))?
+        .broadcast(condition, ("t", "condition"))
+}
+
+struct Rows<'a, T> {
+    plan: &'a Plan<3>,
+    condition: &'a [u8],
+    then: &'a [T],
+    other: &'a [T],
+    start: usize,
+    out: &'a mut [T],
+}
+
+impl<T: Copy> Body for Rows<'_, T> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let plan = self.plan;
+        let row = plan.row();
+        if row == 0 {
+            return;
+        }
+        let steps = [0, 1, 2].map(|n| plan.steps(n));
+        let mut walk = plan.walk(self.start / row);
+        for out in self.out.chunks_mut(row) {
+            let [ic, it, ie] = walk.offsets;
+            let (condition, then, other) =
+                (&self.condition[ic..], &self.then[it..], &self.other[ie..]);
+            match steps {
+                [true, true, true] => {
+                    let values = then.iter().zip(other);
+                    for ((out, &c), (&t, &e)) in out.iter_mut().zip(condition).zip(values) {
+                        *out = if c != 0 { t } else { e };
+                    }
+                }
+                [true, true, false] => {
+                    let e = other[0];
+                    for ((out, &c), &t) in out.iter_mut().zip(condition).zip(then) {
+                        *out = if c != 0 { t } else { e };
+                    }
+                }
+                [true, false, true] => {
+                    let t = then[0];
+                    for ((out, &c), &e) in out.iter_mut().zip(condition).zip(other) {
+                        *out = if c != 0 { t } else { e };
+                    }
+                }
+                [true, false, false] => {
+                    let (t, e) = (then[0], other[0]);
+                    for (out, &c) in out.iter_mut().zip(condition) {
+                        *out = if c != 0 { t } else { e };
+                    }
+                }
+                [false, st, se] => {
+                    let (from, steps) = if condition[0] != 0 {
+                        (then, st)
+                    } else {
+                        (other, se)
+                    };
+                    if steps {
+                        out.copy_from_slice(&from[..out.len()]);
+                    } else {
+                        out.fill(from[0]);
+                    }
+                }
+            }
+            walk.next();
+        }
+    }
+}
+
+/// `SelectV2` of TensorFlow.
+pub static SELECT_V2: KernelDef = KernelDef {
+    op: "SelectV2",
+    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &[];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (condition, then, other) = shapes(inputs)?;
+        let dtype = inputs.get(1, "t")?.dtype();
+        sink(dtype, selected(&condition, &then, &other)?)
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(1, "t")?.dtype(), run(call)),
+};
+
+/// `Select` of TensorFlow, whose condition is a scalar, of the values' shape, or a vector over the
+/// values' first axis.
+pub static SELECT: KernelDef = KernelDef {
+    op: "Select",
+    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &[];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (condition, then, other) = shapes(inputs)?;
+        crate::adapt::check_shape("e", &other, &then)?;
+        let condition = aligned(&condition, &then)?;
+        crate::adapt::check_shape("t", &then, &selected(&condition, &then, &other)?)?;
+        sink(inputs.get(1, "t")?.dtype(), then)
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(1, "t")?.dtype(), run_v1(call)),
+};
+
+/// A vector condition with axes appended, so that it lies along the values' first axis.
+fn aligned(condition: &Shape, values: &Shape) -> Result<Shape> {
+    if condition.rank() != 1 || values.rank() <= 1 {
+        if condition.rank() != 0 {
+            crate::adapt::check_shape("condition", condition, values)?;
+        }
+        return Ok(*condition);
+    }
+    let mut aligned = *condition;
+    for _ in 1..values.rank() {
+        aligned.push(1)?;
+    }
+    Ok(aligned)
+}
+
+fn shapes(inputs: &Inputs<'_>) -> Result<(Shape, Shape, Shape)> {
+    Ok((
+        inputs.shape(0, "condition")?,
+        inputs.shape(1, "t")?,
+        inputs.shape(2, "e")?,
+    ))
+}
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let shape = call.inputs.shape(0, "condition")?;
+    run_with::<N>(call, &shape)
+}
+
+fn run_v1<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let (condition, then, _) = shapes(&call.inputs)?;
+    run_with::<N>(call, &aligned(&condition, &then)?)
+}
+
+fn run_with<const N: usize>(call: &mut Call<'_>, condition_shape: &Shape) -> Result<()> {
+    let condition = call.inputs.get(0, "condition")?;
+    let (then, other) = (call.inputs.get(1, "t")?, call.inputs.get(2, "e")?);
+    let parallel = call.parallel;
+    let out = units_mut::<N>(call.output(0)?.bytes_mut());
+    select(
+        (condition.bytes(), condition_shape),
+        (units(then.bytes()), then.shape()),
+        (units(other.bytes()), other.shape()),
+        out,
+        parallel,
+    )
+}

@@ -1,0 +1,135 @@
+//! AVX2 and FMA: 8 lanes, 16 registers.
+
+use core::arch::x86_64::*;
+
+use super::{Body, Simd};
+use crate::level::Level;
+
+/// Exists only where [`run`] has been entered.
+#[derive(Clone, Copy)]
+pub struct Avx2(());
+
+/// Runs `body` with AVX2 and FMA.
+///
+/// # Safety
+/// The processor has AVX2 and FMA.
+#[target_feature(enable = "avx2,fma")]
+pub unsafe fn run<B: Body>(body: B) -> B::Out {
+    body.run(Avx2(()))
+}
+
+const LANES: usize = 8;
+
+/// A window of 8 into it starts with as many ones as the slice has elements.
+static MASKS: [i32; 16] = [-1, -1, -1, -1, -1, -1, -1, -1, 0, 0, 0, 0, 0, 0, 0, 0];
+
+#[inline(always)]
+fn mask(count: usize) -> __m256i {
+    let window = &MASKS[LANES - count..][..LANES];
+    // SAFETY: the window has 8 elements; AVX by the existence of an `Avx2`, which every caller has.
+    unsafe { _mm256_loadu_si256(window.as_ptr().cast()) }
+}
+
+macro_rules! intrinsics {
+    ($($name:ident($($arg:ident: $in:ident),*) -> $out:ident = $value:expr;)*) => {
+        $(
+            #[inline(always)]
+            fn $name(self, $($arg: Self::$in),*) -> Self::$out {
+                // SAFETY: `self` proves that the processor has AVX2 and FMA; registers only.
+                unsafe { $value }
+            }
+        )*
+    };
+}
+
+impl Simd for Avx2 {
+    type F = __m256;
+    type I = __m256i;
+    type M = __m256;
+
+    const LANES: usize = LANES;
+    const REGISTERS: usize = 16;
+    const LEVEL: Level = Level::Avx2;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m256 {
+        // SAFETY: `self` proves that the processor has AVX; registers only.
+        unsafe { _mm256_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> __m256i {
+        // SAFETY: as for `splat`.
+        unsafe { _mm256_set1_epi32(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> __m256 {
+        let from = &from[..LANES];
+        // SAFETY: 8 elements, checked above; AVX as for `splat`.
+        unsafe { _mm256_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn load_partial(self, from: &[f32]) -> __m256 {
+        // SAFETY: only the lanes of the slice are read, `mask` panics beyond 8; AVX as for `splat`.
+        unsafe { _mm256_maskload_ps(from.as_ptr(), mask(from.len())) }
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32], x: __m256) {
+        let to = &mut to[..LANES];
+        // SAFETY: 8 elements, checked above; AVX as for `splat`.
+        unsafe { _mm256_storeu_ps(to.as_mut_ptr(), x) }
+    }
+
+    #[inline(always)]
+    fn store_partial(self, to: &mut [f32], x: __m256) {
+        // SAFETY: only the lanes of the slice are written, `mask` panics beyond 8; AVX as for
+        // `splat`.
+        unsafe { _mm256_maskstore_ps(to.as_mut_ptr(), mask(to.len()), x) }
+    }
+
+    intrinsics! {
+        add(a: F, b: F) -> F = _mm256_add_ps(a, b);
+        sub(a: F, b: F) -> F = _mm256_sub_ps(a, b);
+        mul(a: F, b: F) -> F = _mm256_mul_ps(a, b);
+        div(a: F, b: F) -> F = _mm256_div_ps(a, b);
+        mul_add(a: F, b: F, c: F) -> F = _mm256_fmadd_ps(a, b, c);
+        min(a: F, b: F) -> F = _mm256_min_ps(a, b);
+        max(a: F, b: F) -> F = _mm256_max_ps(a, b);
+        sqrt(a: F) -> F = _mm256_sqrt_ps(a);
+        lt(a: F, b: F) -> M = _mm256_cmp_ps::<_CMP_LT_OQ>(a, b);
+        le(a: F, b: F) -> M = _mm256_cmp_ps::<_CMP_LE_OQ>(a, b);
+        eq(a: F, b: F) -> M = _mm256_cmp_ps::<_CMP_EQ_OQ>(a, b);
+        select(mask: M, a: F, b: F) -> F = _mm256_blendv_ps(b, a, mask);
+        to_bits(a: F) -> I = _mm256_castps_si256(a);
+        from_bits(a: I) -> F = _mm256_castsi256_ps(a);
+        to_int(a: F) -> I = _mm256_cvtps_epi32(a);
+        from_int(a: I) -> F = _mm256_cvtepi32_ps(a);
+        add_i(a: I, b: I) -> I = _mm256_add_epi32(a, b);
+        sub_i(a: I, b: I) -> I = _mm256_sub_epi32(a, b);
+        and_i(a: I, b: I) -> I = _mm256_and_si256(a, b);
+        or_i(a: I, b: I) -> I = _mm256_or_si256(a, b);
+        xor_i(a: I, b: I) -> I = _mm256_xor_si256(a, b);
+    }
+
+    #[inline(always)]
+    fn shl_i<const BITS: i32>(self, a: __m256i) -> __m256i {
+        // SAFETY: `self` proves that the processor has AVX2; registers only.
+        unsafe { _mm256_slli_epi32::<BITS>(a) }
+    }
+
+    #[inline(always)]
+    fn shr_i<const BITS: i32>(self, a: __m256i) -> __m256i {
+        // SAFETY: as for `shl_i`.
+        unsafe { _mm256_srai_epi32::<BITS>(a) }
+    }
+
+    #[inline(always)]
+    fn to_array(self, a: __m256) -> [f32; 16] {
+        let mut out = [0.0; 16];
+        self.store(&mut out, a);
+        out
+    }
+}

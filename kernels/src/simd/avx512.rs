@@ -1,0 +1,132 @@
+//! AVX-512 F, BW, DQ and VL: 16 lanes, 32 registers.
+
+use core::arch::x86_64::*;
+
+use super::{Body, Simd};
+use crate::level::Level;
+
+/// Exists only where [`run`] has been entered.
+#[derive(Clone, Copy)]
+pub struct Avx512(());
+
+/// Runs `body` with AVX-512 F, BW, DQ and VL.
+///
+/// # Safety
+/// The processor has AVX-512 F, BW, DQ and VL.
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+pub unsafe fn run<B: Body>(body: B) -> B::Out {
+    body.run(Avx512(()))
+}
+
+const LANES: usize = 16;
+
+/// A mask of the first `count` lanes.
+#[inline(always)]
+fn mask(count: usize) -> __mmask16 {
+    assert!(count <= LANES, "a partial vector has at most 16 elements");
+    ((1_u32 << count) - 1) as __mmask16
+}
+
+macro_rules! intrinsics {
+    ($($name:ident($($arg:ident: $in:ident),*) -> $out:ident = $value:expr;)*) => {
+        $(
+            #[inline(always)]
+            fn $name(self, $($arg: Self::$in),*) -> Self::$out {
+                // SAFETY: `self` proves that the processor has AVX-512 F, BW, DQ and VL; registers only.
+                unsafe { $value }
+            }
+        )*
+    };
+}
+
+impl Simd for Avx512 {
+    type F = __m512;
+    type I = __m512i;
+    type M = __mmask16;
+
+    const LANES: usize = LANES;
+    const REGISTERS: usize = 32;
+    const LEVEL: Level = Level::Avx512;
+
+    #[inline(always)]
+    fn splat(self, x: f32) -> __m512 {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe { _mm512_set1_ps(x) }
+    }
+
+    #[inline(always)]
+    fn splat_i(self, x: i32) -> __m512i {
+        // SAFETY: as for `splat`.
+        unsafe { _mm512_set1_epi32(x) }
+    }
+
+    #[inline(always)]
+    fn load(self, from: &[f32]) -> __m512 {
+        let from = &from[..LANES];
+        // SAFETY: 16 elements, checked above; AVX-512 as for `splat`.
+        unsafe { _mm512_loadu_ps(from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn load_partial(self, from: &[f32]) -> __m512 {
+        // SAFETY: only the lanes of the slice are read, `mask` panics beyond 16; AVX-512 as for `splat`.
+        unsafe { _mm512_maskz_loadu_ps(mask(from.len()), from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn store(self, to: &mut [f32], x: __m512) {
+        let to = &mut to[..LANES];
+        // SAFETY: 16 elements, checked above; AVX-512 as for `splat`.
+        unsafe { _mm512_storeu_ps(to.as_mut_ptr(), x) }
+    }
+
+    #[inline(always)]
+    fn store_partial(self, to: &mut [f32], x: __m512) {
+        // SAFETY: only the lanes of the slice are written, `mask` panics beyond 16; AVX-512 as for
+        // `splat`.
+        unsafe { _mm512_mask_storeu_ps(to.as_mut_ptr(), mask(to.len()), x) }
+    }
+
+    intrinsics! {
+        add(a: F, b: F) -> F = _mm512_add_ps(a, b);
+        sub(a: F, b: F) -> F = _mm512_sub_ps(a, b);
+        mul(a: F, b: F) -> F = _mm512_mul_ps(a, b);
+        div(a: F, b: F) -> F = _mm512_div_ps(a, b);
+        mul_add(a: F, b: F, c: F) -> F = _mm512_fmadd_ps(a, b, c);
+        min(a: F, b: F) -> F = _mm512_min_ps(a, b);
+        max(a: F, b: F) -> F = _mm512_max_ps(a, b);
+        sqrt(a: F) -> F = _mm512_sqrt_ps(a);
+        lt(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_LT_OQ>(a, b);
+        le(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b);
+        eq(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b);
+        select(mask: M, a: F, b: F) -> F = _mm512_mask_blend_ps(mask, b, a);
+        to_bits(a: F) -> I = _mm512_castps_si512(a);
+        from_bits(a: I) -> F = _mm512_castsi512_ps(a);
+        to_int(a: F) -> I = _mm512_cvtps_epi32(a);
+        from_int(a: I) -> F = _mm512_cvtepi32_ps(a);
+        add_i(a: I, b: I) -> I = _mm512_add_epi32(a, b);
+        sub_i(a: I, b: I) -> I = _mm512_sub_epi32(a, b);
+        and_i(a: I, b: I) -> I = _mm512_and_si512(a, b);
+        or_i(a: I, b: I) -> I = _mm512_or_si512(a, b);
+        xor_i(a: I, b: I) -> I = _mm512_xor_si512(a, b);
+    }
+
+    #[inline(always)]
+    fn shl_i<const BITS: i32>(self, a: __m512i) -> __m512i {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe { _mm512_sllv_epi32(a, _mm512_set1_epi32(BITS)) }
+    }
+
+    #[inline(always)]
+    fn shr_i<const BITS: i32>(self, a: __m512i) -> __m512i {
+        // SAFETY: as for `shl_i`.
+        unsafe { _mm512_srav_epi32(a, _mm512_set1_epi32(BITS)) }
+    }
+
+    #[inline(always)]
+    fn to_array(self, a: __m512) -> [f32; 16] {
+        let mut out = [0.0; 16];
+        self.store(&mut out, a);
+        out
+    }
+}

@@ -1,0 +1,199 @@
+//! Vectors of f32 behind one trait, and the place where a body meets an instruction set.
+//!
+//! A body is written once, generic over [`Simd`], as a [`Body`]; [`dispatch`] instantiates it for
+//! every [`Level`] and runs the one asked for. Everything that a body calls with a vector in its
+//! arguments must be `#[inline(always)]`, and so must `Body::run`: only then is it compiled with
+//! the instruction set of its level. Closures that touch vectors are best avoided.
+//!
+//! Loads and stores take slices and check their length, so that a body needs no `unsafe`.
+
+#[cfg(target_arch = "x86_64")]
+mod avx2;
+#[cfg(target_arch = "x86_64")]
+mod avx512;
+mod portable;
+#[cfg(test)]
+mod tests;
+
+pub use portable::Portable;
+
+use crate::level::{Level, best};
+
+/// An instruction set: operations on vectors of `LANES` f32 (`F`), the same number of 32-bit
+/// integers (`I`), and lane masks (`M`). A value of an implementing type is the proof that the
+/// processor has the instructions.
+// `self` is the instruction set here, not the operand.
+#[allow(clippy::wrong_self_convention)]
+pub trait Simd: Copy + Send + Sync + 'static {
+    /// A vector of f32.
+    type F: Copy + Send + Sync;
+    /// A vector of i32.
+    type I: Copy + Send + Sync;
+    /// One truth value per lane.
+    type M: Copy + Send + Sync;
+
+    /// Number of lanes; a power of two, at most 16.
+    const LANES: usize;
+    /// Vector registers that the micro-kernels may count on.
+    const REGISTERS: usize;
+    /// The level that this is.
+    const LEVEL: Level;
+
+    /// `x` in all lanes.
+    fn splat(self, x: f32) -> Self::F;
+    /// The first `LANES` elements. Panics if there are fewer.
+    fn load(self, from: &[f32]) -> Self::F;
+    /// All elements of a slice of at most `LANES`; 0 in the other lanes. Panics on a longer slice.
+    fn load_partial(self, from: &[f32]) -> Self::F;
+    /// Writes the first `LANES` elements. Panics if there are fewer.
+    fn store(self, to: &mut [f32], x: Self::F);
+    /// Writes all elements of a slice of at most `LANES`. Panics on a longer slice.
+    fn store_partial(self, to: &mut [f32], x: Self::F);
+
+    /// `a + b`
+    fn add(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a - b`
+    fn sub(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b`
+    fn mul(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a / b`, correctly rounded.
+    fn div(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `a * b + c`; rounded once where the level has the instruction, else twice.
+    fn mul_add(self, a: Self::F, b: Self::F, c: Self::F) -> Self::F;
+    /// `if a < b { a } else { b }`: `b` if either is NaN.
+    fn min(self, a: Self::F, b: Self::F) -> Self::F;
+    /// `if a > b { a } else { b }`: `b` if either is NaN.
+    fn max(self, a: Self::F, b: Self::F) -> Self::F;
+    /// Square root, correctly rounded.
+    fn sqrt(self, a: Self::F) -> Self::F;
+
+    /// `a < b`, false for NaN.
+    fn lt(self, a: Self::F, b: Self::F) -> Self::M;
+    /// `a <= b`, false for NaN.
+    fn le(self, a: Self::F, b: Self::F) -> Self::M;
+    /// `a == b`, false for NaN.
+    fn eq(self, a: Self::F, b: Self::F) -> Self::M;
+    /// Lane-wise `if mask { a } else { b }`.
+    fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
+
+    /// The bits of each lane as an integer.
+    fn to_bits(self, a: Self::F) -> Self::I;
+    /// The f32 with these bits.
+    fn from_bits(self, a: Self::I) -> Self::F;
+    /// Rounds to the nearest integer, ties to even; `i32::MIN` for NaN and what does not fit.
+    fn to_int(self, a: Self::F) -> Self::I;
+    /// The nearest f32.
+    fn from_int(self, a: Self::I) -> Self::F;
+    /// `x` in all lanes.
+    fn splat_i(self, x: i32) -> Self::I;
+    /// `a + b`, wrapping.
+    fn add_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// `a - b`, wrapping.
+    fn sub_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// `a & b`
+    fn and_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// `a | b`
+    fn or_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// `a ^ b`
+    fn xor_i(self, a: Self::I, b: Self::I) -> Self::I;
+    /// `a << BITS`; `BITS` below 32.
+    fn shl_i<const BITS: i32>(self, a: Self::I) -> Self::I;
+    /// Arithmetic `a >> BITS`; `BITS` below 32.
+    fn shr_i<const BITS: i32>(self, a: Self::I) -> Self::I;
+
+    /// The lanes, in order; those from `LANES` on are 0.
+    fn to_array(self, a: Self::F) -> [f32; 16];
+
+    /// All lanes 0.
+    #[inline(always)]
+    fn zero(self) -> Self::F {
+        self.splat(0.0)
+    }
+
+    /// Clears the sign.
+    #[inline(always)]
+    fn abs(self, a: Self::F) -> Self::F {
+        self.from_bits(self.and_i(self.to_bits(a), self.splat_i(0x7fff_ffff)))
+    }
+
+    /// Flips the sign.
+    #[inline(always)]
+    fn neg(self, a: Self::F) -> Self::F {
+        self.from_bits(self.xor_i(self.to_bits(a), self.splat_i(i32::MIN)))
+    }
+
+    /// The sum of all lanes, pairwise.
+    #[inline(always)]
+    fn sum(self, a: Self::F) -> f32 {
+        let mut lanes = self.to_array(a);
+        let mut half = Self::LANES / 2;
+        while half > 0 {
+            for i in 0..half {
+                lanes[i] += lanes[i + half];
+            }
+            half /= 2;
+        }
+        lanes[0]
+    }
+
+    /// The first `LANES` elements, or all of a shorter slice with 0 in the other lanes.
+    #[inline(always)]
+    fn load_up_to(self, from: &[f32]) -> Self::F {
+        if from.len() >= Self::LANES {
+            self.load(from)
+        } else {
+            self.load_partial(from)
+        }
+    }
+
+    /// Writes the first `LANES` elements, or all of a shorter slice.
+    #[inline(always)]
+    fn store_up_to(self, to: &mut [f32], x: Self::F) {
+        if to.len() >= Self::LANES {
+            self.store(to, x);
+        } else {
+            self.store_partial(to, x);
+        }
+    }
+}
+
+/// Work that is written once for all instruction sets.
+pub trait Body {
+    /// What the work returns.
+    type Out;
+    /// Does the work with the vectors of `simd`. Must be `#[inline(always)]`.
+    fn run<S: Simd>(self, simd: S) -> Self::Out;
+}
+
+/// Runs `body` with the instruction set of `level`, or the best one below it that the processor
+/// has.
+#[inline]
+pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
+    #[cfg(target_arch = "x86_64")]
+    {
+        let level = if level == Level::Portable {
+            level
+        } else {
+            level.min(best())
+        };
+        match level {
+            // SAFETY: `best` found the instructions of this level.
+            Level::Avx512 => unsafe { avx512::run(body) },
+            // SAFETY: as above.
+            Level::Avx2 => unsafe { avx2::run(body) },
+            Level::Portable => body.run(Portable),
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    {
+        let _ = (level, best());
+        body.run(Portable)
+    }
+}
+
+/// The levels that this processor can run, for tests and benchmarks.
+pub fn available() -> impl Iterator<Item = Level> {
+    [Level::Portable, Level::Avx2, Level::Avx512]
+        .into_iter()
+        .filter(|&level| level <= best())
+}

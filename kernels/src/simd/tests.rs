@@ -1,0 +1,167 @@
+//! Every level against scalar arithmetic, lane by lane, and its edges.
+
+use proptest::prelude::*;
+
+use super::{Body, Simd, available, dispatch};
+
+/// Runs all lane-wise operations on `a`, `b`, `c` and compares with scalar code.
+struct Lanes<'a>(&'a [f32; 16], &'a [f32; 16], &'a [f32; 16]);
+
+fn same(found: f32, expected: f32) -> bool {
+    found.to_bits() == expected.to_bits() || (found.is_nan() && expected.is_nan())
+}
+
+#[allow(clippy::type_complexity)]
+impl Body for Lanes<'_> {
+    type Out = Result<(), String>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> Self::Out {
+        let (a, b, c) = (self.0, self.1, self.2);
+        let (x, y, z) = (s.load(a), s.load(b), s.load(c));
+        let table: [(&str, S::F, fn(f32, f32) -> f32); 9] = [
+            ("add", s.add(x, y), |a, b| a + b),
+            ("sub", s.sub(x, y), |a, b| a - b),
+            ("mul", s.mul(x, y), |a, b| a * b),
+            ("div", s.div(x, y), |a, b| a / b),
+            ("min", s.min(x, y), |a, b| if a < b { a } else { b }),
+            ("max", s.max(x, y), |a, b| if a > b { a } else { b }),
+            ("sqrt", s.sqrt(x), |a, _| a.sqrt()),
+            ("abs", s.abs(x), |a, _| a.abs()),
+            ("neg", s.neg(x), |a, _| -a),
+        ];
+        for (name, found, expected) in table {
+            let found = s.to_array(found);
+            for i in 0..S::LANES {
+                let expected = expected(a[i], b[i]);
+                if !same(found[i], expected) {
+                    return Err(format!("{name}({}, {}) = {}", a[i], b[i], found[i]));
+                }
+            }
+        }
+        let masks: [(&str, S::M, fn(f32, f32) -> bool); 3] = [
+            ("lt", s.lt(x, y), |a, b| a < b),
+            ("le", s.le(x, y), |a, b| a <= b),
+            ("eq", s.eq(x, y), |a, b| a == b),
+        ];
+        for (name, mask, expected) in masks {
+            let found = s.to_array(s.select(mask, x, z));
+            for i in 0..S::LANES {
+                let expected = if expected(a[i], b[i]) { a[i] } else { c[i] };
+                if !same(found[i], expected) {
+                    return Err(format!("{name}({}, {})", a[i], b[i]));
+                }
+            }
+        }
+        let fused = s.to_array(s.mul_add(x, y, z));
+        let whole = s.to_array(s.from_int(s.to_int(x)));
+        let shifted = s.to_array(s.from_bits(s.shl_i::<3>(s.shr_i::<5>(s.to_bits(x)))));
+        for i in 0..S::LANES {
+            let exact = f64::from(a[i]) * f64::from(b[i]) + f64::from(c[i]);
+            let size = (f64::from(a[i]) * f64::from(b[i])).abs() + f64::from(c[i]).abs();
+            if exact.is_finite()
+                && size < 1e38
+                && (f64::from(fused[i]) - exact).abs() > size * 1.2e-7 + 1e-44
+            {
+                return Err(format!("mul_add {} != {exact}", fused[i]));
+            }
+            let rounded = f64::from(a[i]).round_ties_even();
+            let rounded = if rounded.abs() < 2_147_483_648.0 {
+                rounded as i32
+            } else {
+                i32::MIN
+            };
+            if whole[i] != rounded as f32 {
+                return Err(format!("to_int({}) = {} != {rounded}", a[i], whole[i]));
+            }
+            let bits = (a[i].to_bits().cast_signed() >> 5) << 3;
+            if shifted[i].to_bits() != bits.cast_unsigned() {
+                return Err(format!("shift of {:x}", a[i].to_bits()));
+            }
+        }
+        let sum: f64 = a[..S::LANES].iter().map(|&v| f64::from(v)).sum();
+        let size: f64 = a[..S::LANES].iter().map(|&v| f64::from(v.abs())).sum();
+        if size < 1e38 && (f64::from(s.sum(x)) - sum).abs() > size * 1e-6 {
+            return Err(format!("sum {} != {sum}", s.sum(x)));
+        }
+        Ok(())
+    }
+}
+
+/// Copies with partial loads and stores of every length; canaries around must stay.
+struct Edges;
+
+impl Body for Edges {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for length in 0..=S::LANES {
+            // A boxed slice, so that a sanitizer sees a read or write past its end.
+            let from: Box<[f32]> = (1..=length).map(|v| v as f32).collect();
+            let x = s.load_partial(&from);
+            let lanes = s.to_array(x);
+            assert_eq!(&lanes[..length], &from[..]);
+            assert!(lanes[length..].iter().all(|&v| v == 0.0));
+            let mut to = vec![0.0; length].into_boxed_slice();
+            s.store_partial(&mut to, x);
+            assert_eq!(to, from);
+            let mut canary = [7.0; 18];
+            s.store_up_to(&mut canary[1..=length], x);
+            assert_eq!(&canary[1..=length], &from[..]);
+            assert!(canary[0] == 7.0 && canary[length + 1..].iter().all(|&v| v == 7.0));
+        }
+    }
+}
+
+fn any_f32() -> impl Strategy<Value = f32> {
+    prop_oneof![
+        any::<f32>(),
+        -100.0..100.0_f32,
+        -1e7..1e7_f32,
+        (-40_i32..40).prop_map(|i| i as f32 * 0.5),
+        (4_194_300_i32..4_194_310).prop_map(|i| i as f32 + 0.5),
+        Just(f32::NAN),
+        Just(f32::INFINITY),
+        Just(-2_147_483_648.0),
+    ]
+}
+
+proptest! {
+    #[test]
+    fn lanes_equal_scalars(
+        a in prop::array::uniform16(any_f32()),
+        b in prop::array::uniform16(any_f32()),
+        c in prop::array::uniform16(any_f32()),
+    ) {
+        for level in available() {
+            let result = dispatch(level, Lanes(&a, &b, &c));
+            prop_assert!(result.is_ok(), "{}: {:?}", level.name(), result);
+        }
+    }
+}
+
+#[test]
+fn edges_stay_inside() {
+    for level in available() {
+        dispatch(level, Edges);
+    }
+}
+
+struct TooLong;
+
+impl Body for TooLong {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let _ = s.load_partial(&[0.0; 17]);
+    }
+}
+
+#[test]
+fn a_long_partial_load_panics() {
+    for level in available() {
+        assert!(std::panic::catch_unwind(|| dispatch(level, TooLong)).is_err());
+    }
+}

@@ -1,0 +1,100 @@
+//! A box out of a tensor.
+
+use crate::adapt::{Ints, by_width, check_len, units, units_mut, variants};
+use crate::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::error::{Error, Result};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::strided::{View, dense_strides, read};
+
+/// The shape of the box that starts at `begin` and has `size` elements along each axis; -1 means
+/// all that are left.
+///
+/// # Errors
+/// [`Error::Length`] unless both have an entry per axis, [`Error::Index`] if the box leaves the
+/// tensor.
+pub fn sliced(shape: &Shape, begin: &[i64], size: &[i64]) -> Result<Shape> {
+    for (argument, found) in [("begin", begin.len()), ("size", size.len())] {
+        crate::adapt::check_count(argument, found, shape.rank())?;
+    }
+    let mut out = Shape::SCALAR;
+    for ((&dim, &begin), &size) in shape.iter().zip(begin).zip(size) {
+        let start = usize::try_from(begin)
+            .ok()
+            .filter(|&start| start <= dim)
+            .ok_or(Error::Index {
+                argument: "begin",
+                index: begin,
+                limit: dim + 1,
+            })?;
+        let left = dim - start;
+        let count = if size == -1 {
+            left
+        } else {
+            usize::try_from(size)
+                .ok()
+                .filter(|&count| count <= left)
+                .ok_or(Error::Index {
+                    argument: "size",
+                    index: size,
+                    limit: left + 1,
+                })?
+        };
+        out.push(count)?;
+    }
+    Ok(out)
+}
+
+/// Writes the box that starts at `begin` and has `size` elements along each axis; see [`sliced`].
+///
+/// # Errors
+/// As [`sliced`]; [`Error::Length`] if a slice does not fit its shape.
+pub fn slice<T: Copy + Send + Sync>(
+    (x, shape): (&[T], &Shape),
+    begin: &[i64],
+    size: &[i64],
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    let out_shape = sliced(shape, begin, size)?;
+    check_len("input", x.len(), shape)?;
+    check_len("output", out.len(), &out_shape)?;
+    let strides = dense_strides(shape);
+    let offset = begin
+        .iter()
+        .zip(&strides)
+        .map(|(&b, &s)| b as usize * s as usize);
+    let mut view = View::new(offset.sum());
+    for (&dim, &stride) in out_shape.iter().zip(&strides) {
+        view.push(dim, stride)?;
+    }
+    read(x, &view, out, parallel)
+}
+
+/// `Slice` of TensorFlow.
+pub static SLICE: KernelDef = KernelDef {
+    op: "Slice",
+    variants: variants!("T", "Index":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["begin", "size"];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (begin, size) = bounds(inputs)?;
+        let x = inputs.get(0, "input")?;
+        sink(x.dtype(), sliced(x.shape(), &begin, &size)?)
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+};
+
+fn bounds(inputs: &Inputs<'_>) -> Result<(Ints, Ints)> {
+    Ok((inputs.ints(1, "begin")?, inputs.ints(2, "size")?))
+}
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let x = call.inputs.get(0, "input")?;
+    let (begin, size) = bounds(&call.inputs)?;
+    let parallel = call.parallel;
+    let out = units_mut::<N>(call.output(0)?.bytes_mut());
+    slice((units(x.bytes()), x.shape()), &begin, &size, out, parallel)
+}

@@ -1,0 +1,178 @@
+//! Softmax and its logarithm over the last axis.
+
+use crate::adapt::{check_count, variants};
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::error::{Error, Result};
+use crate::map::outputs_like_first;
+use crate::math;
+use crate::parallel::Parallel;
+
+/// Partial results side by side.
+const LANES: usize = 32;
+
+/// The largest element; minus infinity of none. NaN counts as smaller than all.
+#[inline(always)]
+pub(crate) fn row_max(x: &[f32]) -> f32 {
+    let larger = |a: f32, b: f32| if b > a { b } else { a };
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [f32::NEG_INFINITY; LANES];
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane = larger(*lane, x);
+        }
+    }
+    lanes
+        .iter()
+        .chain(rest)
+        .fold(f32::NEG_INFINITY, |a, &b| larger(a, b))
+}
+
+/// The sum of `term` over all elements, in lanes.
+#[inline(always)]
+pub(crate) fn row_sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let mut lanes = [0.0_f32; LANES];
+    for chunk in chunks {
+        for (lane, &x) in lanes.iter_mut().zip(chunk) {
+            *lane += term(x);
+        }
+    }
+    let mut total = 0.0_f64;
+    for lane in lanes {
+        total += f64::from(lane);
+    }
+    for &x in rest {
+        total += f64::from(term(x));
+    }
+    total as f32
+}
+
+/// Writes `exp(x - largest)` and returns the sum.
+#[inline(always)]
+pub(crate) fn row_exp(x: &[f32], largest: f32, out: &mut [f32]) -> f32 {
+    for (out, &x) in out.iter_mut().zip(x) {
+        *out = math::exp_f32(x - largest);
+    }
+    row_sum(out, |value| value)
+}
+
+struct Rows<'a, const LOG: bool> {
+    x: &'a [f32],
+    width: usize,
+    out: &'a mut [f32],
+}
+
+impl<const LOG: bool> Body for Rows<'_, LOG> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.x.chunks(self.width);
+        for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
+            let largest = row_max(x);
+            if LOG {
+                let sum = row_sum(x, |x| math::exp_f32(x - largest));
+                let log = math::log(f64::from(sum)) as f32;
+                for (out, &x) in out.iter_mut().zip(x) {
+                    *out = (x - largest) - log;
+                }
+            } else {
+                let scale = 1.0 / row_exp(x, largest, out);
+                for out in out {
+                    *out *= scale;
+                }
+            }
+        }
+    }
+}
+
+fn rows<const LOG: bool>(
+    x: &[f32],
+    width: usize,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("softmax", out.len(), x.len())?;
+    if x.is_empty() {
+        return Ok(());
+    }
+    if width == 0 || !x.len().is_multiple_of(width) {
+        return Err(Error::Length {
+            argument: "logits",
+            found: x.len(),
+            expected: width,
+        });
+    }
+    let chunk = chunk_len(parallel, out.len(), width, 8);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        let x = &x[start..start + out.len()];
+        dispatch(Rows::<LOG> { x, width, out });
+    });
+    Ok(())
+}
+
+/// `exp(x) / sum(exp(x))` of each row of `width` elements; 4 ulp. A row with NaN or positive
+/// infinity is NaN.
+///
+/// # Errors
+/// [`Error::Length`] unless `out` is as long as `x` and both are whole rows.
+pub fn softmax(x: &[f32], width: usize, out: &mut [f32], parallel: &dyn Parallel) -> Result<()> {
+    rows::<false>(x, width, out, parallel)
+}
+
+/// `x - log(sum(exp(x)))` of each row of `width` elements, within 2 ulp of the larger of `x` and
+/// the result.
+///
+/// # Errors
+/// As [`softmax`].
+pub fn log_softmax(
+    x: &[f32],
+    width: usize,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    rows::<true>(x, width, out, parallel)
+}
+
+fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    if inputs.shape(0, "logits")?.rank() == 0 {
+        return Err(Error::Rank {
+            argument: "logits",
+            found: 0,
+            expected: "at least 1",
+        });
+    }
+    outputs_like_first(inputs, sink)
+}
+
+/// `Softmax` of TensorFlow.
+pub static SOFTMAX: KernelDef = KernelDef {
+    op: "Softmax",
+    variants: variants!("T": [F32] host &[];),
+    attrs: &[],
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| run::<false>(call),
+};
+
+/// `LogSoftmax` of TensorFlow.
+pub static LOG_SOFTMAX: KernelDef = KernelDef {
+    op: "LogSoftmax",
+    variants: variants!("T": [F32] host &[];),
+    attrs: &[],
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| run::<true>(call),
+};
+
+fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {
+    let x = call.inputs.get(0, "logits")?;
+    let width = x.shape().last().copied().unwrap_or(1);
+    let parallel = call.parallel;
+    let out = call.output(0)?.f32_mut("softmax")?;
+    rows::<LOG>(x.f32("logits")?, width, out, parallel)
+}

@@ -1,0 +1,189 @@
+//! Splitting and unpacking: one tensor becomes several.
+
+use crate::adapt::{by_width, units, units_mut, variants};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// Copies one part of a tensor: of each of the `outer` rows of `x`, the elements from `start` on.
+///
+/// # Errors
+/// [`Error::Length`] if the lengths are not multiples of `outer`, [`Error::Index`] if the part
+/// leaves the rows.
+pub fn split_part<T: Copy>(x: &[T], outer: usize, start: usize, out: &mut [T]) -> Result<()> {
+    if out.is_empty() {
+        return Ok(());
+    }
+    for (argument, len) in [("value", x.len()), ("output", out.len())] {
+        if outer == 0 || len % outer != 0 {
+            return Err(Error::Length {
+                argument,
+                found: len,
+                expected: outer,
+            });
+        }
+    }
+    let (row, share) = (x.len() / outer, out.len() / outer);
+    if start.checked_add(share).is_none_or(|end| end > row) {
+        return Err(Error::Index {
+            argument: "start",
+            index: start as i64,
+            limit: row,
+        });
+    }
+    for (out, x) in out.chunks_mut(share).zip(x.chunks(row)) {
+        let x = &x[start..start + share];
+        if share >= 16 {
+            out.copy_from_slice(x);
+        } else {
+            for (out, x) in out.iter_mut().zip(x) {
+                *out = *x;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn with_dim(shape: &Shape, axis: usize, dim: usize) -> Result<Shape> {
+    let mut out = Shape::SCALAR;
+    for (i, &old) in shape.iter().enumerate() {
+        out.push(if i == axis { dim } else { old })?;
+    }
+    Ok(out)
+}
+
+const DATA: &str = "value";
+
+/// `Split` of TensorFlow.
+pub static SPLIT: KernelDef = KernelDef {
+    op: "Split",
+    variants: variants!("T":
+        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &["split_dim"];),
+    attrs: &[("num_split", AttrKind::Int)],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (x, count) = (inputs.get(1, DATA)?, inputs.attrs.int("num_split")?);
+        let axis = x.shape().axis("split_dim", inputs.int(0, "split_dim")?)?;
+        let parts = usize::try_from(count).unwrap_or(0);
+        let dim = x.shape()[axis];
+        if parts == 0 || dim % parts != 0 {
+            return Err(Error::Value {
+                argument: "num_split",
+                expected: "a number above 0 that divides the axis",
+            });
+        }
+        let shape = with_dim(x.shape(), axis, dim / parts)?;
+        (0..parts).try_for_each(|_| sink(x.dtype(), shape))
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let (x, axis) = (call.inputs.get(1, DATA)?, call.inputs.int(0, "split_dim")?);
+        run_along(call, &x, axis)
+    },
+};
+
+/// `SplitV` of TensorFlow.
+pub static SPLIT_V: KernelDef = KernelDef {
+    op: "SplitV",
+    variants: variants!("T", "Tlen":
+        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool]
+            host &["size_splits", "split_dim"];),
+    attrs: &[],
+    forward: &[],
+    outputs: outputs_split_v,
+    scratch: no_scratch,
+    run: |call| {
+        let (x, axis) = (call.inputs.get(0, DATA)?, call.inputs.int(2, "split_dim")?);
+        run_along(call, &x, axis)
+    },
+};
+
+const REFUSED: Error = Error::Value {
+    argument: "size_splits",
+    expected: "sizes that add up to the axis, at most one of them -1",
+};
+
+fn outputs_split_v(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let x = inputs.get(0, DATA)?;
+    let axis = x.shape().axis("split_dim", inputs.int(2, "split_dim")?)?;
+    let sizes = inputs.get(1, "size_splits")?;
+    let size = |index: usize| -> Result<i64> {
+        match sizes.dtype() {
+            DType::I32 => Ok(i64::from(sizes.i32("size_splits")?[index])),
+            _ => Ok(sizes.i64("size_splits")?[index]),
+        }
+    };
+    // There may be more parts than a shape has axes, so that they are read one by one.
+    let count = sizes.shape().elements();
+    let (mut known, mut open) = (0_i64, 0);
+    for index in 0..count {
+        match size(index)? {
+            -1 => open += 1,
+            part if part < 0 => return Err(REFUSED),
+            part => known = known.saturating_add(part),
+        }
+    }
+    let dim = x.shape()[axis];
+    let rest = dim as i64 - known;
+    if open > 1 || rest < 0 || (open == 0 && rest != 0) {
+        return Err(REFUSED);
+    }
+    for index in 0..count {
+        let part = match size(index)? {
+            -1 => rest,
+            part => part,
+        };
+        let part = usize::try_from(part).map_err(|_| REFUSED)?;
+        sink(x.dtype(), with_dim(x.shape(), axis, part)?)?;
+    }
+    Ok(())
+}
+
+/// `Unpack` of TensorFlow.
+pub static UNPACK: KernelDef = KernelDef {
+    op: "Unpack",
+    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 U8 U16 U32 U64 Bool] host &[];),
+    attrs: &[("axis", AttrKind::Int), ("num", AttrKind::Int)],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (x, num) = (inputs.get(0, DATA)?, inputs.attrs.int("num")?);
+        let axis = x.shape().axis("axis", inputs.attrs.int("axis")?)?;
+        let count = x.shape()[axis];
+        if usize::try_from(num) != Ok(count) {
+            return Err(Error::Length {
+                argument: "value",
+                found: count,
+                expected: usize::try_from(num).unwrap_or(0),
+            });
+        }
+        let mut shape = Shape::SCALAR;
+        for (i, &dim) in x.shape().iter().enumerate() {
+            if i != axis {
+                shape.push(dim)?;
+            }
+        }
+        (0..count).try_for_each(|_| sink(x.dtype(), shape))
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let (x, axis) = (call.inputs.get(0, DATA)?, call.inputs.attrs.int("axis")?);
+        run_along(call, &x, axis)
+    },
+};
+
+fn run_along(call: &mut Call<'_>, x: &TensorRef<'_>, axis: i64) -> Result<()> {
+    let axis = x.shape().axis("axis", axis)?;
+    let outer = x.shape()[..axis].iter().product();
+    by_width!(x.dtype(), run(call, x, outer))
+}
+
+fn run<const N: usize>(call: &mut Call<'_>, x: &TensorRef<'_>, outer: usize) -> Result<()> {
+    let mut start = 0;
+    for output in call.outputs.iter_mut() {
+        let out = units_mut::<N>(output.bytes_mut());
+        split_part(units(x.bytes()), outer, start, out)?;
+        start += out.len().checked_div(outer).unwrap_or(0);
+    }
+    Ok(())
+}

@@ -1,0 +1,80 @@
+//! Repeats a whole tensor along its axes.
+
+use crate::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::def::{Call, KernelDef, no_scratch};
+use crate::error::{Error, Result};
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+use crate::strided::{View, dense_strides, read};
+
+/// The shape after tiling: each axis times its multiple.
+///
+/// # Errors
+/// [`Error::Length`] unless there is a multiple per axis, [`Error::Value`] for a negative one,
+/// [`Error::Overflow`] if the product is too large.
+pub fn tiled(shape: &Shape, multiples: &[i64]) -> Result<Shape> {
+    if multiples.len() != shape.rank() {
+        return Err(Error::Length {
+            argument: "multiples",
+            found: multiples.len(),
+            expected: shape.rank(),
+        });
+    }
+    let mut out = Shape::SCALAR;
+    for (&dim, &multiple) in shape.iter().zip(multiples) {
+        let multiple = usize::try_from(multiple).map_err(|_| Error::Value {
+            argument: "multiples",
+            expected: "numbers that are not negative",
+        })?;
+        out.push(dim.checked_mul(multiple).ok_or(Error::Overflow {
+            argument: "multiples",
+        })?)?;
+    }
+    Ok(out)
+}
+
+/// Writes `x` repeated `multiples[i]` times along axis `i`.
+///
+/// # Errors
+/// As [`tiled`]; [`Error::Length`] if a slice does not fit its shape.
+pub fn tile<T: Copy + Send + Sync>(
+    (x, shape): (&[T], &Shape),
+    multiples: &[i64],
+    out: &mut [T],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    tiled(shape, multiples)?;
+    check_len("input", x.len(), shape)?;
+    let strides = dense_strides(shape);
+    let mut view = View::new(0);
+    for (axis, (&dim, &multiple)) in shape.iter().zip(multiples).enumerate() {
+        view.push(multiple as usize, 0)?;
+        view.push(dim, strides[axis])?;
+    }
+    read(x, &view, out, parallel)
+}
+
+/// `Tile` of TensorFlow.
+pub static TILE: KernelDef = KernelDef {
+    op: "Tile",
+    variants: variants!("T", "Tmultiples":
+        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &["multiples"];),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let x = inputs.get(0, "input")?;
+        sink(x.dtype(), tiled(x.shape(), &inputs.ints(1, "multiples")?)?)
+    },
+    scratch: no_scratch,
+    run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+};
+
+fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let (x, multiples) = (
+        call.inputs.get(0, "input")?,
+        call.inputs.ints(1, "multiples")?,
+    );
+    let parallel = call.parallel;
+    let out = units_mut::<N>(call.output(0)?.bytes_mut());
+    tile((units(x.bytes()), x.shape()), &multiples, out, parallel)
+}

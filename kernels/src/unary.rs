@@ -1,0 +1,187 @@
+//! Element-wise operations of one argument whose result has the argument's type.
+//!
+//! One row per op: its function works on slices, its `KernelDef` in place where it may. Tolerances
+//! against exact arithmetic are 1 ulp unless the row says otherwise.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::map::{Map, map, outputs_like_first, run_map};
+use crate::math;
+use crate::parallel::Parallel;
+
+macro_rules! unary {
+    ($(
+        $(#[$doc:meta])*
+        $def:ident $op:ident $function:ident $cost:literal {
+            $($type:ident $dtype:ident => |$x:ident| $body:expr;)*
+        }
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default)]
+        pub struct $op;
+
+        $(
+            impl Map<$type> for $op {
+                type Out = $type;
+
+                const COST: usize = $cost;
+
+                #[inline(always)]
+                fn apply(self, $x: $type) -> $type {
+                    $body
+                }
+            }
+        )*
+
+        $(#[$doc])*
+        ///
+        /// # Errors
+        /// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+        pub fn $function<T: Element>(x: &[T], out: &mut [T], parallel: &dyn Parallel) -> Result<()>
+        where
+            $op: Map<T, Out = T>,
+        {
+            map($op, x, out, parallel)
+        }
+
+        #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
+        pub static $def: KernelDef = KernelDef {
+            op: stringify!($op),
+            variants: &[$(Variant { types: &[("T", DType::$dtype)], host: &[] }),*],
+            attrs: &[],
+            forward: &[(0, 0)],
+            outputs: outputs_like_first,
+            scratch: no_scratch,
+            run: |call| match call.inputs.get(0, "x")?.dtype() {
+                $(DType::$dtype => run_map::<$op, $type>($op, call),)*
+                found => Err(unserved("x", found)),
+            },
+        };
+    )*};
+}
+
+/// A row's body that computes in `f64` and rounds once.
+macro_rules! wide {
+    ($function:ident $x:ident) => {
+        math::$function(f64::from($x)) as f32
+    };
+}
+
+/// Slope of the negative side of the scaled exponential unit times its scale.
+const SELU_SCALE_ALPHA: f64 = 1.758_099_340_847_376_9;
+/// Slope of the positive side of the scaled exponential unit.
+const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+
+unary! {
+    /// Absolute value.
+    ABS Abs abs 1 {
+        f32 F32 => |x| x.abs();
+        f64 F64 => |x| x.abs();
+        i64 I64 => |x| x.wrapping_abs();
+    }
+    /// Arc cosine.
+    ACOS Acos acos 16 { f32 F32 => |x| wide!(acos x); }
+    /// Inverse hyperbolic cosine.
+    ACOSH Acosh acosh 16 { f32 F32 => |x| wide!(acosh x); }
+    /// Arc sine.
+    ASIN Asin asin 16 { f32 F32 => |x| wide!(asin x); }
+    /// Inverse hyperbolic sine.
+    ASINH Asinh asinh 16 { f32 F32 => |x| wide!(asinh x); }
+    /// Arc tangent.
+    ATAN Atan atan 16 { f32 F32 => |x| wide!(atan x); }
+    /// Inverse hyperbolic tangent.
+    ATANH Atanh atanh 16 { f32 F32 => |x| wide!(atanh x); }
+    /// Smallest integer not below.
+    CEIL Ceil ceil 1 { f32 F32 => |x| math::ceil(x); }
+    /// Cosine.
+    COS Cos cos 16 { f32 F32 => |x| math::sin_cos(f64::from(x)).1 as f32; }
+    /// Hyperbolic cosine.
+    COSH Cosh cosh 8 { f32 F32 => |x| wide!(cosh x); }
+    /// `exp(x) - 1` for negative values, which approaches -1; others stay.
+    ELU Elu elu 8 { f32 F32 => |x| if x < 0.0 { wide!(exp_m1 x) } else { x }; }
+    /// Error function.
+    ERF Erf erf 16 { f32 F32 => |x| wide!(erf x); }
+    /// One minus the error function.
+    ERFC Erfc erfc 16 { f32 F32 => |x| wide!(erfc x); }
+    /// Exponential.
+    EXP Exp exp 8 { f32 F32 => |x| wide!(exp x); }
+    /// Exponential less one.
+    EXPM1 Expm1 expm1 8 { f32 F32 => |x| wide!(exp_m1 x); }
+    /// Largest integer not above.
+    FLOOR Floor floor 1 { f32 F32 => |x| math::floor(x); }
+    /// One divided by the value.
+    INV Inv inv 2 { f32 F32 => |x| 1.0 / x; f64 F64 => |x| 1.0 / x; }
+    /// Natural logarithm.
+    LOG Log log 8 { f32 F32 => |x| wide!(log x); }
+    /// Natural logarithm of one more.
+    LOG1P Log1p log1p 8 { f32 F32 => |x| wide!(log_1p x); }
+    /// Negation.
+    NEG Neg neg 1 {
+        f32 F32 => |x| -x;
+        f64 F64 => |x| -x;
+        i64 I64 => |x| x.wrapping_neg();
+    }
+    /// One divided by the value.
+    RECIPROCAL Reciprocal reciprocal 2 { f32 F32 => |x| 1.0 / x; f64 F64 => |x| 1.0 / x; }
+    /// Zero for negative values; NaN stays.
+    RELU Relu relu 1 {
+        f32 F32 => |x| if x < 0.0 { 0.0 } else { x };
+        f64 F64 => |x| if x < 0.0 { 0.0 } else { x };
+        i64 I64 => |x| x.max(0);
+    }
+    /// The value cut to 0 and 6; NaN stays.
+    RELU6 Relu6 relu6 1 {
+        f32 F32 => |x| {
+            let x = if x < 0.0 { 0.0 } else { x };
+            if x > 6.0 { 6.0 } else { x }
+        };
+    }
+    /// Nearest integer, halves to the even one.
+    RINT Rint rint 1 { f32 F32 => |x| math::round_half_even(x); }
+    /// Nearest integer, halves to the even one.
+    ROUND Round round 1 { f32 F32 => |x| math::round_half_even(x); i64 I64 => |x| x; }
+    /// One divided by the square root; 2 ulp.
+    RSQRT Rsqrt rsqrt 2 { f32 F32 => |x| 1.0 / math::sqrt_f32(x); }
+    /// Scaled exponential linear unit.
+    SELU Selu selu 8 {
+        f32 F32 => |x| {
+            let x = f64::from(x);
+            let value = if x < 0.0 { SELU_SCALE_ALPHA * math::exp_m1(x) } else { SELU_SCALE * x };
+            value as f32
+        };
+    }
+    /// `1 / (1 + exp(-x))`.
+    SIGMOID Sigmoid sigmoid 8 { f32 F32 => |x| wide!(sigmoid x); }
+    /// -1, 0 or 1 as the value is negative, zero or positive; NaN stays.
+    SIGN Sign sign 1 {
+        f32 F32 => |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
+        i64 I64 => |x| x.signum();
+    }
+    /// Sine.
+    SIN Sin sin 16 { f32 F32 => |x| math::sin_cos(f64::from(x)).0 as f32; }
+    /// Hyperbolic sine.
+    SINH Sinh sinh 8 { f32 F32 => |x| wide!(sinh x); }
+    /// `log(1 + exp(x))`.
+    SOFTPLUS Softplus softplus 16 { f32 F32 => |x| wide!(softplus x); }
+    /// `x / (1 + |x|)`; 2 ulp.
+    SOFTSIGN Softsign softsign 2 { f32 F32 => |x| x / (1.0 + x.abs()); }
+    /// Square root.
+    SQRT Sqrt sqrt 2 { f32 F32 => |x| math::sqrt_f32(x); f64 F64 => |x| math::sqrt(x); }
+    /// Square.
+    SQUARE Square square 1 {
+        f32 F32 => |x| x * x;
+        f64 F64 => |x| x * x;
+        i64 I64 => |x| x.wrapping_mul(x);
+    }
+    /// Tangent.
+    TAN Tan tan 16 {
+        f32 F32 => |x| {
+            let (sin, cos) = math::sin_cos(f64::from(x));
+            (sin / cos) as f32
+        };
+    }
+    /// Hyperbolic tangent.
+    TANH Tanh tanh 8 { f32 F32 => |x| wide!(tanh x); }
+}

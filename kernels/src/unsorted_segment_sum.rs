@@ -1,0 +1,135 @@
+//! Sums of slices that carry the same segment number.
+
+use crate::adapt::{Element, unserved};
+use crate::binary::Add;
+use crate::def::{Call, KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::zip::Zip;
+
+/// Adds each slice of `data` to the segment of `out` that its id names; a negative id is skipped.
+/// A slice has `data.len() / ids.len()` elements.
+///
+/// # Errors
+/// [`Error::Index`] for an id of a segment that `out` does not have, [`Error::Length`] if a slice
+/// does not fit.
+pub fn unsorted_segment_sum<T: Element, I: Element + Into<i64>>(
+    data: &[T],
+    ids: &[I],
+    segments: usize,
+    out: &mut [T],
+) -> Result<()>
+where
+    Add: Zip<T, Out = T>,
+{
+    let slice = out.len().checked_div(segments).unwrap_or(0);
+    crate::adapt::check_count("output", out.len(), slice * segments)?;
+    if segments > 0 {
+        crate::adapt::check_count("data", data.len(), ids.len().saturating_mul(slice))?;
+    }
+    for &id in ids {
+        let id: i64 = id.into();
+        if id >= 0 && id as u64 >= segments as u64 {
+            return Err(Error::Index {
+                argument: "segment_ids",
+                index: id,
+                limit: segments,
+            });
+        }
+    }
+    out.fill(T::default());
+    if slice == 0 {
+        return Ok(());
+    }
+    for (&id, data) in ids.iter().zip(data.chunks(slice)) {
+        let Ok(id) = usize::try_from(id.into()) else {
+            continue;
+        };
+        for (out, &x) in out[id * slice..][..slice].iter_mut().zip(data) {
+            *out = Add.apply(*out, x);
+        }
+    }
+    Ok(())
+}
+
+macro_rules! segment_variants {
+    ($($dtype:ident)*) => {
+        &[$(
+            segment_variant(types!($dtype I32 I32)),
+            segment_variant(types!($dtype I32 I64)),
+            segment_variant(types!($dtype I64 I32)),
+            segment_variant(types!($dtype I64 I64)),
+        )*]
+    };
+}
+
+macro_rules! types {
+    ($data:ident $ids:ident $count:ident) => {
+        &[
+            ("T", DType::$data),
+            ("Tindices", DType::$ids),
+            ("Tnumsegments", DType::$count),
+        ]
+    };
+}
+
+const fn segment_variant(types: &'static [(&'static str, DType)]) -> Variant {
+    Variant {
+        types,
+        host: &["num_segments"],
+    }
+}
+
+/// `UnsortedSegmentSum` of TensorFlow.
+pub static UNSORTED_SEGMENT_SUM: KernelDef = KernelDef {
+    op: "UnsortedSegmentSum",
+    variants: segment_variants!(F32 F64 I64),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let (data, ids) = (inputs.get(0, "data")?, inputs.shape(1, "segment_ids")?);
+        let rest = data.shape().get(ids.rank()..);
+        let rest = rest.filter(|_| data.shape()[..ids.rank()] == *ids);
+        let rest = rest.ok_or(Error::Incompatible {
+            arguments: ("data", "segment_ids"),
+            shapes: (*data.shape(), ids),
+            rule: "the data must start with the shape of their segment ids",
+        })?;
+        let count = inputs.int(2, "num_segments")?;
+        let count = usize::try_from(count).map_err(|_| Error::Value {
+            argument: "num_segments",
+            expected: "a number that is not negative",
+        })?;
+        let mut shape = Shape::new(&[count])?;
+        for &dim in rest {
+            shape.push(dim)?;
+        }
+        sink(data.dtype(), shape)
+    },
+    scratch: no_scratch,
+    run: |call| match call.output(0)?.dtype() {
+        DType::F32 => run::<f32>(call),
+        DType::F64 => run::<f64>(call),
+        DType::I64 => run::<i64>(call),
+        found => Err(unserved("data", found)),
+    },
+};
+
+fn run<T: Element>(call: &mut Call<'_>) -> Result<()>
+where
+    Add: Zip<T, Out = T>,
+{
+    let (data, ids) = (
+        call.inputs.get(0, "data")?,
+        call.inputs.get(1, "segment_ids")?,
+    );
+    let data = T::view(&data, "data")?;
+    let output = call.output(0)?;
+    let segments = output.shape()[0];
+    let out = T::view_mut(output, "output")?;
+    match ids.dtype() {
+        DType::I32 => unsorted_segment_sum(data, ids.i32("segment_ids")?, segments, out),
+        _ => unsorted_segment_sum(data, ids.i64("segment_ids")?, segments, out),
+    }
+}

@@ -1,0 +1,364 @@
+//! The one loop of all element-wise operations of two arguments, with broadcasting.
+
+use crate::adapt::{Element, check_len};
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{Call, Inputs, OutputSink};
+use crate::error::Result;
+use crate::parallel::Parallel;
+use crate::shape::{MAX_RANK, Shape};
+
+/// An operation on two elements of type `T`.
+pub trait Zip<T>: Copy + Sync {
+    /// Type of the result.
+    type Out: Element;
+
+    /// Work per element in units of one addition, to decide about threads.
+    const COST: usize = 1;
+
+    /// The result for one pair of elements.
+    fn apply(self, a: T, b: T) -> Self::Out;
+}
+
+/// How the rows of two operands meet: the fewest axes that describe the broadcast.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan<const N: usize> {
+    rank: usize,
+    dims: [usize; MAX_RANK],
+    /// Distance in elements between neighbours along an axis, 0 where the operand is repeated.
+    strides: [[usize; MAX_RANK]; N],
+}
+
+impl<const N: usize> Plan<N> {
+    /// For operands of these shapes; `out` is the shape that they broadcast to.
+    pub(crate) fn new(shapes: [&Shape; N], out: &Shape) -> Self {
+        let mut plan = Self {
+            rank: 0,
+            dims: [1; MAX_RANK],
+            strides: [[0; MAX_RANK]; N],
+        };
+        let mut steps = [1_usize; N];
+        let mut last = [false; N];
+        // Axes are collected from the innermost outwards and put in order below.
+        for back in 1..=out.rank() {
+            let dim = out[out.rank() - back];
+            if dim == 1 {
+                continue;
+            }
+            let mut steps_along = [false; N];
+            for (flag, shape) in steps_along.iter_mut().zip(shapes) {
+                *flag = shape.rank() >= back && shape[shape.rank() - back] != 1;
+            }
+            if plan.rank > 0 && steps_along == last {
+                plan.dims[plan.rank - 1] *= dim;
+            } else {
+                plan.dims[plan.rank] = dim;
+                for n in 0..N {
+                    plan.strides[n][plan.rank] = if steps_along[n] { steps[n] } else { 0 };
+                }
+                plan.rank += 1;
+                last = steps_along;
+            }
+            for n in 0..N {
+                if steps_along[n] {
+                    steps[n] *= dim;
+                }
+            }
+        }
+        plan.rank = plan.rank.max(1);
+        plan.dims[..plan.rank].reverse();
+        for strides in &mut plan.strides {
+            strides[..plan.rank].reverse();
+        }
+        plan
+    }
+
+    /// Length of a row: the innermost axis.
+    pub(crate) fn row(&self) -> usize {
+        self.dims[self.rank - 1]
+    }
+
+    /// Number of rows.
+    fn rows(&self) -> usize {
+        self.dims[..self.rank - 1].iter().product()
+    }
+
+    /// Whether operand `n` advances along a row.
+    pub(crate) fn steps(&self, n: usize) -> bool {
+        self.strides[n][self.rank - 1] != 0
+    }
+
+    /// A walk over the rows from row `first` on.
+    #[inline(always)]
+    pub(crate) fn walk(&self, first: usize) -> Walk<'_, N> {
+        let mut walk = Walk {
+            plan: self,
+            index: [0; MAX_RANK],
+            offsets: [0; N],
+        };
+        let mut rest = first;
+        for axis in (0..self.rank - 1).rev() {
+            let dim = self.dims[axis].max(1);
+            walk.index[axis] = rest % dim;
+            rest /= dim;
+            for n in 0..N {
+                walk.offsets[n] += walk.index[axis] * self.strides[n][axis];
+            }
+        }
+        walk
+    }
+}
+
+/// Where the current row of each operand starts.
+pub(crate) struct Walk<'a, const N: usize> {
+    plan: &'a Plan<N>,
+    index: [usize; MAX_RANK],
+    pub(crate) offsets: [usize; N],
+}
+
+impl<const N: usize> Walk<'_, N> {
+    /// Goes to the next row; after the last one to the first.
+    #[inline(always)]
+    pub(crate) fn next(&mut self) {
+        for axis in (0..self.plan.rank - 1).rev() {
+            self.index[axis] += 1;
+            for n in 0..N {
+                self.offsets[n] += self.plan.strides[n][axis];
+            }
+            if self.index[axis] < self.plan.dims[axis] {
+                return;
+            }
+            self.index[axis] = 0;
+            for n in 0..N {
+                self.offsets[n] -= self.plan.strides[n][axis] * self.plan.dims[axis];
+            }
+        }
+    }
+}
+
+struct Rows<'a, O, T, U> {
+    op: O,
+    plan: &'a Plan<2>,
+    a: &'a [T],
+    b: &'a [T],
+    /// Index of the first element of `out`; the start of a row unless there is only one.
+    start: usize,
+    out: &'a mut [U],
+}
+
+impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            op,
+            plan,
+            a,
+            b,
+            start,
+            out,
+        } = self;
+        let row = plan.row();
+        if row == 0 {
+            return;
+        }
+        let (sa, sb) = (plan.steps(0), plan.steps(1));
+        let within = start % row;
+        let mut walk = plan.walk(start / row);
+        for out in out.chunks_mut(row) {
+            let [ia, ib] = walk.offsets;
+            let a = &a[ia..];
+            let b = &b[ib..];
+            match (sa, sb) {
+                (true, true) => {
+                    let n = out.len();
+                    let (a, b) = (&a[within..][..n], &b[within..][..n]);
+                    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                        *out = op.apply(a, b);
+                    }
+                }
+                (true, false) => {
+                    let b = b[0];
+                    for (out, &a) in out.iter_mut().zip(&a[within..]) {
+                        *out = op.apply(a, b);
+                    }
+                }
+                (false, true) => {
+                    let a = a[0];
+                    for (out, &b) in out.iter_mut().zip(&b[within..]) {
+                        *out = op.apply(a, b);
+                    }
+                }
+                (false, false) => out.fill(op.apply(a[0], b[0])),
+            }
+            walk.next();
+        }
+    }
+}
+
+struct RowsInPlace<'a, O, T, const LEFT: bool> {
+    op: O,
+    plan: &'a Plan<1>,
+    other: &'a [T],
+    start: usize,
+    out: &'a mut [T],
+}
+
+impl<O: Zip<T, Out = T>, T: Element, const LEFT: bool> Body for RowsInPlace<'_, O, T, LEFT> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let op = self.op;
+        let row = self.plan.row();
+        if row == 0 {
+            return;
+        }
+        let steps = self.plan.steps(0);
+        let within = self.start % row;
+        let mut walk = self.plan.walk(self.start / row);
+        for out in self.out.chunks_mut(row) {
+            let other = &self.other[walk.offsets[0]..];
+            match (LEFT, steps) {
+                (true, true) => {
+                    for (out, &b) in out.iter_mut().zip(&other[within..]) {
+                        *out = op.apply(*out, b);
+                    }
+                }
+                (true, false) => {
+                    let b = other[0];
+                    for out in out {
+                        *out = op.apply(*out, b);
+                    }
+                }
+                (false, true) => {
+                    for (out, &a) in out.iter_mut().zip(&other[within..]) {
+                        *out = op.apply(a, *out);
+                    }
+                }
+                (false, false) => {
+                    let a = other[0];
+                    for out in out {
+                        *out = op.apply(a, *out);
+                    }
+                }
+            }
+            walk.next();
+        }
+    }
+}
+
+/// A chunk length at which chunks start where rows do, unless there is only one row.
+fn chunk_of<const N: usize>(
+    plan: &Plan<N>,
+    parallel: &dyn Parallel,
+    len: usize,
+    cost: usize,
+) -> usize {
+    let unit = if plan.rows() == 1 { 16 } else { plan.row() };
+    chunk_len(parallel, len, unit, cost)
+}
+
+/// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
+///
+/// # Errors
+/// [`Error::Incompatible`](crate::error::Error::Incompatible) if they can't be,
+/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
+pub fn zip<O: Zip<T>, T: Element>(
+    op: O,
+    (a, a_shape): (&[T], &Shape),
+    (b, b_shape): (&[T], &Shape),
+    out: &mut [O::Out],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    let out_shape = a_shape.broadcast(b_shape, ("x", "y"))?;
+    check_len("x", a.len(), a_shape)?;
+    check_len("y", b.len(), b_shape)?;
+    check_len("out", out.len(), &out_shape)?;
+    let plan = Plan::new([a_shape, b_shape], &out_shape);
+    let chunk = chunk_of(&plan, parallel, out.len(), O::COST);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        dispatch(Rows {
+            op,
+            plan: &plan,
+            a,
+            b,
+            start,
+            out,
+        });
+    });
+    Ok(())
+}
+
+/// `values = op(values, other)`, or `op(other, values)` unless `LEFT`; `other` is broadcast to
+/// the shape of `values`.
+///
+/// # Errors
+/// As [`zip`]; also if `other` would stretch `values`.
+pub fn zip_in_place<O: Zip<T, Out = T>, T: Element, const LEFT: bool>(
+    op: O,
+    (values, shape): (&mut [T], &Shape),
+    (other, other_shape): (&[T], &Shape),
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    let out_shape = shape.broadcast(other_shape, ("x", "y"))?;
+    crate::adapt::check_count("values", shape.elements(), out_shape.elements())?;
+    check_len("values", values.len(), shape)?;
+    check_len("other", other.len(), other_shape)?;
+    let plan = Plan::new([other_shape], &out_shape);
+    let chunk = chunk_of(&plan, parallel, values.len(), O::COST);
+    for_each_chunk(parallel, values, chunk, &|start, out| {
+        dispatch(RowsInPlace::<O, T, LEFT> {
+            op,
+            plan: &plan,
+            other,
+            start,
+            out,
+        });
+    });
+    Ok(())
+}
+
+/// One output of the first input's type and the broadcast shape.
+pub(crate) fn outputs_broadcast(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let x = inputs.get(0, "x")?;
+    let shape = x.shape().broadcast(&inputs.shape(1, "y")?, ("x", "y"))?;
+    sink(x.dtype(), shape)
+}
+
+/// One bool output of the broadcast shape.
+pub(crate) fn outputs_broadcast_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let shape = inputs
+        .shape(0, "x")?
+        .broadcast(&inputs.shape(1, "y")?, ("x", "y"))?;
+    sink(crate::dtype::DType::Bool, shape)
+}
+
+/// Runs `op` on two inputs, in place if the buffer of one was forwarded.
+pub(crate) fn run_zip<O: Zip<T, Out = T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
+    let parallel = call.parallel;
+    let output = call.output(0)?;
+    let shape = *output.shape();
+    let out = T::view_mut(output, "z")?;
+    if a.is_forwarded() {
+        let b = (T::view(&b, "y")?, b.shape());
+        zip_in_place::<O, T, true>(op, (out, &shape), b, parallel)
+    } else if b.is_forwarded() {
+        let a = (T::view(&a, "x")?, a.shape());
+        zip_in_place::<O, T, false>(op, (out, &shape), a, parallel)
+    } else {
+        let a = (T::view(&a, "x")?, a.shape());
+        zip(op, a, (T::view(&b, "y")?, b.shape()), out, parallel)
+    }
+}
+
+/// Runs `op`, whose result has another type, on two inputs.
+pub(crate) fn run_zip_to<O: Zip<T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
+    let parallel = call.parallel;
+    let out = <O::Out as Element>::view_mut(call.output(0)?, "z")?;
+    let a = (T::view(&a, "x")?, a.shape());
+    zip(op, a, (T::view(&b, "y")?, b.shape()), out, parallel)
+}

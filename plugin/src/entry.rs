@@ -1,0 +1,71 @@
+//! The functions that TensorFlow calls by name.
+
+use std::sync::{Mutex, PoisonError};
+
+use tfp_bindings::{init_kernels, init_plugin, load, log, sys};
+
+use crate::adapter;
+use crate::config::Config;
+use crate::platform::TfpPlatform;
+
+/// Label of the mark that the first load leaves.
+const LOADED: &str = "tfp_is_loaded";
+
+/// How the load that is going on is configured; `None` if it offers nothing.
+static ACTIVE: Mutex<Option<Config>> = Mutex::new(None);
+
+fn set_active(config: Option<Config>) {
+    *ACTIVE.lock().unwrap_or_else(PoisonError::into_inner) = config;
+}
+
+fn active() -> Option<Config> {
+    ACTIVE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
+}
+
+/// Offers the platform.
+///
+/// # Safety
+/// TensorFlow's contract for this entry point.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn SE_InitPlugin(
+    params: *mut sys::SE_PlatformRegistrationParams,
+    status: *mut sys::TF_Status,
+) {
+    set_active(None);
+    let mut offered = None;
+    let make = || {
+        let mut config = Config::from_environment()?;
+        if config.disabled || load::is_marked(LOADED)? {
+            config.devices = 0;
+            config.names = load::spare_platform();
+        } else {
+            offered = Some(config.clone());
+        }
+        Ok(TfpPlatform::new(config))
+    };
+    // SAFETY: the arguments are TensorFlow's.
+    if unsafe { init_plugin(params, status, load::spare_platform(), make) } {
+        set_active(offered);
+    }
+}
+
+/// Registers the kernels.
+#[unsafe(no_mangle)]
+pub extern "C" fn TF_InitKernel() {
+    init_kernels(|| {
+        if let Some(config) = active() {
+            let device_type = &config.names.device_type;
+            if let Err(error) = load::mark(device_type, LOADED) {
+                log(&format!("no mark for later loads: {error}"));
+            }
+            adapter::configure(&config);
+            adapter::register(device_type);
+        }
+        Ok(())
+    });
+}
+
+const _: sys::SE_InitPlugin = SE_InitPlugin;

@@ -1,0 +1,1 @@
+"""OpDefs of TensorFlow -> Rust op wrappers: parse, model, rules, api, emit."""

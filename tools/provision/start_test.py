@@ -1,0 +1,202 @@
+import shutil
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from tools.provision import cache, messages, plan, start, upstream, wheels
+from tools.provision.messages import StartError
+from tools.provision.testing.fakes import wheel_bytes
+
+HERE = Path(plan.__file__).parent
+LAUNCHER = HERE.parent / "bazel"
+
+
+def launch(
+    arguments: list[str], variables: dict[str, str], home: Path, launcher: Path = LAUNCHER
+) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [str(launcher), *arguments],
+        env={"HOME": str(home), **variables},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+    )
+
+
+def program(path: Path, text: str) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(f"#!/bin/sh\n{text}\n")
+    path.chmod(0o755)
+    return path
+
+
+def one_line(done: subprocess.CompletedProcess[str]) -> str:
+    assert done.returncode == 36
+    assert done.stdout == ""
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tfp: ")
+    return line
+
+
+def test_no_python(tmp_path: Path) -> None:
+    line = one_line(launch([], {"PATH": str(tmp_path)}, tmp_path))
+    assert "no python3.11 on PATH" in line
+
+
+def test_a_python_that_does_not_exist(tmp_path: Path) -> None:
+    line = one_line(launch([], {"PATH": "/usr/bin:/bin", "TFP_PYTHON": "/no/python"}, tmp_path))
+    assert "TFP_PYTHON is /no/python" in line
+
+
+@pytest.mark.parametrize("version", [(3, 9), (3, 12), (4, 0)])
+def test_another_python(version: tuple[int, int]) -> None:
+    code = (
+        "import runpy, sys\n"
+        f"sys.version_info = {(*version, 1, 'final', 0)}\n"
+        f"runpy.run_path({str(HERE / 'main.py')!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    line = one_line(done)
+    assert f"is Python {version[0]}.{version[1]}, expected 3.11" in line
+    assert "TFP_PYTHON" in line
+
+
+def test_inside_the_launcher_bazel_real_is_called_as_it_is(tmp_path: Path) -> None:
+    real = program(tmp_path / "real", 'echo "real $*"')
+    done = launch(
+        ["--version"], {"PATH": "/nowhere", "BAZEL_REAL": str(real), "TFP_INSIDE_LAUNCHER": "1"},
+        tmp_path,
+    )  # fmt: skip
+    assert (done.returncode, done.stdout) == (0, "real --version\n")
+
+
+def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
+    """From the shell script to the arguments that Bazel gets; nothing has to be fetched."""
+    real = program(
+        tmp_path / "real/bazel",
+        'case "$*" in --version) echo "bazel 7.7.1";; *) for a; do echo "$a"; done;; esac',
+    )
+    sysroot = tmp_path / "rust"
+    program(
+        sysroot / "bin/rustc",
+        f'case "$*" in --version) echo "rustc 1.95.0 (x)";; *) echo {sysroot};; esac',
+    )
+    for name in ("cargo", "rustdoc", "rustfmt", "cargo-clippy", "clippy-driver"):
+        program(sysroot / "bin" / name, "")
+    std = sysroot / "lib/rustlib/x86_64-unknown-linux-gnu/lib"
+    std.mkdir(parents=True)
+    (std / "libstd-1.rlib").touch()
+    program(tmp_path / "bin/gcc", "")
+    program(tmp_path / "bin/buildifier", 'echo "buildifier version: 8.2.1"')
+    variables = {
+        "PATH": f"{tmp_path / 'bin'}:{sysroot / 'bin'}:/usr/bin:/bin",
+        "TFP_PYTHON": sys.executable,
+        "TFP_CACHE": str(tmp_path / "cache"),
+        "TFP_UPSTREAM": "1",
+        "BAZEL_REAL": str(real),
+    }
+    checkout = tmp_path / "a checkout"
+    sources = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(HERE, checkout / "tools/provision", ignore=sources)
+    shutil.copy(LAUNCHER, checkout / "tools/bazel")
+    before = set(checkout.rglob("*"))
+    launcher = checkout / "tools/bazel"
+    first = launch(["build", "//a b"], variables, tmp_path, launcher)
+    assert first.returncode == 0, first.stderr
+    options = first.stdout.splitlines()
+    assert options[-2:] == ["build", "//a b"]
+    rc = Path(options[0].removeprefix("--bazelrc="))
+    assert f"common --repo_env=TFP_RUST_SYSROOT={sysroot}" in rc.read_text()
+    assert "BAZEL_REAL is 7.7.1" in first.stderr
+    second = launch(["build", "//a b"], variables, tmp_path, launcher)
+    assert (second.stdout, second.stderr) == (first.stdout, "")
+    loud = launch(["info"], {**variables, "TFP_VERBOSE": "1"}, tmp_path, launcher)
+    assert loud.stderr.count("tfp: ") == 3
+    assert set(checkout.rglob("*")) == before
+
+
+def test_cache_root(tmp_path: Path) -> None:
+    assert start.cache_root({"TFP_CACHE": str(tmp_path)}) == tmp_path
+    assert start.cache_root({"XDG_CACHE_HOME": str(tmp_path)}) == tmp_path / "tfp"
+    assert start.cache_root({}) == Path.home() / ".cache/tfp"
+    assert start.cache_root({"TFP_CACHE": "here"}) == Path.cwd() / "here"
+
+
+def test_a_plan_that_cannot_be_read_is_named(tmp_path: Path) -> None:
+    path = plan.plan_file(tmp_path, "k")
+    for text in ("", "{", "[]", '{"argv": 1}', '{"argv": [], "marks": [[1]]}'):
+        cache.write_whole(path, text)
+        assert plan.read_plan(tmp_path, "k") == (None, f"{path} cannot be read")
+    assert plan.read_plan(tmp_path, "other") == (None, None)
+
+
+def test_a_fingerprint_follows_path_and_settings(tmp_path: Path) -> None:
+    base = {"PATH": str(tmp_path)}
+    first = plan.fingerprint(base)
+    assert plan.fingerprint({**base, "UNRELATED": "1"}) == first
+    assert plan.fingerprint({**base, "TFP_UPSTREAM": "1"}) != first
+    program(tmp_path / "rustc", "")
+    assert plan.fingerprint(base) != first
+
+
+@given(st.text(max_size=80), st.text(max_size=80), st.text(max_size=80))
+def test_an_error_is_one_line(step: str, found: str, todo: str) -> None:
+    assert len(StartError(step, found, todo).line().splitlines()) == 1
+
+
+def test_progress_of_a_long_step(capsys: pytest.CaptureFixture[str]) -> None:
+    waited = iter(range(1_000_000_000))
+    with messages.progress("fetching x", 200_000_000, lambda: 50_000_000, every_s=0.001):
+        while next(waited) < 50 and "50 MB of 200 MB" not in capsys.readouterr().err:
+            time.sleep(0.02)
+    assert next(waited) < 51
+
+
+def test_probe_without_an_answer() -> None:
+    assert upstream.probe({"a": "http://127.0.0.1:9/x"}, {}, 0.5) == {"a": False}
+    assert upstream.probe({"a": "http://127.0.0.1:9/x"}, {"TFP_UPSTREAM": "1"}) == {"a": True}
+
+
+def test_wheels_keep_permissions_and_damage_is_said(tmp_path: Path) -> None:
+    file = tmp_path / "x-1-py3-none-any.whl"
+    file.write_bytes(wheel_bytes("x==1", {"bin/tool": b"#!/bin/sh"}))
+    wheels.unpack_wheel(file, tmp_path / "out")
+    assert (tmp_path / "out/bin/tool").stat().st_mode & 0o111
+    file.write_bytes(file.read_bytes()[:40])
+    with pytest.raises(StartError, match="it is damaged"):
+        wheels.unpack_wheel(file, tmp_path / "torn")
+
+
+def test_stamps(tmp_path: Path) -> None:
+    root = cache.Cache(tmp_path)
+
+    def fill(stage: Path, final: Path) -> None:
+        assert not final.exists()
+        (stage / "file").write_text("abc")
+        (stage / "link").symlink_to("file")
+
+    made = root.make("x-1", "making x", 0, fill)
+    assert root.damage(made) is None
+    (made / "extra").touch()
+    assert root.damage(made) is None
+    for name, change, said in (
+        ("file", lambda path: path.write_text("abd"), "file has other contents"),
+        ("file", lambda path: path.write_text("ab"), "file has 2 bytes, expected 3"),
+        ("link", lambda path: (path.unlink(), path.symlink_to("x")), "link points elsewhere"),
+        ("file", lambda path: path.unlink(), "file: No such file or directory"),
+        (cache.STAMP, lambda path: path.write_text("{}"), "its stamp is missing, cannot be read"),
+    ):
+        change(made / name)
+        damage = root.damage(made)
+        assert damage is not None
+        assert damage.startswith(said)
+        assert root.make("x-1", "making x", 0, fill) == made
+        assert root.damage(made) is None
+    moved = made.rename(tmp_path / "elsewhere")
+    assert "made for another place" in (root.damage(moved) or "")
