@@ -151,10 +151,9 @@ def _unpacked(tir: Any, function: Any) -> Any:
 
 def _tensor(name: str, kind: Any, problems: list[Problem]) -> TensorPlan:
     dtype = str(kind.dtype)
-    values = getattr(kind.shape, "values", None)
     try:
-        shape = tuple(int(d) for d in values)
-    except (TypeError, ValueError):
+        shape = tuple(int(d) for d in kind.shape.values)
+    except (AttributeError, TypeError, ValueError):
         problems.append(Problem(name, f"shape {kind.shape} is not static"))
         shape = ()
     if dtype not in DTYPES:
@@ -183,11 +182,11 @@ def _walk(tvm: Any, module: Any, name: str, kernels: str, prototypes: tuple[str,
     taken: set[str] = set()
     inputs = [_tensor(_identifier(str(p.name), taken), _type(p), problems) for p in main.params]
     taken = set()
-    values = {b.var: b.value for b in bindings}
+    values: dict[Any, Any] = {b.var: b.value for b in bindings}
 
     def root(var: Any) -> Any:
         while True:
-            value = values.get(var)
+            value: Any = values.get(var)
             if type(value).__name__ in ("Var", "DataflowVar"):
                 var = value
             elif getattr(getattr(value, "op", None), "name", "") in _VIEWS:
@@ -246,7 +245,7 @@ class _Walker:
             return self.constants.add(data.numpy().tobytes())
         return self.where[value]
 
-    def step(self, binding: Any, operator: type, problems: list[Problem]) -> None:
+    def step(self, binding: Any, operator: Any, problems: list[Problem]) -> None:
         """Handles one binding of the main function."""
         var, value = binding.var, binding.value
         if hasattr(value, "fields"):

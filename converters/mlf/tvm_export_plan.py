@@ -1,6 +1,6 @@
-"""Pure half of tvm_export: a planned model -> the members of a version 7 archive with the C interface.
+"""Pure half of tvm_export: a planned model -> the members of a version 7 archive.
 
-Workspace and constants are external pools: `sram` and `flash`.
+The archive has the C interface; workspace and constants are external pools, `sram` and `flash`.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The archive that tvm_export writes, without TVM: a plan made by hand becomes a crate that runs."""
+"""The archive that tvm_export writes, without TVM: a hand-made plan becomes a crate that runs."""
 
 from __future__ import annotations
 

@@ -1,5 +1,8 @@
 """Cross-compiles a generated crate with its C, links a firmware, and runs it under QEMU."""
 
+# A command line stays whole.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -49,7 +52,7 @@ def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | N
         source = folder / f"{name}.c"
         source.write_text(c_main)
         objects.append(folder / f"{name}.o")
-        compile_c(tools, source, folder / "c" / "include", objects[-1])
+        compile_c(tools, source, folder / "c" / "include", folder / f"{name}.o")
     else:
         library = folder / f"lib{name}.a"
         tools.run(

@@ -1,7 +1,7 @@
 """The Rust caller costs what the C caller costs: instructions, flash and RAM, on the Cortex-M4.
 
-Two firmwares run the model of `constant_pool.tar` once, with the same static buffers; one is C, one is
-Rust. Prints the numbers that docs/mlf2rust.md records.
+Two firmwares run the model of `constant_pool.tar` once, with the same static buffers; one is C,
+one is Rust. Prints the numbers that docs/mlf2rust.md records.
 
 Run with: tools/bazel test //converters/mlf/tests/bare_metal:size_test --test_output=all
 """

@@ -1,4 +1,4 @@
-"""Runs inside an environment with TVM: ONNX models -> archive -> crate -> outputs of onnxruntime."""
+"""Runs where TVM is: ONNX models -> archive -> crate -> the outputs of onnxruntime."""
 
 from __future__ import annotations
 
@@ -21,10 +21,13 @@ RNG = np.random.default_rng(7)
 
 
 def tensor(name: str, values: np.ndarray) -> Any:
+    """Returns an ONNX initializer."""
     return onnx.numpy_helper.from_array(values, name)
 
 
 def save(path: Path, nodes: list[Any], inputs: Any, outputs: Any, weights: list[Any]) -> None:
+    """Writes a checked ONNX model of float inputs and outputs."""
+
     def infos(items: Any) -> list[Any]:
         kind = onnx.TensorProto.FLOAT
         return [helper.make_tensor_value_info(n, kind, s) for n, s in items]
@@ -37,6 +40,7 @@ def save(path: Path, nodes: list[Any], inputs: Any, outputs: Any, weights: list[
 
 
 def weights(*shape: int) -> np.ndarray:
+    """Returns reproducible random float32 values."""
     return (RNG.standard_normal(shape) * 0.3).astype(np.float32)
 
 
@@ -88,6 +92,7 @@ def int8_qdq(path: Path) -> None:
 
 @pytest.mark.parametrize("make", [mlp, conv, int8_qdq])
 def test_equals_onnxruntime(make: Any, tmp_path: Path) -> None:
+    """Archive, crate and run give what onnxruntime gives."""
     path = tmp_path / "model.onnx"
     make(path)
     session = onnxruntime.InferenceSession(str(path), providers=["CPUExecutionProvider"])
