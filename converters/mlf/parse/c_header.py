@@ -18,6 +18,17 @@ from converters.mlf.parse.relay import TensorType, parse_tensor_types
 
 V = TypeVar("V")
 
+C_KEYWORDS = frozenset(
+    {
+        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+        "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+        "union", "unsigned", "void", "volatile", "while", "_Alignas", "_Alignof", "_Atomic",
+        "_Bool", "_Complex", "_Generic", "_Imaginary", "_Noreturn", "_Static_assert",
+        "_Thread_local", "asm", "typeof",
+    }
+)  # fmt: skip
+
 PART_NAMES = ("inputs", "outputs", "workspace_pools", "devices")
 
 
@@ -245,6 +256,14 @@ def _fields(words: list[str], where: str) -> tuple[str, ...]:
                 Problem(
                     where,
                     f"{member[2]!r} is not a C identifier, so the exported C cannot compile",
+                    "rename the tensor or pool and export again",
+                )
+            )
+        if member[2] in C_KEYWORDS:
+            raise FormatError(
+                Problem(
+                    where,
+                    f"{member[2]!r} is a C keyword, so the exported C cannot compile",
                     "rename the tensor or pool and export again",
                 )
             )

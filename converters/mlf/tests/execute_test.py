@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -43,6 +44,28 @@ def test_dialect(name: str, tmp_path: Path) -> None:
 def test_every_program_belongs_to_a_dialect() -> None:
     unknown = {p.stem for p in PROGRAMS.glob("*.rs")} - set(DIALECTS)
     assert not unknown
+
+
+def test_without_atomic_swap_at_most_one_wins(tmp_path: Path) -> None:
+    """The path of targets like thumbv6m, which have only atomic loads and stores."""
+    result = convert(request_of(DIALECTS["internal_pools"](), tmp_path))
+    files = dict(result.output.files)
+    text = files["src/support.rs"].decode()
+    assert 'target_has_atomic = "8"' in text
+    files["src/support.rs"] = text.replace('atomic = "8"', 'atomic = "none"').encode()
+    changed = replace(result, output=replace(result.output, files=files))
+    built = build(changed, tmp_path / "crate", rust_flags=("-Aunexpected_cfgs",))
+    alone = tmp_path / "alone.rs"
+    alone.write_text(
+        "use tvmgen_default::{Model, Slot};\nstatic SLOTS: [Slot<u8>; 2000] = "
+        "[const { Slot::new(0) }; 2000];\nfn main() {\n"
+        "    assert!(Model::take().is_some() && Model::take().is_none());\n"
+        "    for slot in &SLOTS {\n        let winners: usize = std::thread::scope(|scope| {\n"
+        "            let all = [(); 2].map(|()| scope.spawn(|| slot.take().is_some()));\n"
+        "            all.into_iter().map(|t| usize::from(t.join().unwrap())).sum()\n        });\n"
+        "        assert!(winners <= 1);\n        assert!(slot.take().is_none());\n    }\n}\n"
+    )
+    run_rust(built, alone, test=False)
 
 
 def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:

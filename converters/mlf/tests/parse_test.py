@@ -181,6 +181,7 @@ def test_header_facts() -> None:
     ("damage", "message"),
     [
         (("void* x;", "void* 1x;"), "'1x' is not a C identifier"),
+        (("void* x;", "void* default;"), "'default' is a C keyword"),
         (("void* x;", "void* x-y;"), "expected `void\\* name;`"),
         (("void* x;", "int x;"), "expected `void\\* name;`, found `int x`"),
         (("void* x;", "void* x; void* x;"), "field 'x' is there twice"),

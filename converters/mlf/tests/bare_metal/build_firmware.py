@@ -1,5 +1,8 @@
 """Cross-compiles a generated crate with its C, links a firmware, and runs it under QEMU."""
 
+# A command line stays whole.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from pathlib import Path
@@ -27,12 +30,11 @@ def compile_c(tools: Tools, source: Path, include: Path, output: Path) -> None:
     """Compiles one C file with the flags of the crate's build script."""
     newlib = tools.root / "usr/include/newlib"
     flags = [*CPU, "-Os", f"-I{include}", "-isystem", str(newlib), *C_FLAGS]
-    tools.run(
-        ["arm-none-eabi-gcc", "-c", *flags, str(source), "-o", str(output)], source.parent
-    )
+    tools.run(["arm-none-eabi-gcc", "-c", *flags, str(source), "-o", str(output)], source.parent)
 
 
-def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | None) -> Path:
+def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | None,
+         extra: list[Path] | None = None) -> Path:  # fmt: skip
     """Links the crate in `folder` with a main program; returns the ELF file.
 
     Args:
@@ -41,22 +43,24 @@ def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | N
       name: name of the ELF file.
       rust: source of a Rust main and further rustc arguments; empty for a C main.
       c_main: text of a C main, or None.
+      extra: further objects.
     """
-    objects = [folder / "start.o"]
+    objects: list[Path | str] = [folder / "start.o", *(extra or [])]
     start = ["arm-none-eabi-gcc", "-c", *CPU, str(HERE / "start.s"), "-o", str(objects[0])]
     tools.run(start, folder)
     if c_main is not None:
         source = folder / f"{name}.c"
         source.write_text(c_main)
         objects.append(folder / f"{name}.o")
-        compile_c(tools, source, folder / "c" / "include", objects[-1])
+        compile_c(tools, source, folder / "c" / "include", folder / f"{name}.o")
     else:
         library = folder / f"lib{name}.a"
         tools.run(
             [*rust_flags(tools), "--crate-type=staticlib", "-L", str(folder), *rust, "-o", str(library)],
             folder,
         )  # fmt: skip
-        objects.append(library)
+        # `model.a` first: its functions win over those that come with Rust's `core`.
+        objects += ["-u", "main", folder / "model.a", library]
     elf = folder / f"{name}.elf"
     newlib = tools.root / "usr/lib/arm-none-eabi/newlib/thumb/v7e-m+fp/hard"
     tools.run(

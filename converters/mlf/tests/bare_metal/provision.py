@@ -1,7 +1,7 @@
 """Fetches what bare-metal builds need, without root: Debian packages unpacked into a cache folder.
 
-Debian 12 has a C compiler for Arm, newlib, QEMU, and a Rust compiler with the source of `core` in the
-same version. The folder is `$TFP_BARE_METAL_CACHE`, or `~/.cache/tfp/bare_metal`.
+Debian 12 has a C compiler for Arm, newlib, QEMU, and a Rust compiler with the source of `core` in
+the same version. The folder is `$TFP_BARE_METAL_CACHE`, or `~/.cache/tfp/bare_metal`.
 """
 
 from __future__ import annotations
@@ -56,12 +56,14 @@ class Tools:
             timeout=timeout,
         )
         if done.returncode != 0:
-            raise RuntimeError(f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}")
+            raise RuntimeError(
+                f"{' '.join(command)}: {done.returncode}\n{done.stdout}{done.stderr}"
+            )
         return done.stdout
 
 
 def provision() -> Tools:
-    """Returns the tools, fetched and built on first use (280 MB fetched, then a minute of building)."""
+    """Returns the tools, fetched (280 MB) and built on first use."""
     default = Path.home() / ".cache" / "tfp" / "bare_metal"
     cache = Path(os.environ.get("TFP_BARE_METAL_CACHE", str(default)))
     tools = Tools(cache / "root", cache / "core")
