@@ -67,3 +67,5 @@ pub use tensor::{ALIGNMENT, Buffer, Tensor};
 
 #[cfg(test)]
 mod call_test;
+#[cfg(test)]
+mod dtype_test;
