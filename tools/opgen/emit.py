@@ -20,10 +20,22 @@ _IDENTIFIER = re.compile(r"\w+")
 TEMPLATES = Path(__file__).resolve().parent / "templates"
 # What a module may use of the core.
 _CORE = frozenset(
-    """
-    ArgDesc AttrDefault AttrDesc AttrKind Bytes Call Context DataType FuncRef IntoOperand
-    IntoOperands Shape Tensor TypeOf
-    """.split()
+    [
+        "ArgDesc",
+        "AttrDefault",
+        "AttrDesc",
+        "AttrKind",
+        "Bytes",
+        "Call",
+        "Context",
+        "DataType",
+        "FuncRef",
+        "IntoOperand",
+        "IntoOperands",
+        "Shape",
+        "Tensor",
+        "TypeOf",
+    ]
 )
 
 
