@@ -3,12 +3,20 @@
 import os
 import pathlib
 import subprocess
+from collections.abc import Callable
 
 import numpy as np
 import pytest
 import tensorflow as tf
 
 Tensors = dict[str, np.ndarray]
+
+# fmt: off
+DTYPES = [
+    "float16", "bfloat16", "float32", "float64", "int8", "int16", "int32", "int64",
+    "uint8", "uint16", "uint32", "uint64", "complex64", "complex128", "bool",
+]
+# fmt: on
 
 
 def program(name: str) -> str:
@@ -93,10 +101,7 @@ def dense_network(feeds: Tensors) -> list[tf.Tensor]:
 def many_dtypes(feeds: Tensors) -> list[tf.Tensor]:
     """One fed tensor of each type that numpy has."""
     outputs = []
-    for name in (
-        "float16 bfloat16 float32 float64 int8 int16 int32 int64 uint8 uint16 uint32 uint64"
-        " complex64 complex128 bool"
-    ).split():
+    for name in DTYPES:
         dtype = tf.as_dtype(name)
         fed = tf.compat.v1.placeholder(dtype, [2, 3], f"fed_{name}")
         feeds[f"fed_{name}:0"] = np.arange(6).reshape(2, 3).astype(dtype.as_numpy_dtype)
@@ -118,14 +123,16 @@ def strings(feeds: Tensors) -> list[tf.Tensor]:
 def control_flow(feeds: Tensors) -> list[tf.Tensor]:
     """Functional While and If, with functions in the graph's library."""
     fed = tf.compat.v1.placeholder(tf.float32, [], "start")
-    feeds["start:0"] = np.float32(1.5)[()] * np.ones((), np.float32)
+    feeds["start:0"] = np.array(1.5, np.float32)
     doubled = tf.while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2.0), [0, fed])
     chosen = tf.cond(fed > 1.0, lambda: fed + 10.0, lambda: fed - 10.0)
     return [*doubled, chosen]
 
 
 @pytest.mark.parametrize("build", [dense_network, many_dtypes, strings, control_flow])
-def test_graph_of_python_runs_in_rust(build, tmp_path: pathlib.Path) -> None:
+def test_graph_of_python_runs_in_rust(
+    build: Callable[[Tensors], list[tf.Tensor]], tmp_path: pathlib.Path
+) -> None:
     """Rust computes what Python's session computes."""
     feeds: Tensors = {}
     with tf.Graph().as_default() as graph:
@@ -157,7 +164,7 @@ def test_graph_of_rust_runs_in_python(tmp_path: pathlib.Path) -> None:
         np.testing.assert_allclose(found[f"eager{number}"], value, rtol=1e-6, atol=1e-7)
 
 
-class Model(tf.Module):
+class Model(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types.
     """Two signatures on one variable."""
 
     def __init__(self) -> None:
@@ -165,7 +172,7 @@ class Model(tf.Module):
         super().__init__()
         self.scale = tf.Variable([2.0, 3.0], name="scale")
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, name="x")])
+    @tf.function(input_signature=[tf.TensorSpec([None, 2], tf.float32, name="x")])  # type: ignore[untyped-decorator]
     def scaled(self, x: tf.Tensor) -> dict[str, tf.Tensor]:
         """Returns two results by name."""
         return {"scaled": x * self.scale, "total": tf.reduce_sum(x)}

@@ -110,7 +110,7 @@ fn network<C: Context>(ctx: &C, x: &C::Value) -> tfp_core::Result<Vec<C::Value>>
     ];
     let hidden = add_v2(
         ctx,
-        mat_mul(ctx, x, &weights, Default::default())?,
+        mat_mul(ctx, x, weights, Default::default())?,
         [0.1, 0.2, 0.3, 0.4],
     )?;
     let hidden = relu(ctx, hidden)?;
