@@ -17,7 +17,7 @@ pub mod activation;
 pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
-pub mod bias_add;
+pub mod attention;
 pub mod batch_mat_mul_v2;
 pub mod bias_add;
 pub mod bias_add_grad;
@@ -51,6 +51,7 @@ pub mod join;
 pub mod leaky_relu;
 pub mod level;
 pub mod logical;
+pub mod lstm;
 pub mod map;
 pub mod mat_mul;
 mod math;
@@ -92,7 +93,6 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &add_n::ADD_N,
     &arg_max::ARG_MAX,
     &arg_max::ARG_MIN,
-    &bias_add::DEF,
     &batch_mat_mul_v2::DEF,
     &bias_add::DEF,
     &bias_add_grad::DEF,
@@ -128,11 +128,11 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &conv2d_backprop_input::DEF,
     &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
+    &cumulative::CUMPROD,
+    &cumulative::CUMSUM,
     &depthwise_conv2d_native::BACKPROP_FILTER,
     &depthwise_conv2d_native::BACKPROP_INPUT,
     &depthwise_conv2d_native::DEF,
-    &cumulative::CUMPROD,
-    &cumulative::CUMSUM,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,

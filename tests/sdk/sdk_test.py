@@ -72,6 +72,10 @@ def test_an_async_kernel_finishes_on_its_own_thread() -> None:
     assert [r.numpy().tolist() for r in results] == [[-float(i), -2.0] for i in range(5)]
     with tf.device(DEVICE), pytest.raises(tf.errors.InternalError, match="13 is unlucky"):
         tf.negative(tf.constant([13.0]))
+    with tf.device(DEVICE), pytest.raises(tf.errors.InternalError, match="gave up the step"):
+        tf.negative(tf.constant([14.0]))
+    total = in_graph(lambda x: tf.negative(tf.negative(x)), tf.constant([1.0, 2.0]))
+    assert total.numpy().tolist() == [1.0, 2.0]
 
 
 def test_every_kind_of_attribute_arrives() -> None:

@@ -15,7 +15,10 @@ use crate::wire::{Reader, read_floats, read_ints, read_shape};
 /// The value of an attribute, as it was read.
 #[derive(Debug)]
 #[non_exhaustive]
-#[allow(missing_docs, reason = "the variants are the attribute kinds of an OpDef")]
+#[allow(
+    missing_docs,
+    reason = "the variants are the attribute kinds of an OpDef"
+)]
 pub enum Attr {
     Int(i64),
     Float(f32),
@@ -100,7 +103,9 @@ impl Operation {
             let api = &self.inner().api.c_api;
             api.TF_OperationGetAttrMetadata(self.as_ptr(), c_name.as_ptr(), status.as_ptr())
         };
-        status.check().map_err(|error| error.in_op(&self.op_type()))?;
+        status
+            .check()
+            .map_err(|error| error.in_op(&self.op_type()))?;
         let is_list = data.is_list != 0;
         let kind = match (data.r#type, is_list) {
             (tfp_sys::TF_ATTR_STRING, false) => AttrKind::String,
@@ -133,7 +138,9 @@ impl Operation {
         match info.kind {
             AttrKind::Tensor => return self.tensor_attr(name).map(Attr::Tensor),
             AttrKind::TensorList => {
-                return self.tensor_list_attr(name, info.list_len).map(Attr::TensorList);
+                return self
+                    .tensor_list_attr(name, info.list_len)
+                    .map(Attr::TensorList);
             }
             _ => {}
         }
@@ -152,9 +159,12 @@ impl Operation {
         // SAFETY: operation, name, buffer and status are alive.
         unsafe {
             let (out, status) = (buffer.as_ptr(), status.as_ptr());
-            api.c_api.TF_OperationGetAttrValueProto(self.as_ptr(), c_name.as_ptr(), out, status);
+            api.c_api
+                .TF_OperationGetAttrValueProto(self.as_ptr(), c_name.as_ptr(), out, status);
         }
-        status.check().map_err(|error| error.in_op(&self.op_type()))?;
+        status
+            .check()
+            .map_err(|error| error.in_op(&self.op_type()))?;
         Ok(buffer.as_slice().to_vec())
     }
 
@@ -166,9 +176,12 @@ impl Operation {
         // SAFETY: operation, name and status are alive; `raw` receives a pointer.
         unsafe {
             let (out, status) = (&raw mut raw, status.as_ptr());
-            api.c_api.TF_OperationGetAttrTensor(self.as_ptr(), c_name.as_ptr(), out, status);
+            api.c_api
+                .TF_OperationGetAttrTensor(self.as_ptr(), c_name.as_ptr(), out, status);
         }
-        status.check().map_err(|error| error.in_op(&self.op_type()))?;
+        status
+            .check()
+            .map_err(|error| error.in_op(&self.op_type()))?;
         // SAFETY: the caller of the function owns the tensor.
         unsafe { Tensor::from_owned_ptr(raw, api) }
     }
@@ -192,7 +205,9 @@ impl Operation {
         }
         let outcome = status.check();
         // SAFETY: the caller of the function owns each tensor; unset ones are null.
-        let tensors = raw.into_iter().map(|raw| unsafe { Tensor::from_owned_ptr(raw, api) });
+        let tensors = raw
+            .into_iter()
+            .map(|raw| unsafe { Tensor::from_owned_ptr(raw, api) });
         let tensors: Vec<_> = tensors.collect();
         outcome?;
         tensors.into_iter().collect()

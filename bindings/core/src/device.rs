@@ -35,7 +35,9 @@ pub(crate) unsafe fn from_owned_list(
         }
     }
     if list.is_null() {
-        return Err(Error::internal("TensorFlow returned a null list of devices"));
+        return Err(Error::internal(
+            "TensorFlow returned a null list of devices",
+        ));
     }
     let list = Owned(list, api);
     let c = &api.c_api;

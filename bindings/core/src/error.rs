@@ -90,7 +90,8 @@ pub enum ErrorKind {
     Status {
         /// Its class.
         code: Code,
-        /// The type of the op that was being added or executed; empty for any other function.
+        /// The type of the op that was being added or executed, or the SavedModel that was being
+        /// loaded; empty for anything else.
         op: String,
         /// TensorFlow's text.
         message: String,
@@ -292,10 +293,14 @@ impl fmt::Display for Error {
             ErrorKind::Load { message }
             | ErrorKind::Argument { message }
             | ErrorKind::Internal { message } => f.write_str(message),
-            ErrorKind::Status { code, op, message, .. } if op.is_empty() => {
+            ErrorKind::Status {
+                code, op, message, ..
+            } if op.is_empty() => {
                 write!(f, "{code:?}: {message}")
             }
-            ErrorKind::Status { code, op, message, .. } => write!(f, "{op}: {code:?}: {message}"),
+            ErrorKind::Status {
+                code, op, message, ..
+            } => write!(f, "{op}: {code:?}: {message}"),
             ErrorKind::Input { op, input, problem } => {
                 write!(f, "{op}: input '{input}': {problem}")
             }

@@ -69,7 +69,9 @@ impl Function {
         };
         // SAFETY: the function is alive, and so is its name.
         let name = unsafe { text_from_ptr(api.c_api.TF_FunctionName(raw.as_ptr())) };
-        Ok(Self { inner: Arc::new(FunctionInner { raw, api, name }) })
+        Ok(Self {
+            inner: Arc::new(FunctionInner { raw, api, name }),
+        })
     }
 
     pub(crate) fn as_ptr(&self) -> *mut TF_Function {
@@ -86,7 +88,8 @@ impl Function {
         // SAFETY: the bytes and the status are alive.
         let raw = unsafe {
             let data = bytes.as_ptr().cast();
-            api.c_api.TF_FunctionImportFunctionDef(data, bytes.len(), status.as_ptr())
+            api.c_api
+                .TF_FunctionImportFunctionDef(data, bytes.len(), status.as_ptr())
         };
         status.check()?;
         // SAFETY: the caller of the function owns the result.
@@ -103,7 +106,8 @@ impl Function {
         // SAFETY: function, buffer and status are alive.
         unsafe {
             let status = status.as_ptr();
-            api.c_api.TF_FunctionToFunctionDef(self.as_ptr(), buffer.as_ptr(), status);
+            api.c_api
+                .TF_FunctionToFunctionDef(self.as_ptr(), buffer.as_ptr(), status);
         }
         status.check()?;
         Ok(buffer.as_slice().to_vec())
@@ -148,7 +152,8 @@ impl Function {
         // SAFETY: function, name, buffer and status are alive.
         unsafe {
             let (out, status) = (buffer.as_ptr(), status.as_ptr());
-            api.c_api.TF_FunctionGetAttrValueProto(self.as_ptr(), name.as_ptr(), out, status);
+            api.c_api
+                .TF_FunctionGetAttrValueProto(self.as_ptr(), name.as_ptr(), out, status);
         }
         status.check()?;
         Ok(buffer.as_slice().to_vec())
@@ -174,11 +179,18 @@ impl Graph {
         outputs: &[Output],
         options: &FunctionOptions<'_>,
     ) -> Result<Function> {
-        inputs.iter().chain(outputs).try_for_each(|output| self.check_own(output))?;
+        inputs
+            .iter()
+            .chain(outputs)
+            .try_for_each(|output| self.check_own(output))?;
         let controls = options.control_outputs;
         let body = options.operations.unwrap_or(&[]);
-        let operations = body.iter().chain(controls.iter().map(|(_, operation)| operation));
-        operations.into_iter().try_for_each(|operation| self.check_operation(operation))?;
+        let operations = body
+            .iter()
+            .chain(controls.iter().map(|(_, operation)| operation));
+        operations
+            .into_iter()
+            .try_for_each(|operation| self.check_operation(operation))?;
         if !options.output_names.is_empty() && options.output_names.len() != outputs.len() {
             return Err(Error::argument(format!(
                 "{} names are given for {} results of function {name:?}",
@@ -189,17 +201,25 @@ impl Graph {
         let api = self.inner.api;
         let c_name = c_string(name)?;
         let description = c_string(options.description)?;
-        let body_raw: Vec<*const TF_Operation> =
-            body.iter().map(|operation| operation.as_ptr().cast_const()).collect();
+        let body_raw: Vec<*const TF_Operation> = body
+            .iter()
+            .map(|operation| operation.as_ptr().cast_const())
+            .collect();
         let raw = |list: &[Output]| list.iter().map(Output::raw).collect::<Vec<TF_Output>>();
         let (inputs, outputs) = (raw(inputs), raw(outputs));
-        let names = |list: Vec<&str>| list.into_iter().map(c_string).collect::<Result<Vec<CString>>>();
+        let names = |list: Vec<&str>| {
+            list.into_iter()
+                .map(c_string)
+                .collect::<Result<Vec<CString>>>()
+        };
         let output_names = names(options.output_names.to_vec())?;
         let control_names = names(controls.iter().map(|(name, _)| *name).collect())?;
         let pointers = |list: &[CString]| list.iter().map(|name| name.as_ptr()).collect::<Vec<_>>();
         let (output_names, control_names_raw) = (pointers(&output_names), pointers(&control_names));
-        let control_raw: Vec<*const TF_Operation> =
-            controls.iter().map(|(_, operation)| operation.as_ptr().cast_const()).collect();
+        let control_raw: Vec<*const TF_Operation> = controls
+            .iter()
+            .map(|(_, operation)| operation.as_ptr().cast_const())
+            .collect();
         let count = match options.operations {
             Some(_) => count_of(&body_raw)?,
             None => -1,
@@ -214,17 +234,29 @@ impl Graph {
                 c_name.as_ptr(),
                 options.append_hash.into(),
                 count,
-                if count < 0 { ptr::null() } else { body_raw.as_ptr() },
+                if count < 0 {
+                    ptr::null()
+                } else {
+                    body_raw.as_ptr()
+                },
                 count_of(&inputs)?,
                 inputs.as_ptr(),
                 count_of(&outputs)?,
                 outputs.as_ptr(),
-                if output_names.is_empty() { ptr::null() } else { output_names.as_ptr() },
+                if output_names.is_empty() {
+                    ptr::null()
+                } else {
+                    output_names.as_ptr()
+                },
                 count_of(&control_raw)?,
                 control_raw.as_ptr(),
                 control_names_raw.as_ptr(),
                 ptr::null(),
-                if options.description.is_empty() { ptr::null() } else { description.as_ptr() },
+                if options.description.is_empty() {
+                    ptr::null()
+                } else {
+                    description.as_ptr()
+                },
                 status.as_ptr(),
             )
         };

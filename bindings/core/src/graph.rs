@@ -45,8 +45,11 @@ impl GraphInner {
     /// Whether the graph has an operation of a name, which must end in a NUL byte.
     fn has(&self, name: &[u8]) -> bool {
         // SAFETY: the graph is alive and the name is a C string.
-        let found =
-            unsafe { self.api.c_api.TF_GraphOperationByName(self.as_ptr(), name.as_ptr().cast()) };
+        let found = unsafe {
+            self.api
+                .c_api
+                .TF_GraphOperationByName(self.as_ptr(), name.as_ptr().cast())
+        };
         !found.is_null()
     }
 }
@@ -144,7 +147,13 @@ impl Graph {
         api: &'static ClientApi,
     ) -> Result<Self> {
         match NonNull::new(raw) {
-            Some(raw) => Ok(Self { inner: Arc::new(GraphInner { raw, api, names: Mutex::default() }) }),
+            Some(raw) => Ok(Self {
+                inner: Arc::new(GraphInner {
+                    raw,
+                    api,
+                    names: Mutex::default(),
+                }),
+            }),
             None => Err(Error::internal("TF_NewGraph returned null")),
         }
     }
@@ -173,7 +182,10 @@ impl Graph {
         let c_name = c_string(name)?;
         // SAFETY: the graph is alive and the name is a C string.
         let raw = unsafe {
-            self.inner.api.c_api.TF_GraphOperationByName(self.inner.as_ptr(), c_name.as_ptr())
+            self.inner
+                .api
+                .c_api
+                .TF_GraphOperationByName(self.inner.as_ptr(), c_name.as_ptr())
         };
         match NonNull::new(raw) {
             // SAFETY: the operation is of this graph.
@@ -216,8 +228,12 @@ impl Graph {
         let mut position = 0;
         std::iter::from_fn(move || {
             // SAFETY: the graph is alive, and the position was returned by this function.
-            let raw: *mut TF_Operation =
-                unsafe { graph.api.c_api.TF_GraphNextOperation(graph.as_ptr(), &raw mut position) };
+            let raw: *mut TF_Operation = unsafe {
+                graph
+                    .api
+                    .c_api
+                    .TF_GraphNextOperation(graph.as_ptr(), &raw mut position)
+            };
             // SAFETY: the operation is of this graph.
             NonNull::new(raw).map(|raw| unsafe { Operation::from_borrowed_ptr(&graph, raw) })
         })
@@ -230,7 +246,10 @@ impl Graph {
     pub fn to_graph_def(&self) -> Result<Vec<u8>> {
         self.buffer(|api, status, buffer| {
             // SAFETY: graph, buffer and status are alive.
-            unsafe { api.c_api.TF_GraphToGraphDef(self.inner.as_ptr(), buffer, status) }
+            unsafe {
+                api.c_api
+                    .TF_GraphToGraphDef(self.inner.as_ptr(), buffer, status)
+            }
         })
     }
 
@@ -241,7 +260,10 @@ impl Graph {
     pub fn versions(&self) -> Result<Vec<u8>> {
         self.buffer(|api, status, buffer| {
             // SAFETY: graph, buffer and status are alive.
-            unsafe { api.c_api.TF_GraphVersions(self.inner.as_ptr(), buffer, status) }
+            unsafe {
+                api.c_api
+                    .TF_GraphVersions(self.inner.as_ptr(), buffer, status)
+            }
         })
     }
 
@@ -254,7 +276,8 @@ impl Graph {
         self.buffer(|api, status, buffer| {
             // SAFETY: graph, name, buffer and status are alive.
             unsafe {
-                api.c_api.TF_GraphGetOpDef(self.inner.as_ptr(), op_type.as_ptr(), buffer, status);
+                api.c_api
+                    .TF_GraphGetOpDef(self.inner.as_ptr(), op_type.as_ptr(), buffer, status);
             }
         })
     }
@@ -349,15 +372,19 @@ impl Graph {
         if Arc::ptr_eq(operation.inner(), &self.inner) {
             return Ok(());
         }
-        Err(Error::foreign(format!("operation '{}' is of another graph", operation.name())))
+        Err(Error::foreign(format!(
+            "operation '{}' is of another graph",
+            operation.name()
+        )))
     }
 
     /// Adds gradients of the sum of `y` with respect to each of `x`, from TensorFlow's C++ registry.
     ///
-    /// `dy` are the gradients of `y`, ones when empty. A gradient of `None` is not connected.
+    /// `dy` are the gradients of `y`, ones when empty. A gradient of `None` is that of an `x` on which
+    /// `y` depends only through operations that have no gradient by nature.
     ///
     /// # Errors
-    /// TensorFlow's status for an op without a gradient in C++, or [`ErrorKind::Foreign`](crate::ErrorKind::Foreign).
+    /// TensorFlow's status for an op without a gradient in C++ or an `x` on which no `y` depends, or [`ErrorKind::Foreign`](crate::ErrorKind::Foreign).
     pub fn add_gradients(
         &self,
         prefix: Option<&str>,
@@ -365,7 +392,10 @@ impl Graph {
         x: &[Output],
         dy: &[Output],
     ) -> Result<Vec<Option<Output>>> {
-        y.iter().chain(x).chain(dy).try_for_each(|output| self.check_own(output))?;
+        y.iter()
+            .chain(x)
+            .chain(dy)
+            .try_for_each(|output| self.check_own(output))?;
         if !dy.is_empty() && dy.len() != y.len() {
             return Err(Error::argument(format!(
                 "{} gradients are given for {} outputs: expected as many, or none",
@@ -376,7 +406,10 @@ impl Graph {
         let prefix: Option<CString> = prefix.map(c_string).transpose()?;
         let raw = |outputs: &[Output]| outputs.iter().map(Output::raw).collect::<Vec<_>>();
         let (mut y, mut x_raw, mut dy) = (raw(y), raw(x), raw(dy));
-        let none = tfp_sys::TF_Output { oper: std::ptr::null_mut(), index: -1 };
+        let none = tfp_sys::TF_Output {
+            oper: std::ptr::null_mut(),
+            index: -1,
+        };
         let mut result = vec![none; x.len()];
         let status = Status::new(self.inner.api)?;
         let guard = self.inner.lock();
@@ -385,12 +418,18 @@ impl Graph {
         unsafe {
             self.inner.api.c_api.TF_AddGradientsWithPrefix(
                 self.inner.as_ptr(),
-                prefix.as_ref().map_or(std::ptr::null(), |prefix| prefix.as_ptr()),
+                prefix
+                    .as_ref()
+                    .map_or(std::ptr::null(), |prefix| prefix.as_ptr()),
                 y.as_mut_ptr(),
                 crate::set_attr::c_int_len(y.len())?,
                 x_raw.as_mut_ptr(),
                 crate::set_attr::c_int_len(x.len())?,
-                if dy.is_empty() { std::ptr::null_mut() } else { dy.as_mut_ptr() },
+                if dy.is_empty() {
+                    std::ptr::null_mut()
+                } else {
+                    dy.as_mut_ptr()
+                },
                 status.as_ptr(),
                 result.as_mut_ptr(),
             );
@@ -441,12 +480,15 @@ impl Graph {
         // SAFETY: the graph is alive, and `raw` has room for `count` functions.
         let found = unsafe {
             let data = raw.as_mut_ptr();
-            api.c_api.TF_GraphGetFunctions(self.inner.as_ptr(), data, count, status.as_ptr())
+            api.c_api
+                .TF_GraphGetFunctions(self.inner.as_ptr(), data, count, status.as_ptr())
         };
         status.check()?;
         raw.truncate(usize::try_from(found).unwrap_or(0));
         // SAFETY: the caller of the function owns each function.
-        raw.into_iter().map(|raw| unsafe { Function::from_owned_ptr(raw, api) }).collect()
+        raw.into_iter()
+            .map(|raw| unsafe { Function::from_owned_ptr(raw, api) })
+            .collect()
     }
 }
 

@@ -10,6 +10,7 @@ use crate::buffer::lend;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
 use crate::operation::{Operation, Output};
+use crate::wire::Reader;
 
 /// How a `GraphDef` is imported: every option of the C API.
 #[derive(Clone, Debug, Default)]
@@ -81,6 +82,9 @@ impl Graph {
         for operation in mapped.chain(options.control_dependencies) {
             self.check_operation(operation)?;
         }
+        if !options.prefix.is_empty() && !options.uniquify_names && !options.uniquify_prefix {
+            self.check_prefixed_names(graph_def, options.prefix)?;
+        }
         let api = self.inner.api;
         let raw = self.raw_options(options)?;
         let status = Status::new(api)?;
@@ -98,9 +102,32 @@ impl Graph {
         drop(guard);
         status.check()?;
         if results.is_null() {
-            return Err(Error::internal("TF_GraphImportGraphDefWithResults returned null"));
+            return Err(Error::internal(
+                "TF_GraphImportGraphDefWithResults returned null",
+            ));
         }
         self.read_results(&RawResults(results, api))
+    }
+
+    /// Refuses names that are taken under a prefix, which TensorFlow itself only looks at without one.
+    fn check_prefixed_names(&self, graph_def: &[u8], prefix: &str) -> Result<()> {
+        // Bytes that are no `GraphDef` are left to TensorFlow.
+        for field in Reader::new("GraphDef", graph_def).map_while(Result::ok) {
+            let (1, node) = field else {
+                continue;
+            };
+            for field in Reader::new("NodeDef", node.bytes()).map_while(Result::ok) {
+                if let (1, name) = field {
+                    let name = format!("{prefix}/{}", name.text());
+                    if !name.contains('\0') && self.operation(&name).is_ok() {
+                        return Err(Error::argument(format!(
+                            "the import would add '{name}', which is in the graph already"
+                        )));
+                    }
+                }
+            }
+        }
+        Ok(())
     }
 
     fn raw_options(&self, options: &ImportOptions<'_>) -> Result<RawOptions> {
@@ -168,7 +195,9 @@ impl Graph {
                     return Err(Error::internal("an imported output has no operation"));
                 };
                 let operation = Operation::from_borrowed_ptr(&self.inner, operation);
-                imported.outputs.push(operation.output(usize::try_from(output.index).unwrap_or(0))?);
+                imported
+                    .outputs
+                    .push(operation.output(usize::try_from(output.index).unwrap_or(0))?);
             }
             let list = &raw mut operations;
             c.TF_ImportGraphDefResultsReturnOperations(results.0, &raw mut count, list);
@@ -185,7 +214,9 @@ impl Graph {
                 &raw mut indexes,
             );
             for position in 0..usize::try_from(count).unwrap_or(0) {
-                let name = CStr::from_ptr(*names.add(position)).to_string_lossy().into_owned();
+                let name = CStr::from_ptr(*names.add(position))
+                    .to_string_lossy()
+                    .into_owned();
                 let index = usize::try_from(*indexes.add(position)).unwrap_or(0);
                 imported.unused_mappings.push((name, index));
             }

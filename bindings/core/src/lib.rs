@@ -10,6 +10,7 @@ mod attr;
 mod attr_reader;
 mod buffer;
 mod call;
+mod check;
 mod context;
 mod device;
 mod dtype;
@@ -22,6 +23,7 @@ mod import;
 mod infer;
 mod library;
 mod literal;
+mod memory;
 pub mod op;
 mod operand;
 mod operation;
@@ -53,6 +55,7 @@ pub use graph::Graph;
 pub use import::{ImportOptions, Imported};
 pub use infer::{Slot, Slots};
 pub use library::{all_ops, kernels, load_op_library, load_pluggable_device, version};
+pub use memory::{ALIGNMENT, Buffer};
 pub use op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
 pub use operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, Value};
 pub use operation::{Operation, Output};
@@ -63,7 +66,9 @@ pub use session::{
 };
 pub use shape::Shape;
 pub use small_vec::SmallVec;
-pub use tensor::{ALIGNMENT, Buffer, Tensor};
+pub use tensor::Tensor;
 
 #[cfg(test)]
 mod call_test;
+#[cfg(test)]
+mod dtype_test;

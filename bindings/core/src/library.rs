@@ -39,20 +39,26 @@ pub fn kernels(op_type: Option<&str>) -> Result<Vec<u8>> {
     // SAFETY: name and status are alive; the caller of either function owns the buffer.
     let buffer = unsafe {
         match &name {
-            Some(name) => {
-                api.c_api.TF_GetRegisteredKernelsForOp(name.as_ptr(), status.as_ptr())
-            }
+            Some(name) => api
+                .c_api
+                .TF_GetRegisteredKernelsForOp(name.as_ptr(), status.as_ptr()),
             None => api.c_api.TF_GetAllRegisteredKernels(status.as_ptr()),
         }
     };
     status.check()?;
     // SAFETY: as above.
-    Ok(unsafe { OutBuffer::from_owned_ptr(buffer, api) }?.as_slice().to_vec())
+    Ok(unsafe { OutBuffer::from_owned_ptr(buffer, api) }?
+        .as_slice()
+        .to_vec())
 }
 
 fn c_path(path: &Path) -> Result<CString> {
     if !path.is_file() {
-        return Err(Error::not_found("library", path.display().to_string(), "the file system"));
+        return Err(Error::not_found(
+            "library",
+            path.display().to_string(),
+            "the file system",
+        ));
     }
     Ok(CString::new(path.as_os_str().as_bytes())?)
 }
@@ -95,11 +101,14 @@ pub fn load_pluggable_device(path: impl AsRef<Path>) -> Result<()> {
     let status = Status::new(api)?;
     // SAFETY: path and status are alive. The handle is never deleted: the device stays.
     let library = unsafe {
-        api.c_api_experimental.TF_LoadPluggableDeviceLibrary(path.as_ptr(), status.as_ptr())
+        api.c_api_experimental
+            .TF_LoadPluggableDeviceLibrary(path.as_ptr(), status.as_ptr())
     };
     status.check()?;
     if library.is_null() {
-        return Err(Error::internal("TF_LoadPluggableDeviceLibrary returned null"));
+        return Err(Error::internal(
+            "TF_LoadPluggableDeviceLibrary returned null",
+        ));
     }
     Ok(())
 }

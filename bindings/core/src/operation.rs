@@ -38,7 +38,10 @@ impl Operation {
         graph: &Arc<GraphInner>,
         raw: NonNull<TF_Operation>,
     ) -> Self {
-        Self { graph: Arc::clone(graph), raw }
+        Self {
+            graph: Arc::clone(graph),
+            raw,
+        }
     }
 
     pub(crate) fn inner(&self) -> &Arc<GraphInner> {
@@ -53,7 +56,9 @@ impl Operation {
     /// Returns the graph.
     #[must_use]
     pub fn graph(&self) -> Graph {
-        Graph { inner: Arc::clone(&self.graph) }
+        Graph {
+            inner: Arc::clone(&self.graph),
+        }
     }
 
     /// Returns the name, which is unique in the graph.
@@ -95,7 +100,12 @@ impl Operation {
             return Err(Error::not_found(
                 "output",
                 index.to_string(),
-                format!("{} '{}', which has {}", self.op_type(), self.name(), self.output_count()),
+                format!(
+                    "{} '{}', which has {}",
+                    self.op_type(),
+                    self.name(),
+                    self.output_count()
+                ),
             ));
         }
         Ok(self.known_output(index as c_int))
@@ -104,16 +114,25 @@ impl Operation {
     /// Returns an output below [`Self::output_count`].
     #[inline]
     pub(crate) fn known_output(&self, index: c_int) -> Output {
-        let raw = TF_Output { oper: self.as_ptr(), index };
+        let raw = TF_Output {
+            oper: self.as_ptr(),
+            index,
+        };
         // SAFETY: the operation is alive, and has this output.
         let dtype = unsafe { self.graph.api.c_api.TF_OperationOutputType(raw) };
-        Output { operation: self.clone(), index, dtype: DataType::from_raw(dtype) }
+        Output {
+            operation: self.clone(),
+            index,
+            dtype: DataType::from_raw(dtype),
+        }
     }
 
     /// Returns all outputs, those of lists one by one.
     #[must_use]
     pub fn outputs(&self) -> Vec<Output> {
-        (0..self.output_count()).map(|index| self.known_output(index as c_int)).collect()
+        (0..self.output_count())
+            .map(|index| self.known_output(index as c_int))
+            .collect()
     }
 
     /// Returns the number of tensors of an output argument.
@@ -160,14 +179,22 @@ impl Operation {
     #[must_use]
     pub fn inputs(&self) -> Vec<Output> {
         let _guard = self.graph.lock();
-        let none = TF_Output { oper: ptr::null_mut(), index: 0 };
+        let none = TF_Output {
+            oper: ptr::null_mut(),
+            index: 0,
+        };
         let mut raw = vec![none; self.input_count()];
         // SAFETY: the operation is alive, and `raw` has room for its inputs.
         unsafe {
             let count = raw.len() as c_int;
-            self.graph.api.c_api.TF_OperationAllInputs(self.as_ptr(), raw.as_mut_ptr(), count);
+            self.graph
+                .api
+                .c_api
+                .TF_OperationAllInputs(self.as_ptr(), raw.as_mut_ptr(), count);
         }
-        raw.into_iter().filter_map(|raw| self.neighbour_output(raw)).collect()
+        raw.into_iter()
+            .filter_map(|raw| self.neighbour_output(raw))
+            .collect()
     }
 
     /// Returns the inputs that an output feeds.
@@ -178,18 +205,22 @@ impl Operation {
         }
         let _guard = self.graph.lock();
         let api = &self.graph.api.c_api;
-        let from = TF_Output { oper: self.as_ptr(), index: output as c_int };
+        let from = TF_Output {
+            oper: self.as_ptr(),
+            index: output as c_int,
+        };
         // SAFETY: the operation has this output, and its edges do not change under the lock.
         let count = unsafe { api.TF_OperationOutputNumConsumers(from) };
-        let none = TF_Input { oper: ptr::null_mut(), index: 0 };
+        let none = TF_Input {
+            oper: ptr::null_mut(),
+            index: 0,
+        };
         let mut raw = vec![none; usize::try_from(count).unwrap_or(0)];
         // SAFETY: as above, and `raw` has room for `count` consumers.
         let found = unsafe { api.TF_OperationOutputConsumers(from, raw.as_mut_ptr(), count) };
         raw.truncate(usize::try_from(found).unwrap_or(0));
         raw.into_iter()
-            .filter_map(|raw| {
-                Some((self.neighbour(raw.oper)?, usize::try_from(raw.index).ok()?))
-            })
+            .filter_map(|raw| Some((self.neighbour(raw.oper)?, usize::try_from(raw.index).ok()?)))
             .collect()
     }
 
@@ -205,7 +236,9 @@ impl Operation {
         let found =
             unsafe { api.TF_OperationGetControlInputs(self.as_ptr(), raw.as_mut_ptr(), count) };
         raw.truncate(usize::try_from(found).unwrap_or(0));
-        raw.into_iter().filter_map(|raw| self.neighbour(raw)).collect()
+        raw.into_iter()
+            .filter_map(|raw| self.neighbour(raw))
+            .collect()
     }
 
     /// Returns the operations that this one must run before.
@@ -220,7 +253,9 @@ impl Operation {
         let found =
             unsafe { api.TF_OperationGetControlOutputs(self.as_ptr(), raw.as_mut_ptr(), count) };
         raw.truncate(usize::try_from(found).unwrap_or(0));
-        raw.into_iter().filter_map(|raw| self.neighbour(raw)).collect()
+        raw.into_iter()
+            .filter_map(|raw| self.neighbour(raw))
+            .collect()
     }
 
     /// Returns the operation as a serialized `NodeDef`.
@@ -232,7 +267,8 @@ impl Operation {
         let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
         // SAFETY: operation, buffer and status are alive.
         unsafe {
-            api.c_api.TF_OperationToNodeDef(self.as_ptr(), buffer.as_ptr(), status.as_ptr());
+            api.c_api
+                .TF_OperationToNodeDef(self.as_ptr(), buffer.as_ptr(), status.as_ptr());
         }
         status.check()?;
         Ok(buffer.as_slice().to_vec())
@@ -311,7 +347,10 @@ impl Output {
 
     #[inline]
     pub(crate) fn raw(&self) -> TF_Output {
-        TF_Output { oper: self.operation.as_ptr(), index: self.index }
+        TF_Output {
+            oper: self.operation.as_ptr(),
+            index: self.index,
+        }
     }
 }
 

@@ -28,7 +28,10 @@ impl OpDesc {
         if let Some(desc) = known().as_ref().and_then(|found| found.get(name)) {
             return Ok(desc);
         }
-        let graph = GRAPH.get_or_init(Graph::new).as_ref().map_err(Clone::clone)?;
+        let graph = GRAPH
+            .get_or_init(Graph::new)
+            .as_ref()
+            .map_err(Clone::clone)?;
         let desc = parse(&graph.op_def(name)?)?;
         let mut known = known();
         let entry = known.get_or_insert_default().entry(name.to_owned());
@@ -42,7 +45,10 @@ fn leak_name(bytes: &[u8]) -> Result<&'static CStr> {
 }
 
 fn bad(problem: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Proto { message: "OpDef", problem: problem.into() })
+    Error::new(ErrorKind::Proto {
+        message: "OpDef",
+        problem: problem.into(),
+    })
 }
 
 /// Reads an `OpDef`.
@@ -59,7 +65,9 @@ fn parse(bytes: &[u8]) -> Result<OpDesc> {
         }
     }
     let args = |list: Vec<&[u8]>| -> Result<Vec<ArgDesc>> {
-        list.into_iter().map(|bytes| parse_arg(bytes, &attrs)).collect()
+        list.into_iter()
+            .map(|bytes| parse_arg(bytes, &attrs))
+            .collect()
     };
     let (inputs, outputs) = (args(inputs)?, args(outputs)?);
     for input in &inputs {
@@ -76,15 +84,27 @@ fn parse(bytes: &[u8]) -> Result<OpDesc> {
             ArgKind::Types(types) => infer(types),
         }
     }
-    Ok(OpDesc { name, inputs: inputs.leak(), outputs: outputs.leak(), attrs: attrs.leak() })
+    Ok(OpDesc {
+        name,
+        inputs: inputs.leak(),
+        outputs: outputs.leak(),
+        attrs: attrs.leak(),
+    })
 }
 
 fn parse_arg(bytes: &[u8], attrs: &[AttrDesc]) -> Result<ArgDesc> {
     let index = |field: Field<'_>| -> Result<u8> {
-        let found = attrs.iter().position(|attr| attr.name.to_bytes() == field.bytes());
+        let found = attrs
+            .iter()
+            .position(|attr| attr.name.to_bytes() == field.bytes());
         found
             .and_then(|index| u8::try_from(index).ok())
-            .ok_or_else(|| bad(format!("an argument names no attribute: {:?}", field.text())))
+            .ok_or_else(|| {
+                bad(format!(
+                    "an argument names no attribute: {:?}",
+                    field.text()
+                ))
+            })
     };
     let mut name = c"";
     let (mut ty, mut count, mut types, mut is_ref) = (None, None, None, false);
@@ -179,8 +199,10 @@ fn parse_default(kind: AttrKind, bytes: &[u8]) -> Result<AttrDefault> {
         AttrKind::Int => AttrDefault::Int(single),
         AttrKind::Type => AttrDefault::Type(DataType::from_number(single as u32)),
         AttrKind::TypeList => {
-            let types: Vec<_> =
-                types.into_iter().map(|number| DataType::from_number(number as u32)).collect();
+            let types: Vec<_> = types
+                .into_iter()
+                .map(|number| DataType::from_number(number as u32))
+                .collect();
             AttrDefault::Types(types.leak())
         }
         _ => AttrDefault::Other,
@@ -204,11 +226,19 @@ fn parse_allowed(bytes: &[u8]) -> Result<Allowed> {
         return Ok(Allowed::Strings(strings.leak()));
     }
     if types.iter().any(|&number| !(0..64).contains(&number)) {
-        return Err(bad("an attribute allows a type whose number is not that of a base type"));
+        return Err(bad(
+            "an attribute allows a type whose number is not that of a base type",
+        ));
     }
-    let types: Vec<_> =
-        types.into_iter().map(|number| DataType::from_number(number as u32)).collect();
-    Ok(if types.is_empty() { Allowed::Any } else { Allowed::Types(TypeSet::of(&types)) })
+    let types: Vec<_> = types
+        .into_iter()
+        .map(|number| DataType::from_number(number as u32))
+        .collect();
+    Ok(if types.is_empty() {
+        Allowed::Any
+    } else {
+        Allowed::Types(TypeSet::of(&types))
+    })
 }
 
 /// A call of an op by its name, for ops that have no generated function.
@@ -225,7 +255,10 @@ impl<'a, V: Value> OpBuilder<'a, V> {
     pub fn new(op_type: &str) -> Result<Self> {
         let desc = OpDesc::find(op_type)?;
         let attrs = desc.given_attrs().map(|_| AttrValue::Default).collect();
-        Ok(Self { call: Call::new(desc), attrs })
+        Ok(Self {
+            call: Call::new(desc),
+            attrs,
+        })
     }
 
     /// Appends the operand of a single input.
@@ -256,7 +289,11 @@ impl<'a, V: Value> OpBuilder<'a, V> {
                 return Err(Error::not_found(
                     "attribute",
                     name,
-                    format!("{}, which can be given: {}", desc.name_str(), names.join(", ")),
+                    format!(
+                        "{}, which can be given: {}",
+                        desc.name_str(),
+                        names.join(", ")
+                    ),
                 ));
             }
         }

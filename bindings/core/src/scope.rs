@@ -13,7 +13,7 @@ use crate::context::Context;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
-use crate::op::{AttrDefault, AttrDesc, AttrKind, ArgDesc, OpDesc, TypeOf};
+use crate::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
 use crate::operation::{Operation, Output, count_of};
 use crate::set_attr::set_in_graph;
 use crate::small_vec::SmallVec;
@@ -42,13 +42,19 @@ struct Settings {
 
 impl Scope {
     pub(crate) fn root(graph: &Graph) -> Self {
-        Self { graph: graph.clone(), settings: Arc::default() }
+        Self {
+            graph: graph.clone(),
+            settings: Arc::default(),
+        }
     }
 
     fn with(&self, change: impl FnOnce(&mut Settings)) -> Self {
         let mut settings = Settings::clone(&self.settings);
         change(&mut settings);
-        Self { graph: self.graph.clone(), settings: Arc::new(settings) }
+        Self {
+            graph: self.graph.clone(),
+            settings: Arc::new(settings),
+        }
     }
 
     /// Returns the graph.
@@ -60,7 +66,9 @@ impl Scope {
     /// Returns a scope below this one. A number makes its name unique.
     #[must_use]
     pub fn sub_scope(&self, name: &str) -> Self {
-        let unique = self.graph.unique_scope(&format!("{}{name}", self.settings.prefix));
+        let unique = self
+            .graph
+            .unique_scope(&format!("{}{name}", self.settings.prefix));
         self.with(|settings| {
             settings.prefix = unique + "/";
             settings.name = None;
@@ -79,7 +87,11 @@ impl Scope {
     /// # Errors
     /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
     pub fn on_device(&self, device: &str) -> Result<Self> {
-        let device = if device.is_empty() { None } else { Some(c_string(device)?) };
+        let device = if device.is_empty() {
+            None
+        } else {
+            Some(c_string(device)?)
+        };
         Ok(self.with(|settings| settings.device = device))
     }
 
@@ -88,7 +100,9 @@ impl Scope {
     /// # Errors
     /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for an operation of another graph.
     pub fn after(&self, operations: &[Operation]) -> Result<Self> {
-        operations.iter().try_for_each(|operation| self.graph.check_operation(operation))?;
+        operations
+            .iter()
+            .try_for_each(|operation| self.graph.check_operation(operation))?;
         Ok(self.with(|settings| settings.control_inputs.extend_from_slice(operations)))
     }
 
@@ -103,7 +117,9 @@ impl Scope {
     /// # Errors
     /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for an operation of another graph.
     pub fn colocated_with(&self, operations: &[Operation]) -> Result<Self> {
-        operations.iter().try_for_each(|operation| self.graph.check_operation(operation))?;
+        operations
+            .iter()
+            .try_for_each(|operation| self.graph.check_operation(operation))?;
         Ok(self.with(|settings| settings.colocate_with.extend_from_slice(operations)))
     }
 
@@ -160,10 +176,19 @@ impl Scope {
         let status = Status::new(api)?;
         let mut name: SmallVec<u8, 96> = SmallVec::new();
         name.extend(self.settings.prefix.bytes());
-        let base = self.settings.name.as_deref().map_or(desc.name.to_bytes(), str::as_bytes);
+        let base = self
+            .settings
+            .name
+            .as_deref()
+            .map_or(desc.name.to_bytes(), str::as_bytes);
         name.extend(base.iter().copied());
-        if name.contains(&0) {
-            return Err(Error::argument(format!("the name {:?} holds a NUL byte", self.settings.name)));
+        if !is_valid_name(&name) {
+            return Err(Error::argument(format!(
+                "{:?} can't name an operation of type {}: expected a letter, digit or '.', then \
+                 letters, digits and any of _ . / \\ > -",
+                String::from_utf8_lossy(&name),
+                desc.name_str()
+            )));
         }
         let mut names = graph.lock();
         names.unique(graph, &mut name);
@@ -171,18 +196,21 @@ impl Scope {
         // thread alone until it is finished below, whatever happens in between.
         let description = unsafe {
             let name = name.as_ptr().cast();
-            api.c_api.TF_NewOperation(graph.as_ptr(), desc.name.as_ptr(), name)
+            api.c_api
+                .TF_NewOperation(graph.as_ptr(), desc.name.as_ptr(), name)
         };
         // SAFETY: the description is new.
         let described = unsafe { self.describe(description, call, attrs, desc, &status) };
         if described.is_err() {
             // An attribute that no op has makes the next function refuse the operation.
             // SAFETY: the description is being made by this thread.
-            unsafe { api.c_api.TF_SetAttrInt(description, c"tfp.abandoned".as_ptr(), 1) };
+            unsafe {
+                api.c_api
+                    .TF_SetAttrInt(description, c"tfp.abandoned".as_ptr(), 1)
+            };
         }
         // SAFETY: the description is whole, or made invalid; this call ends its life.
-        let operation =
-            unsafe { api.c_api.TF_FinishOperation(description, status.as_ptr()) };
+        let operation = unsafe { api.c_api.TF_FinishOperation(description, status.as_ptr()) };
         drop(names);
         described?;
         status.check()?;
@@ -243,6 +271,15 @@ impl Scope {
     }
 }
 
+/// Whether Python, and everything that parses names, would take this one.
+fn is_valid_name(name: &[u8]) -> bool {
+    let is_first = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'.';
+    name.first().is_some_and(|&first| is_first(first))
+        && name
+            .iter()
+            .all(|&byte| is_first(byte) || b"_/\\>-".contains(&byte))
+}
+
 /// `Const`, which the core needs for literals.
 pub(crate) static CONST: OpDesc = OpDesc {
     name: c"Const",
@@ -292,7 +329,10 @@ impl Context for Scope {
             }),
         };
         plain
-            .execute(&mut Call::new(&CONST), &[tensor.into(), tensor.dtype().into()])?
+            .execute(
+                &mut Call::new(&CONST),
+                &[tensor.into(), tensor.dtype().into()],
+            )?
             .one()
     }
 
@@ -303,9 +343,13 @@ impl Context for Scope {
     ) -> Result<Results<Output, Operation>> {
         let desc = call.desc();
         let prepared = call.prepare(self, attrs)?;
-        let operation = self.add(&prepared, attrs, desc).map_err(|e| e.in_op(desc.name_str()))?;
+        let operation = self
+            .add(&prepared, attrs, desc)
+            .map_err(|e| e.in_op(desc.name_str()))?;
         let count = operation.output_count();
-        let values = (0..count as i32).map(|index| operation.known_output(index)).collect();
+        let values = (0..count as i32)
+            .map(|index| operation.known_output(index))
+            .collect();
         prepared.results(values, operation)
     }
 }
@@ -326,4 +370,3 @@ impl Context for Graph {
         self.scope().execute(call, attrs)
     }
 }
-

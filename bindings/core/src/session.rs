@@ -92,7 +92,8 @@ impl Session {
         let status = Status::new(api)?;
         // SAFETY: graph, options and status are alive.
         let raw = unsafe {
-            api.c_api.TF_NewSession(graph.inner.as_ptr(), raw_options.0, status.as_ptr())
+            api.c_api
+                .TF_NewSession(graph.inner.as_ptr(), raw_options.0, status.as_ptr())
         };
         status.check()?;
         // SAFETY: the session is new, or null.
@@ -105,7 +106,10 @@ impl Session {
     /// `raw` is null or a session on `graph` that nothing else deletes.
     unsafe fn from_owned_ptr(raw: *mut TF_Session, graph: &Graph) -> Result<Self> {
         match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw, graph: graph.clone() }),
+            Some(raw) => Ok(Self {
+                raw,
+                graph: graph.clone(),
+            }),
             None => Err(Error::internal("TensorFlow returned a null session")),
         }
     }
@@ -179,8 +183,11 @@ impl Session {
     pub fn devices(&self) -> Result<Vec<Device>> {
         let status = Status::new(self.api())?;
         // SAFETY: session and status are alive.
-        let list =
-            unsafe { self.api().c_api.TF_SessionListDevices(self.as_ptr(), status.as_ptr()) };
+        let list = unsafe {
+            self.api()
+                .c_api
+                .TF_SessionListDevices(self.as_ptr(), status.as_ptr())
+        };
         status.check()?;
         // SAFETY: the caller of the function owns the list.
         unsafe { device::from_owned_list(list, self.api()) }
@@ -193,7 +200,11 @@ impl Session {
     pub fn close(&self) -> Result<()> {
         let status = Status::new(self.api())?;
         // SAFETY: session and status are alive.
-        unsafe { self.api().c_api.TF_CloseSession(self.as_ptr(), status.as_ptr()) };
+        unsafe {
+            self.api()
+                .c_api
+                .TF_CloseSession(self.as_ptr(), status.as_ptr())
+        };
         status.check()
     }
 
@@ -207,7 +218,11 @@ impl Session {
         let expected = self.graph.shape(output)?;
         if !expected.is_compatible_with(&tensor.shape()) {
             let what = format!("the feed of '{}'", output.name());
-            return Err(Error::shape(what, format!("shape {expected}"), tensor.shape()));
+            return Err(Error::shape(
+                what,
+                format!("shape {expected}"),
+                tensor.shape(),
+            ));
         }
         Ok(())
     }

@@ -16,7 +16,8 @@ use crate::wire;
 type List<T> = SmallVec<T, 8>;
 
 pub(crate) fn c_int_len(len: usize) -> Result<c_int> {
-    c_int::try_from(len).map_err(|_| Error::argument(format!("a list of {len} elements is too long")))
+    c_int::try_from(len)
+        .map_err(|_| Error::argument(format!("a list of {len} elements is too long")))
 }
 
 fn rank_and_dims(shape: &Shape) -> Result<(c_int, *const i64)> {

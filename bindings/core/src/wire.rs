@@ -57,7 +57,11 @@ pub(crate) struct Reader<'a> {
 
 impl<'a> Reader<'a> {
     pub(crate) fn new(message: &'static str, bytes: &'a [u8]) -> Self {
-        Self { message, bytes, at: 0 }
+        Self {
+            message,
+            bytes,
+            at: 0,
+        }
     }
 
     #[cold]
@@ -87,12 +91,18 @@ impl<'a> Reader<'a> {
 
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {
         let rest = self.bytes.get(self.at..).unwrap_or(&[]);
-        match usize::try_from(length).ok().and_then(|length| rest.get(..length)) {
+        match usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.get(..length))
+        {
             Some(bytes) => {
                 self.at += bytes.len();
                 Ok(bytes)
             }
-            None => Err(self.bad(&format!("{length} bytes are announced, {} left", rest.len()))),
+            None => Err(self.bad(&format!(
+                "{length} bytes are announced, {} left",
+                rest.len()
+            ))),
         }
     }
 
@@ -100,12 +110,22 @@ impl<'a> Reader<'a> {
         let tag = self.varint()?;
         let field = match tag & 7 {
             0 => Field::Varint(self.varint()?),
-            1 => Field::Fixed64(self.take(8)?.iter().rev().fold(0, |v, &b| v << 8 | u64::from(b))),
+            1 => Field::Fixed64(
+                self.take(8)?
+                    .iter()
+                    .rev()
+                    .fold(0, |v, &b| v << 8 | u64::from(b)),
+            ),
             2 => {
                 let length = self.varint()?;
                 Field::Bytes(self.take(length)?)
             }
-            5 => Field::Fixed32(self.take(4)?.iter().rev().fold(0, |v, &b| v << 8 | u32::from(b))),
+            5 => Field::Fixed32(
+                self.take(4)?
+                    .iter()
+                    .rev()
+                    .fold(0, |v, &b| v << 8 | u32::from(b)),
+            ),
             kind => return Err(self.bad(&format!("a field has wire type {kind}"))),
         };
         match u32::try_from(tag >> 3) {
@@ -147,7 +167,9 @@ pub(crate) fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
 pub(crate) fn read_floats(field: Field<'_>, list: &mut Vec<f32>) {
     match field {
         Field::Bytes(bytes) => list.extend(
-            bytes.chunks_exact(4).map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+            bytes
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
         ),
         _ => list.push(field.float()),
     }
@@ -256,7 +278,9 @@ pub(crate) fn attr_proto(value: &AttrValue<'_>) -> Result<Vec<u8>> {
         AttrValue::BoolList(values) => values.iter().for_each(|value| list.int(5, (*value).into())),
         AttrValue::TypeList(types) => types.iter().for_each(|t| list.int(6, t.number().into())),
         AttrValue::ShapeList(shapes) => {
-            shapes.iter().for_each(|shape| list.bytes(7, &shape_proto(shape)));
+            shapes
+                .iter()
+                .for_each(|shape| list.bytes(7, &shape_proto(shape)));
         }
         AttrValue::TensorList(tensors) => {
             for tensor in *tensors {
@@ -295,7 +319,10 @@ fn tensor_proto(tensor: &crate::Tensor) -> Result<Vec<u8>> {
     out.int(1, tensor.dtype().number().into());
     out.bytes(2, &shape_proto(&tensor.shape()));
     if tensor.dtype() == crate::DataType::STRING {
-        tensor.as_strings()?.iter().for_each(|string| out.bytes(8, string));
+        tensor
+            .as_strings()?
+            .iter()
+            .for_each(|string| out.bytes(8, string));
     } else {
         out.bytes(4, tensor.as_bytes()?);
     }

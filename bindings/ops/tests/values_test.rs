@@ -112,12 +112,12 @@ fn strings_of_an_attribute_are_enums() -> Result<()> {
                 ..Default::default()
             };
             vec![
-                conv2d(cx, &image, &filter, strides, Padding::Valid, options)?,
-                conv2d(cx, &image, &filter, strides, PaddingOrExplicit::Same, options)?,
+                conv2d(cx, image, filter, strides, Padding::Valid, options)?,
+                conv2d(cx, image, filter, strides, PaddingOrExplicit::Same, options)?,
                 conv2d(
                     cx,
-                    &image,
-                    &filter,
+                    image,
+                    filter,
                     strides,
                     PaddingOrExplicit::Explicit,
                     Conv2DOptions {

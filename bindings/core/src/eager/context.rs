@@ -147,7 +147,11 @@ impl EagerContext {
         status.check()?;
         match NonNull::new(raw) {
             Some(raw) => Ok(Self {
-                inner: Arc::new(ContextInner { raw, api, idle: Mutex::default() }),
+                inner: Arc::new(ContextInner {
+                    raw,
+                    api,
+                    idle: Mutex::default(),
+                }),
                 device: None,
             }),
             None => Err(Error::internal("TFE_NewContext returned null")),
@@ -155,7 +159,10 @@ impl EagerContext {
     }
 
     pub(super) fn from_inner(inner: &Arc<ContextInner>) -> Self {
-        Self { inner: Arc::clone(inner), device: None }
+        Self {
+            inner: Arc::clone(inner),
+            device: None,
+        }
     }
 
     pub(super) fn as_ptr(&self) -> *mut TFE_Context {
@@ -178,8 +185,15 @@ impl EagerContext {
     /// # Errors
     /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
     pub fn on_device(&self, device: &str) -> Result<Self> {
-        let device = if device.is_empty() { None } else { Some(Arc::new(c_string(device)?)) };
-        Ok(Self { inner: Arc::clone(&self.inner), device })
+        let device = if device.is_empty() {
+            None
+        } else {
+            Some(Arc::new(c_string(device)?))
+        };
+        Ok(Self {
+            inner: Arc::clone(&self.inner),
+            device,
+        })
     }
 
     /// Makes a handle of a tensor, on the host and without a copy.
@@ -190,7 +204,10 @@ impl EagerContext {
         let api = self.inner.api;
         let status = Status::new(api)?;
         // SAFETY: tensor and status are alive; the handle counts its use of the tensor's memory.
-        let raw = unsafe { api.eager_c_api.TFE_NewTensorHandle(tensor.as_ptr(), status.as_ptr()) };
+        let raw = unsafe {
+            api.eager_c_api
+                .TFE_NewTensorHandle(tensor.as_ptr(), status.as_ptr())
+        };
         status.check()?;
         match NonNull::new(raw) {
             // SAFETY: a new handle, which belongs to whichever context it is used in.
@@ -207,8 +224,10 @@ impl EagerContext {
         let api = self.inner.api;
         let status = Status::new(api)?;
         // SAFETY: context and status are alive.
-        let list =
-            unsafe { api.eager_c_api.TFE_ContextListDevices(self.as_ptr(), status.as_ptr()) };
+        let list = unsafe {
+            api.eager_c_api
+                .TFE_ContextListDevices(self.as_ptr(), status.as_ptr())
+        };
         status.check()?;
         // SAFETY: the caller of the function owns the list.
         unsafe { device::from_owned_list(list, api) }
@@ -253,7 +272,10 @@ impl EagerContext {
         let name = c_string(name)?;
         // SAFETY: context and name are alive.
         let found = unsafe {
-            self.inner.api.eager_c_api.TFE_ContextHasFunction(self.as_ptr(), name.as_ptr())
+            self.inner
+                .api
+                .eager_c_api
+                .TFE_ContextHasFunction(self.as_ptr(), name.as_ptr())
         };
         Ok(found != 0)
     }
@@ -280,7 +302,12 @@ impl EagerContext {
     /// Drops cached kernels.
     pub fn clear_caches(&self) {
         // SAFETY: the context is alive.
-        unsafe { self.inner.api.eager_c_api.TFE_ContextClearCaches(self.as_ptr()) };
+        unsafe {
+            self.inner
+                .api
+                .eager_c_api
+                .TFE_ContextClearCaches(self.as_ptr())
+        };
     }
 
     /// Sets what happens to operands on other devices, for this thread.
@@ -309,7 +336,12 @@ impl EagerContext {
     /// Records what is executed, until [`Self::stop_recording`].
     pub fn start_recording(&self) {
         // SAFETY: the context is alive.
-        unsafe { self.inner.api.eager_c_api.TFE_ContextEnableRunMetadata(self.as_ptr()) };
+        unsafe {
+            self.inner
+                .api
+                .eager_c_api
+                .TFE_ContextEnableRunMetadata(self.as_ptr())
+        };
     }
 
     /// Returns what was executed since [`Self::start_recording`] as a serialized `RunMetadata`.
@@ -332,10 +364,21 @@ impl EagerContext {
     /// Takes an op for a call, from the pool or new.
     fn take_op(&self, desc: &'static OpDesc, status: &Status) -> Result<BusyOp<'_>> {
         let c = &self.inner.api.eager_c_api;
-        let device = self.device.as_ref().map_or(ptr::null(), |device| device.as_ptr());
-        let idle = self.inner.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let device = self
+            .device
+            .as_ref()
+            .map_or(ptr::null(), |device| device.as_ptr());
+        let idle = self
+            .inner
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         if let Some(IdleOp(raw)) = idle {
-            let op = BusyOp { raw, context: &self.inner };
+            let op = BusyOp {
+                raw,
+                context: &self.inner,
+            };
             let reset = &self.inner.api.eager_c_api_experimental;
             // SAFETY: the op is this call's alone; names and status are alive.
             unsafe { reset.TFE_OpReset(raw.as_ptr(), desc.name.as_ptr(), device, status.as_ptr()) };
@@ -348,7 +391,10 @@ impl EagerContext {
         let Some(raw) = NonNull::new(raw) else {
             return Err(Error::internal("TFE_NewOp returned null"));
         };
-        let op = BusyOp { raw, context: &self.inner };
+        let op = BusyOp {
+            raw,
+            context: &self.inner,
+        };
         if !device.is_null() {
             // SAFETY: op, name and status are alive.
             unsafe { c.TFE_OpSetDevice(raw.as_ptr(), device, status.as_ptr()) };
@@ -439,7 +485,11 @@ impl BusyOp<'_> {
         }
         let context = self.context;
         std::mem::forget(self);
-        context.idle.lock().unwrap_or_else(PoisonError::into_inner).push(IdleOp(raw));
+        context
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(IdleOp(raw));
     }
 }
 
@@ -465,7 +515,9 @@ impl Context for EagerContext {
     ) -> Result<Results<TensorHandle, ()>> {
         let desc = call.desc();
         let prepared = call.prepare(self, attrs)?;
-        let values = self.run(&prepared, attrs, desc).map_err(|e| e.in_op(desc.name_str()))?;
+        let values = self
+            .run(&prepared, attrs, desc)
+            .map_err(|e| e.in_op(desc.name_str()))?;
         prepared.results(values, ())
     }
 }

@@ -41,7 +41,10 @@ impl Executor {
 
     fn from_raw(raw: *mut TFE_Executor, context: &EagerContext) -> Result<Self> {
         match NonNull::new(raw) {
-            Some(raw) => Ok(Self { raw, context: context.clone() }),
+            Some(raw) => Ok(Self {
+                raw,
+                context: context.clone(),
+            }),
             None => Err(Error::internal("TensorFlow returned a null executor")),
         }
     }
@@ -58,7 +61,12 @@ impl Executor {
     #[must_use]
     pub fn is_async(&self) -> bool {
         // SAFETY: the executor is alive.
-        unsafe { self.context.api().eager_c_api_experimental.TFE_ExecutorIsAsync(self.raw.as_ptr()) }
+        unsafe {
+            self.context
+                .api()
+                .eager_c_api_experimental
+                .TFE_ExecutorIsAsync(self.raw.as_ptr())
+        }
     }
 
     /// Waits until all ops have run.
@@ -77,7 +85,10 @@ impl Executor {
     pub fn clear_error(&self) {
         // SAFETY: the executor is alive.
         unsafe {
-            self.context.api().eager_c_api_experimental.TFE_ExecutorClearError(self.raw.as_ptr());
+            self.context
+                .api()
+                .eager_c_api_experimental
+                .TFE_ExecutorClearError(self.raw.as_ptr());
         }
     }
 }
@@ -86,7 +97,10 @@ impl Drop for Executor {
     fn drop(&mut self) {
         // SAFETY: the executor is alive, and this reference to it ends.
         unsafe {
-            self.context.api().eager_c_api_experimental.TFE_DeleteExecutor(self.raw.as_ptr());
+            self.context
+                .api()
+                .eager_c_api_experimental
+                .TFE_DeleteExecutor(self.raw.as_ptr());
         }
     }
 }

@@ -29,7 +29,12 @@ unsafe impl Sync for HandleInner {}
 impl Drop for HandleInner {
     fn drop(&mut self) {
         // SAFETY: the handle is alive, and this is its end.
-        unsafe { self.context.api.eager_c_api.TFE_DeleteTensorHandle(self.raw.as_ptr()) };
+        unsafe {
+            self.context
+                .api
+                .eager_c_api
+                .TFE_DeleteTensorHandle(self.raw.as_ptr())
+        };
     }
 }
 
@@ -50,9 +55,20 @@ impl TensorHandle {
         context: &Arc<ContextInner>,
     ) -> Self {
         // SAFETY: the handle is alive.
-        let dtype = unsafe { context.api.eager_c_api.TFE_TensorHandleDataType(raw.as_ptr()) };
+        let dtype = unsafe {
+            context
+                .api
+                .eager_c_api
+                .TFE_TensorHandleDataType(raw.as_ptr())
+        };
         let dtype = DataType::from_raw(dtype);
-        Self { inner: Arc::new(HandleInner { raw, context: Arc::clone(context), dtype }) }
+        Self {
+            inner: Arc::new(HandleInner {
+                raw,
+                context: Arc::clone(context),
+                dtype,
+            }),
+        }
     }
 
     #[inline]
@@ -95,7 +111,11 @@ impl TensorHandle {
             dims.push(dim);
         }
         status.check()?;
-        Ok(if rank < 0 { Shape::unknown() } else { Shape::new(&dims) })
+        Ok(if rank < 0 {
+            Shape::unknown()
+        } else {
+            Shape::new(&dims)
+        })
     }
 
     /// Returns the number of elements; in async mode this waits until it is known.
@@ -107,7 +127,8 @@ impl TensorHandle {
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive.
         let count = unsafe {
-            api.eager_c_api.TFE_TensorHandleNumElements(self.as_ptr(), status.as_ptr())
+            api.eager_c_api
+                .TFE_TensorHandleNumElements(self.as_ptr(), status.as_ptr())
         };
         status.check()?;
         Ok(count)
@@ -122,7 +143,9 @@ impl TensorHandle {
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive; the text lives as long as the handle.
         let name = unsafe {
-            let name = api.eager_c_api.TFE_TensorHandleDeviceName(self.as_ptr(), status.as_ptr());
+            let name = api
+                .eager_c_api
+                .TFE_TensorHandleDeviceName(self.as_ptr(), status.as_ptr());
             text_from_ptr(name)
         };
         status.check()?;
@@ -153,7 +176,10 @@ impl TensorHandle {
         let api = self.inner.context.api;
         let status = Status::new(api)?;
         // SAFETY: handle and status are alive.
-        let raw = unsafe { api.eager_c_api.TFE_TensorHandleResolve(self.as_ptr(), status.as_ptr()) };
+        let raw = unsafe {
+            api.eager_c_api
+                .TFE_TensorHandleResolve(self.as_ptr(), status.as_ptr())
+        };
         status.check()?;
         // SAFETY: the caller of the function owns the tensor.
         unsafe { Tensor::from_owned_ptr(raw, api) }
@@ -180,7 +206,9 @@ impl TensorHandle {
         match NonNull::new(raw) {
             // SAFETY: the caller of the function owns the handle.
             Some(raw) => Ok(unsafe { Self::from_owned_ptr(raw, context) }),
-            None => Err(Error::internal("TFE_TensorHandleCopyToDevice returned null")),
+            None => Err(Error::internal(
+                "TFE_TensorHandleCopyToDevice returned null",
+            )),
         }
     }
 }

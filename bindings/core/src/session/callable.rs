@@ -43,8 +43,13 @@ impl<'s> Callable<'s> {
         targets: &[Operation],
     ) -> Result<Self> {
         let graph = session.graph();
-        feeds.iter().chain(fetches).try_for_each(|output| graph.check_own(output))?;
-        targets.iter().try_for_each(|operation| graph.check_operation(operation))?;
+        feeds
+            .iter()
+            .chain(fetches)
+            .try_for_each(|output| graph.check_own(output))?;
+        targets
+            .iter()
+            .try_for_each(|operation| graph.check_operation(operation))?;
         let raw = |outputs: &[Output]| outputs.iter().map(Output::raw).collect();
         Ok(Self {
             session,
@@ -52,12 +57,19 @@ impl<'s> Callable<'s> {
                 .iter()
                 .map(|output| {
                     let (dtype, shape) = (output.dtype().base(), graph.shape(output)?);
-                    Ok(Feed { output: output.clone(), dtype, shape })
+                    Ok(Feed {
+                        output: output.clone(),
+                        dtype,
+                        shape,
+                    })
                 })
                 .collect::<Result<_>>()?,
             inputs: raw(feeds),
             outputs: raw(fetches),
-            targets: targets.iter().map(|operation| operation.as_ptr().cast_const()).collect(),
+            targets: targets
+                .iter()
+                .map(|operation| operation.as_ptr().cast_const())
+                .collect(),
         })
     }
 
@@ -82,7 +94,15 @@ impl<'s> Callable<'s> {
         unsafe {
             let none = ptr::null_mut();
             let (inputs, outputs) = (&self.inputs, &self.outputs);
-            run(self.session, ptr::null(), inputs, &raw, outputs, &self.targets, none)
+            run(
+                self.session,
+                ptr::null(),
+                inputs,
+                &raw,
+                outputs,
+                &self.targets,
+                none,
+            )
         }
     }
 }
@@ -95,10 +115,17 @@ impl Feed {
             Some(dims) => {
                 let found = tensor.dims();
                 dims.len() == found.len()
-                    && dims.iter().zip(found).all(|(&dim, &found)| dim < 0 || dim == found)
+                    && dims
+                        .iter()
+                        .zip(found)
+                        .all(|(&dim, &found)| dim < 0 || dim == found)
             }
         };
-        if fits && tensor.dtype() == self.dtype { Ok(()) } else { Err(self.misfit(tensor)) }
+        if fits && tensor.dtype() == self.dtype {
+            Ok(())
+        } else {
+            Err(self.misfit(tensor))
+        }
     }
 
     #[cold]

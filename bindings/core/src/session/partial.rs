@@ -30,14 +30,21 @@ impl<'s> PartialRun<'s> {
         targets: &[Operation],
     ) -> Result<Self> {
         let graph = session.graph();
-        feeds.iter().chain(fetches).try_for_each(|output| graph.check_own(output))?;
-        targets.iter().try_for_each(|operation| graph.check_operation(operation))?;
+        feeds
+            .iter()
+            .chain(fetches)
+            .try_for_each(|output| graph.check_own(output))?;
+        targets
+            .iter()
+            .try_for_each(|operation| graph.check_operation(operation))?;
         let api = session.api();
         let status = Status::new(api)?;
         let raw = |outputs: &[Output]| outputs.iter().map(Output::raw).collect::<Vec<_>>();
         let (inputs, outputs) = (raw(feeds), raw(fetches));
-        let targets: Vec<*const TF_Operation> =
-            targets.iter().map(|operation| operation.as_ptr().cast_const()).collect();
+        let targets: Vec<*const TF_Operation> = targets
+            .iter()
+            .map(|operation| operation.as_ptr().cast_const())
+            .collect();
         let mut handle: *const c_char = ptr::null();
         // SAFETY: all is of the session's graph, and every list has the length that is passed.
         unsafe {
@@ -75,13 +82,19 @@ impl<'s> PartialRun<'s> {
         for (output, tensor) in feeds {
             session.check_feed(output, tensor)?;
         }
-        fetches.iter().try_for_each(|output| session.graph().check_own(output))?;
-        targets.iter().try_for_each(|target| session.graph().check_operation(target))?;
+        fetches
+            .iter()
+            .try_for_each(|output| session.graph().check_own(output))?;
+        targets
+            .iter()
+            .try_for_each(|target| session.graph().check_operation(target))?;
         let inputs: Vec<TF_Output> = feeds.iter().map(|(output, _)| output.raw()).collect();
         let values: Vec<*mut TF_Tensor> = feeds.iter().map(|(_, tensor)| tensor.as_ptr()).collect();
         let outputs: Vec<TF_Output> = fetches.iter().map(|output| output.raw()).collect();
-        let targets: Vec<*const TF_Operation> =
-            targets.iter().map(|operation| operation.as_ptr().cast_const()).collect();
+        let targets: Vec<*const TF_Operation> = targets
+            .iter()
+            .map(|operation| operation.as_ptr().cast_const())
+            .collect();
         let mut results: Vec<*mut TF_Tensor> = vec![ptr::null_mut(); outputs.len()];
         let status = Status::new(api)?;
         // SAFETY: all is of the session's graph, and every list has the length that is passed.
@@ -102,13 +115,21 @@ impl<'s> PartialRun<'s> {
         }
         status.check()?;
         // SAFETY: the caller of the function owns each tensor.
-        results.into_iter().map(|raw| unsafe { Tensor::from_owned_ptr(raw, api) }).collect()
+        results
+            .into_iter()
+            .map(|raw| unsafe { Tensor::from_owned_ptr(raw, api) })
+            .collect()
     }
 }
 
 impl Drop for PartialRun<'_> {
     fn drop(&mut self) {
         // SAFETY: the handle is alive, and this is its end.
-        unsafe { self.session.api().c_api.TF_DeletePRunHandle(self.handle.as_ptr()) };
+        unsafe {
+            self.session
+                .api()
+                .c_api
+                .TF_DeletePRunHandle(self.handle.as_ptr())
+        };
     }
 }

@@ -91,21 +91,39 @@ impl<'r> Run<'r> {
         for (output, tensor) in self.feeds.iter() {
             session.check_feed(output, tensor)?;
         }
-        self.fetches.iter().try_for_each(|output| graph.check_own(output))?;
-        self.targets.iter().try_for_each(|operation| graph.check_operation(operation))?;
+        self.fetches
+            .iter()
+            .try_for_each(|output| graph.check_own(output))?;
+        self.targets
+            .iter()
+            .try_for_each(|operation| graph.check_operation(operation))?;
         let inputs: SmallVec<TF_Output, 4> = self.feeds.iter().map(|(o, _)| o.raw()).collect();
-        let values: SmallVec<_, 4> = self.feeds.iter().map(|(_, tensor)| tensor.as_ptr()).collect();
+        let values: SmallVec<_, 4> = self
+            .feeds
+            .iter()
+            .map(|(_, tensor)| tensor.as_ptr())
+            .collect();
         let outputs: SmallVec<TF_Output, 4> = self.fetches.iter().map(|o| o.raw()).collect();
-        let targets: SmallVec<*const TF_Operation, 4> =
-            self.targets.iter().map(|operation| operation.as_ptr().cast_const()).collect();
-        let metadata =
-            if self.metadata { Some(OutBuffer::new(session.api())?) } else { None };
+        let targets: SmallVec<*const TF_Operation, 4> = self
+            .targets
+            .iter()
+            .map(|operation| operation.as_ptr().cast_const())
+            .collect();
+        let metadata = if self.metadata {
+            Some(OutBuffer::new(session.api())?)
+        } else {
+            None
+        };
         let options = lend(self.options);
         // SAFETY: everything is of the session's graph, and alive during the call.
         let tensors = unsafe {
             run(
                 session,
-                if self.options.is_empty() { ptr::null() } else { &raw const options },
+                if self.options.is_empty() {
+                    ptr::null()
+                } else {
+                    &raw const options
+                },
                 &inputs,
                 &values,
                 &outputs,
@@ -113,7 +131,9 @@ impl<'r> Run<'r> {
                 metadata.as_ref().map_or(ptr::null_mut(), OutBuffer::as_ptr),
             )?
         };
-        let metadata = metadata.map(|buffer| buffer.as_slice().to_vec()).unwrap_or_default();
+        let metadata = metadata
+            .map(|buffer| buffer.as_slice().to_vec())
+            .unwrap_or_default();
         Ok(Fetched { tensors, metadata })
     }
 }
@@ -134,7 +154,8 @@ pub(super) unsafe fn run(
 ) -> Result<Vec<Tensor>> {
     let api = session.api();
     let status = Status::new(api)?;
-    let mut results: SmallVec<*mut TF_Tensor, 4> = outputs.iter().map(|_| ptr::null_mut()).collect();
+    let mut results: SmallVec<*mut TF_Tensor, 4> =
+        outputs.iter().map(|_| ptr::null_mut()).collect();
     // SAFETY: by this function's contract; every list has the length that is passed with it, and
     // `results` has room for a tensor per output.
     unsafe {
@@ -155,5 +176,8 @@ pub(super) unsafe fn run(
     }
     status.check()?;
     // SAFETY: the caller of the function owns each tensor.
-    results.iter().map(|&raw| unsafe { Tensor::from_owned_ptr(raw, api) }).collect()
+    results
+        .iter()
+        .map(|&raw| unsafe { Tensor::from_owned_ptr(raw, api) })
+        .collect()
 }

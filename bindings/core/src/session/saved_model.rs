@@ -57,22 +57,22 @@ impl SavedModel {
     /// # Errors
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for a folder that does not exist, and
     /// TensorFlow's status for a model that is damaged or has no such part.
-    pub fn load(
-        folder: impl AsRef<Path>,
-        tags: &[&str],
-        options: &SessionOptions,
-    ) -> Result<Self> {
+    pub fn load(folder: impl AsRef<Path>, tags: &[&str], options: &SessionOptions) -> Result<Self> {
         let folder = folder.as_ref();
         if !folder.is_dir() {
             let name = folder.display().to_string();
             return Err(Error::not_found("SavedModel", name, "the file system"));
         }
+        let place = format!("SavedModel '{}'", folder.display());
         let folder = CString::new(folder.as_os_str().as_bytes())?;
         let graph = Graph::new()?;
         let api = graph.inner.api;
         let options = RawOptions::new(options, api)?;
         let (status, meta) = (Status::new(api)?, OutBuffer::new(api)?);
-        let tags: Vec<CString> = tags.iter().map(|tag| c_string(tag)).collect::<Result<_>>()?;
+        let tags: Vec<CString> = tags
+            .iter()
+            .map(|tag| c_string(tag))
+            .collect::<Result<_>>()?;
         let tags: Vec<*const c_char> = tags.iter().map(|tag| tag.as_ptr()).collect();
         // SAFETY: graph, options, buffer and status are alive, names are C strings, and the graph is
         // new, as the function demands.
@@ -88,12 +88,16 @@ impl SavedModel {
                 status.as_ptr(),
             )
         };
-        status.check()?;
+        status.check().map_err(|error| error.in_op(&place))?;
         // SAFETY: the session is new and on this graph.
         let session = unsafe { Session::from_owned_ptr(session, &graph)? };
         let meta_graph_def = meta.as_slice().to_vec();
         let signatures = read_signatures(&meta_graph_def)?;
-        Ok(Self { session, signatures, meta_graph_def })
+        Ok(Self {
+            session,
+            signatures,
+            meta_graph_def,
+        })
     }
 
     /// Returns a signature.
@@ -102,7 +106,11 @@ impl SavedModel {
     /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound), with the names that there are.
     pub fn signature(&self, name: &str) -> Result<&Signature> {
         self.signatures.get(name).ok_or_else(|| {
-            Error::not_found("signature", name, listing("the model", self.signatures.keys()))
+            Error::not_found(
+                "signature",
+                name,
+                listing("the model", self.signatures.keys()),
+            )
         })
     }
 
@@ -130,29 +138,49 @@ impl SavedModel {
         let mut feeds = Vec::new();
         for (name, tensor) in arguments {
             let info = signature.inputs.get(*name).ok_or_else(|| {
-                let place = listing(&format!("signature '{signature_name}'"), signature.inputs.keys());
+                let place = listing(
+                    &format!("signature '{signature_name}'"),
+                    signature.inputs.keys(),
+                );
                 Error::not_found("input", *name, place)
             })?;
             feeds.push((self.output(info)?, *tensor));
         }
-        if let Some(missing) =
-            signature.inputs.keys().find(|name| arguments.iter().all(|(given, _)| given != name))
+        if let Some(missing) = signature
+            .inputs
+            .keys()
+            .find(|name| arguments.iter().all(|(given, _)| given != name))
         {
             return Err(Error::argument(format!(
                 "input '{missing}' of signature '{signature_name}' is not given"
             )));
         }
-        let fetches: Vec<Output> =
-            signature.outputs.values().map(|info| self.output(info)).collect::<Result<_>>()?;
-        let feeds: Vec<_> = feeds.iter().map(|(output, tensor)| (output, *tensor)).collect();
-        let tensors = self.session.eval(&feeds, &fetches.iter().collect::<Vec<_>>())?;
+        let fetches: Vec<Output> = signature
+            .outputs
+            .values()
+            .map(|info| self.output(info))
+            .collect::<Result<_>>()?;
+        let feeds: Vec<_> = feeds
+            .iter()
+            .map(|(output, tensor)| (output, *tensor))
+            .collect();
+        let tensors = self
+            .session
+            .eval(&feeds, &fetches.iter().collect::<Vec<_>>())?;
         Ok(signature.outputs.keys().cloned().zip(tensors).collect())
     }
 }
 
 fn listing<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> String {
     let names: Vec<&str> = names.map(String::as_str).collect();
-    format!("{place}, which has {}", if names.is_empty() { "none".into() } else { names.join(", ") })
+    format!(
+        "{place}, which has {}",
+        if names.is_empty() {
+            "none".into()
+        } else {
+            names.join(", ")
+        }
+    )
 }
 
 /// Reads the signatures of a `MetaGraphDef`.
@@ -173,7 +201,11 @@ fn read_signature(bytes: &[u8]) -> Result<Signature> {
         match field? {
             (number @ (1 | 2), entry) => {
                 let (name, value) = read_entry(entry.bytes())?;
-                let list = if number == 1 { &mut signature.inputs } else { &mut signature.outputs };
+                let list = if number == 1 {
+                    &mut signature.inputs
+                } else {
+                    &mut signature.outputs
+                };
                 list.insert(name, read_tensor_info(value)?);
             }
             (3, method) => signature.method = method.text(),

@@ -19,11 +19,15 @@ fn eager_calls_execute() -> Result<()> {
         .list()?;
     assert_eq!(parts.len(), 2);
     assert_eq!(parts[1].to_tensor()?.as_slice::<i64>()?, [3, 4]);
-    let joined =
-        OpBuilder::new("ConcatV2")?.list((&parts[0], [[9]], &parts[1])).input(0).one(&ctx);
-    refused(joined, &["ConcatV2"]);
-    let joined =
-        OpBuilder::new("ConcatV2")?.list((&parts[0], [[9, 10]], &parts[1])).input(0).one(&ctx)?;
+    let joined = OpBuilder::new("ConcatV2")?
+        .list((&parts[0], [[9]], &parts[1]))
+        .input(0)
+        .one(&ctx);
+    refused(joined, &["ConcatV2", "Dimension 1"]);
+    let joined = OpBuilder::new("ConcatV2")?
+        .list((&parts[0], [[9, 10]], &parts[1]))
+        .input(0)
+        .one(&ctx)?;
     assert_eq!(joined.to_tensor()?.as_slice::<i64>()?, [1, 2, 9, 10, 3, 4]);
     OpBuilder::new("NoOp")?.execute(&ctx)?.operation();
     Ok(())
@@ -39,7 +43,9 @@ fn graph_calls_add_operations() -> Result<()> {
     assert_eq!(y.name(), "AddV2:0");
     let z = add(&scope.named("sum"), &y, &y)?;
     assert_eq!(z.name(), "sum:0");
-    let op = OpBuilder::new("NoOp")?.execute(&scope.after(&[z.operation().clone()])?)?.operation();
+    let op = OpBuilder::new("NoOp")?
+        .execute(&scope.after(&[z.operation().clone()])?)?
+        .operation();
     assert_eq!(op.control_inputs(), [z.operation().clone()]);
     Ok(())
 }
