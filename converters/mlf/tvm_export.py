@@ -1,6 +1,7 @@
-"""tvm_export: an ONNX or TFLite model becomes a version 7 archive with the C interface.
+"""tvm_export: an ONNX, TFLite or Keras model becomes a version 7 archive with the C interface.
 
-Current TVM has no exporter of its own. Needs apache-tvm, and onnx or tflite for the model's format.
+Current TVM has no exporter of its own. A Keras model goes through TFLite, in float32 with
+batch size 1; a quantized one is converted to TFLite by its owner, who has the calibration data.
 Exit codes are those of mlf2rust.
 """
 
@@ -17,7 +18,7 @@ from converters.mlf.errors import MlfError, Problem, UsageError
 from converters.mlf.tvm_export_lower import load_model, plan_module
 from converters.mlf.tvm_export_plan import archive_files, archive_tar
 
-_MODEL = flags.DEFINE_string("model", None, "model to export: .onnx or .tflite (required)")
+_MODEL = flags.DEFINE_string("model", None, "model to export: .onnx, .tflite or .keras (required)")
 _OUT = flags.DEFINE_string("out", None, "archive to write, a .tar file (required)")
 _NAME = flags.DEFINE_string("name", "default", "module name in the archive")
 

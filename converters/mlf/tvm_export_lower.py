@@ -34,30 +34,57 @@ def _tvm() -> Any:
 
 
 def load_model(path: Path) -> Any:
-    """Reads an `.onnx` or `.tflite` file into a Relax module with its weights bound."""
+    """Reads an `.onnx`, `.tflite` or `.keras` file into a Relax module with its weights bound.
+
+    Raises:
+      UsageError: the file cannot be read, has another suffix, or a package for it is missing.
+      UnsupportedError: the format's own library or TVM's frontend refuses the model.
+    """
     _tvm()
+    if path.suffix not in (".onnx", ".tflite", ".keras"):
+        what = f"suffix {path.suffix!r}; expected .onnx, .tflite or .keras"
+        raise UsageError(Problem(str(path), what))
     try:
+        content = path.read_bytes()
         if path.suffix == ".onnx":
             onnx = importlib.import_module("onnx")
             frontend = importlib.import_module("tvm.relax.frontend.onnx")
-            return frontend.from_onnx(onnx.load(str(path)), keep_params_in_input=False)
-        if path.suffix == ".tflite":
-            tflite = importlib.import_module("tflite")
-            frontend = importlib.import_module("tvm.relax.frontend.tflite")
-            return frontend.from_tflite(tflite.Model.GetRootAs(path.read_bytes(), 0))
+            model = onnx.load_from_string(content)
+            return frontend.from_onnx(model, keep_params_in_input=False)
+        tflite = importlib.import_module("tflite")
+        frontend = importlib.import_module("tvm.relax.frontend.tflite")
+        if path.suffix == ".keras":
+            content = keras_to_tflite(path)
+        return frontend.from_tflite(tflite.Model.GetRootAs(content, 0))
     except ImportError as err:
         raise UsageError(
             Problem(str(path), f"{err.name} is not installed", f"pip install {err.name}")
         ) from err
     except OSError as err:
         raise UsageError(Problem(str(path), f"cannot be read: {err}")) from err
-    raise UsageError(
-        Problem(
-            str(path),
-            f"suffix {path.suffix!r}; expected .onnx or .tflite",
-            'a Keras model becomes one with model.export("m.onnx", format="onnx")',
-        )
-    )
+    except Exception as err:  # The frontends raise whatever their libraries raise.
+        reason = " ".join(str(err).split())
+        what = f"the frontend refuses it: {type(err).__name__}: {reason}"
+        raise UnsupportedError(
+            Problem(str(path), what, "shapes have to be static, the batch size too")
+        ) from err
+
+
+def keras_to_tflite(path: Path) -> bytes:
+    """Converts a Keras model to a TFLite model in float32, with batch size 1."""
+    keras = importlib.import_module("keras")
+    lite = importlib.import_module("tensorflow").lite
+    model = fixed_batch(keras.saving.load_model(str(path), compile=False))
+    return bytes(lite.TFLiteConverter.from_keras_model(model).convert())
+
+
+def fixed_batch(model: Any) -> Any:
+    """Returns a Keras model of the same layers and batch size 1, as TVM's TFLite frontend needs."""
+    keras = importlib.import_module("keras")
+    inputs = [
+        keras.Input(batch_shape=(1, *t.shape[1:]), dtype=t.dtype, name=t.name) for t in model.inputs
+    ]
+    return keras.Model(inputs, model(inputs if len(inputs) > 1 else inputs[0]))
 
 
 def plan_module(module: Any, name: str) -> Plan:
@@ -164,6 +191,8 @@ def _tensor(name: str, kind: Any, problems: list[Problem]) -> TensorPlan:
 
 def _identifier(name: str, taken: set[str]) -> str:
     text = re.sub(r"\W", "_", name, flags=re.ASCII) or "tensor"
+    # What TensorFlow adds to a name in a TFLite file.
+    text = re.sub(r"^serving_default_(.+)_0$", r"\1", text)
     text = f"t_{text}" if text[0].isdigit() else text
     while text in taken:
         text += "_"
