@@ -69,16 +69,21 @@ def tvm_rust_model(
       name: name of the library.
       mlf: the archive, a `.tar` file.
       header: a vendor's interface header, instead of `mlf`.
-      library: a `cc_library` or `cc_import` with the object code of `header`.
+      library: a `cc_library` or `cc_import` with the object code of `header`; required with it.
       crate_name: name of the crate; default `name`.
       flags: further flags of mlf2rust, for instance `["--shape=y=float32[1,4]"]`.
       deps: C libraries that the model's C needs: vendors' headers and drivers.
       **kwargs: as for `rust_library`.
     """
+    if (mlf == None) == (header == None):
+        fail("tvm_rust_model {}: give either mlf or header".format(name))
+    if (header == None) != (library == None):
+        fail("tvm_rust_model {}: header and library belong together".format(name))
     crate = crate_name or name
     source = name + "_mlf2rust"
     _mlf2rust(
         name = source,
+        testonly = kwargs.get("testonly", False),
         crate_name = crate,
         flags = flags,
         header = header,
@@ -87,11 +92,13 @@ def tvm_rust_model(
     for group in ["unit", "include"]:
         native.filegroup(
             name = name + "_" + group,
+            testonly = kwargs.get("testonly", False),
             srcs = [source],
             output_group = group,
         )
     cc_library(
         name = name + "_c",
+        testonly = kwargs.get("testonly", False),
         srcs = [name + "_unit"],
         additional_compiler_inputs = [name + "_include"],
         copts = _COPTS + ["-I$(execpath :%s_include)" % name],
