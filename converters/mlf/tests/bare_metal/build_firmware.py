@@ -26,15 +26,17 @@ def rust_flags(tools: Tools) -> list[str]:
     ]  # fmt: skip
 
 
-def compile_c(tools: Tools, source: Path, include: Path, output: Path) -> None:
-    """Compiles one C file with the flags of the crate's build script."""
+def compile_c(
+    tools: Tools, source: Path, include: Path, output: Path, extra: tuple[str, ...] = ()
+) -> None:
+    """Compiles one C file with the flags of the crate's build script and `extra` ones."""
     newlib = tools.root / "usr/include/newlib"
-    flags = [*CPU, "-Os", f"-I{include}", "-isystem", str(newlib), *C_FLAGS]
+    flags = [*CPU, "-Os", f"-I{include}", "-isystem", str(newlib), *C_FLAGS, *extra]
     tools.run(["arm-none-eabi-gcc", "-c", *flags, str(source), "-o", str(output)], source.parent)
 
 
 def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | None,
-         extra: list[Path] | None = None) -> Path:  # fmt: skip
+         extra: list[Path] | None = None, c_flags: tuple[str, ...] = ()) -> Path:  # fmt: skip
     """Links the crate in `folder` with a main program; returns the ELF file.
 
     Args:
@@ -44,6 +46,7 @@ def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | N
       rust: source of a Rust main and further rustc arguments; empty for a C main.
       c_main: text of a C main, or None.
       extra: further objects.
+      c_flags: further flags for the C main.
     """
     objects: list[Path | str] = [folder / "start.o", *(extra or [])]
     start = ["arm-none-eabi-gcc", "-c", *CPU, str(HERE / "start.s"), "-o", str(objects[0])]
@@ -52,7 +55,7 @@ def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | N
         source = folder / f"{name}.c"
         source.write_text(c_main)
         objects.append(folder / f"{name}.o")
-        compile_c(tools, source, folder / "c" / "include", folder / f"{name}.o")
+        compile_c(tools, source, folder / "c" / "include", folder / f"{name}.o", c_flags)
     else:
         library = folder / f"lib{name}.a"
         tools.run(
