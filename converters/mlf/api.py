@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
 from converters.mlf.errors import Problem, UsageError
-from converters.mlf.model import Device, Entry, Interface, Pool, Tensor
+from converters.mlf.model import CFile, Device, Entry, Interface, Pool, Tensor
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.rules import DTYPES, wants_token
 
@@ -91,6 +93,13 @@ class ModelApi:
     quantization: Mapping[str, tuple[int, ...]]
     starters: Mapping[str, str]
     renames: Mapping[str, str]
+    symbols: Mapping[str, str]
+    link_prefix: str
+
+    @property
+    def link_symbol(self) -> str:
+        """Prefix of the symbols that the linker sees."""
+        return self.link_prefix + self.model.symbol_prefix
 
     @property
     def io_in_pools(self) -> bool:
@@ -119,7 +128,11 @@ class CrateApi:
 
 
 def crate_api(
-    name: str, origin: str, models: tuple[Interface, ...], sections: Mapping[str, str]
+    name: str,
+    origin: str,
+    models: tuple[Interface, ...],
+    sections: Mapping[str, str],
+    link_prefix: str | None = None,
 ) -> CrateApi:
     """Decides all Rust names of a crate.
 
@@ -128,12 +141,16 @@ def crate_api(
       origin: what the crate is made from, for the generated headers.
       models: the models, sorted by name.
       sections: linker section of a pool, by "pool" or "model.pool".
+      link_prefix: goes before the symbols of the models' C; None makes one from the content.
 
     Raises:
-      UsageError: a section for a pool that no model has.
+      UsageError: a section for a pool that no model has, or a prefix that cannot be applied.
     """
     modules = Scope("support", "crate", "self", "super")
-    apis = tuple(_model_api(m, modules.unique(rust_snake(m.name)), sections) for m in models)
+    prefix = _content_prefix(name, models) if link_prefix is None else link_prefix
+    apis = tuple(
+        _model_api(m, modules.unique(rust_snake(m.name)), sections, prefix) for m in models
+    )
     known = {key for a in apis for p in a.pools for key in _section_keys(a.model, p.pool)}
     unknown = sorted(set(sections) - known)
     if unknown:
@@ -152,7 +169,43 @@ def _section_keys(model: Interface, pool: Pool) -> tuple[str, str]:
     return (f"{model.name}.{pool.name}", pool.name)
 
 
-def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> ModelApi:
+def _content_prefix(crate: str, models: tuple[Interface, ...]) -> str:
+    """Returns a prefix that only the same C in a crate of the same name gets; none for objects."""
+    if not all(m.sources for m in models):
+        return ""
+    digest = hashlib.sha256(crate.encode())
+    for model in models:
+        headers = [CFile(path, text) for path, text in sorted(model.extra_headers.items())]
+        headers += [model.header] if model.header is not None else []
+        for file in (*model.sources, *headers):
+            digest.update(f"\0{model.name}\0{file.name}\0{file.text}".encode())
+        for pool in model.pools:
+            digest.update(b"\0" + pool.data)
+    return f"mlf_{digest.hexdigest()[:12]}_"
+
+
+def _prefixed_symbols(model: Interface, link_prefix: str) -> dict[str, str]:
+    """Returns the model's own identifiers in its C -> the same behind the prefix."""
+    if not link_prefix:
+        return {}
+    if not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", link_prefix):
+        what = f"{link_prefix!r}; expected a C identifier"
+        raise UsageError(Problem("--link_prefix", what))
+    if not model.sources:
+        what = f"model {model.name!r} is object code, whose symbols are fixed"
+        advice = "rename them with objcopy --redefine-syms, and in the header"
+        raise UsageError(Problem("--link_prefix", what, advice))
+    texts = [s.text for s in model.sources] + list(model.extra_headers.values())
+    texts += [model.header.text] if model.header is not None else []
+    own = rf"{re.escape(model.symbol_prefix)}_\w+|TVMSystemLibEntryPoint"
+    name = re.compile(rf"\b(?:{own})\b", re.ASCII)
+    found = {n for text in texts for n in name.findall(text)} | {f"{model.symbol_prefix}_run"}
+    return {n: link_prefix + n for n in sorted(found)}
+
+
+def _model_api(
+    model: Interface, module: str, sections: Mapping[str, str], link_prefix: str
+) -> ModelApi:
     types = Scope(*_MODEL_TYPES)
     inputs = _tensors(model.inputs, "Input", types)
     outputs = _tensors(model.outputs, "Output", types)
@@ -170,7 +223,7 @@ def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> Mo
         )
         for pool in model.pools
     )
-    devices = _devices(model, types)
+    devices = _devices(model, types, link_prefix)
     by_pool = {p.pool.name: p for p in pools}
 
     sides = {"inputs": inputs, "outputs": outputs}
@@ -189,7 +242,7 @@ def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> Mo
             ("TVMBackendAllocWorkspace", "alloc"),
             ("TVMBackendFreeWorkspace", "free"),
         ):
-            renames[tvm] = f"{model.symbol_prefix}_{verb}_workspace"
+            renames[tvm] = f"{link_prefix}{model.symbol_prefix}_{verb}_workspace"
     for device in devices:
         renames.update({h.tvm_symbol: h.symbol for h in device.hooks})
     return ModelApi(
@@ -206,6 +259,8 @@ def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> Mo
         },
         starters={methods.unique(rust_snake(s)): s for s in model.starters},
         renames=renames,
+        symbols=_prefixed_symbols(model, link_prefix),
+        link_prefix=link_prefix,
     )
 
 
@@ -233,7 +288,7 @@ def _tensors(tensors: tuple[Tensor, ...], side: str, types: Scope) -> tuple[Tens
     return tuple(result)
 
 
-def _devices(model: Interface, types: Scope) -> tuple[DeviceApi, ...]:
+def _devices(model: Interface, types: Scope, link_prefix: str) -> tuple[DeviceApi, ...]:
     fields = Scope()
     result = []
     for device in model.devices:
@@ -242,7 +297,7 @@ def _devices(model: Interface, types: Scope) -> tuple[DeviceApi, ...]:
             HookApi(
                 hook=hook,
                 tvm_symbol=f"TVMDevice{device.hook_name}{hook}",
-                symbol=f"{model.symbol_prefix}_device_{name}_{hook.lower()}",
+                symbol=f"{link_prefix}{model.symbol_prefix}_device_{name}_{hook.lower()}",
                 shim=f"{name}_{hook.lower()}",
             )
             for hook in device.hooks

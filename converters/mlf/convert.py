@@ -29,6 +29,8 @@ class Request:
       single_file: one Rust file instead of a Cargo package.
       crate_root: with `single_file`, a crate root.
       sections: linker section of a pool, by "pool" or "model.pool".
+      link_prefix: goes before the symbols of the models' C. None makes one from the content, so
+        that models of one name in two crates cannot meet at link time; empty keeps C's names.
     """
 
     mlf: Path | None = None
@@ -40,6 +42,7 @@ class Request:
     single_file: bool = False
     crate_root: bool = False
     sections: Mapping[str, str] = field(default_factory=dict)
+    link_prefix: str | None = None
 
 
 @dataclass(frozen=True)
@@ -68,7 +71,7 @@ def convert(request: Request) -> Result:
         except UnicodeDecodeError as err:
             raise ArchiveError(Problem(origin, f"not UTF-8 text at byte {err.start}")) from err
         models = (model_of_header(decoded, origin, library, request.options),)
-    crate = crate_api(request.crate_name, origin, models, request.sections)
+    crate = crate_api(request.crate_name, origin, models, request.sections, request.link_prefix)
     golden: tuple[GoldenCase, ...] = ()
     if request.golden is not None:
         arrays = read_npz(_read(request.golden), request.golden.name)

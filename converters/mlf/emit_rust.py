@@ -315,7 +315,7 @@ def _shims(api: ModelApi) -> str:
 
 def _externs(api: ModelApi) -> list[str]:
     model = api.model
-    lines = [f'{INDENT * 2}#[link_name = "{model.symbol_prefix}_run"]']
+    lines = [f'{INDENT * 2}#[link_name = "{api.link_symbol}_run"]']
     if api.packed:
         params = [
             "args: *mut TvmValue",
@@ -332,7 +332,7 @@ def _externs(api: ModelApi) -> list[str]:
     lines += fitted("pub(super) fn run", params, " -> i32;", 2)
     if model.finished_flag:
         lines += [
-            f'{INDENT * 2}#[link_name = "{model.symbol_prefix}_finished"]',
+            f'{INDENT * 2}#[link_name = "{api.link_symbol}_finished"]',
             f"{INDENT * 2}pub(super) static mut finished: i32;",
         ]
     for method, symbol in api.starters.items():

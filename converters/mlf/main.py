@@ -46,6 +46,11 @@ _RAW = flags.DEFINE_multi_string(
 _SECTION = flags.DEFINE_multi_string(
     "section", [], "linker section of a pool's static: [MODEL.]POOL=.section"
 )
+_LINK_PREFIX = flags.DEFINE_string(
+    "link_prefix",
+    None,
+    "goes before the symbols of the archive's C; default: made from its content; empty: none",
+)
 _RUST_OUT = flags.DEFINE_string(
     "rust_out", None, "for build rules: the one .rs file; no --out then"
 )
@@ -72,6 +77,7 @@ def _request() -> Request:
         single_file=_SINGLE.value,
         crate_root=_ROOT.value,
         sections=parse_sections(_SECTION.value),
+        link_prefix=_LINK_PREFIX.value,
     )
 
 

@@ -68,6 +68,53 @@ def test_without_atomic_swap_at_most_one_wins(tmp_path: Path) -> None:
     run_rust(built, alone, test=False)
 
 
+def test_two_crates_with_a_model_of_one_name_link(tmp_path: Path) -> None:
+    """Each runs its own C: symbols carry a prefix that is made from the content."""
+    arguments = [rustc(), "--edition=2024"]
+    for name, archive in (("first", "constant_pool"), ("second", "plain")):
+        request = Request(mlf=TESTDATA / f"{archive}.tar", crate_name=name)
+        arguments += build(convert(request), tmp_path / name).rustc_args()[1:]
+    (tmp_path / "main.rs").write_text(
+        "fn main() {\n"
+        "    let mut output = first::Output::new();\n"
+        "    let mut pools = first::WorkspacePools::new(first::Sram::take().unwrap());\n"
+        "    let input = first::Input::new();\n"
+        "    let inputs = first::Inputs::new(&input);\n"
+        "    let mut outputs = first::Outputs::new(&mut output);\n"
+        "    first::Model::new().run(&inputs, &mut outputs, &mut pools).unwrap();\n"
+        "    assert!((output.iter().sum::<f32>() - 1.0).abs() < 1e-6);\n"
+        "    let mut output = second::Output::new();\n"
+        "    let input = second::Input::new();\n"
+        "    let inputs = second::Inputs::new(&input);\n"
+        "    let mut outputs = second::Outputs::new(&mut output);\n"
+        "    second::Model::take().unwrap().run(&inputs, &mut outputs).unwrap();\n"
+        "    assert!((output.iter().sum::<f32>() - 1.0).abs() < 1e-6);\n}\n"
+    )
+    must([*arguments, "main.rs", "-o", "main"], tmp_path)
+    must([str(tmp_path / "main")], tmp_path)
+    first, second = (defined_symbols(tmp_path / name) for name in ("first", "second"))
+    assert first and second and not first & second
+
+
+def defined_symbols(folder: Path) -> set[str]:
+    """Returns the global symbols that a crate's C defines."""
+    listed = must(["nm", "-g", "--defined-only", "libc_side.a"], folder).splitlines()
+    return {line.split()[-1] for line in listed if len(line.split()) == 3}
+
+
+@pytest.mark.parametrize("name", ["multi", "device_hooks", "internal_pools", "packed_system_lib"])
+def test_a_link_prefix_reaches_every_symbol(name: str, tmp_path: Path) -> None:
+    if name in REAL:
+        request = Request(mlf=TESTDATA / f"{name}.tar")
+    else:
+        request = request_of(DIALECTS[name](), tmp_path)
+    result = convert(replace(request, link_prefix="app_"))
+    write(result, tmp_path)
+    build_c(result, tmp_path)
+    symbols = defined_symbols(tmp_path)
+    assert symbols and all(s.startswith("app_") for s in symbols), symbols
+
+
 def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
     for root in (False, True):
         folder = tmp_path / str(root)

@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from converters.mlf.golden_vectors import read_npz
 from converters.mlf.join import Options
 from converters.mlf.parse.archive import read_archive
 from converters.mlf.tests.dialects import DIALECTS, tar_of
-from converters.mlf.tests.requests import TESTDATA
+from converters.mlf.tests.requests import TESTDATA, request_of
 
 H = "codegen/host/include/tvmgen_default.h"
 C0 = "codegen/host/src/default_lib0.c"
@@ -168,3 +169,15 @@ def test_golden_of_another_size_is_refused(tmp_path: Path) -> None:
     np.savez(tmp_path / "g.npz", input=np.array([{}], dtype=object), allow_pickle=True)
     with pytest.raises(FormatError, match="expected plain numbers"):
         read_npz((tmp_path / "g.npz").read_bytes(), "g.npz")
+
+
+def test_a_link_prefix_has_to_be_an_identifier(tmp_path: Path) -> None:
+    request = request_of(DIALECTS["internal_pools"](), tmp_path)
+    with pytest.raises(UsageError, match="'a-b'; expected a C identifier"):
+        convert(replace(request, link_prefix="a-b"))
+
+
+def test_object_code_takes_no_link_prefix(tmp_path: Path) -> None:
+    request = request_of(DIALECTS["vendor_async"](), tmp_path)
+    with pytest.raises(UsageError, match="object code"):
+        convert(replace(request, link_prefix="app_"))

@@ -114,7 +114,7 @@ def sizes(tools: Tools, elf: Path) -> tuple[int, int]:
 
 
 def test_the_rust_caller_costs_what_the_c_caller_costs(tools: Tools, tmp_path: Path) -> None:
-    result = convert(Request(mlf=TESTDATA / "constant_pool.tar"))
+    result = convert(Request(mlf=TESTDATA / "constant_pool.tar", link_prefix=""))
     build_crate(tools, result, tmp_path)
     (tmp_path / "library.c").write_text(C_LIBRARY)
     compile_c(tools, tmp_path / "library.c", tmp_path, tmp_path / "library.o")

@@ -525,7 +525,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_MyNet_run"]
+        #[link_name = "mlf_9244d75a8f36_tvmgen_MyNet_run"]
         pub(super) fn run(inputs: *mut Inputs<'_>, outputs: *mut Outputs<'_>) -> i32;
     }
 }

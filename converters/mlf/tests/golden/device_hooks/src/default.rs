@@ -174,7 +174,7 @@ impl Model {
 /// # Safety
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
-#[unsafe(export_name = "tvmgen_default_device_ethos_u_activate")]
+#[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_activate")]
 unsafe extern "C" fn ethos_u_activate(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Activate) }
@@ -183,7 +183,7 @@ unsafe extern "C" fn ethos_u_activate(cell: *mut core::ffi::c_void) -> i32 {
 /// # Safety
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
-#[unsafe(export_name = "tvmgen_default_device_ethos_u_open")]
+#[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_open")]
 unsafe extern "C" fn ethos_u_open(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Open) }
@@ -192,7 +192,7 @@ unsafe extern "C" fn ethos_u_open(cell: *mut core::ffi::c_void) -> i32 {
 /// # Safety
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
-#[unsafe(export_name = "tvmgen_default_device_ethos_u_close")]
+#[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_close")]
 unsafe extern "C" fn ethos_u_close(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Close) }
@@ -201,7 +201,7 @@ unsafe extern "C" fn ethos_u_close(cell: *mut core::ffi::c_void) -> i32 {
 /// # Safety
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
-#[unsafe(export_name = "tvmgen_default_device_ethos_u_deactivate")]
+#[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_deactivate")]
 unsafe extern "C" fn ethos_u_deactivate(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Deactivate) }
@@ -217,7 +217,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_default_run"]
+        #[link_name = "mlf_6994801707cc_tvmgen_default_run"]
         pub(super) fn run(
             inputs: *mut Inputs<'_>,
             outputs: *mut Outputs<'_>,

@@ -319,7 +319,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_default_run"]
+        #[link_name = "mlf_193cf7704790_tvmgen_default_run"]
         pub(super) fn run(workspace_pools: *mut WorkspacePools<'_>) -> i32;
     }
 }

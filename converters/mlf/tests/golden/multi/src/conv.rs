@@ -171,7 +171,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_conv_run"]
+        #[link_name = "mlf_8217ca4ad7eb_tvmgen_conv_run"]
         pub(super) fn run(inputs: *mut Inputs<'_>, outputs: *mut Outputs<'_>) -> i32;
     }
 }

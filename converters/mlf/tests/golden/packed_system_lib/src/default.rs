@@ -222,7 +222,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_default_run"]
+        #[link_name = "mlf_3a1291d379dd_tvmgen_default_run"]
         pub(super) fn run(
             args: *mut TvmValue,
             type_codes: *mut i32,

@@ -174,7 +174,7 @@ impl Model {
 static ARENA: Arena<2240> = Arena::new();
 
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
-#[unsafe(export_name = "tvmgen_default_alloc_workspace")]
+#[unsafe(export_name = "mlf_079e7bc3ba8c_tvmgen_default_alloc_workspace")]
 extern "C" fn alloc_workspace(
     _device_type: core::ffi::c_int,
     _device_id: core::ffi::c_int,
@@ -186,7 +186,7 @@ extern "C" fn alloc_workspace(
 }
 
 // SAFETY: as above.
-#[unsafe(export_name = "tvmgen_default_free_workspace")]
+#[unsafe(export_name = "mlf_079e7bc3ba8c_tvmgen_default_free_workspace")]
 extern "C" fn free_workspace(
     _device_type: core::ffi::c_int,
     _device_id: core::ffi::c_int,
@@ -200,7 +200,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_default_run"]
+        #[link_name = "mlf_079e7bc3ba8c_tvmgen_default_run"]
         pub(super) fn run(inputs: *mut Inputs<'_>, outputs: *mut Outputs<'_>) -> i32;
     }
 }

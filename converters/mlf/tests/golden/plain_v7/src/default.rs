@@ -185,7 +185,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_default_run"]
+        #[link_name = "mlf_7c1a7e00a924_tvmgen_default_run"]
         pub(super) fn run(inputs: *mut Inputs<'_>, outputs: *mut Outputs<'_>) -> i32;
     }
 }

@@ -185,7 +185,7 @@ mod ffi {
 
     // SAFETY: the crate's C defines the symbols; `layout.c` checks signature, fields and sizes there.
     unsafe extern "C" {
-        #[link_name = "tvmgen_default_run"]
+        #[link_name = "mlf_90456e0c4301_tvmgen_default_run"]
         pub(super) fn run(inputs: *mut Inputs<'_>, outputs: *mut Outputs<'_>) -> i32;
     }
 }
