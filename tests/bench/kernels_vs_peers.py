@@ -16,6 +16,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -178,6 +179,10 @@ def _timed(call: Callable[[], Any]) -> Callable[[], float]:
     return run
 
 
+def _fetched(function: Callable[..., Any], *inputs: Any) -> Any:
+    return function(*inputs).numpy()
+
+
 def alternate(calls: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
     """Calls all in turn, `rounds` times after three rounds of warming up."""
     seconds: dict[str, list[float]] = {name: [] for name in calls}
@@ -229,8 +234,8 @@ def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
         multiply = tf.function(tf.matmul)
         calls = {
             OURS: library.gemm(a, b, c),
-            "OpenBLAS": _timed(lambda a=a, b=b, d=d: np.matmul(a, b, out=d)),
-            "TensorFlow": _timed(lambda ta=ta, tb=tb, f=multiply: f(ta, tb).numpy()),
+            "OpenBLAS": _timed(partial(np.matmul, a, b, out=d)),
+            "TensorFlow": _timed(partial(_fetched, multiply, ta, tb)),
         }
         seconds = alternate(calls, FLAGS.rounds)
         np.testing.assert_allclose(c, d, rtol=1e-3, atol=1e-3)
@@ -256,7 +261,8 @@ def conv_shapes() -> list[Shape]:
                     width,
                     channels,
                     layer.output.shape[-1],
-                    *layer.kernel_size,
+                    layer.kernel_size[0],
+                    layer.kernel_size[1],
                     layer.strides[0],
                     layer.padding == "same",
                     channels if depthwise else 1,
@@ -308,11 +314,11 @@ def conv_rows(library: Library, threads: int) -> Iterable[Row]:
             def compute(x: Any, w: Any, b: Any, s: int = shape.stride, p: str = padding) -> Any:
                 return tf.nn.bias_add(tf.nn.conv2d(x, w, s, p), b)
 
-        function = tf.function(compute)
+        function = tf.function(compute, autograph=False)
         calls = {
             OURS: library.conv(shape, x, w, bias, y),
-            "onnxruntime": _timed(lambda s=session, x=first: s.run(None, {"x": x})),
-            "TensorFlow": _timed(lambda f=function, x=tx, w=tw, b=tb: f(x, w, b).numpy()),
+            "onnxruntime": _timed(partial(session.run, None, {"x": first})),
+            "TensorFlow": _timed(partial(_fetched, function, tx, tw, tb)),
         }
         seconds = alternate(calls, FLAGS.rounds)
         expected = session.run(None, {"x": first})[0].transpose(0, 2, 3, 1)
@@ -421,10 +427,10 @@ def page(rows: Sequence[Row]) -> str:
         for row in group:
             ours = row.median(OURS)
             rate = row.flops / ours
-            ratios = " | ".join(f"{row.median(peer) / ours:.2f}" for peer in peers)
+            cells = " | ".join(f"{row.median(peer) / ours:.2f}" for peer in peers)
             lines.append(
                 f"| {row.name} | {ours * 1e3:.3f} | {row.spread(OURS):.0%} | {rate / 1e9:.1f} "
-                f"| {rate / row.peak / row.threads:.0%} | {ratios} |"
+                f"| {rate / row.peak / row.threads:.0%} | {cells} |"
             )
     return "\n".join(lines) + "\n"
 
