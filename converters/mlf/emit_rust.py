@@ -1,5 +1,8 @@
 """Emits Rust: the module of one model, and the support module of a crate."""
 
+# Lines of generated Rust stay whole.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 from collections.abc import Sequence
@@ -20,6 +23,23 @@ def fitted(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
     if len(line) <= WIDTH:
         return [line]
     return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
+
+
+def called(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
+    """Returns a call; rustfmt breaks its arguments when they are wider than 60 characters."""
+    if len(", ".join(items)) <= 60:
+        return fitted(head, items, tail, depth)
+    pad = INDENT * depth
+    return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
+
+
+def literal(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
+    """Returns a struct literal; rustfmt breaks its fields when they are wider than 18 characters."""
+    pad = INDENT * depth
+    inside = ", ".join(items)
+    if len(inside) <= 18:
+        return [f"{pad}{head} {{ {inside} }}{tail}"]
+    return [f"{pad}{head} {{", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}}}{tail}"]
 
 
 def emit_support(crate: CrateApi) -> str:
@@ -60,7 +80,9 @@ def emit_model(api: ModelApi, inline_data: bool) -> str:
     if model.allocator_bytes is not None:
         sections.append(_arena(api))
     sections += [_shims(api)] if any(d.hooks for d in api.devices) else []
-    sections.append(render("extern.rs.j2", m={"externs": _externs(api), "devices": _raw_devices(api)}))
+    sections.append(
+        render("extern.rs.j2", m={"externs": _externs(api), "devices": _raw_devices(api)})
+    )
     sections.append(render("layout.rs.j2", m={"layout": _layout(api)}))
     return "\n".join(s.strip("\n") + "\n" for s in sections if s)
 
@@ -80,7 +102,9 @@ def _module_doc(api: ModelApi) -> str:
 
 def _tensor_doc(tensor: TensorApi, side: str) -> str:
     source = tensor.tensor
-    shape = f"shape {list(source.shape)}" if source.shape is not None else f"{tensor.length} elements"
+    shape = (
+        f"shape {list(source.shape)}" if source.shape is not None else f"{tensor.length} elements"
+    )
     return f"{side} `{source.name}`: {source.dtype}, {shape}, {source.size} bytes."
 
 
@@ -99,8 +123,7 @@ def _imports(api: ModelApi) -> str:
         names.add("RawDevice")
     if api.packed:
         names |= {"DL_TENSOR_HANDLE", "DlDataType", "DlTensor", "TvmValue"}
-    ordered = sorted(names, key=lambda n: (n.isupper(), n))
-    return f"use super::support::{{{', '.join(ordered)}}};"
+    return f"use super::support::{{{', '.join(sorted(names))}}};"
 
 
 def _tensor_view(tensor: TensorApi) -> dict[str, object]:
@@ -192,7 +215,10 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
         _struct(
             "Outputs",
             f"The model's outputs.{place}",
-            [(t.field, f"{outputs_mut}{t.type_name}", _tensor_doc(t, "Output")) for t in api.outputs],
+            [
+                (t.field, f"{outputs_mut}{t.type_name}", _tensor_doc(t, "Output"))
+                for t in api.outputs
+            ],
         ),
     ]
     if not api.io_in_pools:
@@ -234,15 +260,12 @@ def _struct(name: str, doc: str, fields: list[tuple[str, str, str]]) -> dict[str
 def _constructor(name: str, tensors: tuple[TensorApi, ...]) -> list[str]:
     mutable = "mut " if name == "Outputs" else ""
     params = [f"{t.field}: &'a {mutable}{t.type_name}" for t in tensors]
-    fields = ", ".join(t.field for t in tensors)
-    value = f"{INDENT * 2}Self {{ {fields} }}"
-    broken = [f"{INDENT * 2}Self {{", *(f"{INDENT * 3}{t.field}," for t in tensors), f"{INDENT * 2}}}"]
     return [
         "",
         f"impl<'a> {name}<'a> {{",
         f"{INDENT}/// Borrows the buffers, in the order of the archive.",
         *fitted("pub const fn new", params, " -> Self {", 1),
-        *([value] if len(fields) <= 18 - len("{ }") + 3 else broken),
+        *literal("Self", [t.field for t in tensors], "", 2),
         f"{INDENT}}}",
         "}",
     ]
@@ -256,9 +279,7 @@ def _pools_constructor(api: ModelApi) -> list[str]:
     lines = ["", "impl<'a> WorkspacePools<'a> {", f"{INDENT}/// Uses the given memory{about}."]
     lines += fitted("pub const fn new", params, " -> Self {", 1)
     values = [f"{p.field}: &{p.static_name}" if p in constants else p.field for p in api.pools]
-    lines.append(f"{INDENT * 2}Self {{")
-    lines += [f"{INDENT * 3}{v}," for v in values]
-    lines += [f"{INDENT * 2}}}", f"{INDENT}}}"]
+    lines += [*literal("Self", values, "", 2), f"{INDENT}}}"]
     if api.io_in_pools:
         lines += _map_method(api, "inputs")
     lines.append("}")
@@ -289,10 +310,9 @@ def _slots(api: ModelApi, side: str, pools: str, depth: int) -> list[str]:
             f"{pad}// pools stay mutably borrowed.",
             f"{pad}let {tensor.field} = unsafe {{ {reference}*{tensor.field}_at.add({offset}).cast() }};",
         ]
-    value = "Inputs" if mutable else "Ok(Outputs"
-    names = ", ".join(t.field for t, _, _ in api.slots[side])
-    lines.append(f"{pad}{value} {{ {names} }}" + ("" if mutable else ")"))
-    return lines
+    names = [t.field for t, _, _ in api.slots[side]]
+    head, tail = ("Inputs", "") if mutable else ("Ok(Outputs", ")")
+    return lines + literal(head, names, tail, depth)
 
 
 def _model(api: ModelApi) -> str:
@@ -495,7 +515,10 @@ def _externs(api: ModelApi) -> list[str]:
             f"{INDENT * 2}pub(super) static mut finished: i32;",
         ]
     for method, symbol in api.starters.items():
-        lines += [f'{INDENT * 2}#[link_name = "{symbol}"]', f"{INDENT * 2}pub(super) fn {method}();"]
+        lines += [
+            f'{INDENT * 2}#[link_name = "{symbol}"]',
+            f"{INDENT * 2}pub(super) fn {method}();",
+        ]
     return lines
 
 
@@ -517,7 +540,11 @@ def _words(count: int) -> str:
 
 
 def _layout(api: ModelApi) -> list[str]:
-    lines = ["use core::mem::{align_of, offset_of, size_of};" if not api.packed else "use core::mem::{align_of, size_of};"]
+    lines = [
+        "use core::mem::{align_of, offset_of, size_of};"
+        if not api.packed
+        else "use core::mem::{align_of, size_of};"
+    ]
     for tensor in api.inputs + api.outputs:
         lines += [
             f"assert!(size_of::<[{tensor.element}; {tensor.length}]>() == {tensor.tensor.size});",
@@ -540,7 +567,5 @@ def _layout(api: ModelApi) -> list[str]:
         groups.append(("ffi::Devices", [d.field for d in api.devices]))
     for name, fields in groups:
         lines.append(f"assert!(size_of::<{name}>() == {_words(len(fields))});")
-        lines += [
-            f"assert!(offset_of!({name}, {f}) == {_words(i)});" for i, f in enumerate(fields)
-        ]
+        lines += [f"assert!(offset_of!({name}, {f}) == {_words(i)});" for i, f in enumerate(fields)]
     return lines

@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::scratch;
 use crate::shape::Shape;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -63,7 +64,9 @@ impl Channels {
         })
     }
 
-    fn elements(&self) -> usize {
+    /// All elements.
+    #[must_use]
+    pub fn elements(&self) -> usize {
         self.outer * self.channels * self.inner
     }
 }
@@ -213,7 +216,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
         true => None,
         false => Some(value.f32("value")?),
     };
-    let output = call.outputs[0].f32_mut("output")?;
+    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
     bias_add(sizes, input, bias.f32("bias")?, output, call.parallel)
 }
 

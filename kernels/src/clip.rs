@@ -41,7 +41,7 @@ macro_rules! limits {
 
 limits!(f32 f64 i64);
 
-/// `out = min(max(x, low), high)`; the limits are scalars or of the shape of `x`. NaN stays.
+/// `out = max(min(x, high), low)`; the limits are scalars or of the shape of `x`. NaN stays.
 ///
 /// # Errors
 /// [`Error::Incompatible`](crate::error::Error::Incompatible) for limits of other shapes,
@@ -57,8 +57,8 @@ where
     Raise: Zip<T, Out = T>,
     Lower: Zip<T, Out = T>,
 {
-    zip(Raise, (x, shape), low, out, parallel)?;
-    zip_in_place::<Lower, T, true>(Lower, (out, shape), high, parallel)
+    zip(Lower, (x, shape), high, out, parallel)?;
+    zip_in_place::<Raise, T, true>(Raise, (out, shape), low, parallel)
 }
 
 /// `ClipByValue` of TensorFlow.

@@ -95,7 +95,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let mut room = Room::new(format, scratch::f32s(call.scratch), parallel);
     let input = room.channels_last(input, conv.y.input * conv.x.input, conv.in_channels)?;
     let pixels = conv.y.output * conv.x.output;
-    let output = call.outputs[0].f32_mut("output")?;
+    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
     room.output(output, pixels, conv.out_channels, |output, scratch| {
         Forward::new(conv, Filter::Plain(filter)).run(input, output, scratch, parallel)
     })

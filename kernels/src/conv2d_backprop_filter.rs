@@ -50,6 +50,6 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let input = room.channels_last(input, conv.y.input * conv.x.input, conv.in_channels)?;
     let pixels = conv.y.output * conv.x.output;
     let gradient = room.channels_last(gradient, pixels, conv.out_channels)?;
-    let output = call.outputs[0].f32_mut("output")?;
+    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
     BackwardFilter::new(conv).run(input, gradient, output, parallel)
 }

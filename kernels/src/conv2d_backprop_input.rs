@@ -60,7 +60,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let mut room = Room::new(format, scratch::f32s(call.scratch), parallel);
     let pixels = (conv.y.output * conv.x.output, conv.y.input * conv.x.input);
     let gradient = room.channels_last(gradient, pixels.0, conv.out_channels)?;
-    let output = call.outputs[0].f32_mut("output")?;
+    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
     room.output(output, pixels.1, conv.in_channels, |output, scratch| {
         let backward = BackwardInput::new(conv, Filter::Plain(filter));
         backward.run(gradient, output, scratch, parallel)

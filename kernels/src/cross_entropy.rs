@@ -22,7 +22,7 @@ struct Rows<'a, F> {
     each: F,
 }
 
-impl<F: FnMut(usize, &[f32], &mut [f32], f32)> Body for Rows<'_, F> {
+impl<F: FnMut(usize, &[f32], &mut [f32], f64)> Body for Rows<'_, F> {
     type Output = ();
 
     #[inline(always)]
@@ -35,7 +35,7 @@ impl<F: FnMut(usize, &[f32], &mut [f32], f32)> Body for Rows<'_, F> {
             for out in out.iter_mut() {
                 *out *= scale;
             }
-            let shift = largest + math::log(f64::from(sum)) as f32;
+            let shift = f64::from(largest) + math::log(f64::from(sum));
             (self.each)(row, x, out, shift);
         }
     }
@@ -147,14 +147,14 @@ pub fn softmax_cross_entropy(
         stride: stride(logits.len()),
         width: classes,
         out: backprop,
-        each: |row: usize, x: &[f32], out: &mut [f32], shift: f32| {
+        each: |row: usize, x: &[f32], out: &mut [f32], shift: f64| {
             let labels = &labels[row * label_stride..][..classes];
             let mut total = 0.0_f64;
             for ((out, &label), &x) in out.iter_mut().zip(labels).zip(x) {
                 *out -= label;
                 // A class without weight adds nothing, even if its logit is infinite.
                 if label != 0.0 {
-                    total += f64::from(label) * (f64::from(shift) - f64::from(x));
+                    total += f64::from(label) * (shift - f64::from(x));
                 }
             }
             loss[row] = total as f32;

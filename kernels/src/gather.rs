@@ -87,11 +87,11 @@ impl Gather {
         crate::adapt::check_count("params", params.len(), params_len)?;
         crate::adapt::check_count("indices", indices.len(), self.batches * self.indices)?;
         crate::adapt::check_len("output", out.len(), &self.shape)?;
-        for &index in indices {
-            check_index(index, self.limit)?;
-        }
         if out.is_empty() {
             return Ok(());
+        }
+        for &index in indices {
+            check_index(index, self.limit)?;
         }
         let inner = self.inner;
         let chunk = chunk_len(parallel, out.len(), inner, 2);

@@ -13,10 +13,14 @@
 // An error carries two shapes by value, because there is no allocator to box them.
 #![allow(clippy::result_large_err)]
 
+pub mod activation;
 pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
+pub mod attention;
+pub mod batch_mat_mul_v2;
 pub mod bias_add;
+pub mod bias_add_grad;
 pub mod binary;
 pub mod bitcast;
 pub mod bitwise;
@@ -32,7 +36,9 @@ pub mod conv2d;
 pub mod conv2d_backprop_filter;
 pub mod conv2d_backprop_input;
 pub mod cross_entropy;
+pub mod cumulative;
 pub mod def;
+pub mod depthwise_conv2d_native;
 pub mod division;
 pub mod dtype;
 pub mod dynamic_stitch;
@@ -45,18 +51,23 @@ pub mod join;
 pub mod leaky_relu;
 pub mod level;
 pub mod logical;
+pub mod lstm;
 pub mod map;
 pub mod mat_mul;
 mod math;
+pub mod max_pool;
+pub mod norm;
 pub mod one_hot;
 pub mod pad;
 pub mod parallel;
 pub mod philox;
+pub mod pooling;
 pub mod random;
 pub mod random_stateless;
 pub mod range;
 pub mod reduce;
 pub mod reductions;
+pub mod resize;
 pub mod reverse;
 pub mod scratch;
 pub mod select;
@@ -82,7 +93,9 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &add_n::ADD_N,
     &arg_max::ARG_MAX,
     &arg_max::ARG_MIN,
+    &batch_mat_mul_v2::DEF,
     &bias_add::DEF,
+    &bias_add_grad::DEF,
     &binary::ADD,
     &binary::ADD_V2,
     &binary::ATAN2,
@@ -115,6 +128,11 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &conv2d_backprop_input::DEF,
     &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
+    &cumulative::CUMPROD,
+    &cumulative::CUMSUM,
+    &depthwise_conv2d_native::BACKPROP_FILTER,
+    &depthwise_conv2d_native::BACKPROP_INPUT,
+    &depthwise_conv2d_native::DEF,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -150,6 +168,10 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &logical::LOGICAL_NOT,
     &logical::LOGICAL_OR,
     &mat_mul::DEF,
+    &max_pool::AVG_POOL,
+    &max_pool::AVG_POOL_GRAD,
+    &max_pool::MAX_POOL,
+    &max_pool::MAX_POOL_GRAD,
     &one_hot::ONE_HOT,
     &pad::MIRROR_PAD,
     &pad::PAD,
@@ -174,6 +196,10 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reductions::MIN,
     &reductions::PROD,
     &reductions::SUM,
+    &resize::RESIZE_BILINEAR,
+    &resize::RESIZE_BILINEAR_GRAD,
+    &resize::RESIZE_NEAREST_NEIGHBOR,
+    &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
     &select::SELECT,
     &select::SELECT_V2,

@@ -81,7 +81,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let ((m, n, k), (ta, tb)) = sizes(&call.inputs)?;
     let a = dense(call.inputs.get(0, "a")?.f32("a")?, m, k, ta);
     let b = dense(call.inputs.get(1, "b")?.f32("b")?, k, n, tb);
-    let c = call.outputs[0].f32_mut("product")?;
+    let c = scratch::first_output(call.outputs)?.f32_mut("product")?;
     let scratch = scratch::f32s(call.scratch);
     Gemm::new((m, n, k), a, b).run(c, n, scratch, call.parallel)
 }

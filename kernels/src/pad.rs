@@ -115,8 +115,8 @@ pub fn mirror_pad<T: Copy>(
 
 fn check_mirror(shape: &Shape, paddings: &Paddings, border: bool) -> Result<()> {
     for (&dim, &(before, after)) in shape.iter().zip(paddings) {
-        let most = if border { dim } else { dim.saturating_sub(1) };
-        if before > most || after > most {
+        let limit = if border { dim + 1 } else { dim };
+        if before >= limit || after >= limit {
             return Err(Error::Value {
                 argument: "paddings",
                 expected: "paddings no larger than the mirror image",

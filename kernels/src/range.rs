@@ -14,9 +14,9 @@ pub trait Step: Element {
     /// [`Error::Value`] for a step of 0 or one that leads away from the limit.
     fn count(start: Self, limit: Self, delta: Self) -> Result<usize>;
 
-    /// The sum, rounded or wrapped.
+    /// `self + index * delta`, rounded twice or wrapped.
     #[must_use]
-    fn plus(self, delta: Self) -> Self;
+    fn step(self, index: usize, delta: Self) -> Self;
 }
 
 const REFUSED: Error = Error::Value {
@@ -41,8 +41,8 @@ macro_rules! float_step {
                 Ok(if (whole as f64) < count { whole + 1 } else { whole })
             }
 
-            fn plus(self, delta: Self) -> Self {
-                self + delta
+            fn step(self, index: usize, delta: Self) -> Self {
+                self + index as Self * delta
             }
         }
     )*};
@@ -60,17 +60,15 @@ impl Step for i64 {
         usize::try_from(count).map_err(|_| Error::Overflow { argument: "limit" })
     }
 
-    fn plus(self, delta: Self) -> Self {
-        self.wrapping_add(delta)
+    fn step(self, index: usize, delta: Self) -> Self {
+        self.wrapping_add(delta.wrapping_mul(index as i64))
     }
 }
 
-/// Writes `start`, and after each number its sum with `delta`, as many as [`Step::count`] says.
+/// Writes `start + i * delta`; [`Step::count`] says how many.
 pub fn range<T: Step>(start: T, delta: T, out: &mut [T]) {
-    let mut value = start;
-    for out in out {
-        *out = value;
-        value = value.plus(delta);
+    for (index, out) in out.iter_mut().enumerate() {
+        *out = start.step(index, delta);
     }
 }
 

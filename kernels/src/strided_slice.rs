@@ -10,7 +10,7 @@ use crate::strided::{View, dense_strides, read};
 /// The masks of an index; bit `i` speaks of entry `i` of begin, end and strides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Masks {
-    /// The begin is as far out as possible.
+    /// The begin is as far out as possible, unless the axis shrinks.
     pub begin: u32,
     /// The end is as far out as possible.
     pub end: u32,
@@ -91,12 +91,12 @@ impl Region {
             } else if masks.new_axis & bit != 0 {
                 region.shape.push(1)?;
             } else {
+                let shrink = masks.shrink_axis & bit != 0;
                 let range = Range {
-                    begin: (masks.begin & bit == 0).then_some(begin[entry]),
+                    begin: (shrink || masks.begin & bit == 0).then_some(begin[entry]),
                     end: (masks.end & bit == 0).then_some(end[entry]),
                     step: strides[entry],
                 };
-                let shrink = masks.shrink_axis & bit != 0;
                 region.take(shape[axis], source[axis], range, shrink)?;
                 axis += 1;
             }

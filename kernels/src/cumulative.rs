@@ -1,0 +1,117 @@
+//! Running sums and products along an axis.
+
+use crate::adapt::{Element, check_len, unserved, variants};
+use crate::binary::{Add, Mul};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::map::outputs_like_first;
+use crate::shape::Shape;
+use crate::zip::Zip;
+
+/// Which terms a running result has.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Mode {
+    /// Only the terms before, not the one itself.
+    pub exclusive: bool,
+    /// From the end of the axis.
+    pub reverse: bool,
+}
+
+/// Combines, for each element, the ones up to it along `axis`; `neutral` is the result of none.
+///
+/// # Errors
+/// [`Error::Axis`](crate::error::Error::Axis) for an axis out of range,
+/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit the shape.
+pub fn cumulative<O: Zip<T, Out = T>, T: Element>(
+    op: O,
+    neutral: T,
+    (x, shape): (&[T], &Shape),
+    axis: i64,
+    mode: Mode,
+    out: &mut [T],
+) -> Result<()> {
+    let axis = shape.axis("axis", axis)?;
+    check_len("x", x.len(), shape)?;
+    check_len("out", out.len(), shape)?;
+    let (count, inner) = (shape[axis], shape[axis + 1..].iter().product::<usize>());
+    if out.is_empty() {
+        return Ok(());
+    }
+    let block = count * inner;
+    for (out, x) in out.chunks_mut(block).zip(x.chunks(block)) {
+        for place in 0..count {
+            let row = |place: usize| {
+                let row = if mode.reverse {
+                    count - 1 - place
+                } else {
+                    place
+                };
+                row * inner..(row + 1) * inner
+            };
+            let at = row(place);
+            for column in 0..inner {
+                let to = at.start + column;
+                let before = place
+                    .checked_sub(1)
+                    .map(|before| row(before).start + column);
+                out[to] = match (before, mode.exclusive) {
+                    (None, true) => neutral,
+                    (None, false) => x[to],
+                    (Some(before), true) => op.apply(out[before], x[before]),
+                    (Some(before), false) => op.apply(out[before], x[to]),
+                };
+            }
+        }
+    }
+    Ok(())
+}
+
+const ATTRS: &[(&str, AttrKind)] = &[("exclusive", AttrKind::Bool), ("reverse", AttrKind::Bool)];
+
+/// `Cumsum` of TensorFlow.
+pub static CUMSUM: KernelDef = KernelDef {
+    op: "Cumsum",
+    variants: variants!("T", "Tidx": [F32 F64 I64] host &["axis"];),
+    attrs: ATTRS,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| match call.inputs.get(0, "x")?.dtype() {
+        DType::F32 => run::<Add, f32>(Add, 0.0, call),
+        DType::F64 => run::<Add, f64>(Add, 0.0, call),
+        DType::I64 => run::<Add, i64>(Add, 0, call),
+        found => Err(unserved("x", found)),
+    },
+};
+
+/// `Cumprod` of TensorFlow.
+pub static CUMPROD: KernelDef = KernelDef {
+    op: "Cumprod",
+    variants: variants!("T", "Tidx": [F32 F64 I64] host &["axis"];),
+    attrs: ATTRS,
+    forward: &[],
+    outputs,
+    scratch: no_scratch,
+    run: |call| match call.inputs.get(0, "x")?.dtype() {
+        DType::F32 => run::<Mul, f32>(Mul, 1.0, call),
+        DType::F64 => run::<Mul, f64>(Mul, 1.0, call),
+        DType::I64 => run::<Mul, i64>(Mul, 1, call),
+        found => Err(unserved("x", found)),
+    },
+};
+
+fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    inputs.shape(0, "x")?.axis("axis", inputs.int(1, "axis")?)?;
+    outputs_like_first(inputs, sink)
+}
+
+fn run<O: Zip<T, Out = T>, T: Element>(op: O, neutral: T, call: &mut Call<'_>) -> Result<()> {
+    let (x, axis) = (call.inputs.get(0, "x")?, call.inputs.int(1, "axis")?);
+    let mode = Mode {
+        exclusive: call.inputs.attrs.boolean("exclusive")?,
+        reverse: call.inputs.attrs.boolean("reverse")?,
+    };
+    let out = T::view_mut(call.output(0)?, "out")?;
+    cumulative(op, neutral, (T::view(&x, "x")?, x.shape()), axis, mode, out)
+}

@@ -1,0 +1,297 @@
+//! Normalisations of inference and of a forward pass: layer, RMS, group and batch.
+//!
+//! Sums run in `f64` blocks, so that results are within 4 ulp of exact arithmetic, relative to the
+//! larger of the result and the shift.
+
+use crate::adapt::check_count;
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::error::{Error, Result};
+use crate::math;
+use crate::parallel::Parallel;
+
+const LANES: usize = 32;
+
+/// The sum of `term` over all elements.
+#[inline(always)]
+fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f64 {
+    let mut total = 0.0_f64;
+    for block in x.chunks(LANES * 64) {
+        let (chunks, rest) = block.as_chunks::<LANES>();
+        let mut lanes = [0.0_f32; LANES];
+        for chunk in chunks {
+            for (lane, &x) in lanes.iter_mut().zip(chunk) {
+                *lane += term(x);
+            }
+        }
+        for &value in &lanes {
+            total += f64::from(value);
+        }
+        for &x in rest {
+            total += f64::from(term(x));
+        }
+    }
+    total
+}
+
+/// Mean and mean squared deviation.
+#[inline(always)]
+fn moments(x: &[f32]) -> (f32, f32) {
+    let count = x.len() as f64;
+    let mean = (sum(x, |x| x) / count) as f32;
+    let variance = sum(x, |x| (x - mean) * (x - mean)) / count;
+    (mean, variance as f32)
+}
+
+/// Which statistics a row is normalised with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// Mean and variance.
+    Layer,
+    /// The mean of the squares.
+    Rms,
+}
+
+struct Rows<'a> {
+    kind: Kind,
+    x: &'a [f32],
+    width: usize,
+    scale: Option<&'a [f32]>,
+    shift: Option<&'a [f32]>,
+    epsilon: f32,
+    out: &'a mut [f32],
+}
+
+impl Body for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let rows = self.x.chunks(self.width);
+        for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
+            let (mean, variance) = match self.kind {
+                Kind::Layer => moments(x),
+                Kind::Rms => (0.0, (sum(x, |x| x * x) / x.len() as f64) as f32),
+            };
+            let factor = (1.0 / math::sqrt(f64::from(variance) + f64::from(self.epsilon))) as f32;
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = (x - mean) * factor;
+            }
+            if let Some(scale) = self.scale {
+                for (out, &scale) in out.iter_mut().zip(scale) {
+                    *out *= scale;
+                }
+            }
+            if let Some(shift) = self.shift {
+                for (out, &shift) in out.iter_mut().zip(shift) {
+                    *out += shift;
+                }
+            }
+        }
+    }
+}
+
+/// Normalises each row of `width` elements, then multiplies by `scale` and adds `shift`, one
+/// number per column each.
+///
+/// # Errors
+/// [`Error::Length`] unless `x` and `out` are whole rows and equally long, and `scale` and `shift`
+/// have a number per column.
+pub fn normalize_rows(
+    kind: Kind,
+    x: &[f32],
+    width: usize,
+    (scale, shift): (Option<&[f32]>, Option<&[f32]>),
+    epsilon: f32,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("out", out.len(), x.len())?;
+    for (argument, found) in [("scale", scale), ("shift", shift)] {
+        if let Some(found) = found {
+            check_count(argument, found.len(), width)?;
+        }
+    }
+    if x.is_empty() {
+        return Ok(());
+    }
+    check_rows("x", x.len(), width)?;
+    let chunk = chunk_len(parallel, out.len(), width, 4);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        dispatch(Rows {
+            kind,
+            x: &x[start..start + out.len()],
+            width,
+            scale,
+            shift,
+            epsilon,
+            out,
+        });
+    });
+    Ok(())
+}
+
+fn check_rows(argument: &'static str, found: usize, width: usize) -> Result<()> {
+    if width == 0 || !found.is_multiple_of(width) {
+        return Err(Error::Length {
+            argument,
+            found,
+            expected: width,
+        });
+    }
+    Ok(())
+}
+
+/// `out = x * scale + shift` with a number per channel, the last axis. Inference of a batch norm
+/// after [`fold_batch_norm`].
+///
+/// # Errors
+/// [`Error::Length`] unless `x` and `out` are whole rows and equally long, and `shift` is as long
+/// as `scale`.
+pub fn scale_shift(
+    x: &[f32],
+    scale: &[f32],
+    shift: &[f32],
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("out", out.len(), x.len())?;
+    check_count("shift", shift.len(), scale.len())?;
+    if x.is_empty() {
+        return Ok(());
+    }
+    check_rows("x", x.len(), scale.len())?;
+    let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        let x = &x[start..start + out.len()];
+        dispatch(Affine {
+            x,
+            scale,
+            shift,
+            out,
+        });
+    });
+    Ok(())
+}
+
+struct Affine<'a> {
+    x: &'a [f32],
+    scale: &'a [f32],
+    shift: &'a [f32],
+    out: &'a mut [f32],
+}
+
+impl Body for Affine<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let width = self.scale.len();
+        for (out, x) in self.out.chunks_mut(width).zip(self.x.chunks(width)) {
+            let factors = self.scale.iter().zip(self.shift);
+            for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
+                *out = x * scale + shift;
+            }
+        }
+    }
+}
+
+/// The statistics and parameters of a batch norm, a number per channel each.
+#[derive(Clone, Copy, Debug)]
+pub struct BatchNorm<'a> {
+    /// Mean.
+    pub mean: &'a [f32],
+    /// Variance.
+    pub variance: &'a [f32],
+    /// Learned factor; 1 if missing.
+    pub gamma: Option<&'a [f32]>,
+    /// Learned shift; 0 if missing.
+    pub beta: Option<&'a [f32]>,
+    /// What is added to the variance.
+    pub epsilon: f32,
+}
+
+/// The factor and the shift that a batch norm comes down to in inference.
+///
+/// # Errors
+/// [`Error::Length`] unless all slices are equally long.
+pub fn fold_batch_norm(norm: &BatchNorm<'_>, scale: &mut [f32], shift: &mut [f32]) -> Result<()> {
+    let channels = scale.len();
+    check_count("shift", shift.len(), channels)?;
+    check_count("mean", norm.mean.len(), channels)?;
+    check_count("variance", norm.variance.len(), channels)?;
+    for (argument, found) in [("gamma", norm.gamma), ("beta", norm.beta)] {
+        if let Some(found) = found {
+            check_count(argument, found.len(), channels)?;
+        }
+    }
+    for channel in 0..channels {
+        let root = math::sqrt(f64::from(norm.variance[channel]) + f64::from(norm.epsilon));
+        let factor = norm.gamma.map_or(1.0, |gamma| f64::from(gamma[channel])) / root;
+        let base = norm.beta.map_or(0.0, |beta| f64::from(beta[channel]));
+        scale[channel] = factor as f32;
+        shift[channel] = (base - f64::from(norm.mean[channel]) * factor) as f32;
+    }
+    Ok(())
+}
+
+/// Normalises each sample in groups of channels: a sample is `positions` rows of `channels`, and
+/// each group of `channels / groups` channels shares mean and variance over all positions. Then
+/// multiplies by `scale` and adds `shift`, one number per channel each.
+///
+/// # Errors
+/// [`Error::Length`] unless the slices fit, [`Error::Value`] if the groups do not divide the
+/// channels.
+pub fn group_norm(
+    x: &[f32],
+    (positions, channels, groups): (usize, usize, usize),
+    (scale, shift): (Option<&[f32]>, Option<&[f32]>),
+    epsilon: f32,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("out", out.len(), x.len())?;
+    if groups == 0 || !channels.is_multiple_of(groups) {
+        return Err(Error::Value {
+            argument: "groups",
+            expected: "a number above 0 that divides the channels",
+        });
+    }
+    for (argument, found) in [("scale", scale), ("shift", shift)] {
+        if let Some(found) = found {
+            check_count(argument, found.len(), channels)?;
+        }
+    }
+    if x.is_empty() {
+        return Ok(());
+    }
+    let sample = positions
+        .checked_mul(channels)
+        .ok_or(Error::Overflow { argument: "x" })?;
+    check_rows("x", x.len(), sample)?;
+    let width = channels / groups;
+    let chunk = chunk_len(parallel, out.len(), sample, 4);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        let samples = x[start..].chunks(sample);
+        for (out, x) in out.chunks_mut(sample).zip(samples) {
+            for group in 0..groups {
+                let columns = group * width..(group + 1) * width;
+                let rows = || x.chunks(channels).map(|row| &row[columns.clone()]);
+                let count = (positions * width) as f64;
+                let total = rows().map(|row| sum(row, |x| x)).sum::<f64>();
+                let mean = (total / count) as f32;
+                let squares = rows().map(|row| sum(row, |x| (x - mean) * (x - mean)));
+                let variance = squares.sum::<f64>() / count;
+                let factor = (1.0 / math::sqrt(variance + f64::from(epsilon))) as f32;
+                for (out, x) in out.chunks_mut(channels).zip(x.chunks(channels)) {
+                    for column in columns.clone() {
+                        let value = (x[column] - mean) * factor;
+                        let value = scale.map_or(value, |scale| value * scale[column]);
+                        out[column] = shift.map_or(value, |shift| value + shift[column]);
+                    }
+                }
+            }
+        }
+    });
+    Ok(())
+}
