@@ -57,14 +57,16 @@ impl Literal<'_> {
         })
     }
 
-    /// Returns the data as a tensor of a type that [`Self::fits`].
-    pub(crate) fn to_tensor(&self, dtype: DataType) -> Result<Tensor> {
-        if let Repr::Made(tensor) = &self.0 {
-            let tensor = made(tensor)?;
-            if tensor.dtype() == dtype {
-                return tensor.share();
-            }
+    /// Returns the tensor that the literal was made as, when it has this type.
+    pub(crate) fn as_tensor(&self, dtype: DataType) -> Option<&Tensor> {
+        match &self.0 {
+            Repr::Made(tensor) => tensor.as_ref().as_ref().ok().filter(|t| t.dtype() == dtype),
+            _ => None,
         }
+    }
+
+    /// Returns the data as a new tensor of a type that [`Self::fits`].
+    pub(crate) fn to_tensor(&self, dtype: DataType) -> Result<Tensor> {
         self.with_plain(|plain| {
             if plain.dtype == dtype {
                 return Tensor::from_bytes(dtype, plain.bytes, plain.dims);
