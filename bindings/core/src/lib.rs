@@ -99,3 +99,5 @@ pub use tensor::Tensor;
 mod call_test;
 #[cfg(test)]
 mod dtype_test;
+#[cfg(test)]
+mod wire_test;

@@ -206,6 +206,13 @@ fn write(number: Number, dtype: DataType, bytes: &mut Vec<u8>) -> Result<()> {
         bytes.extend_from_slice(&value.to_le_bytes()[..dtype.size()]);
         return Ok(());
     }
+    if let Number::Integer(value) = number
+        && dtype == DataType::FLOAT
+    {
+        // By way of a float of 64 bits it would be rounded twice.
+        bytes.extend((value as f32).to_ne_bytes());
+        return Ok(());
+    }
     let (re, im) = match number {
         Number::Integer(value) => (value as f64, 0.0),
         Number::Float(value) => (value, 0.0),
