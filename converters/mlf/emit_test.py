@@ -6,9 +6,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from converters.mlf.api import CrateApi, ModelApi, TensorApi
-from converters.mlf.emit_rust import called
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render
+from converters.mlf.rust_text import called
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,9 @@ def environment() -> Path:
     requirements = (HERE / "requirements.txt").read_text(encoding="utf-8")
     if not ready.exists() or ready.read_text(encoding="utf-8") != requirements:
         subprocess.run([sys.executable, "-m", "venv", "--clear", str(cache)], check=True)
-        install = [str(python), "-m", "pip", "install", "-q", "-r", str(HERE / "requirements.txt")]
+        # Isolated, so that pip does not see the packages of the caller's Python.
+        install = [str(python), "-I", "-m", "pip", "install", "-q", "-r"]
+        install.append(str(HERE / "requirements.txt"))
         subprocess.run(install, check=True)
         ready.write_text(requirements, encoding="utf-8")
     return python
