@@ -73,6 +73,8 @@ pub mod strided_slice;
 mod testing;
 pub mod tile;
 pub mod transpose;
+#[cfg(test)]
+mod trial;
 pub mod unary;
 pub mod unsorted_segment_sum;
 pub mod zip;
