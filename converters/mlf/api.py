@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from converters.mlf.errors import Problem, UsageError
-from converters.mlf.model import Device, Entry, Interface, Pool, PoolKind, Tensor
+from converters.mlf.model import Device, Entry, Interface, Pool, Tensor
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.rules import DTYPES, wants_token
 
@@ -21,7 +21,7 @@ _MODEL_TYPES = (
 
 @dataclass(frozen=True)
 class TensorApi:
-    """A tensor as Rust sees it: `type_name` wraps `[element; length]`, `field` is its struct field."""
+    """A tensor as Rust sees it: `type_name` wraps `[element; length]`."""
 
     tensor: Tensor
     side: str
@@ -34,7 +34,7 @@ class TensorApi:
 
     @property
     def nested(self) -> str | None:
-        """The nested array type that the shape gives, or None without a shape of this element type."""
+        """The nested array type that the shape gives, or None without a fitting shape."""
         shape = self.tensor.shape
         if not shape or prod(shape) != self.length:
             return None
@@ -58,7 +58,7 @@ class PoolApi:
 
 @dataclass(frozen=True)
 class HookApi:
-    """A device hook: TVM's symbol, the symbol it is renamed to, the Rust shim and `Hook` variant."""
+    """A device hook: `Hook` variant, TVM's symbol, the symbol it is renamed to, the Rust shim."""
 
     hook: str
     tvm_symbol: str
@@ -138,7 +138,10 @@ def crate_api(
     unknown = sorted(set(sections) - known)
     if unknown:
         raise UsageError(
-            Problem("--section", f"no pool {unknown[0]!r}; pools are {', '.join(sorted(known)) or 'none'}")
+            Problem(
+                "--section",
+                f"no pool {unknown[0]!r}; pools are {', '.join(sorted(known)) or 'none'}",
+            )
         )
     if not name:
         name = f"tvmgen_{apis[0].module}" if len(apis) == 1 else "tvm_models"
@@ -173,7 +176,8 @@ def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> Mo
     sides = {"inputs": inputs, "outputs": outputs}
     slots = {
         side: tuple(
-            (tensor, by_pool[s.pool], s.offset) for tensor, s in zip(sides[side], found, strict=True)
+            (tensor, by_pool[s.pool], s.offset)
+            for tensor, s in zip(sides[side], found, strict=True)
         )
         for side, found in model.io_slots.items()
     }
@@ -181,7 +185,10 @@ def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> Mo
     methods = Scope("new", "take", "run", "start", "launch", "is_finished")
     renames = {}
     if model.allocator_bytes is not None:
-        for tvm, verb in (("TVMBackendAllocWorkspace", "alloc"), ("TVMBackendFreeWorkspace", "free")):
+        for tvm, verb in (
+            ("TVMBackendAllocWorkspace", "alloc"),
+            ("TVMBackendFreeWorkspace", "free"),
+        ):
             renames[tvm] = f"{model.symbol_prefix}_{verb}_workspace"
     for device in devices:
         renames.update({h.tvm_symbol: h.symbol for h in device.hooks})
@@ -194,7 +201,9 @@ def _model_api(model: Interface, module: str, sections: Mapping[str, str]) -> Mo
         pools=pools,
         devices=devices,
         slots=slots,
-        quantization={constants.unique(rust_const(k)): v for k, v in sorted(model.quantization.items())},
+        quantization={
+            constants.unique(rust_const(k)): v for k, v in sorted(model.quantization.items())
+        },
         starters={methods.unique(rust_snake(s)): s for s in model.starters},
         renames=renames,
     )

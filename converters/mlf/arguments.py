@@ -22,7 +22,7 @@ def parse_overrides(values: Sequence[str]) -> tuple[Override, ...]:
             raise UsageError(
                 Problem(
                     f"--shape {value}",
-                    f"expected [MODEL.]TENSOR=dtype[1,16] with a dtype of {', '.join(sorted(DTYPES))}",
+                    f"expected [MODEL.]TENSOR=dtype[1,16]; dtypes: {', '.join(sorted(DTYPES))}",
                 )
             )
         shape = tuple(int(d) for d in found[4].split(",") if d.strip())

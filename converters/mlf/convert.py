@@ -8,6 +8,7 @@ from pathlib import Path
 
 from converters.mlf.api import CrateApi, crate_api
 from converters.mlf.emit import Output, emit_crate
+from converters.mlf.emit_test import GoldenCase
 from converters.mlf.errors import ArchiveError, Problem, UsageError
 from converters.mlf.golden_vectors import golden_cases, read_npz
 from converters.mlf.join import Options, model_of_header, models_of_archive
@@ -68,7 +69,7 @@ def convert(request: Request) -> Result:
             raise ArchiveError(Problem(origin, f"not UTF-8 text at byte {err.start}")) from err
         models = (model_of_header(decoded, origin, library, request.options),)
     crate = crate_api(request.crate_name, origin, models, request.sections)
-    golden = ()
+    golden: tuple[GoldenCase, ...] = ()
     if request.golden is not None:
         arrays = read_npz(_read(request.golden), request.golden.name)
         golden = golden_cases(models, arrays, request.golden.name)

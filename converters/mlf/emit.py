@@ -130,7 +130,7 @@ def _lib(crate: CrateApi) -> str:
 
 
 def emit_single_file(crate: CrateApi, crate_root: bool) -> str:
-    """Returns one Rust file with everything: a `#[path]` module, or a crate root with `#![no_std]`."""
+    """Returns one Rust file with everything: a `#[path]` module, or a no_std crate root."""
     modules = [("support", emit_support(crate))]
     modules += [(m.module, emit_model(m, inline_data=True)) for m in crate.models]
     parts = [f"// {MARK} from {crate.origin}. Do not edit.", "", *_crate_doc(crate), ""]

@@ -1,25 +1,15 @@
 """Emits Rust: the module of one model, and the support module of a crate."""
 
+# Lines of generated Rust stay whole.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 from converters.mlf.api import CrateApi, ModelApi, PoolApi, TensorApi
+from converters.mlf.emit_run import async_view, run_items, run_params, slot_lines
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render, static_text
-from converters.mlf.rules import DTYPES
-
-WIDTH = 100
-INDENT = "    "
-
-
-def fitted(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
-    """Returns `head(items)tail` on one line if it fits, else one item a line, as rustfmt does."""
-    pad = INDENT * depth
-    line = f"{pad}{head}({', '.join(items)}){tail}"
-    if len(line) <= WIDTH:
-        return [line]
-    return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
+from converters.mlf.rust_text import INDENT, fitted, literal
 
 
 def emit_support(crate: CrateApi) -> str:
@@ -60,7 +50,9 @@ def emit_model(api: ModelApi, inline_data: bool) -> str:
     if model.allocator_bytes is not None:
         sections.append(_arena(api))
     sections += [_shims(api)] if any(d.hooks for d in api.devices) else []
-    sections.append(render("extern.rs.j2", m={"externs": _externs(api), "devices": _raw_devices(api)}))
+    sections.append(
+        render("extern.rs.j2", m={"externs": _externs(api), "devices": _raw_devices(api)})
+    )
     sections.append(render("layout.rs.j2", m={"layout": _layout(api)}))
     return "\n".join(s.strip("\n") + "\n" for s in sections if s)
 
@@ -80,7 +72,9 @@ def _module_doc(api: ModelApi) -> str:
 
 def _tensor_doc(tensor: TensorApi, side: str) -> str:
     source = tensor.tensor
-    shape = f"shape {list(source.shape)}" if source.shape is not None else f"{tensor.length} elements"
+    shape = (
+        f"shape {list(source.shape)}" if source.shape is not None else f"{tensor.length} elements"
+    )
     return f"{side} `{source.name}`: {source.dtype}, {shape}, {source.size} bytes."
 
 
@@ -99,8 +93,7 @@ def _imports(api: ModelApi) -> str:
         names.add("RawDevice")
     if api.packed:
         names |= {"DL_TENSOR_HANDLE", "DlDataType", "DlTensor", "TvmValue"}
-    ordered = sorted(names, key=lambda n: (n.isupper(), n))
-    return f"use super::support::{{{', '.join(ordered)}}};"
+    return f"use super::support::{{{', '.join(sorted(names))}}};"
 
 
 def _tensor_view(tensor: TensorApi) -> dict[str, object]:
@@ -192,7 +185,10 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
         _struct(
             "Outputs",
             f"The model's outputs.{place}",
-            [(t.field, f"{outputs_mut}{t.type_name}", _tensor_doc(t, "Output")) for t in api.outputs],
+            [
+                (t.field, f"{outputs_mut}{t.type_name}", _tensor_doc(t, "Output"))
+                for t in api.outputs
+            ],
         ),
     ]
     if not api.io_in_pools:
@@ -234,15 +230,12 @@ def _struct(name: str, doc: str, fields: list[tuple[str, str, str]]) -> dict[str
 def _constructor(name: str, tensors: tuple[TensorApi, ...]) -> list[str]:
     mutable = "mut " if name == "Outputs" else ""
     params = [f"{t.field}: &'a {mutable}{t.type_name}" for t in tensors]
-    fields = ", ".join(t.field for t in tensors)
-    value = f"{INDENT * 2}Self {{ {fields} }}"
-    broken = [f"{INDENT * 2}Self {{", *(f"{INDENT * 3}{t.field}," for t in tensors), f"{INDENT * 2}}}"]
     return [
         "",
         f"impl<'a> {name}<'a> {{",
         f"{INDENT}/// Borrows the buffers, in the order of the archive.",
         *fitted("pub const fn new", params, " -> Self {", 1),
-        *([value] if len(fields) <= 18 - len("{ }") + 3 else broken),
+        *literal("Self", [t.field for t in tensors], "", 2),
         f"{INDENT}}}",
         "}",
     ]
@@ -256,9 +249,7 @@ def _pools_constructor(api: ModelApi) -> list[str]:
     lines = ["", "impl<'a> WorkspacePools<'a> {", f"{INDENT}/// Uses the given memory{about}."]
     lines += fitted("pub const fn new", params, " -> Self {", 1)
     values = [f"{p.field}: &{p.static_name}" if p in constants else p.field for p in api.pools]
-    lines.append(f"{INDENT * 2}Self {{")
-    lines += [f"{INDENT * 3}{v}," for v in values]
-    lines += [f"{INDENT * 2}}}", f"{INDENT}}}"]
+    lines += [*literal("Self", values, "", 2), f"{INDENT}}}"]
     if api.io_in_pools:
         lines += _map_method(api, "inputs")
     lines.append("}")
@@ -271,27 +262,8 @@ def _map_method(api: ModelApi, side: str) -> list[str]:
         f"{INDENT}/// The inputs, to be written before a run; a run overwrites them.",
         f"{INDENT}pub fn inputs_mut(&mut self) -> Inputs<'_> {{",
     ]
-    lines += _slots(api, side, "self", 2)
+    lines += slot_lines(api, side, "self", 2)
     lines.append(f"{INDENT}}}")
-    return lines
-
-
-def _slots(api: ModelApi, side: str, pools: str, depth: int) -> list[str]:
-    pad = INDENT * depth
-    mutable = side == "inputs"
-    lines = []
-    for tensor, pool, offset in api.slots[side]:
-        reference = "&mut " if mutable else "&"
-        lines += [
-            f"{pad}let {tensor.field}_at = (&raw mut *{pools}.{pool.field}).cast::<u8>();",
-            f"{pad}// SAFETY: the generator checked that the tensor lies inside the pool at an aligned",
-            f"{pad}// offset and apart from the other {side}; the pool's bytes are initialized, and the",
-            f"{pad}// pools stay mutably borrowed.",
-            f"{pad}let {tensor.field} = unsafe {{ {reference}*{tensor.field}_at.add({offset}).cast() }};",
-        ]
-    value = "Inputs" if mutable else "Ok(Outputs"
-    names = ", ".join(t.field for t, _, _ in api.slots[side])
-    lines.append(f"{pad}{value} {{ {names} }}" + ("" if mutable else ")"))
     return lines
 
 
@@ -304,12 +276,12 @@ def _model(api: ModelApi) -> str:
         ],
     }
     text = render("model_once.rs.j2" if once else "model_many.rs.j2", m=view).rstrip("\n")
-    signature, body = _run(api)
+    signature, body = run_items(api)
     asynchronous = api.model.finished_flag and not api.devices and not api.io_in_pools
     if asynchronous:
-        view |= _async_view(api, body)
+        view |= async_view(api, body)
         text += "\n" + render("start.rs.j2", m=view).rstrip("\n")
-        arguments = ", ".join(name for name, _ in _run_params(api))
+        arguments = ", ".join(name for name, _ in run_params(api))
         body = [f"self.launch({arguments})?;", "drop(UntilFinished);", "Ok(())"]
     view |= {"run_signature": "\n".join(signature), "run_body": body}
     text += "\n"
@@ -325,137 +297,6 @@ def _model(api: ModelApi) -> str:
     if asynchronous:
         text += render("pending.rs.j2", m=view)
     return text
-
-
-def _run_params(api: ModelApi) -> list[tuple[str, str]]:
-    params = []
-    if not api.io_in_pools:
-        params = [("inputs", "&Inputs<'_>"), ("outputs", "&mut Outputs<'_>")]
-    if api.pools:
-        lifetime = "'p " if api.io_in_pools else ""
-        params.append(("workspace_pools", f"&{lifetime}mut WorkspacePools<'_>"))
-    if api.devices:
-        generics = ", ".join(["'_", *(d.generic for d in api.devices if d.generic)])
-        params.append(("devices", f"&mut Devices<{generics}>"))
-    return params
-
-
-def _run(api: ModelApi) -> tuple[list[str], list[str]]:
-    receiver = "&mut self" if api.once else "&self"
-    generics = ["'p"] if api.io_in_pools else []
-    generics += [f"{d.generic}: Device" for d in api.devices if d.generic]
-    result = "Outputs<'p>" if api.io_in_pools else "()"
-    head = "pub fn run" + (f"<{', '.join(generics)}>" if generics else "")
-    params = [f"{n}: {t}" for n, t in _run_params(api)]
-    signature = fitted(head, [receiver, *params], f" -> Result<{result}, Error> {{", 1)
-    return signature, _run_body(api)
-
-
-def _run_body(api: ModelApi) -> list[str]:
-    body = ["ARENA.reset();"] if api.model.allocator_bytes is not None else []
-    if api.packed:
-        return body + _packed_body(api)
-    arguments = []
-    if not api.io_in_pools:
-        arguments = ["(&raw const *inputs).cast_mut()", "outputs"]
-    if api.pools:
-        arguments.append("&raw mut *workspace_pools" if api.io_in_pools else "workspace_pools")
-    safe = [d for d in api.devices if d.generic]
-    if api.devices:
-        body += [f"let mut {d.field} = DeviceCell::new(&mut *devices.{d.field});" for d in safe]
-        body += ["let mut raw_devices = ffi::Devices {"]
-        body += [
-            f"{INDENT}{d.field}: "
-            + (f"(&raw mut {d.field}).cast()," if d.generic else f"devices.{d.field}.as_ptr(),")
-            for d in api.devices
-        ]
-        body += ["};"]
-        arguments.append("&mut raw_devices")
-    body += [
-        "// SAFETY: all pointers are valid for the sizes that `layout.c` asserts, aligned, and borrowed",
-        "// for the call; the C keeps none of them"
-        + (", unless the flag says so." if api.model.finished_flag else "."),
-        f"let code = unsafe {{ ffi::run({', '.join(arguments)}) }};",
-    ]
-    for device in safe:
-        body.append(f'let {device.field}_result = {device.field}.finish("{device.device.name}");')
-    body += [f"{d.field}_result?;" for d in safe]
-    if api.io_in_pools:
-        return [*body, "Error::from_code(code)?;", *_slots(api, "outputs", "workspace_pools", 0)]
-    return [*body, "Error::from_code(code)"]
-
-
-def _packed_body(api: ModelApi) -> list[str]:
-    tensors = api.inputs + api.outputs
-    count = len(tensors)
-    body = []
-    for tensor in tensors:
-        shape = ", ".join(str(d) for d in tensor.tensor.shape or ())
-        body.append(
-            f"static {tensor.side.upper()}_{tensor.field.upper()}: [i64; "
-            f"{len(tensor.tensor.shape or ())}] = [{shape}];"
-        )
-    body.append("let mut tensors = [")
-    for tensor in tensors:
-        dtype = DTYPES[tensor.tensor.dtype]
-        code = 2 if tensor.tensor.dtype.startswith("float") else int(dtype.rust.startswith("u"))
-        pointer = (
-            f"(&raw const *inputs.{tensor.field}).cast_mut().cast()"
-            if tensor.side == "input"
-            else f"(&raw mut *outputs.{tensor.field}).cast()"
-        )
-        body += [
-            f"{INDENT}DlTensor::new(",
-            f"{INDENT * 2}{pointer},",
-            f"{INDENT * 2}&{tensor.side.upper()}_{tensor.field.upper()},",
-            f"{INDENT * 2}DlDataType {{",
-            f"{INDENT * 3}code: {code},",
-            f"{INDENT * 3}bits: {dtype.bits},",
-            f"{INDENT * 3}lanes: 1,",
-            f"{INDENT * 2}}},",
-            f"{INDENT}),",
-        ]
-    body += [
-        "];",
-        "let mut values = tensors.each_mut().map(|tensor| TvmValue {",
-        f"{INDENT}v_handle: (&raw mut *tensor).cast(),",
-        "});",
-        f"let mut codes = [DL_TENSOR_HANDLE; {count}];",
-        "let mut result = TvmValue { v_int64: 0 };",
-        "let mut result_code = 0;",
-        "// SAFETY: the entry point takes handles of dense tensors, inputs first, with the types and",
-        "// shapes that the archive's metadata lists; all live until it returns.",
-        "let code = unsafe {",
-        f"{INDENT}ffi::run(",
-        f"{INDENT * 2}values.as_mut_ptr(),",
-        f"{INDENT * 2}codes.as_mut_ptr(),",
-        f"{INDENT * 2}{count},",
-        f"{INDENT * 2}&mut result,",
-        f"{INDENT * 2}&mut result_code,",
-        f"{INDENT * 2}core::ptr::null_mut(),",
-        f"{INDENT})",
-        "};",
-        "Error::from_code(code)",
-    ]
-    return body
-
-
-def _async_view(api: ModelApi, launch_body: list[str]) -> dict[str, object]:
-    parts = [("inputs", "Inputs<'static>"), ("outputs", "Outputs<'static>")]
-    if api.pools:
-        parts.append(("workspace_pools", "WorkspacePools<'static>"))
-    mutable = {"outputs", "workspace_pools"}
-    params = [f"{n}: {t}" for n, t in _run_params(api)]
-    return {
-        "parts_type": f"(Model, {', '.join(t for _, t in parts)})",
-        "parts": f"self, {', '.join(n for n, _ in parts)}",
-        "start_params": [f"{'mut ' if n in mutable else ''}{n}: {t}" for n, t in parts],
-        "start_args": ", ".join(f"&mut {n}" if n in mutable else f"&{n}" for n, _ in parts),
-        "launch_signature": "\n".join(
-            fitted("fn launch", ["&mut self", *params], " -> Result<(), Error> {", 1)
-        ),
-        "launch_body": launch_body,
-    }
 
 
 def _arena(api: ModelApi) -> str:
@@ -486,7 +327,7 @@ def _externs(api: ModelApi) -> list[str]:
         ]
     else:
         types = {"inputs": "Inputs", "outputs": "Outputs", "workspace_pools": "WorkspacePools"}
-        params = [f"{n}: *mut {types[n]}<'_>" for n, _ in _run_params(api) if n in types]
+        params = [f"{n}: *mut {types[n]}<'_>" for n, _ in run_params(api) if n in types]
         params += ["devices: *mut Devices"] if api.devices else []
     lines += fitted("pub(super) fn run", params, " -> i32;", 2)
     if model.finished_flag:
@@ -495,7 +336,10 @@ def _externs(api: ModelApi) -> list[str]:
             f"{INDENT * 2}pub(super) static mut finished: i32;",
         ]
     for method, symbol in api.starters.items():
-        lines += [f'{INDENT * 2}#[link_name = "{symbol}"]', f"{INDENT * 2}pub(super) fn {method}();"]
+        lines += [
+            f'{INDENT * 2}#[link_name = "{symbol}"]',
+            f"{INDENT * 2}pub(super) fn {method}();",
+        ]
     return lines
 
 
@@ -517,7 +361,11 @@ def _words(count: int) -> str:
 
 
 def _layout(api: ModelApi) -> list[str]:
-    lines = ["use core::mem::{align_of, offset_of, size_of};" if not api.packed else "use core::mem::{align_of, size_of};"]
+    lines = [
+        "use core::mem::{align_of, offset_of, size_of};"
+        if not api.packed
+        else "use core::mem::{align_of, size_of};"
+    ]
     for tensor in api.inputs + api.outputs:
         lines += [
             f"assert!(size_of::<[{tensor.element}; {tensor.length}]>() == {tensor.tensor.size});",
@@ -540,7 +388,5 @@ def _layout(api: ModelApi) -> list[str]:
         groups.append(("ffi::Devices", [d.field for d in api.devices]))
     for name, fields in groups:
         lines.append(f"assert!(size_of::<{name}>() == {_words(len(fields))});")
-        lines += [
-            f"assert!(offset_of!({name}, {f}) == {_words(i)});" for i, f in enumerate(fields)
-        ]
+        lines += [f"assert!(offset_of!({name}, {f}) == {_words(i)});" for i, f in enumerate(fields)]
     return lines

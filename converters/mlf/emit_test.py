@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from converters.mlf.api import CrateApi, ModelApi, TensorApi
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render
+from converters.mlf.rust_text import called
 
 
 @dataclass(frozen=True)
@@ -63,7 +64,7 @@ def compare(tensor: TensorApi) -> list[str]:
 
 
 def body_lines(crate_name: str, api: ModelApi) -> list[str]:
-    """Returns statements that run the model: `outputs` (or `result`, with I/O in pools) hold the end."""
+    """Returns statements that run the model into `outputs`, or `result` with I/O in pools."""
     path = f"{crate_name}::{api.module}"
     lines = [f"use {path} as m;"]
     lines.append(
@@ -73,8 +74,8 @@ def body_lines(crate_name: str, api: ModelApi) -> list[str]:
     for pool in workspaces:
         lines.append(f"let {pool.field}_memory = m::{pool.type_name}::take().unwrap();")
     if api.pools:
-        arguments = ", ".join(f"{p.field}_memory" for p in workspaces)
-        lines.append(f"let mut workspace_pools = m::WorkspacePools::new({arguments});")
+        arguments = [f"{p.field}_memory" for p in workspaces]
+        lines += called("let mut workspace_pools = m::WorkspacePools::new", arguments, ";", 0)
     if api.io_in_pools:
         lines.append("let inputs = workspace_pools.inputs_mut();")
         for tensor in api.inputs:
@@ -86,12 +87,10 @@ def body_lines(crate_name: str, api: ModelApi) -> list[str]:
         lines += _read(api, tensor, f"in_{tensor.field}")
     for tensor in api.outputs:
         lines.append(f"let mut out_{tensor.field} = m::{tensor.type_name}::new();")
-    inputs = ", ".join(f"&in_{t.field}" for t in api.inputs)
-    outputs = ", ".join(f"&mut out_{t.field}" for t in api.outputs)
-    lines += [
-        f"let inputs = m::Inputs::new({inputs});",
-        f"let mut outputs = m::Outputs::new({outputs});",
-    ]
+    inputs = [f"&in_{t.field}" for t in api.inputs]
+    outputs = [f"&mut out_{t.field}" for t in api.outputs]
+    lines += called("let inputs = m::Inputs::new", inputs, ";", 0)
+    lines += called("let mut outputs = m::Outputs::new", outputs, ";", 0)
     extra = ", &mut workspace_pools" if api.pools else ""
     lines += [f"let done = model.run(&inputs, &mut outputs{extra});", "done.unwrap();"]
     return lines

@@ -6,6 +6,7 @@ import ast
 import io
 import struct
 import zipfile
+import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
@@ -40,13 +41,16 @@ def read_npz(content: bytes, where: str) -> dict[str, Array]:
             for info in infos:
                 if info.file_size > MAX_ARRAY_BYTES:
                     raise FormatError(
-                        Problem(f"{where}:{info.filename}", f"{info.file_size} bytes; at most {MAX_ARRAY_BYTES}")
+                        Problem(
+                            f"{where}:{info.filename}",
+                            f"{info.file_size} bytes; at most {MAX_ARRAY_BYTES}",
+                        )
                     )
                 with file.open(info) as member:
                     data = member.read(MAX_ARRAY_BYTES + 1)
                 name = info.filename.removesuffix(".npy")
                 arrays[name] = _npy(data, f"{where}:{info.filename}")
-    except (zipfile.BadZipFile, OSError, EOFError, NotImplementedError, RuntimeError) as err:
+    except (zipfile.BadZipFile, zlib.error, OSError, EOFError, ValueError, RuntimeError) as err:
         raise FormatError(Problem(where, f"not an .npz file: {err}")) from err
     return arrays
 
@@ -76,7 +80,9 @@ def _npy(data: bytes, where: str) -> Array:
         or not isinstance(shape, tuple)
         or not all(isinstance(d, int) for d in shape)
     ):
-        raise FormatError(Problem(where, f"dtype {descr!r}, shape {shape!r}; expected plain numbers"))
+        raise FormatError(
+            Problem(where, f"dtype {descr!r}, shape {shape!r}; expected plain numbers")
+        )
     kind = _NUMPY_KINDS[descr[1]]
     dtype = kind if kind == "bool" else f"{kind}{int(descr[2:]) * 8}"
     return Array(dtype, shape, data[start + length :])
@@ -88,8 +94,8 @@ def golden_cases(
     """Matches arrays with tensors, for every model that all its tensors are found for.
 
     An array belongs to a tensor when it is called `<model>_input_<tensor>` (or `_output_`),
-    `<model>_<tensor>` or `<tensor>`; else when it is the only one of the tensor's dtype and size, first
-    among those called `<model>_...`.
+    `<model>_<tensor>` or `<tensor>`; else when it is the only one of the tensor's dtype and size,
+    first among those called `<model>_...`.
 
     Raises:
       FormatError: no model has all its arrays; the message lists tensors and arrays.
@@ -104,14 +110,18 @@ def golden_cases(
             for tensor in tensors:
                 array = _find(model.name, side, tensor, arrays, where)
                 if array is None:
-                    missing.append(f"{model.name}.{tensor.name} ({tensor.dtype}, {tensor.size} bytes)")
+                    missing.append(
+                        f"{model.name}.{tensor.name} ({tensor.dtype}, {tensor.size} bytes)"
+                    )
                 else:
                     found[tensor.name] = array.data
             sides.append(found)
         if len(sides[0]) == len(model.inputs) and len(sides[1]) == len(model.outputs):
             cases.append(GoldenCase(model.name, sides[0], sides[1]))
     if not cases:
-        listed = ", ".join(f"{n} ({a.dtype}, {len(a.data)} bytes)" for n, a in sorted(arrays.items()))
+        listed = ", ".join(
+            f"{n} ({a.dtype}, {len(a.data)} bytes)" for n, a in sorted(arrays.items())
+        )
         raise FormatError(Problem(where, f"no array for {', '.join(missing)}; arrays are {listed}"))
     return tuple(cases)
 
@@ -141,7 +151,13 @@ def _find(
 
 
 def _fits(tensor: Tensor, array: Array) -> bool:
-    stored = {"float16": ("float16", "uint16"), "int4": ("int8", "uint8"), "bool": ("bool", "uint8")}
-    return len(array.data) == tensor.size and array.dtype in stored.get(
-        tensor.dtype, (tensor.dtype,)
-    ) and tensor.dtype in DTYPES
+    stored = {
+        "float16": ("float16", "uint16"),
+        "int4": ("int8", "uint8"),
+        "bool": ("bool", "uint8"),
+    }
+    return (
+        len(array.data) == tensor.size
+        and array.dtype in stored.get(tensor.dtype, (tensor.dtype,))
+        and tensor.dtype in DTYPES
+    )

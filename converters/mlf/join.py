@@ -1,4 +1,4 @@
-"""Joins the facts of one archive into the model; where two sources tell the same thing they must agree."""
+"""Joins the facts of one archive into the model; two sources of one fact have to agree."""
 
 from __future__ import annotations
 
@@ -79,7 +79,7 @@ def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ..
 
 
 def model_of_header(text: str, where: str, library: bytes | None, options: Options) -> Interface:
-    """Returns the model of a header without an archive; `library` is the static library's content."""
+    """Returns the model of a header without an archive; `library` is a static library's content."""
     header = parse_header(text, where)
     name = header.prefix.removeprefix("tvmgen_")
     facts = ModuleFacts(name, "full-model", ("aot",), "", None, None, None, where)
@@ -191,7 +191,9 @@ def _interface(
         raise _refusal("mangled", facts.where, f": {prefix!r}")
     if prefix.lower() != header.prefix:
         raise MismatchError(
-            Problem(facts.where, f"the header declares {header.prefix}_run, the source defines {run}")
+            Problem(
+                facts.where, f"the header declares {header.prefix}_run, the source defines {run}"
+            )
         )
     present = _run_parts(header)
     in_pools = "map_inputs" in header.functions
@@ -205,7 +207,10 @@ def _interface(
         header, facts, parts.signature, parts.name, options.overrides, problems
     )
     _report(problems)
-    state = [HiddenState(f"static pool `{pool}` in the C", size) for pool, size in sources.static_workspaces]
+    state = [
+        HiddenState(f"static pool `{pool}` in the C", size)
+        for pool, size in sources.static_workspaces
+    ]
     allocator = _allocator(header, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
@@ -263,7 +268,7 @@ def _run_parts(header: Header) -> tuple[str, ...]:
             raise FormatError(
                 Problem(
                     f"{header.where}:{function.line}",
-                    f"{header.prefix}_run has parameter `{param}`; expected pointers to the structs "
+                    f"{header.prefix}_run has parameter `{param}`; expected pointers to structs "
                     + ", ".join(sorted(expected.values())),
                 )
             )
@@ -272,8 +277,8 @@ def _run_parts(header: Header) -> tuple[str, ...]:
         raise FormatError(
             Problem(
                 f"{header.where}:{function.line}",
-                f"{function.returns} {header.prefix}_run({', '.join(found)}); expected int32_t and the "
-                f"order {', '.join(PART_NAMES)}",
+                f"{function.returns} {header.prefix}_run({', '.join(found)}); expected int32_t "
+                f"and the order {', '.join(PART_NAMES)}",
             )
         )
     return tuple(found)
@@ -290,7 +295,9 @@ def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
         if define is None or size is None or not 0 <= size <= 1 << 32:
             shown = repr(define.value[:40]) if define is not None else "no size macro"
             raise FormatError(
-                Problem(header.where, f"pool {name!r} has {shown}; expected {macro}_*_POOL_SIZE bytes")
+                Problem(
+                    header.where, f"pool {name!r} has {shown}; expected {macro}_*_POOL_SIZE bytes"
+                )
             )
         data = b""
         if constant is not None:
@@ -298,7 +305,10 @@ def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
             words = [w.strip() for w in text.value.split(",") if w.strip()] if text else []
             if not all(re.fullmatch(r"0[xX][0-9a-fA-F]{1,2}", w) for w in words):
                 raise FormatError(
-                    Problem(f"{header.where}:{constant.line}", f"{macro}_CONSTANT_POOL_DATA is not bytes")
+                    Problem(
+                        f"{header.where}:{constant.line}",
+                        f"{macro}_CONSTANT_POOL_DATA is not bytes",
+                    )
                 )
             data = bytes(int(w, 16) for w in words)
             if len(data) != size:
@@ -411,9 +421,7 @@ def _packed(
             sizes = sorted((t.dtype, t.size) for t in listed)
             own = sorted((t.dtype, t.size) for t in tensors)
             if sizes != own:
-                problems.append(
-                    Problem(where, f"{kind}s are {own} here, {sizes} in metadata.json")
-                )
+                problems.append(Problem(where, f"{kind}s are {own} here, {sizes} in metadata.json"))
         if not tensors:
             problems.append(Problem(where, f"no {kind}"))
         sides.append(tuple(tensors))
@@ -422,9 +430,7 @@ def _packed(
     allocator = facts.workspace_size if "TVMBackendAllocWorkspace" in sources.calls else None
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
-    compiled = {
-        n: t for n, t in files.items() if n != member or _needs_metadata(files, member)
-    }
+    compiled = {n: t for n, t in files.items() if n != member or _needs_metadata(files, member)}
     known = set(OWN_HEADERS | STANDARD_HEADERS) | set(extra)
     return Interface(
         name=facts.key,

@@ -18,7 +18,7 @@ GARBAGE_SIZE_MACROS = ("0.11",)
 
 
 def sanitise(name: str) -> str:
-    """Returns a tensor or pool name as TVM writes it in C: all but ASCII letters and digits is `_`."""
+    """Returns a tensor or pool name as TVM writes it in C: only ASCII letters, digits and `_`."""
     return re.sub(r"[^A-Za-z0-9]", "_", name)
 
 
@@ -151,7 +151,8 @@ def _tensor(
             problems.append(
                 Problem(
                     where,
-                    f"size {size} bytes, but {source} says {dtype}{list(shape)}: {bytes_of_shape} bytes",
+                    f"size {size} bytes, but {source} says {dtype}{list(shape)}: "
+                    f"{bytes_of_shape} bytes",
                 )
             )
     if size is None or not dtype:
@@ -202,11 +203,11 @@ def io_slots(
     alignment: int,
     where: str,
 ) -> dict[str, tuple[IoSlot, ...]]:
-    """Returns where inputs and outputs lie in the pools, after checking bounds, alignment and overlap.
+    """Returns where inputs and outputs lie in the pools; checks bounds, alignment and overlap.
 
     Raises:
-      MismatchError: an offset is missing, leaves its pool, is not aligned, or two tensors of one side
-        overlap; all such problems at once.
+      MismatchError: an offset is missing, leaves its pool, is not aligned, or two tensors of one
+        side overlap; all such problems at once.
     """
     problems: list[Problem] = []
     by_name = {p.name: p for p in pools}
@@ -218,7 +219,9 @@ def io_slots(
             what = f"{where} {side[:-1]} {tensor.name!r}"
             if place is None or place[0] not in by_name:
                 names = ", ".join(by_name) or "none"
-                problems.append(Problem(what, f"lies in pool {place}; pools of the header: {names}"))
+                problems.append(
+                    Problem(what, f"lies in pool {place}; pools of the header: {names}")
+                )
                 continue
             pool, offset = by_name[place[0]], place[1]
             end = offset + tensor.size

@@ -7,6 +7,7 @@ members contradict each other; 6 well formed, but not supported.
 from __future__ import annotations
 
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -36,14 +37,18 @@ _NAME = flags.DEFINE_string("crate_name", "", "package name; default tvmgen_<mod
 _SHAPE = flags.DEFINE_multi_string(
     "shape", [], "type of a tensor the archive does not describe: [MODEL.]TENSOR=float32[1,16]"
 )
-_ALIGN = flags.DEFINE_integer("align", 0, "alignment of all buffers in bytes; 0 takes the archive's")
+_ALIGN = flags.DEFINE_integer(
+    "align", 0, "alignment of all buffers in bytes; 0 takes the archive's"
+)
 _RAW = flags.DEFINE_multi_string(
     "raw_device", [], "device that keeps its vendor's C driver although the C calls its hooks"
 )
 _SECTION = flags.DEFINE_multi_string(
     "section", [], "linker section of a pool's static: [MODEL.]POOL=.section"
 )
-_RUST_OUT = flags.DEFINE_string("rust_out", None, "for build rules: the one .rs file; no --out then")
+_RUST_OUT = flags.DEFINE_string(
+    "rust_out", None, "for build rules: the one .rs file; no --out then"
+)
 _UNIT_OUT = flags.DEFINE_string("unit_out", None, "for build rules: folder of the C units")
 _INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
@@ -92,7 +97,7 @@ def main(argv: Sequence[str]) -> int:
         result = convert(_request())
         if _RUST_OUT.value:
             _write_for_rule(result)
-        else:
+        elif _OUT.value:
             write_folder(Path(_OUT.value), result.output.files, MARK.encode())
     except MlfError as err:
         if _JSON.value:
@@ -107,7 +112,10 @@ def main(argv: Sequence[str]) -> int:
 
 
 def run() -> None:
-    """Entry point of the program."""
+    """Entry point of the program; under `bazel run`, paths are relative to the caller's folder."""
+    folder = os.environ.get("BUILD_WORKING_DIRECTORY")
+    if folder:
+        os.chdir(folder)
     app.run(main, flags_parser=_parse_flags)
 
 

@@ -1,4 +1,4 @@
-"""The model: what one TVM module offers its caller, in TVM's own words, with all sources agreeing."""
+"""The model: what one TVM module offers its caller, in TVM's own words."""
 
 from __future__ import annotations
 
@@ -68,7 +68,7 @@ class Device:
 
 @dataclass(frozen=True)
 class HiddenState:
-    """One reason why two runs of the model cannot overlap: a static that the C (or the crate) holds."""
+    """One reason why two runs of the model cannot overlap: a static of the C or the crate."""
 
     what: str
     size: int
@@ -93,7 +93,7 @@ class Interface:
       header_prefix: the same as the header spells it (lower case).
       inputs: tensors in argument (struct field) order.
       outputs: likewise.
-      io_slots: for models with I/O in pools, ("inputs"|"outputs") -> slots in field order; else empty.
+      io_slots: for models with I/O in pools, "inputs" and "outputs" -> slots in field order.
       pools: external pools in struct field order.
       devices: in struct field order.
       hidden_state: empty for a re-entrant model.

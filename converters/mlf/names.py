@@ -6,11 +6,15 @@ import re
 
 #: Keywords of all editions, and names that generated items use themselves.
 KEYWORDS = frozenset(
-    """as async await break const continue crate dyn else enum extern false fn for gen if impl in let
-    loop match mod move mut pub ref return self Self static struct super trait true type unsafe use
-    where while abstract become box do final macro override priv try typeof unsized virtual yield
-    union""".split()
-)
+    {
+        "as", "async", "await", "break", "const", "continue", "crate", "dyn", "else", "enum",
+        "extern", "false", "fn", "for", "gen", "if", "impl", "in", "let", "loop", "match", "mod",
+        "move", "mut", "pub", "ref", "return", "self", "Self", "static", "struct", "super",
+        "trait", "true", "type", "unsafe", "use", "where", "while", "abstract", "become", "box",
+        "do", "final", "macro", "override", "priv", "try", "typeof", "unsized", "virtual",
+        "yield", "union",
+    }
+)  # fmt: skip
 
 
 def words(name: str) -> list[str]:
@@ -56,7 +60,9 @@ class Scope:
         """Returns `name`, or a variant with the smallest free number."""
         candidate, number = name, 2
         while candidate in self._taken:
-            candidate = f"{name}_{number}" if name[-1:].islower() or "_" in name else f"{name}{number}"
+            candidate = (
+                f"{name}_{number}" if name[-1:].islower() or "_" in name else f"{name}{number}"
+            )
             number += 1
         self._taken.add(candidate)
         return candidate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import shutil
 import tempfile
 from collections.abc import Mapping
@@ -14,8 +13,8 @@ from converters.mlf.errors import Problem, UsageError
 def write_folder(out: Path, files: Mapping[str, bytes], mark: bytes) -> None:
     """Writes `files` (relative path -> content) as the folder `out`.
 
-    An existing folder is replaced only when it is empty or holds a file that contains `mark`, so that
-    nobody's work is lost.
+    An existing folder is replaced only when it is empty or holds a file that contains `mark`, so
+    that nobody's work is lost.
 
     Raises:
       UsageError: `out` is something else, or cannot be written.
@@ -30,7 +29,7 @@ def write_folder(out: Path, files: Mapping[str, bytes], mark: bytes) -> None:
                 path = staging / name
                 path.parent.mkdir(parents=True, exist_ok=True)
                 path.write_bytes(content)
-            os.chmod(staging, 0o755)
+            staging.chmod(0o755)
             _swap(staging, out)
         finally:
             shutil.rmtree(staging, ignore_errors=True)
@@ -47,20 +46,22 @@ def _check_replaceable(out: Path, mark: bytes) -> None:
         if path.is_file() and mark in path.read_bytes()[:4096]:
             return
     raise UsageError(
-        Problem(str(out), "holds files that mlf2rust did not make", "give another --out or empty it")
+        Problem(
+            str(out), "holds files that mlf2rust did not make", "give another --out or empty it"
+        )
     )
 
 
 def _swap(staging: Path, out: Path) -> None:
     if not out.exists():
-        os.rename(staging, out)
+        staging.rename(out)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-    os.rename(out, old / "content")
+    out.rename(old / "content")
     try:
-        os.rename(staging, out)
+        staging.rename(out)
     except OSError:
-        os.rename(old / "content", out)
+        (old / "content").rename(out)
         raise
     finally:
         shutil.rmtree(old, ignore_errors=True)

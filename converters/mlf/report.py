@@ -46,7 +46,12 @@ def _model(api: ModelApi) -> dict[str, object]:
         "inputs": [_tensor(t) for t in api.inputs],
         "outputs": [_tensor(t) for t in api.outputs],
         "pools": [
-            {"name": p.pool.name, "kind": p.pool.kind.value, "size": p.pool.size, "type": p.type_name}
+            {
+                "name": p.pool.name,
+                "kind": p.pool.kind.value,
+                "size": p.pool.size,
+                "type": p.type_name,
+            }
             for p in api.pools
         ],
         "io_in_pools": api.io_in_pools,

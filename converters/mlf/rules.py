@@ -9,7 +9,7 @@ from converters.mlf.model import Interface
 
 @dataclass(frozen=True)
 class DType:
-    """How a TVM dtype is stored: bits per element, Rust element type, Rust zero, `DType` variant."""
+    """How a TVM dtype is stored: bits of an element, Rust type and zero, `DType` variant."""
 
     bits: int
     rust: str

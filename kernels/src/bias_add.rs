@@ -8,6 +8,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::scratch;
 use crate::shape::Shape;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -63,7 +64,9 @@ impl Channels {
         })
     }
 
-    fn elements(&self) -> usize {
+    /// All elements.
+    #[must_use]
+    pub fn elements(&self) -> usize {
         self.outer * self.channels * self.inner
     }
 }
@@ -182,8 +185,8 @@ impl Body for Add<'_> {
 
 fn sizes(inputs: &Inputs<'_>) -> Result<Channels> {
     let format = Format::read(inputs.attrs)?;
-    let (value, bias) = (inputs.tensors[0].shape(), inputs.tensors[1].shape());
-    let sizes = Channels::new("value", value, format)?;
+    let (value, bias) = (inputs.shape(0, "value")?, inputs.shape(1, "bias")?);
+    let sizes = Channels::new("value", &value, format)?;
     if bias.rank() != 1 {
         return Err(Error::Rank {
             argument: "bias",
@@ -194,7 +197,7 @@ fn sizes(inputs: &Inputs<'_>) -> Result<Channels> {
     if bias[0] != sizes.channels {
         return Err(Error::Shape {
             argument: "bias",
-            found: *bias,
+            found: bias,
             expected: Shape::new(&[sizes.channels])?,
         });
     }
@@ -203,22 +206,17 @@ fn sizes(inputs: &Inputs<'_>) -> Result<Channels> {
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
     sizes(inputs)?;
-    sink(DType::F32, *inputs.tensors[0].shape())
+    sink(DType::F32, inputs.shape(0, "value")?)
 }
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     let sizes = sizes(&call.inputs)?;
-    let [value, bias] = call.inputs.tensors else {
-        return Err(Error::Value {
-            argument: "inputs",
-            expected: "two tensors",
-        });
-    };
+    let (value, bias) = (call.inputs.get(0, "value")?, call.inputs.get(1, "bias")?);
     let input = match value.is_forwarded() {
         true => None,
         false => Some(value.f32("value")?),
     };
-    let output = call.outputs[0].f32_mut("output")?;
+    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
     bias_add(sizes, input, bias.f32("bias")?, output, call.parallel)
 }
 

@@ -1,12 +1,13 @@
 //! `Conv2D`: `output[n, y, x, o] = sum(input[n, y * stride + i * dilation - pad, ...] *
 //! filter[i, j, c, o])`, NHWC or NCHW, grouped if the filter has fewer channels than the input.
 
+use crate::adapt::check_shape;
 use crate::conv::attributes::{Format, Sliding};
-use crate::conv::{Conv, Direction, Filter, Forward, PackedFilter, layout};
+use crate::conv::layout::Room;
+use crate::conv::{Conv, Direction, Filter, Forward, PackedFilter};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::level::level;
 use crate::scratch;
 use crate::shape::Shape;
 
@@ -62,7 +63,8 @@ pub(crate) fn sizes(inputs: &Inputs<'_>, input: &Shape, filter: &Shape) -> Resul
 }
 
 fn of(inputs: &Inputs<'_>) -> Result<(Format, Conv)> {
-    sizes(inputs, inputs.tensors[0].shape(), inputs.tensors[1].shape())
+    let (input, filter) = (inputs.shape(0, "input")?, inputs.shape(1, "filter")?);
+    sizes(inputs, &input, &filter)
 }
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
@@ -87,30 +89,22 @@ pub(crate) fn images_len(format: Format, conv: &Conv) -> usize {
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     let (format, conv) = of(&call.inputs)?;
-    let input = call.inputs.tensors[0].f32("input")?;
-    let filter = call.inputs.tensors[1].f32("filter")?;
-    let output = call.outputs[0].f32_mut("output")?;
-    let scratch = scratch::f32s(call.scratch);
-    let forward = Forward {
-        level: level(),
-        ..Forward::new(conv, Filter::Plain(filter))
-    };
-    if format == Format::Nhwc {
-        return forward.run(input, output, scratch, call.parallel);
-    }
-    let needed = images_len(format, &conv);
-    let found = scratch.len();
-    let (images, rest) = scratch.split_at_mut_checked(needed).ok_or(Error::Length {
-        argument: "scratch",
-        found,
-        expected: needed,
-    })?;
-    let (from, to) = images.split_at_mut(conv.input_len());
-    let (pixels_in, pixels_out) = (conv.y.input * conv.x.input, conv.y.output * conv.x.output);
-    layout::transpose((conv.in_channels, pixels_in), input, from, call.parallel);
-    forward.run(from, to, rest, call.parallel)?;
-    layout::transpose((pixels_out, conv.out_channels), to, output, call.parallel);
-    Ok(())
+    let input = call.inputs.get(0, "input")?.f32("input")?;
+    let filter = call.inputs.get(1, "filter")?.f32("filter")?;
+    let parallel = call.parallel;
+    let mut room = Room::new(format, scratch::f32s(call.scratch), parallel);
+    let input = room.channels_last(input, conv.y.input * conv.x.input, conv.in_channels)?;
+    let pixels = conv.y.output * conv.x.output;
+    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
+    room.output(output, pixels, conv.out_channels, |output, scratch| {
+        Forward::new(conv, Filter::Plain(filter)).run(input, output, scratch, parallel)
+    })
+}
+
+/// Fails unless the gradient of the output has the output's shape.
+pub(crate) fn check_gradient(format: Format, conv: &Conv, gradient: &Shape) -> Result<()> {
+    let dims = [conv.batch, conv.y.output, conv.x.output, conv.out_channels];
+    check_shape("out_backprop", gradient, &format.shape(dims)?)
 }
 
 #[cfg(test)]

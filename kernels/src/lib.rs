@@ -17,7 +17,10 @@ pub mod activation;
 pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
+pub mod attention;
+pub mod batch_mat_mul_v2;
 pub mod bias_add;
+pub mod bias_add_grad;
 pub mod binary;
 pub mod bitcast;
 pub mod bitwise;
@@ -30,9 +33,12 @@ pub mod clip;
 pub mod compare;
 pub mod conv;
 pub mod conv2d;
+pub mod conv2d_backprop_filter;
+pub mod conv2d_backprop_input;
 pub mod cross_entropy;
 pub mod cumulative;
 pub mod def;
+pub mod depthwise_conv2d_native;
 pub mod division;
 pub mod dtype;
 pub mod dynamic_stitch;
@@ -45,14 +51,17 @@ pub mod join;
 pub mod leaky_relu;
 pub mod level;
 pub mod logical;
+pub mod lstm;
 pub mod map;
 pub mod mat_mul;
 mod math;
+pub mod max_pool;
 pub mod norm;
 pub mod one_hot;
 pub mod pad;
 pub mod parallel;
 pub mod philox;
+pub mod pooling;
 pub mod random;
 pub mod random_stateless;
 pub mod range;
@@ -71,6 +80,8 @@ pub mod strided;
 pub mod strided_slice;
 #[cfg(test)]
 mod testing;
+#[cfg(feature = "std")]
+pub mod threads;
 pub mod tile;
 pub mod transpose;
 #[cfg(test)]
@@ -84,7 +95,9 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &add_n::ADD_N,
     &arg_max::ARG_MAX,
     &arg_max::ARG_MIN,
+    &batch_mat_mul_v2::DEF,
     &bias_add::DEF,
+    &bias_add_grad::DEF,
     &binary::ADD,
     &binary::ADD_V2,
     &binary::ATAN2,
@@ -113,10 +126,15 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &compare::LESS_EQUAL,
     &compare::NOT_EQUAL,
     &conv2d::DEF,
+    &conv2d_backprop_filter::DEF,
+    &conv2d_backprop_input::DEF,
     &cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS,
     &cumulative::CUMPROD,
     &cumulative::CUMSUM,
+    &depthwise_conv2d_native::BACKPROP_FILTER,
+    &depthwise_conv2d_native::BACKPROP_INPUT,
+    &depthwise_conv2d_native::DEF,
     &division::DIV,
     &division::FLOOR_DIV,
     &division::FLOOR_MOD,
@@ -152,6 +170,10 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &logical::LOGICAL_NOT,
     &logical::LOGICAL_OR,
     &mat_mul::DEF,
+    &max_pool::AVG_POOL,
+    &max_pool::AVG_POOL_GRAD,
+    &max_pool::MAX_POOL,
+    &max_pool::MAX_POOL_GRAD,
     &one_hot::ONE_HOT,
     &pad::MIRROR_PAD,
     &pad::PAD,

@@ -29,17 +29,17 @@ type Sizes = (usize, usize, usize);
 
 /// The sizes of the product, and which sides are transposed.
 fn sizes(inputs: &Inputs<'_>) -> Result<(Sizes, (bool, bool))> {
-    let (a, b) = (inputs.tensors[0].shape(), inputs.tensors[1].shape());
+    let (a, b) = (inputs.shape(0, "a")?, inputs.shape(1, "b")?);
     let transposed = (
         inputs.attrs.boolean("transpose_a")?,
         inputs.attrs.boolean("transpose_b")?,
     );
-    let (m, k) = matrix("a", a, transposed.0)?;
-    let (other, n) = matrix("b", b, transposed.1)?;
+    let (m, k) = matrix("a", &a, transposed.0)?;
+    let (other, n) = matrix("b", &b, transposed.1)?;
     if k != other {
         return Err(Error::Incompatible {
             arguments: ("a", "b"),
-            shapes: (*a, *b),
+            shapes: (a, b),
             rule: "the inner dimensions must be equal",
         });
     }
@@ -79,9 +79,9 @@ fn scratch_bytes(inputs: &Inputs<'_>) -> Result<usize> {
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     let ((m, n, k), (ta, tb)) = sizes(&call.inputs)?;
-    let a = dense(call.inputs.tensors[0].f32("a")?, m, k, ta);
-    let b = dense(call.inputs.tensors[1].f32("b")?, k, n, tb);
-    let c = call.outputs[0].f32_mut("product")?;
+    let a = dense(call.inputs.get(0, "a")?.f32("a")?, m, k, ta);
+    let b = dense(call.inputs.get(1, "b")?.f32("b")?, k, n, tb);
+    let c = scratch::first_output(call.outputs)?.f32_mut("product")?;
     let scratch = scratch::f32s(call.scratch);
     Gemm::new((m, n, k), a, b).run(c, n, scratch, call.parallel)
 }

@@ -19,3 +19,16 @@ pub fn f32_bytes(count: usize) -> crate::error::Result<usize> {
             argument: "scratch",
         })
 }
+
+/// The first output, borrowed apart from the rest of a [`crate::def::Call`].
+///
+/// # Errors
+/// [`crate::error::Error::Value`] if there is none.
+pub fn first_output<'x, 'a>(
+    outputs: &'x mut [crate::def::TensorMut<'a>],
+) -> crate::error::Result<&'x mut crate::def::TensorMut<'a>> {
+    outputs.first_mut().ok_or(crate::error::Error::Value {
+        argument: "output",
+        expected: "an output tensor",
+    })
+}

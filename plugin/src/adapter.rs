@@ -15,8 +15,8 @@ use tfp_kernels::def::{
     Call, Inputs, KernelDef, State, TensorMut as KernelMut, TensorRef, Variant,
 };
 use tfp_kernels::dtype::DType;
-use tfp_kernels::parallel::{Parallel, Serial};
 use tfp_kernels::shape::Shape;
+use tfp_kernels::threads::ThreadPool;
 
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
@@ -28,7 +28,7 @@ const INLINE: usize = 6;
 
 /// What all kernels of the process share.
 struct Shared {
-    parallel: Box<dyn Parallel + Send>,
+    pool: ThreadPool,
     fault: Option<Fault>,
 }
 
@@ -36,7 +36,7 @@ static SHARED: OnceLock<Shared> = OnceLock::new();
 
 fn shared(config: Option<&Config>) -> &'static Shared {
     SHARED.get_or_init(|| Shared {
-        parallel: Box::new(Serial),
+        pool: ThreadPool::new(config.map_or(1, |config| config.threads.get())),
         fault: config.and_then(|config| config.fault.clone()),
     })
 }
@@ -128,7 +128,9 @@ impl Kernel for OpKernel {
         let forwarded = forwarded.all_mut();
         for (index, (output, spec)) in outputs.iter_mut().zip(specs.iter()).enumerate() {
             let Some((dtype, shape)) = *spec else {
-                return Err(Error::internal(format!("the kernel gives no output {index}")));
+                return Err(Error::internal(format!(
+                    "the kernel gives no output {index}"
+                )));
             };
             *output = Some(self.output(context, index, dtype, &shape, inputs, forwarded)?);
         }
@@ -193,7 +195,9 @@ impl OpKernel {
         let mut candidates = [0; INLINE];
         let mut count = 0;
         for &(input, output) in self.def.forward {
-            let slot = inputs.get_mut(input).filter(|_| output == index && count < INLINE);
+            let slot = inputs
+                .get_mut(input)
+                .filter(|_| output == index && count < INLINE);
             if let Some(slot) = slot.filter(|slot| slot.as_ref().is_some_and(same)) {
                 // A handle would count as a user of the buffer.
                 *slot = None;
@@ -235,7 +239,9 @@ impl OpKernel {
         let refs = refs.all();
         // The usual counts need no allocation.
         match (outputs, specs) {
-            ([Some(tensor)], [Some(spec)]) => self.call(refs, &mut [writable(tensor, spec)?], scratch),
+            ([Some(tensor)], [Some(spec)]) => {
+                self.call(refs, &mut [writable(tensor, spec)?], scratch)
+            }
             ([Some(first), Some(second)], [Some(a), Some(b)]) => {
                 let mut outputs = [writable(first, a)?, writable(second, b)?];
                 self.call(refs, &mut outputs, scratch)
@@ -262,7 +268,7 @@ impl OpKernel {
             },
             outputs,
             scratch,
-            parallel: &*shared(None).parallel,
+            parallel: &shared(None).pool,
             state: &self.state,
         };
         (self.def.run)(&mut call).map_err(refused)
@@ -274,10 +280,7 @@ fn writable<'a>(tensor: &'a mut TensorMut, spec: &(DType, Shape)) -> Result<Kern
 }
 
 /// The kernel that serves a node.
-fn find(
-    kernels: &'static [&'static KernelDef],
-    node: &Construction,
-) -> Result<&'static KernelDef> {
+fn find(kernels: &'static [&'static KernelDef], node: &Construction) -> Result<&'static KernelDef> {
     let serves = |variant: &Variant| {
         variant.types.iter().all(|&(attr, dtype)| {
             let found = node.data_type(attr).ok();

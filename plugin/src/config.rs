@@ -58,9 +58,7 @@ impl Config {
         let mut names = PlatformInfo::new("TFP");
         if let Some(device_type) = set("TFP_DEVICE_TYPE") {
             names.device_type = device_type;
-            names
-                .check()
-                .map_err(|error| error.at("TFP_DEVICE_TYPE"))?;
+            names.check().map_err(|error| error.at("TFP_DEVICE_TYPE"))?;
         }
         let processors = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
         let threads = match set("TFP_NUM_THREADS") {
@@ -123,11 +121,8 @@ fn fault(text: &str) -> Result<Fault> {
             kind,
         })
     });
-    found.ok_or_else(|| {
-        Error::invalid(format!(
-            "TFP_FAULT={text:?}: expected panic:OP or error:OP"
-        ))
-    })
+    found
+        .ok_or_else(|| Error::invalid(format!("TFP_FAULT={text:?}: expected panic:OP or error:OP")))
 }
 
 #[cfg(test)]

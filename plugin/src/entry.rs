@@ -19,7 +19,10 @@ fn set_active(config: Option<Config>) {
 }
 
 fn active() -> Option<Config> {
-    ACTIVE.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    ACTIVE
+        .lock()
+        .unwrap_or_else(PoisonError::into_inner)
+        .clone()
 }
 
 /// Offers the platform.

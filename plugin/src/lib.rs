@@ -1,13 +1,15 @@
 //! `libtfp.so`: a TensorFlow device of type `TFP`.
 //!
 //! The compute is the crate `tfp_kernels`, the connection to TensorFlow the crate `tfp_bindings`.
-//! This crate has the entry points, the device's configuration ([`config`]) and the one adapter
-//! between the two ([`adapter`]).
+//! This crate has the entry points, the device's configuration (`config`) and the one adapter
+//! between the two (`adapter`).
 #![deny(
     unsafe_op_in_unsafe_fn,
     clippy::undocumented_unsafe_blocks,
     missing_docs
 )]
+// The kernels' errors carry two shapes by value.
+#![allow(clippy::result_large_err)]
 
 mod adapter;
 mod attrs;

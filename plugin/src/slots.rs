@@ -49,7 +49,11 @@ mod tests {
     fn both_sides_of_the_limit() {
         for length in 0..6 {
             let mut slots = Slots::<usize, 3>::new(length, || 7);
-            slots.all_mut().iter_mut().enumerate().for_each(|(i, s)| *s += i);
+            slots
+                .all_mut()
+                .iter_mut()
+                .enumerate()
+                .for_each(|(i, s)| *s += i);
             let expected: Vec<_> = (7..7 + length).collect();
             assert_eq!(slots.all(), expected);
         }

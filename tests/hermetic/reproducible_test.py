@@ -40,7 +40,6 @@ def build(folder: pathlib.Path) -> str:
         for name, value in os.environ.items()
         if not name.startswith(("TEST_", "BAZEL_", "RUNFILES", "PYTHON", "XML_"))
     }
-    environment["HOME"] = os.environ["TFP_HOME"]
     bazel = [
         str(checkout(folder / "checkout") / "tools" / "bazel"),
         f"--output_base={folder / 'output_base'}",

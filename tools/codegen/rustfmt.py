@@ -9,7 +9,7 @@ from tools.codegen.errors import CodegenError, Location, Problem
 
 
 def format_rust(files: Mapping[str, str], rustfmt: str, edition: str = "2024") -> dict[str, str]:
-    """Formats several Rust files, one rustfmt process per file, all at the same time.
+    """Formats several Rust files, one rustfmt process after another.
 
     Args:
         files: Text by file name.

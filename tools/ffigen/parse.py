@@ -95,9 +95,15 @@ def check_clang() -> str:
     """Returns libclang's version.
 
     Raises:
-        CodegenError: It is none of `SUPPORTED_CLANG`, or can't be found out.
+        CodegenError: There is no libclang, or its version is none of `SUPPORTED_CLANG`.
     """
-    library = cindex.conf.lib
+    try:
+        library = cindex.conf.lib
+    except cindex.LibclangError as error:
+        where = Location(str(cindex.conf.get_filename()))
+        raise CodegenError.at(
+            where, f"libclang can't be loaded (pip: libclang): {error}"
+        ) from error
     function = library.clang_getClangVersion
     function.restype = cindex._CXString
     function.errcheck = cindex._CXString.from_result

@@ -54,7 +54,8 @@ def unlisted_headers(include_dir: Path) -> list[str]:
     Args:
         include_dir: TensorFlow's include folder.
     """
-    known = {rule.path for rule in rules.HEADERS} | set(rules.EXCLUDED_HEADERS)
+    known = {rule.path for rule in rules.HEADERS}
+    known |= rules.EXCLUDED_HEADERS.keys() | rules.OTHER_VERSIONS.keys()
     found = (
         str(path.relative_to(include_dir))
         for folder in rules.COVERED_FOLDERS

@@ -118,7 +118,11 @@ EXCLUDED_HEADERS: dict[str, str] = {
     "xla/tsl/c/tsl_status_helper.h": _CXX,
     "xla/tsl/c/tsl_status_internal.h": _INTERNAL,
 }
-# Folders whose headers must each stand in one of the two tables above.
+# Headers that the TensorFlow in use lacks, and others have.
+OTHER_VERSIONS: dict[str, str] = {
+    "tensorflow/c/logging.h": "variadic functions; gone after 2.20",
+}
+# Folders whose headers must each stand in one of the tables above.
 COVERED_FOLDERS = ("tensorflow/c", "xla/tsl/c")
 
 INLINE_REASON = "inline function: no library has its symbol"
@@ -142,7 +146,9 @@ ENTRY_POINTS: dict[str, str] = {
 }
 
 # Single functions that a library may lack although the rest of their header is required.
-OPTIONAL_FUNCTIONS: dict[str, str] = {}
+OPTIONAL_FUNCTIONS: dict[str, str] = {
+    "TF_TensorDefaultAlignment": "2.16 does not have it",
+}
 
 
 @dataclass(frozen=True)

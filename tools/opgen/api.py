@@ -265,9 +265,7 @@ def rust_op(op: OpDef, docstring: Docstring | None, enums: Enums) -> RustOp:
     required = {a.name: _required(op, a, scope, enums) for a in given if a.default is None}
     fields_scope = _Scope()
     optional = {
-        a.name: _optional(op, a, fields_scope, enums, prose)
-        for a in given
-        if a.default is not None
+        a.name: _optional(op, a, fields_scope, enums, prose) for a in given if a.default is not None
     }
     results_scope = _Scope()
     results = [
@@ -337,7 +335,7 @@ def rust_crate(
     ordered = sorted(sets, key=lambda s: (len(s), [types.data_type_word(t) for t in s]))
     crate = RustCrate(
         groups=tuple(
-            Group(name, tuple(sorted(members, key=lambda op: op.function)))
+            Group(name, tuple(sorted(members, key=lambda op: op.desc)))
             for name, members in sorted(groups.items())
         ),
         enums=enums.all,

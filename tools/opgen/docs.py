@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 from tools.opgen import markdown, rules, types
-from tools.opgen.model import ArgDef, AttrDef, DataType, OpDef
+from tools.opgen.model import ArgDef, AttrDef, DataType, OpDef, Tensor
 from tools.opgen.prose import Prose
 
 if TYPE_CHECKING:
@@ -47,17 +47,20 @@ def _item(name: str, facts: str, text: str) -> list[str]:
 
 def _attr_facts(attr: AttrDef, enum: str | None, known: types.AttrType) -> str:
     if enum:
-        return f"[`{enum}`](crate::{enum})"
+        return f"[`{enum}`]"
     facts = known.words
-    if attr.minimum is not None:
-        length = f"{attr.minimum}" if attr.type == "int" else f"{attr.minimum} of them"
-        facts += f", at least {length}"
+    if attr.type == "int" and attr.minimum is not None:
+        facts += f", at least {attr.minimum}"
+    elif attr.minimum:
+        facts += f", at least {attr.minimum} of them"
     allowed = _allowed_types(attr) if attr.type in ("type", "list(type)") else ""
     return facts + (f", of {allowed}" if allowed else "")
 
 
 def default_text(attr: AttrDef) -> str:
-    """Returns the default of an optional attribute as code."""
+    """Returns the default of an optional attribute as code, that of a tensor in words."""
+    if isinstance(attr.default, Tensor):
+        return "TensorFlow's own"
     text = types.value_text(attr.default) if attr.default is not None else ""
     mark = "``" if "`" in text else "`"
     return f"{mark}{text}{mark}"
@@ -114,9 +117,7 @@ def function(
             text = prose.args.get(arg.name, "")
             out += _item(name.removeprefix("r#"), _argument_type(arg, op), text)
     given = {attr.name for _, attr in required}
-    inferred = [
-        attr for attr in op.attrs if attr.name not in given and _is_inferred(attr.name, op)
-    ]
+    inferred = [attr for attr in op.attrs if attr.name not in given and _is_inferred(attr.name, op)]
     limits = [attr for attr in inferred if attr.allowed]
     if required or limits:
         out += ["", "# Attributes", ""]

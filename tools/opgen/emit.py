@@ -17,12 +17,26 @@ from tools.opgen.model import ArgDef, AttrDef, DataType
 
 TOOL = "tools/opgen"
 _IDENTIFIER = re.compile(r"\w+")
-_TEMPLATES = Path(__file__).resolve().parent / "templates"
+TEMPLATES = Path(__file__).resolve().parent / "templates"
 # What a module may use of the core.
-_CORE = [
-    "Allowed ArgDesc ArgKind AttrDefault AttrDesc AttrKind AttrValue Bytes Call Context DataType",
-    "FuncRef IntoOperand IntoOperands OpDesc Result Shape Tensor TypeOf",
-]
+_CORE = frozenset(
+    [
+        "ArgDesc",
+        "AttrDefault",
+        "AttrDesc",
+        "AttrKind",
+        "Bytes",
+        "Call",
+        "Context",
+        "DataType",
+        "FuncRef",
+        "IntoOperand",
+        "IntoOperands",
+        "Shape",
+        "Tensor",
+        "TypeOf",
+    ]
+)
 
 
 def _type_of(arg: ArgDef, positions: dict[str, int]) -> str:
@@ -102,7 +116,7 @@ def _op(op: RustOp, sets: dict[tuple[DataType, ...], str]) -> dict[str, Any]:
         "name": c_string_literal(op.op.name),
         "desc": op.desc,
         "function": op.function,
-        "link": f"[`{plain}`]" if plain == op.function else f"[`{plain}`](fn@{op.function})",
+        "link": f"[`fn@{plain}`]" if plain == op.function else f"`{plain}`",
         "doc": op.doc,
         "deprecated": string_literal(op.deprecated) if op.deprecated is not None else "",
         "options": op.options,
@@ -118,6 +132,16 @@ def _op(op: RustOp, sets: dict[tuple[DataType, ...], str]) -> dict[str, Any]:
         "execute_call": execute("&mut call"),
         "execute_new": execute(f"&mut Call::new(&{op.desc})"),
     }
+
+
+def _code(op: dict[str, Any]) -> str:
+    """Returns what an op of a group's template names, documentation left out."""
+    options = op["options"]
+    fields = [field.type for field in options.fields] if options else []
+    lists = (op["inputs"], op["outputs"], op["attrs"], op["parameters"], op["takes"], fields)
+    texts = [text for texts in lists for text in texts]
+    calls = [op["execute_call"] if op["takes"] else op["execute_new"], op["generics"]]
+    return "\n".join([*texts, *calls, "Call" if op["takes"] else ""])
 
 
 def _used(candidates: Iterable[str], text: str) -> list[str]:
@@ -158,7 +182,7 @@ def emit(crate: RustCrate, source: str) -> dict[str, str]:
         Text by file name: `lib.rs`, `items.rs` (what `lib.rs` includes; a build script's crate
         root includes it too), `enums.rs`, `type_sets.rs` and one file per group.
     """
-    env = environment(_TEMPLATES)
+    env = environment(TEMPLATES)
     env.filters["doc"] = doc_comment
     marker = generated_header(TOOL, source)
     sets = dict(crate.type_sets)
@@ -166,17 +190,17 @@ def emit(crate: RustCrate, source: str) -> dict[str, str]:
     files: dict[str, str] = {}
     groups = []
     for group in crate.groups:
-        values: dict[str, Any] = {
+        ops = [_op(op, sets) for op in group.ops]
+        code = "\n".join(_code(op) for op in ops)
+        values = {
             "marker": marker,
             "title": f"Ops of the group `{group.name}`.",
-            "ops": [_op(op, sets) for op in group.ops],
-            "imports": {"core": [], "enums": [], "sets": []},
-        }
-        body = _code(render(env, "group.rs.jinja", values))
-        values["imports"] = {
-            "core": _used(" ".join(_CORE).split(), body),
-            "enums": _used(enum_names, body),
-            "sets": _used(sets.values(), body),
+            "ops": ops,
+            "imports": {
+                "core": sorted([*_used(_CORE, code), "OpDesc", "Result"]),
+                "enums": _used(enum_names, code),
+                "sets": _used(sets.values(), code),
+            },
         }
         files[f"{group.name}.rs"] = render(env, "group.rs.jinja", values)
         groups.append(
@@ -219,8 +243,3 @@ def emit(crate: RustCrate, source: str) -> dict[str, str]:
     for name in ("items", "lib"):
         files[f"{name}.rs"] = render(env, f"{name}.rs.jinja", root)
     return dict(sorted(files.items()))
-
-
-def _code(text: str) -> str:
-    """Returns the lines of a Rust text that are no documentation."""
-    return "\n".join(row for row in text.split("\n") if not row.lstrip().startswith("//"))

@@ -1,5 +1,8 @@
 """Writes the sources of a crate of op wrappers from an OpList.
 
+Arguments beside the flags are Python op wrappers (`gen_*.py`), or folders that are searched for
+them, whose docstrings become the documentation.
+
 Either all files are written or, on any error, none. Exit codes: 0 done; 1 the OpList or the rules
 about it are refused (every problem on stderr); 2 wrong arguments, or a file or program that can't
 be used.
@@ -22,9 +25,6 @@ from tools.opgen.pipeline import generate
 
 _OP_LIST = flags.DEFINE_string(
     "op_list", None, "Serialized tensorflow.OpList; text format if it ends in .pbtxt."
-)
-_DOCS = flags.DEFINE_multi_string(
-    "docs", [], "Python op wrapper (gen_*.py), or a folder that is searched for them; repeatable."
 )
 _OUT = flags.DEFINE_string("out", None, "Folder for the .rs files; made if missing.")
 _GROUP = flags.DEFINE_string(
@@ -75,15 +75,15 @@ def write(files: Mapping[str, str], out: Path) -> None:
 
 def main(argv: Sequence[str]) -> int:
     """Runs the program; returns its exit code."""
-    if len(argv) > 1 or not _OP_LIST.value or not _OUT.value:
-        print("opgen: expected --op_list=FILE and --out=FOLDER", file=sys.stderr)
+    if not _OP_LIST.value or not _OUT.value:
+        print("opgen: expected --op_list=FILE --out=FOLDER [gen_*.py]...", file=sys.stderr)
         return 2
     op_list = Path(_OP_LIST.value)
     try:
         result = generate(
             op_list.read_bytes(),
             op_list.name,
-            read_sources(_DOCS.value),
+            read_sources(argv[1:]),
             _RUSTFMT.value,
             _GROUP.value,
             _SMOKE.value,

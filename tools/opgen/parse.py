@@ -32,7 +32,9 @@ def parse_op_list(data: bytes, name: str, data_types: dict[str, int]) -> Any:
             op_list.ParseFromString(data)
     except text_format.ParseError as error:
         line, column = error.GetLine() or 0, error.GetColumn() or 0
-        raise CodegenError.at(Location(name, line, column), f"not a text OpList: {error}") from error
+        raise CodegenError.at(
+            Location(name, line, column), f"not a text OpList: {error}"
+        ) from error
     except (message.DecodeError, UnicodeDecodeError) as error:
         raise CodegenError.at(Location(name), f"not a serialized OpList: {error}") from error
     problems = Collector()
@@ -53,4 +55,6 @@ def _check_known(msg: Any, name: str, path: str, problems: Collector) -> None:
         children = value if field.is_repeated else [value]
         for child in children:
             label = getattr(child, "name", "")
-            _check_known(child, name, f"{path}.{field.name}" + (f"[{label}]" if label else ""), problems)
+            _check_known(
+                child, name, f"{path}.{field.name}" + (f"[{label}]" if label else ""), problems
+            )

@@ -26,7 +26,9 @@ _PREFIXES = [
         r"`Tensor`s?[^.]*\.",
         r"An? (?:optional )?`(?:int|float|bool|string|list|tf\.\w+)`"
         r"(?: that is `>= -?\d+`| from: " + _TYPES + r")?\." + _DEFAULTS,
-        r"An? (?:optional )?list of (?:`[^`]+`(?: from: " + _TYPES + r")?|shapes \(each[^)]*\)|functions[^.]*)"
+        r"An? (?:optional )?list of (?:`[^`]+`(?: from: "
+        + _TYPES
+        + r")?|shapes \(each[^)]*\)|functions[^.]*)"
         r"(?: that has length `>= \d+`)?\." + _DEFAULTS,
         r"An optional bool\. Defaults to (?:True|False)\.",
         r"An? (?:optional )?(?:`tf\.\w+`|function decorated with @Defun)"
@@ -128,5 +130,7 @@ def from_registry(op: OpDef) -> Prose:
         summary=summary.strip(),
         body=textwrap.dedent(body).strip("\n"),
         args={name: text.strip() for name, text in args if text.strip()},
-        results={arg.name: arg.description.strip() for arg in op.outputs if arg.description.strip()},
+        results={
+            arg.name: arg.description.strip() for arg in op.outputs if arg.description.strip()
+        },
     )

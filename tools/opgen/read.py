@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 from tools.codegen.errors import Collector, Location
@@ -168,7 +169,7 @@ def read_op_list(data: bytes, name: str) -> tuple[OpDef, ...]:
     message = parse.parse_op_list(data, name, DATA_TYPES)
     reader = _Reader(name)
     ops = sorted((reader.op(op) for op in message.op), key=lambda op: op.name)
-    for before, after in zip(ops, ops[1:], strict=False):
+    for before, after in itertools.pairwise(ops):
         if before.name == after.name:
             reader.problems.add(Location(name), f"op {after.name}: registered twice")
     reader.problems.check()

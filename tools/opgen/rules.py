@@ -195,8 +195,8 @@ def group(op: str, file: str | None) -> str | None:
         file: The file of its Python wrapper, or None.
     """
     if file is not None:
-        stem = file.removesuffix(".py")
-        ends = [end for end in GROUPS if stem == end or stem.endswith("/" + end)]
+        stem = "/" + file.removesuffix(".py")
+        ends = [end for end in GROUPS if stem.endswith("/" + end)]
         if ends:
             return GROUPS[max(ends, key=len)]
     starts = [start for start in GROUP_PREFIXES if op.startswith(start)]

@@ -100,7 +100,7 @@ def _scalar_text(value: Scalar) -> str:
         case Func(name=name):
             return name or "none"
         case Tensor():
-            return "a tensor"
+            return "tensor"
 
 
 def value_text(value: Value) -> str:

@@ -159,7 +159,7 @@ def archive_of(sources: Sequence[Source], codename: str) -> Source:
     raise StartError(
         "finding a Debian mirror",
         f"no archive for Debian {codename or '(unknown)'} main stands in {APT_FOLDER}",
-        "add the Debian archive there or install Bazelisk (see CONTRIBUTING.md)",
+        "add the Debian archive there, or install Bazelisk (`npm install -g @bazel/bazelisk`)",
     )
 
 

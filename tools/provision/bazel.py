@@ -33,6 +33,11 @@ BAZELISK = (
     "`bazelisk` in place of tools/bazel"
 )
 
+ARCHIVES = (
+    "make the site of the archives in WORKSPACE reachable (behind a proxy: set HTTPS_PROXY), or "
+    "use Debian, whose packages hold the same rule sets"
+)
+
 
 @dataclass(frozen=True)
 class Choice:

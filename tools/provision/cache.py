@@ -76,7 +76,8 @@ class Cache:
             step: what this is, for messages.
             need_bytes: free space wanted before the work starts.
             fill: fills its first argument, a fresh folder that will be renamed to its second.
-            check: tries the finished folder out; raises StartError if it does not work.
+            check: tries the finished folder out, also one that was there; raises StartError if
+                it does not work, and the folder is dropped.
 
         Raises:
             StartError: the disk is full, or ``fill`` or ``check`` failed; nothing is left behind.
@@ -85,6 +86,7 @@ class Cache:
         if final.exists():
             damage = self.damage(final)
             if damage is None:
+                self._try(final, check)
                 return final
             say(f"{final} is damaged ({damage}); making it again")
             self.drop(final)
@@ -101,17 +103,21 @@ class Cache:
             fill(stage, final)
             write_stamp(stage, final)
             stage.rename(final)
-            if check is not None:
-                try:
-                    check(final)
-                except BaseException:
-                    self.drop(final)
-                    raise
+            self._try(final, check)
         except OSError as error:
             raise trouble_of(error, step, str(self.root)) from error
         finally:
             shutil.rmtree(stage, ignore_errors=True)
         return final
+
+    def _try(self, final: Path, check: Callable[[Path], None] | None) -> None:
+        if check is None:
+            return
+        try:
+            check(final)
+        except StartError:
+            self.drop(final)
+            raise
 
     def drop(self, folder: Path) -> None:
         """Removes a finished folder; it stops to exist under its name at once."""

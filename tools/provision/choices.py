@@ -61,16 +61,17 @@ def present_bazel(work: Work) -> tuple[str | None, str]:
 
 
 def choose_rust(work: Work, site: bool) -> None:
-    """Chooses Rust: the rule set's own download, a toolchain that is there, or Debian's."""
+    """Chooses Rust: a toolchain that is there, the rule set's own download, or Debian's."""
     told = work.environ.get("TFP_RUST_SYSROOT")
     if told:
         sysroot = told_sysroot(work, told)
-    elif site:
-        work.notes.append("Rust: downloaded by rules_rust (its site is reached)")
-        work.lines.append("common --repo_env=TFP_RUST_DOWNLOAD=1")
-        return
     else:
         found, reasons = rust.local_sysroot(work.pins, work.runner, work.environ)
+        if found is None and site:
+            why = "; ".join(reasons)
+            work.notes.append(f"Rust: downloaded by rules_rust ({why}; its site is reached)")
+            work.lines.append("common --repo_env=TFP_RUST_DOWNLOAD=1")
+            return
         sysroot = found or provisioned_rust(work, "; ".join(reasons))
     work.notes.append(f"Rust {sysroot.version} at {sysroot.path} ({sysroot.note})")
     lacking = rust.missing_tools(sysroot.path)

@@ -35,7 +35,7 @@ def provisioned_rules(work: Work, with_bazel: bool) -> Path:
 
     def fill(stage: Path, final: Path) -> None:
         apt = work.apt("bazel")
-        host, codename = work.host()
+        host, codename = work.host(bazel.BAZELISK if with_bazel else bazel.ARCHIVES)
         choice = bazel.choose_suite(work.pins, apt, archive_of(host, codename))
         bazel.fill_bazel(work.pins, choice, apt, work.runner, patchelf, stage, final)
 
@@ -153,7 +153,7 @@ def provisioned_rust(work: Work, why: str) -> rust.Sysroot:
 
     def fill(stage: Path, final: Path) -> None:
         del final
-        host, release = work.host()
+        host, release = work.host(rust.INSTALL)
         apt = work.apt("rust")
         apt.update(f"Debian {release} (for Rust)", rust.debian_entries(host, release), None)
         packages = rust.choose_debian_rust(pins, apt)

@@ -74,7 +74,6 @@ class Pins:
     extra_jars: tuple[str, ...]
     rules: tuple[Rules, ...]
     rust_oldest: str
-    rust_own_download: bool
     rust_packages: tuple[str, ...]
     rust_tools: Mapping[str, str]
     wheels: Mapping[str, Wheel]
@@ -103,7 +102,6 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
             for name, entry in data["rules"].items()
         ),
         rust_oldest=rust["oldest"],
-        rust_own_download=rust["own_download"],
         rust_packages=tuple(rust["packages"]),
         rust_tools=dict(rust["tools"]),
         wheels={

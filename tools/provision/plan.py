@@ -43,7 +43,7 @@ def fingerprint(environ: Mapping[str, str]) -> str:
         if path.suffix in (".py", ".toml") and not path.name.endswith("_test.py"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     facts = [interpreter()]
-    for program in PROGRAMS:
+    for program in (*PROGRAMS, environ.get("BAZEL_REAL") or "bazel"):
         found = shutil.which(program, path=environ.get("PATH"))
         if found is None:
             facts.append(f"{program}=")

@@ -273,6 +273,50 @@ def test_a_named_sysroot_must_do(machine: Machine, tmp_path: Path) -> None:
         run(machine, tmp_path / "two", TFP_RUST_SYSROOT=told)
 
 
+def test_rules_rust_downloads_where_no_toolchain_is_there_and_its_site_is_reached(
+    machine: Machine, tmp_path: Path
+) -> None:
+    lines = rc_lines(run(machine, tmp_path / "one", TFP_UPSTREAM="1"))
+    assert any("TFP_RUST_SYSROOT" in line for line in lines)
+    (machine.bin / "rustc").unlink()
+    lines = rc_lines(run(machine, tmp_path / "two", TFP_UPSTREAM="1"))
+    assert "common --repo_env=TFP_RUST_DOWNLOAD=1" in lines
+    assert not any("TFP_RUST_SYSROOT" in line for line in lines)
+
+
+def test_checkouts_share_one_cache_of_actions(machine: Machine, tmp_path: Path) -> None:
+    lines = rc_lines(run(machine, tmp_path / "cache"))
+    assert f"build --disk_cache={tmp_path / 'cache' / 'actions'}" in lines
+
+
+def test_without_pip_debians_is_unpacked_once(machine: Machine, tmp_path: Path) -> None:
+    def no_pip(argv: Sequence[str], cwd: str) -> Outcome | None:
+        asked = argv[1:3] == ["-m", "pip"] or Path(argv[0]).name.startswith("pip")
+        return Outcome(1, "", "No module named pip") if asked else None
+
+    machine.fault = no_pip
+    machine.suites["bookworm"] = {"python3-pip": "23.0.1+dfsg-1"}
+    assert run(machine, tmp_path / "cache").argv
+    assert machine.called("python3-pip") == 1
+    assert machine.called("--require-hashes") == 3
+
+
+def test_a_buildifier_on_path_of_the_right_major_version_is_used(
+    machine: Machine, tmp_path: Path
+) -> None:
+    program = machine.add_program("buildifier")
+    said = "buildifier version: 8.9.9"
+
+    def version(argv: Sequence[str], cwd: str) -> Outcome | None:
+        return Outcome(0, said, "") if argv[0] == str(program) else None
+
+    machine.fault = version
+    lines = rc_lines(run(machine, tmp_path / "one"))
+    assert f"common --repo_env=TFP_BUILDIFIER={program}" in lines
+    said = "buildifier version: 6.1.0"
+    assert not any("TFP_BUILDIFIER" in line for line in rc_lines(run(machine, tmp_path / "two")))
+
+
 def test_another_distribution_is_told_about_bazelisk(machine: Machine, tmp_path: Path) -> None:
     (machine.root / "etc/os-release").write_text("ID=ubuntu\nVERSION_CODENAME=noble\n")
     with pytest.raises(StartError) as caught:
@@ -350,6 +394,16 @@ def test_a_killed_start_leaves_nothing_that_is_used(machine: Machine, tmp_path: 
     made = run(machine, root)
     assert Path(made.argv[0]).read_text() == "bazel"
     assert not (root / "stage").exists()
+
+
+def test_a_folder_that_was_never_tried_is_tried(machine: Machine, tmp_path: Path) -> None:
+    root = tmp_path / "cache"
+    run(machine, root)
+    plan.plan_file(root, KEY).unlink()
+    faulty("--trust_install_base", Outcome(1, "", "cannot start"), machine)
+    with pytest.raises(StartError, match="cannot start"):
+        run(machine, root)
+    assert "bazel" not in left(root)
 
 
 def test_a_cache_that_cannot_be_made(machine: Machine, tmp_path: Path) -> None:

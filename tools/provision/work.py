@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.provision import bazel
 from tools.provision.apt import Apt, Source, archive_of, host_release, host_sources
 from tools.provision.cache import Cache
 from tools.provision.command import Runner
@@ -29,6 +28,7 @@ class Work:
         files: files whose size and time later starts compare.
         folders: provisioned folders in use.
         variables: environment variables that Bazel is started with.
+        found_pip: the start of pip's command line, once it is known.
     """
 
     pins: Pins
@@ -40,6 +40,7 @@ class Work:
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    found_pip: list[str] | None = None
 
     def stage(self, name: str) -> Path:
         """A scratch folder that is removed by the end of the start."""
@@ -51,18 +52,21 @@ class Work:
 
     def pip(self) -> list[str]:
         """A pip that works, as the start of a command line: the user's own, else Debian's."""
-        pip = find_pip(self.runner)
-        if pip is None:
+        if self.found_pip is None:
+            self.found_pip = find_pip(self.runner)
+        if self.found_pip is None:
             folder = self.stage("pip")
-            if folder.exists():
-                shutil.rmtree(folder)
             folder.mkdir(parents=True)
-            host, codename = self.host()
-            pip = debian_pip(self.apt("pip"), archive_of(host, codename), codename, folder)
-        return pip
+            host, codename = self.host("install pip for this Python (`python3.11 -m ensurepip`)")
+            archive = archive_of(host, codename)
+            self.found_pip = debian_pip(self.apt("pip"), archive, codename, folder)
+        return self.found_pip
 
-    def host(self) -> tuple[list[Source], str]:
+    def host(self, todo: str) -> tuple[list[Source], str]:
         """The host's archives and its Debian code name.
+
+        Args:
+            todo: what the user can do where this is no Debian.
 
         Raises:
             StartError: this is no Debian.
@@ -72,7 +76,7 @@ class Work:
             raise StartError(
                 "finding a Debian mirror",
                 f"this is {distribution or 'an unknown system'}, expected Debian with apt",
-                bazel.BAZELISK,
+                todo,
             )
         folder = self.stage("keys")
         folder.mkdir(parents=True, exist_ok=True)

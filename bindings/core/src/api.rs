@@ -134,8 +134,10 @@ impl Status {
             );
             text_from_ptr(self.api.tf_status.TF_Message(self.raw.as_ptr()))
         };
+        let (code, op) = (Code::from_number(code.0), String::new());
         Error::new(ErrorKind::Status {
-            code: Code::from_number(code.0),
+            code,
+            op,
             message,
             payloads,
         })

@@ -1,6 +1,7 @@
 //! Attribute values, as a call borrows them.
 
 use crate::dtype::DataType;
+use crate::error::Result;
 use crate::function::Function;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -116,6 +117,43 @@ pub enum AttrValue<'a> {
     ShapeList(&'a [Shape]),
     TensorList(&'a [Tensor]),
     FuncList(&'a [FuncRef<'a>]),
+}
+
+impl AttrValue<'_> {
+    /// Whether the value is a list.
+    #[must_use]
+    pub const fn is_list(&self) -> bool {
+        !matches!(
+            self,
+            Self::Default
+                | Self::Int(_)
+                | Self::Float(_)
+                | Self::Bool(_)
+                | Self::String(_)
+                | Self::Type(_)
+                | Self::Shape(_)
+                | Self::Tensor(_)
+                | Self::Func(_)
+        )
+    }
+
+    /// Calls `f` with each function that the value refers to by a [`Function`].
+    pub(crate) fn functions(&self, f: &mut dyn FnMut(&Function) -> Result<()>) -> Result<()> {
+        let funcs = match self {
+            Self::Func(func) => std::slice::from_ref(func),
+            Self::FuncList(funcs) => *funcs,
+            _ => return Ok(()),
+        };
+        for func in funcs {
+            if let Some(function) = func.function {
+                f(function)?;
+            }
+            for (_, value) in func.attrs {
+                value.functions(f)?;
+            }
+        }
+        Ok(())
+    }
 }
 
 macro_rules! from {

@@ -1,6 +1,7 @@
 //! One call of an op: its operands on the way in, its values on the way out.
 
 use crate::attr::AttrValue;
+use crate::check;
 use crate::context::Context;
 use crate::error::{Error, Result};
 use crate::infer::{self, Slots};
@@ -77,7 +78,7 @@ impl<'a, V: Value> Call<'a, V> {
         C: Context<Value = V> + ?Sized,
     {
         let slots = infer::infer(self.desc, &self.operands, &self.lengths)?;
-        infer::check_attrs(self.desc, &slots, attrs)?;
+        check::check_attrs(self.desc, &slots, attrs)?;
         infer::make_constants(
             self.desc,
             &mut self.operands,
@@ -225,7 +226,6 @@ impl<V, O> Results<V, O> {
     }
 
     /// Returns the operation, when nothing else of the call matters.
-    #[must_use]
     pub fn operation(self) -> O {
         self.operation
     }

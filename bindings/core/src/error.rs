@@ -90,6 +90,9 @@ pub enum ErrorKind {
     Status {
         /// Its class.
         code: Code,
+        /// The type of the op that was being added or executed, or the SavedModel that was being
+        /// loaded; empty for anything else.
+        op: String,
         /// TensorFlow's text.
         message: String,
         /// Data attached under a type URL each.
@@ -237,6 +240,15 @@ impl Error {
         Self::new(ErrorKind::Foreign { what: what.into() })
     }
 
+    /// Names the op that TensorFlow was busy with when it returned this status.
+    #[cold]
+    pub(crate) fn in_op(mut self, name: &str) -> Self {
+        if let ErrorKind::Status { op, .. } = &mut *self.0 {
+            name.clone_into(op);
+        }
+        self
+    }
+
     /// Returns what went wrong.
     #[must_use]
     pub fn kind(&self) -> &ErrorKind {
@@ -281,7 +293,14 @@ impl fmt::Display for Error {
             ErrorKind::Load { message }
             | ErrorKind::Argument { message }
             | ErrorKind::Internal { message } => f.write_str(message),
-            ErrorKind::Status { code, message, .. } => write!(f, "{code:?}: {message}"),
+            ErrorKind::Status {
+                code, op, message, ..
+            } if op.is_empty() => {
+                write!(f, "{code:?}: {message}")
+            }
+            ErrorKind::Status {
+                code, op, message, ..
+            } => write!(f, "{op}: {code:?}: {message}"),
             ErrorKind::Input { op, input, problem } => {
                 write!(f, "{op}: input '{input}': {problem}")
             }

@@ -53,6 +53,18 @@ impl<T, const N: usize> SmallVec<T, N> {
         self.heap.insert(heap)
     }
 
+    /// Drops the elements past a length.
+    pub fn truncate(&mut self, len: usize) {
+        if let Some(heap) = &mut self.heap {
+            return heap.truncate(len);
+        }
+        while self.len > len {
+            self.len -= 1;
+            // SAFETY: the element was within the length, and is not any more.
+            unsafe { self.inline[self.len].assume_init_drop() };
+        }
+    }
+
     /// Moves the elements into a `Vec`.
     #[must_use]
     pub fn into_vec(self) -> Vec<T> {

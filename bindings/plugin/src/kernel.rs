@@ -3,10 +3,11 @@
 use std::ffi::{CString, c_void};
 use std::ptr::NonNull;
 use std::sync::Arc;
+use std::sync::mpsc::{SyncSender, sync_channel};
 
 use tfp_sys as sys;
 
-use crate::api::{Api, api};
+use crate::api::api;
 use crate::barrier::guard;
 use crate::construction::Construction;
 use crate::context::Context;
@@ -30,7 +31,10 @@ pub trait Kernel: Send + Sync + Sized + 'static {
     fn compute(&self, context: &mut Context<'_>) -> Result<()>;
 }
 
-/// A kernel that may finish a step later and on another thread.
+/// A kernel that may finish a step on another thread.
+///
+/// TensorFlow's C interface keeps what ends a step on the stack of the thread that starts it. So
+/// that thread waits here until the step has ended; it does no other work meanwhile.
 pub trait AsyncKernel: Send + Sync + Sized + 'static {
     /// As [`Kernel::new`].
     ///
@@ -45,13 +49,11 @@ pub trait AsyncKernel: Send + Sync + Sized + 'static {
 /// A step of an [`AsyncKernel`] that has not ended yet.
 pub struct Step {
     context: NonNull<sys::TF_OpKernelContext>,
-    done: NonNull<sys::TF_AsyncOpKernelDoneCallback>,
-    api: &'static Api,
-    place: Arc<str>,
+    ended: SyncSender<Result<()>>,
 }
 
-// SAFETY: TensorFlow keeps context and callback alive until the callback has run, and lets both be
-// used from any thread; `Step` is the only owner and is not `Sync`.
+// SAFETY: the context is only used through `&mut self`, TensorFlow does not tie it to a thread, and
+// it lives until `ended` has got a value or is dropped, for which the starting thread waits.
 unsafe impl Send for Step {}
 
 impl Step {
@@ -62,7 +64,7 @@ impl Step {
     pub fn with<T>(&mut self, body: impl FnOnce(&mut Context<'_>) -> Result<T>) -> Result<T> {
         let context = self.context.as_ptr();
         with_status(|status| {
-            // SAFETY: the context lives until the step ends.
+            // SAFETY: the context lives until the step ends, which consumes `self`.
             let mut context = unsafe { Context::from_borrowed_ptr(context, status)? };
             guard(|| body(&mut context))
         })
@@ -70,38 +72,8 @@ impl Step {
 
     /// Ends the step.
     pub fn finish(self, result: Result<()>) {
-        if let Err(error) = result {
-            self.fail(error);
-        }
-        self.run_done();
-        std::mem::forget(self);
-    }
-
-    fn fail(&self, error: Error) {
-        let error = error.at(&self.place);
-        let context = self.context.as_ptr();
-        let _ = with_status(|status| {
-            // SAFETY: the context lives until the step ends.
-            let mut context = unsafe { Context::from_borrowed_ptr(context, status)? };
-            context.fail(error);
-            Ok(())
-        });
-    }
-
-    fn run_done(&self) {
-        // SAFETY: the callback has not run yet, because every way to run it ends this object.
-        unsafe {
-            self.api
-                .kernels
-                .TF_RunAsyncOpKernelDoneCallback(self.done.as_ptr())
-        }
-    }
-}
-
-impl Drop for Step {
-    fn drop(&mut self) {
-        self.fail(Error::internal("the kernel gave up the step unfinished"));
-        self.run_done();
+        // The starting thread waits for this value, so it arrives.
+        let _ = self.ended.send(result);
     }
 }
 
@@ -248,26 +220,33 @@ unsafe extern "C" fn compute_async<K: AsyncKernel>(
     context: *mut sys::TF_OpKernelContext,
     done: *mut sys::TF_AsyncOpKernelDoneCallback,
 ) {
-    let (Ok(api), Some(context), Some(done)) = (api(), NonNull::new(context), NonNull::new(done))
-    else {
+    let (Ok(api), Some(context)) = (api(), NonNull::new(context)) else {
         return;
     };
     // SAFETY: `object` is null or what `create` returned, and lives until `delete`.
     let object = unsafe { object.cast::<Deferred<K>>().as_ref() };
     let place = object.map_or_else(|| Arc::from("kernel"), |object| Arc::clone(&object.place));
-    let step = Step {
-        context,
-        done,
-        api,
-        place,
-    };
-    let _ = guard(|| {
+    let (ended, end) = sync_channel(1);
+    let step = Step { context, ended };
+    let started = guard(|| {
         match object {
             Some(object) => Arc::clone(&object.kernel).compute(step),
             None => step.finish(Err(Error::internal("the kernel was not constructed"))),
         }
         Ok(())
     });
+    let unfinished = || Err(Error::internal("the kernel gave up the step unfinished"));
+    let result = started.and_then(|()| end.recv().unwrap_or_else(|_| unfinished()));
+    if let Err(error) = result {
+        let _ = with_status(|status| {
+            // SAFETY: the step has ended but TensorFlow does not know it yet.
+            let mut context = unsafe { Context::from_borrowed_ptr(context.as_ptr(), status)? };
+            context.fail(error.at(&place));
+            Ok(())
+        });
+    }
+    // SAFETY: TensorFlow passed the callback, which runs once.
+    unsafe { api.kernels.TF_RunAsyncOpKernelDoneCallback(done) };
 }
 
 unsafe extern "C" fn delete<O: Object>(object: *mut c_void) {

@@ -52,3 +52,32 @@ pub use kernel::{AsyncKernel, Kernel, Step};
 pub use platform::init_plugin;
 pub use registration::{Registration, RegistrationError};
 pub use tensor::{Tensor, TensorMut};
+
+/// Defines the entry points of a plug-in with a platform and kernels.
+///
+/// `platform` is an expression of type `Result<impl Platform>`, `kernels` one of type
+/// `Result<()>` that registers kernels and ops.
+#[macro_export]
+macro_rules! export_plugin {
+    (platform: $platform:expr, kernels: $kernels:expr $(,)?) => {
+        /// Offers the platform.
+        ///
+        /// # Safety
+        /// TensorFlow's contract for this entry point.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn SE_InitPlugin(
+            params: *mut $crate::sys::SE_PlatformRegistrationParams,
+            status: *mut $crate::sys::TF_Status,
+        ) {
+            let spare = $crate::load::spare_platform();
+            // SAFETY: the arguments are TensorFlow's.
+            unsafe { $crate::init_plugin(params, status, spare, || $platform) };
+        }
+
+        /// Registers the kernels.
+        #[unsafe(no_mangle)]
+        pub extern "C" fn TF_InitKernel() {
+            $crate::init_kernels(|| $kernels);
+        }
+    };
+}

@@ -50,7 +50,7 @@ class Archive:
     files: Mapping[str, bytes]
 
     def text(self, name: str) -> str:
-        """Returns the member `name` as UTF-8 text; raises ArchiveError if it is missing or is not text."""
+        """Returns the member `name` as UTF-8 text; raises ArchiveError if there is no such text."""
         data = self.files.get(name)
         if data is None:
             raise ArchiveError(
@@ -73,7 +73,7 @@ def _some(names: list[str]) -> str:
 
 
 def member_name(origin: str, raw: str) -> str:
-    """Returns the normal form of a member name, or raises ArchiveError when it could leave the archive.
+    """Returns a member name in normal form; raises ArchiveError when it could leave the folder.
 
     Args:
       origin: the archive's name for messages.
@@ -98,7 +98,7 @@ def member_name(origin: str, raw: str) -> str:
 
 
 def read_archive(path: Path) -> Archive:
-    """Reads the tar file or folder at `path`; raises ArchiveError with the reason when it is refused."""
+    """Reads the tar file or folder at `path`; raises ArchiveError with the reason to refuse it."""
     try:
         mode = path.stat().st_mode
     except (OSError, ValueError) as err:
@@ -245,7 +245,9 @@ def _tar_members(origin: str, data: bytes) -> Iterator[tuple[str, bytes]]:
         else:
             what = _KINDS.get(kind, f"member of unknown kind {kind!r}")
             raise ArchiveError(
-                Problem(f"{origin}: member {name!r}", f"{what}; only files and folders are accepted")
+                Problem(
+                    f"{origin}: member {name!r}", f"{what}; only files and folders are accepted"
+                )
             )
         long_name, pax = None, {}
 

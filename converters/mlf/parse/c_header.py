@@ -1,7 +1,8 @@
 """Parses the interface header `tvmgen_<module>.h` that TVM (or a vendor's fork of it) writes.
 
-The header is the authority for field order, the entry point's parameters, and the pools. Its grammar is
-small: `#define`s, structs of `void*`, function prototypes, and in vendors' headers a few variables.
+The header is the authority for field order, the entry point's parameters, and the pools. Its
+grammar is small: `#define`s, structs of `void*`, function prototypes, and in vendors' headers a
+few variables.
 """
 
 from __future__ import annotations
@@ -17,7 +18,17 @@ from converters.mlf.parse.relay import TensorType, parse_tensor_types
 
 V = TypeVar("V")
 
-MAX_INT_DIGITS = 20
+C_KEYWORDS = frozenset(
+    {
+        "auto", "break", "case", "char", "const", "continue", "default", "do", "double", "else",
+        "enum", "extern", "float", "for", "goto", "if", "inline", "int", "long", "register",
+        "restrict", "return", "short", "signed", "sizeof", "static", "struct", "switch", "typedef",
+        "union", "unsigned", "void", "volatile", "while", "_Alignas", "_Alignof", "_Atomic",
+        "_Bool", "_Complex", "_Generic", "_Imaginary", "_Noreturn", "_Static_assert",
+        "_Thread_local", "asm", "typeof",
+    }
+)  # fmt: skip
+
 PART_NAMES = ("inputs", "outputs", "workspace_pools", "devices")
 
 
@@ -31,7 +42,7 @@ class Define:
     def integer(self) -> int | None:
         """Returns the value as an integer, or None when it is not one."""
         text = self.value.strip().strip("()").rstrip("uUlL")
-        if re.fullmatch(r"-?[0-9]{1,%d}" % MAX_INT_DIGITS, text):
+        if re.fullmatch(r"-?[0-9]{1,20}", text):
             return int(text)
         if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text):
             return int(text, 16)
@@ -245,6 +256,14 @@ def _fields(words: list[str], where: str) -> tuple[str, ...]:
                 Problem(
                     where,
                     f"{member[2]!r} is not a C identifier, so the exported C cannot compile",
+                    "rename the tensor or pool and export again",
+                )
+            )
+        if member[2] in C_KEYWORDS:
+            raise FormatError(
+                Problem(
+                    where,
+                    f"{member[2]!r} is a C keyword, so the exported C cannot compile",
                     "rename the tensor or pool and export again",
                 )
             )

@@ -9,7 +9,8 @@ from converters.mlf.errors import FormatError, Problem
 from converters.mlf.parse.relay import TensorType
 
 _SHAPE = re.compile(
-    r"kTvmgenMetadata_(inputs|outputs)_([0-9]{1,4})_shape\[[0-9]{1,4}\]\s{0,8}=\s{0,8}\{([-0-9L,\s]{0,4096})\}"
+    r"kTvmgenMetadata_(inputs|outputs)_([0-9]{1,4})_shape\[[0-9]{1,4}\]\s{0,8}=\s{0,8}"
+    r"\{([-0-9L,\s]{0,4096})\}"
 )
 _TENSOR = re.compile(
     r'\{\s{0,8}"([^"\n]{1,256})"[^,"]{0,64},\s{0,8}kTvmgenMetadata_(inputs|outputs)_([0-9]{1,4})_shape,'
@@ -31,13 +32,12 @@ class PackedMetadata:
 
 
 def parse_c_metadata(text: str, where: str) -> PackedMetadata:
-    """Parses the C source that defines `kTvmgenMetadata`; raises FormatError when parts are missing."""
+    """Parses the C that defines `kTvmgenMetadata`; raises FormatError when parts are missing."""
     shapes = {
         (side, int(index)): tuple(int(d.strip().rstrip("L")) for d in dims.split(",") if d.strip())
         for side, index, dims in _SHAPE.findall(text)
-        if re.fullmatch(r"[\s0-9L,]*", dims) and all(
-            re.fullmatch(r"\s*[0-9]{1,12}L?\s*", d) for d in dims.split(",") if d.strip()
-        )
+        if re.fullmatch(r"[\s0-9L,]*", dims)
+        and all(re.fullmatch(r"\s*[0-9]{1,12}L?\s*", d) for d in dims.split(",") if d.strip())
     }
     tensors: dict[str, dict[int, TensorType]] = {"inputs": {}, "outputs": {}}
     for name, side, index, code, bits, lanes in _TENSOR.findall(text):

@@ -1,4 +1,4 @@
-"""Facts that only the generated C sources hold: offsets of I/O in pools, hidden state, alignment, hooks."""
+"""Facts that only the C sources hold: offsets of I/O in pools, hidden state, alignment, hooks."""
 
 from __future__ import annotations
 
@@ -24,7 +24,9 @@ _OFFSET = re.compile(
 )
 _INCLUDE = re.compile(r"^[ \t]{0,64}#[ \t]{0,8}include[ \t]{0,8}[<\"]([^>\"\n]{1,512})[>\"]", re.M)
 _CALL = re.compile(r"\b(TVM[A-Za-z]\w{2,200})\s{0,4}\(")
-_DEFINITION = re.compile(r"\b(?:void|int32_t|int)\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{")
+_DEFINITION = re.compile(
+    r"\b(?:void|int32_t|int)\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{"
+)
 
 
 @dataclass(frozen=True)
@@ -98,7 +100,9 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
             facts = replace(facts, run_symbol=found[1], run_packed=packed, run_file=name)
         for key, value in _io_offsets(code, f"{where}:{name}"):
             if offsets.setdefault(key, value) != value:
-                raise FormatError(Problem(f"{where}:{name}", f"{key[1]} at {value} and {offsets[key]}"))
+                raise FormatError(
+                    Problem(f"{where}:{name}", f"{key[1]} at {value} and {offsets[key]}")
+                )
         if "kTvmgenMetadata" in code and "struct TVMMetadata " in code:
             facts = replace(facts, metadata_file=name)
     return replace(

@@ -22,9 +22,9 @@ class Token:
 def split_comments(text: str) -> tuple[str, str]:
     """Returns (code, comments), each as long as `text`, the other's characters blanked.
 
-    Line ends stay in both. String and character literals in the code are blanked to their quotes, so
-    that nothing inside them looks like code. An unterminated comment or string runs to its line's end
-    (string) or to the end of the text (comment).
+    Line ends stay in both. String and character literals in the code are blanked to their quotes,
+    so that nothing inside them looks like code. An unterminated string ends with its line, an
+    unterminated comment with the text.
     """
     code: list[str] = []
     comments: list[str] = []
@@ -51,7 +51,8 @@ def split_comments(text: str) -> tuple[str, str]:
             comments.append(text[start:at])
         else:
             at = _end_of_literal(text, start)
-            code.append(opener + _blank(text[start + 1 : at - 1]) + text[at - 1 : at])
+            closed = at - 1 > start and text[at - 1] == opener
+            code.append(opener + _blank(text[start + 1 : at - closed]) + opener * closed)
             comments.append(_blank(text[start:at]))
     return "".join(code), "".join(comments)
 

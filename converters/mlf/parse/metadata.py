@@ -31,7 +31,7 @@ _MAIN_KEYS = frozenset(
 
 @dataclass(frozen=True)
 class TensorFacts:
-    """One entry of `main[].inputs` or `.outputs`: the unsanitised name, dtype word, size in bytes."""
+    """One entry of `main[].inputs` or `.outputs`: unsanitised name, dtype word, size in bytes."""
 
     name: str
     dtype: str
@@ -118,7 +118,9 @@ class _Reader:
     def known(self, value: Mapping[str, Any], keys: frozenset[str], path: str) -> None:
         unknown = sorted(set(value) - keys)
         if unknown:
-            raise self.fail(path, f"unknown key {unknown[0]!r}; known are {', '.join(sorted(keys))}")
+            raise self.fail(
+                path, f"unknown key {unknown[0]!r}; known are {', '.join(sorted(keys))}"
+            )
 
 
 def _kind(value: object) -> str:
@@ -182,7 +184,8 @@ def _module(reader: _Reader, key: str, data: Mapping[str, Any], path: str) -> Mo
     if path and name != key:
         raise reader.fail(at("model_name"), f"{name!r}, but its key is {key!r}")
     executors = tuple(
-        reader.text(e, at("executors")) for e in reader.sequence(data.get("executors", []), at("executors"))
+        reader.text(e, at("executors"))
+        for e in reader.sequence(data.get("executors", []), at("executors"))
     )
     version = ""
     for index, item in enumerate(
@@ -203,7 +206,9 @@ def _module(reader: _Reader, key: str, data: Mapping[str, Any], path: str) -> Mo
             where = at(f"memory.functions.main[{index}]")
             entry = reader.mapping(item, where)
             reader.known(entry, _MAIN_KEYS, where)
-            size = reader.size(entry.get("workspace_size_bytes", 0), f"{where}.workspace_size_bytes")
+            size = reader.size(
+                entry.get("workspace_size_bytes", 0), f"{where}.workspace_size_bytes"
+            )
             workspace = size if workspace is None else max(workspace, size)
             found = tuple(
                 _tensors(reader, entry[side], f"{where}.{side}") if side in entry else None
@@ -214,7 +219,14 @@ def _module(reader: _Reader, key: str, data: Mapping[str, Any], path: str) -> Mo
                     raise reader.fail(f"{where}.{side}", f"{new}; another device lists {old}")
             inputs, outputs = found[0] or inputs, found[1] or outputs
     return ModuleFacts(
-        key, style, executors, version, inputs, outputs, workspace, f"{reader.where} {path}".rstrip()
+        key,
+        style,
+        executors,
+        version,
+        inputs,
+        outputs,
+        workspace,
+        f"{reader.where} {path}".rstrip(),
     )
 
 

@@ -1,5 +1,8 @@
 """Compiles generated crates without Cargo: gcc for the C, rustc for the Rust, as Bazel does."""
 
+# A command line stays whole.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import os
@@ -13,7 +16,7 @@ from converters.mlf.rules import C_FLAGS
 
 
 def program(variable: str, default: str) -> str:
-    """Returns the program that the environment names, else the one on PATH; fails if there is none."""
+    """Returns the program that the environment names, else the one on PATH."""
     given = os.environ.get(variable)
     path = str(Path(given).absolute()) if given else shutil.which(default)
     if path is None:

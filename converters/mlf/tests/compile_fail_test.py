@@ -1,8 +1,8 @@
 """Misuse does not compile: one case for each of the 16 defects of TVM's embedded Rust proposal.
 
-A case is a program with lines marked `// misuse` and `// right`. With the misuse rustc has to give the
-case's error; with the right lines in their place it has to compile. Defects 14 and 15 are not about the
-caller's code: their cases damage the generated crate.
+A case is a program with lines marked `// misuse` and `// right`. With the misuse rustc has to give
+the case's error; with the right lines in their place it has to compile. Defects 14 and 15 are not
+about the caller's code: their cases damage the generated crate.
 """
 
 from __future__ import annotations
@@ -42,7 +42,9 @@ def test_misuse(case: Path, base: Path, tmp_path: Path) -> None:
             assert done.returncode == 0, done.stderr
         else:
             codes = set(re.findall(r"^error\[(E\d+)\]", done.stderr, re.M))
-            codes |= set(re.findall(r"`#\[deny\((\w+)\)\]`|the lint level is defined here\n", done.stderr))
+            codes |= set(
+                re.findall(r"`#\[deny\((\w+)\)\]`|the lint level is defined here\n", done.stderr)
+            )
             if fields["error"] == "unused_must_use":
                 assert done.returncode != 0 and "that must be used" in done.stderr, done.stderr
             else:
@@ -84,7 +86,8 @@ def test_14_drifted_rust_does_not_compile(tmp_path: Path) -> None:
 def test_15_a_missing_runtime_symbol_does_not_link(tmp_path: Path) -> None:
     result = convert(Request(mlf=TESTDATA / "plain.tar"))
     program = (
-        "use tvmgen_default::*;\nfn main() {\n    let (input, mut output) = (Input::new(), Output::new());\n"
+        "use tvmgen_default::*;\nfn main() {\n"
+        "    let (input, mut output) = (Input::new(), Output::new());\n"
         "    let mut model = Model::take().unwrap();\n"
         "    model.run(&Inputs::new(&input), &mut Outputs::new(&mut output)).unwrap();\n}\n"
     )
@@ -96,7 +99,12 @@ def test_15_a_missing_runtime_symbol_does_not_link(tmp_path: Path) -> None:
             text = module.read_text()
             module.write_text(text.replace("tvmgen_default_alloc_workspace", "tvmgen_other_alloc"))
             library = ["-L", f"native={folder}", "-l", "static=c_side", "--out-dir", str(folder)]
-            command = [rustc(), "--edition=2024", "--crate-type=rlib", "--crate-name=tvmgen_default"]
+            command = [
+                rustc(),
+                "--edition=2024",
+                "--crate-type=rlib",
+                "--crate-name=tvmgen_default",
+            ]
             assert call([*command, *library, "src/lib.rs"], folder).returncode == 0
         (folder / "main.rs").write_text(program)
         done = call([rustc(), *built.rustc_args(), "main.rs"], folder)

@@ -3,6 +3,9 @@
 The C has the shapes that TVM prints; every model is small enough to be checked by reading it.
 """
 
+# Lines of C stay whole.
+# ruff: noqa: E501
+
 from __future__ import annotations
 
 import io
@@ -29,7 +32,7 @@ def tar_of(files: Mapping[str, str | bytes]) -> bytes:
 
 
 def metadata(
-    modules: Mapping[str, dict[str, object]],
+    modules: Mapping[str, Mapping[str, object]],
     version: int = 7,
     tvm: str = "0.14.0",
 ) -> str:
@@ -90,7 +93,7 @@ def header(
 
     def struct(part: str, fields: list[str]) -> str:
         body = "".join(f"  void* {f};\n" for f in fields)
-        return f"/*!\n * \\brief {part} of \"{mod}\" \n */\nstruct {p}_{part} {{\n{body}}};\n\n"
+        return f'/*!\n * \\brief {part} of "{mod}" \n */\nstruct {p}_{part} {{\n{body}}};\n\n'
 
     text = f"#ifndef {upper}_H_\n#define {upper}_H_\n#include <stdint.h>\n\n"
     text += '#ifdef __cplusplus\nextern "C" {\n#endif\n\n' + defines + extra
@@ -134,7 +137,7 @@ class Dialect:
 
 
 _X = np.array([1.5, -2.0, 0.25, 8.0], dtype=np.float32)
-_IO = {
+_IO: dict[str, object] = {
     "inputs": {"x": {"dtype": "float32", "size": 16}},
     "outputs": {"y": {"dtype": "float32", "size": 16}},
 }
@@ -145,8 +148,7 @@ _C0 = "codegen/host/src/default_lib0.c"
 _C1 = "codegen/host/src/default_lib1.c"
 
 _DOUBLE = (
-    PROLOGUE
-    + "TVM_DLL int32_t tvmgen_default___tvm_main__(float* x, float* y) {\n"
+    PROLOGUE + "TVM_DLL int32_t tvmgen_default___tvm_main__(float* x, float* y) {\n"
     "  for (int32_t i = 0; i < 4; ++i) { y[i] = x[i] * 2.000000e+00f; }\n  return 0;\n}\n"
 )
 _ENTRY = (
@@ -209,7 +211,7 @@ def tvm_0_9() -> Dialect:
 
 def tvm_0_11() -> Dialect:
     """TVM 0.11: size macros are garbage, outputs are called `output` in the metadata."""
-    main = {
+    main: dict[str, object] = {
         "inputs": {"x": {"dtype": "float32", "size": 16}},
         "outputs": {"output": {"dtype": "float32", "size": 16}},
     }
@@ -284,7 +286,7 @@ def io_in_pools() -> Dialect:
         "    ((float*)x_let)[i] = ((float*)x_let)[i] - (float)((int16_t*)bias_let)[i];\n  }\n"
         "  return 0;\n}\n"
     )
-    main = {
+    main: dict[str, object] = {
         "inputs": {
             "x:0": {"dtype": "float32", "size": 16},
             "bias": {"dtype": "int16", "size": 8},
@@ -302,7 +304,11 @@ def io_in_pools() -> Dialect:
         "src/default.relay": relay,
     }
     bias = np.array([1, -2, 3, 300], dtype=np.int16)
-    golden = {"default_x_0": _X, "default_bias": bias, "default_y": _X - bias.astype(np.float32)}
+    golden: dict[str, np.ndarray] = {
+        "default_x_0": _X,
+        "default_bias": bias,
+        "default_y": _X - bias.astype(np.float32),
+    }
     return Dialect(files, golden)
 
 
@@ -415,14 +421,13 @@ _PACKED_SIGNATURE = (
     "void* resource_handle)"
 )
 _PACKED_KERNEL = (
-    PROLOGUE
-    + "TVM_DLL int32_t tvmgen_default___tvm_main__(void* args, int32_t* arg_type_ids, "
+    PROLOGUE + "TVM_DLL int32_t tvmgen_default___tvm_main__(void* args, int32_t* arg_type_ids, "
     "int32_t num_args, void* out_ret_value, int32_t* out_ret_tcode, void* resource_handle) {\n"
     "  int32_t x_code = arg_type_ids[0];\n"
     "  void* x = (((TVMValue*)args)[0].v_handle);\n  void* y = (((TVMValue*)args)[1].v_handle);\n"
     "  void* x_1 = (((DLTensor*)x)[0].data);\n  void* y_1 = (((DLTensor*)y)[0].data);\n"
     "  int64_t* shape = (((DLTensor*)x)[0].shape);\n"
-    "  if (!(((DLTensor*)x)[0].ndim == 2)) { TVMAPISetLastError(\"ndim\"); return -1; }\n"
+    '  if (!(((DLTensor*)x)[0].ndim == 2)) { TVMAPISetLastError("ndim"); return -1; }\n'
     "  if (!(shape[0] == 1 && shape[1] == 4 && num_args == 2)) return -1;\n"
     "  if (((DLTensor*)x)[0].dtype.code != 2 || ((DLTensor*)x)[0].dtype.bits != 32) return -1;\n"
     "  if (x_code != 7 || ((DLTensor*)x)[0].byte_offset != 0) return -1;\n"
@@ -441,7 +446,7 @@ def packed() -> Dialect:
         "return tvmgen_default___tvm_main__((void*)tensors, type_code, num_args, out_value, "
         "out_type_code, resource_handle);\n}\n;"
     )
-    main = {
+    main: dict[str, object] = {
         "inputs": {"x": {"dtype": "float32", "size": 16}},
         "outputs": {"output": {"dtype": "float32", "size": 16}},
     }
@@ -492,19 +497,21 @@ def awkward_names() -> Dialect:
     """Names that are Rust keywords or clash: across sides, after case changes, with macros."""
     inputs = ["type", "self", "aB", "a_b", "workspace", "x"]
     outputs = ["x", "input_type", "fn"]
-    sizes = {name: 16 for name in inputs}
+    sizes = dict.fromkeys(inputs, 16)
     defines = "#define TVMGEN_MYNET_WORKSPACE_SIZE 16\n#define TVMGEN_MYNET_WORKSPACE_SIZE 144\n"
     defines += "#define TVMGEN_MYNET_X_SIZE 16\n#define TVMGEN_MYNET_X_SIZE 4\n"
     body = "".join(f"  ((float*)outputs->{o})[0] = 0.0f;\n" for o in outputs)
     for number, name in enumerate(inputs, 1):
         for output in outputs:
-            body += f"  ((float*)outputs->{output})[0] += {number}.0f * ((float*)inputs->{name})[0];\n"
+            body += (
+                f"  ((float*)outputs->{output})[0] += {number}.0f * ((float*)inputs->{name})[0];\n"
+            )
     entry = (
         PROLOGUE + "#include <tvmgen_MyNet.h>\n"
         "int32_t tvmgen_MyNet_run(struct tvmgen_MyNet_inputs* inputs,"
         "struct tvmgen_MyNet_outputs* outputs) {\n" + body + "  return 0;\n}\n;"
     )
-    main = {
+    main: dict[str, object] = {
         "inputs": {n: {"dtype": "float32", "size": s} for n, s in sizes.items()},
         "outputs": {n: {"dtype": "float32", "size": 4} for n in outputs},
     }
@@ -513,7 +520,9 @@ def awkward_names() -> Dialect:
         "codegen/host/include/tvmgen_mynet.h": header("mynet", inputs, outputs, defines=defines),
         "codegen/host/src/MyNet_lib0.c": entry,
     }
-    golden = {f"MyNet_{n}": np.full(4, i, np.float32) for i, n in enumerate(inputs, 1) if n != "x"}
+    golden: dict[str, np.ndarray] = {
+        f"MyNet_{n}": np.full(4, i, np.float32) for i, n in enumerate(inputs, 1) if n != "x"
+    }
     golden |= {"MyNet_input_x": np.full(4, 6, np.float32)}
     total = np.array([sum(i * i for i in range(1, 7))], dtype=np.float32)
     golden |= {f"MyNet_output_{n}": total for n in outputs}
@@ -540,11 +549,11 @@ def all_dtypes() -> Dialect:
         )
     entry = (
         PROLOGUE + "#include <string.h>\n#include <tvmgen_default.h>\n"
-        "static const float __attribute__((section(\".rodata.tvm\"), aligned(64))) c[1] = {0x1p+0};\n"
+        'static const float __attribute__((section(".rodata.tvm"), aligned(64))) c[1] = {0x1p+0};\n'
         "int32_t tvmgen_default_run(struct tvmgen_default_inputs* inputs,"
         "struct tvmgen_default_outputs* outputs) {\n" + "".join(copies) + "  return 0;\n}\n;"
     )
-    main = {
+    main: dict[str, object] = {
         "inputs": {f"i_{n}": {"dtype": n, "size": s} for n, s in sizes.items()},
         "outputs": {f"o_{n}": {"dtype": n, "size": s} for n, s in sizes.items()},
     }
@@ -568,4 +577,3 @@ DIALECTS: Mapping[str, Callable[[], Dialect]] = {
         device_raw, vendor_async, packed, packed_system_lib, awkward_names, all_dtypes,
     )
 }  # fmt: skip
-

@@ -35,5 +35,3 @@ def test_example(example: str, base: Path) -> None:
     assert "unsafe" not in source.read_text(encoding="utf-8")
     output = run_rust(built_crate(CRATES[example], base), source, test=False)
     assert output.strip()
-
-

@@ -1,7 +1,8 @@
-"""Every archive becomes a crate that compiles without a warning and computes the recorded outputs."""
+"""Every archive becomes a crate that compiles without a warning and computes what is recorded."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,9 +17,7 @@ PROGRAMS = Path(__file__).parent / "programs"
 
 @pytest.mark.parametrize("archive", REAL)
 def test_real_archive(archive: str, tmp_path: Path) -> None:
-    result = convert(
-        Request(mlf=TESTDATA / f"{archive}.tar", golden=TESTDATA / "golden.npz")
-    )
+    result = convert(Request(mlf=TESTDATA / f"{archive}.tar", golden=TESTDATA / "golden.npz"))
     built = build(result, tmp_path / "crate")
     output = run_rust(built, built.folder / "tests" / "golden.rs", test=True)
     assert f"{len(result.crate.models)} passed" in output
@@ -47,6 +46,28 @@ def test_every_program_belongs_to_a_dialect() -> None:
     assert not unknown
 
 
+def test_without_atomic_swap_at_most_one_wins(tmp_path: Path) -> None:
+    """The path of targets like thumbv6m, which have only atomic loads and stores."""
+    result = convert(request_of(DIALECTS["internal_pools"](), tmp_path))
+    files = dict(result.output.files)
+    text = files["src/support.rs"].decode()
+    assert 'target_has_atomic = "8"' in text
+    files["src/support.rs"] = text.replace('atomic = "8"', 'atomic = "none"').encode()
+    changed = replace(result, output=replace(result.output, files=files))
+    built = build(changed, tmp_path / "crate", rust_flags=("-Aunexpected_cfgs",))
+    alone = tmp_path / "alone.rs"
+    alone.write_text(
+        "use tvmgen_default::{Model, Slot};\nstatic SLOTS: [Slot<u8>; 2000] = "
+        "[const { Slot::new(0) }; 2000];\nfn main() {\n"
+        "    assert!(Model::take().is_some() && Model::take().is_none());\n"
+        "    for slot in &SLOTS {\n        let winners: usize = std::thread::scope(|scope| {\n"
+        "            let all = [(); 2].map(|()| scope.spawn(|| slot.take().is_some()));\n"
+        "            all.into_iter().map(|t| usize::from(t.join().unwrap())).sum()\n        });\n"
+        "        assert!(winners <= 1);\n        assert!(slot.take().is_none());\n    }\n}\n"
+    )
+    run_rust(built, alone, test=False)
+
+
 def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
     for root in (False, True):
         folder = tmp_path / str(root)
@@ -60,7 +81,7 @@ def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
         )
         write(result, folder)
         build_c(result, folder)
-        use = 'extern crate net;' if root else '#[path = "net.rs"]\nmod net;'
+        use = "extern crate net;" if root else '#[path = "net.rs"]\nmod net;'
         (folder / "main.rs").write_text(
             f"#![allow(dead_code, unused_imports)]\n{use}\nfn main() {{\n"
             "    let mut output = net::Output::new();\n"

@@ -1,0 +1,161 @@
+"""Random and damaged inputs: an answer or a typed error, soon, and never anything else."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+import time
+from pathlib import Path
+
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from converters.mlf.convert import Request, convert
+from converters.mlf.errors import MlfError
+from converters.mlf.golden_vectors import read_npz
+from converters.mlf.join import Options, model_of_header
+from converters.mlf.names import rust_camel, rust_const, rust_snake
+from converters.mlf.parse.archive import parse_tar
+from converters.mlf.parse.c_header import parse_header
+from converters.mlf.parse.c_metadata import parse_c_metadata
+from converters.mlf.parse.c_source import parse_sources
+from converters.mlf.parse.c_text import split_comments
+from converters.mlf.parse.metadata import parse_metadata
+from converters.mlf.parse.relay import parse_main_signature
+from converters.mlf.tests.dialects import DIALECTS, tar_of
+from converters.mlf.tests.requests import TESTDATA
+
+REAL = (TESTDATA / "multi.tar").read_bytes()
+HEADERS = [
+    str(text)
+    for make in DIALECTS.values()
+    for name, text in make().files.items()
+    if name.endswith(".h")
+]
+SOURCES = [
+    str(text)
+    for make in DIALECTS.values()
+    for name, text in make().files.items()
+    if name.endswith(".c")
+]
+TEXTS = st.text(max_size=400) | st.sampled_from(HEADERS + SOURCES)
+QUICK = settings(max_examples=150, deadline=5000, suppress_health_check=list(HealthCheck))
+
+
+@st.composite
+def damaged_text(draw: st.DrawFn, originals: list[str]) -> str:
+    text = draw(st.sampled_from(originals))
+    for _ in range(draw(st.integers(1, 4))):
+        start = draw(st.integers(0, len(text)))
+        end = draw(st.integers(start, min(len(text), start + 40)))
+        text = text[:start] + draw(st.text(max_size=12) | st.just(text[start:end] * 2)) + text[end:]
+    return text
+
+
+@st.composite
+def damaged_bytes(draw: st.DrawFn, original: bytes) -> bytes:
+    data = bytearray(original)
+    for _ in range(draw(st.integers(1, 6))):
+        at = draw(st.integers(0, len(data) - 1))
+        data[at : at + draw(st.integers(0, 4))] = draw(st.binary(max_size=4))
+    return bytes(data[: draw(st.integers(0, len(data)))] if draw(st.booleans()) else data)
+
+
+@QUICK
+@given(st.binary(max_size=3000) | damaged_bytes(REAL))
+def test_tar(data: bytes) -> None:
+    try:
+        parse_tar("x", data)
+    except MlfError as err:
+        assert err.problems
+
+
+@QUICK
+@given(TEXTS | damaged_text([str(DIALECTS["plain_v7"]().files["metadata.json"])]))
+def test_metadata(text: str) -> None:
+    try:
+        parse_metadata(text, "x")
+    except MlfError as err:
+        assert err.problems
+
+
+@QUICK
+@given(TEXTS | damaged_text(HEADERS))
+def test_header(text: str) -> None:
+    try:
+        parse_header(text, "x")
+        model_of_header(text, "x", b"!<arch>\n", Options())
+    except MlfError as err:
+        assert err.problems
+
+
+@QUICK
+@given(TEXTS | damaged_text(SOURCES))
+def test_sources(text: str) -> None:
+    code, comments = split_comments(text)
+    assert len(code) == len(comments) == len(text)
+    for parse in (lambda: parse_sources({"a.c": text}, "x"), lambda: parse_c_metadata(text, "x")):
+        try:
+            parse()
+        except MlfError as err:
+            assert err.problems
+    parse_main_signature("def @main(" + text)
+
+
+@QUICK
+@given(st.sampled_from(sorted(DIALECTS)), st.data())
+def test_whole_archives(name: str, data: st.DataObject) -> None:
+    files = {k: str(v) for k, v in DIALECTS[name]().files.items()}
+    if not files:
+        return
+    member = data.draw(st.sampled_from(sorted(files)))
+    files[member] = data.draw(damaged_text([files[member]]))
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "m.tar")
+        path.write_bytes(tar_of(files))
+        try:
+            convert(Request(mlf=path))
+        except MlfError as err:
+            assert err.problems
+
+
+@QUICK
+@given(st.binary(max_size=300) | damaged_bytes((TESTDATA / "golden.npz").read_bytes()))
+def test_npz(data: bytes) -> None:
+    try:
+        read_npz(data, "x")
+    except MlfError as err:
+        assert err.problems
+
+
+@QUICK
+@given(st.text(max_size=60))
+def test_names_are_identifiers(name: str) -> None:
+    for convert_name in (rust_snake, rust_camel, rust_const):
+        result = convert_name(name)
+        assert result.isidentifier() and result.isascii()
+
+
+def test_nothing_is_quadratic() -> None:
+    size = 60_000
+    for piece in (
+        "/*",
+        "//",
+        '"',
+        "'",
+        "(",
+        "{",
+        "#if\n",
+        ".x = ",
+        "static uint8_t ",
+        "struct a b (",
+    ):
+        text = piece * (size // len(piece))
+        start = time.monotonic()
+        for parse in (parse_header, parse_metadata, parse_c_metadata):
+            with contextlib.suppress(MlfError):
+                parse(text, "x")
+        with contextlib.suppress(MlfError):
+            parse_sources({"a.c": text}, "x")
+        parse_main_signature("def @main(" + text)
+        assert time.monotonic() - start < 10, piece

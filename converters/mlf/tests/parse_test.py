@@ -1,0 +1,248 @@
+"""The parsers on snippets: what they read, and where they put the blame."""
+
+from __future__ import annotations
+
+import io
+import tarfile
+from pathlib import Path
+
+import pytest
+
+from converters.mlf.errors import ArchiveError, FormatError, UnsupportedError
+from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
+from converters.mlf.parse.archive import member_name, parse_tar, read_archive
+from converters.mlf.parse.c_header import parse_header
+from converters.mlf.parse.c_source import parse_sources
+from converters.mlf.parse.c_text import split_comments
+from converters.mlf.parse.metadata import natural_key, parse_metadata
+from converters.mlf.parse.relay import parse_main_signature
+from converters.mlf.tests.dialects import DIALECTS, header, metadata, tar_of
+from converters.mlf.tests.requests import REAL, TESTDATA
+
+
+def tar_with(kind: bytes, name: str = "evil", link: str = "/etc/passwd") -> bytes:
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as file:
+        info = tarfile.TarInfo(name)
+        info.type = kind
+        info.linkname = link
+        file.addfile(info)
+    return buffer.getvalue()
+
+
+@pytest.mark.parametrize("name", REAL)
+def test_reads_what_tarfile_reads(name: str) -> None:
+    path = TESTDATA / f"{name}.tar"
+    archive = read_archive(path)
+    with tarfile.open(path) as file:
+        expected = {
+            m.name.removeprefix("./"): file.extractfile(m).read()  # type: ignore[union-attr]
+            for m in file.getmembers()
+            if m.isfile()
+        }
+    assert archive.files == expected
+
+
+@pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
+def test_long_names_of_every_tar_form(form: int) -> None:
+    name = "/".join(["folder" * 6] * 4) + "/file.c"
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w", format=form) as file:
+        info = tarfile.TarInfo(name)
+        info.size = 5
+        file.addfile(info, io.BytesIO(b"hello"))
+    assert parse_tar("x", buffer.getvalue()).files == {name: b"hello"}
+
+
+def test_folder_is_read_like_the_tar(tmp_path: Path) -> None:
+    with tarfile.open(TESTDATA / "multi.tar") as file:
+        file.extractall(tmp_path / "model", filter="data")
+    assert read_archive(tmp_path / "model").files == read_archive(TESTDATA / "multi.tar").files
+
+
+def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "metadata.json").symlink_to("/etc/passwd")
+    with pytest.raises(ArchiveError, match=r"metadata\.json: symbolic link"):
+        read_archive(tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("data", "message"),
+    [
+        (tar_of({"../evil": "x"}), "path traversal"),
+        (tar_of({"a/../../evil": "x"}), "path traversal"),
+        (tar_with(tarfile.SYMTYPE), "symbolic link; only files and folders"),
+        (tar_with(tarfile.LNKTYPE), "hard link; only files and folders"),
+        (tar_with(tarfile.CHRTYPE), "character device; only files and folders"),
+        (tar_with(tarfile.FIFOTYPE), "FIFO; only files and folders"),
+        (tar_with(tarfile.REGTYPE, name="/etc/shadow"), "absolute path"),
+        (tar_with(tarfile.DIRTYPE, name="../up"), "path traversal"),
+        (b"\x1f\x8b" + bytes(600), "compressed"),
+        (bytes(2048), "no member at all"),
+        (b"not a tar file" * 100, "is not octal"),
+        (tar_of({"a": "x" * 200})[:600], "only 88 left"),
+        (tar_of({"a": "x"})[:-1024][:1024] * 2, "is there twice"),
+    ],
+)
+def test_hostile_archive_is_refused(data: bytes, message: str) -> None:
+    with pytest.raises(ArchiveError, match=message):
+        parse_tar("model.tar", data)
+
+
+def resized(data: bytes, field: bytes) -> bytes:
+    """A tar whose first header claims another size, with a right checksum."""
+    header_bytes = bytearray(data[:512])
+    header_bytes[124:136] = field
+    header_bytes[148:156] = b" " * 8
+    header_bytes[148:156] = b"%06o\0 " % sum(header_bytes)
+    return bytes(header_bytes) + data[512:]
+
+
+@pytest.mark.parametrize(
+    ("field", "message"),
+    [
+        (b"77777777777\0", "at most 268435456 are accepted"),
+        (b"\xff" * 12, "negative or absurd size"),
+        (b"\x80" + b"\xff" * 11, "at most 268435456 are accepted"),
+        (b"00000010000\0", "4096 bytes, but the file has only"),
+        (b"99999999999\0", "is not octal"),
+    ],
+)
+def test_absurd_size_is_refused(field: bytes, message: str) -> None:
+    with pytest.raises(ArchiveError, match=message):
+        parse_tar("model.tar", resized(tar_of({"a": "x"})[:2048], field))
+
+
+def test_too_many_members_are_refused() -> None:
+    one = tar_of({"a": ""})[:512]
+    with pytest.raises(ArchiveError, match=r"is there twice|more than"):
+        parse_tar("model.tar", one * 9000)
+
+
+@pytest.mark.parametrize(
+    "name", ["a\\b", "a\nb", "C:/x", "/x", "..", "x/../y", "a" * 2000, "a/" * 40 + "b"]
+)
+def test_member_name_is_refused(name: str) -> None:
+    with pytest.raises(ArchiveError):
+        member_name("x", name)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[1", "not JSON"),
+        ("[]", "expected an object, found a list"),
+        ('{"version": 7, "version": 6}', "'version' is there twice"),
+        ("[" * 100000, "nested deeper"),
+        ('{"version": 7, "modules": {}}', "at least one model"),
+        ('{"version": 7, "modules": {"a": 1}}', r"modules\.a: expected an object, found 1"),
+        (metadata({"a": {"io_size_bytes": 1, "surprise": 1}}), "unknown key 'surprise'"),
+        (
+            metadata({"a": {"inputs": {"x": {"dtype": "int8", "size": -1}}}}),
+            "-1 bytes; expected 0 to",
+        ),
+        (metadata({"a": {"inputs": {"x": {"dtype": "int8", "size": 1.5}}}}), r"found 1\.5"),
+        (metadata({"a": {"workspace_size_bytes": 1 << 60}}), "1152921504606846976 bytes"),
+        (
+            metadata({"a": {}}).replace('"model_name": "a"', '"model_name": "b"'),
+            "'b', but its key is 'a'",
+        ),
+    ],
+)
+def test_bad_metadata_is_refused(text: str, message: str) -> None:
+    with pytest.raises(FormatError, match=message):
+        parse_metadata(text, "model.tar:metadata.json")
+
+
+@pytest.mark.parametrize("version", [0, 1, 2, 3, 4, 8, "7", None, True])
+def test_other_versions_are_refused(version: object) -> None:
+    import json
+
+    with pytest.raises(UnsupportedError, match="versions 5, 6 and 7 are supported"):
+        parse_metadata(json.dumps({"version": version, "modules": {}}), "m")
+
+
+def test_outputs_are_in_natural_order() -> None:
+    names = ["output10", "output2", "output0", "output1"]
+    assert sorted(names, key=natural_key) == ["output0", "output1", "output2", "output10"]
+
+
+def test_header_facts() -> None:
+    text = header("default", ["b_0", "a"], ["y"], pools={"sram": 8, "Flash": 16}, devices=["npu"])
+    facts = parse_header(text, "h")
+    assert facts.prefix == "tvmgen_default"
+    assert facts.structs["inputs"] == ("b_0", "a")
+    assert facts.structs["workspace_pools"] == ("sram", "Flash")
+    assert facts.functions["run"].params[3] == "struct tvmgen_default_devices * devices"
+    assert facts.defines["TVMGEN_DEFAULT_FLASH_WORKSPACE_POOL_SIZE"].integer() == 16
+
+
+@pytest.mark.parametrize(
+    ("damage", "message"),
+    [
+        (("void* x;", "void* 1x;"), "'1x' is not a C identifier"),
+        (("void* x;", "void* default;"), "'default' is a C keyword"),
+        (("void* x;", "void* x-y;"), "expected `void\\* name;`"),
+        (("void* x;", "int x;"), "expected `void\\* name;`, found `int x`"),
+        (("void* x;", "void* x; void* x;"), "field 'x' is there twice"),
+        (("default_run", "default_go"), "expected one entry point"),
+        (("#endif // ", "// "), "#if without #endif"),
+        ((");\n", "\n"), "unbalanced|does not end"),
+    ],
+)
+def test_bad_header_is_refused(damage: tuple[str, str], message: str) -> None:
+    text = header("default", ["x"], ["y"])
+    assert damage[0] in text
+    with pytest.raises(FormatError, match=message):
+        parse_header(text.replace(*damage), "h")
+
+
+def test_a_macro_defined_twice_has_no_value() -> None:
+    defines = "#define TVMGEN_DEFAULT_X_SIZE 32\n#define TVMGEN_DEFAULT_X_SIZE 12\n"
+    facts = parse_header(header("default", ["x"], ["x"], defines=defines), "h")
+    assert facts.defines["TVMGEN_DEFAULT_X_SIZE"].integer() is None
+
+
+def test_source_facts() -> None:
+    files = {k: str(v) for k, v in DIALECTS["io_in_pools"]().files.items() if k.endswith(".c")}
+    facts = parse_sources(files, "m")
+    assert facts.io_offsets == {
+        ("inputs", "x_0"): ("sram", 16),
+        ("inputs", "bias"): ("dtcm", 0),
+        ("outputs", "y"): ("sram", 16),
+    }
+    files = {k: str(v) for k, v in DIALECTS["internal_pools"]().files.items() if k.endswith(".c")}
+    assert parse_sources(files, "m").static_workspaces == (("global_workspace", 48),)
+
+
+def test_nothing_inside_comments_and_strings_is_code() -> None:
+    code, comments = split_comments('a /* static uint8_t x[1]; */ "// y" // z\nb')
+    assert "static" not in code and "static" in comments and "z" not in code
+    assert code.endswith("\nb") and len(code) == len(comments)
+
+
+def test_relay_signature() -> None:
+    text = (
+        "def @main(%a:0: Tensor[(1, 8), int8] /* ty=Tensor[(1, 8), int8] */, %s: Tensor[(), "
+        "float32]) -> (Tensor[(1, 4), int8], Tensor[(2), float32]) {\n}\n"
+    )
+    found = parse_main_signature(text)
+    assert found is not None and found.outputs is not None
+    assert [(t.name, t.shape, t.dtype) for t in found.inputs] == [
+        ("a:0", (1, 8), "int8"),
+        ("s", (), "float32"),
+    ]
+    assert [t.shape for t in found.outputs] == [(1, 4), (2,)]
+    assert parse_main_signature("no main") is None
+
+
+def test_names() -> None:
+    assert [rust_snake(n) for n in ("type", "aB", "a__b", "1x", "HTTPServer", "é")] == [
+        "type_", "a_b", "a_b", "n1x", "http_server", "unnamed",
+    ]  # fmt: skip
+    assert [rust_camel(n) for n in ("conv2d_1", "a_1_2", "x")] == ["Conv2d1", "A1_2", "X"]
+    assert rust_const("bias_data") == "BIAS_DATA"
+    scope = Scope("a")
+    assert [scope.unique("a"), scope.unique("a"), scope.unique("X1"), scope.unique("X1")] == [
+        "a_2", "a_3", "X1", "X12",
+    ]  # fmt: skip

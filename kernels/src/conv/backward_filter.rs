@@ -147,11 +147,7 @@ impl Gradient<'_> {
                 );
                 let rows = exact_rows(most, (self.block.rows - row).min(depth - channel));
                 tile_of!(S, rows, vectors, |MR, NV| {
-                    if columns == width {
-                        self.tile::<S, MR, NV, false>(s, &lines, row, tap, channel, first, columns);
-                    } else {
-                        self.tile::<S, MR, NV, true>(s, &lines, row, tap, channel, first, columns);
-                    }
+                    self.tile::<S, MR, NV>(s, &lines, row, tap, channel, first, columns);
                 });
                 row += rows;
             }
@@ -164,7 +160,7 @@ impl Gradient<'_> {
 
     #[inline(always)]
     #[allow(clippy::too_many_arguments)]
-    fn tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
+    fn tile<S: Simd, const MR: usize, const NV: usize>(
         &mut self,
         s: S,
         lines: &Range<usize>,
@@ -195,7 +191,7 @@ impl Gradient<'_> {
                 + self.group * conv.group_out()
                 + first..];
             let k = stops_x.len();
-            sums = tile::columns::<S, MR, NV, PARTIAL>(s, sums, k, a, lda, b, ldb, columns);
+            sums = tile::columns::<S, MR, NV, true>(s, sums, k, a, lda, b, ldb, columns);
         }
         let mut names = [0; MR];
         for (i, name) in names.iter_mut().enumerate() {

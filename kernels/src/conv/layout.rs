@@ -1,6 +1,8 @@
 //! Channels first to channels last and back.
 
+use super::attributes::Format;
 use crate::blocks::for_each_chunk;
+use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 
 /// Side of the squares that are moved at a time.
@@ -31,6 +33,71 @@ pub(crate) fn transpose(
             }
         }
     });
+}
+
+/// Scratch memory from which images with channels last are cut where a tensor has them first.
+pub(crate) struct Room<'a> {
+    format: Format,
+    scratch: &'a mut [f32],
+    parallel: &'a dyn Parallel,
+}
+
+impl<'a> Room<'a> {
+    pub fn new(format: Format, scratch: &'a mut [f32], parallel: &'a dyn Parallel) -> Self {
+        Self {
+            format,
+            scratch,
+            parallel,
+        }
+    }
+
+    /// So many elements of the scratch memory.
+    fn take(&mut self, expected: usize) -> Result<&'a mut [f32]> {
+        let scratch = core::mem::take(&mut self.scratch);
+        let found = scratch.len();
+        let (taken, rest) = scratch
+            .split_at_mut_checked(expected)
+            .ok_or(Error::Length {
+                argument: "scratch",
+                found,
+                expected,
+            })?;
+        self.scratch = rest;
+        Ok(taken)
+    }
+
+    /// An input with channels last.
+    pub fn channels_last(
+        &mut self,
+        image: &'a [f32],
+        pixels: usize,
+        channels: usize,
+    ) -> Result<&'a [f32]> {
+        if self.format == Format::Nhwc {
+            return Ok(image);
+        }
+        let to = self.take(image.len())?;
+        transpose((channels, pixels), image, to, self.parallel);
+        Ok(to)
+    }
+
+    /// Calls `compute` with the output with channels last and what is left of the scratch memory,
+    /// then brings the output into its order.
+    pub fn output(
+        mut self,
+        image: &mut [f32],
+        pixels: usize,
+        channels: usize,
+        compute: impl FnOnce(&mut [f32], &mut [f32]) -> Result<()>,
+    ) -> Result<()> {
+        if self.format == Format::Nhwc {
+            return compute(image, self.scratch);
+        }
+        let from = self.take(image.len())?;
+        compute(from, self.scratch)?;
+        transpose((pixels, channels), from, image, self.parallel);
+        Ok(())
+    }
 }
 
 #[cfg(test)]

@@ -6,12 +6,13 @@
 pub mod attributes;
 mod backward_filter;
 mod backward_input;
+pub mod depthwise;
 pub mod filter;
 mod forward;
 pub mod geometry;
 pub(crate) mod layout;
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;
 
 pub use backward_filter::BackwardFilter;
 pub use backward_input::BackwardInput;

@@ -16,17 +16,14 @@ macro_rules! tile_of {
             (7, 1) => $crate::gemm::block::tile_of!(@one $simd, 7, 1, $mr, $nv, $body),
             (6, 1) => $crate::gemm::block::tile_of!(@one $simd, 6, 1, $mr, $nv, $body),
             (4, 1) => $crate::gemm::block::tile_of!(@one $simd, 4, 1, $mr, $nv, $body),
-            (2, 1) => $crate::gemm::block::tile_of!(@one $simd, 2, 1, $mr, $nv, $body),
             (1, 1) => $crate::gemm::block::tile_of!(@one $simd, 1, 1, $mr, $nv, $body),
             (14, 2) => $crate::gemm::block::tile_of!(@one $simd, 14, 2, $mr, $nv, $body),
             (7, 2) => $crate::gemm::block::tile_of!(@one $simd, 7, 2, $mr, $nv, $body),
             (6, 2) => $crate::gemm::block::tile_of!(@one $simd, 6, 2, $mr, $nv, $body),
             (4, 2) => $crate::gemm::block::tile_of!(@one $simd, 4, 2, $mr, $nv, $body),
-            (2, 2) => $crate::gemm::block::tile_of!(@one $simd, 2, 2, $mr, $nv, $body),
             (1, 2) => $crate::gemm::block::tile_of!(@one $simd, 1, 2, $mr, $nv, $body),
             (7, 3) => $crate::gemm::block::tile_of!(@one $simd, 7, 3, $mr, $nv, $body),
             (4, 3) => $crate::gemm::block::tile_of!(@one $simd, 4, 3, $mr, $nv, $body),
-            (2, 3) => $crate::gemm::block::tile_of!(@one $simd, 2, 3, $mr, $nv, $body),
             (1, 3) => $crate::gemm::block::tile_of!(@one $simd, 1, 3, $mr, $nv, $body),
             _ => unreachable!("a tile of a shape that `most_rows` does not allow"),
         }
@@ -47,6 +44,9 @@ pub(crate) use tile_of;
 /// Most rows of a tile.
 pub const MAX_ROWS: usize = 14;
 
+/// Most rows that are multiplied by a matrix that is not packed.
+pub const DIRECT_ROWS: usize = 4;
+
 /// Rows of B that are multiplied before the next panel's turn.
 const ROWS_OF_B: usize = 1024;
 
@@ -60,7 +60,7 @@ pub enum B<'a> {
         /// Rows.
         k: usize,
     },
-    /// Rows of `n` elements, `ld` apart.
+    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`] of at most [`DIRECT_ROWS`] rows.
     Rows {
         /// Elements.
         data: &'a [f32],
@@ -282,8 +282,10 @@ fn rows_panel<S: Simd>(
             tile_of!(S, rows, vectors, |MR, NV| {
                 if b.packed {
                     rows_tile::<S, MR, NV, false>(s, source, b, pieces, now, block, store);
-                } else {
+                } else if const { MR <= DIRECT_ROWS } {
                     rows_tile::<S, MR, NV, true>(s, source, b, pieces, now, block, store);
+                } else {
+                    unreachable!("only few rows are multiplied by a matrix that is not packed");
                 }
             });
             rest = later;
@@ -367,12 +369,8 @@ fn columns_panel<S: Simd>(
         tile_of!(S, rows, vectors, |MR, NV| {
             let zero = [[s.zero(); NV]; MR];
             let b_row = b.row_on(from);
-            let sums = if b.packed {
-                tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0)
-            } else {
-                let width = b.columns;
-                tile::columns::<S, MR, NV, true>(s, zero, to - from, a, lda, b_row, b.ld, width)
-            };
+            let sums =
+                tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
             let mut names = [0; MR];
             for (i, name) in names.iter_mut().enumerate() {
                 *name = row + i;
@@ -390,7 +388,7 @@ pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
     match registers {
         32 => [0, 14, 14, 7],
         16 => [0, 6, 6, 4],
-        _ => [0, 4, 2, 1],
+        _ => [0, 4, 0, 0],
     }
 }
 
@@ -399,11 +397,9 @@ pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
 fn tile_rows(most: usize, left: usize) -> usize {
     match (most, left) {
         (14, 14..) => 14,
-        (14, 8..) => 7,
         (14 | 7, 5..) => 7,
         (6, 5..) => 6,
-        (4.., 3..) => 4,
-        (2.., 2..) => 2,
+        (_, 2..) => 4,
         _ => 1,
     }
 }
@@ -415,8 +411,7 @@ pub(crate) fn exact_rows(most: usize, left: usize) -> usize {
         (14, 14..) => 14,
         (14 | 7, 7..) => 7,
         (6, 6..) => 6,
-        (4.., 4..) => 4,
-        (2.., 2..) => 2,
+        (_, 4..) => 4,
         _ => 1,
     }
 }

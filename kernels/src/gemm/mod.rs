@@ -22,7 +22,7 @@ use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
-use block::{A, B, MAX_ROWS, Multiply};
+use block::{A, B, DIRECT_ROWS, MAX_ROWS, Multiply};
 pub use pack::{Matrix, Packed};
 use source::Source;
 use tile::Store;
@@ -144,7 +144,8 @@ impl<'a> Gemm<'a> {
     }
 
     fn needs_packing(&self, b: &Matrix<'_>) -> bool {
-        self.m > 1 && self.n > 1 && self.k > 0 && (b.transposed || self.m > MAX_ROWS)
+        let direct = self.m <= DIRECT_ROWS && !self.a.transposed && !b.transposed;
+        self.m > 1 && self.n > 1 && self.k > 0 && !direct
     }
 
     /// Computes the product into `c`, a matrix of `m` rows of `n` elements, `ldc` apart.
@@ -205,21 +206,23 @@ impl<'a> Gemm<'a> {
             Right::Plain(b) if self.m == 1 || (self.n == 1 && ldc == 1) => {
                 gemv::run(self, b, c, parallel);
             }
-            Right::Plain(b) if !self.needs_packing(b) => {
+            Right::Plain(_) if self.n == 1 => {
+                for i in 0..self.m {
+                    let row = Self {
+                        m: 1,
+                        a: self.a.skip_rows(i),
+                        ..*self
+                    };
+                    row.run(&mut c[i * ldc..], 1, &mut [], parallel)?;
+                }
+            }
+            Right::Plain(b) if self.k > 0 && !self.needs_packing(b) => {
                 let b = B::Rows {
                     data: b.data,
-                    // Only a single column can be transposed here: its elements are neighbours.
-                    ld: if b.transposed { 1 } else { b.ld },
+                    ld: b.ld,
                 };
-                self.blocks(
-                    &whole(0, self.k),
-                    &b,
-                    true,
-                    c,
-                    ldc,
-                    self.accumulate,
-                    parallel,
-                );
+                let a = A::Rows(Source::plain(self.a.data, self.m, self.a.ld, 0, self.k));
+                self.blocks(&a, &b, true, c, ldc, self.accumulate, parallel);
             }
             Right::Plain(b) => {
                 let scratch = &mut scratch[..needed];

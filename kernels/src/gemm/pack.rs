@@ -277,6 +277,18 @@ impl<'a> Packed<'a> {
         Ok(Self { level, k, n, data })
     }
 
+    /// Rows of the matrix.
+    #[must_use]
+    pub const fn rows(&self) -> usize {
+        self.k
+    }
+
+    /// Columns of the matrix.
+    #[must_use]
+    pub const fn columns(&self) -> usize {
+        self.n
+    }
+
     /// A matrix that [`Packed::pack`] has packed before, on this processor, with the same level.
     ///
     /// # Errors

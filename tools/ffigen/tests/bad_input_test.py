@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from clang import cindex
 
 from tools.codegen.errors import CodegenError, Location
 from tools.ffigen import api, main, model, parse, pipeline, rules
@@ -35,6 +36,22 @@ def test_a_missing_header_is_named(tmp_path: Path) -> None:
 def test_an_unknown_libclang_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(parse, "SUPPORTED_CLANG", (99,))
     with pytest.raises(CodegenError, match=r"libclang.*clang version 18.*expected.* 99"):
+        parse.check_clang()
+
+
+def test_a_missing_libclang_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    class Missing:
+        @property
+        def lib(self) -> object:
+            raise cindex.LibclangError("no such file")
+
+        def get_filename(self) -> str:
+            return "/gone/libclang.so"
+
+    monkeypatch.setattr(cindex, "conf", Missing())
+    with pytest.raises(
+        CodegenError, match=r"/gone/libclang\.so: error: .*can't be loaded.*no such"
+    ):
         parse.check_clang()
 
 

@@ -139,7 +139,7 @@ class Machine:
             if outcome is not None:
                 return outcome
         name = Path(argv[0]).name
-        if "pip" in argv and name.startswith("python"):
+        if name.startswith("python") and {"pip", "-c"} & set(argv):
             return self._pip(argv)
         play = {
             "apt-get": self._apt_get,

@@ -126,11 +126,13 @@ def _include_directories(rctx, gcc):
     return [str(rctx.path(folder).realpath) for folder in folders if folder] + [folder for folder in folders if folder]
 
 def _cc_impl(rctx):
-    gcc = rctx.which("gcc")
+    name = rctx.os.environ.get("CC", "") or "gcc"
+    gcc = rctx.path(name) if name.startswith("/") else rctx.which(name)
     if not gcc:
-        fail("cc: no gcc on PATH; install a C and C++ compiler (apt-get install g++)")
+        fail("cc: no {} on PATH; install a C and C++ compiler (apt-get install g++)".format(name))
     rctx.watch(gcc)
     tools = {name: str(rctx.which(program) or "/bin/false") for name, program in _TOOLS.items()}
+    tools["gcc"] = str(gcc)
     rctx.report_progress("hashing the C toolchain")
     digest = rctx.execute(["sh", "-c", _DIGEST, "sh", gcc])
     if digest.return_code != 0:
@@ -143,5 +145,5 @@ host_cc_toolchain = repository_rule(
     implementation = _cc_impl,
     configure = True,
     doc = "Declares the host's gcc as the C and C++ toolchain.",
-    environ = ["PATH"],
+    environ = ["CC", "PATH"],
 )

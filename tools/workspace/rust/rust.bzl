@@ -15,6 +15,13 @@ load(
 
 # What is downloaded where no local toolchain is named.
 _VERSION = "1.95.0"
+_SHA256S = {
+    "cargo-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "e74edd2cf7d0f1f1383b4f00eb90c843750bc489e2ccf7214e6476678a907425",
+    "clippy-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "ac779bc9839dd47180806b133e4e2563c4a34716284cd5b8fede8ef289f452ca",
+    "rust-std-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "047ea7098803d3500fa1072e9cee5392697e21525559e4458128a2bf874aa382",
+    "rustc-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "8426a3d170a5879f5682f5fbdd024a1779b3951e7baba685af2d6dc32a6dfc15",
+    "rustfmt-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "f1b2a7301513ffdd95ebf22ebbdd932e4d17fc806f748d93924740d0297b1396",
+}
 _TRIPLE = "x86_64-unknown-linux-gnu"
 _PROGRAMS = ["cargo", "cargo-clippy", "clippy-driver", "rustc", "rustdoc", "rustfmt"]
 
@@ -135,5 +142,8 @@ rust_sysroot = repository_rule(
 
 It is the sysroot that `TFP_RUST_SYSROOT` names, else that of `rustc` on `PATH`, else a download
 (always a download if `TFP_RUST_DOWNLOAD` is set).""",
+    attrs = {
+        "sha256s": attr.string_dict(default = _SHA256S, doc = "Hashes of the archives of a download."),
+    },
     environ = ["PATH", "TFP_RUST_DOWNLOAD", "TFP_RUST_SYSROOT"],
 )

@@ -39,6 +39,11 @@ filegroup(
     name = "include_dir",
     srcs = ["site-packages/tensorflow/include/tensorflow/c/c_api.h"],
 )
+
+filegroup(
+    name = "op_wrappers",
+    srcs = glob(["site-packages/tensorflow/**/gen_*.py"]),
+)
 """),
     "ruff": package_annotation(additive_build_content = """\
 filegroup(
@@ -67,6 +72,12 @@ alias(
 alias(
     name = "include_dir",
     actual = "@pip_tensorflow_cpu//:include_dir",
+)
+
+# The Python wrappers of ops, whose docstrings document them.
+alias(
+    name = "op_wrappers",
+    actual = "@pip_tensorflow_cpu//:op_wrappers",
 )
 
 alias(

@@ -35,20 +35,19 @@ pub enum Found {
 /// Looks for TensorFlow in the places that the crate's page lists; opens nothing.
 ///
 /// # Errors
-/// [`Error::NotFound`] with every place that was tried. With `TF_LIBRARY_PATH` set, that is the only
-/// place.
+/// [`Error::NotFound`] with every place that was tried.
 pub fn find() -> Result<Found, Error> {
     let mut search = Search::default();
+    if !dl::process_symbol(c"TF_Version").is_null()
+        && !dl::process_symbol(c"TF_NewStatus").is_null()
+    {
+        return Ok(Found::Process);
+    }
     if let Some(value) = env::var_os(LIBRARY_PATH) {
         return match search.first(env::split_paths(&value).map(as_folder)) {
             Some(folder) => Ok(Found::Folder(folder)),
             None => Err(search.not_found()),
         };
-    }
-    if !dl::process_symbol(c"TF_Version").is_null()
-        && !dl::process_symbol(c"TF_NewStatus").is_null()
-    {
-        return Ok(Found::Process);
     }
     for python in pythons() {
         match package_folder(&python) {

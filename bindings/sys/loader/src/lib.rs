@@ -9,8 +9,8 @@
 //!
 //! [`find`] tries, in this order:
 //!
-//! 1. `TF_LIBRARY_PATH`: folders, or one of the library files; nothing else is tried when it is set;
-//! 2. the process itself, when TensorFlow is in it already (a second copy would not work);
+//! 1. the process itself, when TensorFlow is in it already (a second copy would not work);
+//! 2. `TF_LIBRARY_PATH`: folders, or one of the library files; nothing else is tried when it is set;
 //! 3. the `tensorflow` package of the running Python: `TFP_PYTHON`, the `python3` of
 //!    `VIRTUAL_ENV`, `python3` and `python` on the path; TensorFlow is not imported for this;
 //! 4. the folder of the program, `/usr/local/lib`, `/usr/lib` and `/usr/lib/x86_64-linux-gnu`.

@@ -85,6 +85,7 @@ impl Error {
         }
     }
 
+    #[inline]
     const fn from_nonzero(code: NonZeroI32) -> Error {
         match code.get() {
             -1 => Error::Kernel,
@@ -97,6 +98,7 @@ impl Error {
     }
 
     /// The code that the C entry point returned, or the driver's code; never 0.
+    #[inline]
     pub const fn code(&self) -> i32 {
         match self {
             Error::Kernel => -1,

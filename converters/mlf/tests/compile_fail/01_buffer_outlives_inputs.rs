@@ -1,11 +1,13 @@
 // crate: constant_pool
-// error: E0515
+// error: E0597
 use tvmgen_default::{Input, Inputs};
 
-fn make<'a>(_kept: &'a Input) -> Inputs<'a> {
-    let local = Input::new(); // misuse
-    Inputs::new(&local) // misuse
-    Inputs::new(_kept) // right
+fn make<'a>(kept: &'a Input) -> Inputs<'a> {
+    let local = Input::new();
+    let _ = &local;
+    let inputs: Inputs<'a> = Inputs::new(&local); // misuse
+    let inputs: Inputs<'a> = Inputs::new(kept); // right
+    inputs
 }
 
 fn main() {

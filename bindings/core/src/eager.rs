@@ -1,0 +1,9 @@
+//! Eager execution: a context, handles of tensors, and the execution of calls.
+
+mod context;
+mod executor;
+mod handle;
+
+pub use context::{EagerContext, EagerOptions, PlacementPolicy};
+pub use executor::Executor;
+pub use handle::TensorHandle;

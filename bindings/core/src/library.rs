@@ -1,0 +1,114 @@
+//! Libraries that add ops, kernels and devices to TensorFlow.
+
+use std::ffi::CString;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::api::{Status, api, text_from_ptr};
+use crate::buffer::OutBuffer;
+use crate::error::{Error, Result};
+
+/// Returns TensorFlow's version, as `2.21.0`.
+///
+/// # Errors
+/// [`ErrorKind::Load`](crate::ErrorKind::Load) when TensorFlow is not there.
+pub fn version() -> Result<String> {
+    // SAFETY: the function returns a constant C string.
+    Ok(unsafe { text_from_ptr(api()?.c_api.TF_Version()) })
+}
+
+/// Returns all ops that TensorFlow has now, as a serialized `OpList`.
+///
+/// # Errors
+/// [`ErrorKind::Load`](crate::ErrorKind::Load) when TensorFlow is not there.
+pub fn all_ops() -> Result<Vec<u8>> {
+    let api = api()?;
+    // SAFETY: the function has no precondition; its caller owns the buffer.
+    let buffer = unsafe { OutBuffer::from_owned_ptr(api.c_api.TF_GetAllOpList(), api) }?;
+    Ok(buffer.as_slice().to_vec())
+}
+
+/// Returns the kernels that an op has, or all kernels, as a serialized `KernelList`.
+///
+/// # Errors
+/// What TensorFlow says.
+pub fn kernels(op_type: Option<&str>) -> Result<Vec<u8>> {
+    let api = api()?;
+    let status = Status::new(api)?;
+    let name = op_type.map(crate::api::c_string).transpose()?;
+    // SAFETY: name and status are alive; the caller of either function owns the buffer.
+    let buffer = unsafe {
+        match &name {
+            Some(name) => api
+                .c_api
+                .TF_GetRegisteredKernelsForOp(name.as_ptr(), status.as_ptr()),
+            None => api.c_api.TF_GetAllRegisteredKernels(status.as_ptr()),
+        }
+    };
+    status.check()?;
+    // SAFETY: as above.
+    Ok(unsafe { OutBuffer::from_owned_ptr(buffer, api) }?
+        .as_slice()
+        .to_vec())
+}
+
+fn c_path(path: &Path) -> Result<CString> {
+    if !path.is_file() {
+        return Err(Error::not_found(
+            "library",
+            path.display().to_string(),
+            "the file system",
+        ));
+    }
+    Ok(CString::new(path.as_os_str().as_bytes())?)
+}
+
+/// Loads a library of custom ops and kernels, for the rest of the process, and returns its ops as
+/// a serialized `OpList`.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for a file that does not exist, and
+/// TensorFlow's status for one that it can't load.
+pub fn load_op_library(path: impl AsRef<Path>) -> Result<Vec<u8>> {
+    let api = api()?;
+    let path = c_path(path.as_ref())?;
+    let status = Status::new(api)?;
+    // SAFETY: path and status are alive. The handle is never deleted: that would only free the list.
+    let library = unsafe { api.c_api.TF_LoadLibrary(path.as_ptr(), status.as_ptr()) };
+    status.check()?;
+    if library.is_null() {
+        return Err(Error::internal("TF_LoadLibrary returned null"));
+    }
+    // SAFETY: the library is alive; the buffer is owned by it and lives as long.
+    Ok(unsafe {
+        let list = api.c_api.TF_GetOpList(library);
+        if list.data.is_null() || list.length == 0 {
+            Vec::new()
+        } else {
+            std::slice::from_raw_parts(list.data.cast::<u8>(), list.length).to_vec()
+        }
+    })
+}
+
+/// Loads a pluggable device, for the rest of the process. Sessions and contexts that are made
+/// afterwards have its devices.
+///
+/// # Errors
+/// As for [`load_op_library`].
+pub fn load_pluggable_device(path: impl AsRef<Path>) -> Result<()> {
+    let api = api()?;
+    let path = c_path(path.as_ref())?;
+    let status = Status::new(api)?;
+    // SAFETY: path and status are alive. The handle is never deleted: the device stays.
+    let library = unsafe {
+        api.c_api_experimental
+            .TF_LoadPluggableDeviceLibrary(path.as_ptr(), status.as_ptr())
+    };
+    status.check()?;
+    if library.is_null() {
+        return Err(Error::internal(
+            "TF_LoadPluggableDeviceLibrary returned null",
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,139 @@
+//! Runs that are prepared once and repeated.
+
+use std::ptr;
+
+use tfp_sys::{TF_Operation, TF_Output, TF_Tensor};
+
+use super::Session;
+use super::run::run;
+use crate::dtype::DataType;
+use crate::error::{Error, Result};
+use crate::operation::{Operation, Output};
+use crate::shape::Shape;
+use crate::small_vec::SmallVec;
+use crate::tensor::Tensor;
+
+/// A run whose feeds, fetches and targets are fixed. Several threads may call it at once.
+pub struct Callable<'s> {
+    session: &'s Session,
+    feeds: Vec<Feed>,
+    inputs: Vec<TF_Output>,
+    outputs: Vec<TF_Output>,
+    targets: Vec<*const TF_Operation>,
+}
+
+/// What a feed must be.
+struct Feed {
+    output: Output,
+    dtype: DataType,
+    shape: Shape,
+}
+
+// SAFETY: the pointers are to operations of the session's graph, which do not change and which the
+// session keeps alive.
+unsafe impl Send for Callable<'_> {}
+// SAFETY: as above.
+unsafe impl Sync for Callable<'_> {}
+
+impl<'s> Callable<'s> {
+    pub(super) fn new(
+        session: &'s Session,
+        feeds: &[Output],
+        fetches: &[Output],
+        targets: &[Operation],
+    ) -> Result<Self> {
+        let graph = session.graph();
+        feeds
+            .iter()
+            .chain(fetches)
+            .try_for_each(|output| graph.check_own(output))?;
+        targets
+            .iter()
+            .try_for_each(|operation| graph.check_operation(operation))?;
+        let raw = |outputs: &[Output]| outputs.iter().map(Output::raw).collect();
+        Ok(Self {
+            session,
+            feeds: feeds
+                .iter()
+                .map(|output| {
+                    let (dtype, shape) = (output.dtype().base(), graph.shape(output)?);
+                    Ok(Feed {
+                        output: output.clone(),
+                        dtype,
+                        shape,
+                    })
+                })
+                .collect::<Result<_>>()?,
+            inputs: raw(feeds),
+            outputs: raw(fetches),
+            targets: targets
+                .iter()
+                .map(|operation| operation.as_ptr().cast_const())
+                .collect(),
+        })
+    }
+
+    /// Runs with a tensor per feed and returns a tensor per fetch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for another number of tensors, and as
+    /// for [`Run::go`](super::Run::go).
+    pub fn call(&self, values: &[&Tensor]) -> Result<Vec<Tensor>> {
+        if values.len() != self.feeds.len() {
+            return Err(Error::argument(format!(
+                "{} tensors for {} feeds",
+                values.len(),
+                self.feeds.len()
+            )));
+        }
+        for (feed, tensor) in self.feeds.iter().zip(values) {
+            feed.check(tensor)?;
+        }
+        let raw: SmallVec<*mut TF_Tensor, 4> = values.iter().map(|value| value.as_ptr()).collect();
+        // SAFETY: all is of the session's graph, and there is a living tensor per feed.
+        unsafe {
+            let none = ptr::null_mut();
+            let (inputs, outputs) = (&self.inputs, &self.outputs);
+            run(
+                self.session,
+                ptr::null(),
+                inputs,
+                &raw,
+                outputs,
+                &self.targets,
+                none,
+            )
+        }
+    }
+}
+
+impl Feed {
+    #[inline]
+    fn check(&self, tensor: &Tensor) -> Result<()> {
+        let fits = match self.shape.dims() {
+            None => true,
+            Some(dims) => {
+                let found = tensor.dims();
+                dims.len() == found.len()
+                    && dims
+                        .iter()
+                        .zip(found)
+                        .all(|(&dim, &found)| dim < 0 || dim == found)
+            }
+        };
+        if fits && tensor.dtype() == self.dtype {
+            Ok(())
+        } else {
+            Err(self.misfit(tensor))
+        }
+    }
+
+    #[cold]
+    fn misfit(&self, tensor: &Tensor) -> Error {
+        let what = format!("the feed of '{}'", self.output.name());
+        if tensor.dtype() != self.dtype {
+            return Error::dtype(what, self.dtype, tensor.dtype());
+        }
+        Error::shape(what, format!("shape {}", self.shape), tensor.shape())
+    }
+}

@@ -1,0 +1,183 @@
+//! One run of a graph.
+
+use std::ptr;
+
+use tfp_sys::{TF_Buffer, TF_Operation, TF_Output, TF_Tensor};
+
+use super::Session;
+use crate::api::Status;
+use crate::buffer::{OutBuffer, lend};
+use crate::error::Result;
+use crate::operation::{Operation, Output, count_of};
+use crate::small_vec::SmallVec;
+use crate::tensor::Tensor;
+
+/// A run of a session that is being put together.
+pub struct Run<'r> {
+    session: &'r Session,
+    feeds: SmallVec<(&'r Output, &'r Tensor), 4>,
+    fetches: SmallVec<&'r Output, 4>,
+    targets: SmallVec<&'r Operation, 4>,
+    options: &'r [u8],
+    metadata: bool,
+}
+
+/// What a run returns.
+#[derive(Debug)]
+pub struct Fetched {
+    /// The values of the fetches, in their order.
+    pub tensors: Vec<Tensor>,
+    /// A serialized `RunMetadata`; empty unless it was asked for.
+    pub metadata: Vec<u8>,
+}
+
+impl<'r> Run<'r> {
+    pub(super) fn new(session: &'r Session) -> Self {
+        Self {
+            session,
+            feeds: SmallVec::new(),
+            fetches: SmallVec::new(),
+            targets: SmallVec::new(),
+            options: &[],
+            metadata: false,
+        }
+    }
+
+    /// Feeds an output with a tensor.
+    #[must_use]
+    pub fn feed(mut self, output: &'r Output, tensor: &'r Tensor) -> Self {
+        self.feeds.push((output, tensor));
+        self
+    }
+
+    /// Asks for the value of an output.
+    #[must_use]
+    pub fn fetch(mut self, output: &'r Output) -> Self {
+        self.fetches.push(output);
+        self
+    }
+
+    /// Runs an operation for its effect.
+    #[must_use]
+    pub fn target(mut self, operation: &'r Operation) -> Self {
+        self.targets.push(operation);
+        self
+    }
+
+    /// Sets a serialized `RunOptions`, as for a trace or a deadline.
+    #[must_use]
+    pub fn options(mut self, run_options: &'r [u8]) -> Self {
+        self.options = run_options;
+        self
+    }
+
+    /// Asks for the run's metadata.
+    #[must_use]
+    pub fn with_metadata(mut self) -> Self {
+        self.metadata = true;
+        self
+    }
+
+    /// Runs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for what is of another graph,
+    /// [`ErrorKind::DType`](crate::ErrorKind::DType) or [`ErrorKind::Shape`](crate::ErrorKind::Shape)
+    /// for a feed that does not fit, and TensorFlow's status for the rest, as a missing feed or a
+    /// closed session.
+    pub fn go(self) -> Result<Fetched> {
+        let session = self.session;
+        let graph = session.graph();
+        for (output, tensor) in self.feeds.iter() {
+            session.check_feed(output, tensor)?;
+        }
+        self.fetches
+            .iter()
+            .try_for_each(|output| graph.check_own(output))?;
+        self.targets
+            .iter()
+            .try_for_each(|operation| graph.check_operation(operation))?;
+        let inputs: SmallVec<TF_Output, 4> = self.feeds.iter().map(|(o, _)| o.raw()).collect();
+        let values: SmallVec<_, 4> = self
+            .feeds
+            .iter()
+            .map(|(_, tensor)| tensor.as_ptr())
+            .collect();
+        let outputs: SmallVec<TF_Output, 4> = self.fetches.iter().map(|o| o.raw()).collect();
+        let targets: SmallVec<*const TF_Operation, 4> = self
+            .targets
+            .iter()
+            .map(|operation| operation.as_ptr().cast_const())
+            .collect();
+        let metadata = if self.metadata {
+            Some(OutBuffer::new(session.api())?)
+        } else {
+            None
+        };
+        let options = lend(self.options);
+        // SAFETY: everything is of the session's graph, and alive during the call.
+        let tensors = unsafe {
+            run(
+                session,
+                if self.options.is_empty() {
+                    ptr::null()
+                } else {
+                    &raw const options
+                },
+                &inputs,
+                &values,
+                &outputs,
+                &targets,
+                metadata.as_ref().map_or(ptr::null_mut(), OutBuffer::as_ptr),
+            )?
+        };
+        let metadata = metadata
+            .map(|buffer| buffer.as_slice().to_vec())
+            .unwrap_or_default();
+        Ok(Fetched { tensors, metadata })
+    }
+}
+
+/// Runs a session.
+///
+/// # Safety
+/// Outputs and operations are of the session's graph; tensors and buffers are alive; `inputs` and
+/// `values` are of one length.
+pub(super) unsafe fn run(
+    session: &Session,
+    options: *const TF_Buffer,
+    inputs: &[TF_Output],
+    values: &[*mut TF_Tensor],
+    outputs: &[TF_Output],
+    targets: &[*const TF_Operation],
+    metadata: *mut TF_Buffer,
+) -> Result<Vec<Tensor>> {
+    let api = session.api();
+    let status = Status::new(api)?;
+    let mut results: SmallVec<*mut TF_Tensor, 4> =
+        outputs.iter().map(|_| ptr::null_mut()).collect();
+    // SAFETY: by this function's contract; every list has the length that is passed with it, and
+    // `results` has room for a tensor per output.
+    unsafe {
+        api.c_api.TF_SessionRun(
+            session.as_ptr(),
+            options,
+            inputs.as_ptr(),
+            values.as_ptr(),
+            count_of(inputs)?,
+            outputs.as_ptr(),
+            results.as_mut_ptr(),
+            count_of(outputs)?,
+            targets.as_ptr(),
+            count_of(targets)?,
+            metadata,
+            status.as_ptr(),
+        );
+    }
+    status.check()?;
+    // SAFETY: the caller of the function owns each tensor.
+    results
+        .iter()
+        .map(|&raw| unsafe { Tensor::from_owned_ptr(raw, api) })
+        .collect()
+}

@@ -1,0 +1,330 @@
+//! The wire format of protocol buffers: the little of it that the client reads and writes.
+
+use crate::attr::{AttrValue, FuncRef};
+use crate::error::{Error, ErrorKind, Result};
+use crate::shape::Shape;
+
+/// A field of a message.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub(crate) enum Field<'a> {
+    /// An integer, truth value or enumerator.
+    Varint(u64),
+    /// Eight bytes.
+    Fixed64(u64),
+    /// A string, bytes, message or packed list.
+    Bytes(&'a [u8]),
+    /// Four bytes.
+    Fixed32(u32),
+}
+
+impl<'a> Field<'a> {
+    /// Returns the integer; zero for a field of another kind.
+    pub(crate) fn int(self) -> i64 {
+        match self {
+            Self::Varint(value) | Self::Fixed64(value) => value as i64,
+            Self::Fixed32(value) => value.into(),
+            Self::Bytes(_) => 0,
+        }
+    }
+
+    /// Returns the bytes; none for a field of another kind.
+    pub(crate) fn bytes(self) -> &'a [u8] {
+        match self {
+            Self::Bytes(bytes) => bytes,
+            _ => &[],
+        }
+    }
+
+    /// Returns the text; other bytes are replaced.
+    pub(crate) fn text(self) -> String {
+        String::from_utf8_lossy(self.bytes()).into_owned()
+    }
+
+    pub(crate) fn float(self) -> f32 {
+        match self {
+            Self::Fixed32(bits) => f32::from_bits(bits),
+            _ => 0.0,
+        }
+    }
+}
+
+/// Reads the fields of a message, in the order of the bytes.
+pub(crate) struct Reader<'a> {
+    message: &'static str,
+    bytes: &'a [u8],
+    at: usize,
+}
+
+impl<'a> Reader<'a> {
+    pub(crate) fn new(message: &'static str, bytes: &'a [u8]) -> Self {
+        Self {
+            message,
+            bytes,
+            at: 0,
+        }
+    }
+
+    #[cold]
+    fn bad(&self, problem: &str) -> Error {
+        Error::new(ErrorKind::Proto {
+            message: self.message,
+            problem: format!("{problem} at byte {} of {}", self.at, self.bytes.len()),
+        })
+    }
+
+    fn varint(&mut self) -> Result<u64> {
+        let mut value = 0;
+        for shift in (0..70).step_by(7) {
+            let Some(&byte) = self.bytes.get(self.at) else {
+                return Err(self.bad("an integer is cut off"));
+            };
+            self.at += 1;
+            if shift < 64 {
+                value |= u64::from(byte & 0x7f) << shift;
+            }
+            if byte < 0x80 {
+                return Ok(value);
+            }
+        }
+        Err(self.bad("an integer has more than ten bytes"))
+    }
+
+    fn take(&mut self, length: u64) -> Result<&'a [u8]> {
+        let rest = self.bytes.get(self.at..).unwrap_or(&[]);
+        match usize::try_from(length)
+            .ok()
+            .and_then(|length| rest.get(..length))
+        {
+            Some(bytes) => {
+                self.at += bytes.len();
+                Ok(bytes)
+            }
+            None => Err(self.bad(&format!(
+                "{length} bytes are announced, {} left",
+                rest.len()
+            ))),
+        }
+    }
+
+    fn field(&mut self) -> Result<(u32, Field<'a>)> {
+        let tag = self.varint()?;
+        let field = match tag & 7 {
+            0 => Field::Varint(self.varint()?),
+            1 => Field::Fixed64(
+                self.take(8)?
+                    .iter()
+                    .rev()
+                    .fold(0, |v, &b| v << 8 | u64::from(b)),
+            ),
+            2 => {
+                let length = self.varint()?;
+                Field::Bytes(self.take(length)?)
+            }
+            5 => Field::Fixed32(
+                self.take(4)?
+                    .iter()
+                    .rev()
+                    .fold(0, |v, &b| v << 8 | u32::from(b)),
+            ),
+            kind => return Err(self.bad(&format!("a field has wire type {kind}"))),
+        };
+        match u32::try_from(tag >> 3) {
+            Ok(number) if number > 0 => Ok((number, field)),
+            _ => Err(self.bad("a field has no valid number")),
+        }
+    }
+}
+
+impl<'a> Iterator for Reader<'a> {
+    type Item = Result<(u32, Field<'a>)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.at >= self.bytes.len() {
+            return None;
+        }
+        let field = self.field();
+        if field.is_err() {
+            self.at = self.bytes.len();
+        }
+        Some(field)
+    }
+}
+
+/// Reads a list of integers, packed or one by one.
+pub(crate) fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
+    let Field::Bytes(bytes) = field else {
+        list.push(field.int());
+        return Ok(());
+    };
+    let mut reader = Reader::new("packed list", bytes);
+    while reader.at < bytes.len() {
+        list.push(reader.varint()? as i64);
+    }
+    Ok(())
+}
+
+/// Reads a list of floats, packed or one by one.
+pub(crate) fn read_floats(field: Field<'_>, list: &mut Vec<f32>) {
+    match field {
+        Field::Bytes(bytes) => list.extend(
+            bytes
+                .chunks_exact(4)
+                .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
+        ),
+        _ => list.push(field.float()),
+    }
+}
+
+/// Reads a `TensorShapeProto`.
+pub(crate) fn read_shape(bytes: &[u8]) -> Result<Shape> {
+    let mut dims = Vec::new();
+    for field in Reader::new("TensorShapeProto", bytes) {
+        match field? {
+            (2, dim) => {
+                let mut size = 0;
+                for field in Reader::new("TensorShapeProto.Dim", dim.bytes()) {
+                    if let (1, value) = field? {
+                        size = value.int();
+                    }
+                }
+                dims.push(size);
+            }
+            (3, unknown) if unknown.int() != 0 => return Ok(Shape::unknown()),
+            _ => {}
+        }
+    }
+    Ok(Shape::new(&dims))
+}
+
+/// Writes the fields of a message.
+#[derive(Default)]
+pub(crate) struct Writer(Vec<u8>);
+
+impl Writer {
+    pub(crate) fn new() -> Self {
+        Self::default()
+    }
+
+    pub(crate) fn into_bytes(self) -> Vec<u8> {
+        self.0
+    }
+
+    fn raw_varint(&mut self, mut value: u64) {
+        while value >= 0x80 {
+            self.0.push(value as u8 | 0x80);
+            value >>= 7;
+        }
+        self.0.push(value as u8);
+    }
+
+    pub(crate) fn int(&mut self, number: u32, value: i64) {
+        self.raw_varint(u64::from(number) << 3);
+        self.raw_varint(value as u64);
+    }
+
+    pub(crate) fn float(&mut self, number: u32, value: f32) {
+        self.raw_varint(u64::from(number) << 3 | 5);
+        self.0.extend(value.to_le_bytes());
+    }
+
+    pub(crate) fn bytes(&mut self, number: u32, value: &[u8]) {
+        self.raw_varint(u64::from(number) << 3 | 2);
+        self.raw_varint(value.len() as u64);
+        self.0.extend_from_slice(value);
+    }
+
+    pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
+        let mut inner = Self::new();
+        write(&mut inner);
+        self.bytes(number, &inner.0);
+    }
+}
+
+/// Returns a `TensorShapeProto`.
+pub(crate) fn shape_proto(shape: &Shape) -> Vec<u8> {
+    let mut out = Writer::new();
+    match shape.dims() {
+        None => out.int(3, 1),
+        Some(dims) => {
+            for &dim in dims {
+                out.message(2, |out| out.int(1, dim));
+            }
+        }
+    }
+    out.into_bytes()
+}
+
+/// Returns an `AttrValue`. Tensors must be plain or strings.
+///
+/// # Errors
+/// [`ErrorKind::Argument`] for a tensor that can't be written.
+pub(crate) fn attr_proto(value: &AttrValue<'_>) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    let mut list = Writer::new();
+    match value {
+        AttrValue::Default => {}
+        AttrValue::String(bytes) => out.bytes(2, bytes.0),
+        AttrValue::Int(value) => out.int(3, *value),
+        AttrValue::Float(value) => out.float(4, *value),
+        AttrValue::Bool(value) => out.int(5, (*value).into()),
+        AttrValue::Type(dtype) => out.int(6, dtype.number().into()),
+        AttrValue::Shape(shape) => out.bytes(7, &shape_proto(shape)),
+        AttrValue::Tensor(tensor) => out.bytes(8, &tensor_proto(tensor)?),
+        AttrValue::Func(func) => out.bytes(10, &func_proto(func)?),
+        AttrValue::TextList(texts) => texts.iter().for_each(|text| list.bytes(2, text.as_bytes())),
+        AttrValue::StringList(strings) => strings.iter().for_each(|bytes| list.bytes(2, bytes.0)),
+        AttrValue::IntList(values) => values.iter().for_each(|value| list.int(3, *value)),
+        AttrValue::FloatList(values) => values.iter().for_each(|value| list.float(4, *value)),
+        AttrValue::BoolList(values) => values.iter().for_each(|value| list.int(5, (*value).into())),
+        AttrValue::TypeList(types) => types.iter().for_each(|t| list.int(6, t.number().into())),
+        AttrValue::ShapeList(shapes) => {
+            shapes
+                .iter()
+                .for_each(|shape| list.bytes(7, &shape_proto(shape)));
+        }
+        AttrValue::TensorList(tensors) => {
+            for tensor in *tensors {
+                list.bytes(8, &tensor_proto(tensor)?);
+            }
+        }
+        AttrValue::FuncList(funcs) => {
+            for func in *funcs {
+                list.bytes(9, &func_proto(func)?);
+            }
+        }
+    }
+    if value.is_list() {
+        out.bytes(1, &list.0);
+    }
+    Ok(out.into_bytes())
+}
+
+/// Returns a `NameAttrList`.
+pub(crate) fn func_proto(func: &FuncRef<'_>) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    out.bytes(1, func.name().as_bytes());
+    for (name, value) in func.attrs() {
+        let value = attr_proto(value)?;
+        out.message(2, |entry| {
+            entry.bytes(1, name.as_bytes());
+            entry.bytes(2, &value);
+        });
+    }
+    Ok(out.into_bytes())
+}
+
+/// Returns a `TensorProto`.
+fn tensor_proto(tensor: &crate::Tensor) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    out.int(1, tensor.dtype().number().into());
+    out.bytes(2, &shape_proto(&tensor.shape()));
+    if tensor.dtype() == crate::DataType::STRING {
+        tensor
+            .as_strings()?
+            .iter()
+            .for_each(|string| out.bytes(8, string));
+    } else {
+        out.bytes(4, tensor.as_bytes()?);
+    }
+    Ok(out.into_bytes())
+}

@@ -1,0 +1,51 @@
+//! One definition in both modes.
+
+use tfp_core::*;
+
+use crate::support::{add, refused};
+
+#[test]
+fn eager_calls_execute() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let x = ctx.handle(&Tensor::from_array([1.0_f32, 2.0, 3.0])?)?;
+    let y = add(&ctx, add(&ctx, &x, 1.0)?, &x)?;
+    assert_eq!(y.to_tensor()?.as_slice::<f32>()?, [3.0, 5.0, 7.0]);
+    assert_eq!(y.shape()?, Shape::from([3]));
+    let parts = OpBuilder::new("Split")?
+        .input(0)
+        .input(&Tensor::from_array([[1_i64, 2], [3, 4]])?)
+        .attr("num_split", 2)?
+        .execute(&ctx)?
+        .list()?;
+    assert_eq!(parts.len(), 2);
+    assert_eq!(parts[1].to_tensor()?.as_slice::<i64>()?, [3, 4]);
+    let joined = OpBuilder::new("ConcatV2")?
+        .list((&parts[0], [[9]], &parts[1]))
+        .input(0)
+        .one(&ctx);
+    refused(joined, &["ConcatV2", "Dimension 1"]);
+    let joined = OpBuilder::new("ConcatV2")?
+        .list((&parts[0], [[9, 10]], &parts[1]))
+        .input(0)
+        .one(&ctx)?;
+    assert_eq!(joined.to_tensor()?.as_slice::<i64>()?, [1, 2, 9, 10, 3, 4]);
+    OpBuilder::new("NoOp")?.execute(&ctx)?.operation();
+    Ok(())
+}
+
+#[test]
+fn graph_calls_add_operations() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = scope.placeholder("x", DataType::FLOAT, &Shape::from([-1, 2]))?;
+    let y = add(&scope, &x, [[1.0, 2.0]])?;
+    assert_eq!(y.shape()?, Shape::from([-1, 2]));
+    assert_eq!(y.name(), "AddV2:0");
+    let z = add(&scope.named("sum"), &y, &y)?;
+    assert_eq!(z.name(), "sum:0");
+    let op = OpBuilder::new("NoOp")?
+        .execute(&scope.after(&[z.operation().clone()])?)?
+        .operation();
+    assert_eq!(op.control_inputs(), [z.operation().clone()]);
+    Ok(())
+}

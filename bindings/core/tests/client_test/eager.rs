@@ -1,0 +1,158 @@
+//! Eager contexts: placement, copies, background execution, functions.
+
+use tfp_core::*;
+
+use crate::support::{add, refused};
+
+#[test]
+fn devices_are_listed_and_used() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let devices = ctx.devices()?;
+    assert_eq!(devices[0].kind, "CPU");
+    let cpu = ctx.on_device(&devices[0].name)?;
+    let sum = add(&cpu, 1.0_f32, 2.0)?;
+    assert_eq!(sum.device()?, devices[0].name);
+    assert_eq!(sum.backing_device()?, devices[0].name);
+    let copy = sum.copy_to(&devices[0].name)?;
+    assert_eq!(copy.to_tensor()?.to_scalar::<f32>()?, 3.0);
+    refused(sum.copy_to("/device:TPU:9"), &["TPU"]);
+    refused(
+        add(&ctx.on_device("/device:TPU:9")?, 1.0, 2.0),
+        &["AddV2", "TPU"],
+    );
+    refused(
+        add(&ctx.on_device("no device")?, 1.0, 2.0),
+        &["AddV2", "no device"],
+    );
+    // After a failed call the context is as before.
+    assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
+    Ok(())
+}
+
+#[test]
+fn background_errors_reach_the_one_who_waits() -> Result<()> {
+    let options = EagerOptions {
+        is_async: true,
+        ..EagerOptions::default()
+    };
+    let ctx = EagerContext::with_options(&options)?;
+    let mut value = ctx.handle(&Tensor::scalar(0.0_f64)?)?;
+    for _ in 0..100 {
+        value = add(&ctx, &value, 1.0)?;
+    }
+    assert_eq!(value.to_tensor()?.to_scalar::<f64>()?, 100.0);
+    ctx.wait()?;
+    // Gather looks at its indices only when it runs.
+    let gather = OpBuilder::new("GatherV2")?
+        .input([1.0_f32, 2.0])
+        .input(7)
+        .input(0)
+        .one(&ctx);
+    match gather {
+        Ok(value) => drop(refused(value.to_tensor(), &["indices"])),
+        Err(error) => drop(refused::<()>(Err(error), &["indices"])),
+    }
+    let executor = ctx.thread_executor()?;
+    assert!(executor.is_async());
+    assert!(ctx.wait().is_err());
+    executor.clear_error();
+    assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
+    ctx.wait()
+}
+
+#[test]
+fn a_thread_may_have_its_own_executor() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    assert!(!ctx.thread_executor()?.is_async());
+    let executor = Executor::new(&ctx, true, 0)?;
+    executor.use_for_thread();
+    assert!(ctx.thread_executor()?.is_async());
+    let value = add(&ctx, 1.0, 2.0)?;
+    executor.wait()?;
+    assert_eq!(value.to_tensor()?.to_scalar::<f64>()?, 3.0);
+    drop(executor);
+    assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
+    Ok(())
+}
+
+#[test]
+fn functions_of_a_graph_are_called() -> Result<()> {
+    let body = Graph::new()?;
+    let x = body
+        .scope()
+        .placeholder("x", DataType::FLOAT, &Shape::unknown())?;
+    let y = add(&body, &x, 1.0)?;
+    let function = body.to_function("plus_one", &[x], &[y], &FunctionOptions::default())?;
+    let ctx = EagerContext::new()?;
+    assert!(!ctx.has_function("plus_one")?);
+    let types = [DataType::FLOAT];
+    let call = |func: FuncRef<'_>| -> Result<TensorHandle> {
+        let out = OpBuilder::new("StatefulPartitionedCall")?
+            .list([1.5_f32])
+            .attr("Tout", &types[..])?
+            .attr("f", func)?
+            .execute(&ctx)?;
+        Ok(out.all().remove(0))
+    };
+    refused(call("plus_one".into()), &["plus_one"]);
+    assert_eq!(
+        call((&function).into())?.to_tensor()?.to_scalar::<f32>()?,
+        2.5
+    );
+    assert_eq!(
+        call("plus_one".into())?.to_tensor()?.to_scalar::<f32>()?,
+        2.5
+    );
+    assert!(ctx.has_function("plus_one")?);
+    ctx.remove_function("plus_one")?;
+    refused(ctx.remove_function("plus_one"), &["plus_one"]);
+    refused(ctx.add_function_def(b"junk"), &["InvalidArgument"]);
+    // Functions as branches of a conditional: attributes of kind func, twice.
+    let chosen = OpBuilder::new("If")?
+        .input(true)
+        .list([3.0_f32])
+        .attr("Tout", &types[..])?
+        .attr("then_branch", FuncRef::from(&function))?
+        .attr("else_branch", FuncRef::from(&function))?
+        .execute(&ctx)?
+        .all();
+    assert_eq!(chosen[0].to_tensor()?.to_scalar::<f32>()?, 4.0);
+    // list(func).
+    let branches = [FuncRef::from(&function), FuncRef::named("plus_one")];
+    let chosen = OpBuilder::new("Case")?
+        .input(1)
+        .list([3.0_f32])
+        .attr("Tout", &types[..])?
+        .attr("branches", &branches[..])?
+        .execute(&ctx)?
+        .all();
+    assert_eq!(chosen[0].to_tensor()?.to_scalar::<f32>()?, 4.0);
+    Ok(())
+}
+
+#[test]
+fn handles_of_another_context_are_refused() -> Result<()> {
+    let (one, two) = (EagerContext::new()?, EagerContext::new()?);
+    let x = one.handle(&Tensor::scalar(1.0_f32)?)?;
+    let error = refused(add(&two, &x, 1.0), &["AddV2", "another eager context"]);
+    assert!(matches!(error.kind(), ErrorKind::Foreign { .. }));
+    assert!(x.context().is_same(&one));
+    let bad = EagerOptions {
+        config: b"\xff\xff".to_vec(),
+        ..EagerOptions::default()
+    };
+    refused(EagerContext::with_options(&bad), &["InvalidArgument"]);
+    Ok(())
+}
+
+#[test]
+fn executions_are_recorded_on_demand() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    ctx.start_recording();
+    add(&ctx, 1.0, 2.0)?;
+    ctx.stop_recording()?;
+    ctx.set_thread_placement(PlacementPolicy::Warn);
+    ctx.clear_caches();
+    assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
+    Ok(())
+}

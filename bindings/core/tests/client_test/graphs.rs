@@ -1,0 +1,330 @@
+//! Graphs: what is added is what is there.
+
+use tfp_core::*;
+
+use crate::support::{add, refused};
+
+fn floats(scope: &Scope, name: &str) -> Result<Output> {
+    scope.placeholder(name, DataType::FLOAT, &Shape::from([2]))
+}
+
+#[test]
+fn names_are_unique_and_scoped() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = floats(&scope, "x")?;
+    assert_eq!(add(&scope, &x, &x)?.name(), "AddV2:0");
+    assert_eq!(add(&scope.named("AddV2_1"), &x, &x)?.name(), "AddV2_1:0");
+    assert_eq!(add(&scope, &x, &x)?.name(), "AddV2_2:0");
+    assert_eq!(add(&scope, &x, &x)?.name(), "AddV2_3:0");
+    let inner = scope.sub_scope("layer").sub_scope("dense");
+    assert_eq!(add(&inner, &x, &x)?.name(), "layer/dense/AddV2:0");
+    assert_eq!(
+        add(&inner.named("sum"), &x, &x)?.name(),
+        "layer/dense/sum:0"
+    );
+    assert_eq!(scope.sub_scope("layer").prefix(), "layer_1/");
+    assert_eq!(scope.sub_scope("layer").prefix(), "layer_2/");
+    refused(
+        add(&scope.named("bad name"), &x, &x),
+        &["AddV2", "bad name", "letter"],
+    );
+    refused(add(&scope.named("nul\0"), &x, &x), &["nul"]);
+    refused(
+        floats(&scope.sub_scope("white space"), "x"),
+        &["Placeholder"],
+    );
+    assert_eq!(graph.operation("layer/dense/sum")?.op_type(), "AddV2");
+    let names: Vec<String> = graph.operations().map(|op| op.name()).collect();
+    assert_eq!(names[..2], ["x", "AddV2"]);
+    Ok(())
+}
+
+#[test]
+fn edges_are_seen_from_both_ends() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let (x, y) = (floats(&scope, "x")?, floats(&scope, "y")?);
+    let sum = add(&scope.after(&[y.operation().clone()])?, &x, &x)?;
+    let op = sum.operation();
+    assert_eq!(op.inputs(), [x.clone(), x.clone()]);
+    assert_eq!(op.input_count(), 2);
+    let consumers = x.operation().consumers(0);
+    assert_eq!(consumers, [(op.clone(), 0), (op.clone(), 1)]);
+    assert_eq!(op.control_inputs(), [y.operation().clone()]);
+    assert_eq!(y.operation().control_outputs(), [op.clone()]);
+    assert!(x.operation().control_outputs().is_empty());
+    assert!(op.consumers(7).is_empty());
+    refused(op.output(1), &["output '1'", "AddV2"]);
+    let split = OpBuilder::new("Split")?
+        .input(0)
+        .input(&x)
+        .attr("num_split", 2)?
+        .execute(&scope)?;
+    let parts = split.all();
+    let split = parts[0].operation();
+    assert_eq!(split.output_list_length("output")?, 2);
+    assert_eq!(split.input_list_length("value")?, 1);
+    refused(split.output_list_length("nothing"), &["nothing"]);
+    assert_eq!(split.outputs(), parts);
+    Ok(())
+}
+
+#[test]
+fn attributes_of_every_kind_are_read_back() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let image = scope.placeholder("image", DataType::FLOAT, &Shape::from([1, 8, 8, 3]))?;
+    let kernel = Tensor::zeros(DataType::FLOAT, &[3, 3, 3, 4])?;
+    let conv = OpBuilder::new("Conv2D")?
+        .input(&image)
+        .input(&kernel)
+        .attr("strides", &[1_i64, 2, 2, 1][..])?
+        .attr("padding", "SAME")?
+        .one(&scope)?;
+    assert_eq!(conv.shape()?, Shape::from([1, 4, 4, 4]));
+    let op = conv.operation();
+    assert!(matches!(op.attr("strides")?, Attr::IntList(list) if list == [1, 2, 2, 1]));
+    assert!(matches!(op.attr("padding")?, Attr::String(text) if text == b"SAME"));
+    assert!(matches!(op.attr("T")?, Attr::Type(DataType::FLOAT)));
+    assert!(matches!(op.attr("use_cudnn_on_gpu")?, Attr::Bool(true)));
+    assert!(matches!(op.attr("explicit_paddings")?, Attr::IntList(list) if list.is_empty()));
+    assert_eq!(
+        op.attr_info("strides")?,
+        AttrInfo {
+            kind: AttrKind::IntList,
+            list_len: Some(4)
+        }
+    );
+    assert!(op.attr_names()?.contains(&"data_format".to_owned()));
+    refused(op.attr("nothing"), &["Conv2D", "nothing"]);
+    let placed = image.operation();
+    assert!(matches!(placed.attr("shape")?, Attr::Shape(s) if s == Shape::from([1, 8, 8, 3])));
+    let constant = op.inputs()[1].operation().clone();
+    assert!(matches!(constant.attr("value")?, Attr::Tensor(t) if t.dims() == [3, 3, 3, 4]));
+    let feature = OpBuilder::new("Batch")?
+        .list([&image])
+        .attr("num_batch_threads", 1)?
+        .attr("max_batch_size", 2)?
+        .attr("batch_timeout_micros", 1)?
+        .attr("grad_timeout_micros", 1)?
+        .attr("allowed_batch_sizes", &[2_i64][..])?
+        .execute(&scope)?
+        .all();
+    assert!(
+        matches!(feature[0].operation().attr("T")?, Attr::TypeList(l) if l == [DataType::FLOAT])
+    );
+    let shapes = [Shape::from([2, -1]), Shape::unknown(), Shape::scalar()];
+    let types = [DataType::FLOAT, DataType::STRING, DataType::INT64];
+    let queue = OpBuilder::new("FIFOQueueV2")?
+        .attr("component_types", &types[..])?
+        .attr("shapes", &shapes[..])?
+        .one(&scope)?;
+    assert!(matches!(queue.operation().attr("shapes")?, Attr::ShapeList(list) if list == shapes));
+    let eps = OpBuilder::new("LRN")?
+        .input(&image)
+        .attr("bias", 1.5_f32)?
+        .one(&scope)?;
+    assert!(matches!(eps.operation().attr("bias")?, Attr::Float(1.5)));
+    let buckets = OpBuilder::new("Bucketize")?
+        .input(&image)
+        .attr("boundaries", &[0.5_f32, 1.5][..])?
+        .one(&scope)?;
+    let read = buckets.operation().attr("boundaries")?;
+    assert!(matches!(read, Attr::FloatList(list) if list == [0.5, 1.5]));
+    Ok(())
+}
+
+#[test]
+fn devices_colocation_and_labels_are_attributes() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = floats(&scope, "x")?;
+    let there = scope
+        .on_device("/device:CPU:0")?
+        .colocated_with(&[x.operation().clone()])?;
+    let y = add(
+        &there.with_kernel_label("special")?.with_xla_cluster("c1")?,
+        &x,
+        &x,
+    )?;
+    let op = y.operation();
+    assert_eq!(op.device(), "/device:CPU:0");
+    assert!(matches!(op.attr("_class")?, Attr::StringList(list) if list == [b"loc:@x".to_vec()]));
+    assert!(matches!(op.attr("_kernel")?, Attr::String(text) if text == b"special"));
+    assert!(matches!(op.attr("_XlaCluster")?, Attr::String(text) if text == b"c1"));
+    refused(scope.with_attr("T", "x"), &["underscore"]);
+    Ok(())
+}
+
+#[test]
+fn shapes_are_merged_and_constants_folded() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = scope.placeholder("x", DataType::FLOAT, &Shape::unknown())?;
+    assert_eq!(x.shape()?, Shape::unknown());
+    graph.set_shape(&x, &Shape::from([-1, 3]))?;
+    assert_eq!(x.shape()?, Shape::from([-1, 3]));
+    refused(
+        graph.set_shape(&x, &Shape::from([2, 4])),
+        &["InvalidArgument"],
+    );
+    let two = scope.constant(&Tensor::scalar(2.0_f32)?)?;
+    let four = add(&scope, &two, &two)?;
+    let value = graph
+        .try_evaluate(&four)?
+        .ok_or_else(|| Error::argument("not constant"))?;
+    assert_eq!(value.to_scalar::<f32>()?, 4.0);
+    assert!(graph.try_evaluate(&x)?.is_none());
+    Ok(())
+}
+
+#[test]
+fn graph_defs_come_back_with_every_option() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = floats(&scope, "x")?;
+    add(&scope.named("y"), &x, 1.0)?;
+    let bytes = graph.to_graph_def()?;
+    let other = Graph::new()?;
+    let fed = floats(&other.scope(), "fed")?;
+    let unused = floats(&other.scope(), "unused")?;
+    let imported = other.import(
+        &bytes,
+        &ImportOptions {
+            prefix: "in",
+            default_device: "/device:CPU:0",
+            input_map: &[("x", 0, fed.clone()), ("absent", 3, unused)],
+            control_dependencies: &[fed.operation().clone()],
+            return_outputs: &[("y", 0)],
+            return_operations: &["y"],
+            ..ImportOptions::default()
+        },
+    )?;
+    let y = &imported.operations[0];
+    assert_eq!(imported.outputs[0].operation(), y);
+    assert_eq!(
+        (y.name(), y.device()),
+        ("in/y".to_owned(), "/device:CPU:0".to_owned())
+    );
+    assert_eq!(y.inputs()[0], fed);
+    assert_eq!(imported.unused_mappings, [("absent".to_owned(), 3)]);
+    let again = ImportOptions {
+        prefix: "in",
+        ..ImportOptions::default()
+    };
+    refused(other.import(&bytes, &again), &["'in/x'"]);
+    let unique = ImportOptions {
+        prefix: "in",
+        uniquify_prefix: true,
+        ..ImportOptions::default()
+    };
+    other.import(&bytes, &unique)?;
+    other.operation("in_1/y")?;
+    let plain = ImportOptions {
+        uniquify_names: true,
+        ..ImportOptions::default()
+    };
+    other.import(&bytes, &plain)?;
+    other.import(&bytes, &plain)?;
+    other.operation("y_1")?;
+    refused(
+        other.import(&bytes, &ImportOptions::default()),
+        &["InvalidArgument"],
+    );
+    let foreign = ImportOptions {
+        input_map: &[("x", 0, x)],
+        ..ImportOptions::default()
+    };
+    refused(other.import(&bytes, &foreign), &["another graph"]);
+    assert!(!other.versions()?.is_empty());
+    assert!(!y.to_node_def()?.is_empty());
+    Ok(())
+}
+
+#[test]
+fn functions_are_made_called_and_exported() -> Result<()> {
+    let body = Graph::new()?;
+    let scope = body.scope();
+    let (a, b) = (floats(&scope, "a")?, floats(&scope, "b")?);
+    let sum = add(&scope, &a, &b)?;
+    let options = FunctionOptions {
+        output_names: &["total"],
+        ..FunctionOptions::default()
+    };
+    let function = body.to_function("my_sum", &[a, b], &[sum.clone()], &options)?;
+    assert_eq!(function.name(), "my_sum");
+    let call = |func: FuncRef<'_>, ctx: &Scope, x: &Output| -> Result<Output> {
+        let types = [DataType::FLOAT];
+        Ok(OpBuilder::new("PartitionedCall")?
+            .list([x, x])
+            .attr("Tout", &types[..])?
+            .attr("f", func)?
+            .execute(ctx)?
+            .all()
+            .remove(0))
+    };
+    let graph = Graph::new()?;
+    let x = floats(&graph.scope(), "x")?;
+    let by_value = call((&function).into(), &graph.scope(), &x)?;
+    let by_name = call("my_sum".into(), &graph.scope(), &x)?;
+    let session = Session::new(&graph)?;
+    let values = session.eval(
+        &[(&x, &Tensor::from_array([1.0_f32, 2.0])?)],
+        &[&by_value, &by_name],
+    )?;
+    for value in values {
+        assert_eq!(value.as_slice::<f32>()?, [2.0, 4.0]);
+    }
+    let read = by_value.operation().attr("f")?;
+    assert!(matches!(read, Attr::Func(func) if func.name == "my_sum"));
+    assert_eq!(graph.functions()?.len(), 1);
+    let copy = Function::from_function_def(&function.to_function_def()?)?;
+    let copy = copy.with_attr("note", &AttrValue::from("hello"))?;
+    assert!(!copy.attr("note")?.is_empty());
+    refused(function.attr("note"), &["note"]);
+    refused(
+        Function::from_function_def(b"no function"),
+        &["InvalidArgument"],
+    );
+    refused(
+        body.to_function("f", &[x], &[sum], &options),
+        &["another graph"],
+    );
+    // The library travels with the graph.
+    let other = Graph::new()?;
+    other.import(&graph.to_graph_def()?, &ImportOptions::default())?;
+    assert_eq!(other.functions()?[0].name(), "my_sum");
+    Ok(())
+}
+
+#[test]
+fn gradients_of_the_library_are_added() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let (x, z) = (floats(&scope, "x")?, floats(&scope, "z")?);
+    let y = OpBuilder::new("Mul")?.input(&x).input(&x).one(&scope)?;
+    let gradients = graph.add_gradients(Some("grad"), &[y.clone()], &[x.clone()], &[])?;
+    refused(
+        graph.add_gradients(None, &[y.clone()], &[z.clone()], &[]),
+        &["'z'", "unreachable"],
+    );
+    let gradient = gradients[0]
+        .as_ref()
+        .ok_or_else(|| Error::argument("no gradient"))?;
+    let session = Session::new(&graph)?;
+    let value = session.eval(&[(&x, &Tensor::from_array([3.0_f32, 4.0])?)], &[gradient])?;
+    assert_eq!(value[0].as_slice::<f32>()?, [6.0, 8.0]);
+    let twice = graph.add_gradients(None, &[y.clone()], &[x.clone()], &[x.clone(), z]);
+    refused(twice, &["2 gradients", "1 outputs"]);
+    let rounded = OpBuilder::new("BitwiseAnd")?
+        .input(&scope.placeholder("i", DataType::INT32, &Shape::scalar())?)
+        .input(1)
+        .one(&scope)?;
+    let input = graph.output("i")?;
+    refused(
+        graph.add_gradients(None, &[rounded], &[input], &[]),
+        &["BitwiseAnd"],
+    );
+    Ok(())
+}

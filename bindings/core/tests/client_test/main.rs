@@ -1,0 +1,15 @@
+//! The client against the real TensorFlow, in one process.
+
+#![allow(
+    clippy::cloned_ref_to_slice_refs,
+    reason = "lists of one are written as lists"
+)]
+
+mod bad_input;
+mod contexts;
+mod eager;
+mod graphs;
+mod sessions;
+mod support;
+mod tensors;
+mod threads;

@@ -1,0 +1,202 @@
+//! Sessions: runs of every kind.
+
+use tfp_core::*;
+
+use crate::support::{add, refused};
+
+struct Sum {
+    graph: Graph,
+    x: Output,
+    y: Output,
+    sum: Output,
+}
+
+fn sum() -> Result<Sum> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = scope.placeholder("x", DataType::FLOAT, &Shape::from([-1]))?;
+    let y = scope.placeholder("y", DataType::FLOAT, &Shape::from([-1]))?;
+    let sum = add(&scope.named("sum"), &x, &y)?;
+    Ok(Sum { graph, x, y, sum })
+}
+
+fn tensor(values: &[f32]) -> Result<Tensor> {
+    Tensor::from_slice(values, &[values.len() as i64])
+}
+
+#[test]
+fn runs_feed_and_fetch() -> Result<()> {
+    let Sum { graph, x, y, sum } = sum()?;
+    let session = Session::new(&graph)?;
+    let (a, b) = (tensor(&[1.0, 2.0])?, tensor(&[10.0, 20.0])?);
+    let values = session.eval(&[(&x, &a), (&y, &b)], &[&sum, &sum])?;
+    assert_eq!(values[0].as_slice::<f32>()?, [11.0, 22.0]);
+    assert_eq!(values[1].as_slice::<f32>()?, [11.0, 22.0]);
+    // Operations that are added later belong to the same session.
+    let more = add(&graph.scope(), &sum, 1.0)?;
+    let callable = session.callable(&[x.clone(), y.clone()], &[more], &[])?;
+    for _ in 0..3 {
+        assert_eq!(
+            callable.call(&[&a, &b])?[0].as_slice::<f32>()?,
+            [12.0, 23.0]
+        );
+    }
+    // RunOptions.trace_level (1) = FULL_TRACE (3).
+    let fetched = session
+        .run()
+        .feed(&x, &a)
+        .feed(&y, &b)
+        .fetch(&sum)
+        .options(&[8, 3])
+        .with_metadata()
+        .go()?;
+    assert!(!fetched.metadata.is_empty());
+    assert_eq!(session.devices()?[0].kind, "CPU");
+    Ok(())
+}
+
+#[test]
+fn targets_run_for_their_effect() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let shape = Shape::scalar();
+    let variable = OpBuilder::new("VarHandleOp")?
+        .attr("dtype", DataType::FLOAT)?
+        .attr("shape", &shape)?
+        .attr("shared_name", "v")?
+        .one(&scope)?;
+    let assign = OpBuilder::new("AssignVariableOp")?
+        .input(&variable)
+        .input(4.5_f32)
+        .execute(&scope)?
+        .operation();
+    let read = OpBuilder::new("ReadVariableOp")?
+        .input(&variable)
+        .attr("dtype", DataType::FLOAT)?
+        .one(&scope)?;
+    let session = Session::new(&graph)?;
+    refused(session.eval(&[], &[&read]), &["FailedPrecondition"]);
+    assert!(session.run().target(&assign).go()?.tensors.is_empty());
+    assert_eq!(session.eval(&[], &[&read])?[0].to_scalar::<f32>()?, 4.5);
+    let other = Session::new(&graph)?;
+    refused(other.eval(&[], &[&read]), &["FailedPrecondition"]);
+    Ok(())
+}
+
+#[test]
+fn partial_runs_keep_what_was_computed() -> Result<()> {
+    let Sum { graph, x, y, sum } = sum()?;
+    let scope = graph.scope();
+    let first = add(&scope.named("first"), &x, 1.0)?;
+    let second = OpBuilder::new("Mul")?.input(&first).input(&y).one(&scope)?;
+    let session = Session::new(&graph)?;
+    let run = session.partial_run(
+        &[x.clone(), y.clone()],
+        &[first.clone(), second.clone()],
+        &[],
+    )?;
+    let (a, b) = (tensor(&[1.0])?, tensor(&[5.0])?);
+    let out = run.step(&[(&x, &a)], &[&first], &[])?;
+    assert_eq!(out[0].as_slice::<f32>()?, [2.0]);
+    let again = run.step(&[(&x, &a)], &[], &[]);
+    refused(again, &["x"]);
+    refused(run.step(&[(&y, &b)], &[&sum], &[]), &["sum"]);
+    let out = run.step(&[(&y, &b)], &[&second], &[])?;
+    assert_eq!(out[0].as_slice::<f32>()?, [10.0]);
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_refused() -> Result<()> {
+    let Sum { graph, x, y, sum } = sum()?;
+    let session = Session::new(&graph)?;
+    let a = tensor(&[1.0])?;
+    let doubles = Tensor::from_array([1.0_f64])?;
+    let error = refused(
+        session.eval(&[(&x, &doubles)], &[&sum]),
+        &["'x:0'", "float32", "float64"],
+    );
+    assert!(matches!(error.kind(), ErrorKind::DType { .. }));
+    let matrix = Tensor::from_array([[1.0_f32]])?;
+    let error = refused(
+        session.eval(&[(&x, &matrix)], &[&sum]),
+        &["'x:0'", "[?]", "[1,1]"],
+    );
+    assert!(matches!(error.kind(), ErrorKind::Shape { .. }));
+    let missing = refused(session.eval(&[(&x, &a)], &[&sum]), &["feed", "y"]);
+    assert_eq!(missing.code(), Code::InvalidArgument);
+    let callable = session.callable(&[x.clone(), y.clone()], &[sum.clone()], &[])?;
+    refused(callable.call(&[&a]), &["1 tensors for 2 feeds"]);
+    refused(callable.call(&[&a, &doubles]), &["'y:0'"]);
+    refused(callable.call(&[&a, &matrix]), &["'y:0'"]);
+    refused(
+        callable
+            .call(&[&a, &tensor(&[1.0, 2.0, 3.0])?])
+            .map(|_| ())
+            .and_then(|()| callable.call(&[&tensor(&[1.0, 2.0])?, &tensor(&[1.0, 2.0, 3.0])?])),
+        &["Incompatible shapes"],
+    );
+    let foreign = crate::sessions::sum()?;
+    refused(
+        session.eval(&[(&foreign.x, &a)], &[&sum]),
+        &["'x'", "another graph"],
+    );
+    refused(session.eval(&[], &[&foreign.sum]), &["another graph"]);
+    refused(
+        session.run().target(foreign.sum.operation()).go(),
+        &["another graph"],
+    );
+    let twice = session.eval(&[(&x, &a), (&x, &a), (&y, &a)], &[&sum]);
+    refused(twice, &["x"]);
+    let config = SessionOptions {
+        config: b"\xff\xff".to_vec(),
+        ..SessionOptions::default()
+    };
+    refused(Session::with_options(&graph, &config), &["InvalidArgument"]);
+    let target = SessionOptions {
+        target: "nowhere://x".to_owned(),
+        ..SessionOptions::default()
+    };
+    refused(Session::with_options(&graph, &target), &["NotFound"]);
+    session.close()?;
+    let closed = refused(session.eval(&[(&x, &a), (&y, &a)], &[&sum]), &["closed"]);
+    assert_eq!(closed.code(), Code::Cancelled);
+    Ok(())
+}
+
+#[test]
+fn a_graph_lives_as_long_as_anything_of_it() -> Result<()> {
+    let Sum { graph, x, y, sum } = sum()?;
+    let session = Session::new(&graph)?;
+    drop(graph);
+    let a = tensor(&[1.0])?;
+    assert_eq!(
+        session.eval(&[(&x, &a), (&y, &a)], &[&sum])?[0].as_slice::<f32>()?,
+        [2.0]
+    );
+    drop(session);
+    assert_eq!(sum.name(), "sum:0");
+    assert_eq!(sum.operation().inputs()[0], x);
+    Ok(())
+}
+
+#[test]
+fn damaged_saved_models_are_refused() -> Result<()> {
+    let options = SessionOptions::default();
+    refused(
+        SavedModel::load("/no/such/folder", &["serve"], &options),
+        &["/no/such/folder"],
+    );
+    let folder = std::env::temp_dir().join(format!("tfp_core_{}", std::process::id()));
+    std::fs::create_dir_all(&folder).map_err(|error| Error::argument(error.to_string()))?;
+    refused(
+        SavedModel::load(&folder, &["serve"], &options),
+        &["NotFound"],
+    );
+    std::fs::write(folder.join("saved_model.pb"), b"\x08\x01\xff\xff no model")
+        .map_err(|error| Error::argument(error.to_string()))?;
+    let damaged = SavedModel::load(&folder, &["serve"], &options);
+    std::fs::remove_dir_all(&folder).map_err(|error| Error::argument(error.to_string()))?;
+    refused(damaged, &["SavedModel", "tfp_core_"]);
+    Ok(())
+}

@@ -1,0 +1,34 @@
+"""Lays out Rust as rustfmt does: calls, signatures and literals that may not fit on a line."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+WIDTH = 100
+INDENT = "    "
+
+
+def fitted(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
+    """Returns `head(items)tail` on one line if it fits, else one item a line, as rustfmt does."""
+    pad = INDENT * depth
+    line = f"{pad}{head}({', '.join(items)}){tail}"
+    if len(line) <= WIDTH:
+        return [line]
+    return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
+
+
+def called(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
+    """Returns a call; rustfmt breaks its arguments when they are wider than 60 characters."""
+    if len(", ".join(items)) <= 60:
+        return fitted(head, items, tail, depth)
+    pad = INDENT * depth
+    return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
+
+
+def literal(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
+    """Returns a struct literal; rustfmt breaks fields that are wider than 18 characters."""
+    pad = INDENT * depth
+    inside = ", ".join(items)
+    if len(inside) <= 18:
+        return [f"{pad}{head} {{ {inside} }}{tail}"]
+    return [f"{pad}{head} {{", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}}}{tail}"]

@@ -1,0 +1,51 @@
+"""tvm_export: an ONNX or TFLite model becomes a version 7 archive with the C interface.
+
+Current TVM has no exporter of its own. Needs apache-tvm, and onnx or tflite for the model's format.
+Exit codes are those of mlf2rust.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import app, flags
+
+from converters.mlf.errors import MlfError, Problem, UsageError
+from converters.mlf.tvm_export_lower import load_model, plan_module
+from converters.mlf.tvm_export_plan import archive_files, archive_tar
+
+_MODEL = flags.DEFINE_string("model", None, "model to export: .onnx or .tflite (required)")
+_OUT = flags.DEFINE_string("out", None, "archive to write, a .tar file (required)")
+_NAME = flags.DEFINE_string("name", "default", "module name in the archive")
+
+
+def main(argv: Sequence[str]) -> int:
+    """Exports as the flags say; returns the exit code."""
+    del argv
+    folder = os.environ.get("BUILD_WORKING_DIRECTORY")
+    if folder:
+        os.chdir(folder)
+    try:
+        if not _MODEL.value or not _OUT.value:
+            raise UsageError(Problem("command line", "--model and --out are required"))
+        plan = plan_module(load_model(Path(_MODEL.value)), _NAME.value)
+        out = Path(_OUT.value)
+        staging = out.with_name(out.name + ".part")
+        staging.write_bytes(archive_tar(archive_files(plan)))
+        staging.replace(out)
+    except MlfError as err:
+        print(f"tvm_export: {err.title}", file=sys.stderr)
+        for problem in err.problems:
+            print(f"  {problem}", file=sys.stderr)
+        return err.exit_code
+    except OSError as err:
+        print(f"tvm_export: {_OUT.value}: cannot be written: {err}", file=sys.stderr)
+        return UsageError.exit_code
+    return 0
+
+
+if __name__ == "__main__":
+    app.run(main)

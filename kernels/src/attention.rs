@@ -1,0 +1,216 @@
+//! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
+
+use crate::blocks::for_each_chunk;
+use crate::conv::geometry::check_len;
+use crate::error::{Error, Result};
+use crate::gemm::pack::packed_len;
+use crate::gemm::{Gemm, Matrix, Packed};
+use crate::level::level;
+use crate::map::map_in_place;
+use crate::parallel::{Parallel, Serial};
+use crate::shape::Shape;
+use crate::unary::Exp;
+
+/// Queries whose scores are kept at a time.
+const QUERIES: usize = 64;
+/// Scores below which another thread costs more than it saves.
+const PARALLEL_SCORES: usize = 1 << 14;
+
+/// Attention of `heads` independent heads (a batch times its heads), dense: queries
+/// `[heads, queries, depth]`, keys `[heads, keys, depth]`, values `[heads, keys, width]`, output
+/// `[heads, queries, width]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Attention<'a> {
+    /// Heads of all examples.
+    pub heads: usize,
+    /// Queries of a head.
+    pub queries: usize,
+    /// Keys and values of a head.
+    pub keys: usize,
+    /// Elements of a query or key.
+    pub depth: usize,
+    /// Elements of a value.
+    pub width: usize,
+    /// Factor of the scores; `1 / sqrt(depth)` in most models.
+    pub scale: f32,
+    /// `[queries, keys]`, added to the scores of every head; -infinity hides a key.
+    pub mask: Option<&'a [f32]>,
+    /// Hides the keys after the query's own place, counted from the end.
+    pub causal: bool,
+}
+
+impl Attention<'_> {
+    /// Elements of scratch memory that [`Attention::run`] needs: keys and values of a head,
+    /// packed, and the scores of 64 queries.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    pub fn scratch_len(&self) -> Result<usize> {
+        let overflow = Error::Overflow { argument: "keys" };
+        packed_len(level(), self.depth, self.keys)?
+            .checked_add(packed_len(level(), self.keys, self.width)?)
+            .and_then(|x| x.checked_add(self.keys.checked_mul(QUERIES.min(self.queries))?))
+            .ok_or(overflow)
+    }
+
+    /// Computes the output. A query that sees no key gets NaN.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if a slice has not the length that the sizes say; [`Error::Overflow`].
+    pub fn run(
+        &self,
+        queries: &[f32],
+        keys: &[f32],
+        values: &[f32],
+        output: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let len = |lines: usize, depth: usize| {
+            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
+        };
+        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
+        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
+        check_len("values", values.len(), len(self.keys, self.width)?)?;
+        check_len("output", output.len(), len(self.queries, self.width)?)?;
+        if let Some(mask) = self.mask {
+            check_len("mask", mask.len(), self.queries * self.keys)?;
+        }
+        let expected = self.scratch_len()?;
+        let found = scratch.len();
+        let scratch = scratch.get_mut(..expected).ok_or(Error::Length {
+            argument: "scratch",
+            found,
+            expected,
+        })?;
+        if output.is_empty() {
+            return Ok(());
+        }
+        let (key_memory, rest) = scratch.split_at_mut(packed_len(level(), self.depth, self.keys)?);
+        let (value_memory, scores) = rest.split_at_mut(packed_len(level(), self.keys, self.width)?);
+        let each = self.queries * self.width;
+        for (head, output) in output.chunks_exact_mut(each).enumerate() {
+            let of = |x: &'_ [f32], lines: usize, depth: usize| {
+                let from = head * lines * depth;
+                from..(from + lines * depth).min(x.len())
+            };
+            let queries = &queries[of(queries, self.queries, self.depth)];
+            let keys = Matrix::columns(&keys[of(keys, self.keys, self.depth)], self.depth);
+            let values = Matrix::rows(&values[of(values, self.keys, self.width)], self.width);
+            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, parallel)?;
+            let values = Packed::pack(&values, (self.keys, self.width), value_memory, parallel)?;
+            let blocks = output.chunks_mut(QUERIES * self.width);
+            for (block, output) in blocks.enumerate() {
+                let first = block * QUERIES;
+                let count = output.len() / self.width;
+                let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
+                let scores = &mut scores[..count * self.keys];
+                Gemm::packed(count, queries, keys).run(scores, self.keys, &mut [], parallel)?;
+                self.softmax(first, scores, parallel);
+                let scores = Matrix::rows(scores, self.keys);
+                Gemm::packed(count, scores, values).run(output, self.width, &mut [], parallel)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Turns the scores of the queries from `first` on into weights.
+    fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
+        let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
+            &Serial
+        } else {
+            parallel
+        };
+        for_each_chunk(parallel, scores, self.keys, |start, row| {
+            let query = first + start / self.keys;
+            let hidden = if self.causal {
+                // The last query sees all keys.
+                let seen = (query + 1 + self.keys).saturating_sub(self.queries);
+                seen.min(self.keys)
+            } else {
+                self.keys
+            };
+            let (row, rest) = row.split_at_mut(hidden);
+            rest.fill(0.0);
+            let mut top = f32::NEG_INFINITY;
+            let mask = self.mask.map(|mask| &mask[query * self.keys..]);
+            for (i, x) in row.iter_mut().enumerate() {
+                *x = *x * self.scale + mask.map_or(0.0, |mask| mask[i]);
+                top = if *x > top { *x } else { top };
+            }
+            row.iter_mut().for_each(|x| *x -= top);
+            map_in_place(Exp, row, &Serial);
+            let sum: f32 = row.iter().sum();
+            let factor = 1.0 / sum;
+            row.iter_mut().for_each(|x| *x *= factor);
+            if row.is_empty() {
+                rest.fill(f32::NAN);
+            }
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(60))]
+        #[test]
+        fn matches_its_definition(
+            heads in 1..4_usize,
+            queries in prop_oneof![1..20_usize, 60..140_usize],
+            more in 0..20_usize,
+            depth in 1..20_usize,
+            width in 1..20_usize,
+            masked in any::<bool>(),
+            causal in any::<bool>(),
+        ) {
+            let keys = if causal { queries + more } else { more + 1 };
+            let q = numbers(heads * queries * depth, 1);
+            let k = numbers(heads * keys * depth, 2);
+            let v = numbers(heads * keys * width, 3);
+            let mut mask = numbers(queries * keys, 4);
+            // Hide some keys, but never the first one.
+            for (i, x) in mask.iter_mut().enumerate() {
+                if i % keys != 0 && *x > 0.5 {
+                    *x = f32::NEG_INFINITY;
+                }
+            }
+            let attention = Attention {
+                heads, queries, keys, depth, width,
+                scale: 0.7,
+                mask: masked.then_some(&mask[..]),
+                causal,
+            };
+            let mut scratch = vec![f32::NAN; attention.scratch_len().unwrap()];
+            let mut output = vec![f32::NAN; heads * queries * width];
+            attention.run(&q, &k, &v, &mut output, &mut scratch, &Interleaved).unwrap();
+            for (index, &found) in output.iter().enumerate() {
+                let (line, column) = (index / width, index % width);
+                let (head, query) = (line / queries, line % queries);
+                let seen = if causal { query + 1 + keys - queries } else { keys };
+                let weights: Vec<f64> = (0..seen)
+                    .map(|key| {
+                        let score: f64 = (0..depth)
+                            .map(|p| f64::from(q[line * depth + p])
+                                * f64::from(k[(head * keys + key) * depth + p]))
+                            .sum();
+                        let mask = if masked { f64::from(mask[query * keys + key]) } else { 0.0 };
+                        (score * 0.7_f32 as f64 + mask).exp()
+                    })
+                    .collect();
+                let sum: f64 = weights.iter().sum();
+                let exact: f64 = weights
+                    .iter()
+                    .enumerate()
+                    .map(|(key, w)| w / sum * f64::from(v[(head * keys + key) * width + column]))
+                    .sum();
+                prop_assert!((f64::from(found) - exact).abs() < 5e-6, "{} {}", found, exact);
+            }
+        }
+    }
+}

@@ -1,0 +1,195 @@
+"""Inputs and attributes for every op that the device has kernels for.
+
+An op that is in no table here gets generic inputs: one array per tensor argument, all of one shape.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+Array = npt.NDArray[Any]
+
+
+@dataclasses.dataclass(frozen=True)
+class Call:
+    """One call of an op.
+
+    Attributes:
+        inputs: Arrays by argument name; a list for a list argument.
+        attributes: Attributes that are not given by the inputs.
+    """
+
+    inputs: Mapping[str, Array | list[Array]]
+    attributes: Mapping[str, Any] = dataclasses.field(default_factory=dict)
+
+
+SHAPES: tuple[tuple[int, ...], ...] = (
+    (),
+    (0,),
+    (1,),
+    (7,),
+    (33, 5),
+    (2, 0, 3),
+    (2, 3, 4, 5),
+    (2, 1, 2, 1, 3, 1, 2, 2),
+    (1031,),
+)
+"""Shapes of rank 0 to 8, with empty ones and ones that fill no vector register evenly."""
+
+BROADCASTS: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+    ((), (5,)),
+    ((4, 1, 3), (5, 1)),
+    ((2, 3), (2, 3)),
+    ((1, 0), (4, 1)),
+    ((2, 1, 2, 1, 2, 1, 2, 1), (1, 2, 1, 2, 1, 2, 1, 2)),
+    ((257,), (1,)),
+)
+
+
+def values(shape: tuple[int, ...], dtype: np.dtype[Any], seed: int, low: float, high: float) -> Array:
+    """Returns values between `low` and `high`, for integers within the type's range."""
+    rng = np.random.default_rng(seed)
+    if dtype == np.bool_:
+        return np.asarray(rng.integers(0, 2, size=shape), dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        first, last = max(int(np.floor(low)), int(info.min)), min(int(np.ceil(high)), int(info.max))
+        return np.asarray(rng.integers(first, last, size=shape, endpoint=True), dtype)
+    return np.asarray(rng.uniform(low, high, size=shape)).astype(dtype)
+
+
+RANGES: Mapping[str, tuple[float, float]] = {
+    "Acos": (-1, 1),
+    "Acosh": (1, 9),
+    "Asin": (-1, 1),
+    "Atanh": (-0.9, 0.9),
+    "Log": (0.01, 20),
+    "Log1p": (-0.9, 20),
+    "Rsqrt": (0.01, 20),
+    "Sqrt": (0, 20),
+    "Xlogy": (0.01, 5),
+    "Xlog1py": (0.01, 5),
+    "Pow": (0, 4),
+}
+"""Where the arguments of an op lie that is not defined, or not well conditioned, everywhere."""
+
+NON_ZERO_DIVISORS = frozenset(
+    {"Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"}
+)
+"""Ops whose second argument must not be 0 for integers."""
+
+BINARY = frozenset(
+    {
+        "Add", "AddV2", "Atan2", "BitwiseAnd", "BitwiseOr", "BitwiseXor", "Div", "DivNoNan",
+        "Equal", "FloorDiv", "FloorMod", "Greater", "GreaterEqual", "Less", "LessEqual",
+        "LogicalAnd", "LogicalOr", "Maximum", "Minimum", "Mod", "Mul", "MulNoNan", "NotEqual",
+        "Pow", "RealDiv", "SquaredDifference", "Sub", "TruncateDiv", "TruncateMod", "Xdivy",
+        "Xlog1py", "Xlogy",
+    }
+)  # fmt: skip
+"""Ops whose two arguments broadcast."""
+
+REDUCTIONS = frozenset({"All", "Any", "Max", "Mean", "Min", "Prod", "Sum"})
+
+TOLERANCES: Mapping[str, float] = {
+    "BiasAddGrad": 1e-5,
+    "Conv2D": 1e-5,
+    "Conv2DBackpropFilter": 1e-5,
+    "Conv2DBackpropInput": 1e-5,
+    "MatMul": 1e-5,
+    "Mean": 1e-5,
+    "Prod": 1e-5,
+    "Sum": 1e-5,
+}
+"""Largest error relative to `max(1, |expected|)` for ops that add up many terms in float32."""
+
+DEFAULT_TOLERANCE = 2e-6
+"""The same for all other ops."""
+
+
+def elementwise(op: str, arguments: list[str], dtype: np.dtype[Any]) -> Iterator[Call]:
+    """Calls with arguments of one shape."""
+    low, high = RANGES.get(op, (-5, 5))
+    for i, shape in enumerate(SHAPES):
+        yield Call(
+            {name: values(shape, dtype, 10 * i + j, low, high) for j, name in enumerate(arguments)}
+        )
+
+
+def binary(op: str, dtype: np.dtype[Any]) -> Iterator[Call]:
+    """Calls with arguments that broadcast."""
+    low, high = RANGES.get(op, (-5, 5))
+    for i, pair in enumerate([*((s, s) for s in SHAPES), *BROADCASTS]):
+        x, y = (values(shape, dtype, 10 * i + j, low, high) for j, shape in enumerate(pair))
+        if op in NON_ZERO_DIVISORS:
+            y = np.where(y == 0, np.ones((), dtype), y)
+        yield Call({"x": x, "y": y})
+
+
+def reduction(dtype: np.dtype[Any]) -> Iterator[Call]:
+    """Calls over every kind of axes."""
+    for i, shape in enumerate(SHAPES):
+        rank = len(shape)
+        for axes in {(), tuple(range(rank)), (0,)[:rank], (rank - 1,)[:rank], (0, 2)[: max(rank - 2, 0)]}:
+            for keep_dims in (False, True):
+                yield Call(
+                    {"input": values(shape, dtype, i, -2, 2), "axis": np.array(axes, np.int32)},
+                    {"keep_dims": keep_dims},
+                )
+
+
+def mat_mul(dtype: np.dtype[Any]) -> Iterator[Call]:
+    """Products of all transpositions, also empty ones."""
+    for i, (m, k, n) in enumerate([(1, 1, 1), (3, 5, 7), (64, 100, 33), (0, 3, 2), (2, 0, 3)]):
+        for ta in (False, True):
+            for tb in (False, True):
+                a = values((k, m) if ta else (m, k), dtype, i, -1, 1)
+                b = values((n, k) if tb else (k, n), dtype, i + 50, -1, 1)
+                yield Call({"a": a, "b": b}, {"transpose_a": ta, "transpose_b": tb})
+
+
+def bias_add(dtype: np.dtype[Any]) -> Iterator[Call]:
+    """Ranks 2 to 5, channels last and first."""
+    for i, shape in enumerate([(3, 4), (0, 4), (2, 3, 5), (2, 3, 4, 6), (1, 2, 3, 4, 5)]):
+        for data_format in ("NHWC", "NCHW"):
+            channels = shape[-1] if data_format == "NHWC" else shape[1]
+            yield Call(
+                {
+                    "value": values(shape, dtype, i, -5, 5),
+                    "bias": values((channels,), dtype, i + 50, -5, 5),
+                },
+                {"data_format": data_format},
+            )
+
+
+def conv_2d(dtype: np.dtype[Any]) -> Iterator[Call]:
+    """Strides, dilations and paddings."""
+    for i, (stride, dilation, padding) in enumerate(
+        [(1, 1, "SAME"), (2, 1, "SAME"), (1, 2, "VALID"), (3, 1, "VALID"), (1, 1, "EXPLICIT")]
+    ):
+        explicit = [0, 0, 1, 2, 0, 3, 0, 0] if padding == "EXPLICIT" else []
+        yield Call(
+            {
+                "input": values((2, 9, 11, 3), dtype, i, -1, 1),
+                "filter": values((3, 2, 3, 5), dtype, i + 50, -1, 1),
+            },
+            {
+                "strides": [1, stride, stride, 1],
+                "dilations": [1, dilation, dilation, 1],
+                "padding": padding,
+                "explicit_paddings": explicit,
+            },
+        )
+
+
+SPECIAL: Mapping[str, Callable[[np.dtype[Any]], Iterator[Call]]] = {
+    "BiasAdd": bias_add,
+    "Conv2D": conv_2d,
+    "MatMul": mat_mul,
+}
+"""Ops with inputs of their own."""

@@ -1,0 +1,140 @@
+"""Runs every kernel of the device beside the CPU's and collects the errors.
+
+Every registered (op, dtype) runs pinned to the device, twice, and pinned to the CPU. The two runs on
+the device have to be equal in every bit; the error against the CPU has to be within the tolerance
+that `cases` states.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from tensorflow.python.framework import kernels as registry
+from tensorflow.python.framework import op_def_registry
+
+from tests.conformance import cases
+
+UNARY_EXTRA = frozenset({"LeakyRelu"})
+
+
+@dataclasses.dataclass(frozen=True)
+class Result:
+    """What the calls of one kernel gave.
+
+    Attributes:
+        op: Op type.
+        dtype: Name of the type of its first type attribute.
+        calls: Number of calls that were compared.
+        error: Largest error relative to `max(1, |expected|)`.
+        tolerance: What is accepted.
+        problem: What is wrong, or empty.
+    """
+
+    op: str
+    dtype: str
+    calls: int
+    error: float
+    tolerance: float
+    problem: str
+
+
+def registered(device_type: str) -> dict[str, list[dict[str, int]]]:
+    """Returns the type constraints of every kernel of the device, by op."""
+    found: dict[str, list[dict[str, int]]] = {}
+    for kernel in registry.get_all_registered_kernels().kernel:
+        if kernel.device_type == device_type and not kernel.label:
+            types = {c.name: c.allowed_values.list.type[0] for c in kernel.constraint}
+            found.setdefault(kernel.op, []).append(types)
+    return found
+
+
+def calls(op: str, types: Mapping[str, int]) -> Iterator[cases.Call] | None:
+    """Returns the calls of a kernel, or None if no table knows the op."""
+    if "T" not in types and op not in ("LogicalAnd", "LogicalNot", "LogicalOr", "All", "Any"):
+        return None
+    dtype = np.dtype(tf.dtypes.as_dtype(types.get("T", tf.bool.as_datatype_enum)).as_numpy_dtype)
+    if op in cases.SPECIAL:
+        return cases.SPECIAL[op](dtype)
+    if op in cases.BINARY:
+        return cases.binary(op, dtype)
+    if op in cases.REDUCTIONS:
+        if types.get("Tidx") == tf.int64.as_datatype_enum:
+            return None
+        return cases.reduction(dtype)
+    definition = op_def_registry.get(op)
+    arguments = [argument.name for argument in definition.input_arg]
+    plain = all(
+        argument.type_attr == "T" and not argument.number_attr or op == "LogicalNot"
+        for argument in definition.input_arg
+    )
+    required = [attr for attr in definition.attr if not attr.HasField("default_value")]
+    if plain and [attr.name for attr in required] in (["T"], []) and len(arguments) <= 2:
+        return cases.elementwise(op, arguments, dtype)
+    return None
+
+
+def compute(op: str, call: cases.Call, device: str) -> list[Any]:
+    """Returns the outputs of one call as arrays."""
+    with tf.device(device):
+        inputs = {
+            name: [tf.constant(v) for v in value] if isinstance(value, list) else tf.constant(value)
+            for name, value in call.inputs.items()
+        }
+        outputs = getattr(tf.raw_ops, op)(**inputs, **call.attributes)
+    if not isinstance(outputs, (list, tuple)):
+        outputs = [outputs]
+    for output in outputs:
+        assert output.device.endswith(device), f"{op} ran on {output.device}"
+    return [output.numpy() for output in outputs]
+
+
+def error_of(found: Any, expected: Any) -> float:
+    """Returns the largest error relative to `max(1, |expected|)`; infinite if anything else differs."""
+    if found.shape != expected.shape or found.dtype != expected.dtype:
+        return float("inf")
+    if found.size == 0:
+        return 0.0
+    if found.dtype.kind in "biu":
+        return 0.0 if (found == expected).all() else float("inf")
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    same = (a == b) | (np.isnan(a) & np.isnan(b))
+    with np.errstate(invalid="ignore"):
+        gap = np.where(same, 0.0, np.abs(a - b) / np.maximum(1.0, np.abs(b)))
+    return float(np.where(np.isnan(gap), np.inf, gap).max())
+
+
+def check(op: str, types: Mapping[str, int], device: str) -> Result | None:
+    """Compares one kernel with the CPU's; None if no table knows the op."""
+    try:
+        todo = calls(op, types)
+    except TypeError:
+        todo = None
+    if todo is None:
+        return None
+    dtype = tf.dtypes.as_dtype(next(iter(types.values()), tf.bool.as_datatype_enum)).name
+    tolerance = cases.TOLERANCES.get(op, cases.DEFAULT_TOLERANCE)
+    if dtype in ("float16", "bfloat16"):
+        tolerance = {"float16": 2e-3, "bfloat16": 1.6e-2}[dtype]
+    count, largest = 0, 0.0
+    for call in todo:
+        try:
+            expected = compute(op, call, "/device:CPU:0")
+        except (tf.errors.InvalidArgumentError, tf.errors.UnimplementedError):
+            # The CPU refuses the call or has no kernel of this type: nothing to compare with.
+            continue
+        try:
+            first, second = (compute(op, call, device) for _ in range(2))
+        except tf.errors.OpError as error:
+            shapes = {k: np.shape(v) for k, v in call.inputs.items()}
+            return Result(op, dtype, count, np.inf, tolerance, f"{shapes}: {error.message}")
+        for a, b in zip(first, second, strict=True):
+            if a.tobytes() != b.tobytes():
+                return Result(op, dtype, count, np.inf, tolerance, "two runs differ")
+        count += 1
+        largest = max([largest, *(error_of(a, b) for a, b in zip(first, expected, strict=True))])
+    problem = "" if largest <= tolerance else f"error {largest:g} is above {tolerance:g}"
+    return Result(op, dtype, count, largest, tolerance, problem)

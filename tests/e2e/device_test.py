@@ -1,0 +1,151 @@
+"""The device inside one TensorFlow process: values, placement, errors, concurrency, memory."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import gc
+import os
+import pathlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.e2e import child
+
+os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
+
+DEVICE = "/device:TFP:0"
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_soft_placement() -> None:
+    tf.config.set_soft_device_placement(False)
+
+
+def on_device(function: Callable[[], Any]) -> Any:
+    with tf.device(DEVICE):
+        return function()
+
+
+def resident() -> int:
+    """Bytes of memory that this process holds."""
+    pages = int(pathlib.Path("/proc/self/statm").read_text().split()[1])
+    return pages * os.sysconf("SC_PAGE_SIZE")
+
+
+def test_the_device_is_listed_once() -> None:
+    assert [d.name for d in tf.config.list_physical_devices("TFP")] == ["/physical_device:TFP:0"]
+
+
+def test_a_result_carries_the_device_and_the_value() -> None:
+    y = on_device(lambda: tf.nn.relu(tf.constant([-1.0, 2.0])))
+    assert y.device.endswith(DEVICE)
+    assert y.numpy().tolist() == [0.0, 2.0]
+
+
+@pytest.mark.parametrize("shape", [(), (0,), (3, 0, 2), (1,), (5, 7), (2,) * 8])
+def test_empty_and_deep_tensors(shape: tuple[int, ...]) -> None:
+    values = np.random.default_rng(0).normal(size=shape).astype(np.float32)
+    y = on_device(lambda: tf.constant(values) * 2.0 + tf.constant(values))
+    np.testing.assert_array_equal(y.numpy(), values * 2 + values)
+
+
+def test_shapes_that_do_not_fit_are_a_clean_error() -> None:
+    with pytest.raises(tf.errors.InvalidArgumentError) as caught:
+        on_device(lambda: tf.raw_ops.AddV2(x=tf.ones([2]), y=tf.ones([3])))
+    assert "AddV2 node" in str(caught.value)
+    assert "[2]" in str(caught.value) and "[3]" in str(caught.value)
+    assert on_device(lambda: (tf.ones([2]) + 1.0)).numpy().tolist() == [2.0, 2.0]
+
+
+def test_forwarding_writes_into_a_dying_input_and_into_no_other() -> None:
+    """A chain in a function reuses its buffers; an input that is used again keeps its value."""
+
+    @tf.function(jit_compile=False)
+    def chain(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
+        kept = x + 1.0
+        a = tf.nn.relu(kept)
+        b = a * 2.0
+        c = tf.negative(b) - 3.0
+        return kept, c, x * x
+
+    x = np.linspace(-4, 4, 1001, dtype=np.float32)
+    kept, c, square = on_device(lambda: chain(tf.constant(x)))
+    np.testing.assert_array_equal(kept.numpy(), x + 1)
+    np.testing.assert_array_equal(c.numpy(), -(np.maximum(x + 1, 0) * 2) - 3)
+    np.testing.assert_array_equal(square.numpy(), x * x)
+
+
+def test_random_numbers_equal_the_cpu_bit_by_bit() -> None:
+    def draw() -> list[np.ndarray[Any, Any]]:
+        tf.random.set_seed(7)
+        return [tf.random.normal([n]).numpy() for n in (1, 4, 1000, 4096)]
+
+    found = on_device(draw)
+    with tf.device("/device:CPU:0"):
+        expected = draw()
+    for a, b in zip(found, expected, strict=True):
+        assert a.tobytes() == b.tobytes()
+
+
+def test_a_variable_is_read_after_what_it_depends_on() -> None:
+    def step() -> tf.Tensor:
+        v = tf.Variable([1.0, 2.0])
+        for _ in range(100):
+            v.assign_add(tf.nn.relu(tf.constant([1.0, -1.0])))
+        return v.read_value()
+
+    assert on_device(step).numpy().tolist() == [101.0, 2.0]
+
+
+def test_threads_share_kernels_and_device() -> None:
+    @tf.function(jit_compile=False)
+    def work(x: tf.Tensor) -> tf.Tensor:
+        for _ in range(10):
+            x = tf.nn.relu(x * 1.5 - 0.25) + 0.125
+        return x
+
+    values = np.random.default_rng(2).normal(size=(8, 257)).astype(np.float32)
+    expected = [on_device(lambda v=v: work(tf.constant(v))).numpy() for v in values]
+
+    def call(i: int) -> bool:
+        found = on_device(lambda: work(tf.constant(values[i % 8]))).numpy()
+        return bool((found == expected[i % 8]).all())
+
+    with concurrent.futures.ThreadPoolExecutor(8) as pool:
+        assert all(pool.map(call, range(400)))
+
+
+def test_memory_info_is_honest() -> None:
+    gc.collect()
+    before = tf.config.experimental.get_memory_info("TFP:0")["current"]
+    x = on_device(lambda: tf.ones([1 << 20]) + 0.0)
+    during = tf.config.experimental.get_memory_info("TFP:0")["current"]
+    assert during - before >= 4 << 20
+    del x
+    gc.collect()
+    after = tf.config.experimental.get_memory_info("TFP:0")["current"]
+    assert after <= before + 4096
+
+
+def test_steps_leak_nothing() -> None:
+    """Less than 1 MB over 2,000 eager steps of six ops and 4 kB each."""
+    x = on_device(lambda: tf.ones([1024]))
+
+    def steps(count: int) -> None:
+        for _ in range(count):
+            y = tf.nn.relu(x * 2.0 - 1.0)
+            tf.reduce_all(y < 10.0)
+            tf.abs(y + x)
+
+    on_device(lambda: steps(500))
+    gc.collect()
+    before = resident()
+    on_device(lambda: steps(2000))
+    gc.collect()
+    assert resident() - before < 1 << 20

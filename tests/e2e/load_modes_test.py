@@ -1,0 +1,110 @@
+"""However the plug-in is loaded, `import tensorflow` works."""
+
+from __future__ import annotations
+
+import pathlib
+import shutil
+
+from tests.e2e import child
+
+RELU = """
+with tf.device("/device:TFP:0"):
+    y = tf.nn.relu(tf.constant([-1.0, 2.0]))
+assert y.device.endswith("/device:TFP:0"), y.device
+assert y.numpy().tolist() == [0.0, 2.0]
+"""
+
+
+def test_several_loads_give_one_device(tmp_path: pathlib.Path) -> None:
+    """The same path twice, a link, a folder, and two copies: one device that works."""
+    link = tmp_path / "link.so"
+    link.symlink_to(child.library())
+    copies = [tmp_path / "copy_a.so", tmp_path / "copy_b.so"]
+    for copy in copies:
+        shutil.copyfile(child.library(), copy)
+    folder = tmp_path / "folder"
+    folder.mkdir()
+    shutil.copyfile(child.library(), folder / "libother.so")
+    paths = [child.library(), child.library(), link, *copies, folder]
+    process = child.run(
+        f"""
+        from tensorflow.python.framework import load_library
+        for path in {[str(path) for path in paths]}:
+            load_library.load_pluggable_device_library(path)
+        assert len(tf.config.list_physical_devices("TFP")) == 1
+        assert len(tf.config.list_physical_devices()) == 2, tf.config.list_physical_devices()
+        """
+        + RELU.replace("\n", "\n        ")
+    )
+    child.check(process)
+
+
+def test_disabled_means_absent() -> None:
+    process = child.run(
+        """
+        assert tf.config.list_physical_devices("TFP") == []
+        print(tf.nn.relu(tf.constant([-1.0, 2.0])).device)
+        """,
+        TFP_DISABLE="1",
+    )
+    assert "CPU" in child.check(process)
+    assert "tfp:" not in process.stderr
+
+
+def test_a_configuration_that_means_nothing_is_one_line() -> None:
+    process = child.run(
+        """
+        assert tf.config.list_physical_devices("TFP") == []
+        """,
+        TFP_NUM_DEVICES="many",
+    )
+    child.check(process)
+    lines = [line for line in process.stderr.splitlines() if line.startswith("tfp:")]
+    assert lines == ['tfp: no devices: TFP_NUM_DEVICES="many": expected a number from 0 to 64']
+
+
+def test_type_number_and_memory_can_be_chosen() -> None:
+    process = child.run(
+        """
+        assert len(tf.config.list_physical_devices("MY_DEVICE")) == 2
+        for i in range(2):
+            with tf.device(f"/device:MY_DEVICE:{i}"):
+                y = tf.nn.relu(tf.constant([-1.0, 2.0])) + 1.0
+            assert y.device.endswith(f"/device:MY_DEVICE:{i}"), y.device
+            assert y.numpy().tolist() == [1.0, 3.0]
+        with tf.device("/device:MY_DEVICE:0"):
+            try:
+                tf.zeros([2**28]) + tf.ones([2**28])
+            except tf.errors.ResourceExhaustedError as error:
+                assert "OOM" in str(error), error
+            else:
+                raise AssertionError("2 GiB fit into 512 MiB")
+            # The next step works.
+            assert (tf.ones([3]) + 1.0).numpy().tolist() == [2.0, 2.0, 2.0]
+        """,
+        TFP_DEVICE_TYPE="MY_DEVICE",
+        TFP_NUM_DEVICES="2",
+        TFP_NUM_THREADS="1",
+        TFP_MEMORY_LIMIT="512M",
+    )
+    child.check(process)
+
+
+def test_a_panic_in_a_kernel_is_a_python_exception() -> None:
+    process = child.run(
+        """
+        with tf.device("/device:TFP:0"):
+            x = tf.constant([-1.0, 2.0])
+            for _ in range(3):
+                try:
+                    tf.nn.relu(x, name="broken")
+                except tf.errors.InternalError as error:
+                    text = str(error)
+                    assert "Relu node" in text and "injected by TFP_FAULT" in text, text
+                else:
+                    raise AssertionError("no error")
+            assert (x + 1.0).numpy().tolist() == [0.0, 3.0]
+        """,
+        TFP_FAULT="panic:Relu",
+    )
+    child.check(process)

@@ -1,0 +1,160 @@
+"""Every part of the SDK under TensorFlow: sync and async kernels, ops, optimizer, profiler."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import tempfile
+from typing import Any
+
+import numpy as np
+import pytest
+
+_LOG = pathlib.Path(tempfile.mkdtemp()) / "log"
+os.environ["SDK_LOG"] = str(_LOG)
+os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(pathlib.Path(os.environ["SDK"]).absolute())
+
+import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
+from tensorflow.python.framework import op_def_library  # noqa: E402
+
+tf.config.set_soft_device_placement(False)
+DEVICE = "/device:SDK:0"
+
+ATTRIBUTES: dict[str, Any] = {
+    "scale": 2.0,
+    "offset": 3,
+    "flag": True,
+    "text": "hällo",
+    "shape": [2, None],
+    "shapes": [tf.TensorShape(None), []],
+    "numbers": [1, -2],
+    "floats": [0.5],
+    "types": [tf.int64, tf.bool],
+    "texts": [b"a", b"\x00\xff"],
+}
+
+
+def affine(x: tf.Tensor, **attributes: Any) -> Any:
+    return op_def_library.apply_op("SdkAffine", x=x, **{**ATTRIBUTES, **attributes})
+
+
+def in_graph(function: Any, *arguments: Any) -> Any:
+    """Calls `function` as a graph on the device."""
+
+    @tf.function(jit_compile=False)
+    def traced(*inner: Any) -> Any:
+        with tf.device(DEVICE):
+            return function(*inner)
+
+    return traced(*arguments)
+
+
+def test_registrations_are_checked() -> None:
+    lines = dict(line.split(": ", 1) for line in _LOG.read_text(encoding="utf-8").splitlines())
+    types = "[float32, float64, int32, uint8, int16, int8, int64, bfloat16, uint16, float16, "
+    assert lines["define"] == lines["define broken"] == "ok"
+    assert lines["define again"] == "op SdkAffine exists"
+    assert lines["async"] == lines["affine"] == lines["broken"] == "ok"
+    assert lines["duplicate"] == (
+        "op Neg has a kernel for these nodes already: Neg on SDK T=float32"
+    )
+    assert lines["no op"] == "this TensorFlow has no op NoSuchOp"
+    assert lines["no attr"] == 'op Relu has no type attribute U; it has ["T"]'
+    assert lines["no type"].startswith(f"op Relu never has T=string; it allows {types}")
+    assert lines["no argument"] == (
+        'op Relu has no argument nothing; it has ["features", "activations"]'
+    )
+
+
+def test_an_async_kernel_finishes_on_its_own_thread() -> None:
+    with tf.device(DEVICE):
+        results = [tf.negative(tf.constant([float(i), 2.0])) for i in range(5)]
+    assert [r.numpy().tolist() for r in results] == [[-float(i), -2.0] for i in range(5)]
+    with tf.device(DEVICE), pytest.raises(tf.errors.InternalError, match="13 is unlucky"):
+        tf.negative(tf.constant([13.0]))
+    with tf.device(DEVICE), pytest.raises(tf.errors.InternalError, match="gave up the step"):
+        tf.negative(tf.constant([14.0]))
+    total = in_graph(lambda x: tf.negative(tf.negative(x)), tf.constant([1.0, 2.0]))
+    assert total.numpy().tolist() == [1.0, 2.0]
+
+
+def test_every_kind_of_attribute_arrives() -> None:
+    values = np.array([[1.0, 2.0]], np.float32)
+    y, _ = in_graph(affine, tf.constant(values))
+    np.testing.assert_array_equal(y.numpy(), values * 2 + 3)
+    with pytest.raises(tf.errors.InvalidArgumentError, match="attributes are"):
+        in_graph(lambda x: affine(x, numbers=[5]), tf.constant(values))
+
+
+def test_a_dying_input_is_forwarded_and_a_living_one_is_not() -> None:
+    def graph(x: tf.Tensor) -> Any:
+        y, first = affine(x)
+        z, second = affine(y)
+        return z, first, second
+
+    z, first, second = in_graph(graph, tf.constant([[1.0, 2.0]]))
+    assert z.numpy().tolist() == [[13.0, 17.0]]
+    assert (first.numpy(), second.numpy()) == (0, 1)
+
+
+def test_shapes_are_inferred() -> None:
+    shapes = []
+
+    @tf.function(input_signature=[tf.TensorSpec([None, 3])], jit_compile=False)
+    def traced(x: tf.Tensor) -> Any:
+        with tf.device(DEVICE):
+            y, forwarded = affine(x)
+        shapes.extend([y.shape, forwarded.shape])
+        return y
+
+    traced(tf.constant([[1.0] * 3] * 2))
+    assert shapes[0].as_list() == [None, 3]
+    assert shapes[1].as_list() == []
+    with pytest.raises(ValueError, match="rank of x is above 3"):
+        in_graph(affine, tf.constant([[[[1.0]]]]))
+
+
+@pytest.mark.parametrize(
+    ("how", "message"),
+    [
+        (0, "refused when constructed"),
+        (1, "panic: panicked when constructed"),
+        (2, "panic: panicked in a step"),
+        (3, "the kernel gives output 0 the type int32, the op expects float32"),
+        (4, "is too large"),
+        (5, "output 7 of 1 does not exist"),
+        (6, "5"),
+        (7, "the kernel gives output 0 the type int32, the op expects float32"),
+    ],
+)
+def test_a_broken_kernel_is_an_exception_that_names_it(how: int, message: str) -> None:
+    def graph(x: tf.Tensor) -> Any:
+        return op_def_library.apply_op("SdkBroken", x=x, how=how, name="culprit")
+
+    with pytest.raises(tf.errors.OpError) as caught:
+        in_graph(graph, tf.constant([1.0]))
+    assert 'SdkBroken node "culprit"' in str(caught.value)
+    assert message in str(caught.value)
+
+
+def test_the_optimizer_rewrites_what_it_may() -> None:
+    """The kernel of Softsign can't be constructed; where the optimizer makes it Neg, it runs."""
+
+    def graph(x: tf.Tensor) -> Any:
+        return tf.identity(tf.raw_ops.Softsign(features=x))
+
+    assert in_graph(graph, tf.constant([1.0, 3.0])).numpy().tolist() == [-1.0, -3.0]
+    with pytest.raises(tf.errors.InvalidArgumentError, match="no attribute how"):
+        in_graph(graph, tf.constant([1.0, 3.0, 5.0]))
+
+
+def test_the_profile_reaches_the_trace(tmp_path: pathlib.Path) -> None:
+    tf.profiler.experimental.start(str(tmp_path))
+    with tf.device(DEVICE):
+        for _ in range(3):
+            tf.negative(tf.constant([1.0])).numpy()
+    tf.profiler.experimental.stop()
+    (trace,) = tmp_path.rglob("*.xplane.pb")
+    contents = trace.read_bytes()
+    assert b"/device:SDK:0" in contents
+    assert b"all steps" in contents

@@ -1,0 +1,122 @@
+"""Rust wrappers of TensorFlow's ops, and of custom ones."""
+
+load("//tools/build:defs.bzl", "tfp_rust_library")
+
+# The groups of rules.py that TensorFlow's ops fill, each a module and a feature; rules_test
+# compares the two.
+OP_GROUPS = [
+    "array",
+    "audio",
+    "batch",
+    "boosted_trees",
+    "clustering",
+    "container",
+    "control_flow",
+    "data_flow",
+    "dataset",
+    "debug",
+    "distribute",
+    "image",
+    "io",
+    "linalg",
+    "lookup",
+    "math",
+    "nn",
+    "parsing",
+    "quantization",
+    "ragged",
+    "random",
+    "risc",
+    "rnn",
+    "script",
+    "sparse",
+    "spectral",
+    "string",
+    "summary",
+    "tpu",
+    "training",
+    "variable",
+    "xla",
+]
+
+# Files of every crate, beside one per group.
+_FILES = ["enums", "items", "lib", "type_sets"]
+
+def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, **kwargs):
+    """Generates the sources of a crate of op wrappers; `<name>/lib.rs` is its root.
+
+    Args:
+      name: name of the target, and of the folder of its files.
+      op_list: file with a serialized OpList, or its text form (`.pbtxt`).
+      groups: modules that the ops fill.
+      docs: target with Python op wrappers, whose docstrings become the documentation.
+      group: module of the ops for which opgen has no rule; by default `other`.
+      smoke: write `smoke.rs` too, which calls every function.
+      **kwargs: as for `genrule`.
+    """
+    native.genrule(
+        name = name,
+        srcs = [op_list] + ([docs] if docs else []),
+        outs = ["{}/{}.rs".format(name, file) for file in groups + _FILES + (["smoke"] if smoke else [])],
+        cmd = " ".join([
+            "$(execpath //tools/opgen)",
+            "--op_list=$(execpath {})".format(op_list),
+            "--rustfmt=$(execpath @rust_sysroot//:bin/rustfmt)",
+            "--out=$(RULEDIR)/" + name,
+        ] + (["--group=" + group] if group else []) +
+                       (["--smoke"] if smoke else []) +
+                       (["$(execpaths {})".format(docs)] if docs else [])),
+        tools = [
+            "//tools/opgen",
+            "@rust_sysroot//:bin/rustfmt",
+            "@rust_sysroot//:rustc_lib",
+        ],
+        **kwargs
+    )
+
+def custom_op_library(name, op_list = None, library = None, module = "other", **kwargs):
+    """A crate of wrappers of custom ops; give `op_list` or `library`.
+
+    Args:
+      name: name of the crate.
+      op_list: file with a serialized OpList, or its text form (`.pbtxt`).
+      library: shared library of custom ops, which is loaded to get its OpList.
+      module: the one module of the crate.
+      **kwargs: as for `rust_library`.
+    """
+    if (op_list == None) == (library == None):
+        fail("{}: give op_list or library".format(name))
+    if library:
+        op_list = name + "_ops.pb"
+        native.genrule(
+            name = name + "_op_list",
+            testonly = kwargs.get("testonly", False),
+            srcs = [
+                library,
+                "@tensorflow//:libtensorflow_cc.so.2",
+                "@tensorflow//:libtensorflow_framework.so.2",
+            ],
+            outs = [op_list],
+            cmd = " ".join([
+                "$(execpath //tools/opgen:library_ops)",
+                "--tensorflow=$(execpath @tensorflow//:libtensorflow_cc.so.2)",
+                "--library=$(execpath {})".format(library),
+                "--out=$@",
+            ]),
+            tools = ["//tools/opgen:library_ops"],
+        )
+    op_sources(
+        name = name + "_sources",
+        testonly = kwargs.get("testonly", False),
+        group = module,
+        groups = [module],
+        op_list = op_list,
+    )
+    tfp_rust_library(
+        name = name,
+        srcs = [":" + name + "_sources"],
+        clippy = False,
+        crate_root = name + "_sources/lib.rs",
+        deps = ["//bindings/core:tfp_core"],
+        **kwargs
+    )
