@@ -58,6 +58,8 @@ where
 {
     type Output = ();
 
+    const LEVELS: bool = T::LEVELS;
+
     #[inline(always)]
     fn run(self) {
         for (out, &x) in self.out.iter_mut().zip(self.summand) {

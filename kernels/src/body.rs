@@ -10,6 +10,10 @@ pub(crate) trait Body {
     /// What the loop returns.
     type Output;
 
+    /// Whether there is a copy per level. Rare element types do with the portable one: the other
+    /// two would be half of the library.
+    const LEVELS: bool = true;
+
     /// Runs the loop.
     fn run(self) -> Self::Output;
 }
@@ -18,6 +22,9 @@ pub(crate) trait Body {
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
+    if !B::LEVELS {
+        return run_portable(body);
+    }
     let level = crate::level::level();
     #[cfg(test)]
     let level = forced::level().min(level);

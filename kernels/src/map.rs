@@ -28,6 +28,8 @@ struct Copied<'a, O, T, U> {
 impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
     type Output = ();
 
+    const LEVELS: bool = T::LEVELS;
+
     #[inline(always)]
     fn run(self) {
         for (out, &x) in self.out.iter_mut().zip(self.x) {
@@ -43,6 +45,8 @@ struct InPlace<'a, O, T> {
 
 impl<O: Map<T, Out = T>, T: Element> Body for InPlace<'_, O, T> {
     type Output = ();
+
+    const LEVELS: bool = T::LEVELS;
 
     #[inline(always)]
     fn run(self) {

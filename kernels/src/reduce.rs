@@ -190,6 +190,8 @@ struct Along<'a, R, T> {
 impl<R: Reduce<T>, T: Element> Body for Along<'_, R, T> {
     type Output = ();
 
+    const LEVELS: bool = T::LEVELS;
+
     #[inline(always)]
     fn run(self) {
         let (op, plan) = (self.op, self.plan);
@@ -244,6 +246,8 @@ struct Across<'a, R, T> {
 
 impl<R: Reduce<T>, T: Element> Body for Across<'_, R, T> {
     type Output = ();
+
+    const LEVELS: bool = T::LEVELS;
 
     #[inline(always)]
     fn run(self) {
@@ -380,6 +384,8 @@ struct Row<'a, R, T> {
 
 impl<R: Reduce<T>, T: Element> Body for Row<'_, R, T> {
     type Output = R::Wide;
+
+    const LEVELS: bool = T::LEVELS;
 
     #[inline(always)]
     fn run(self) -> R::Wide {

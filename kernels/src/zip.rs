@@ -149,6 +149,8 @@ struct Rows<'a, O, T, U> {
 impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
     type Output = ();
 
+    const LEVELS: bool = T::LEVELS;
+
     #[inline(always)]
     fn run(self) {
         let Self {
@@ -207,6 +209,8 @@ struct RowsInPlace<'a, O, T, const LEFT: bool> {
 
 impl<O: Zip<T, Out = T>, T: Element, const LEFT: bool> Body for RowsInPlace<'_, O, T, LEFT> {
     type Output = ();
+
+    const LEVELS: bool = T::LEVELS;
 
     #[inline(always)]
     fn run(self) {
