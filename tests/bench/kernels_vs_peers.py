@@ -9,6 +9,7 @@ import ctypes
 import json
 import math
 import os
+import pathlib
 import platform
 import statistics
 import subprocess
@@ -115,7 +116,7 @@ class Library:
 
     def __init__(self, path: str, threads: int) -> None:
         """Loads the library at `path`; all calls use `threads` threads."""
-        self._library = ctypes.CDLL(os.path.abspath(path))
+        self._library = ctypes.CDLL(str(pathlib.Path(path).absolute()))
         self._threads = ctypes.c_size_t(threads)
         for name in ("bench_peak", "bench_gemm", "bench_conv_pack", "bench_conv"):
             getattr(self._library, name).restype = ctypes.c_double
