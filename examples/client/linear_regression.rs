@@ -46,8 +46,9 @@ fn main() -> Result<()> {
     let error = square(&scope, sub(&scope, predicted, &y)?)?;
     let loss = mean(&scope, error, [0], Default::default())?;
 
+    let losses = [loss];
     let values = [slope.value.clone(), offset.value.clone()];
-    let gradients = graph.add_gradients(None, &[loss.clone()], &values, &[])?;
+    let gradients = graph.add_gradients(None, &losses, &values, &[])?;
     let mut step = Vec::new();
     for (variable, gradient) in [&slope, &offset]
         .into_iter()
@@ -81,7 +82,7 @@ fn main() -> Result<()> {
         .target(&slope.init)
         .target(&offset.init)
         .go()?;
-    let train = session.callable(&[x.clone(), y.clone()], &[loss], &step)?;
+    let train = session.callable(&[x.clone(), y.clone()], &losses, &step)?;
     let mut last = 0.0;
     for _ in 0..500 {
         last = train.call(&[&points, &labels])?[0].to_scalar::<f32>()?;

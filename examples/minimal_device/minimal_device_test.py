@@ -10,7 +10,7 @@ os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(
     pathlib.Path(os.environ["MINIMAL_DEVICE"]).absolute()
 )
 
-import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
+import tensorflow as tf
 
 tf.config.set_soft_device_placement(False)
 

@@ -3,6 +3,9 @@
 //! Takes names of sections (`gemm`, `conv`, `depthwise`, `pooling`), or none for all, and the
 //! number of threads as `--threads=N`. Prints the median of some calls of each shape.
 
+// An error carries two shapes by value.
+#![allow(clippy::result_large_err)]
+
 use std::hint::black_box;
 use std::time::Instant;
 

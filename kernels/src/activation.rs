@@ -215,3 +215,75 @@ activations! {
         if x > threshold { x } else { default },
         indicator(x > threshold);
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check<A: Map<f32, Out = f32>>(activation: A, expected: [f32; 3])
+    where
+        Gradient<A>: Zip<f32, Out = f32>,
+    {
+        for (x, expected) in [-2.0_f32, 0.25, 4.5].into_iter().zip(expected) {
+            let found = activation.apply(x);
+            assert!(
+                (found - expected).abs() <= 1e-6 * expected.abs().max(1.0),
+                "{found} {expected}"
+            );
+            let step = 1.0 / 256.0;
+            let slope = (activation.apply(x + step) - activation.apply(x - step)) / (2.0 * step);
+            let found = Gradient(activation).apply(2.0, x);
+            assert!((found - 2.0 * slope).abs() < 1e-3, "{found} {slope}");
+        }
+        assert!(activation.apply(f32::NAN).is_nan());
+    }
+
+    /// Expected values computed in double precision from the definitions.
+    #[test]
+    fn values_and_slopes() {
+        check(Gelu {}, [-0.045_500_26, 0.149_676_6, 4.499_985]);
+        check(GeluTanh {}, [-0.045_402_31, 0.149_675_4, 4.499_995]);
+        check(Silu {}, [-0.238_405_8, 0.140_544_1, 4.450_559]);
+        check(Mish {}, [-0.252_501_5, 0.169_572_4, 4.498_914]);
+        check(HardSigmoid {}, [1.0 / 6.0, 0.541_666_7, 1.0]);
+        check(HardSilu {}, [-1.0 / 3.0, 0.135_416_67, 4.5]);
+        check(LogSigmoid {}, [-2.126_928, -0.575_939_4, -0.011_047_74]);
+        check(Elu { alpha: 2.0 }, [-1.729_329, 0.25, 4.5]);
+        check(Celu { alpha: 2.0 }, [-1.264_241, 0.25, 4.5]);
+        check(TanhShrink {}, [-1.035_972, 0.005_081_338, 3.500_247]);
+        check(
+            SquarePlus { b: 4.0 },
+            [0.414_213_57, 1.132_782_2, 4.712_214_3],
+        );
+    }
+
+    #[test]
+    fn pieces() {
+        let relu = Relu {
+            negative_slope: 0.5,
+            max_value: 6.0,
+            threshold: 1.0,
+        };
+        assert_eq!(
+            [-1.0, 1.0, 3.0, 7.0].map(|x| relu.apply(x)),
+            [-1.0, 1.0, 3.0, 6.0]
+        );
+        let shrink = SoftShrink { threshold: 0.5 };
+        assert_eq!([-1.0, 0.25, 2.0].map(|x| shrink.apply(x)), [-0.5, 0.0, 1.5]);
+        let hard = HardShrink { threshold: 0.5 };
+        assert_eq!([-1.0, 0.25, 2.0].map(|x| hard.apply(x)), [-1.0, 0.0, 2.0]);
+        assert_eq!(
+            [-2.0, 0.5, 2.0].map(|x| HardTanh {}.apply(x)),
+            [-1.0, 0.5, 1.0]
+        );
+        assert_eq!(
+            [-2.0, 0.0, 2.0].map(|x| SparsePlus {}.apply(x)),
+            [0.0, 0.25, 2.0]
+        );
+        let threshold = Threshold {
+            threshold: 1.0,
+            default: -9.0,
+        };
+        assert_eq!([1.0, 1.5].map(|x| threshold.apply(x)), [-9.0, 1.5]);
+    }
+}

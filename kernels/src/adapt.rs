@@ -10,6 +10,9 @@ pub trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The element type.
     const DTYPE: DType;
 
+    /// Whether loops over such elements have a copy per [`Level`](crate::level::Level).
+    const LEVELS: bool = matches!(Self::DTYPE, DType::F32);
+
     /// The elements of `tensor`; `argument` names it in the error.
     ///
     /// # Errors

@@ -58,6 +58,8 @@ where
 {
     type Output = ();
 
+    const LEVELS: bool = T::LEVELS;
+
     #[inline(always)]
     fn run(self) {
         for (out, &x) in self.out.iter_mut().zip(self.summand) {
@@ -108,4 +110,24 @@ where
         .iter()
         .map(|tensor| T::view(tensor, "inputs").unwrap_or_default());
     add_n(summands, out, parallel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+
+    #[test]
+    fn sums_in_order() {
+        for len in [0, 5, 5000, 70_000] {
+            let parts: Vec<Vec<f32>> = (0..4).map(|seed| numbers(len, seed)).collect();
+            let mut out = vec![f32::NAN; len];
+            add_n(parts.iter().map(Vec::as_slice), &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                assert_eq!(found, parts[0][i] + parts[1][i] + parts[2][i] + parts[3][i]);
+            }
+        }
+        let short = [1.0_f32];
+        assert!(add_n([&short[..]], &mut [0.0; 2], &Interleaved).is_err());
+    }
 }

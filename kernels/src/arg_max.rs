@@ -164,3 +164,35 @@ fn run_typed<T: Element + PartialOrd>(extreme: Extreme, call: &mut Call<'_>) -> 
         found => Err(unserved("output", found)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Interleaved;
+
+    #[test]
+    fn the_first_of_equal_ones() {
+        let x = [1.0, 5.0, 5.0, -2.0, 7.0, f32::NAN];
+        let shape = Shape::new(&[2, 3]).unwrap();
+        let find = |extreme, axis, len: usize| {
+            let mut out = vec![-1; len];
+            arg_extreme(
+                extreme,
+                (&x, &shape),
+                axis,
+                |i| i as i32,
+                &mut out,
+                &Interleaved,
+            )
+            .unwrap();
+            out
+        };
+        assert_eq!(find(Extreme::Max, 1, 2), [1, 1]);
+        assert_eq!(find(Extreme::Min, -1, 2), [0, 0]);
+        assert_eq!(find(Extreme::Max, 0, 3), [0, 1, 0]);
+        assert!(matches!(without_axis(&shape, 2), Err(Error::Axis { .. })));
+        let empty = Shape::new(&[2, 0]).unwrap();
+        assert!(matches!(without_axis(&empty, 1), Err(Error::Value { .. })));
+        assert!(without_axis(&empty, 0).is_ok());
+    }
+}

@@ -156,3 +156,37 @@ binary! {
         };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Tensor, run};
+
+    #[test]
+    fn values() {
+        let nan = f32::NAN;
+        assert_eq!(DivNoNan.apply(3.0_f32, 0.0), 0.0);
+        assert_eq!(MulNoNan.apply(f32::INFINITY, 0.0), 0.0);
+        assert_eq!(Xdivy.apply(0.0_f32, 0.0), 0.0);
+        assert_eq!(Xlogy.apply(0.0_f32, 0.0), 0.0);
+        assert_eq!(Xlog1py.apply(0.0_f32, -1.0), 0.0);
+        assert_eq!(SquaredDifference.apply(2.0_f32, 5.0), 9.0);
+        assert!(Maximum.apply(nan, 1.0).is_nan() && Maximum.apply(1.0, nan).is_nan());
+        assert!(Minimum.apply(nan, 1.0).is_nan() && Minimum.apply(1.0, nan).is_nan());
+        assert_eq!(AddV2.apply(i64::MAX, 1), i64::MIN);
+    }
+
+    #[test]
+    fn definitions_work_in_place_of_either_input() {
+        let a = Tensor::f32(&[2, 2], &[1.0, 2.0, 3.0, 4.0]);
+        let b = Tensor::f32(&[2], &[10.0, 20.0]);
+        for forward in [false, true] {
+            let out = run(&SUB, &[], &[a.clone(), b.clone()], forward).unwrap();
+            assert_eq!(out[0].to_f32(), [-9.0, -18.0, -7.0, -16.0]);
+            let out = run(&SUB, &[], &[b.clone(), a.clone()], forward).unwrap();
+            assert_eq!(out[0].to_f32(), [9.0, 18.0, 7.0, 16.0]);
+        }
+        let c = Tensor::f32(&[3], &[0.0; 3]);
+        assert!(run(&ADD_V2, &[], &[a, c], false).is_err());
+    }
+}

@@ -70,3 +70,22 @@ pub static BITCAST: KernelDef = KernelDef {
         Ok(())
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Attr, Tensor, run};
+
+    #[test]
+    fn axes_come_and_go() {
+        let shape = Shape::new(&[3, 2]).unwrap();
+        let cast = |from, to| bitcast_shape(&shape, from, to).map(|shape| shape.to_vec());
+        assert_eq!(cast(DType::F32, DType::I32), Ok(vec![3, 2]));
+        assert_eq!(cast(DType::F32, DType::U8), Ok(vec![3, 2, 4]));
+        assert_eq!(cast(DType::F32, DType::F64), Ok(vec![3]));
+        assert!(cast(DType::U8, DType::F64).is_err());
+        let x = Tensor::f32(&[1], &[1.0]);
+        let out = run(&BITCAST, &[("type", Attr::Type(DType::I32))], &[x], false).unwrap();
+        assert_eq!(out[0], Tensor::i32(&[1], &[0x3F80_0000]));
+    }
+}

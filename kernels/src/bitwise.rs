@@ -92,3 +92,15 @@ bitwise! {
         u64 U64 DEVICE => |x, y| x ^ y;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bits() {
+        assert_eq!(BitwiseAnd.apply(0b1100_i32, 0b1010), 0b1000);
+        assert_eq!(BitwiseOr.apply(0b1100_u64, 0b1010), 0b1110);
+        assert_eq!(BitwiseXor.apply(-1_i64, 1), -2);
+    }
+}

@@ -10,6 +10,10 @@ pub(crate) trait Body {
     /// What the loop returns.
     type Output;
 
+    /// Whether there is a copy per level. Rare element types do with the portable one: the other
+    /// two would be half of the library.
+    const LEVELS: bool = true;
+
     /// Runs the loop.
     fn run(self) -> Self::Output;
 }
@@ -18,8 +22,14 @@ pub(crate) trait Body {
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[inline]
 pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
-    // SAFETY: `level` returns only what this processor has.
-    unsafe { run_at(crate::level::level(), body) }
+    if !B::LEVELS {
+        return run_portable(body);
+    }
+    let level = crate::level::level();
+    #[cfg(test)]
+    let level = forced::level().min(level);
+    // SAFETY: `level` returns only what this processor has, and a lesser level is part of it.
+    unsafe { run_at(level, body) }
 }
 
 /// Runs `body`, compiled with the target's features.
@@ -35,7 +45,7 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
 /// The processor must have the instructions of `level`.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[inline]
-pub(crate) unsafe fn run_at<B: Body>(level: crate::level::Level, body: B) -> B::Output {
+unsafe fn run_at<B: Body>(level: crate::level::Level, body: B) -> B::Output {
     use crate::level::Level;
     match level {
         // SAFETY: the caller answers for the instructions.
@@ -64,4 +74,38 @@ fn run_avx2<B: Body>(body: B) -> B::Output {
 #[inline(never)]
 fn run_portable<B: Body>(body: B) -> B::Output {
     body.run()
+}
+
+/// A level for the calling thread, so that tests can compare the bodies.
+#[cfg(test)]
+pub(crate) mod forced {
+    use crate::level::Level;
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static LEVEL: Cell<Level> = const { Cell::new(Level::Avx512) };
+    }
+
+    pub(super) fn level() -> Level {
+        LEVEL.get()
+    }
+
+    /// The results of `run` with the portable body and with those of the better levels.
+    pub(crate) fn results<R>(run: impl Fn() -> R) -> [R; 3] {
+        let results = [Level::Portable, Level::Avx2, Level::Avx512].map(|level| {
+            LEVEL.set(level);
+            run()
+        });
+        LEVEL.set(Level::Avx512);
+        results
+    }
+
+    /// The result of `run`, which must have the same bits with every body.
+    pub(crate) fn same_bits(run: impl Fn() -> Vec<f32>) -> Vec<f32> {
+        let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let [portable, avx2, avx512] = results(run);
+        assert_eq!(bits(&avx2), bits(&portable));
+        assert_eq!(bits(&avx512), bits(&portable));
+        portable
+    }
 }

@@ -72,3 +72,33 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let out = units_mut::<N>(output.bytes_mut());
     broadcast_to((units(x.bytes()), x.shape()), (out, &shape), parallel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, pairs};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn elements_are_repeated((a, b) in pairs()) {
+            let shape = a.broadcast(&b, ("a", "b")).unwrap();
+            let x = numbers(b.elements(), 8);
+            let mut out = vec![f32::NAN; shape.elements()];
+            broadcast_to((&x, &b), (&mut out, &shape), &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                prop_assert_eq!(found, x[number(&b, &indices(&shape, i))]);
+            }
+        }
+    }
+
+    #[test]
+    fn the_shape_is_not_stretched() {
+        let (one, two) = (Shape::new(&[1]).unwrap(), Shape::new(&[2]).unwrap());
+        let result = broadcast_to((&[0.0; 2], &two), (&mut [0.0; 1], &one), &Interleaved);
+        assert!(matches!(result, Err(Error::Incompatible { .. })));
+    }
+}

@@ -156,3 +156,56 @@ fn from_u8(call: &mut Call<'_>) -> Result<()> {
         found => Err(unserved("y", found)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Attr, Tensor, run};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn floats_that_fit_are_truncated(x in -2.0e9_f32..2.0e9) {
+            prop_assert_eq!(Map::<f32>::apply(Cast::<i32>::new(), x), x as i32);
+            prop_assert_eq!(Map::<f32>::apply(Cast::<i64>::new(), x), x as i64);
+        }
+    }
+
+    #[test]
+    fn what_does_not_fit_becomes_the_smallest() {
+        for x in [
+            f32::NAN,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            2_147_483_648.0,
+            -3.0e9,
+        ] {
+            assert_eq!(Map::<f32>::apply(Cast::<i32>::new(), x), i32::MIN);
+            assert_eq!(
+                Map::<f64>::apply(Cast::<i32>::new(), f64::from(x)),
+                i32::MIN
+            );
+        }
+        assert_eq!(
+            Map::<f64>::apply(Cast::<i32>::new(), -2_147_483_648.9),
+            i32::MIN
+        );
+        assert_eq!(Map::<f32>::apply(Cast::<i64>::new(), 1e19), i64::MIN);
+        assert_eq!(Map::<f32>::apply(Cast::<u8>::new(), f32::NAN), 1);
+        assert_eq!(Map::<f32>::apply(Cast::<u8>::new(), -0.0), 0);
+        assert_eq!(Map::<i64>::apply(Cast::<i32>::new(), 1 << 32), 0);
+    }
+
+    #[test]
+    fn every_variant_runs() {
+        for variant in CAST.variants {
+            let ((_, from), (_, to)) = (variant.types[0], variant.types[1]);
+            let x = Tensor::new(from, &[2], &vec![0; 2 * from.size()]);
+            let out = run(&CAST, &[("DstT", Attr::Type(to))], &[x], false).unwrap();
+            assert_eq!(
+                (out[0].dtype, out[0].bytes()),
+                (to, &*vec![0; 2 * to.size()])
+            );
+        }
+    }
+}

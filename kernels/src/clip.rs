@@ -105,3 +105,36 @@ where
     let x = (T::view(&x, "t")?, x.shape());
     clip(x, (low.0, &low.1), (high.0, &high.1), out, parallel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Serial;
+
+    #[test]
+    fn limits_hold_and_the_lower_one_wins() {
+        let x = [-5.0, 0.5, 5.0, f32::NAN];
+        let shape = Shape::new(&[4]).unwrap();
+        let mut out = [0.0; 4];
+        let scalar = &Shape::SCALAR;
+        clip(
+            (&x, &shape),
+            (&[-1.0], scalar),
+            (&[1.0], scalar),
+            &mut out,
+            &Serial,
+        )
+        .unwrap();
+        assert_eq!(out[..3], [-1.0, 0.5, 1.0]);
+        assert!(out[3].is_nan());
+        clip(
+            (&x, &shape),
+            (&[2.0], scalar),
+            (&[1.0], scalar),
+            &mut out,
+            &Serial,
+        )
+        .unwrap();
+        assert_eq!(out[..3], [2.0; 3]);
+    }
+}

@@ -109,3 +109,39 @@ compare! {
     NOT_EQUAL NotEqual not_equal EQUAL_ATTRS, outputs_equal,
         [f32 F32 f64 F64 i64 I64 u8 Bool] |x, y| x != y;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Attr, Tensor, run};
+
+    #[test]
+    fn nan_compares_as_unequal() {
+        let values = [1.0, 2.0, f32::NAN];
+        for (i, &x) in values.iter().enumerate() {
+            for (j, &y) in values.iter().enumerate() {
+                let nan = x.is_nan() || y.is_nan();
+                assert_eq!(Equal.apply(x, y), u8::from(!nan && i == j));
+                assert_eq!(NotEqual.apply(x, y), u8::from(nan || i != j));
+                assert_eq!(Less.apply(x, y), u8::from(!nan && i < j));
+                assert_eq!(LessEqual.apply(x, y), u8::from(!nan && i <= j));
+                assert_eq!(Greater.apply(x, y), u8::from(!nan && i > j));
+                assert_eq!(GreaterEqual.apply(x, y), u8::from(!nan && i >= j));
+            }
+        }
+    }
+
+    #[test]
+    fn unequal_shapes_are_an_error_or_unequal() {
+        let (a, b) = (Tensor::f32(&[2], &[1.0; 2]), Tensor::f32(&[3], &[1.0; 3]));
+        let strict = [("incompatible_shape_error", Attr::Bool(true))];
+        let lax = [("incompatible_shape_error", Attr::Bool(false))];
+        assert!(run(&EQUAL, &strict, &[a.clone(), b.clone()], false).is_err());
+        let out = run(&EQUAL, &lax, &[a.clone(), b.clone()], false).unwrap();
+        assert_eq!((out[0].bytes(), &*out[0].dims), (&[0][..], &[][..]));
+        let out = run(&NOT_EQUAL, &lax, &[a.clone(), b], false).unwrap();
+        assert_eq!(out[0].bytes(), [1]);
+        let out = run(&EQUAL, &lax, &[a.clone(), a], false).unwrap();
+        assert_eq!(out[0].bytes(), [1, 1]);
+    }
+}

@@ -272,3 +272,86 @@ fn outputs_dense(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
     sink(DType::F32, Shape::new(&[rows])?)?;
     sink(DType::F32, shape)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+
+    #[test]
+    fn losses_and_gradients_match_double_precision() {
+        for classes in [1, 2, 10, 40, 1000] {
+            let rows = 5;
+            let logits: Vec<f32> = numbers(rows * classes, 3).iter().map(|x| x * 8.0).collect();
+            let index: Vec<i64> = (0..rows).map(|row| (row * 7 % classes) as i64).collect();
+            let mut weights = vec![0.0; rows * classes];
+            for (row, &index) in index.iter().enumerate() {
+                weights[row * classes + index as usize] = 1.0;
+            }
+            let mut loss = vec![f32::NAN; rows];
+            let mut backprop = vec![f32::NAN; rows * classes];
+            sparse_softmax_cross_entropy(
+                &logits,
+                classes,
+                &index,
+                &mut loss,
+                &mut backprop,
+                &Interleaved,
+            )
+            .unwrap();
+            let mut dense_loss = vec![f32::NAN; rows];
+            let mut dense_backprop = vec![f32::NAN; rows * classes];
+            softmax_cross_entropy(
+                &logits,
+                &weights,
+                classes,
+                &mut dense_loss,
+                &mut dense_backprop,
+            )
+            .unwrap();
+            assert_eq!(backprop, dense_backprop);
+            for (row, x) in logits.chunks(classes).enumerate() {
+                let total: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();
+                let label = index[row] as usize;
+                let exact = total.ln() - f64::from(x[label]);
+                for loss in [loss[row], dense_loss[row]] {
+                    assert!((f64::from(loss) - exact).abs() <= 1e-6 * exact.max(1.0));
+                }
+                for (class, &x) in x.iter().enumerate() {
+                    let exact = f64::from(x).exp() / total - f64::from(u8::from(class == label));
+                    assert!((f64::from(backprop[row * classes + class]) - exact).abs() <= 1e-6);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn labels_outside_are_refused() {
+        for label in [-1_i32, 3] {
+            let result = sparse_softmax_cross_entropy(
+                &[0.0; 3],
+                3,
+                &[label],
+                &mut [0.0],
+                &mut [0.0; 3],
+                &Interleaved,
+            );
+            assert!(matches!(
+                result,
+                Err(Error::Index {
+                    argument: "labels",
+                    limit: 3,
+                    ..
+                })
+            ));
+        }
+    }
+
+    #[test]
+    fn an_infinite_logit_without_weight_does_not_count() {
+        let mut loss = [0.0];
+        let logits = [f32::NEG_INFINITY, 1.0];
+        softmax_cross_entropy(&logits, &[0.0, 1.0], 2, &mut loss, &mut [0.0; 2]).unwrap();
+        assert_eq!(loss, [0.0]);
+    }
+}

@@ -115,3 +115,25 @@ fn run<O: Zip<T, Out = T>, T: Element>(op: O, neutral: T, call: &mut Call<'_>) -
     let out = T::view_mut(call.output(0)?, "out")?;
     cumulative(op, neutral, (T::view(&x, "x")?, x.shape()), axis, mode, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn modes() {
+        let x = [1, 2, 3, 4, 5, 6_i64];
+        let shape = Shape::new(&[3, 2]).unwrap();
+        let sums = |axis, exclusive, reverse| {
+            let mode = Mode { exclusive, reverse };
+            let mut out = [9; 6];
+            cumulative(Add, 0, (&x, &shape), axis, mode, &mut out).unwrap();
+            out
+        };
+        assert_eq!(sums(0, false, false), [1, 2, 4, 6, 9, 12]);
+        assert_eq!(sums(0, true, false), [0, 0, 1, 2, 4, 6]);
+        assert_eq!(sums(0, false, true), [9, 12, 8, 10, 5, 6]);
+        assert_eq!(sums(-1, true, true), [2, 0, 4, 0, 6, 0]);
+        assert!(cumulative(Mul, 1, (&x, &shape), 2, Mode::default(), &mut [0; 6]).is_err());
+    }
+}

@@ -194,3 +194,55 @@ division! {
         i64 I64 not_zero => |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Tensor, run};
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn floor_division_recovers_the_dividend(x: i64, y: i64) {
+            prop_assume!(y != 0);
+            let (quotient, rest) = (FloorDiv.apply(x, y), FloorMod.apply(x, y));
+            prop_assert_eq!(quotient.wrapping_mul(y).wrapping_add(rest), x);
+            prop_assert!(rest == 0 || (rest < 0) == (y < 0));
+            prop_assert!(rest.unsigned_abs() < y.unsigned_abs());
+        }
+
+        #[test]
+        fn integer_powers_wrap(x: i64, y in 0_u32..70) {
+            prop_assert_eq!(Pow.apply(x, i64::from(y)), x.wrapping_pow(y));
+        }
+    }
+
+    #[test]
+    fn what_integers_refuse_is_an_error() {
+        let x = Tensor::i64(&[2], &[7, 8]);
+        for def in [
+            &DIV,
+            &FLOOR_DIV,
+            &FLOOR_MOD,
+            &MOD,
+            &TRUNCATE_DIV,
+            &TRUNCATE_MOD,
+        ] {
+            let zero = Tensor::i64(&[2], &[1, 0]);
+            assert!(
+                run(def, &[], &[x.clone(), zero], false).is_err(),
+                "{}",
+                def.op
+            );
+            let fine = Tensor::i64(&[2], &[2, -3]);
+            assert!(
+                run(def, &[], &[x.clone(), fine], false).is_ok(),
+                "{}",
+                def.op
+            );
+        }
+        assert!(run(&POW, &[], &[x.clone(), Tensor::i64(&[1], &[-1])], false).is_err());
+        assert_eq!(FloorMod.apply(-7.0_f32, 3.0), 2.0);
+        assert_eq!(FloorDiv.apply(-7.0_f32, 2.0), -4.0);
+    }
+}

@@ -109,3 +109,28 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     });
     dynamic_stitch(pairs, slice, [0; N], units_mut(output.bytes_mut()))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Tensor, run};
+
+    #[test]
+    fn the_last_of_equal_indices_wins() {
+        let inputs = [
+            Tensor::i32(&[2], &[2, 0]),
+            Tensor::i32(&[], &[2]),
+            Tensor::f32(&[2, 1], &[1.0, 2.0]),
+            Tensor::f32(&[1], &[3.0]),
+        ];
+        let out = run(&DYNAMIC_STITCH, &[], &inputs, false).unwrap();
+        assert_eq!(
+            (out[0].to_f32(), &*out[0].dims),
+            (vec![2.0, 0.0, 3.0], &[3, 1][..])
+        );
+        let negative = [Tensor::i32(&[1], &[-1]), Tensor::f32(&[1], &[1.0])];
+        assert!(run(&DYNAMIC_STITCH, &[], &negative, false).is_err());
+        let mismatch = [Tensor::i32(&[2], &[0, 1]), Tensor::f32(&[1], &[1.0])];
+        assert!(run(&DYNAMIC_STITCH, &[], &mismatch, false).is_err());
+    }
+}

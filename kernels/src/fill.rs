@@ -86,3 +86,29 @@ pub static ONES_LIKE: KernelDef = KernelDef {
         Ok(())
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Tensor, run};
+
+    #[test]
+    fn one_value_everywhere() {
+        let out = run(
+            &FILL,
+            &[],
+            &[Tensor::i32(&[2], &[2, 2]), Tensor::f32(&[], &[7.0])],
+            false,
+        );
+        assert_eq!(out.unwrap()[0], Tensor::f32(&[2, 2], &[7.0; 4]));
+        let negative = [Tensor::i32(&[1], &[-2]), Tensor::f32(&[], &[7.0])];
+        assert!(run(&FILL, &[], &negative, false).is_err());
+        let x = Tensor::f32(&[3], &[1.0, 2.0, 3.0]);
+        for forward in [false, true] {
+            let zeros = run(&ZEROS_LIKE, &[], std::slice::from_ref(&x), forward).unwrap();
+            assert_eq!(zeros[0].to_f32(), [0.0; 3]);
+            let ones = run(&ONES_LIKE, &[], std::slice::from_ref(&x), forward).unwrap();
+            assert_eq!(ones[0].to_f32(), [1.0; 3]);
+        }
+    }
+}

@@ -185,3 +185,69 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
         _ => gather.run(params, indices.i64("indices")?, out, parallel),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, shapes};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn slices_are_copied(shape in shapes(), place: u8, batch: u8, extra in 0_usize..4, seed: u64) {
+            prop_assume!(shape.rank() > 0 && shape.elements() > 0);
+            let axis = usize::from(place) % shape.rank();
+            let batch = usize::from(batch) % (axis + 1);
+            let mut index_shape = Shape::new(&shape[..batch]).unwrap();
+            index_shape.push(extra).unwrap();
+            let index: Vec<i32> = numbers(index_shape.elements(), seed)
+                .iter()
+                .map(|x| ((x + 1.0) / 2.0 * shape[axis] as f32) as i32)
+                .collect();
+            let gather = Gather::new(&shape, &index_shape, axis as i64, batch as i64).unwrap();
+            let x = numbers(shape.elements(), 1);
+            let mut out = vec![f32::NAN; gather.shape.elements()];
+            gather.run(&x, &index, &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                let mut at = indices(&gather.shape, i);
+                let column = at[axis];
+                let mut entry = at[..batch].to_vec();
+                entry.push(column);
+                // A batch axis of size 1 and an index axis of size 1 are both at 0.
+                at[axis] = index[number(&index_shape, &entry)] as usize;
+                prop_assert_eq!(found, x[number(&shape, &at)]);
+            }
+        }
+    }
+
+    #[test]
+    fn indices_outside_are_refused_before_anything_is_written() {
+        let shape = Shape::new(&[3, 2]).unwrap();
+        let one = Shape::new(&[2]).unwrap();
+        let gather = Gather::new(&shape, &one, 0, 0).unwrap();
+        for bad in [-1_i64, 3] {
+            let mut out = [9.0; 4];
+            let result = gather.run(&[0.0; 6], &[0, bad], &mut out, &Interleaved);
+            assert_eq!(
+                result,
+                Err(Error::Index {
+                    argument: "indices",
+                    index: bad,
+                    limit: 3
+                })
+            );
+            assert_eq!(out, [9.0; 4]);
+        }
+        assert!(matches!(
+            Gather::new(&shape, &one, 2, 0),
+            Err(Error::Axis { .. })
+        ));
+        assert!(matches!(
+            Gather::new(&shape, &one, 1, 1),
+            Err(Error::Incompatible { .. })
+        ));
+    }
+}

@@ -115,3 +115,38 @@ gradients! {
     /// Of the hyperbolic tangent: result, incoming gradient.
     TANH_GRAD TanhGrad tanh_grad 1 { f32 F32 => |y, g| g * (1.0 - y * y); }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::map::Map;
+    use crate::unary::{Elu, Selu, Sigmoid, Softplus, Softsign, Sqrt, Tanh};
+
+    /// The slope of a function by central difference.
+    fn slope(op: impl Map<f32, Out = f32>, x: f32) -> f32 {
+        let step = 1.0 / 128.0;
+        (op.apply(x + step) - op.apply(x - step)) / (2.0 * step)
+    }
+
+    fn check(found: f32, expected: f32) {
+        assert!((found - expected).abs() < 2e-3, "{found} {expected}");
+    }
+
+    #[test]
+    fn gradients_are_slopes() {
+        for x in [-2.5_f32, -0.7, 0.3, 1.9] {
+            check(TanhGrad.apply(Tanh.apply(x), 1.0), slope(Tanh, x));
+            check(SigmoidGrad.apply(Sigmoid.apply(x), 1.0), slope(Sigmoid, x));
+            check(EluGrad.apply(1.0, Elu.apply(x)), slope(Elu, x));
+            check(SeluGrad.apply(1.0, Selu.apply(x)), slope(Selu, x));
+            check(SoftplusGrad.apply(1.0, x), slope(Softplus, x));
+            check(SoftsignGrad.apply(1.0, x), slope(Softsign, x));
+        }
+        check(SqrtGrad.apply(Sqrt.apply(2.0_f32), 1.0), slope(Sqrt, 2.0));
+        check(RsqrtGrad.apply(0.5_f32, 1.0), -0.5 * 0.125);
+        check(InvGrad.apply(0.5_f32, 2.0), -0.5);
+        assert_eq!(ReluGrad.apply(3.0_f32, 0.0), 0.0);
+        assert_eq!(Relu6Grad.apply(3.0_f32, 6.0), 0.0);
+        assert_eq!(Relu6Grad.apply(3.0_f32, 5.0), 3.0);
+    }
+}

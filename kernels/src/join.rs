@@ -175,3 +175,62 @@ fn run<const N: usize>(call: &mut Call<'_>, parts: &[TensorRef<'_>], outer: usiz
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     join(parts.iter().map(|part| units(part.bytes())), outer, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::split::{SPLIT_V, UNPACK};
+    use crate::trial::{Attr, Tensor, run};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(crate::trial::cases())]
+
+        /// Splitting undoes joining.
+        #[test]
+        fn round_trip(outer in 1_usize..4, sizes in proptest::collection::vec(0_usize..40, 1..5), inner in 1_usize..4) {
+            let parts: Vec<Tensor> = sizes
+                .iter()
+                .enumerate()
+                .map(|(n, &size)| {
+                    let len = outer * size * inner;
+                    Tensor::f32(&[outer, size, inner], &crate::testing::numbers(len, n as u64))
+                })
+                .collect();
+            let mut inputs = parts.clone();
+            inputs.push(Tensor::i32(&[], &[-2]));
+            let whole = run(&CONCAT_V2, &[], &inputs, false).unwrap().remove(0);
+            prop_assert_eq!(&whole.dims, &[outer, sizes.iter().sum(), inner]);
+            let sizes: Vec<i64> = sizes.iter().map(|&size| size as i64).collect();
+            let split = [whole, Tensor::i64(&[sizes.len()], &sizes), Tensor::i32(&[], &[1])];
+            prop_assert_eq!(run(&SPLIT_V, &[], &split, false).unwrap(), parts);
+        }
+    }
+
+    #[test]
+    fn packing_round_trip() {
+        let parts = [Tensor::i64(&[2], &[1, 2]), Tensor::i64(&[2], &[3, 4])];
+        for (axis, expected) in [(0, [1, 2, 3, 4]), (-1, [1, 3, 2, 4])] {
+            let attrs = [("axis", Attr::Int(axis)), ("num", Attr::Int(2))];
+            let whole = run(&PACK, &attrs, &parts, false).unwrap();
+            assert_eq!(whole[0].to_i64(), expected);
+            let whole = Tensor::f32(&[2, 2], &[0.0, 1.0, 2.0, 3.0]);
+            let back = run(&UNPACK, &attrs, &[whole], false).unwrap();
+            let first = if axis == 0 { [0.0, 1.0] } else { [0.0, 2.0] };
+            assert_eq!(back[0].to_f32(), first);
+        }
+    }
+
+    #[test]
+    fn shapes_that_do_not_fit_are_refused() {
+        let (a, b) = (Shape::new(&[2, 3]).unwrap(), Shape::new(&[2, 4]).unwrap());
+        assert!(concatenated([&a, &b], 1).is_ok());
+        assert!(matches!(
+            concatenated([&a, &b], 0),
+            Err(Error::Incompatible { .. })
+        ));
+        assert!(matches!(concatenated([&a], 2), Err(Error::Axis { .. })));
+        assert!(matches!(packed(&a, 2, 3), Err(Error::Axis { .. })));
+        assert!(join([&[1, 2, 3][..]], 2, &mut [0; 3]).is_err());
+    }
+}

@@ -116,3 +116,20 @@ pub static LEAKY_RELU_GRAD: KernelDef = KernelDef {
         }
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Serial;
+
+    #[test]
+    fn slopes() {
+        let x = [-2.0_f32, 0.0, 3.0];
+        let mut out = [9.0; 3];
+        leaky_relu(0.5, &x, &mut out, &Serial).unwrap();
+        assert_eq!(out, [-1.0, 0.0, 3.0]);
+        let shape = Shape::new(&[3]).unwrap();
+        leaky_relu_grad(0.5, (&[4.0; 3], &x), &shape, &mut out, &Serial).unwrap();
+        assert_eq!(out, [2.0, 2.0, 4.0]);
+    }
+}

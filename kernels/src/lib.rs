@@ -84,6 +84,8 @@ mod testing;
 pub mod threads;
 pub mod tile;
 pub mod transpose;
+#[cfg(test)]
+mod trial;
 pub mod unary;
 pub mod unsorted_segment_sum;
 pub mod zip;

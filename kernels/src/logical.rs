@@ -166,3 +166,33 @@ predicates! {
     /// Whether the value is NaN.
     IS_NAN IsNan is_nan is_nan;
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Tensor, run};
+
+    #[test]
+    fn truth_tables() {
+        let a = Tensor::new(DType::Bool, &[4], &[0, 0, 1, 1]);
+        let b = Tensor::new(DType::Bool, &[4], &[0, 1, 0, 1]);
+        for forward in [false, true] {
+            let inputs = [a.clone(), b.clone()];
+            let and = run(&LOGICAL_AND, &[], &inputs, forward).unwrap();
+            let or = run(&LOGICAL_OR, &[], &inputs, forward).unwrap();
+            let not = run(&LOGICAL_NOT, &[], &inputs[..1], forward).unwrap();
+            assert_eq!(and[0].bytes(), [0, 0, 0, 1]);
+            assert_eq!(or[0].bytes(), [0, 1, 1, 1]);
+            assert_eq!(not[0].bytes(), [1, 1, 0, 0]);
+        }
+        let x = Tensor::f32(&[3], &[1.0, f32::INFINITY, f32::NAN]);
+        let test = |def| {
+            run(def, &[], std::slice::from_ref(&x), false).unwrap()[0]
+                .bytes()
+                .to_vec()
+        };
+        assert_eq!(test(&IS_FINITE), [1, 0, 0]);
+        assert_eq!(test(&IS_INF), [0, 1, 0]);
+        assert_eq!(test(&IS_NAN), [0, 0, 1]);
+    }
+}

@@ -28,6 +28,8 @@ struct Copied<'a, O, T, U> {
 impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
     type Output = ();
 
+    const LEVELS: bool = T::LEVELS;
+
     #[inline(always)]
     fn run(self) {
         for (out, &x) in self.out.iter_mut().zip(self.x) {
@@ -43,6 +45,8 @@ struct InPlace<'a, O, T> {
 
 impl<O: Map<T, Out = T>, T: Element> Body for InPlace<'_, O, T> {
     type Output = ();
+
+    const LEVELS: bool = T::LEVELS;
 
     #[inline(always)]
     fn run(self) {
@@ -113,4 +117,55 @@ pub(crate) fn run_map_to<O: Map<T>, T: Element>(op: O, call: &mut Call<'_>) -> R
     let parallel = call.parallel;
     let out = <O::Out as Element>::view_mut(call.output(0)?, "y")?;
     map(op, T::view(&x, "x")?, out, parallel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::forced::same_bits;
+    use crate::testing::{Interleaved, numbers};
+    use crate::unary::{Erf, Exp, Log, Relu, Sigmoid, Tanh};
+
+    fn check<O: Map<f32, Out = f32>>(op: O) {
+        for len in [0, 1, 15, 16, 17, 100, 70_000] {
+            let x: Vec<f32> = numbers(len, 3).iter().map(|x| x * 9.0).collect();
+            let out = same_bits(|| {
+                let mut out = vec![0.0; len];
+                map(op, &x, &mut out, &Interleaved).unwrap();
+                out
+            });
+            let in_place = same_bits(|| {
+                let mut values = x.clone();
+                map_in_place(op, &mut values, &Interleaved);
+                values
+            });
+            for ((&x, out), in_place) in x.iter().zip(out).zip(in_place) {
+                let expected = op.apply(x).to_bits();
+                assert_eq!((out.to_bits(), in_place.to_bits()), (expected, expected));
+            }
+        }
+    }
+
+    #[test]
+    fn all_bodies_give_the_bits_of_one_element() {
+        check(Relu);
+        check(Exp);
+        check(Log);
+        check(Tanh);
+        check(Sigmoid);
+        check(Erf);
+    }
+
+    #[test]
+    fn a_short_output_is_refused() {
+        let result = map(Relu, &[1.0_f32, 2.0], &mut [0.0], &Interleaved);
+        assert!(matches!(
+            result,
+            Err(crate::error::Error::Length {
+                found: 1,
+                expected: 2,
+                ..
+            })
+        ));
+    }
 }

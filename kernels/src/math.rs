@@ -538,3 +538,148 @@ pub(crate) mod libm {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// The f32 that a function of f64 gives is within 0.52 ulp of the exact one.
+    fn check(x: f32, found: f64, exact: f64) {
+        let (found, nearest) = (found as f32, exact as f32);
+        if found == nearest || (found.is_nan() && nearest.is_nan()) {
+            return;
+        }
+        let ulp = f64::from(f32::from_bits(
+            (nearest.abs().to_bits() + 1).min(0x7F80_0000),
+        )) - f64::from(nearest.abs());
+        let error = (f64::from(found) - exact).abs() / ulp;
+        assert!(error <= 0.52, "{x}: {found} instead of {exact}");
+    }
+
+    fn check_all(x: f32) {
+        let wide = f64::from(x);
+        check(x, exp(wide), wide.exp());
+        check(x, exp_m1(wide), wide.exp_m1());
+        check(x, log(wide), wide.ln());
+        check(x, log_1p(wide), wide.ln_1p());
+        check(x, tanh(wide), wide.tanh());
+        check(x, sigmoid(wide), 1.0 / (1.0 + (-wide).exp()));
+        check(x, atan(wide), wide.atan());
+        check(x, asin(wide), wide.asin());
+        check(x, acos(wide), wide.acos());
+        check(x, sinh(wide), wide.sinh());
+        check(x, cosh(wide), wide.cosh());
+        check(x, asinh(wide), wide.asinh());
+        check(x, acosh(wide), wide.acosh());
+        check(x, atanh(wide), wide.atanh());
+        let (sin, cos) = sin_cos(wide);
+        check(x, sin, wide.sin());
+        check(x, cos, wide.cos());
+        assert_eq!(floor(x).to_bits(), x.floor().to_bits());
+        assert_eq!(truncate(x).to_bits(), x.trunc().to_bits());
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(3000) })]
+
+        #[test]
+        fn any_bits(bits: u32) {
+            let x = f32::from_bits(bits);
+            if !x.is_nan() {
+                check_all(x);
+            }
+        }
+
+        #[test]
+        fn common_values(x in -20.0_f32..20.0, small in -1.5_f32..1.5) {
+            check_all(x);
+            check_all(small);
+        }
+
+        #[test]
+        fn powers(a in 0.0_f32..50.0, b in -30.0_f32..30.0, n in -9_i32..10) {
+            check(a, pow(f64::from(a), f64::from(b)), f64::from(a).powf(f64::from(b)));
+            check(-a, pow(f64::from(-a), f64::from(n)), f64::from(-a).powi(n));
+        }
+
+        #[test]
+        fn angles(y in -9.0_f32..9.0, x in -9.0_f32..9.0) {
+            check(y, atan2(f64::from(y), f64::from(x)), f64::from(y).atan2(f64::from(x)));
+        }
+
+        #[test]
+        fn single_precision_exponential(x in -103.0_f32..88.7) {
+            let exact = f64::from(x).exp();
+            let ulp = (exact * 2.0_f64.powi(-23)).max(f64::from(f32::from_bits(1)));
+            prop_assert!((f64::from(exp_f32(x)) - exact).abs() <= ulp);
+        }
+    }
+
+    #[test]
+    fn special_values() {
+        for x in [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            f32::INFINITY,
+            f32::NEG_INFINITY,
+            1e-40,
+            3.4e38,
+            8_388_609.0,
+        ] {
+            check_all(x);
+        }
+        for function in [
+            exp, exp_m1, log, log_1p, tanh, sigmoid, softplus, erf, erfc, atan, asin,
+        ] {
+            assert!(function(f64::NAN).is_nan());
+        }
+        assert!(exp_f32(f32::NAN).is_nan());
+        assert_eq!(exp_f32(f32::NEG_INFINITY), 0.0);
+        assert_eq!(exp_f32(f32::INFINITY), f32::INFINITY);
+        let specials = [
+            0.0,
+            -0.0,
+            1.0,
+            -1.0,
+            2.0,
+            3.0,
+            -3.0,
+            0.5,
+            -0.5,
+            f64::INFINITY,
+            f64::NEG_INFINITY,
+        ];
+        for a in specials {
+            for b in specials {
+                let (found, exact) = (pow(a, b) as f32, a.powf(b) as f32);
+                assert!(
+                    found == exact || (found.is_nan() && exact.is_nan()),
+                    "{a} {b}: {found}"
+                );
+                check(a as f32, atan2(a, b), a.atan2(b));
+            }
+        }
+    }
+
+    /// Values from tables of the error function.
+    #[test]
+    fn error_function() {
+        let table = [
+            (0.1, 0.112_462_916_018_284_89),
+            (0.5, 0.520_499_877_813_046_5),
+            (1.0, 0.842_700_792_949_714_9),
+            (1.5, 0.966_105_146_475_310_8),
+            (2.5, 0.999_593_047_982_555),
+        ];
+        for (x, exact) in table {
+            assert!((erf(x) - exact).abs() <= 1e-9 * exact);
+            assert!((erf(-x) + exact).abs() <= 1e-9 * exact);
+            assert!((erfc(x) - (1.0 - exact)).abs() <= 1e-9);
+        }
+        assert!((erfc(5.0) / 1.537_459_794_428_034_7e-12 - 1.0).abs() <= 1e-9);
+        assert_eq!(erf(0.0), 0.0);
+    }
+}

@@ -295,3 +295,93 @@ pub fn group_norm(
     });
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::forced::same_bits;
+    use crate::testing::{Interleaved, numbers};
+
+    /// The normalised value in double precision.
+    fn exact(row: &[f32], x: f32, centred: bool, epsilon: f64) -> f64 {
+        let count = row.len() as f64;
+        let mean = if centred {
+            row.iter().map(|&x| f64::from(x)).sum::<f64>() / count
+        } else {
+            0.0
+        };
+        let variance = row
+            .iter()
+            .map(|&x| (f64::from(x) - mean).powi(2))
+            .sum::<f64>()
+            / count;
+        (f64::from(x) - mean) / (variance + epsilon).sqrt()
+    }
+
+    #[test]
+    fn rows() {
+        for width in [1, 7, 64, 3000] {
+            let x = numbers(3 * width, 1);
+            let (scale, shift) = (numbers(width, 2), numbers(width, 3));
+            for kind in [Kind::Layer, Kind::Rms] {
+                let out = same_bits(|| {
+                    let mut out = vec![f32::NAN; x.len()];
+                    let factors = (Some(&*scale), Some(&*shift));
+                    normalize_rows(kind, &x, width, factors, 1e-3, &mut out, &Interleaved).unwrap();
+                    out
+                });
+                for (i, &found) in out.iter().enumerate() {
+                    let row = &x[i / width * width..][..width];
+                    let value = exact(row, x[i], kind == Kind::Layer, f64::from(1e-3_f32));
+                    let expected =
+                        value * f64::from(scale[i % width]) + f64::from(shift[i % width]);
+                    assert!(
+                        (f64::from(found) - expected).abs() < 2e-6,
+                        "{found} {expected}"
+                    );
+                }
+            }
+        }
+        let mut out = [0.0; 4];
+        let none = (None, None);
+        assert!(
+            normalize_rows(Kind::Rms, &[0.0; 4], 3, none, 1.0, &mut out, &Interleaved).is_err()
+        );
+    }
+
+    #[test]
+    fn groups_and_batches() {
+        let (positions, channels, groups) = (6, 8, 2);
+        let x = numbers(2 * positions * channels, 5);
+        let mut out = vec![f32::NAN; x.len()];
+        let sizes = (positions, channels, groups);
+        group_norm(&x, sizes, (None, None), 1e-3, &mut out, &Interleaved).unwrap();
+        for (i, &found) in out.iter().enumerate() {
+            let (sample, group) = (i / (positions * channels), i % channels / 4);
+            let row: Vec<f32> = (0..positions)
+                .flat_map(|p| (0..4).map(move |c| (p, c)))
+                .map(|(p, c)| x[(sample * positions + p) * channels + group * 4 + c])
+                .collect();
+            let expected = exact(&row, x[i], true, f64::from(1e-3_f32));
+            assert!((f64::from(found) - expected).abs() < 2e-6);
+        }
+        let parts: Vec<Vec<f32>> = (0..4).map(|seed| numbers(channels, seed)).collect();
+        let variance: Vec<f32> = parts[1].iter().map(|x| x.abs()).collect();
+        let norm = BatchNorm {
+            mean: &parts[0],
+            variance: &variance,
+            gamma: Some(&parts[2]),
+            beta: Some(&parts[3]),
+            epsilon: 1e-3,
+        };
+        let (mut scale, mut shift) = (vec![0.0; channels], vec![0.0; channels]);
+        fold_batch_norm(&norm, &mut scale, &mut shift).unwrap();
+        scale_shift(&x, &scale, &shift, &mut out, &Interleaved).unwrap();
+        for (i, &found) in out.iter().enumerate() {
+            let c = i % channels;
+            let root = (variance[c] + 1e-3).sqrt();
+            let expected = (x[i] - parts[0][c]) / root * parts[2][c] + parts[3][c];
+            assert!((found - expected).abs() <= 2e-5 * expected.abs().max(1.0));
+        }
+    }
+}

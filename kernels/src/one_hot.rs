@@ -130,3 +130,29 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
         found => Err(unserved("indices", found)),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn indices_outside_are_nowhere() {
+        let mut out = [9; 8];
+        one_hot(&[1_i64, -1, 4, 0], 2, 1, (1, 0), &mut out).unwrap();
+        assert_eq!(out, [0, 1, 0, 0, 0, 0, 1, 0]);
+        one_hot(&[1_i64, 0, 7, 1], 2, 2, (1, 0), &mut out).unwrap();
+        assert_eq!(out, [0, 1, 1, 0, 0, 0, 0, 1]);
+        assert!(one_hot(&[1_i64], 2, 1, (1, 0), &mut out).is_err());
+        let shape = Shape::new(&[4, 5]).unwrap();
+        assert_eq!(&*one_hot_shape(&shape, 3, -1).unwrap(), [4, 5, 3]);
+        assert_eq!(&*one_hot_shape(&shape, 3, 0).unwrap(), [3, 4, 5]);
+        assert!(matches!(
+            one_hot_shape(&shape, 3, 3),
+            Err(Error::Axis { .. })
+        ));
+        assert!(matches!(
+            one_hot_shape(&shape, -3, 0),
+            Err(Error::Value { .. })
+        ));
+    }
+}

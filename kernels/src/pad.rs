@@ -240,3 +240,73 @@ fn run_mirror<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     mirror_pad((units(x.bytes()), x.shape()), &paddings, border, out)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, shapes};
+    use proptest::prelude::*;
+
+    /// Where an output index lies in the source if the border is mirrored.
+    fn mirrored(index: usize, before: usize, dim: usize, border: bool) -> usize {
+        let skip = i64::from(!border);
+        let i = index as i64 - before as i64;
+        let i = if i < 0 { -i - 1 + skip } else { i };
+        let dim = dim as i64;
+        (if i >= dim { 2 * dim - 1 - skip - i } else { i }) as usize
+    }
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn borders(shape in shapes(), widths: [(u8, u8); 5], border: bool) {
+            let mut paddings = Paddings::default();
+            let mut mirror = Paddings::default();
+            for (axis, &dim) in shape.iter().enumerate() {
+                let most = if border { dim } else { dim.saturating_sub(1) };
+                let width = |w: u8, most: usize| usize::from(w) % (most + 1);
+                paddings[axis] = (width(widths[axis].0, 3), width(widths[axis].1, 3));
+                mirror[axis] = (width(widths[axis].0, most), width(widths[axis].1, most));
+            }
+            let x = numbers(shape.elements(), 1);
+            let out_shape = padded(&shape, &paddings).unwrap();
+            let mut out = vec![f32::NAN; out_shape.elements()];
+            pad((&x, &shape), &paddings, 5.0, &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                let at = indices(&out_shape, i);
+                let inside: Option<Vec<usize>> = at
+                    .iter()
+                    .zip(shape.iter())
+                    .zip(&paddings)
+                    .map(|((&i, &dim), &(before, _))| i.checked_sub(before).filter(|&i| i < dim))
+                    .collect();
+                let expected = inside.map_or(5.0, |at| x[number(&shape, &at)]);
+                prop_assert_eq!(found, expected);
+            }
+            if shape.elements() > 0 {
+                let out_shape = padded(&shape, &mirror).unwrap();
+                let mut out = vec![f32::NAN; out_shape.elements()];
+                mirror_pad((&x, &shape), &mirror, border, &mut out).unwrap();
+                for (i, &found) in out.iter().enumerate() {
+                    let mut at = indices(&out_shape, i);
+                    for (axis, at) in at.iter_mut().enumerate() {
+                        *at = mirrored(*at, mirror[axis].0, shape[axis], border);
+                    }
+                    prop_assert_eq!(found, x[number(&shape, &at)]);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn mirrors_have_a_limit() {
+        let shape = Shape::new(&[3]).unwrap();
+        let mut paddings = Paddings::default();
+        paddings[0] = (3, 0);
+        assert!(mirror_pad((&[1, 2, 3], &shape), &paddings, true, &mut [0; 6]).is_ok());
+        let refused = mirror_pad((&[1, 2, 3], &shape), &paddings, false, &mut [0; 6]);
+        assert!(matches!(refused, Err(Error::Value { .. })));
+    }
+}

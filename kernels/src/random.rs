@@ -169,3 +169,80 @@ fn reserve(call: &mut Call<'_>) -> Result<Philox> {
     let used = call.state.counter.fetch_add(blocks, Ordering::Relaxed);
     Ok(stream.skip(u128::from(used)))
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Attr, Tensor, run};
+
+    fn bits(def: &KernelDef) -> Vec<u32> {
+        let attrs = [
+            ("seed", Attr::Int(12)),
+            ("seed2", Attr::Int(34)),
+            ("dtype", Attr::Type(DType::F32)),
+        ];
+        let out = run(def, &attrs, &[Tensor::i32(&[1], &[6])], false).unwrap();
+        out[0].to_f32().iter().map(|x| x.to_bits()).collect()
+    }
+
+    /// What TensorFlow 2.21 gives on a CPU for `seed=12, seed2=34`.
+    #[test]
+    fn bits_are_those_of_tensorflow() {
+        assert_eq!(
+            bits(&RANDOM_STANDARD_NORMAL),
+            [
+                0xbe15_1c5b,
+                0x3f35_f78f,
+                0xbf14_8cd2,
+                0x4012_11f6,
+                0xbeb8_f937,
+                0x3dcf_b4e3
+            ]
+        );
+        assert_eq!(
+            bits(&RANDOM_UNIFORM),
+            [
+                0x3f44_c0dc,
+                0x3f77_c466,
+                0x3d7f_eae0,
+                0x3f75_db28,
+                0x3f6e_98ba,
+                0x3f4b_2698
+            ]
+        );
+        assert_eq!(
+            bits(&TRUNCATED_NORMAL),
+            [
+                0xbe15_1c5b,
+                0x3f35_f78f,
+                0xbf14_8cd2,
+                0xbeb8_f937,
+                0x3f8d_cc5f,
+                0xbf92_2340
+            ]
+        );
+        let attrs = [
+            ("seed", Attr::Int(12)),
+            ("seed2", Attr::Int(34)),
+            ("Tout", Attr::Type(DType::I64)),
+        ];
+        let mut inputs = [
+            Tensor::i32(&[1], &[5]),
+            Tensor::i64(&[], &[-10]),
+            Tensor::i64(&[], &[1000]),
+        ];
+        let out = run(&RANDOM_UNIFORM_INT, &attrs, &inputs, false).unwrap();
+        assert_eq!(out[0].to_i64(), [556, 539, 897, 578, 708]);
+        inputs.swap(1, 2);
+        assert!(run(&RANDOM_UNIFORM_INT, &attrs, &inputs, false).is_err());
+    }
+
+    /// The second step's first number with the same seeds: 6 * 256 blocks further on.
+    #[test]
+    fn steps_continue_the_stream() {
+        let mut out = [0.0];
+        let stream = Philox::from_seeds(12, 34).skip(6 * 256);
+        fill(Normal, stream, &mut out, &crate::parallel::Serial);
+        assert_eq!(out[0].to_bits(), 0x3e6b_cdcd);
+    }
+}

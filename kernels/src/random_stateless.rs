@@ -250,3 +250,63 @@ pub static STATELESS_RANDOM_GET_ALG: KernelDef = KernelDef {
         Ok(())
     },
 };
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What TensorFlow 2.21 gives on a CPU for the seed `[7, -3]`.
+    #[test]
+    fn bits_are_those_of_tensorflow() {
+        let (key, counter) = key_counter([7, (-3_i64) as u64]);
+        assert_eq!(
+            (key, counter),
+            (13_399_541_416_664_089_238, [0, 2_845_039_061_138_926_877])
+        );
+        let stream = Philox::from_key_counter(key, counter);
+        let serial = &crate::parallel::Serial;
+        let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
+        let mut out = [0.0; 5];
+        fill(Uniform, stream, &mut out, serial);
+        assert_eq!(
+            bits(&out),
+            [
+                0x3ede_896c,
+                0x3d85_af60,
+                0x3f3f_6390,
+                0x3e18_55a0,
+                0x3f16_fc3e
+            ]
+        );
+        fill(Normal, stream, &mut out, serial);
+        assert_eq!(
+            bits(&out),
+            [
+                0x3f03_c5d9,
+                0x3f97_8884,
+                0x3f1d_11c8,
+                0x3ee7_fbc6,
+                0x3f6e_7706
+            ]
+        );
+        fill_truncated_normal(stream, &mut out, serial);
+        assert_eq!(
+            bits(&out),
+            [
+                0x3f03_c5d9,
+                0x3f97_8884,
+                0x3f1d_11c8,
+                0x3ee7_fbc6,
+                0x3f81_96c4
+            ]
+        );
+        let mut out = [0; 5];
+        fill(
+            UniformInt::<i32>::new(-100, 77).unwrap(),
+            stream,
+            &mut out,
+            serial,
+        );
+        assert_eq!(out, [-48, -22, 5, 64, -22]);
+    }
+}

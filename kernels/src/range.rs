@@ -122,3 +122,25 @@ fn run<T: Step>(call: &mut Call<'_>) -> Result<()> {
     range(start, delta, T::view_mut(call.output(0)?, "output")?);
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts() {
+        assert_eq!(f32::count(0.0, 1.0, 0.25), Ok(4));
+        assert_eq!(f32::count(0.0, 1.1, 0.25), Ok(5));
+        assert_eq!(i64::count(10, -5, -3), Ok(5));
+        assert_eq!(i64::count(3, 3, 1), Ok(0));
+        for (start, limit, delta) in [(0, 1, 0), (0, 1, -1), (1, 0, 1)] {
+            assert!(i64::count(start, limit, delta).is_err());
+            assert!(f64::count(start as f64, limit as f64, delta as f64).is_err());
+        }
+        assert!(f32::count(0.0, f32::INFINITY, 1.0).is_err());
+        assert!(f32::count(0.0, f32::NAN, 1.0).is_err());
+        let mut out = [0; 3];
+        range(10, -3, &mut out);
+        assert_eq!(out, [10, 7, 4]);
+    }
+}

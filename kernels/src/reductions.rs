@@ -169,3 +169,29 @@ reductions! {
         i64 I64 i64 0, |a, b| a.wrapping_add(b), |total, _count| total;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Attr, Tensor, run};
+
+    #[test]
+    fn definitions() {
+        let keep = [("keep_dims", Attr::Bool(true))];
+        let drop = [("keep_dims", Attr::Bool(false))];
+        let x = Tensor::new(DType::Bool, &[2, 2], &[1, 1, 0, 1]);
+        let axis = Tensor::i32(&[1], &[1]);
+        let all = run(&ALL, &drop, &[x.clone(), axis.clone()], false).unwrap();
+        assert_eq!((all[0].bytes(), &*all[0].dims), (&[1, 0][..], &[2][..]));
+        let any = run(&ANY, &keep, &[x, axis.clone()], false).unwrap();
+        assert_eq!((any[0].bytes(), &*any[0].dims), (&[1, 1][..], &[2, 1][..]));
+        let x = Tensor::i64(&[2, 2], &[1, 2, 3, i64::MAX]);
+        let sum = run(&SUM, &drop, &[x.clone(), axis.clone()], false).unwrap();
+        assert_eq!(sum[0].to_i64(), [3, i64::MIN + 2]);
+        let max = run(&MAX, &drop, &[x, axis.clone()], false).unwrap();
+        assert_eq!(max[0].to_i64(), [2, i64::MAX]);
+        let empty = Tensor::f32(&[2, 0], &[]);
+        let mean = run(&MEAN, &drop, &[empty, axis], false).unwrap();
+        assert!(mean[0].to_f32().iter().all(|x| x.is_nan()));
+    }
+}

@@ -70,3 +70,32 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     reverse((units(x.bytes()), x.shape()), &axes, out, parallel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, shapes};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn elements_change_sides(shape in shapes(), flags: [bool; 5]) {
+            let axes: Vec<i64> = (0..shape.rank()).filter(|&i| flags[i]).map(|i| i as i64).collect();
+            let x = numbers(shape.elements(), 9);
+            let mut out = vec![f32::NAN; x.len()];
+            reverse((&x, &shape), &axes, &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                let mut at = indices(&shape, i);
+                for axis in 0..shape.rank() {
+                    if flags[axis] {
+                        at[axis] = shape[axis] - 1 - at[axis];
+                    }
+                }
+                prop_assert_eq!(found, x[number(&shape, &at)]);
+            }
+        }
+    }
+}

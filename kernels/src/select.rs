@@ -194,3 +194,56 @@ fn run_with<const N: usize>(call: &mut Call<'_>, condition_shape: &Shape) -> Res
         parallel,
     )
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, pairs};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn all_three_are_broadcast((a, b) in pairs(), c in 0_usize..3, order: bool) {
+            let (then, other) = if order { (a, b) } else { (b, a) };
+            let whole = a.broadcast(&b, ("a", "b")).unwrap();
+            let condition = [whole, then, Shape::SCALAR][c];
+            let flags: Vec<u8> = numbers(condition.elements(), 3).iter().map(|&x| u8::from(x > 0.0)).collect();
+            let (t, e) = (numbers(then.elements(), 1), numbers(other.elements(), 2));
+            let mut out = vec![f32::NAN; whole.elements()];
+            select((&flags, &condition), (&t, &then), (&e, &other), &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                let at = indices(&whole, i);
+                let expected = if flags[number(&condition, &at)] != 0 {
+                    t[number(&then, &at)]
+                } else {
+                    e[number(&other, &at)]
+                };
+                prop_assert_eq!(found, expected);
+            }
+        }
+    }
+
+    #[test]
+    fn the_first_version_takes_a_vector_over_the_first_axis() {
+        use crate::dtype::DType;
+        use crate::trial::{Tensor, run};
+        let condition = Tensor::new(DType::Bool, &[2], &[1, 0]);
+        let (t, e) = (
+            Tensor::f32(&[2, 2], &[1.0; 4]),
+            Tensor::f32(&[2, 2], &[2.0; 4]),
+        );
+        let out = run(
+            &super::SELECT,
+            &[],
+            &[condition, t.clone(), e.clone()],
+            false,
+        )
+        .unwrap();
+        assert_eq!(out[0].to_f32(), [1.0, 1.0, 2.0, 2.0]);
+        let wrong = Tensor::new(DType::Bool, &[3], &[1, 0, 0]);
+        assert!(run(&super::SELECT, &[], &[wrong, t, e], false).is_err());
+    }
+}

@@ -98,3 +98,49 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     slice((units(x.bytes()), x.shape()), &begin, &size, out, parallel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, shapes};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn the_box_is_copied(shape in shapes(), cuts: [(u8, u8); 5]) {
+            let mut begin = Vec::new();
+            let mut size = Vec::new();
+            for (&dim, &(a, b)) in shape.iter().zip(&cuts) {
+                let start = usize::from(a) % (dim + 1);
+                begin.push(start as i64);
+                size.push(if b == 0 { -1 } else { (usize::from(b) % (dim - start + 1)) as i64 });
+            }
+            let out_shape = sliced(&shape, &begin, &size).unwrap();
+            let x = numbers(shape.elements(), 2);
+            let mut out = vec![f32::NAN; out_shape.elements()];
+            slice((&x, &shape), &begin, &size, &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                let at: Vec<usize> = indices(&out_shape, i)
+                    .iter()
+                    .zip(&begin)
+                    .map(|(&i, &begin)| i + begin as usize)
+                    .collect();
+                prop_assert_eq!(found, x[number(&shape, &at)]);
+            }
+        }
+    }
+
+    #[test]
+    fn boxes_outside_are_refused() {
+        let shape = Shape::new(&[3]).unwrap();
+        for (begin, size) in [(4, 0), (-1, 1), (2, 2), (0, -2)] {
+            assert!(matches!(
+                sliced(&shape, &[begin], &[size]),
+                Err(Error::Index { .. })
+            ));
+        }
+    }
+}

@@ -113,8 +113,9 @@ fn rows<const LOG: bool>(
     Ok(())
 }
 
-/// `exp(x) / sum(exp(x))` of each row of `width` elements; 4 ulp. A row with NaN or positive
-/// infinity is NaN.
+/// `exp(x) / sum(exp(x))` of each row of `width` elements; the relative error is below 4 roundings
+/// plus one per unit that `x` lies below the largest of the row. A row with NaN or positive infinity
+/// is NaN.
 ///
 /// # Errors
 /// [`Error::Length`] unless `out` is as long as `x` and both are whole rows.
@@ -175,4 +176,59 @@ fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {
     let parallel = call.parallel;
     let out = call.output(0)?.f32_mut("softmax")?;
     rows::<LOG>(x.f32("logits")?, width, out, parallel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::body::forced::same_bits;
+    use crate::testing::{Interleaved, numbers};
+
+    #[test]
+    fn rows_match_double_precision() {
+        for width in [1, 2, 10, 31, 32, 33, 1000, 20_000] {
+            let x: Vec<f32> = numbers(4 * width, width as u64)
+                .iter()
+                .map(|x| x * 20.0)
+                .collect();
+            let values = same_bits(|| {
+                let mut out = vec![f32::NAN; x.len()];
+                softmax(&x, width, &mut out, &Interleaved).unwrap();
+                out
+            });
+            let logs = same_bits(|| {
+                let mut out = vec![f32::NAN; x.len()];
+                log_softmax(&x, width, &mut out, &Interleaved).unwrap();
+                out
+            });
+            for (row, x) in x.chunks(width).enumerate() {
+                let total: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();
+                let largest = row_max(x);
+                for (column, &x) in x.iter().enumerate() {
+                    let (value, log) = (values[row * width + column], logs[row * width + column]);
+                    let exact = f64::from(x).exp() / total;
+                    // The difference to the largest logit is rounded once.
+                    let tolerance = 3e-7 + 1.2e-7 * f64::from(largest - x);
+                    let error = (f64::from(value) - exact).abs();
+                    assert!(error <= tolerance * exact, "{value} {exact}");
+                    let exact = exact.ln();
+                    assert!(
+                        (f64::from(log) - exact).abs() <= 3e-7 * (1.0 - exact),
+                        "{log} {exact}"
+                    );
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn extreme_rows() {
+        let x = [f32::NEG_INFINITY, 0.0, 3e38, 3e38, f32::NAN, 1.0];
+        let mut out = [0.0; 6];
+        softmax(&x, 2, &mut out, &Interleaved).unwrap();
+        assert_eq!(out[..4], [0.0, 1.0, 0.5, 0.5]);
+        assert!(out[4].is_nan() && out[5].is_nan());
+        assert!(softmax(&x, 4, &mut out, &Interleaved).is_err());
+        assert!(softmax(&[], 0, &mut [], &Interleaved).is_ok());
+    }
 }

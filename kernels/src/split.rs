@@ -187,3 +187,37 @@ fn run<const N: usize>(call: &mut Call<'_>, x: &TensorRef<'_>, outer: usize) -> 
     }
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Attr, Tensor, run};
+
+    #[test]
+    fn one_size_may_be_open() {
+        let x = Tensor::f32(&[5], &[0.0, 1.0, 2.0, 3.0, 4.0]);
+        let split = |sizes: &[i32]| {
+            let sizes = Tensor::i32(&[sizes.len()], sizes);
+            let axis = Tensor::i32(&[], &[0]);
+            run(&SPLIT_V, &[], &[x.clone(), sizes, axis], false)
+        };
+        let parts = split(&[2, -1]).unwrap();
+        assert_eq!(parts[1].to_f32(), [2.0, 3.0, 4.0]);
+        for sizes in [&[2, 2][..], &[-1, -1], &[6, -1], &[-2, 7]] {
+            assert!(split(sizes).is_err(), "{sizes:?}");
+        }
+    }
+
+    #[test]
+    fn equal_parts() {
+        let inputs = [
+            Tensor::i32(&[], &[1]),
+            Tensor::f32(&[2, 4], &crate::testing::numbers(8, 1)),
+        ];
+        let parts = run(&SPLIT, &[("num_split", Attr::Int(2))], &inputs, false).unwrap();
+        let x = inputs[1].to_f32();
+        assert_eq!(parts[1].to_f32(), [x[2], x[3], x[6], x[7]]);
+        assert!(run(&SPLIT, &[("num_split", Attr::Int(3))], &inputs, false).is_err());
+        assert!(split_part(&[1, 2, 3, 4], 2, 1, &mut [0; 4]).is_err());
+    }
+}

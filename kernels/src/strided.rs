@@ -250,3 +250,46 @@ pub(crate) fn dense_strides(dims: &[usize]) -> [isize; MAX_RANK] {
     }
     strides
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Interleaved;
+    use crate::trial::{cases, indices};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn reads_and_writes_follow_the_view(
+            axes in proptest::collection::vec((1_usize..7, -40_isize..40), 0..4),
+            unit: bool,
+        ) {
+            let mut axes = axes;
+            if unit && let Some(last) = axes.last_mut() {
+                last.1 = 1;
+            }
+            let low: isize = axes.iter().map(|&(d, s)| (d as isize - 1) * s.min(0)).sum();
+            let high: isize = axes.iter().map(|&(d, s)| (d as isize - 1) * s.max(0)).sum();
+            let mut view = View::new(low.unsigned_abs());
+            for &(dim, stride) in &axes {
+                view.push(dim, stride).unwrap();
+            }
+            let x: Vec<i32> = (0..(high - low + 1) as i32).collect();
+            let mut out = vec![-1; view.elements()];
+            read(&x, &view, &mut out, &Interleaved).unwrap();
+            let dims: Vec<usize> = axes.iter().map(|axis| axis.0).collect();
+            for (i, &found) in out.iter().enumerate() {
+                let at = indices(&dims, i);
+                let place: isize = at.iter().zip(&axes).map(|(&i, axis)| i as isize * axis.1).sum();
+                prop_assert_eq!(found as isize, place - low);
+            }
+            let mut back = vec![-1; x.len()];
+            view.write(&out, &mut back);
+            prop_assert!(back.iter().zip(&x).all(|(&back, &x)| back == -1 || back == x));
+            let short = read(&x[..x.len() - 1], &view, &mut out, &Interleaved);
+            prop_assert_eq!(short.is_err(), !out.is_empty());
+        }
+    }
+}

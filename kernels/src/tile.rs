@@ -78,3 +78,41 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     tile((units(x.bytes()), x.shape()), &multiples, out, parallel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, shapes};
+    use proptest::prelude::*;
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn elements_are_repeated(shape in shapes(), counts: [u8; 5]) {
+            let multiples: Vec<i64> = counts[..shape.rank()].iter().map(|c| i64::from(c % 4)).collect();
+            let out_shape = tiled(&shape, &multiples).unwrap();
+            let x = numbers(shape.elements(), 9);
+            let mut out = vec![f32::NAN; out_shape.elements()];
+            tile((&x, &shape), &multiples, &mut out, &Interleaved).unwrap();
+            for (i, &found) in out.iter().enumerate() {
+                let mut at = indices(&out_shape, i);
+                for (at, dim) in at.iter_mut().zip(shape.iter()) {
+                    *at %= dim;
+                }
+                prop_assert_eq!(found, x[number(&shape, &at)]);
+            }
+        }
+    }
+
+    #[test]
+    fn overflow_is_an_error() {
+        let shape = Shape::new(&[1 << 40]).unwrap();
+        assert!(matches!(
+            tiled(&shape, &[1 << 40]),
+            Err(Error::Overflow { .. })
+        ));
+        assert!(matches!(tiled(&shape, &[-1]), Err(Error::Value { .. })));
+    }
+}

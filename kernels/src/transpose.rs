@@ -87,3 +87,62 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     transpose((units(x.bytes()), x.shape()), &perm, out, parallel)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+    use crate::trial::{cases, indices, number, shapes};
+    use proptest::prelude::*;
+
+    fn check(shape: &Shape, perm: &[i64]) {
+        let x = numbers(shape.elements(), 4);
+        let out_shape = transposed(shape, perm).unwrap();
+        let mut out = vec![f32::NAN; x.len()];
+        transpose((&x, shape), perm, &mut out, &Interleaved).unwrap();
+        for (i, &found) in out.iter().enumerate() {
+            let at = indices(&out_shape, i);
+            let mut from = vec![0; at.len()];
+            for (axis, &perm) in perm.iter().enumerate() {
+                from[perm as usize] = at[axis];
+            }
+            assert_eq!(found, x[number(shape, &from)]);
+        }
+    }
+
+    proptest! {
+        #![proptest_config(cases())]
+
+        #[test]
+        fn elements_move_to_their_place(shape in shapes(), keys: [u8; 5]) {
+            let mut perm: Vec<i64> = (0..shape.rank() as i64).collect();
+            perm.sort_by_key(|&axis| keys[axis as usize]);
+            check(&shape, &perm);
+        }
+    }
+
+    #[test]
+    fn matrices_and_images() {
+        check(&Shape::new(&[37, 53]).unwrap(), &[1, 0]);
+        check(&Shape::new(&[300, 200]).unwrap(), &[1, 0]);
+        check(&Shape::new(&[2, 19, 33, 3]).unwrap(), &[0, 3, 1, 2]);
+        check(&Shape::new(&[2, 3, 19, 33]).unwrap(), &[0, 2, 3, 1]);
+    }
+
+    #[test]
+    fn bad_permutations_are_refused() {
+        let shape = Shape::new(&[2, 3]).unwrap();
+        assert!(matches!(
+            transposed(&shape, &[0]),
+            Err(Error::Length { .. })
+        ));
+        assert!(matches!(
+            transposed(&shape, &[0, 0]),
+            Err(Error::Value { .. })
+        ));
+        assert!(matches!(
+            transposed(&shape, &[0, 2]),
+            Err(Error::Axis { .. })
+        ));
+    }
+}

@@ -185,3 +185,58 @@ unary! {
     /// Hyperbolic tangent.
     TANH Tanh tanh 8 { f32 F32 => |x| wide!(tanh x); }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::parallel::Serial;
+    use crate::trial::{Tensor, run};
+
+    fn one(op: impl Map<f32, Out = f32>, x: f32) -> f32 {
+        let mut out = [0.0];
+        map(op, &[x], &mut out, &Serial).unwrap();
+        out[0]
+    }
+
+    #[test]
+    fn nan_stays() {
+        macro_rules! nan {
+            ($($op:ident)*) => { $(assert!(one($op, f32::NAN).is_nan(), stringify!($op));)* };
+        }
+        nan!(Abs Acos Acosh Asin Asinh Atan Atanh Ceil Cos Cosh Elu Erf Erfc Exp Expm1 Floor Inv Log
+            Log1p Neg Reciprocal Relu Relu6 Rint Round Rsqrt Selu Sigmoid Sign Sin Sinh Softplus
+            Softsign Sqrt Square Tan Tanh);
+    }
+
+    #[test]
+    fn values() {
+        assert_eq!(one(Relu6, 7.5), 6.0);
+        assert_eq!(one(Relu6, -1.0), 0.0);
+        assert_eq!([2.5, 3.5, -0.5].map(|x| one(Round, x)), [2.0, 4.0, -0.0]);
+        assert_eq!(one(Elu, -200.0), -1.0);
+        assert_eq!(one(Selu, 1.0), 1.050_701);
+        assert_eq!(one(Selu, -200.0), -1.758_099_3);
+        assert_eq!(one(Softsign, -3.0), -0.75);
+        assert_eq!(one(Rsqrt, 0.0), f32::INFINITY);
+        assert_eq!(one(Sign, -3.0), -1.0);
+        assert_eq!(one(Softplus, 100.0), 100.0);
+        assert_eq!(one(Ceil, -0.5).to_bits(), (-0.0_f32).to_bits());
+    }
+
+    #[test]
+    fn definitions_serve_integers_and_work_in_place() {
+        let x = Tensor::i64(&[3], &[-2, 0, i64::MIN]);
+        for forward in [false, true] {
+            let out = run(&ABS, &[], std::slice::from_ref(&x), forward).unwrap();
+            assert_eq!(out[0].to_i64(), [2, 0, i64::MIN]);
+            let x = Tensor::f32(&[2, 2], &[-1.0, 2.0, -3.0, 4.0]);
+            let out = run(&RELU, &[], &[x], forward).unwrap();
+            assert_eq!(
+                (out[0].to_f32(), &*out[0].dims),
+                (vec![0.0, 2.0, 0.0, 4.0], &[2, 2][..])
+            );
+        }
+        let wrong = Tensor::i32(&[1], &[1]);
+        assert!(run(&EXP, &[], &[wrong], false).is_err());
+    }
+}

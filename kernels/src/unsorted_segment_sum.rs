@@ -133,3 +133,26 @@ where
         _ => unsorted_segment_sum(data, ids.i64("segment_ids")?, segments, out),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn segments_are_added_and_negative_ones_skipped() {
+        let data = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0_f32];
+        let mut out = [9.0; 4];
+        unsorted_segment_sum(&data, &[1, -1, 1_i32], 2, &mut out).unwrap();
+        assert_eq!(out, [0.0, 0.0, 6.0, 8.0]);
+        let result = unsorted_segment_sum(&data, &[0, 2, 1_i64], 2, &mut out);
+        assert_eq!(
+            result,
+            Err(Error::Index {
+                argument: "segment_ids",
+                index: 2,
+                limit: 2
+            })
+        );
+        assert!(unsorted_segment_sum(&data[..5], &[0, 0, 1_i64], 2, &mut out).is_err());
+    }
+}

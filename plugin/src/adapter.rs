@@ -23,8 +23,8 @@ use crate::config::{Config, Fault, FaultKind};
 use crate::dtype;
 use crate::slots::Slots;
 
-/// Inputs and outputs of a call that need no allocation.
-const INLINE: usize = 6;
+/// Inputs of a call, and outputs, that need no allocation.
+const INLINE: usize = 3;
 
 /// What all kernels of the process share.
 struct Shared {
@@ -112,27 +112,24 @@ impl Kernel for OpKernel {
             Some(FaultKind::Panic) => panic!("injected by TFP_FAULT"),
             Some(FaultKind::Error) => return Err(Error::internal("injected by TFP_FAULT")),
         }
-        let mut inputs = Slots::<Option<Tensor>, INLINE>::new(context.inputs(), || None);
+        let count = context.inputs();
+        let mut inputs = Slots::<Option<Tensor>, INLINE>::new(count, || None);
         let inputs = inputs.all_mut();
-        for (index, slot) in inputs.iter_mut().enumerate() {
-            *slot = Some(context.input(index)?);
+        let mut shapes = Slots::<Spec, INLINE>::new(count, || NO_SPEC);
+        let shapes = shapes.all_mut();
+        for (index, (input, shape)) in inputs.iter_mut().zip(shapes.iter_mut()).enumerate() {
+            let tensor = context.input(index)?;
+            *shape = spec(&tensor)?;
+            *input = Some(tensor);
         }
-        let mut specs = Slots::<Spec, INLINE>::new(context.outputs(), || None);
+        let mut specs = Slots::<Spec, INLINE>::new(context.outputs(), || NO_SPEC);
         let specs = specs.all_mut();
-        let scratch = self.plan(inputs, specs)?;
+        let scratch = self.plan(inputs, shapes, specs)?;
 
         let mut outputs = Slots::<Option<TensorMut>, INLINE>::new(specs.len(), || None);
         let outputs = outputs.all_mut();
-        // Inputs whose buffer has become an output's.
-        let mut forwarded = Slots::<Spec, INLINE>::new(inputs.len(), || None);
-        let forwarded = forwarded.all_mut();
         for (index, (output, spec)) in outputs.iter_mut().zip(specs.iter()).enumerate() {
-            let Some((dtype, shape)) = *spec else {
-                return Err(Error::internal(format!(
-                    "the kernel gives no output {index}"
-                )));
-            };
-            *output = Some(self.output(context, index, dtype, &shape, inputs, forwarded)?);
+            *output = Some(self.output(context, index, spec, inputs, shapes)?);
         }
         let mut scratch = match scratch {
             0 => None,
@@ -142,20 +139,26 @@ impl Kernel for OpKernel {
             None => &mut [][..],
             Some(tensor) => tensor.bytes_mut()?,
         };
-        self.run(inputs, forwarded, specs, outputs, scratch)
+        self.run(inputs, shapes, specs, outputs, scratch)
     }
 }
 
-/// Type and shape of a tensor, once known.
-type Spec = Option<(DType, Shape)>;
+/// Type and shape of a tensor.
+type Spec = (DType, Shape);
+
+/// What stands in a place that is not filled yet.
+const NO_SPEC: Spec = (DType::U8, Shape::SCALAR);
 
 impl OpKernel {
     /// Fills in what the outputs will be; returns the bytes of scratch memory.
-    fn plan(&self, inputs: &[Option<Tensor>], specs: &mut [Spec]) -> Result<usize> {
+    fn plan(
+        &self,
+        inputs: &[Option<Tensor>],
+        shapes: &[Spec],
+        specs: &mut [Spec],
+    ) -> Result<usize> {
         let mut refs = Slots::<TensorRef<'_>, INLINE>::new(inputs.len(), placeholder);
-        for (slot, tensor) in refs.all_mut().iter_mut().zip(inputs.iter().flatten()) {
-            *slot = view(tensor)?;
-        }
+        view_all(inputs, shapes, refs.all_mut())?;
         let inputs = Inputs {
             tensors: refs.all(),
             attrs: &self.attrs,
@@ -163,7 +166,7 @@ impl OpKernel {
         let mut next = 0;
         let mut sink = |dtype, shape| {
             if let Some(spec) = specs.get_mut(next) {
-                *spec = Some((dtype, shape));
+                *spec = (dtype, shape);
             }
             next += 1;
             Ok(())
@@ -178,29 +181,24 @@ impl OpKernel {
         (self.def.scratch)(&inputs).map_err(refused)
     }
 
-    /// The buffer of an output: an input's that nobody else needs, or a fresh one.
+    /// The buffer of an output: an input's that nobody else needs, or a fresh one. An input whose
+    /// buffer is taken is gone from `inputs` afterwards.
     fn output(
         &self,
         context: &mut Context<'_>,
         index: usize,
-        dtype: DType,
-        shape: &Shape,
+        spec: &Spec,
         inputs: &mut [Option<Tensor>],
-        forwarded: &mut [Spec],
+        shapes: &[Spec],
     ) -> Result<TensorMut> {
-        let data_type = data_type(dtype)?;
-        let same = |tensor: &Tensor| {
-            tensor.data_type() == data_type && tensor.dims().eq(shape.iter().copied())
-        };
+        let (dtype, shape) = spec;
+        let data_type = data_type(*dtype)?;
         let mut candidates = [0; INLINE];
         let mut count = 0;
         for &(input, output) in self.def.forward {
-            let slot = inputs
-                .get_mut(input)
-                .filter(|_| output == index && count < INLINE);
-            if let Some(slot) = slot.filter(|slot| slot.as_ref().is_some_and(same)) {
-                // A handle would count as a user of the buffer.
-                *slot = None;
+            let fits = output == index && count < INLINE && shapes.get(input) == Some(spec);
+            // A handle would count as a user of the buffer.
+            if fits && inputs[input].take().is_some() {
                 candidates[count] = input;
                 count += 1;
             }
@@ -209,9 +207,7 @@ impl OpKernel {
             let candidates = &candidates[..count];
             let (tensor, taken) = context.forward_or_allocate_output(candidates, index, shape)?;
             for &input in candidates {
-                if taken == Some(input) {
-                    forwarded[input] = Some((dtype, *shape));
-                } else {
+                if taken != Some(input) {
                     inputs[input] = Some(context.input(input)?);
                 }
             }
@@ -223,31 +219,23 @@ impl OpKernel {
     fn run(
         &self,
         inputs: &[Option<Tensor>],
-        forwarded: &[Spec],
+        shapes: &[Spec],
         specs: &[Spec],
         outputs: &mut [Option<TensorMut>],
         scratch: &mut [u8],
     ) -> Result<()> {
         let mut refs = Slots::<TensorRef<'_>, INLINE>::new(inputs.len(), placeholder);
-        for (index, slot) in refs.all_mut().iter_mut().enumerate() {
-            match (&inputs[index], forwarded[index]) {
-                (Some(tensor), _) => *slot = view(tensor)?,
-                (None, Some((dtype, shape))) => *slot = TensorRef::forwarded(dtype, shape),
-                (None, None) => return Err(Error::internal("an input got lost")),
-            }
-        }
+        view_all(inputs, shapes, refs.all_mut())?;
         let refs = refs.all();
         // The usual counts need no allocation.
         match (outputs, specs) {
-            ([Some(tensor)], [Some(spec)]) => {
-                self.call(refs, &mut [writable(tensor, spec)?], scratch)
-            }
-            ([Some(first), Some(second)], [Some(a), Some(b)]) => {
+            ([Some(tensor)], [spec]) => self.call(refs, &mut [writable(tensor, spec)?], scratch),
+            ([Some(first), Some(second)], [a, b]) => {
                 let mut outputs = [writable(first, a)?, writable(second, b)?];
                 self.call(refs, &mut outputs, scratch)
             }
             (outputs, specs) => {
-                let pairs = outputs.iter_mut().flatten().zip(specs.iter().flatten());
+                let pairs = outputs.iter_mut().flatten().zip(specs);
                 let outputs = pairs.map(|(tensor, spec)| writable(tensor, spec));
                 let mut outputs = outputs.collect::<Result<Vec<_>>>()?;
                 self.call(refs, &mut outputs, scratch)
@@ -275,7 +263,7 @@ impl OpKernel {
     }
 }
 
-fn writable<'a>(tensor: &'a mut TensorMut, spec: &(DType, Shape)) -> Result<KernelMut<'a>> {
+fn writable<'a>(tensor: &'a mut TensorMut, spec: &Spec) -> Result<KernelMut<'a>> {
     KernelMut::new(spec.0, spec.1, tensor.bytes_mut()?).map_err(refused)
 }
 
@@ -298,8 +286,7 @@ fn placeholder<'a>() -> TensorRef<'a> {
     TensorRef::forwarded(DType::U8, Shape::SCALAR)
 }
 
-/// A tensor as the kernels see it.
-fn view(tensor: &Tensor) -> Result<TensorRef<'_>> {
+fn spec(tensor: &Tensor) -> Result<Spec> {
     let data_type = tensor.data_type();
     let dtype = dtype::from_tensorflow(data_type)
         .ok_or_else(|| Error::invalid(format!("no kernel computes {data_type}")))?;
@@ -307,7 +294,22 @@ fn view(tensor: &Tensor) -> Result<TensorRef<'_>> {
     for dim in tensor.dims() {
         shape.push(dim).map_err(refused)?;
     }
-    TensorRef::new(dtype, shape, tensor.bytes()?).map_err(refused)
+    Ok((dtype, shape))
+}
+
+/// The inputs as the kernels see them; one that is gone has been forwarded.
+fn view_all<'a>(
+    inputs: &'a [Option<Tensor>],
+    shapes: &[Spec],
+    refs: &mut [TensorRef<'a>],
+) -> Result<()> {
+    for ((slot, input), &(dtype, shape)) in refs.iter_mut().zip(inputs).zip(shapes) {
+        *slot = match input {
+            Some(tensor) => TensorRef::new(dtype, shape, tensor.bytes()?).map_err(refused)?,
+            None => TensorRef::forwarded(dtype, shape),
+        };
+    }
+    Ok(())
 }
 
 fn refused(error: tfp_kernels::error::Error) -> Error {

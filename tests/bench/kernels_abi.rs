@@ -4,6 +4,8 @@
 //! its arguments.
 
 #![deny(unsafe_op_in_unsafe_fn, clippy::undocumented_unsafe_blocks)]
+// An error carries two shapes by value.
+#![allow(clippy::result_large_err)]
 
 use std::hint::black_box;
 use std::slice::{from_raw_parts, from_raw_parts_mut};

@@ -9,6 +9,7 @@ import ctypes
 import json
 import math
 import os
+import pathlib
 import platform
 import statistics
 import subprocess
@@ -16,6 +17,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import asdict, dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +31,11 @@ flags.DEFINE_string("output", "docs/performance/kernels.md", "The page to write.
 flags.DEFINE_bool("json", False, "Print all rows as JSON.")
 flags.DEFINE_list("only", [], "Measure only these sections: gemm, conv.")
 flags.DEFINE_integer("limit", 0, "Measure only so many rows of each section; 0 for all.")
+flags.DEFINE_bool(
+    "cpu_time",
+    False,
+    "Measure processor time instead of time: for one thread on a machine that does other work.",
+)
 flags.DEFINE_integer("child_threads", 0, "Measure with so many threads and print JSON lines.")
 
 GEMMS = [(256,) * 3, (384,) * 3, (512,) * 3, (768,) * 3, (1024,) * 3, (1536,) * 3, (2048,) * 3]
@@ -109,7 +116,7 @@ class Library:
 
     def __init__(self, path: str, threads: int) -> None:
         """Loads the library at `path`; all calls use `threads` threads."""
-        self._library = ctypes.CDLL(os.path.abspath(path))
+        self._library = ctypes.CDLL(str(pathlib.Path(path).absolute()))
         self._threads = ctypes.c_size_t(threads)
         for name in ("bench_peak", "bench_gemm", "bench_conv_pack", "bench_conv"):
             getattr(self._library, name).restype = ctypes.c_double
@@ -120,13 +127,13 @@ class Library:
         return float(self._library.bench_peak())
 
     def gemm(self, a: Any, b: Any, c: Any) -> Callable[[], float]:
-        """A call that computes `c = a @ b` and returns its seconds."""
+        """A call of a product that writes `c`, timed like the peers' calls."""
         sizes = [ctypes.c_size_t(x) for x in (a.shape[0], b.shape[1], a.shape[1])]
         arguments = [self._threads, *sizes, _pointer(a), _pointer(b), _pointer(c)]
-        return lambda: _checked(self._library.bench_gemm(*arguments))
+        return _timed(lambda: _checked(self._library.bench_gemm(*arguments)))
 
     def conv(self, shape: Shape, x: Any, w: Any, bias: Any, y: Any) -> Callable[[], float]:
-        """A call that computes `y = conv(x, w) + bias` and returns its seconds."""
+        """A call of a convolution that writes `y`, timed like the peers' calls."""
         sizes = (ctypes.c_size_t * 10)(
             1,
             shape.height,
@@ -149,7 +156,7 @@ class Library:
                 )
             )
 
-        return call
+        return _timed(call)
 
 
 def _pointer(array: Any) -> ctypes.c_void_p:
@@ -163,12 +170,18 @@ def _checked(seconds: float) -> float:
 
 
 def _timed(call: Callable[[], Any]) -> Callable[[], float]:
+    clock = time.process_time if FLAGS.cpu_time else time.perf_counter
+
     def run() -> float:
-        start = time.perf_counter()
+        start = clock()
         call()
-        return time.perf_counter() - start
+        return clock() - start
 
     return run
+
+
+def _fetched(function: Callable[..., Any], *inputs: Any) -> Any:
+    return function(*inputs).numpy()
 
 
 def alternate(calls: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
@@ -222,8 +235,8 @@ def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
         multiply = tf.function(tf.matmul)
         calls = {
             OURS: library.gemm(a, b, c),
-            "OpenBLAS": _timed(lambda a=a, b=b, d=d: np.matmul(a, b, out=d)),
-            "TensorFlow": _timed(lambda ta=ta, tb=tb, f=multiply: f(ta, tb).numpy()),
+            "OpenBLAS": _timed(partial(np.matmul, a, b, out=d)),
+            "TensorFlow": _timed(partial(_fetched, multiply, ta, tb)),
         }
         seconds = alternate(calls, FLAGS.rounds)
         np.testing.assert_allclose(c, d, rtol=1e-3, atol=1e-3)
@@ -249,7 +262,8 @@ def conv_shapes() -> list[Shape]:
                     width,
                     channels,
                     layer.output.shape[-1],
-                    *layer.kernel_size,
+                    layer.kernel_size[0],
+                    layer.kernel_size[1],
                     layer.strides[0],
                     layer.padding == "same",
                     channels if depthwise else 1,
@@ -301,11 +315,11 @@ def conv_rows(library: Library, threads: int) -> Iterable[Row]:
             def compute(x: Any, w: Any, b: Any, s: int = shape.stride, p: str = padding) -> Any:
                 return tf.nn.bias_add(tf.nn.conv2d(x, w, s, p), b)
 
-        function = tf.function(compute)
+        function = tf.function(compute, autograph=False)
         calls = {
             OURS: library.conv(shape, x, w, bias, y),
-            "onnxruntime": _timed(lambda s=session, x=first: s.run(None, {"x": x})),
-            "TensorFlow": _timed(lambda f=function, x=tx, w=tw, b=tb: f(x, w, b).numpy()),
+            "onnxruntime": _timed(partial(session.run, None, {"x": first})),
+            "TensorFlow": _timed(partial(_fetched, function, tx, tw, tb)),
         }
         seconds = alternate(calls, FLAGS.rounds)
         expected = session.run(None, {"x": first})[0].transpose(0, 2, 3, 1)
@@ -382,7 +396,8 @@ def page(rows: Sequence[Row]) -> str:
         "in one process with the same inputs, and the machine may have done other work meanwhile:",
         "compare the ratios, not the times. A ratio is the peer's median time over ours, so above",
         "1 ours is faster; the spread is the distance of the quartiles of our times over their",
-        "median. Peers are called through Python, which costs them some microseconds per call.",
+        "median. All are called from Python, which costs each some microseconds per call.",
+        *(["Times are processor time, because the machine was busy."] if FLAGS.cpu_time else []),
         "",
         "## Summary",
         "",
@@ -413,10 +428,10 @@ def page(rows: Sequence[Row]) -> str:
         for row in group:
             ours = row.median(OURS)
             rate = row.flops / ours
-            ratios = " | ".join(f"{row.median(peer) / ours:.2f}" for peer in peers)
+            cells = " | ".join(f"{row.median(peer) / ours:.2f}" for peer in peers)
             lines.append(
                 f"| {row.name} | {ours * 1e3:.3f} | {row.spread(OURS):.0%} | {rate / 1e9:.1f} "
-                f"| {rate / row.peak / row.threads:.0%} | {ratios} |"
+                f"| {rate / row.peak / row.threads:.0%} | {cells} |"
             )
     return "\n".join(lines) + "\n"
 
@@ -428,7 +443,8 @@ def main(argv: Sequence[str]) -> None:
         return
     arguments = [sys.argv[0], *sys.argv[1:]]
     del argv
-    rows = [row for threads in (1, 2) for row in child(threads, arguments)]
+    counts = (1,) if FLAGS.cpu_time else (1, 2)
+    rows = [row for threads in counts for row in child(threads, arguments)]
     if FLAGS.json:
         print(json.dumps([asdict(row) for row in rows]))
     output = Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."), FLAGS.output)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
+import pathlib
 
 from tests.e2e import child
 
 os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
+import tensorflow as tf
 
-from tests.conformance import sweep  # noqa: E402
+from tests.conformance import sweep
 
 DEVICE = "/device:TFP:0"
 
@@ -31,13 +32,12 @@ def test_every_kernel_agrees_with_the_cpu() -> None:
                 results.append(result)
     table = os.environ.get("OPS_TABLE")
     if table:
-        lines = ["| op | type | calls | largest error | tolerance |", "|---|---|---|---|---|"]
+        lines = ["| op | types | calls | largest error | tolerance |", "|---|---|---|---|---|"]
         lines += [
             f"| {r.op} | {r.dtype} | {r.calls} | {r.error:.1e} | {r.tolerance:.0e} |"
             for r in results
         ]
-        with open(table, "w", encoding="utf-8") as file:
-            file.write("\n".join(lines) + "\n")
+        pathlib.Path(table).write_text("\n".join(lines) + "\n", encoding="utf-8")
     wrong = [f"{r.op} {r.dtype}: {r.problem}" for r in results if r.problem]
     print(f"{len(results)} kernels compared, {len(unknown)} without cases")
     assert not wrong, "\n".join(wrong)

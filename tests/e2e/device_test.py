@@ -17,7 +17,7 @@ from tests.e2e import child
 os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
 os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
 
-import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
+import tensorflow as tf
 
 DEVICE = "/device:TFP:0"
 
@@ -60,13 +60,12 @@ def test_shapes_that_do_not_fit_are_a_clean_error() -> None:
         on_device(lambda: tf.raw_ops.AddV2(x=tf.ones([2]), y=tf.ones([3])))
     assert "AddV2 node" in str(caught.value)
     assert "[2]" in str(caught.value) and "[3]" in str(caught.value)
-    assert on_device(lambda: (tf.ones([2]) + 1.0)).numpy().tolist() == [2.0, 2.0]
+    assert on_device(lambda: tf.ones([2]) + 1.0).numpy().tolist() == [2.0, 2.0]
 
 
 def test_forwarding_writes_into_a_dying_input_and_into_no_other() -> None:
     """A chain in a function reuses its buffers; an input that is used again keeps its value."""
 
-    @tf.function(jit_compile=False)
     def chain(x: tf.Tensor) -> tuple[tf.Tensor, tf.Tensor, tf.Tensor]:
         kept = x + 1.0
         a = tf.nn.relu(kept)
@@ -75,7 +74,7 @@ def test_forwarding_writes_into_a_dying_input_and_into_no_other() -> None:
         return kept, c, x * x
 
     x = np.linspace(-4, 4, 1001, dtype=np.float32)
-    kept, c, square = on_device(lambda: chain(tf.constant(x)))
+    kept, c, square = on_device(lambda: tf.function(chain, jit_compile=False)(tf.constant(x)))
     np.testing.assert_array_equal(kept.numpy(), x + 1)
     np.testing.assert_array_equal(c.numpy(), -(np.maximum(x + 1, 0) * 2) - 3)
     np.testing.assert_array_equal(square.numpy(), x * x)
@@ -104,18 +103,22 @@ def test_a_variable_is_read_after_what_it_depends_on() -> None:
 
 
 def test_threads_share_kernels_and_device() -> None:
-    @tf.function(jit_compile=False)
-    def work(x: tf.Tensor) -> tf.Tensor:
+    def body(x: tf.Tensor) -> tf.Tensor:
         for _ in range(10):
             x = tf.nn.relu(x * 1.5 - 0.25) + 0.125
         return x
 
     values = np.random.default_rng(2).normal(size=(8, 257)).astype(np.float32)
-    expected = [on_device(lambda v=v: work(tf.constant(v))).numpy() for v in values]
+    work = tf.function(body, jit_compile=False)
+
+    def result(i: int) -> np.ndarray[Any, Any]:
+        found: np.ndarray[Any, Any] = on_device(lambda: work(tf.constant(values[i % 8]))).numpy()
+        return found
+
+    expected = [result(i) for i in range(8)]
 
     def call(i: int) -> bool:
-        found = on_device(lambda: work(tf.constant(values[i % 8]))).numpy()
-        return bool((found == expected[i % 8]).all())
+        return bool((result(i) == expected[i % 8]).all())
 
     with concurrent.futures.ThreadPoolExecutor(8) as pool:
         assert all(pool.map(call, range(400)))

@@ -41,12 +41,11 @@ def affine(x: tf.Tensor, **attributes: Any) -> Any:
 def in_graph(function: Any, *arguments: Any) -> Any:
     """Calls `function` as a graph on the device."""
 
-    @tf.function(jit_compile=False)
-    def traced(*inner: Any) -> Any:
+    def pinned(*inner: Any) -> Any:
         with tf.device(DEVICE):
             return function(*inner)
 
-    return traced(*arguments)
+    return tf.function(pinned, jit_compile=False)(*arguments)
 
 
 def test_registrations_are_checked() -> None:
@@ -100,14 +99,14 @@ def test_a_dying_input_is_forwarded_and_a_living_one_is_not() -> None:
 def test_shapes_are_inferred() -> None:
     shapes = []
 
-    @tf.function(input_signature=[tf.TensorSpec([None, 3])], jit_compile=False)
-    def traced(x: tf.Tensor) -> Any:
+    def graph(x: tf.Tensor) -> Any:
         with tf.device(DEVICE):
             y, forwarded = affine(x)
         shapes.extend([y.shape, forwarded.shape])
         return y
 
-    traced(tf.constant([[1.0] * 3] * 2))
+    signature = [tf.TensorSpec([None, 3])]
+    tf.function(graph, input_signature=signature, jit_compile=False)(tf.constant([[1.0] * 3] * 2))
     assert shapes[0].as_list() == [None, 3]
     assert shapes[1].as_list() == []
     with pytest.raises(ValueError, match="rank of x is above 3"):

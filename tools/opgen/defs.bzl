@@ -54,18 +54,24 @@ def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, 
       smoke: write `smoke.rs` too, which calls every function.
       **kwargs: as for `genrule`.
     """
+    command = [
+        "$(execpath //tools/opgen)",
+        "--op_list=$(execpath {})".format(op_list),
+        "--rustfmt=$(execpath @rust_sysroot//:bin/rustfmt)",
+        "--out=$(RULEDIR)/" + name,
+    ]
+    if group:
+        command.append("--group=" + group)
+    if smoke:
+        command.append("--smoke")
+    if docs:
+        command.append("$(execpaths {})".format(docs))
+    files = groups + _FILES + (["smoke"] if smoke else [])
     native.genrule(
         name = name,
         srcs = [op_list] + ([docs] if docs else []),
-        outs = ["{}/{}.rs".format(name, file) for file in groups + _FILES + (["smoke"] if smoke else [])],
-        cmd = " ".join([
-            "$(execpath //tools/opgen)",
-            "--op_list=$(execpath {})".format(op_list),
-            "--rustfmt=$(execpath @rust_sysroot//:bin/rustfmt)",
-            "--out=$(RULEDIR)/" + name,
-        ] + (["--group=" + group] if group else []) +
-                       (["--smoke"] if smoke else []) +
-                       (["$(execpaths {})".format(docs)] if docs else [])),
+        outs = ["{}/{}.rs".format(name, file) for file in files],
+        cmd = " ".join(command),
         tools = [
             "//tools/opgen",
             "@rust_sysroot//:bin/rustfmt",

@@ -43,8 +43,10 @@ def library_ops(tensorflow: Path, library: Path) -> bytes:
         OSError: TensorFlow can't be opened.
         LibraryError: TensorFlow can't load the library.
     """
-    cc = ctypes.CDLL(str(tensorflow.resolve()))
-    framework = ctypes.CDLL(str(tensorflow.resolve().parent / "libtensorflow_framework.so.2"))
+    # Libraries of ops need not name TensorFlow: its symbols are there when they are loaded.
+    folder = tensorflow.resolve().parent
+    framework = ctypes.CDLL(str(folder / "libtensorflow_framework.so.2"), ctypes.RTLD_GLOBAL)
+    cc = ctypes.CDLL(str(tensorflow.resolve()), ctypes.RTLD_GLOBAL)
     framework.TF_NewStatus.restype = ctypes.c_void_p
     framework.TF_Message.restype = ctypes.c_char_p
     cc.TF_LoadLibrary.restype = ctypes.c_void_p

@@ -91,8 +91,8 @@ def load(library: pathlib.Path, device_type: str) -> str:
         found = [device.device_type for device in tf.config.list_physical_devices()]
         raise SetupError(
             f"{library} offers no device of type {device_type}; TensorFlow {tf.__version__} lists "
-            f"{', '.join(found)}. See the line that begins with `tfp:` above, and unset TFP_DISABLE "
-            "and TFP_NUM_DEVICES"
+            f"{', '.join(found)}. See the line that begins with `tfp:` above, and unset "
+            "TFP_DISABLE and TFP_NUM_DEVICES"
         )
     return str(tf.__version__)
 
@@ -139,9 +139,16 @@ def main(argv: Sequence[str]) -> int:
         print(f"quickstart: {error}", file=sys.stderr)
         return 2
 
+    from tensorflow import errors as tf_errors
+
     from tools.quickstart import run
 
-    on_device = run.run(f"/device:{device_type}:0", _REPETITIONS.value)
+    try:
+        on_device = run.run(f"/device:{device_type}:0", _REPETITIONS.value)
+    except tf_errors.OpError as error:
+        first = str(error).splitlines()[0]
+        print(f"quickstart: the graph does not run on the device: {first}", file=sys.stderr)
+        return 1
     on_cpu = run.run("/device:CPU:0", _REPETITIONS.value)
     rows = run.compare(on_device, on_cpu, device_type, _TOLERANCE.value)
     if _JSON.value:

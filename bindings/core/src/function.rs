@@ -21,8 +21,7 @@ struct FunctionInner {
     name: String,
 }
 
-// SAFETY: a function does not change but for its attributes, which TensorFlow's record guards no
-// worse than any other use: `set_attr` takes `&mut Function` of the only reference.
+// SAFETY: a function does not change: an attribute is set only on a copy that nobody else has yet.
 unsafe impl Send for FunctionInner {}
 // SAFETY: as above.
 unsafe impl Sync for FunctionInner {}

@@ -318,8 +318,13 @@ pub(crate) fn make_constants<C: Context + ?Sized>(
                             format!("a literal of {own} with values that {dtype} does not hold"),
                         ));
                     }
-                    let tensor = literal.to_tensor(dtype).map_err(at_input(desc, input))?;
-                    context.constant(&tensor)?
+                    match literal.as_tensor(dtype) {
+                        Some(tensor) => context.constant(tensor)?,
+                        None => {
+                            let made = literal.to_tensor(dtype).map_err(at_input(desc, input))?;
+                            context.constant(&made)?
+                        }
+                    }
                 }
                 Operand::Value(_) | Operand::Owned(_) => continue,
             };

@@ -1,4 +1,31 @@
 //! TensorFlow from Rust: tensors, graphs, sessions and eager execution, in safe types over the C API.
+//!
+//! TensorFlow is found and opened when it is first needed, in an installed Python package or the
+//! folder that `TF_LIBRARY_PATH` names; nothing is linked.
+//!
+//! - A [`Tensor`] is an array in host memory. [`Buffer`]s and aligned vectors become tensors without a copy.
+//! - A [`Graph`] holds [`Operation`]s, which a [`Scope`] adds; a [`Session`] runs it, and a [`Callable`]
+//!   repeats a run. A [`SavedModel`] is a graph with a session and signatures.
+//! - An [`EagerContext`] executes at once; its values are [`TensorHandle`]s.
+//! - Ops are called through a [`Context`], which a scope and an eager context both are: a function
+//!   over `C: Context` serves both modes. Generated functions are in the crate `tfp_ops`; an
+//!   [`OpBuilder`] calls any op by its name, also one of a library that was loaded at run time.
+//! - What a call takes as a tensor is any [`IntoOperand`]: a value, a tensor, or plain Rust data.
+//! - An [`Error`] says what was wrong before TensorFlow saw it, or holds TensorFlow's status.
+//!
+//! ```no_run
+//! use tfp_core::{EagerContext, OpBuilder, Result, Tensor};
+//!
+//! fn main() -> Result<()> {
+//!     let ctx = EagerContext::new()?;
+//!     let x = ctx.handle(&Tensor::from_array([1.0_f32, 2.0])?)?;
+//!     let y = OpBuilder::new("AddV2")?.input(&x).input(1.0).one(&ctx)?;
+//!     assert_eq!(y.to_tensor()?.as_slice::<f32>()?, [2.0, 3.0]);
+//!     Ok(())
+//! }
+//! ```
+//!
+//! Everything may be shared between threads. What TensorFlow leaves unguarded, this crate guards.
 #![deny(
     unsafe_op_in_unsafe_fn,
     clippy::undocumented_unsafe_blocks,
@@ -72,3 +99,5 @@ pub use tensor::Tensor;
 mod call_test;
 #[cfg(test)]
 mod dtype_test;
+#[cfg(test)]
+mod wire_test;

@@ -57,14 +57,16 @@ impl Literal<'_> {
         })
     }
 
-    /// Returns the data as a tensor of a type that [`Self::fits`].
-    pub(crate) fn to_tensor(&self, dtype: DataType) -> Result<Tensor> {
-        if let Repr::Made(tensor) = &self.0 {
-            let tensor = made(tensor)?;
-            if tensor.dtype() == dtype {
-                return tensor.share();
-            }
+    /// Returns the tensor that the literal was made as, when it has this type.
+    pub(crate) fn as_tensor(&self, dtype: DataType) -> Option<&Tensor> {
+        match &self.0 {
+            Repr::Made(tensor) => tensor.as_ref().as_ref().ok().filter(|t| t.dtype() == dtype),
+            _ => None,
         }
+    }
+
+    /// Returns the data as a new tensor of a type that [`Self::fits`].
+    pub(crate) fn to_tensor(&self, dtype: DataType) -> Result<Tensor> {
         self.with_plain(|plain| {
             if plain.dtype == dtype {
                 return Tensor::from_bytes(dtype, plain.bytes, plain.dims);
@@ -202,6 +204,13 @@ fn write(number: Number, dtype: DataType, bytes: &mut Vec<u8>) -> Result<()> {
         }
         // In two's complement the low bytes of a wider integer are the narrower one.
         bytes.extend_from_slice(&value.to_le_bytes()[..dtype.size()]);
+        return Ok(());
+    }
+    if let Number::Integer(value) = number
+        && dtype == DataType::FLOAT
+    {
+        // By way of a float of 64 bits it would be rounded twice.
+        bytes.extend((value as f32).to_ne_bytes());
         return Ok(());
     }
     let (re, im) = match number {

@@ -60,7 +60,7 @@ pub(crate) enum Repr<'a> {
 }
 
 impl<'a> Literal<'a> {
-    fn inline<A: Nested>(array: &A) -> Self {
+    pub(crate) fn from_scalar<A: Nested>(array: &A) -> Self {
         const { assert!(size_of::<A>() <= INLINE) };
         let mut bytes = [0; INLINE];
         let data = bytes_of(items(array));
@@ -140,7 +140,7 @@ macro_rules! scalars {
         $(impl<'a, V> IntoOperand<'a, V> for $rust {
             #[inline]
             fn into_operand(self) -> Operand<'a, V> {
-                Operand::Literal(Literal::inline(&self))
+                Operand::Literal(Literal::from_scalar(&self))
             }
         })*
     };

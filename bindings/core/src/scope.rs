@@ -133,24 +133,23 @@ impl Scope {
                 "the attribute of a scope is {name:?}; only names with a leading underscore fit any op"
             )));
         }
-        let entry = (c_string(name)?, value.as_ref().to_vec());
-        Ok(self.with(|settings| settings.attrs.push(entry)))
+        Ok(self.with_hidden_attr(c_string(name)?, value.as_ref()))
+    }
+
+    fn with_hidden_attr(&self, name: CString, value: &[u8]) -> Self {
+        self.with(|settings| settings.attrs.push((name, value.to_vec())))
     }
 
     /// Returns a scope whose operations use the kernels with a label.
-    ///
-    /// # Errors
-    /// None; see [`Self::with_attr`].
-    pub fn with_kernel_label(&self, label: &str) -> Result<Self> {
-        self.with_attr("_kernel", label)
+    #[must_use]
+    pub fn with_kernel_label(&self, label: &str) -> Self {
+        self.with_hidden_attr(c"_kernel".to_owned(), label.as_bytes())
     }
 
     /// Returns a scope whose operations are compiled together by XLA.
-    ///
-    /// # Errors
-    /// None; see [`Self::with_attr`].
-    pub fn with_xla_cluster(&self, cluster: &str) -> Result<Self> {
-        self.with_attr("_XlaCluster", cluster)
+    #[must_use]
+    pub fn with_xla_cluster(&self, cluster: &str) -> Self {
+        self.with_hidden_attr(c"_XlaCluster".to_owned(), cluster.as_bytes())
     }
 
     /// Returns the name prefix, which ends in a slash unless it is empty.

@@ -3,7 +3,7 @@
 
 use tfp_core::{
     Context, DataType, EagerContext, FuncRef, Function, FunctionOptions, Graph, IntoOperands,
-    Operand, Result, Tensor, TensorHandle,
+    Operand, Result, Shape, Tensor, TensorHandle,
 };
 use tfp_ops::*;
 
@@ -213,6 +213,39 @@ fn tensors_types_and_shapes_are_attributes() -> Result<()> {
             assert_eq!(out[1].as_slice::<i32>()?, [2]);
             assert_eq!(out[2].as_slice::<i64>()?, [0, 2]);
             assert_eq!(out[3].as_slice::<f32>()?, [11.0]);
+            Ok(())
+        }
+    )
+}
+
+#[test]
+fn lists_are_attributes() -> Result<()> {
+    in_both_modes!(
+        cx => {
+            let shapes = &[Shape::scalar(), [2].into()];
+            let parsed = parse_single_example(
+                cx,
+                "",
+                (7.5_f32, [1_i64, 2]),
+                0,
+                &[],
+                &["a", "b"],
+                &[],
+                shapes,
+            )?;
+            let mut out = parsed.dense_values;
+            let strides = &[1, 2, 2, 1];
+            let image = [[[[1.0_f32], [2.0]], [[3.0], [4.0]]]];
+            let format = MaxPoolOptions { data_format: Some(DataFormatVectC::Nhwc), ..Default::default() };
+            out.push(max_pool(cx, image, strides, strides, Padding::Valid, format)?);
+            out.push(bucketize(cx, [0.5_f32, 5.0], &[1.0, 2.0])?);
+            out
+        },
+        |out| {
+            assert_eq!(out[0].to_scalar::<f32>()?, 7.5);
+            assert_eq!(out[1].as_slice::<i64>()?, [1, 2]);
+            assert_eq!(out[2].as_slice::<f32>()?, [4.0]);
+            assert_eq!(out[3].as_slice::<i32>()?, [0, 2]);
             Ok(())
         }
     )

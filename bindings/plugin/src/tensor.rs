@@ -12,6 +12,7 @@ use crate::error::{Error, Result};
 pub struct Tensor {
     raw: NonNull<sys::TF_Tensor>,
     api: &'static Api,
+    data_type: DataType,
 }
 
 // SAFETY: the reference count behind a TF_Tensor is atomic, and the handle is not tied to a thread.
@@ -30,9 +31,15 @@ impl Tensor {
         api: &'static Api,
         what: &str,
     ) -> Result<Self> {
-        NonNull::new(raw)
-            .map(|raw| Self { raw, api })
-            .ok_or_else(|| Error::internal(format!("TensorFlow gave no tensor for {what}")))
+        let raw = NonNull::new(raw)
+            .ok_or_else(|| Error::internal(format!("TensorFlow gave no tensor for {what}")))?;
+        // SAFETY: by this function's contract.
+        let data_type = DataType::from_raw(unsafe { api.tf_tensor.TF_TensorType(raw.as_ptr()) });
+        Ok(Self {
+            raw,
+            api,
+            data_type,
+        })
     }
 
     /// The C object, still owned by `self`.
@@ -44,8 +51,7 @@ impl Tensor {
     /// Element type.
     #[must_use]
     pub fn data_type(&self) -> DataType {
-        // SAFETY: `raw` is live.
-        DataType::from_raw(unsafe { self.api.tf_tensor.TF_TensorType(self.raw.as_ptr()) })
+        self.data_type
     }
 
     /// Number of dimensions.
@@ -58,19 +64,24 @@ impl Tensor {
     /// Size of dimension `axis`; 0 beyond the rank.
     #[must_use]
     pub fn dim(&self, axis: usize) -> usize {
-        match i32::try_from(axis) {
-            Ok(index) if axis < self.rank() => {
-                // SAFETY: `raw` is live and `index` is within its rank.
-                let dim = unsafe { self.api.tf_tensor.TF_Dim(self.raw.as_ptr(), index) };
-                usize::try_from(dim).unwrap_or(0)
-            }
-            _ => 0,
+        if axis < self.rank() {
+            self.dim_within(axis)
+        } else {
+            0
         }
     }
 
     /// All dimensions, in order.
     pub fn dims(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
-        (0..self.rank()).map(|axis| self.dim(axis))
+        (0..self.rank()).map(|axis| self.dim_within(axis))
+    }
+
+    /// Size of dimension `axis`, which is below the rank.
+    #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    fn dim_within(&self, axis: usize) -> usize {
+        // SAFETY: `raw` is live and `axis` is below its rank, which is an `int`.
+        let dim = unsafe { self.api.tf_tensor.TF_Dim(self.raw.as_ptr(), axis as i32) };
+        usize::try_from(dim).unwrap_or(0)
     }
 
     /// Number of elements.

@@ -48,7 +48,7 @@ pub const MAX_ROWS: usize = 14;
 pub const DIRECT_ROWS: usize = 4;
 
 /// Rows of B that are multiplied before the next panel's turn.
-const ROWS_OF_B: usize = 1024;
+const ROWS_OF_B: usize = 768;
 
 /// The right-hand side.
 #[derive(Clone, Copy)]

@@ -28,9 +28,9 @@ use source::Source;
 use tile::Store;
 
 /// Rows of B that are packed at a time.
-const PACKED_ROWS: usize = 1024;
+const PACKED_ROWS: usize = 512;
 /// Elements of A that a task goes through for every panel of B: they stay in the second cache.
-const BLOCK_OF_A: usize = 192 * 1024;
+const BLOCK_OF_A: usize = 200 * 1024;
 /// Multiplications and additions below which another thread costs more than it saves.
 pub(crate) const PARALLEL_FLOPS: usize = 2_000_000;
 /// Tasks per thread, so that a thread that is held up does not hold up all.
@@ -130,7 +130,7 @@ impl<'a> Gemm<'a> {
     }
 
     /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
-    /// and for few rows, else at most as many as 1024 rows of B, padded to whole vectors.
+    /// and for few rows, else at most as many as 512 rows of B, padded to whole vectors.
     ///
     /// # Errors
     /// [`Error::Overflow`].

@@ -144,7 +144,7 @@ fn devices_colocation_and_labels_are_attributes() -> Result<()> {
         .on_device("/device:CPU:0")?
         .colocated_with(&[x.operation().clone()])?;
     let y = add(
-        &there.with_kernel_label("special")?.with_xla_cluster("c1")?,
+        &there.with_kernel_label("special").with_xla_cluster("c1"),
         &x,
         &x,
     )?;

@@ -1,0 +1,103 @@
+//! Depthwise convolutions against their definition in f64, at every level.
+
+use proptest::prelude::*;
+
+use super::*;
+use crate::conv::tests::{conv, each_product};
+use crate::simd::available;
+use crate::testing::{Interleaved, close, numbers};
+
+fn compare(found: &[f32], exact: &[(f64, f64)]) -> std::result::Result<(), TestCaseError> {
+    for (i, (&found, exact)) in found.iter().zip(exact).enumerate() {
+        let near = close(found, exact.0, exact.1 * 1e-6 + 1e-30);
+        prop_assert!(near, "{}: {} instead of {}", i, found, exact.0);
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn all_three_match_f64(
+        conv in conv(),
+        many in prop_oneof![3 => Just(1_usize), 1 => 2..4_usize],
+        seed in any::<u64>(),
+    ) {
+        let channels = conv.in_channels;
+        let conv = Conv { groups: channels, out_channels: channels * many, ..conv };
+        let input = numbers(conv.input_len(), seed);
+        let filter = numbers(conv.filter_len(), seed + 1);
+        let output = numbers(conv.output_len(), seed + 2);
+        let mut forward = vec![(0.0, 0.0); output.len()];
+        let mut backward_input = vec![(0.0, 0.0); input.len()];
+        let mut backward_filter = vec![(0.0, 0.0); filter.len()];
+        let add = |to: &mut (f64, f64), a: f32, b: f32| {
+            let product = f64::from(a) * f64::from(b);
+            *to = (to.0 + product, to.1 + product.abs());
+        };
+        // With one channel per group the filter's layout is the same as in a grouped one.
+        each_product(&conv, |i, f, o| {
+            add(&mut forward[o], input[i], filter[f]);
+            add(&mut backward_input[i], output[o], filter[f]);
+            add(&mut backward_filter[f], output[o], input[i]);
+        });
+        for level in available() {
+            let depthwise = Depthwise { level, ..Depthwise::new(conv) };
+            let mut found = vec![f32::NAN; output.len()];
+            depthwise.run(&input, &filter, &mut found, &Interleaved).unwrap();
+            compare(&found, &forward)?;
+            let mut found = vec![f32::NAN; input.len()];
+            depthwise.backward_input(&output, &filter, &mut found, &Interleaved).unwrap();
+            compare(&found, &backward_input)?;
+            let mut found = vec![f32::NAN; filter.len()];
+            depthwise.backward_filter(&input, &output, &mut found, &Interleaved).unwrap();
+            compare(&found, &backward_filter)?;
+        }
+    }
+}
+
+#[test]
+fn bias_and_activation() {
+    let w = Window::new(7, 3, 1, 1, crate::conv::Padding::Same).unwrap();
+    for many in [1, 2] {
+        let conv = Conv {
+            batch: 1,
+            y: w,
+            x: w,
+            in_channels: 21,
+            out_channels: 21 * many,
+            groups: 21,
+        };
+        let (input, filter) = (numbers(conv.input_len(), 1), numbers(conv.filter_len(), 2));
+        let bias = numbers(conv.out_channels, 3);
+        let plain = Depthwise::new(conv);
+        let full = Depthwise {
+            bias: Some(&bias),
+            activation: Activation::RELU6,
+            ..plain
+        };
+        let (mut a, mut b) = (vec![0.0; conv.output_len()], vec![0.0; conv.output_len()]);
+        plain.run(&input, &filter, &mut a, &Serial).unwrap();
+        full.run(&input, &filter, &mut b, &Serial).unwrap();
+        for (i, (a, b)) in a.iter().zip(&b).enumerate() {
+            let expected = (a + bias[i % bias.len()]).clamp(0.0, 6.0);
+            assert!((expected - b).abs() < 1e-5);
+        }
+    }
+    assert!(
+        Depthwise::new(Conv {
+            groups: 1,
+            ..Depthwise::new(Conv {
+                batch: 1,
+                y: w,
+                x: w,
+                in_channels: 2,
+                out_channels: 2,
+                groups: 2,
+            })
+            .conv
+        })
+        .run(&[0.0; 98], &[0.0; 36], &mut [0.0; 98], &Serial)
+        .is_err()
+    );
+}

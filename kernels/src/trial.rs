@@ -1,0 +1,244 @@
+//! What the tests of the operations share: shapes, and a way to run a kernel definition on bytes.
+
+use core::sync::atomic::AtomicU64;
+
+use proptest::prelude::*;
+
+use crate::def::{Attrs, Call, Inputs, KernelDef, State, TensorMut, TensorRef};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+use crate::testing::Interleaved;
+
+/// Few cases per property, because there are many properties.
+pub fn cases() -> ProptestConfig {
+    ProptestConfig {
+        failure_persistence: None,
+        ..ProptestConfig::with_cases(48)
+    }
+}
+
+/// Shapes of rank 0 to 5 with sizes 0 to 5, mostly without 0.
+pub fn shapes() -> impl Strategy<Value = Shape> {
+    let dim = prop_oneof![1 => Just(0_usize), 12 => 1_usize..6];
+    proptest::collection::vec(dim, 0..6).prop_map(|dims| Shape::new(&dims).unwrap())
+}
+
+/// A shape and one that broadcasts with it.
+pub fn pairs() -> impl Strategy<Value = (Shape, Shape)> {
+    (shapes(), any::<[u8; 5]>(), 0_usize..6).prop_map(|(shape, flags, drop)| {
+        let (mut a, mut b) = (shape.to_vec(), shape.to_vec());
+        for (axis, flag) in flags.iter().enumerate().take(shape.rank()) {
+            match flag % 4 {
+                0 => a[axis] = 1,
+                1 => b[axis] = 1,
+                _ => {}
+            }
+        }
+        let b = &b[drop.min(b.len())..];
+        (Shape::new(&a).unwrap(), Shape::new(b).unwrap())
+    })
+}
+
+/// The indices of element number `number` of a tensor.
+pub fn indices(shape: &[usize], mut number: usize) -> Vec<usize> {
+    let mut at = vec![0; shape.len()];
+    for axis in (0..shape.len()).rev() {
+        at[axis] = number % shape[axis];
+        number /= shape[axis];
+    }
+    at
+}
+
+/// The number of the element at `at`, where axes of size 1 are repeated and missing ones added.
+pub fn number(shape: &[usize], at: &[usize]) -> usize {
+    let added = at.len() - shape.len();
+    shape.iter().enumerate().fold(0, |number, (axis, &dim)| {
+        number * dim + if dim == 1 { 0 } else { at[added + axis] }
+    })
+}
+
+/// An attribute.
+#[derive(Clone, Copy, Debug)]
+pub enum Attr {
+    Int(i64),
+    Bool(bool),
+    Type(DType),
+}
+
+struct Table<'a>(&'a [(&'static str, Attr)]);
+
+impl Table<'_> {
+    fn find<R>(&self, name: &'static str, read: impl Fn(Attr) -> Option<R>) -> Result<R> {
+        let found = self.0.iter().find(|(found, _)| *found == name);
+        found.and_then(|&(_, attr)| read(attr)).ok_or(Error::Value {
+            argument: name,
+            expected: "an attribute that the test gives",
+        })
+    }
+}
+
+impl Attrs for Table<'_> {
+    fn int(&self, name: &'static str) -> Result<i64> {
+        self.find(name, |attr| match attr {
+            Attr::Int(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    fn float(&self, name: &'static str) -> Result<f32> {
+        self.find(name, |_| None)
+    }
+
+    fn boolean(&self, name: &'static str) -> Result<bool> {
+        self.find(name, |attr| match attr {
+            Attr::Bool(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    fn string(&self, name: &'static str) -> Result<&str> {
+        self.find(name, |_| None)
+    }
+
+    fn dtype(&self, name: &'static str) -> Result<DType> {
+        self.find(name, |attr| match attr {
+            Attr::Type(value) => Some(value),
+            _ => None,
+        })
+    }
+
+    fn ints(&self, name: &'static str) -> Result<&[i64]> {
+        self.find(name, |_| None)
+    }
+}
+
+/// A tensor as its bytes, in memory that is aligned for all types.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Tensor {
+    pub dtype: DType,
+    pub dims: Vec<usize>,
+    words: Vec<u64>,
+    len: usize,
+}
+
+impl Tensor {
+    pub fn new(dtype: DType, dims: &[usize], bytes: &[u8]) -> Self {
+        let mut tensor = Self::filled(dtype, dims, bytes.len());
+        tensor.bytes_mut().copy_from_slice(bytes);
+        tensor
+    }
+
+    pub fn f32(dims: &[usize], data: &[f32]) -> Self {
+        let bytes: Vec<u8> = data.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        Self::new(DType::F32, dims, &bytes)
+    }
+
+    pub fn i32(dims: &[usize], data: &[i32]) -> Self {
+        let bytes: Vec<u8> = data.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        Self::new(DType::I32, dims, &bytes)
+    }
+
+    pub fn i64(dims: &[usize], data: &[i64]) -> Self {
+        let bytes: Vec<u8> = data.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        Self::new(DType::I64, dims, &bytes)
+    }
+
+    fn filled(dtype: DType, dims: &[usize], len: usize) -> Self {
+        Self {
+            dtype,
+            dims: dims.to_vec(),
+            words: vec![0xA5A5_A5A5_A5A5_A5A5; len.div_ceil(8)],
+            len,
+        }
+    }
+
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: u64 has no padding, and u8 no alignment and no invalid value.
+        unsafe { &self.words.align_to::<u8>().1[..self.len] }
+    }
+
+    fn bytes_mut(&mut self) -> &mut [u8] {
+        // SAFETY: as above; every eight bytes are a u64.
+        unsafe { &mut self.words.align_to_mut::<u8>().1[..self.len] }
+    }
+
+    pub fn to_f32(&self) -> Vec<f32> {
+        assert_eq!(self.dtype, DType::F32);
+        let chunks = self.bytes().as_chunks::<4>().0;
+        chunks
+            .iter()
+            .map(|&bytes| f32::from_ne_bytes(bytes))
+            .collect()
+    }
+
+    pub fn to_i64(&self) -> Vec<i64> {
+        assert_eq!(self.dtype, DType::I64);
+        let chunks = self.bytes().as_chunks::<8>().0;
+        chunks
+            .iter()
+            .map(|&bytes| i64::from_ne_bytes(bytes))
+            .collect()
+    }
+}
+
+/// Runs a kernel as an adapter would. With `forward`, inputs that may be are given as outputs.
+pub fn run(
+    def: &KernelDef,
+    attrs: &[(&'static str, Attr)],
+    inputs: &[Tensor],
+    forward: bool,
+) -> Result<Vec<Tensor>> {
+    let attrs = Table(attrs);
+    let mut tensors = Vec::new();
+    for input in inputs {
+        tensors.push(TensorRef::new(
+            input.dtype,
+            Shape::new(&input.dims)?,
+            input.bytes(),
+        )?);
+    }
+    let mut outputs: Vec<Tensor> = Vec::new();
+    let whole = Inputs {
+        tensors: &tensors,
+        attrs: &attrs,
+    };
+    (def.outputs)(&whole, &mut |dtype, shape| {
+        outputs.push(Tensor::filled(
+            dtype,
+            &shape,
+            dtype.size() * shape.elements(),
+        ));
+        Ok(())
+    })?;
+    let mut given = tensors.clone();
+    let mut taken = vec![false; outputs.len()];
+    for &(from, to) in def.forward.iter().filter(|_| forward) {
+        let (input, output) = (&inputs[from], &mut outputs[to]);
+        if input.dtype == output.dtype && input.len == output.len && !taken[to] {
+            output.bytes_mut().copy_from_slice(input.bytes());
+            given[from] = TensorRef::forwarded(input.dtype, *tensors[from].shape());
+            taken[to] = true;
+        }
+    }
+    let state = State {
+        entropy: [1, 2],
+        counter: AtomicU64::new(0),
+    };
+    let mut views = Vec::new();
+    for output in &mut outputs {
+        let (dtype, shape) = (output.dtype, Shape::new(&output.dims)?);
+        views.push(TensorMut::new(dtype, shape, output.bytes_mut())?);
+    }
+    (def.run)(&mut Call {
+        inputs: Inputs {
+            tensors: &given,
+            attrs: &attrs,
+        },
+        outputs: &mut views,
+        scratch: &mut [],
+        parallel: &Interleaved,
+        state: &state,
+    })?;
+    Ok(outputs)
+}

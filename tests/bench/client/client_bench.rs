@@ -1,0 +1,367 @@
+//! What the client costs over the C API: the same work by both, alternating in one process.
+//!
+//! Prints a row per kind of work: the median time of the C API, the client's, and their ratio, with
+//! the first and third quartile of each. `--json` prints one object per line instead.
+
+use std::hint::black_box;
+use std::ptr;
+use std::time::Instant;
+
+use tfp_core::{
+    AttrValue, Call, Context, DataType, EagerContext, Graph, OpDesc, Output, Result, Session,
+    Shape, Tensor, api,
+};
+use tfp_sys::*;
+
+const ROUNDS: usize = 41;
+
+/// One kind of work, done by the C API and by the client.
+struct Row {
+    name: &'static str,
+    /// Nanoseconds of one unit of work, sorted.
+    raw: Vec<f64>,
+    client: Vec<f64>,
+}
+
+/// Times both sides in turn; each call does `units` units of work.
+fn measure(
+    name: &'static str,
+    units: usize,
+    mut raw: impl FnMut() -> Result<()>,
+    mut client: impl FnMut() -> Result<()>,
+) -> Result<Row> {
+    let mut row = Row {
+        name,
+        raw: Vec::new(),
+        client: Vec::new(),
+    };
+    let time = |work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
+        let start = Instant::now();
+        work()?;
+        Ok(start.elapsed().as_nanos() as f64 / units as f64)
+    };
+    for round in 0..ROUNDS + 3 {
+        // Who goes first alternates too.
+        let (c, r) = if round % 2 == 0 {
+            let c = time(&mut raw)?;
+            (c, time(&mut client)?)
+        } else {
+            let r = time(&mut client)?;
+            (time(&mut raw)?, r)
+        };
+        if round >= 3 {
+            row.raw.push(c);
+            row.client.push(r);
+        }
+    }
+    row.raw.sort_by(f64::total_cmp);
+    row.client.sort_by(f64::total_cmp);
+    Ok(row)
+}
+
+impl Row {
+    fn print(&self, json: bool) {
+        let quartiles = |times: &[f64]| {
+            [
+                times[times.len() / 4],
+                times[times.len() / 2],
+                times[times.len() * 3 / 4],
+            ]
+        };
+        let ([c1, c, c3], [r1, r, r3]) = (quartiles(&self.raw), quartiles(&self.client));
+        let (name, ratio) = (self.name, r / c);
+        if json {
+            println!(
+                "{{\"name\": \"{name}\", \"c_ns\": [{c1}, {c}, {c3}], \"client_ns\": [{r1}, {r}, {r3}], \"ratio\": {ratio}}}"
+            );
+        } else {
+            println!(
+                "| {name} | {c:.0} ({c1:.0} to {c3:.0}) | {r:.0} ({r1:.0} to {r3:.0}) | {ratio:.2} |"
+            );
+        }
+    }
+}
+
+fn add<C: Context>(ctx: &C, desc: &'static OpDesc, x: &C::Value, y: &C::Value) -> Result<C::Value> {
+    let mut call = Call::new(desc);
+    call.input(x).input(y);
+    ctx.execute(&mut call, &[] as &[AttrValue<'_>])?.one()
+}
+
+fn graph_build(desc: &'static OpDesc) -> Result<Row> {
+    const OPS: usize = 10_000;
+    let api = api()?;
+    let raw = || -> Result<()> {
+        // SAFETY: every object is made, used and deleted here, by the contracts of the C API.
+        unsafe {
+            let c = &api.c_api;
+            let (graph, status) = (c.TF_NewGraph(), api.tf_status.TF_NewStatus());
+            let placeholder = c.TF_NewOperation(graph, c"Placeholder".as_ptr(), c"x".as_ptr());
+            c.TF_SetAttrType(placeholder, c"dtype".as_ptr(), TF_FLOAT);
+            let first = c.TF_FinishOperation(placeholder, status);
+            let x = TF_Output {
+                oper: first,
+                index: 0,
+            };
+            let mut sum = x;
+            for number in 0..OPS {
+                let name = format!("AddV2_{number}\0");
+                let op = c.TF_NewOperation(graph, c"AddV2".as_ptr(), name.as_ptr().cast());
+                c.TF_AddInput(op, sum);
+                c.TF_AddInput(op, x);
+                sum.oper = c.TF_FinishOperation(op, status);
+            }
+            black_box(sum.oper);
+            api.tf_status.TF_DeleteStatus(status);
+            c.TF_DeleteGraph(graph);
+        }
+        Ok(())
+    };
+    let client = || -> Result<()> {
+        let graph = Graph::new()?;
+        let scope = graph.scope();
+        let x = scope.placeholder("x", DataType::FLOAT, &Shape::unknown())?;
+        let mut sum = x.clone();
+        for _ in 0..OPS {
+            sum = add(&scope, desc, &sum, &x)?;
+        }
+        black_box(&sum);
+        Ok(())
+    };
+    measure("graph: add one `AddV2` of 10,000", OPS, raw, client)
+}
+
+/// The graph of a scalar addition.
+struct Addition {
+    session: Session,
+    inputs: [Output; 2],
+    sum: Output,
+}
+
+fn addition(desc: &'static OpDesc) -> Result<Addition> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = scope.placeholder("x", DataType::FLOAT, &Shape::scalar())?;
+    let y = scope.placeholder("y", DataType::FLOAT, &Shape::scalar())?;
+    let sum = add(&scope, desc, &x, &y)?;
+    Ok(Addition {
+        session: Session::new(&graph)?,
+        inputs: [x, y],
+        sum,
+    })
+}
+
+fn session_run(desc: &'static OpDesc) -> Result<Row> {
+    const RUNS: usize = 2_000;
+    let api = api()?;
+    let c = &api.c_api;
+    let Addition {
+        session,
+        inputs,
+        sum,
+    } = addition(desc)?;
+    let callable = session.callable(&inputs, &[sum], &[])?;
+    let (a, b) = (Tensor::scalar(1.0_f32)?, Tensor::scalar(2.0_f32)?);
+    // SAFETY: the objects live until the process ends.
+    let (raw_session, raw_inputs, raw_sum, values, status) = unsafe {
+        let (graph, status) = (c.TF_NewGraph(), api.tf_status.TF_NewStatus());
+        let placeholder = |name: *const std::ffi::c_char| {
+            let op = c.TF_NewOperation(graph, c"Placeholder".as_ptr(), name);
+            c.TF_SetAttrType(op, c"dtype".as_ptr(), TF_FLOAT);
+            c.TF_SetAttrShape(op, c"shape".as_ptr(), ptr::null(), 0);
+            TF_Output {
+                oper: c.TF_FinishOperation(op, status),
+                index: 0,
+            }
+        };
+        let inputs = [placeholder(c"x".as_ptr()), placeholder(c"y".as_ptr())];
+        let op = c.TF_NewOperation(graph, c"AddV2".as_ptr(), c"sum".as_ptr());
+        c.TF_AddInput(op, inputs[0]);
+        c.TF_AddInput(op, inputs[1]);
+        let sum = TF_Output {
+            oper: c.TF_FinishOperation(op, status),
+            index: 0,
+        };
+        let session = c.TF_NewSession(graph, c.TF_NewSessionOptions(), status);
+        let scalar = |value: f32| {
+            let tensor = api.tf_tensor.TF_AllocateTensor(TF_FLOAT, ptr::null(), 0, 4);
+            *api.tf_tensor.TF_TensorData(tensor).cast::<f32>() = value;
+            tensor
+        };
+        (session, inputs, sum, [scalar(1.0), scalar(2.0)], status)
+    };
+    let raw = || -> Result<()> {
+        for _ in 0..RUNS {
+            let mut out = ptr::null_mut();
+            // SAFETY: all objects are alive, and every list has the length that is passed.
+            unsafe {
+                c.TF_SessionRun(
+                    raw_session,
+                    ptr::null(),
+                    raw_inputs.as_ptr(),
+                    values.as_ptr(),
+                    2,
+                    &raw const raw_sum,
+                    &raw mut out,
+                    1,
+                    ptr::null(),
+                    0,
+                    ptr::null_mut(),
+                    status,
+                );
+                black_box(*api.tf_tensor.TF_TensorData(out).cast::<f32>());
+                api.tf_tensor.TF_DeleteTensor(out);
+            }
+        }
+        Ok(())
+    };
+    let client = || -> Result<()> {
+        for _ in 0..RUNS {
+            black_box(callable.call(&[&a, &b])?[0].to_scalar::<f32>()?);
+        }
+        Ok(())
+    };
+    measure(
+        "session: prepared run of a scalar addition",
+        RUNS,
+        raw,
+        client,
+    )
+}
+
+fn eager_add(desc: &'static OpDesc) -> Result<Row> {
+    const CALLS: usize = 5_000;
+    let api = api()?;
+    let e = &api.eager_c_api;
+    let ctx = EagerContext::new()?;
+    let (x, y) = (
+        ctx.handle(&Tensor::scalar(1.0_f32)?)?,
+        ctx.handle(&Tensor::scalar(2.0_f32)?)?,
+    );
+    // SAFETY: the objects live until the process ends.
+    let (raw_ctx, handles, status) = unsafe {
+        let status = api.tf_status.TF_NewStatus();
+        let ctx = e.TFE_NewContext(e.TFE_NewContextOptions(), status);
+        let handle = || {
+            let tensor = api.tf_tensor.TF_AllocateTensor(TF_FLOAT, ptr::null(), 0, 4);
+            *api.tf_tensor.TF_TensorData(tensor).cast::<f32>() = 1.0;
+            e.TFE_NewTensorHandle(tensor, status)
+        };
+        (ctx, [handle(), handle()], status)
+    };
+    let raw = || -> Result<()> {
+        for _ in 0..CALLS {
+            // SAFETY: all objects are alive; the op and its result are deleted.
+            unsafe {
+                let op = e.TFE_NewOp(raw_ctx, c"AddV2".as_ptr(), status);
+                e.TFE_OpAddInput(op, handles[0], status);
+                e.TFE_OpAddInput(op, handles[1], status);
+                let (mut out, mut count) = (ptr::null_mut(), 1);
+                e.TFE_Execute(op, &raw mut out, &raw mut count, status);
+                e.TFE_DeleteTensorHandle(black_box(out));
+                e.TFE_DeleteOp(op);
+            }
+        }
+        Ok(())
+    };
+    let client = || -> Result<()> {
+        for _ in 0..CALLS {
+            black_box(add(&ctx, desc, &x, &y)?);
+        }
+        Ok(())
+    };
+    measure("eager: `AddV2` of scalars", CALLS, raw, client)
+}
+
+fn tensor_in_and_out() -> Result<Row> {
+    const UNITS: usize = 2_000;
+    let api = api()?;
+    let t = &api.tf_tensor;
+    let dims = [1_i64, 224, 224, 3];
+    let source = Tensor::zeros(DataType::FLOAT, &dims)?;
+    let bytes = source.as_bytes()?;
+    // SAFETY: the tensor is written before it is read, and lives until the process ends.
+    let (original, status) = unsafe {
+        let tensor = t.TF_AllocateTensor(TF_FLOAT, dims.as_ptr(), 4, bytes.len());
+        ptr::copy_nonoverlapping(bytes.as_ptr(), t.TF_TensorData(tensor).cast(), bytes.len());
+        (tensor, api.tf_status.TF_NewStatus())
+    };
+    let raw = || -> Result<()> {
+        for _ in 0..UNITS {
+            // SAFETY: both tensors are alive, and the new one is deleted.
+            unsafe {
+                let view = t.TF_AllocateTensor(TF_UINT8, [0].as_ptr(), 1, 0);
+                t.TF_TensorBitcastFrom(original, TF_FLOAT, view, dims.as_ptr(), 4, status);
+                black_box(*t.TF_TensorData(view).cast::<f32>());
+                t.TF_DeleteTensor(view);
+            }
+        }
+        Ok(())
+    };
+    let client = || -> Result<()> {
+        for _ in 0..UNITS {
+            let tensor = source.reshaped(&dims)?;
+            black_box(tensor.as_slice::<f32>()?[0]);
+        }
+        Ok(())
+    };
+    measure("tensor: a second view of 602 KB", UNITS, raw, client)
+}
+
+fn strings() -> Result<Row> {
+    const COUNT: usize = 100_000;
+    let api = api()?;
+    let s = &api.tf_tstring;
+    let texts: Vec<String> = (0..COUNT)
+        .map(|number| format!("string number {number}, and more"))
+        .collect();
+    let raw = || -> Result<()> {
+        let mut total = 0;
+        let mut memory = vec![[0_u64; 3]; COUNT];
+        // SAFETY: zeros are empty strings; each is written, read and freed.
+        unsafe {
+            for (slot, text) in memory.iter_mut().zip(&texts) {
+                s.TF_StringCopy(slot.as_mut_ptr().cast(), text.as_ptr().cast(), text.len());
+            }
+            for slot in &mut memory {
+                let string = slot.as_mut_ptr().cast();
+                total += s.TF_StringGetSize(string)
+                    + usize::from(*s.TF_StringGetDataPointer(string).cast::<u8>());
+            }
+            for slot in &mut memory {
+                s.TF_StringDealloc(slot.as_mut_ptr().cast());
+            }
+        }
+        black_box(total);
+        Ok(())
+    };
+    let client = || -> Result<()> {
+        let tensor = Tensor::from_strings(&texts, &[COUNT as i64])?;
+        let total: usize = tensor
+            .as_strings()?
+            .iter()
+            .map(|s| s.len() + usize::from(s[0]))
+            .sum();
+        black_box(total);
+        Ok(())
+    };
+    measure("strings: one of 100,000 in and out", COUNT, raw, client)
+}
+
+fn main() -> Result<()> {
+    let json = std::env::args().any(|argument| argument == "--json");
+    let desc = OpDesc::find("AddV2")?;
+    if !json {
+        println!("| work | C API, ns | client, ns | ratio |\n|---|---|---|---|");
+    }
+    for row in [
+        graph_build(desc)?,
+        session_run(desc)?,
+        eager_add(desc)?,
+        tensor_in_and_out()?,
+        strings()?,
+    ] {
+        row.print(json);
+    }
+    Ok(())
+}
