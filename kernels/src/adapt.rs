@@ -96,6 +96,7 @@ pub(crate) fn unserved(argument: &'static str, found: DType) -> Error {
 }
 
 /// Fails unless a slice has as many elements as a shape.
+#[inline(never)]
 pub(crate) fn check_len(argument: &'static str, found: usize, shape: &Shape) -> Result<()> {
     check_count(argument, found, shape.elements())
 }
@@ -114,6 +115,7 @@ pub(crate) fn check_count(argument: &'static str, found: usize, expected: usize)
 }
 
 /// Fails unless a tensor has the shape that other arguments imply.
+#[inline(never)]
 pub(crate) fn check_shape(argument: &'static str, found: &Shape, expected: &Shape) -> Result<()> {
     if found == expected {
         Ok(())

@@ -38,22 +38,12 @@ impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
     }
 }
 
-struct InPlace<'a, O, T> {
-    op: O,
-    values: &'a mut [T],
-}
+/// The loop of one operation. What surrounds it is compiled once per element type and not per
+/// operation.
+type Loop<'a, T, U> = dyn Fn(&[T], &mut [U]) + Sync + 'a;
 
-impl<O: Map<T, Out = T>, T: Element> Body for InPlace<'_, O, T> {
-    type Output = ();
-
-    const LEVELS: bool = T::LEVELS;
-
-    #[inline(always)]
-    fn run(self) {
-        for value in self.values {
-            *value = self.op.apply(*value);
-        }
-    }
+fn loop_of<O: Map<T>, T: Element>(op: O) -> impl Fn(&[T], &mut [O::Out]) + Sync {
+    move |x, out| dispatch(Copied { op, x, out })
 }
 
 /// `out[i] = op(x[i])`.
@@ -66,14 +56,26 @@ pub fn map<O: Map<T>, T: Element>(
     out: &mut [O::Out],
     parallel: &dyn Parallel,
 ) -> Result<()> {
+    map_loop(x, out, O::COST, parallel, &loop_of(op))
+}
+
+fn map_loop<T: Element, U: Element>(
+    x: &[T],
+    out: &mut [U],
+    cost: usize,
+    parallel: &dyn Parallel,
+    body: &Loop<'_, T, U>,
+) -> Result<()> {
     check_count("out", out.len(), x.len())?;
-    let chunk = chunk_len(parallel, out.len(), 16, O::COST);
+    let chunk = chunk_len(parallel, out.len(), 16, cost);
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        let x = x.get(start..).unwrap_or_default();
-        dispatch(Copied { op, x, out });
+        body(x.get(start..).unwrap_or_default(), out);
     });
     Ok(())
 }
+
+/// Elements that are worked on at a time in place; their old values are kept meanwhile.
+const BLOCK: usize = 1024;
 
 /// `values[i] = op(values[i])`.
 pub fn map_in_place<O: Map<T, Out = T>, T: Element>(
@@ -81,9 +83,23 @@ pub fn map_in_place<O: Map<T, Out = T>, T: Element>(
     values: &mut [T],
     parallel: &dyn Parallel,
 ) {
-    let chunk = chunk_len(parallel, values.len(), 16, O::COST);
+    map_loop_in_place(values, O::COST, parallel, &loop_of(op));
+}
+
+fn map_loop_in_place<T: Element>(
+    values: &mut [T],
+    cost: usize,
+    parallel: &dyn Parallel,
+    body: &Loop<'_, T, T>,
+) {
+    let chunk = chunk_len(parallel, values.len(), 16, cost);
     for_each_chunk(parallel, values, chunk, &|_, values| {
-        dispatch(InPlace { op, values });
+        let mut kept = [T::default(); BLOCK];
+        for out in values.chunks_mut(BLOCK) {
+            let x = &mut kept[..out.len()];
+            x.copy_from_slice(out);
+            body(x, out);
+        }
     });
 }
 
@@ -100,23 +116,35 @@ pub(crate) fn outputs_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Re
 
 /// Runs `op` on the first input, in place if its buffer was forwarded.
 pub(crate) fn run_map<O: Map<T, Out = T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    run_loop(call, O::COST, &loop_of(op))
+}
+
+fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, body: &Loop<'_, T, T>) -> Result<()> {
     let x = call.inputs.get(0, "x")?;
     let parallel = call.parallel;
     let out = T::view_mut(call.output(0)?, "y")?;
     if x.is_forwarded() {
-        map_in_place(op, out, parallel);
+        map_loop_in_place(out, cost, parallel, body);
         Ok(())
     } else {
-        map(op, T::view(&x, "x")?, out, parallel)
+        map_loop(T::view(&x, "x")?, out, cost, parallel, body)
     }
 }
 
 /// Runs `op`, whose result has another type, on the first input.
 pub(crate) fn run_map_to<O: Map<T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    run_loop_to(call, O::COST, &loop_of(op))
+}
+
+fn run_loop_to<T: Element, U: Element>(
+    call: &mut Call<'_>,
+    cost: usize,
+    body: &Loop<'_, T, U>,
+) -> Result<()> {
     let x = call.inputs.get(0, "x")?;
     let parallel = call.parallel;
-    let out = <O::Out as Element>::view_mut(call.output(0)?, "y")?;
-    map(op, T::view(&x, "x")?, out, parallel)
+    let out = U::view_mut(call.output(0)?, "y")?;
+    map_loop(T::view(&x, "x")?, out, cost, parallel, body)
 }
 
 #[cfg(test)]

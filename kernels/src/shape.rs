@@ -39,6 +39,7 @@ impl Shape {
     ///
     /// # Errors
     /// As [`Shape::new`].
+    #[inline(never)]
     pub fn push(&mut self, dim: usize) -> Result<()> {
         let Some(slot) = self.dims.get_mut(usize::from(self.rank)) else {
             return Err(Error::Rank {
@@ -76,6 +77,7 @@ impl Shape {
     ///
     /// # Errors
     /// [`Error::Incompatible`] where two dimensions differ and neither is 1.
+    #[inline(never)]
     pub fn broadcast(&self, other: &Self, arguments: (&'static str, &'static str)) -> Result<Self> {
         let rank = self.rank().max(other.rank());
         let mut out = Self::SCALAR;

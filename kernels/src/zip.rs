@@ -31,6 +31,7 @@ pub(crate) struct Plan<const N: usize> {
 
 impl<const N: usize> Plan<N> {
     /// For operands of these shapes; `out` is the shape that they broadcast to.
+    #[inline(never)]
     pub(crate) fn new(shapes: [&Shape; N], out: &Shape) -> Self {
         let mut plan = Self {
             rank: 0,
@@ -89,7 +90,7 @@ impl<const N: usize> Plan<N> {
     }
 
     /// A walk over the rows from row `first` on.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn walk(&self, first: usize) -> Walk<'_, N> {
         let mut walk = Walk {
             plan: self,
@@ -136,12 +137,18 @@ impl<const N: usize> Walk<'_, N> {
     }
 }
 
+/// Elements of a repeated operand that are laid out at a time.
+const SPLAT: usize = 256;
+
+/// A run of whole rows, or a part of one row.
 struct Rows<'a, O, T, U> {
     op: O,
     plan: &'a Plan<2>,
     a: &'a [T],
     b: &'a [T],
-    /// Index of the first element of `out`; the start of a row unless there is only one.
+    /// Index in the whole operand of the first element of `a` and of `b`.
+    bases: [usize; 2],
+    /// Index of the first element of `out`.
     start: usize,
     out: &'a mut [U],
 }
@@ -151,6 +158,8 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
 
     const LEVELS: bool = T::LEVELS;
 
+    // One inner loop, whatever is repeated: a loop per case and level would be the largest part of
+    // the library.
     #[inline(always)]
     fn run(self) {
         let Self {
@@ -158,6 +167,7 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
             plan,
             a,
             b,
+            bases,
             start,
             out,
         } = self;
@@ -166,87 +176,36 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
             return;
         }
         let (sa, sb) = (plan.steps(0), plan.steps(1));
+        let step = if sa && sb { row } else { SPLAT.min(row) };
+        let mut splats = [[T::default(); SPLAT]; 2];
         let within = start % row;
         let mut walk = plan.walk(start / row);
         for out in out.chunks_mut(row) {
-            let [ia, ib] = walk.offsets;
-            let a = &a[ia..];
-            let b = &b[ib..];
-            match (sa, sb) {
-                (true, true) => {
-                    let n = out.len();
-                    let (a, b) = (&a[within..][..n], &b[within..][..n]);
-                    for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                        *out = op.apply(a, b);
-                    }
-                }
-                (true, false) => {
-                    let b = b[0];
-                    for (out, &a) in out.iter_mut().zip(&a[within..]) {
-                        *out = op.apply(a, b);
-                    }
-                }
-                (false, true) => {
-                    let a = a[0];
-                    for (out, &b) in out.iter_mut().zip(&b[within..]) {
-                        *out = op.apply(a, b);
-                    }
-                }
-                (false, false) => out.fill(op.apply(a[0], b[0])),
+            let ia = walk.offsets[0] + within * usize::from(sa) - bases[0];
+            let ib = walk.offsets[1] + within * usize::from(sb) - bases[1];
+            if !sa {
+                splats[0][..step].fill(a[ia]);
             }
-            walk.next();
-        }
-    }
-}
-
-struct RowsInPlace<'a, O, T, const LEFT: bool> {
-    op: O,
-    plan: &'a Plan<1>,
-    other: &'a [T],
-    start: usize,
-    out: &'a mut [T],
-}
-
-impl<O: Zip<T, Out = T>, T: Element, const LEFT: bool> Body for RowsInPlace<'_, O, T, LEFT> {
-    type Output = ();
-
-    const LEVELS: bool = T::LEVELS;
-
-    #[inline(always)]
-    fn run(self) {
-        let op = self.op;
-        let row = self.plan.row();
-        if row == 0 {
-            return;
-        }
-        let steps = self.plan.steps(0);
-        let within = self.start % row;
-        let mut walk = self.plan.walk(self.start / row);
-        for out in self.out.chunks_mut(row) {
-            let other = &self.other[walk.offsets[0]..];
-            match (LEFT, steps) {
-                (true, true) => {
-                    for (out, &b) in out.iter_mut().zip(&other[within..]) {
-                        *out = op.apply(*out, b);
-                    }
+            if !sb {
+                splats[1][..step].fill(b[ib]);
+            }
+            let mut at = 0;
+            for out in out.chunks_mut(step) {
+                let n = out.len();
+                let a = if sa {
+                    &a[ia + at..][..n]
+                } else {
+                    &splats[0][..n]
+                };
+                let b = if sb {
+                    &b[ib + at..][..n]
+                } else {
+                    &splats[1][..n]
+                };
+                for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+                    *out = op.apply(a, b);
                 }
-                (true, false) => {
-                    let b = other[0];
-                    for out in out {
-                        *out = op.apply(*out, b);
-                    }
-                }
-                (false, true) => {
-                    for (out, &a) in out.iter_mut().zip(&other[within..]) {
-                        *out = op.apply(a, *out);
-                    }
-                }
-                (false, false) => {
-                    let a = other[0];
-                    for out in out {
-                        *out = op.apply(a, *out);
-                    }
-                }
+                at += n;
             }
             walk.next();
         }
@@ -254,6 +213,7 @@ impl<O: Zip<T, Out = T>, T: Element, const LEFT: bool> Body for RowsInPlace<'_, 
 }
 
 /// A chunk length at which chunks start where rows do, unless there is only one row.
+#[inline(never)]
 fn chunk_of<const N: usize>(
     plan: &Plan<N>,
     parallel: &dyn Parallel,
@@ -264,6 +224,29 @@ fn chunk_of<const N: usize>(
     chunk_len(parallel, len, unit, cost)
 }
 
+/// An operand and its shape.
+type Operand<'a, T> = (&'a [T], &'a Shape);
+
+/// [`Rows`] of one operation: plan, operands, their bases, first index, output. What surrounds the
+/// loop is compiled once per element type and not per operation.
+type Loop<'a, T, U> = dyn Fn(&Plan<2>, [&[T]; 2], [usize; 2], usize, &mut [U]) + Sync + 'a;
+
+fn loop_of<O: Zip<T>, T: Element>(
+    op: O,
+) -> impl Fn(&Plan<2>, [&[T]; 2], [usize; 2], usize, &mut [O::Out]) + Sync {
+    move |plan, [a, b], bases, start, out| {
+        dispatch(Rows {
+            op,
+            plan,
+            a,
+            b,
+            bases,
+            start,
+            out,
+        });
+    }
+}
+
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
 ///
 /// # Errors
@@ -271,29 +254,36 @@ fn chunk_of<const N: usize>(
 /// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
 pub fn zip<O: Zip<T>, T: Element>(
     op: O,
-    (a, a_shape): (&[T], &Shape),
-    (b, b_shape): (&[T], &Shape),
+    a: (&[T], &Shape),
+    b: (&[T], &Shape),
     out: &mut [O::Out],
     parallel: &dyn Parallel,
+) -> Result<()> {
+    zip_loop(a, b, out, O::COST, parallel, &loop_of(op))
+}
+
+fn zip_loop<T: Element, U: Element>(
+    (a, a_shape): Operand<'_, T>,
+    (b, b_shape): Operand<'_, T>,
+    out: &mut [U],
+    cost: usize,
+    parallel: &dyn Parallel,
+    rows: &Loop<'_, T, U>,
 ) -> Result<()> {
     let out_shape = a_shape.broadcast(b_shape, ("x", "y"))?;
     check_len("x", a.len(), a_shape)?;
     check_len("y", b.len(), b_shape)?;
     check_len("out", out.len(), &out_shape)?;
     let plan = Plan::new([a_shape, b_shape], &out_shape);
-    let chunk = chunk_of(&plan, parallel, out.len(), O::COST);
+    let chunk = chunk_of(&plan, parallel, out.len(), cost);
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        dispatch(Rows {
-            op,
-            plan: &plan,
-            a,
-            b,
-            start,
-            out,
-        });
+        rows(&plan, [a, b], [0, 0], start, out);
     });
     Ok(())
 }
+
+/// Elements that are worked on at a time in place.
+const BLOCK: usize = 1024;
 
 /// `values = op(values, other)`, or `op(other, values)` unless `LEFT`; `other` is broadcast to
 /// the shape of `values`.
@@ -302,24 +292,50 @@ pub fn zip<O: Zip<T>, T: Element>(
 /// As [`zip`]; also if `other` would stretch `values`.
 pub fn zip_in_place<O: Zip<T, Out = T>, T: Element, const LEFT: bool>(
     op: O,
-    (values, shape): (&mut [T], &Shape),
-    (other, other_shape): (&[T], &Shape),
+    values: (&mut [T], &Shape),
+    other: (&[T], &Shape),
     parallel: &dyn Parallel,
+) -> Result<()> {
+    zip_loop_in_place(values, other, LEFT, O::COST, parallel, &loop_of(op))
+}
+
+fn zip_loop_in_place<T: Element>(
+    (values, shape): (&mut [T], &Shape),
+    (other, other_shape): Operand<'_, T>,
+    left: bool,
+    cost: usize,
+    parallel: &dyn Parallel,
+    rows: &Loop<'_, T, T>,
 ) -> Result<()> {
     let out_shape = shape.broadcast(other_shape, ("x", "y"))?;
     crate::adapt::check_count("values", shape.elements(), out_shape.elements())?;
     check_len("values", values.len(), shape)?;
     check_len("other", other.len(), other_shape)?;
-    let plan = Plan::new([other_shape], &out_shape);
-    let chunk = chunk_of(&plan, parallel, values.len(), O::COST);
-    for_each_chunk(parallel, values, chunk, &|start, out| {
-        dispatch(RowsInPlace::<O, T, LEFT> {
-            op,
-            plan: &plan,
-            other,
-            start,
-            out,
-        });
+    let shapes = if left {
+        [shape, other_shape]
+    } else {
+        [other_shape, shape]
+    };
+    let plan = Plan::new(shapes, &out_shape);
+    let row = plan.row().max(1);
+    // A block is whole rows or a part of one; its old values are kept while it is written.
+    let step = if row < BLOCK { BLOCK / row * row } else { row };
+    let chunk = chunk_of(&plan, parallel, values.len(), cost);
+    for_each_chunk(parallel, values, chunk, &|start, values| {
+        let mut kept = [T::default(); BLOCK];
+        let mut at = start;
+        for part in values.chunks_mut(step) {
+            for out in part.chunks_mut(BLOCK.min(step)) {
+                let kept = &mut kept[..out.len()];
+                kept.copy_from_slice(out);
+                if left {
+                    rows(&plan, [kept, other], [at, 0], at, out);
+                } else {
+                    rows(&plan, [other, kept], [0, at], at, out);
+                }
+                at += out.len();
+            }
+        }
     });
     Ok(())
 }
@@ -341,30 +357,43 @@ pub(crate) fn outputs_broadcast_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<
 
 /// Runs `op` on two inputs, in place if the buffer of one was forwarded.
 pub(crate) fn run_zip<O: Zip<T, Out = T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    run_loop(call, O::COST, &loop_of(op))
+}
+
+fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, rows: &Loop<'_, T, T>) -> Result<()> {
     let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
     let parallel = call.parallel;
     let output = call.output(0)?;
     let shape = *output.shape();
     let out = T::view_mut(output, "z")?;
-    if a.is_forwarded() {
-        let b = (T::view(&b, "y")?, b.shape());
-        zip_in_place::<O, T, true>(op, (out, &shape), b, parallel)
-    } else if b.is_forwarded() {
-        let a = (T::view(&a, "x")?, a.shape());
-        zip_in_place::<O, T, false>(op, (out, &shape), a, parallel)
+    if a.is_forwarded() || b.is_forwarded() {
+        let left = a.is_forwarded();
+        let other = if left { (b, "y") } else { (a, "x") };
+        let other = (T::view(&other.0, other.1)?, other.0.shape());
+        zip_loop_in_place((out, &shape), other, left, cost, parallel, rows)
     } else {
         let a = (T::view(&a, "x")?, a.shape());
-        zip(op, a, (T::view(&b, "y")?, b.shape()), out, parallel)
+        let b = (T::view(&b, "y")?, b.shape());
+        zip_loop(a, b, out, cost, parallel, rows)
     }
 }
 
 /// Runs `op`, whose result has another type, on two inputs.
 pub(crate) fn run_zip_to<O: Zip<T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
+    run_loop_to(call, O::COST, &loop_of(op))
+}
+
+fn run_loop_to<T: Element, U: Element>(
+    call: &mut Call<'_>,
+    cost: usize,
+    rows: &Loop<'_, T, U>,
+) -> Result<()> {
     let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
     let parallel = call.parallel;
-    let out = <O::Out as Element>::view_mut(call.output(0)?, "z")?;
+    let out = U::view_mut(call.output(0)?, "z")?;
     let a = (T::view(&a, "x")?, a.shape());
-    zip(op, a, (T::view(&b, "y")?, b.shape()), out, parallel)
+    let b = (T::view(&b, "y")?, b.shape());
+    zip_loop(a, b, out, cost, parallel, rows)
 }
 
 #[cfg(test)]
