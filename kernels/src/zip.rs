@@ -140,17 +140,20 @@ impl<const N: usize> Walk<'_, N> {
 /// Elements of a repeated operand that are laid out at a time.
 const SPLAT: usize = 256;
 
-/// A run of whole rows, or a part of one row.
-struct Rows<'a, O, T, U> {
-    op: O,
+/// A run of whole rows of the output, or a part of one row.
+struct Part<'a, T, U> {
     plan: &'a Plan<2>,
-    a: &'a [T],
-    b: &'a [T],
-    /// Index in the whole operand of the first element of `a` and of `b`.
+    operands: [&'a [T]; 2],
+    /// Index in the whole operand of the first element of each slice.
     bases: [usize; 2],
     /// Index of the first element of `out`.
     start: usize,
     out: &'a mut [U],
+}
+
+struct Rows<'a, O, T, U> {
+    op: O,
+    part: Part<'a, T, U>,
 }
 
 impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
@@ -162,15 +165,14 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
     // the library.
     #[inline(always)]
     fn run(self) {
-        let Self {
-            op,
+        let Self { op, part } = self;
+        let Part {
             plan,
-            a,
-            b,
+            operands: [a, b],
             bases,
             start,
             out,
-        } = self;
+        } = part;
         let row = plan.row();
         if row == 0 {
             return;
@@ -227,24 +229,12 @@ fn chunk_of<const N: usize>(
 /// An operand and its shape.
 type Operand<'a, T> = (&'a [T], &'a Shape);
 
-/// [`Rows`] of one operation: plan, operands, their bases, first index, output. What surrounds the
-/// loop is compiled once per element type and not per operation.
-type Loop<'a, T, U> = dyn Fn(&Plan<2>, [&[T]; 2], [usize; 2], usize, &mut [U]) + Sync + 'a;
+/// The loop of one operation. What surrounds it is compiled once per element type and not per
+/// operation.
+type Loop<'a, T, U> = dyn Fn(Part<'_, T, U>) + Sync + 'a;
 
-fn loop_of<O: Zip<T>, T: Element>(
-    op: O,
-) -> impl Fn(&Plan<2>, [&[T]; 2], [usize; 2], usize, &mut [O::Out]) + Sync {
-    move |plan, [a, b], bases, start, out| {
-        dispatch(Rows {
-            op,
-            plan,
-            a,
-            b,
-            bases,
-            start,
-            out,
-        });
-    }
+fn loop_of<O: Zip<T>, T: Element>(op: O) -> impl Fn(Part<'_, T, O::Out>) + Sync {
+    move |part| dispatch(Rows { op, part })
 }
 
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
@@ -277,7 +267,13 @@ fn zip_loop<T: Element, U: Element>(
     let plan = Plan::new([a_shape, b_shape], &out_shape);
     let chunk = chunk_of(&plan, parallel, out.len(), cost);
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        rows(&plan, [a, b], [0, 0], start, out);
+        rows(Part {
+            plan: &plan,
+            operands: [a, b],
+            bases: [0, 0],
+            start,
+            out,
+        });
     });
     Ok(())
 }
@@ -326,14 +322,21 @@ fn zip_loop_in_place<T: Element>(
         let mut at = start;
         for part in values.chunks_mut(step) {
             for out in part.chunks_mut(BLOCK.min(step)) {
-                let kept = &mut kept[..out.len()];
+                let (start, kept) = (at, &mut kept[..out.len()]);
                 kept.copy_from_slice(out);
-                if left {
-                    rows(&plan, [kept, other], [at, 0], at, out);
-                } else {
-                    rows(&plan, [other, kept], [0, at], at, out);
-                }
                 at += out.len();
+                let (operands, bases): ([&[T]; 2], _) = if left {
+                    ([kept, other], [start, 0])
+                } else {
+                    ([other, kept], [0, start])
+                };
+                rows(Part {
+                    plan: &plan,
+                    operands,
+                    bases,
+                    start,
+                    out,
+                });
             }
         }
     });
