@@ -71,6 +71,8 @@ def cargo(
         "CARGO_HOME": str(home / "cargo"),
         "CARGO_TARGET_DIR": str(home / "target"),
         "CARGO_NET_OFFLINE": "true",
+        # Some distributions' cargo is built against a git library that it then does not find.
+        "CARGO_NET_GIT_FETCH_WITH_CLI": "true",
         "RUSTC": str(RUSTC),
         "TFP_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(str(Path(p).absolute()) for p in sys.path if p),

@@ -16,6 +16,11 @@ CASES = (*REAL, "internal_pools", "io_in_pools", "packed", "all_dtypes")
 UNSTABLE = ("RUSTC_BOOTSTRAP", "1")
 C_FLAGS = ("-fsanitize=address", "-fno-omit-frame-pointer")
 RUST_FLAGS = ("-Zsanitizer=address",)
+_LIBRARIES = Path(rustc()).resolve().parents[1] / "lib/rustlib/x86_64-unknown-linux-gnu/lib"
+pytestmark = pytest.mark.skipif(
+    not list(_LIBRARIES.glob("librustc*_rt.asan.a")),
+    reason="this Rust toolchain, such as Debian's, comes without AddressSanitizer's runtime",
+)
 
 
 @pytest.mark.parametrize("name", CASES)

@@ -13,8 +13,10 @@ package(default_visibility = ["//visibility:public"])
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
 
-def _run(rctx, arguments, step):
-    result = rctx.execute(arguments, timeout = 900, quiet = True)
+def _run(rctx, cargo, arguments, step):
+    # Cargo asks the compiler beside it, not one that PATH may or may not have.
+    environment = {"RUSTC": str(cargo.dirname.get_child("rustc"))}
+    result = rctx.execute([cargo] + arguments, environment = environment, timeout = 900, quiet = True)
     if result.return_code != 0:
         fail("crates: {} failed. Check that cargo reaches its registry and that Cargo.lock matches Cargo.toml.\n{}".format(
             step,
@@ -110,10 +112,9 @@ def _crates_impl(rctx):
         rctx.file(name, rctx.read(source))
     rctx.file("empty.rs", "")
     rctx.report_progress("vendoring crates")
-    config = _run(rctx, [cargo, "vendor", "--locked", "--versioned-dirs", "vendor"], "cargo vendor")
+    config = _run(rctx, cargo, ["vendor", "--locked", "--versioned-dirs", "vendor"], "cargo vendor")
     rctx.file(".cargo/config.toml", config)
-    metadata = json.decode(_run(rctx, [
-        cargo,
+    metadata = json.decode(_run(rctx, cargo, [
         "metadata",
         "--locked",
         "--offline",
