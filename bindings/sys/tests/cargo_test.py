@@ -125,7 +125,9 @@ def test_a_git_dependency_builds_offline_after_fetching(
     folder = crate(tmp_path / "outside", f'git = "file://{copy}"')
     fetched = cargo(folder, home, "fetch", variables={"CARGO_NET_OFFLINE": "false"})
     if "git_proxy_options" in fetched.stderr:
-        pytest.skip("this cargo, such as Debian's 1.96, and its git library disagree: no git at all")
+        pytest.skip(
+            "this cargo, such as Debian's 1.96, and its git library disagree: no git at all"
+        )
     assert fetched.returncode == 0, fetched.stderr
     shutil.rmtree(copy)
     done = cargo(folder, home, "build", "--quiet", "--offline")
