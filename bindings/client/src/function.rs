@@ -1,0 +1,1 @@
+//! Functions: closures as graphs that ops call.

@@ -1,0 +1,1 @@
+//! Gradients: one registry of rules for graphs and for tapes.

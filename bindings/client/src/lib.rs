@@ -1,0 +1,18 @@
+//! TensorFlow from Rust: ops in graphs and at once, gradients, functions, control flow, variables
+//! and training.
+//!
+//! This crate is everything that `tfp_core` has, the ops of `tfp_ops` as [`ops`], and what is built
+//! over them.
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs
+)]
+
+pub use tfp_core::*;
+pub use tfp_ops as ops;
+
+mod control_flow;
+mod function;
+mod gradient;
+mod tape;

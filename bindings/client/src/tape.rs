@@ -1,0 +1,1 @@
+//! Tapes: what was executed, to be differentiated.
