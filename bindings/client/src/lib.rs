@@ -12,7 +12,17 @@
 pub use tfp_core::*;
 pub use tfp_ops as ops;
 
+mod any;
 mod control_flow;
 mod function;
 mod gradient;
+mod op_info;
 mod tape;
+
+pub use any::{AnyContext, AnyValue, Mode};
+pub use function::FuncGraph;
+pub use gradient::{
+    Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
+    custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,
+};
+pub use tape::{EagerMode, Tape};
