@@ -7,45 +7,65 @@ use crate::blocks::Block;
 use crate::level::Level;
 use crate::simd::{Body, Simd};
 
-/// Runs a block of code with the rows and vectors of a tile as constants; only shapes that the
-/// registers of the level allow are compiled.
-macro_rules! tile_of {
-    ($simd:ident, $rows:expr, $vectors:expr, |$mr:ident, $nv:ident| $body:block) => {
-        match ($rows, $vectors) {
-            (14, 1) => $crate::gemm::block::tile_of!(@one $simd, 14, 1, $mr, $nv, $body),
-            (7, 1) => $crate::gemm::block::tile_of!(@one $simd, 7, 1, $mr, $nv, $body),
-            (6, 1) => $crate::gemm::block::tile_of!(@one $simd, 6, 1, $mr, $nv, $body),
-            (4, 1) => $crate::gemm::block::tile_of!(@one $simd, 4, 1, $mr, $nv, $body),
-            (1, 1) => $crate::gemm::block::tile_of!(@one $simd, 1, 1, $mr, $nv, $body),
-            (14, 2) => $crate::gemm::block::tile_of!(@one $simd, 14, 2, $mr, $nv, $body),
-            (7, 2) => $crate::gemm::block::tile_of!(@one $simd, 7, 2, $mr, $nv, $body),
-            (6, 2) => $crate::gemm::block::tile_of!(@one $simd, 6, 2, $mr, $nv, $body),
-            (4, 2) => $crate::gemm::block::tile_of!(@one $simd, 4, 2, $mr, $nv, $body),
-            (1, 2) => $crate::gemm::block::tile_of!(@one $simd, 1, 2, $mr, $nv, $body),
-            (7, 3) => $crate::gemm::block::tile_of!(@one $simd, 7, 3, $mr, $nv, $body),
-            (4, 3) => $crate::gemm::block::tile_of!(@one $simd, 4, 3, $mr, $nv, $body),
-            (1, 3) => $crate::gemm::block::tile_of!(@one $simd, 1, 3, $mr, $nv, $body),
-            _ => unreachable!("a tile of a shape that `most_rows` does not allow"),
+/// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
+/// and again while there are rows left, from the tallest tile that the level has to those of one
+/// row. The block takes rows away; `$enough` says how many must be left for a tile.
+macro_rules! tiles {
+    ($simd:ident, $vectors:expr, $enough:ident, $left:expr, |$mr:ident, $nv:ident| $body:block) => {
+        // A panel has 1 to 3 vectors, or 1 where the level has no wider tile.
+        match $vectors {
+            1 => $crate::gemm::block::tiles!(@all $simd, 1, $enough, $left, $mr, $nv, $body),
+            2 => $crate::gemm::block::tiles!(@all $simd, 2, $enough, $left, $mr, $nv, $body),
+            _ => $crate::gemm::block::tiles!(@all $simd, 3, $enough, $left, $mr, $nv, $body),
         }
     };
-    (@one $simd:ident, $r:literal, $v:literal, $mr:ident, $nv:ident, $body:block) => {
-        if const { $r <= $crate::gemm::block::most_rows($simd::REGISTERS)[$v] && ($r != 6 || $simd::REGISTERS == 16) } {
+    (@all $simd:ident, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {{
+        $crate::gemm::block::tiles!(@one $simd, 14, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 7, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 6, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 4, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 1, $v, $enough, $left, $mr, $nv, $body);
+    }};
+    (@one $simd:ident, $r:literal, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {
+        if const { $crate::gemm::block::has_tile($simd::REGISTERS, $r, $v) } {
             const $mr: usize = $r;
             const $nv: usize = $v;
-            $body
-        } else {
-            unreachable!("a tile of a shape that `most_rows` does not allow")
+            while $left >= const { $crate::gemm::block::$enough($r) } $body
         }
     };
 }
 
-pub(crate) use tile_of;
+pub(crate) use tiles;
+
+/// Whether a level with so many registers has a tile of so many rows and vectors.
+pub(crate) const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
+    let tall = match registers {
+        32 => matches!(rows, 14 | 7 | 4 | 1),
+        16 => matches!(rows, 6 | 4 | 1),
+        _ => matches!(rows, 4 | 1),
+    };
+    tall && rows <= most_rows(registers)[vectors]
+}
+
+/// Rows that must be left for a tile that stores only those that are there.
+pub(crate) const fn padded(rows: usize) -> usize {
+    match rows {
+        7 | 6 => 5,
+        4 => 2,
+        _ => rows,
+    }
+}
+
+/// Rows that must be left for a tile that needs all its rows.
+pub(crate) const fn exact(rows: usize) -> usize {
+    rows
+}
 
 /// Most rows of a tile.
 pub const MAX_ROWS: usize = 14;
 
-/// Most rows that are multiplied by a matrix that is not packed.
-pub const DIRECT_ROWS: usize = 4;
+/// Most rows that are multiplied by a matrix that is not packed: one tile.
+pub const DIRECT_ROWS: usize = MAX_ROWS;
 
 /// Rows of B that are multiplied before the next panel's turn.
 const ROWS_OF_B: usize = 768;
@@ -267,7 +287,7 @@ fn rows_panel<S: Simd>(
     store: &Store<'_>,
 ) {
     let vectors = b.width / S::LANES;
-    let most = const { most_rows(S::REGISTERS) }[vectors];
+    let most = const { most_rows(S::REGISTERS) }[vectors.min(3)];
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
     loop {
@@ -276,20 +296,15 @@ fn rows_panel<S: Simd>(
             return;
         }
         let mut rest = &strip[..filled];
-        while !rest.is_empty() {
-            let rows = tile_rows(most, rest.len());
-            let (now, later) = rest.split_at(rows.min(rest.len()));
-            tile_of!(S, rows, vectors, |MR, NV| {
-                if b.packed {
-                    rows_tile::<S, MR, NV, false>(s, source, b, pieces, now, block, store);
-                } else if const { MR <= DIRECT_ROWS } {
-                    rows_tile::<S, MR, NV, true>(s, source, b, pieces, now, block, store);
-                } else {
-                    unreachable!("only few rows are multiplied by a matrix that is not packed");
-                }
-            });
+        tiles!(S, vectors, padded, rest.len(), |MR, NV| {
+            let (now, later) = rest.split_at(MR.min(rest.len()));
+            if b.packed {
+                rows_tile::<S, MR, NV, false>(s, source, b, pieces, now, block, store);
+            } else {
+                rows_tile::<S, MR, NV, true>(s, source, b, pieces, now, block, store);
+            }
             rest = later;
-        }
+        });
     }
 }
 
@@ -361,25 +376,20 @@ fn columns_panel<S: Simd>(
     store: &Store<'_>,
 ) {
     let vectors = b.width / S::LANES;
-    let most = const { most_rows(S::REGISTERS) }[vectors];
     let mut row = 0;
-    while row < block.rows {
-        let rows = exact_rows(most, block.rows - row);
+    tiles!(S, vectors, exact, block.rows - row, |MR, NV| {
         let a = &a[(block.row + row).min(a.len())..];
-        tile_of!(S, rows, vectors, |MR, NV| {
-            let zero = [[s.zero(); NV]; MR];
-            let b_row = b.row_on(from);
-            let sums =
-                tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
-            let mut names = [0; MR];
-            for (i, name) in names.iter_mut().enumerate() {
-                *name = row + i;
-            }
-            let place = (b.first - block.column, b.columns);
-            tile::store(s, &sums, block, &names, place, store);
-        });
-        row += rows;
-    }
+        let zero = [[s.zero(); NV]; MR];
+        let b_row = b.row_on(from);
+        let sums = tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
+        let mut names = [0; MR];
+        for (i, name) in names.iter_mut().enumerate() {
+            *name = row + i;
+        }
+        let place = (b.first - block.column, b.columns);
+        tile::store(s, &sums, block, &names, place, store);
+        row += MR;
+    });
 }
 
 /// Most rows of a tile of 0 to 3 vectors, so that sums, a row of B and an element of A stay in
@@ -389,29 +399,5 @@ pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
         32 => [0, 14, 14, 7],
         16 => [0, 6, 6, 4],
         _ => [0, 4, 0, 0],
-    }
-}
-
-/// Rows of the next tile of a strip with `left` rows; the last tile may have more than are left.
-#[inline(always)]
-fn tile_rows(most: usize, left: usize) -> usize {
-    match (most, left) {
-        (14, 14..) => 14,
-        (14 | 7, 5..) => 7,
-        (6, 5..) => 6,
-        (_, 2..) => 4,
-        _ => 1,
-    }
-}
-
-/// As [`tile_rows`], but never more than are left.
-#[inline(always)]
-pub(crate) fn exact_rows(most: usize, left: usize) -> usize {
-    match (most, left) {
-        (14, 14..) => 14,
-        (14 | 7, 7..) => 7,
-        (6, 6..) => 6,
-        (_, 4..) => 4,
-        _ => 1,
     }
 }

@@ -80,10 +80,12 @@ fn load_b<S: Simd, const NV: usize, const PARTIAL: bool>(
 ) -> [S::F; NV] {
     let mut row = [s.zero(); NV];
     if PARTIAL {
-        let b = &b[..width];
-        for (v, x) in row.iter_mut().enumerate() {
-            *x = s.load_up_to(b.get(v * S::LANES..).unwrap_or(&[]));
+        // Only the last vector may be cut.
+        let (whole, rest) = b[..width].split_at((NV - 1) * S::LANES);
+        for (v, x) in row.iter_mut().take(NV - 1).enumerate() {
+            *x = s.load(&whole[v * S::LANES..]);
         }
+        row[NV - 1] = s.load_up_to(rest);
     } else {
         let b = &b[..NV * S::LANES];
         for (v, x) in row.iter_mut().enumerate() {
