@@ -58,7 +58,7 @@ macro_rules! activations {
 }
 
 /// `sqrt(2 / pi)`.
-const SQRT_2_OVER_PI: f32 = 0.797_884_56;
+const SQRT_2_OVER_PI: f32 = 0.797_884_6;
 /// The cubic term of the tanh approximation.
 const GELU_CUBIC: f32 = 0.044_715;
 
