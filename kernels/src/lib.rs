@@ -44,6 +44,8 @@ pub mod dtype;
 pub mod dynamic_stitch;
 pub mod error;
 pub mod fill;
+pub mod fused_conv2d;
+pub mod fused_mat_mul;
 pub mod gather;
 pub mod gemm;
 pub mod gradient;
@@ -69,6 +71,7 @@ pub mod reduce;
 pub mod reductions;
 pub mod resize;
 pub mod reverse;
+pub mod scatter;
 pub mod scratch;
 pub mod select;
 pub mod shape;
@@ -146,6 +149,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &fill::FILL,
     &fill::ONES_LIKE,
     &fill::ZEROS_LIKE,
+    &fused_conv2d::DEF,
+    &fused_mat_mul::DEF,
     &gather::GATHER_V2,
     &gradient::ELU_GRAD,
     &gradient::INV_GRAD,
@@ -203,6 +208,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &resize::RESIZE_NEAREST_NEIGHBOR,
     &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
+    &scatter::SCATTER,
     &select::SELECT,
     &select::SELECT_V2,
     &slice::SLICE,
