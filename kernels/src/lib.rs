@@ -44,9 +44,11 @@ pub mod dtype;
 pub mod dynamic_stitch;
 pub mod error;
 pub mod fill;
+pub mod fused_batch_norm;
 pub mod fused_conv2d;
 pub mod fused_mat_mul;
 pub mod gather;
+pub mod gather_nd;
 pub mod gemm;
 pub mod gradient;
 pub mod join;
@@ -149,9 +151,16 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &fill::FILL,
     &fill::ONES_LIKE,
     &fill::ZEROS_LIKE,
+    &fused_batch_norm::FUSED_BATCH_NORM,
+    &fused_batch_norm::FUSED_BATCH_NORM_GRAD,
+    &fused_batch_norm::FUSED_BATCH_NORM_GRAD_V2,
+    &fused_batch_norm::FUSED_BATCH_NORM_GRAD_V3,
+    &fused_batch_norm::FUSED_BATCH_NORM_V2,
+    &fused_batch_norm::FUSED_BATCH_NORM_V3,
     &fused_conv2d::DEF,
     &fused_mat_mul::DEF,
     &gather::GATHER_V2,
+    &gather_nd::GATHER_ND,
     &gradient::ELU_GRAD,
     &gradient::INV_GRAD,
     &gradient::RECIPROCAL_GRAD,

@@ -2,9 +2,10 @@
 //! variable, as a function of values.
 
 use crate::adapt::{Element, unserved};
-use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::shape::Shape;
 
 /// How a slice and its update are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -82,40 +83,36 @@ numbers! {
         if b == 0 { 0 } else { a.wrapping_div(b) };
 }
 
-/// Changes, in order, the slice of `tensor` that each index names. A slice has
-/// `tensor.len() / limit` elements, where `limit` is the length of the first axis; `updates` has a
-/// slice per index, or one element for all.
+/// Changes, in order, the slice of `tensor` that each index names. An index has one number for each
+/// of `limits`, the lengths of the tensor's first axes; a slice has the elements of the other axes.
+/// `updates` has a slice per index, or one element for all.
 ///
 /// # Errors
-/// [`Error::Index`] for an index outside `0..limit`, [`Error::Length`] if the updates do not fit.
+/// [`Error::Index`] for a number outside of its axis, [`Error::Length`] if the updates or indices
+/// do not fit.
 pub fn scatter<T: Number, I: Element + Into<i64>>(
     tensor: &mut [T],
-    limit: usize,
+    limits: &[usize],
     indices: &[I],
     updates: &[T],
     reduction: Reduction,
 ) -> Result<()> {
-    let slice = tensor.len().checked_div(limit).unwrap_or(0);
-    let expected = indices.len().saturating_mul(slice);
+    let slices: usize = limits.iter().product();
+    let slice = tensor.len().checked_div(slices).unwrap_or(0);
+    let count = indices.len().checked_div(limits.len()).unwrap_or(0);
+    crate::adapt::check_count("indices", indices.len(), count * limits.len())?;
+    let expected = count.saturating_mul(slice);
     if updates.len() != 1 {
         crate::adapt::check_count("updates", updates.len(), expected)?;
     }
-    for &index in indices {
-        let index: i64 = index.into();
-        if !usize::try_from(index).is_ok_and(|index| index < limit) {
-            return Err(Error::Index {
-                argument: "indices",
-                index,
-                limit,
-            });
-        }
+    for index in indices.chunks(limits.len().max(1)) {
+        number("indices", index, limits)?;
     }
     if slice == 0 {
         return Ok(());
     }
-    for (place, &index) in indices.iter().enumerate() {
-        let index = usize::try_from(index.into()).unwrap_or(0);
-        let out = &mut tensor[index * slice..][..slice];
+    for (place, index) in indices.chunks(limits.len().max(1)).enumerate() {
+        let out = &mut tensor[number("indices", index, limits)? * slice..][..slice];
         if updates.len() == expected {
             for (out, &update) in out.iter_mut().zip(&updates[place * slice..][..slice]) {
                 *out = out.reduce(update, reduction);
@@ -127,6 +124,33 @@ pub fn scatter<T: Number, I: Element + Into<i64>>(
         }
     }
     Ok(())
+}
+
+/// The row-major number of an index within axes of these lengths.
+///
+/// # Errors
+/// [`Error::Index`] if it lies outside of one.
+#[inline(always)]
+pub(crate) fn number<I: Copy + Into<i64>>(
+    argument: &'static str,
+    index: &[I],
+    limits: &[usize],
+) -> Result<usize> {
+    let mut number = 0;
+    for (&index, &limit) in index.iter().zip(limits) {
+        let index: i64 = index.into();
+        match usize::try_from(index) {
+            Ok(index) if index < limit => number = number * limit + index,
+            _ => {
+                return Err(Error::Index {
+                    argument,
+                    index,
+                    limit,
+                });
+            }
+        }
+    }
+    Ok(number)
 }
 
 macro_rules! variants {
@@ -144,20 +168,22 @@ macro_rules! variants {
     };
 }
 
-/// `TfpScatter`, an op that the plug-in defines: `tensor` with the slices along its first axis that
-/// `indices` names changed by `updates`.
+/// `TfpScatter`, an op that the plug-in defines: `tensor` with the slices that `indices` names
+/// changed by `updates`. Indices are numbers along the first axis; if `nd` is set, the last axis of
+/// `indices` holds a number for each of the first axes.
 pub static SCATTER: KernelDef = KernelDef {
     op: "TfpScatter",
     variants: variants!(F32 F64 I64),
-    attrs: &[("reduction", AttrKind::String)],
+    attrs: &[("reduction", AttrKind::String), ("nd", AttrKind::Bool)],
     forward: &[(0, 0)],
     outputs: |inputs, sink| {
-        let (tensor, indices) = (inputs.get(0, "tensor")?, inputs.shape(1, "indices")?);
+        let tensor = inputs.get(0, "tensor")?;
+        let (indices, depth) = indices(inputs)?;
         let updates = inputs.shape(2, "updates")?;
-        let rest = tensor.shape().get(1..).ok_or(Error::Rank {
+        let rest = tensor.shape().get(depth..).ok_or(Error::Rank {
             argument: "tensor",
-            found: 0,
-            expected: "at least 1",
+            found: tensor.shape().rank(),
+            expected: "at least the numbers of an index",
         })?;
         let fits = updates.len() == indices.rank() + rest.len()
             && updates[..indices.rank()] == *indices
@@ -180,21 +206,38 @@ pub static SCATTER: KernelDef = KernelDef {
     },
 };
 
+/// The shape of the indices as a whole, and how many numbers each has.
+fn indices(inputs: &Inputs<'_>) -> Result<(Shape, usize)> {
+    let shape = inputs.shape(1, "indices")?;
+    if !inputs.attrs.boolean("nd")? {
+        return Ok((shape, 1));
+    }
+    match shape.split_last() {
+        Some((&depth, whole)) if depth > 0 => Ok((Shape::new(whole)?, depth)),
+        _ => Err(Error::Value {
+            argument: "indices",
+            expected: "a last axis with at least one number",
+        }),
+    }
+}
+
 fn run<T: Number>(call: &mut Call<'_>) -> Result<()> {
     let reduction = Reduction::new(call.inputs.attrs.string("reduction")?)?;
     let tensor = call.inputs.get(0, "tensor")?;
+    let (_, depth) = indices(&call.inputs)?;
+    let limits = *tensor.shape();
+    let limits = &limits[..depth];
     let indices = call.inputs.get(1, "indices")?;
     let updates = call.inputs.get(2, "updates")?;
     let updates = T::view(&updates, "updates")?;
     let output = call.output(0)?;
-    let limit = output.shape()[0];
     let out = T::view_mut(output, "output")?;
     if !tensor.is_forwarded() {
         out.copy_from_slice(T::view(&tensor, "tensor")?);
     }
     match indices.dtype() {
-        DType::I32 => scatter(out, limit, indices.i32("indices")?, updates, reduction),
-        _ => scatter(out, limit, indices.i64("indices")?, updates, reduction),
+        DType::I32 => scatter(out, limits, indices.i32("indices")?, updates, reduction),
+        _ => scatter(out, limits, indices.i64("indices")?, updates, reduction),
     }
 }
 
@@ -217,24 +260,34 @@ mod tests {
             let tensor = (vec![2, 2], Data::F32(vec![1.0, 2.0, 3.0, 4.0]));
             let indices = (vec![2], Data::I32(vec![1, 1]));
             let updates = (vec![2, 2], Data::F32(vec![4.0, 4.0, 6.0, 6.0]));
-            let attrs = [("reduction", Value::Text(name))];
-            let found = call_with(&SCATTER, &attrs, &[tensor, indices, updates]).unwrap();
+            let attrs = |nd| [("reduction", Value::Text(name)), ("nd", Value::Bool(nd))];
+            let inputs = [tensor, indices, updates];
+            let found = call_with(&SCATTER, &attrs(false), &inputs).unwrap();
             assert_eq!(found[0], (vec![2, 2], expected.to_vec()), "{name}");
+            // One index that names one element.
+            assert!(call_with(&SCATTER, &attrs(true), &inputs).is_err());
+            let [tensor, indices, _] = inputs;
+            let updates = (vec![], Data::F32(vec![1.0]));
+            let found = call_with(&SCATTER, &attrs(true), &[tensor, indices, updates]).unwrap();
+            assert_eq!(found[0].1[..3], [1.0, 2.0, 3.0], "{name}");
         }
     }
 
     #[test]
     fn a_scalar_updates_all_and_what_does_not_fit_is_refused() {
         let mut tensor = [1_i64, 2, 3];
-        scatter(&mut tensor, 3, &[2_i32, 0], &[5], Reduction::Add).unwrap();
+        scatter(&mut tensor, &[3], &[2_i32, 0], &[5], Reduction::Add).unwrap();
         assert_eq!(tensor, [6, 2, 8]);
         for bad in [-1_i64, 3] {
-            let result = scatter(&mut tensor, 3, &[0, bad], &[1, 1], Reduction::Add);
+            let result = scatter(&mut tensor, &[3], &[0, bad], &[1, 1], Reduction::Add);
             assert!(matches!(result, Err(Error::Index { index, .. }) if index == bad));
         }
-        assert!(scatter(&mut tensor, 3, &[0_i32, 1], &[1, 1, 1], Reduction::Add).is_err());
+        assert!(scatter(&mut tensor, &[3], &[0_i32, 1], &[1, 1, 1], Reduction::Add).is_err());
         assert_eq!(tensor, [6, 2, 8]);
-        scatter(&mut [0_i64; 0], 0, &[0_i32; 0], &[], Reduction::Add).unwrap();
+        let mut matrix = [0_i64; 6];
+        scatter(&mut matrix, &[2, 3], &[1_i32, 0, 0, 2], &[7, 8], Reduction::Update).unwrap();
+        assert_eq!(matrix, [0, 0, 8, 7, 0, 0]);
+        scatter(&mut [0_i64; 0], &[0], &[0_i32; 0], &[], Reduction::Add).unwrap();
         assert_eq!(3_i64.reduce(0, Reduction::Div), 0);
         assert!(Reduction::new("Add").is_err());
     }

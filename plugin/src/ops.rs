@@ -33,6 +33,7 @@ pub fn define() {
         .input("updates: T")
         .output("output: T")
         .attr("reduction: string")
+        .attr("nd: bool = false")
         .attr("T: type")
         .attr("Tindices: {int32, int64}");
     report(fused_mat_mul.register::<UnknownShapes>());

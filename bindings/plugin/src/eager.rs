@@ -154,6 +154,51 @@ impl Eager {
         self.value(&tensor)
     }
 
+    /// Gives a variable a new value of the old shape. No kernel reads it meanwhile, or that one may
+    /// see a part of the new value.
+    ///
+    /// TensorFlow's op for this looks for the variable by its name alone, and only in its own
+    /// context. So the bytes are written into the variable's buffer, after an op that changes the
+    /// variable has left that buffer to it alone.
+    ///
+    /// # Errors
+    /// If the shapes differ, and what TensorFlow says.
+    pub fn assign(&self, handle: &Value, data_type: DataType, value: &Value) -> Result<()> {
+        let attrs = [("dtype", Attr::Type(data_type))];
+        let value = value.to_tensor()?;
+        let dims: Vec<i64> = value
+            .dims()
+            .map(|dim| i64::try_from(dim).unwrap_or(-1))
+            .collect();
+        let bytes = value.bytes()?;
+        let zero = self.constant(data_type, &dims, &vec![0; bytes.len()])?;
+        self.run("AssignAddVariableOp", &[handle, &zero], &attrs, 0)?;
+        let current = self.run("ReadVariableOp", &[handle], &attrs, 1)?;
+        let current = current
+            .first()
+            .ok_or_else(|| Error::internal("a variable has no value"))?;
+        let functions = self
+            .api
+            .eager_c_api_experimental
+            .as_ref()
+            .map_err(|error| Error::new(Code::Unimplemented, error.to_string()))?;
+        let target = with_status(|status| {
+            // SAFETY: handle and status are live.
+            let data = unsafe {
+                functions.TFE_TensorHandleDevicePointer(current.raw.as_ptr(), status.as_ptr())
+            };
+            status.take().map(|()| data.cast::<u8>())
+        })?;
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        let target = NonNull::new(target).ok_or_else(|| Error::internal("there is no buffer"))?;
+        // SAFETY: the op above has checked that the variable has the shape of `zero`, which is that
+        // of `value`; its buffer is host memory, and nobody but the variable holds it.
+        unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
+        Ok(())
+    }
+
     /// Executes an op where TensorFlow places it; returns its outputs, of which there are at most
     /// `outputs`.
     ///

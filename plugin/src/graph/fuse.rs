@@ -2,9 +2,9 @@
 
 use std::collections::HashSet;
 
+use tfp_bindings::DataType;
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
-use tfp_bindings::DataType;
 
 use super::view::{View, attr, control_inputs, data_inputs, is_on};
 

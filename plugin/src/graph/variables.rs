@@ -70,7 +70,9 @@ impl Nodes<'_> {
             return Err(Error::internal(format!("no kernel for {op}")));
         }
         let mut node = NodeDef {
-            name: self.names.fresh(&format!("{}/tfp/{op}", self.replaced.name)),
+            name: self
+                .names
+                .fresh(&format!("{}/tfp/{op}", self.replaced.name)),
             op: op.to_owned(),
             inputs,
             device: self.replaced.device.clone(),

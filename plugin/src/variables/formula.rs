@@ -195,13 +195,25 @@ mod tests {
             assert_eq!(show(&parse(text).unwrap()[0].value), expected);
         }
         let found = parse("a += 1; b -= a").unwrap();
-        assert_eq!((found[0].effect, found[1].effect), (Effect::Add, Effect::Sub));
+        assert_eq!(
+            (found[0].effect, found[1].effect),
+            (Effect::Add, Effect::Sub)
+        );
         assert!(found[1].value.reads("a") && !found[1].value.reads("b"));
     }
 
     #[test]
     fn what_is_no_statement_is_refused() {
-        for text in ["", "a", "a = ", "a = b c", "a * b", "a = (b", "a = f(b; c = d", "= b"] {
+        for text in [
+            "",
+            "a",
+            "a = ",
+            "a = b c",
+            "a * b",
+            "a = (b",
+            "a = f(b; c = d",
+            "= b",
+        ] {
             assert!(parse(text).is_err(), "{text}");
         }
     }

@@ -118,6 +118,12 @@ impl Emit for Steps {
         inputs: &[usize],
         attrs: &[(&'static str, Attr)],
     ) -> Result<()> {
+        if let ("AssignVariableOp", &[handle, value], [(_, Attr::Type(data_type))]) =
+            (op, inputs, attrs)
+        {
+            let (handle, value) = (self.get(handle)?, self.get(value)?);
+            return self.eager.assign(handle, *data_type, value);
+        }
         self.run(op, inputs, attrs, 0).map(drop)
     }
 

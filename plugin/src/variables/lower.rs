@@ -92,7 +92,11 @@ pub fn lower<E: Emit>(row: &VariableOp, types: Types, emit: &mut E) -> Result<()
             Effect::Set => value,
             Effect::Add | Effect::Sub => {
                 let old = scope.name(statement.target)?;
-                let op = if statement.effect == Effect::Add { "AddV2" } else { "Sub" };
+                let op = if statement.effect == Effect::Add {
+                    "AddV2"
+                } else {
+                    "Sub"
+                };
                 scope.arithmetic(op, &[old, value])?
             }
         };
@@ -209,13 +213,19 @@ impl<E: Emit> Scope<'_, E> {
             "abs" => "Abs",
             "exp" => "Exp",
             "max" => "Maximum",
+            "pow" => "Pow",
             "sign" => "Sign",
             "sqrt" => "Sqrt",
             "square" => "Square",
             "gather" => return self.gather(values),
-            _ => match function.strip_prefix("scatter_") {
-                Some(reduction) => return self.scatter(reduction, values),
-                None => return Err(Error::internal(format!("{function} is no function"))),
+            "gather_nd" => return self.gather_nd(values),
+            _ => match (
+                function.strip_prefix("scatter_nd_"),
+                function.strip_prefix("scatter_"),
+            ) {
+                (Some(reduction), _) => return self.scatter(reduction, true, values),
+                (None, Some(reduction)) => return self.scatter(reduction, false, values),
+                (None, None) => return Err(Error::internal(format!("{function} is no function"))),
             },
         };
         self.arithmetic(op, values)
@@ -242,11 +252,25 @@ impl<E: Emit> Scope<'_, E> {
         self.emit.op("GatherV2", &inputs, &attrs)
     }
 
-    fn scatter(&mut self, reduction: &'static str, values: &[E::Value]) -> Result<E::Value> {
+    fn gather_nd(&mut self, values: &[E::Value]) -> Result<E::Value> {
+        let attrs = [
+            ("Tparams", Attr::Type(self.types.variable)),
+            ("Tindices", Attr::Type(self.index_type()?)),
+        ];
+        self.emit.op("GatherNd", values, &attrs)
+    }
+
+    fn scatter(
+        &mut self,
+        reduction: &'static str,
+        nd: bool,
+        values: &[E::Value],
+    ) -> Result<E::Value> {
         let attrs = [
             ("T", Attr::Type(self.types.variable)),
             ("Tindices", Attr::Type(self.index_type()?)),
             ("reduction", Attr::String(reduction.as_bytes().to_vec())),
+            ("nd", Attr::Bool(nd)),
         ];
         self.emit.op("TfpScatter", values, &attrs)
     }
@@ -349,7 +373,10 @@ mod tests {
                 assert!(found, "{} does not use {input}", row.op);
             }
         }
-        assert_eq!(ops().count(), ops().collect::<std::collections::HashSet<_>>().len());
+        assert_eq!(
+            ops().count(),
+            ops().collect::<std::collections::HashSet<_>>().len()
+        );
     }
 
     #[test]

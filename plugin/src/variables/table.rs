@@ -55,6 +55,7 @@ pub const SLICES: &[VariableOp] = slices! {
     "ResourceScatterMax" ["&var" "indices" "updates"] => "var = scatter_max(var, indices, updates)";
     "ResourceScatterUpdate" ["&var" "indices" "updates"] =>
         "var = scatter_update(var, indices, updates)";
+    "ResourceGatherNd" ["&var" "indices"] => "output = gather_nd(var, indices)";
 };
 
 /// The steps of the optimizers. Where indices come twice, the slice that comes last stays.
@@ -132,6 +133,30 @@ pub const STEPS: &[VariableOp] = updates! {
          rate = lr / sqrt(accum);
          prox = var - grad * rate;
          var = sign(prox) * max(abs(prox) - rate * l1, 0) / (1 + l2 * rate)";
+    "ResourceScatterNdAdd" ["&var" "indices" "updates"] =>
+        "var = scatter_nd_add(var, indices, updates)";
+    "ResourceScatterNdSub" ["&var" "indices" "updates"] =>
+        "var = scatter_nd_sub(var, indices, updates)";
+    "ResourceScatterNdUpdate" ["&var" "indices" "updates"] =>
+        "var = scatter_nd_update(var, indices, updates)";
+    "ResourceScatterNdMin" ["&var" "indices" "updates"] =>
+        "var = scatter_nd_min(var, indices, updates)";
+    "ResourceScatterNdMax" ["&var" "indices" "updates"] =>
+        "var = scatter_nd_max(var, indices, updates)";
+    "ResourceApplyFtrl" ["&var" "&accum" "&linear" "grad" "lr" "l1" "l2" "lr_power"]
+        if "multiply_linear_by_lr" = false =>
+        "new = accum + square(grad);
+         power = pow(new, 0 - lr_power);
+         linear += grad - (power - pow(accum, 0 - lr_power)) / lr * var;
+         var = (0 - sign(linear)) * max(abs(linear) - l1, 0) / (power / lr + (l2 + l2));
+         accum = new";
+    "ResourceApplyFtrlV2" ["&var" "&accum" "&linear" "grad" "lr" "l1" "l2" "l2_shrinkage" "lr_power"]
+        if "multiply_linear_by_lr" = false =>
+        "new = accum + square(grad);
+         power = pow(new, 0 - lr_power);
+         linear += (grad + (l2_shrinkage + l2_shrinkage) * var) - (power - pow(accum, 0 - lr_power)) / lr * var;
+         var = (0 - sign(linear)) * max(abs(linear) - l1, 0) / (power / lr + (l2 + l2));
+         accum = new";
     "ResourceSparseApplyMomentum" ["&var" "&accum" "lr" "grad" "indices" "momentum"]
         if "use_nesterov" = false =>
         "a = gather(accum, indices) * momentum + grad;
@@ -184,6 +209,50 @@ pub const STEPS: &[VariableOp] = updates! {
          accum_update =
              scatter_update(accum_update, indices, before * rho + square(step) * (1 - rho));
          var = scatter_sub(var, indices, step * lr)";
+    "ResourceSparseApplyCenteredRMSProp"
+        ["&var" "&mg" "&ms" "&mom" "lr" "rho" "momentum" "epsilon" "grad" "indices"] =>
+        "a = gather(ms, indices) * rho + square(grad) * (1 - rho);
+         b = gather(mg, indices) * rho + grad * (1 - rho);
+         c = gather(mom, indices) * momentum + grad * lr / sqrt(a - square(b) + epsilon);
+         ms = scatter_update(ms, indices, a);
+         mg = scatter_update(mg, indices, b);
+         mom = scatter_update(mom, indices, c);
+         var = scatter_sub(var, indices, c)";
+    "ResourceSparseApplyProximalGradientDescent" ["&var" "alpha" "l1" "l2" "grad" "indices"] =>
+        "prox = gather(var, indices) - grad * alpha;
+         new = sign(prox) * max(abs(prox) - alpha * l1, 0) / (1 + l2 * alpha);
+         var = scatter_update(var, indices, new)";
+    "ResourceSparseApplyProximalAdagrad" ["&var" "&accum" "lr" "l1" "l2" "grad" "indices"] =>
+        "a = gather(accum, indices) + square(grad);
+         rate = lr / sqrt(a);
+         prox = gather(var, indices) - grad * rate;
+         new = sign(prox) * max(abs(prox) - rate * l1, 0) / (1 + l2 * rate);
+         accum = scatter_update(accum, indices, a);
+         var = scatter_update(var, indices, new)";
+    "ResourceSparseApplyFtrl"
+        ["&var" "&accum" "&linear" "grad" "indices" "lr" "l1" "l2" "lr_power"]
+        if "multiply_linear_by_lr" = false =>
+        "old = gather(accum, indices);
+         value = gather(var, indices);
+         new = old + square(grad);
+         power = pow(new, 0 - lr_power);
+         line = gather(linear, indices) + grad - (power - pow(old, 0 - lr_power)) / lr * value;
+         value = (0 - sign(line)) * max(abs(line) - l1, 0) / (power / lr + (l2 + l2));
+         accum = scatter_update(accum, indices, new);
+         linear = scatter_update(linear, indices, line);
+         var = scatter_update(var, indices, value)";
+    "ResourceSparseApplyFtrlV2"
+        ["&var" "&accum" "&linear" "grad" "indices" "lr" "l1" "l2" "l2_shrinkage" "lr_power"]
+        if "multiply_linear_by_lr" = false =>
+        "old = gather(accum, indices);
+         value = gather(var, indices);
+         new = old + square(grad);
+         power = pow(new, 0 - lr_power);
+         line = gather(linear, indices) + (grad + (l2_shrinkage + l2_shrinkage) * value) - (power - pow(old, 0 - lr_power)) / lr * value;
+         value = (0 - sign(line)) * max(abs(line) - l1, 0) / (power / lr + (l2 + l2));
+         accum = scatter_update(accum, indices, new);
+         linear = scatter_update(linear, indices, line);
+         var = scatter_update(var, indices, value)";
 };
 
 /// All ops, each once.
