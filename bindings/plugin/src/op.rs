@@ -144,9 +144,16 @@ impl OpDefinition {
             for output in &outputs {
                 ops.TF_OpDefinitionBuilderAddOutput(builder, output.as_ptr());
             }
-            ops.TF_OpDefinitionBuilderSetIsStateful(builder, self.stateful);
-            ops.TF_OpDefinitionBuilderSetIsCommutative(builder, self.commutative);
-            ops.TF_OpDefinitionBuilderSetIsAggregate(builder, self.aggregate);
+            // These functions set the property whatever their argument is.
+            if self.stateful {
+                ops.TF_OpDefinitionBuilderSetIsStateful(builder, true);
+            }
+            if self.commutative {
+                ops.TF_OpDefinitionBuilderSetIsCommutative(builder, true);
+            }
+            if self.aggregate {
+                ops.TF_OpDefinitionBuilderSetIsAggregate(builder, true);
+            }
             ops.TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, Some(infer::<S>));
             ops.TF_RegisterOpDefinition(builder, status.as_ptr());
             status.take()
