@@ -2,6 +2,7 @@
 
 import json
 import pathlib
+from typing import Any
 
 import keras
 import numpy as np
@@ -54,8 +55,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     real, imaginary = keras.ops.fft((first, second))
     keras.Model({"first": first, "second": second}, real + imaginary).save(folder / "fft.keras")
 
-    class Module(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec([None, 4], tf.float32)])
+    class Module(tf.Module):  # type: ignore[misc]
+        @tf.function(  # type: ignore[untyped-decorator]
+            input_signature=[tf.TensorSpec([None, 4], tf.float32)]
+        )
         def __call__(self, x: tf.Tensor) -> tf.Tensor:
             with tf.device("/device:CPU:0"):
                 pinned = tf.nn.relu(x, name="pinned")
@@ -70,10 +73,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     return folder
 
 
-def answer(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> dict[str, object]:
+def answer(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
     """Returns what `python -m tfp.check --json` prints."""
     assert check.main(["--json", str(path)]) == 0
-    found: dict[str, object] = json.loads(capsys.readouterr().out)
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
 
 
@@ -82,7 +85,6 @@ def test_a_model_that_fits_falls_back_nowhere(
     folder: pathlib.Path, name: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = answer(folder / name, capsys)["entries"]
-    assert isinstance(entries, list)
     assert entries
     for entry in entries:
         assert entry["placement"]["nodes"] > 10
@@ -92,7 +94,7 @@ def test_a_model_that_fits_falls_back_nowhere(
 def test_a_node_without_a_kernel_is_named_with_its_reason(
     folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    (entry,) = answer(folder / "fft.keras", capsys)["entries"]  # type: ignore[misc]
+    (entry,) = answer(folder / "fft.keras", capsys)["entries"]
     reasons = {each["op"]: each["reason"] for each in entry["placement"]["fallbacks"]}
     assert reasons["FFT"] == "TFP has no kernel of this op"
 
@@ -101,12 +103,7 @@ def test_pinned_nodes_and_nodes_of_branches_are_found(
     folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     entries = answer(folder / "branches", capsys)["entries"]
-    assert isinstance(entries, list)
-    found = {
-        each["op"]: each
-        for entry in entries
-        for each in entry["placement"]["fallbacks"]
-    }
+    found = {each["op"]: each for entry in entries for each in entry["placement"]["fallbacks"]}
     assert found["Relu"]["reason"] == "the model pins it to CPU:0"
     assert found["Invert"]["function"]
 
@@ -114,7 +111,7 @@ def test_pinned_nodes_and_nodes_of_branches_are_found(
 def test_the_answer_is_what_tensorflow_does() -> None:
     """Static placement against the devices that TensorFlow's own run reports."""
 
-    @tf.function(autograph=False, jit_compile=False)
+    @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
     def mixed(x: tf.Tensor) -> tf.Tensor:
         y = tf.nn.relu(x) * 2.0 + tf.cast(tf.strings.length(tf.strings.as_string(x)), tf.float32)
         z = tf.math.real(tf.signal.fft(tf.complex(y, y)))

@@ -25,7 +25,7 @@ def venv(tmp_path_factory: pytest.TempPathFactory) -> clean.Venv:
 def test_it_works_where_it_is_installed(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
     cases = tmp_path / "installed_test.py"
     cases.write_bytes((HERE / "installed_test.py").read_bytes())
-    command = [venv.python, "-m", "pytest", "-q", "-p", "no:cacheprovider", cases]
+    command = [str(venv.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
     print(clean.checked(clean.run(command, cwd=tmp_path)))
 
 

@@ -3,8 +3,12 @@
 Runs in an environment of its own, on any TensorFlow that the plug-in serves.
 """
 
+from __future__ import annotations
+
 import json
 import sys
+from collections.abc import Callable
+from typing import Any
 
 import keras
 import numpy as np
@@ -14,19 +18,19 @@ import tfp
 STEPS = 10
 
 
-class Losses(keras.callbacks.Callback):
+class Losses(keras.callbacks.Callback):  # type: ignore[misc]
     """Keeps the loss of every step."""
 
-    def __init__(self):
+    def __init__(self) -> None:
         super().__init__()
-        self.values = []
+        self.values: list[float] = []
 
-    def on_train_batch_end(self, batch, logs=None):
+    def on_train_batch_end(self, batch: int, logs: dict[str, float]) -> None:
         """Keeps it."""
         self.values.append(float(logs["loss"]))
 
 
-def mlp():
+def mlp() -> list[Any]:
     """Two dense layers."""
     return [
         keras.layers.Flatten(),
@@ -35,7 +39,7 @@ def mlp():
     ]
 
 
-def cnn():
+def cnn() -> list[Any]:
     """Convolution, pooling, normalization, dropout."""
     return [
         keras.layers.Conv2D(8, 3, activation="relu"),
@@ -47,7 +51,7 @@ def cnn():
     ]
 
 
-def train(layers, optimizer, device):
+def train(layers: Callable[[], list[Any]], optimizer: str, device: str) -> tuple[Any, Any]:
     """Trains a model without a word on XLA; returns its losses and predictions."""
     keras.utils.set_random_seed(3)
     x = np.random.default_rng(0).normal(size=(160, 8, 8, 1)).astype(np.float32)
@@ -67,7 +71,7 @@ def train(layers, optimizer, device):
     return np.asarray(losses.values), predicted
 
 
-def main():
+def main() -> None:
     """Trains twice each and compares."""
     names = tfp.enable()
     tfp.enable()

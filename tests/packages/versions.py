@@ -35,8 +35,8 @@ PAGE: Final = """\
 
 One wheel, not rebuilt, beside each TensorFlow of the package index for Python {python}: the device
 loads, `python -m tfp.check` finds it, and Keras trains an MLP (SGD, Adam) and a CNN (Adam) on it
-after `tfp.enable()`, with no further argument. The number is the largest difference of the loss of a
-step from the same training on the CPU; {tolerance:g} is allowed.
+after `tfp.enable()`, with no further argument. The number is the largest difference of the loss of
+a step from the same training on the CPU; {tolerance:g} is allowed.
 
 Written by `tools/bazel run //tests/packages:versions -- --write docs/versions.md`, {date}, wheel
 {wheel}.

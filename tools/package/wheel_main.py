@@ -10,11 +10,17 @@ from absl import app, flags
 
 from tools.package import sbom, wheel
 
-_OUT = flags.DEFINE_string("out", None, "The wheel to write; its name says what it is.")
-_DISTRIBUTION = flags.DEFINE_string("distribution", None, "Name of the distribution.")
-_VERSION = flags.DEFINE_string("version", None, "Its version.")
-_TAG = flags.DEFINE_string("tag", None, "Python, ABI and platform, such as `py3-none-any`.")
-_SUMMARY = flags.DEFINE_string("summary", None, "One line on what it is.")
+_OUT = flags.DEFINE_string(
+    "out", None, "The wheel to write; its name says what it is.", required=True
+)
+_DISTRIBUTION = flags.DEFINE_string(
+    "distribution", None, "Name of the distribution.", required=True
+)
+_VERSION = flags.DEFINE_string("version", None, "Its version.", required=True)
+_TAG = flags.DEFINE_string(
+    "tag", None, "Python, ABI and platform, such as `py3-none-any`.", required=True
+)
+_SUMMARY = flags.DEFINE_string("summary", None, "One line on what it is.", required=True)
 _PYTHON = flags.DEFINE_string("python", ">=3.10", "Versions of Python that it serves.")
 _REQUIRES = flags.DEFINE_multi_string("requires", [], "A distribution that it needs.")
 _SCRIPT = flags.DEFINE_multi_string("script", [], "A console script, NAME=MODULE:FUNCTION.")
@@ -23,8 +29,6 @@ _PART = flags.DEFINE_multi_string("part", [], "A crate of ours that a library ha
 _README = flags.DEFINE_string("readme", None, "Its description in Markdown.")
 _LICENCE = flags.DEFINE_multi_string("licence", [], "A licence file.")
 _FILE = flags.DEFINE_multi_string("file", [], "A file of the wheel, SOURCE=PATH.")
-
-flags.mark_flags_as_required(["out", "distribution", "version", "tag", "summary"])
 
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:

@@ -129,7 +129,7 @@ class Kernels:
         found: dict[str, tuple[str, ...]] = {}
         op_def = self._op_def(node.op)
         for attr in op_def.attr if op_def is not None else ():
-            value = node.attr[attr.name] if attr.name in node.attr else attr.default_value
+            value = node.attr.get(attr.name, attr.default_value)
             if attr.type == "type":
                 found[attr.name] = (_type_name(value.type),)
             elif attr.type == "list(type)":

@@ -164,9 +164,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     entries: list[_models.Entry] = []
     if options.model is not None:
         try:
-            entries = _models.read(
-                options.model, _placement.registered(_device.device_type())
-            )
+            entries = _models.read(options.model, _placement.registered(_device.device_type()))
         except _models.ModelError as error:
             print(f"tfp.check: {error}", file=sys.stderr)
             return 2
