@@ -4,12 +4,22 @@ use crate::dtype::DataType;
 use crate::element::{BFloat16, Half};
 use crate::element::{Complex, Element, Nested, bytes_of};
 use crate::error::Result;
+use crate::shape::Shape;
 use crate::tensor::{Tensor, items};
 
 /// A tensor value of a context: an output in a graph, a handle in eager mode.
 pub trait Value: Clone + Sized + 'static {
     /// Returns the element type.
     fn dtype(&self) -> DataType;
+
+    /// Returns the shape, as far as it is known: wholly in eager mode, in a graph what shape
+    /// inference found.
+    ///
+    /// # Errors
+    /// What TensorFlow says, as about the failed step that a handle waits for.
+    fn shape(&self) -> Result<Shape> {
+        Ok(Shape::unknown())
+    }
 }
 
 /// An input of a call.
@@ -74,7 +84,7 @@ impl<'a> Literal<'a> {
         })
     }
 
-    fn made(tensor: Result<Tensor>) -> Self {
+    pub(crate) fn made(tensor: Result<Tensor>) -> Self {
         Self(Repr::Made(Box::new(tensor)))
     }
 }
@@ -84,7 +94,8 @@ impl<'a> Literal<'a> {
 /// - values of the context, by reference or owned: `&x`, `add(ctx, ..)?`;
 /// - [`Tensor`] by reference;
 /// - literals: numbers, truth values, texts (a string scalar), arrays of them (nested to any rank),
-///   slices and vectors (one dimension), `(&data[..], &dims[..])` for any shape.
+///   slices and vectors (one dimension), `(&data[..], &dims[..])` for any shape;
+/// - with the feature `ndarray`: arrays by value or reference, and views, as literals.
 ///
 /// A literal takes the element type that the op and the other operands imply, when its values
 /// allow it, and otherwise its own: `f64` for `1.0`, `i32` for `1`; `usize` and `isize` are `i64`.

@@ -144,7 +144,8 @@ impl OpDefinition {
             for output in &outputs {
                 ops.TF_OpDefinitionBuilderAddOutput(builder, output.as_ptr());
             }
-            // These functions set the property whatever their argument is.
+            // These set their flag whatever the argument says: an op that is not commutative would
+            // become one, and graph optimizers would exchange its inputs.
             if self.stateful {
                 ops.TF_OpDefinitionBuilderSetIsStateful(builder, true);
             }
