@@ -191,3 +191,56 @@ def test_fusion_can_be_turned_off() -> None:
         TFP_FUSION="0",
     )
     child.check(process)
+
+
+def batch_norm(x: tf.Tensor, *statistics: tf.Tensor) -> tf.Tensor:
+    mean, variance, offset, scale = statistics
+    return tf.nn.batch_normalization(x, mean, tf.square(variance), offset, scale, 1e-3)
+
+
+@pytest.mark.parametrize(("side", "folded"), [(20, True), (3, False)])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_batch_norm_becomes_part_of_the_convolution(
+    side: int, folded: bool, with_bias: bool
+) -> None:
+    """Of a large image into its weights; of a small one into one op after it."""
+    x, w, b = normal(2, side, side, 8), normal(3, 3, 8, 6), normal(6)
+    statistics = [normal(6) for _ in range(4)]
+
+    def block(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor, *statistics: tf.Tensor) -> Any:
+        y = tf.nn.conv2d(x, w, strides=1, padding="SAME")
+        if with_bias:
+            y = tf.nn.bias_add(y, b)
+        return tf.nn.relu(batch_norm(y, *statistics))
+
+    _, ops = run(block, x, w, b, *statistics)
+    assert ops["TfpFusedConv2D"] == (folded or with_bias)
+    assert ops["TfpScaleShift"] == (not folded)
+    assert ops["Relu"] == ops["BiasAdd"] == 0
+    assert ops["Conv2D"] == (not folded and not with_bias)
+
+
+def test_a_batch_norm_in_training_keeps_its_gradient() -> None:
+    x, w = normal(2, 9, 9, 3), normal(3, 3, 3, 6)
+    offset, scale = normal(6), normal(6)
+
+    def gradient(x: tf.Tensor, w: tf.Tensor, offset: tf.Tensor, scale: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w, offset, scale])
+            y = tf.nn.conv2d(x, w, strides=1, padding="SAME")
+            mean, variance = tf.nn.moments(y, [0, 1, 2])
+            y = tf.nn.batch_normalization(y, mean, variance, offset, scale, 1e-3)
+            loss = tf.reduce_sum(tf.nn.relu(y) * y)
+        return tape.gradient(loss, [w, offset, scale])
+
+    _, ops = run(gradient, x, w, offset, scale)
+    assert ops["Conv2D"] == 1
+    assert ops["TfpFusedConv2D"] == 0
+
+
+def test_a_product_that_broadcasts_otherwise_stays() -> None:
+    def scaled(x: tf.Tensor, row: tf.Tensor, shift: tf.Tensor) -> Any:
+        return tf.nn.relu(x * row + shift)
+
+    _, ops = run(scaled, normal(1, 4), normal(3, 4), normal(4))
+    assert ops["TfpScaleShift"] == 0

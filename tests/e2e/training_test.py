@@ -102,7 +102,9 @@ def digits(device: str) -> float:
     """Returns the share of unseen digits that a model trained on the device knows."""
     keras.utils.set_random_seed(1)
     images, labels = datasets.load_digits(return_X_y=True)
-    images = (images / 16.0).astype(np.float32).reshape(-1, 8, 8, 1)
+    order = np.random.default_rng(0).permutation(len(labels))
+    images = (images[order] / 16.0).astype(np.float32).reshape(-1, 8, 8, 1)
+    labels = labels[order]
     with tf.device(device):
         model = keras.Sequential(
             [
@@ -116,7 +118,7 @@ def digits(device: str) -> float:
             ]
         )
         model.compile(
-            optimizer="adam",
+            optimizer=keras.optimizers.Adam(0.003),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["accuracy"],
             jit_compile=False,
@@ -129,14 +131,15 @@ def digits(device: str) -> float:
 def test_digits_are_learned_as_on_the_cpu() -> None:
     """Within four of the 397 unseen images: rounding grows over 240 steps."""
     found, expected = digits(DEVICE), digits(CPU)
-    assert found > 0.9
+    assert expected > 0.95
     assert abs(found - expected) < 4.5 / 397
 
 
 PLACEMENT = """
-import sys
 import keras
 from tests.e2e import models
+# The orthogonal initializer of an LSTM runs on the CPU, once.
+tf.config.set_soft_device_placement(True)
 tf.debugging.set_log_device_placement(True)
 x, y = models.data({name!r})
 with tf.device("/device:TFP:0"):
@@ -148,7 +151,7 @@ with tf.device("/device:TFP:0"):
         jit_compile=False,
     )
     x, y = tf.constant(x[:32]), tf.constant(y[:32])
-    print("BEGIN", file=sys.stderr, flush=True)
+    print("BEGIN", flush=True)
     for _ in range(2):
         model.train_on_batch(x, y)
     model.test_on_batch(x, y)
@@ -168,8 +171,7 @@ def test_every_node_is_on_the_device(name: str, optimizer: str) -> None:
     An int32 tensor that a step is called with is where TensorFlow keeps all of them, on the host.
     """
     process = child.run(PLACEMENT.format(name=name, optimizer=optimizer))
-    child.check(process)
-    log = process.stderr.split("BEGIN\n", 1)[1]
+    log = child.check(process).split("BEGIN\n", 1)[1]
     nodes = [(op, device) for _, op, device in PLACED.findall(log)]
     assert len(nodes) > 500
     elsewhere = [op for op, device in nodes if device != "TFP:0" and op != "_Arg"]
