@@ -75,6 +75,7 @@ pub mod reduce;
 pub mod reductions;
 pub mod resize;
 pub mod reverse;
+pub mod scale_shift;
 pub mod scatter;
 pub mod scratch;
 pub mod select;
@@ -219,6 +220,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &resize::RESIZE_NEAREST_NEIGHBOR,
     &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
+    &scale_shift::DEF,
     &scatter::SCATTER,
     &select::SELECT,
     &select::SELECT_V2,

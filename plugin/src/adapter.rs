@@ -22,6 +22,7 @@ use tfp_kernels::threads::ThreadPool;
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
 use crate::dtype;
+use crate::profile::Profiled;
 use crate::slots::Slots;
 
 /// Inputs of a call, and outputs, that need no allocation.
@@ -74,7 +75,7 @@ fn register_variant(
     for argument in variant.host {
         registration = registration.host_memory(argument);
     }
-    registration.register::<OpKernel>()
+    registration.register::<Profiled<OpKernel>>()
 }
 
 fn data_type(dtype: DType) -> Result<DataType> {
