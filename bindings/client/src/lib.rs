@@ -12,7 +12,12 @@
 pub use tfp_core::*;
 pub use tfp_ops as ops;
 
+mod any;
 mod control_flow;
 mod function;
 mod gradient;
 mod tape;
+mod variable;
+
+pub use any::{AnyContext, AnyValue, Mode};
+pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};
