@@ -13,6 +13,7 @@ pub use tfp_core::*;
 pub use tfp_ops as ops;
 
 mod any;
+mod checkpoint;
 mod control_flow;
 mod function;
 mod gradient;
@@ -20,4 +21,5 @@ mod tape;
 mod variable;
 
 pub use any::{AnyContext, AnyValue, Mode};
+pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
 pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};
