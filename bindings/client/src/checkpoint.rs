@@ -6,7 +6,7 @@ mod table;
 
 pub use bundle::{CheckpointReader, write_tensors};
 pub(crate) use bundle::{file_error, index_path, read_file};
-pub(crate) use objects::{OBJECT_GRAPH_KEY, Objects, VALUE, value_key};
+pub(crate) use objects::{OBJECT_GRAPH_KEY, Object, Objects, VALUE, value_key};
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -17,9 +17,11 @@ mod checkpoint;
 mod control_flow;
 mod function;
 mod gradient;
+mod saved_model;
 mod tape;
 mod variable;
 
 pub use any::{AnyContext, AnyValue, Mode};
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
+pub use saved_model::{Model, ModelFunction, Spec};
 pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};
