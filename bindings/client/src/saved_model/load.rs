@@ -14,7 +14,7 @@ use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
 use super::structure::Spec;
-use crate::any::{AnyValue, Mode};
+use crate::any::{AnyContext, AnyValue, Mode};
 use crate::checkpoint::{CheckpointReader, Objects, VALUE, file_error, read_objects};
 use crate::variable::Variable;
 
@@ -387,6 +387,11 @@ impl ModelFunction {
         }
         let mut all: Vec<C::Value> = arguments.to_vec();
         for capture in &self.captures {
+            if let AnyContext::Tape(tape) = context.any()
+                && capture.dtype() == DataType::RESOURCE
+            {
+                tape.watch(capture.handle()?)?;
+            }
             all.push(context.from_any(capture.clone())?);
         }
         let types: Vec<DataType> = self.outputs.iter().map(|spec| spec.dtype).collect();
