@@ -29,6 +29,6 @@ pub use gradient::{
     Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
     custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,
 };
-pub use saved_model::{Model, ModelFunction, Spec};
+pub use saved_model::{Model, ModelFunction, ModelWriter, Spec};
 pub use tape::{EagerMode, Tape};
 pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};

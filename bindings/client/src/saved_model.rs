@@ -5,6 +5,9 @@ mod proto;
 mod rename;
 mod save;
 mod structure;
+mod trace;
+mod write;
 
 pub use load::{Model, ModelFunction};
 pub use structure::Spec;
+pub use write::ModelWriter;

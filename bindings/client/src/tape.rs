@@ -295,7 +295,10 @@ impl Tape {
         rule: SharedRule,
     ) -> Result<()> {
         let mut state = self.open()?;
-        if !inputs.iter().any(|input| state.tracked.contains(&input.id())) {
+        if !inputs
+            .iter()
+            .any(|input| state.tracked.contains(&input.id()))
+        {
             return Ok(());
         }
         state.tracked.extend(outputs.iter().map(TensorHandle::id));
@@ -360,7 +363,10 @@ impl Context for Tape {
             return Ok(results);
         }
         let outputs: tfp_core::SmallVec<TensorHandle, 4> = results.all().into_iter().collect();
-        if outputs.iter().any(|handle| is_differentiable(handle.dtype())) {
+        if outputs
+            .iter()
+            .any(|handle| is_differentiable(handle.dtype()))
+        {
             let record = OpRecord {
                 op_type: desc.name_str().to_owned(),
                 inputs: handles.iter().map(|&handle| handle.into()).collect(),

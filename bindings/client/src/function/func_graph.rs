@@ -270,8 +270,7 @@ impl FuncGraph {
 /// Whether an op without resources does something besides computing its outputs.
 fn has_effect(info: &OpInfo) -> bool {
     const CALLS: &[&str] = &["StatefulPartitionedCall", "If", "While", "Case"];
-    info.is_stateful
-        && (info.desc.outputs.is_empty() || CALLS.contains(&info.desc.name_str()))
+    info.is_stateful && (info.desc.outputs.is_empty() || CALLS.contains(&info.desc.name_str()))
 }
 
 impl Context for FuncGraph {

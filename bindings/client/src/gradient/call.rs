@@ -211,7 +211,9 @@ impl Run for AnyContext {
     fn ints(&self, list: &[i64]) -> Result<AnyValue> {
         let narrow: Vec<i32> = list
             .iter()
-            .map(|&value| i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX }))
+            .map(|&value| {
+                i32::try_from(value).unwrap_or(if value < 0 { i32::MIN } else { i32::MAX })
+            })
             .collect();
         self.constant(&Tensor::from_slice(&narrow, &[narrow.len() as i64])?)
     }

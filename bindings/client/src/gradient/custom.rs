@@ -37,7 +37,10 @@ pub fn custom_gradient<C: Mode>(
         AnyContext::Eager(_) => not_empty(forward(&any, &inputs)?)?,
         AnyContext::Tape(_) => on_tapes(&any, &inputs, forward, backward)?,
     };
-    outputs.into_iter().map(|value| cx.from_any(value)).collect()
+    outputs
+        .into_iter()
+        .map(|value| cx.from_any(value))
+        .collect()
 }
 
 fn not_empty(values: Vec<AnyValue>) -> Result<Vec<AnyValue>> {
@@ -58,7 +61,10 @@ fn in_graph(
     static NEXT: AtomicU64 = AtomicU64::new(0);
     let outputs = not_empty(forward(cx, inputs)?)?;
     let count = outputs.len();
-    let name = format!("tfp.custom_gradient.{}", NEXT.fetch_add(1, Ordering::Relaxed));
+    let name = format!(
+        "tfp.custom_gradient.{}",
+        NEXT.fetch_add(1, Ordering::Relaxed)
+    );
     // One operation has the outputs and the inputs of the whole, and the attribute that names its gradient.
     register_gradient(&name, move |call| {
         let op = OpRecord {

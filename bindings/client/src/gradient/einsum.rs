@@ -52,11 +52,13 @@ pub(super) fn gradient(c: &Backward<'_>) -> Result<InputGradients> {
             let mut found = vec![None, None];
             if c.needs(0) {
                 let other = [(right.as_str(), c.input(1))];
-                found[0] = Some(of_operand(c, &grad, &equation.output, &other, left, c.input(0))?.into());
+                found[0] =
+                    Some(of_operand(c, &grad, &equation.output, &other, left, c.input(0))?.into());
             }
             if c.needs(1) {
                 let other = [(left.as_str(), c.input(0))];
-                found[1] = Some(of_operand(c, &grad, &equation.output, &other, right, c.input(1))?.into());
+                found[1] =
+                    Some(of_operand(c, &grad, &equation.output, &other, right, c.input(1))?.into());
             }
             Ok(found)
         }
@@ -77,11 +79,17 @@ fn of_operand(
     x: &AnyValue,
 ) -> Result<AnyValue> {
     let mut available = labels(output);
-    other.iter().for_each(|(text, _)| available.extend(labels(text)));
+    other
+        .iter()
+        .for_each(|(text, _)| available.extend(labels(text)));
     let own = labels(mine);
     let repeated = own.len() != mine.chars().count();
     // A label that only this operand has was summed: its gradient is the same along it.
-    let missing: Vec<char> = own.difference(&available).copied().filter(|&label| label != DOTS).collect();
+    let missing: Vec<char> = own
+        .difference(&available)
+        .copied()
+        .filter(|&label| label != DOTS)
+        .collect();
     let unique: String = own.iter().collect();
     let present: String = mine_order(mine)
         .chars()
@@ -89,14 +97,16 @@ fn of_operand(
         .collect();
     // The ellipsis is there in the result when the operands have it at all.
     let has_dots = |text: &str| text.contains(DOTS);
-    let target = match !has_dots(mine) && (has_dots(output) || other.iter().any(|(t, _)| has_dots(t))) {
-        true => format!("{DOTS}{present}"),
-        false => present,
-    };
-    let target = match has_dots(mine) && !has_dots(output) && !other.iter().any(|(t, _)| has_dots(t)) {
-        true => target.replace(DOTS, ""),
-        false => target,
-    };
+    let target =
+        match !has_dots(mine) && (has_dots(output) || other.iter().any(|(t, _)| has_dots(t))) {
+            true => format!("{DOTS}{present}"),
+            false => present,
+        };
+    let target =
+        match has_dots(mine) && !has_dots(output) && !other.iter().any(|(t, _)| has_dots(t)) {
+            true => target.replace(DOTS, ""),
+            false => target,
+        };
     let mut left = vec![written(output)];
     let mut operands = vec![grad.clone()];
     for (text, value) in other {
@@ -108,7 +118,9 @@ fn of_operand(
     if repeated || !missing.is_empty() {
         value = spread(c, value, &target, mine, &unique, x)?;
     }
-    if target.contains(DOTS) && (!mine.contains(DOTS) || x.shape()? != value.shape()? || !x.shape()?.is_fully_known()) {
+    if target.contains(DOTS)
+        && (!mine.contains(DOTS) || x.shape()? != value.shape()? || !x.shape()?.is_fully_known())
+    {
         value = unbroadcast(c.cx, value, x)?;
     }
     Ok(value)
@@ -156,7 +168,13 @@ fn spread(
         .filter_map(|label| mine.chars().position(|other| other == label))
         .map(|place| place as i64)
         .collect();
-    let full = gather_v2(c.cx, &size, c.cx.ints(&places)?, 0, GatherV2Options::default())?;
+    let full = gather_v2(
+        c.cx,
+        &size,
+        c.cx.ints(&places)?,
+        0,
+        GatherV2Options::default(),
+    )?;
     let mut value = broadcast_to(c.cx, value, full)?;
     if order.len() == mine.len() {
         return Ok(value);
@@ -164,7 +182,11 @@ fn spread(
     // A repeated label: the value goes to places where all its axes have one index.
     let mut axes: Vec<char> = order.chars().collect();
     for (place, label) in mine.chars().enumerate() {
-        let before = mine.chars().take(place).filter(|&other| other == label).count();
+        let before = mine
+            .chars()
+            .take(place)
+            .filter(|&other| other == label)
+            .count();
         if before == 0 {
             continue;
         }
@@ -172,7 +194,13 @@ fn spread(
             continue;
         };
         // diag(value) along a new last axis, by a product with the identity.
-        let length = gather_v2(c.cx, &size, c.cx.ints(&[place as i64])?, 0, GatherV2Options::default())?;
+        let length = gather_v2(
+            c.cx,
+            &size,
+            c.cx.ints(&[place as i64])?,
+            0,
+            GatherV2Options::default(),
+        )?;
         let ones = fill(c.cx, length, c.cx.scalar_like(x, 1.0)?)?;
         let identity = matrix_diag(c.cx, ones)?;
         let names: String = ('a'..='z').take(axes.len()).collect();

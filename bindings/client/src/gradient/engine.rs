@@ -240,7 +240,13 @@ fn from_tensorflow(call: &Backward<'_>) -> Result<Vec<Option<Gradient<AnyValue>>
         }
     }
     let mut xs: Vec<Output> = Vec::new();
-    for (input, _) in call.op.inputs.iter().zip(call.needs).filter(|(_, need)| **need) {
+    for (input, _) in call
+        .op
+        .inputs
+        .iter()
+        .zip(call.needs)
+        .filter(|(_, need)| **need)
+    {
         let input = input.output()?;
         if !xs.contains(input) {
             xs.push(input.clone());

@@ -216,8 +216,7 @@ fn ancestors(ys: &[&Output]) -> (Ordered, bool) {
             continue;
         }
         let inputs = operation.inputs();
-        has_loop |= inputs.len() == 1
-            && matches!(operation.op_type().as_str(), "Exit" | "RefExit");
+        has_loop |= inputs.len() == 1 && matches!(operation.op_type().as_str(), "Exit" | "RefExit");
         let next: Vec<_> = inputs
             .iter()
             .map(|input| input.operation())

@@ -18,7 +18,9 @@ pub(crate) fn unbroadcast(cx: &AnyContext, grad: AnyValue, x: &AnyValue) -> Resu
         }
         if let Some(added) = from_dims.len().checked_sub(to_dims.len()) {
             let axes: Vec<i64> = (0..from_dims.len())
-                .filter(|&axis| axis < added || (to_dims[axis - added] == 1 && from_dims[axis] != 1))
+                .filter(|&axis| {
+                    axis < added || (to_dims[axis - added] == 1 && from_dims[axis] != 1)
+                })
                 .map(|axis| axis as i64)
                 .collect();
             let summed = match axes.is_empty() {

@@ -45,14 +45,10 @@ fn quotient(
     c: &Backward<'_>,
     by: impl Fn(&Backward<'_>, &AnyValue, &AnyValue) -> Result<AnyValue>,
 ) -> Result<InputGradients> {
-    two(
-        c,
-        &|c, g| by(c, g, &input(c, 1)?),
-        &|c, g| {
-            let (x, y) = (input(c, 0)?, input(c, 1)?);
-            mul(c.cx, g, by(c, &by(c, &neg(c.cx, &x)?, &y)?, &y)?)
-        },
-    )
+    two(c, &|c, g| by(c, g, &input(c, 1)?), &|c, g| {
+        let (x, y) = (input(c, 0)?, input(c, 1)?);
+        mul(c.cx, g, by(c, &by(c, &neg(c.cx, &x)?, &y)?, &y)?)
+    })
 }
 
 fn pow_grad(c: &Backward<'_>) -> Result<InputGradients> {
@@ -101,11 +97,9 @@ fn is_nonzero(c: &Backward<'_>, index: usize) -> Result<AnyValue> {
 fn atan2_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (y, x) = (c.input(0), c.input(1));
     let norm = add_v2(c.cx, square(c.cx, x)?, square(c.cx, y)?)?;
-    two(
-        c,
-        &|c, g| mul(c.cx, g, div(c.cx, x, &norm)?),
-        &|c, g| mul(c.cx, g, neg(c.cx, div(c.cx, y, &norm)?)?),
-    )
+    two(c, &|c, g| mul(c.cx, g, div(c.cx, x, &norm)?), &|c, g| {
+        mul(c.cx, g, neg(c.cx, div(c.cx, y, &norm)?)?)
+    })
 }
 
 /// The derivative of the lower incomplete gamma function with respect to `x`.
@@ -140,7 +134,11 @@ fn select_grad(c: &Backward<'_>) -> Result<InputGradients> {
         if !c.needs(index) {
             return Ok(None);
         }
-        let (t, e) = if index == 1 { (&grad, &zeros) } else { (&zeros, &grad) };
+        let (t, e) = if index == 1 {
+            (&grad, &zeros)
+        } else {
+            (&zeros, &grad)
+        };
         let picked = match old {
             true => select(c.cx, mask, t, e)?,
             false => select_v2(c.cx, mask, t, e)?,
@@ -168,11 +166,9 @@ fn each(c: &Backward<'_>) -> Result<InputGradients> {
 
 fn complex_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let tout = Some(c.input(0).dtype());
-    two(
-        c,
-        &|c, g| real(c.cx, g, RealOptions { tout }),
-        &|c, g| imag(c.cx, g, ImagOptions { tout }),
-    )
+    two(c, &|c, g| real(c.cx, g, RealOptions { tout }), &|c, g| {
+        imag(c.cx, g, ImagOptions { tout })
+    })
 }
 
 pub(super) static RULES: Rules = &[
@@ -180,30 +176,36 @@ pub(super) static RULES: Rules = &[
     ("AddV2", |c| two(c, &same, &same)),
     ("Sub", |c| two(c, &same, &minus)),
     ("Mul", |c| {
-        two(
-            c,
-            &|c, g| mul(c.cx, g, input(c, 1)?),
-            &|c, g| mul(c.cx, input(c, 0)?, g),
-        )
+        two(c, &|c, g| mul(c.cx, g, input(c, 1)?), &|c, g| {
+            mul(c.cx, input(c, 0)?, g)
+        })
     }),
     ("MulNoNan", |c| {
-        two(
-            c,
-            &|c, g| mul_no_nan(c.cx, g, c.input(1)),
-            &|c, g| mul_no_nan(c.cx, c.input(0), g),
-        )
+        two(c, &|c, g| mul_no_nan(c.cx, g, c.input(1)), &|c, g| {
+            mul_no_nan(c.cx, c.input(0), g)
+        })
     }),
     ("Div", |c| quotient(c, |c, x, y| div(c.cx, x, y))),
     ("RealDiv", |c| quotient(c, |c, x, y| real_div(c.cx, x, y))),
-    ("DivNoNan", |c| quotient(c, |c, x, y| div_no_nan(c.cx, x, y))),
+    ("DivNoNan", |c| {
+        quotient(c, |c, x, y| div_no_nan(c.cx, x, y))
+    }),
     ("FloorMod", |c| {
         two(c, &same, &|c, g| {
-            mul(c.cx, g, neg(c.cx, floor_div(c.cx, c.input(0), c.input(1))?)?)
+            mul(
+                c.cx,
+                g,
+                neg(c.cx, floor_div(c.cx, c.input(0), c.input(1))?)?,
+            )
         })
     }),
     ("Pow", pow_grad),
-    ("Maximum", |c| extreme(c, |c| greater_equal(c.cx, c.input(0), c.input(1)))),
-    ("Minimum", |c| extreme(c, |c| less_equal(c.cx, c.input(0), c.input(1)))),
+    ("Maximum", |c| {
+        extreme(c, |c| greater_equal(c.cx, c.input(0), c.input(1)))
+    }),
+    ("Minimum", |c| {
+        extreme(c, |c| less_equal(c.cx, c.input(0), c.input(1)))
+    }),
     ("SquaredDifference", |c| {
         let twice = |c: &Backward<'_>, g: &AnyValue, a: usize, b: usize| -> Result<AnyValue> {
             let difference = conj(c.cx, &sub(c.cx, c.input(a), c.input(b))?)?;
@@ -250,7 +252,13 @@ pub(super) static RULES: Rules = &[
     ("Igammac", |c| {
         two(
             c,
-            &|c, g| mul(c.cx, neg(c.cx, g)?, igamma_grad_a(c.cx, c.input(0), c.input(1))?),
+            &|c, g| {
+                mul(
+                    c.cx,
+                    neg(c.cx, g)?,
+                    igamma_grad_a(c.cx, c.input(0), c.input(1))?,
+                )
+            },
             &|c, g| mul(c.cx, neg(c.cx, g)?, gamma_density(c)?),
         )
     }),
@@ -278,10 +286,8 @@ pub(super) static RULES: Rules = &[
     ("AddN", each),
     ("AccumulateNV2", each),
     ("Cross", |c| {
-        two(
-            c,
-            &|c, g| cross(c.cx, c.input(1), g),
-            &|c, g| cross(c.cx, g, c.input(0)),
-        )
+        two(c, &|c, g| cross(c.cx, c.input(1), g), &|c, g| {
+            cross(c.cx, g, c.input(0))
+        })
     }),
 ];

@@ -102,14 +102,26 @@ fn inverse_grad(c: &Backward<'_>) -> Result<InputGradients> {
 }
 
 fn determinant_grad(c: &Backward<'_>) -> Result<InputGradients> {
-    let inverse = matrix_inverse(c.cx, c.input(0), MatrixInverseOptions { adjoint: Some(true) })?;
+    let inverse = matrix_inverse(
+        c.cx,
+        c.input(0),
+        MatrixInverseOptions {
+            adjoint: Some(true),
+        },
+    )?;
     let scale = mul(c.cx, &c.grad(0)?, &conj(c.cx, c.output(0))?)?;
     let scale = expand_dims(c.cx, expand_dims(c.cx, scale, -1)?, -1)?;
     one(mul(c.cx, scale, inverse))
 }
 
 fn log_determinant_grad(c: &Backward<'_>) -> Result<InputGradients> {
-    let inverse = matrix_inverse(c.cx, c.input(0), MatrixInverseOptions { adjoint: Some(true) })?;
+    let inverse = matrix_inverse(
+        c.cx,
+        c.input(0),
+        MatrixInverseOptions {
+            adjoint: Some(true),
+        },
+    )?;
     let scale = c.grad(1)?;
     let scale = expand_dims(c.cx, expand_dims(c.cx, scale, -1)?, -1)?;
     one(mul(c.cx, scale, inverse))
@@ -118,7 +130,14 @@ fn log_determinant_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn solve_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (a, y, g) = (c.input(0), c.output(0), c.grad(0)?);
     let adjointed = c.op.bool("adjoint")?;
-    let of_b = matrix_solve(c.cx, a, &g, MatrixSolveOptions { adjoint: Some(!adjointed) })?;
+    let of_b = matrix_solve(
+        c.cx,
+        a,
+        &g,
+        MatrixSolveOptions {
+            adjoint: Some(!adjointed),
+        },
+    )?;
     let outer = match adjointed {
         true => batched(c, y, &of_b, false, true)?,
         false => batched(c, &of_b, y, false, true)?,
@@ -155,9 +174,16 @@ fn triangle(c: &Backward<'_>, x: &AnyValue, lower: bool) -> Result<AnyValue> {
 fn cholesky_grad_of(c: &Backward<'_>) -> Result<InputGradients> {
     // L^-H tril(L^H dL, half of the diagonal) L^-1, made symmetric.
     let (l, g) = (c.output(0), c.grad(0)?);
-    let options = MatrixTriangularSolveOptions { lower: Some(true), adjoint: Some(true) };
+    let options = MatrixTriangularSolveOptions {
+        lower: Some(true),
+        adjoint: Some(true),
+    };
     let middle = batched(c, l, &g, true, false)?;
-    let diagonal = mul(c.cx, matrix_diag_part(c.cx, &middle)?, c.cx.scalar_like(&g, 0.5)?)?;
+    let diagonal = mul(
+        c.cx,
+        matrix_diag_part(c.cx, &middle)?,
+        c.cx.scalar_like(&g, 0.5)?,
+    )?;
     let middle = triangle(c, &matrix_set_diag(c.cx, &middle, diagonal)?, true)?;
     let left = matrix_triangular_solve(c.cx, l, &middle, options)?;
     let whole = matrix_triangular_solve(c.cx, l, &adjoint(c, &left)?, options)?;
@@ -173,7 +199,10 @@ fn expand_last(c: &Backward<'_>, x: &AnyValue, axis: i32) -> Result<AnyValue> {
 fn gaps(c: &Backward<'_>, w: &AnyValue) -> Result<AnyValue> {
     let difference = sub(c.cx, expand_last(c, w, -2)?, expand_last(c, w, -1)?)?;
     let zero = zeros_like(c.cx, w)?;
-    let safe = reciprocal(c.cx, matrix_set_diag(c.cx, &difference, ones_like(c.cx, w)?)?)?;
+    let safe = reciprocal(
+        c.cx,
+        matrix_set_diag(c.cx, &difference, ones_like(c.cx, w)?)?,
+    )?;
     matrix_set_diag(c.cx, safe, zero)
 }
 
@@ -183,7 +212,13 @@ fn self_adjoint_eig_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (w, v) = match with_vectors {
         true => (w.clone(), v.clone()),
         false => {
-            let found = self_adjoint_eig_v2(c.cx, c.input(0), SelfAdjointEigV2Options { compute_v: Some(true) })?;
+            let found = self_adjoint_eig_v2(
+                c.cx,
+                c.input(0),
+                SelfAdjointEigV2Options {
+                    compute_v: Some(true),
+                },
+            )?;
             (found.e, found.v)
         }
     };
@@ -195,20 +230,40 @@ fn self_adjoint_eig_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let whole = mm(c, &v, &batched(c, &middle, &v, false, true)?)?;
     // Only the lower triangle of the input is read.
     let both = triangle(c, &add_v2(c.cx, &whole, &adjoint(c, &whole)?)?, true)?;
-    let half = mul(c.cx, matrix_diag_part(c.cx, &both)?, c.cx.scalar_like(&both, 0.5)?)?;
+    let half = mul(
+        c.cx,
+        matrix_diag_part(c.cx, &both)?,
+        c.cx.scalar_like(&both, 0.5)?,
+    )?;
     one(matrix_set_diag(c.cx, both, half))
 }
 
 pub(super) static RULES: Rules = &[
     ("MatMul", |c| {
-        product(c, plain, c.op.bool("transpose_a")?, c.op.bool("transpose_b")?)
+        product(
+            c,
+            plain,
+            c.op.bool("transpose_a")?,
+            c.op.bool("transpose_b")?,
+        )
     }),
     ("SparseMatMul", |c| {
-        product(c, plain, c.op.bool("transpose_a")?, c.op.bool("transpose_b")?)
+        product(
+            c,
+            plain,
+            c.op.bool("transpose_a")?,
+            c.op.bool("transpose_b")?,
+        )
     }),
-    ("BatchMatMul", |c| product(c, batched, c.op.bool("adj_x")?, c.op.bool("adj_y")?)),
-    ("BatchMatMulV2", |c| product(c, batched, c.op.bool("adj_x")?, c.op.bool("adj_y")?)),
-    ("BatchMatMulV3", |c| product(c, batched, c.op.bool("adj_x")?, c.op.bool("adj_y")?)),
+    ("BatchMatMul", |c| {
+        product(c, batched, c.op.bool("adj_x")?, c.op.bool("adj_y")?)
+    }),
+    ("BatchMatMulV2", |c| {
+        product(c, batched, c.op.bool("adj_x")?, c.op.bool("adj_y")?)
+    }),
+    ("BatchMatMulV3", |c| {
+        product(c, batched, c.op.bool("adj_x")?, c.op.bool("adj_y")?)
+    }),
     ("Einsum", crate::gradient::einsum::gradient),
     ("MatrixInverse", inverse_grad),
     ("MatrixDeterminant", determinant_grad),

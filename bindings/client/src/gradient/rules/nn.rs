@@ -11,7 +11,14 @@ use crate::gradient::shapes::reshape_like;
 
 /// Sum over the last axis, which is kept.
 fn sum_last(c: &Backward<'_>, x: &AnyValue) -> Result<AnyValue> {
-    sum(c.cx, x, [-1], SumOptions { keep_dims: Some(true) })
+    sum(
+        c.cx,
+        x,
+        [-1],
+        SumOptions {
+            keep_dims: Some(true),
+        },
+    )
 }
 
 fn softmax_grad(c: &Backward<'_>) -> Result<InputGradients> {
@@ -119,7 +126,11 @@ fn batch_norm_grad(c: &Backward<'_>, version: u8) -> Result<InputGradients> {
         inputs.push(c.output(5));
     }
     let grads = c.run(name, &inputs, &attrs)?;
-    let mut found: Vec<_> = grads.into_iter().take(3).map(|grad| Some(grad.into())).collect();
+    let mut found: Vec<_> = grads
+        .into_iter()
+        .take(3)
+        .map(|grad| Some(grad.into()))
+        .collect();
     found.resize(c.op.inputs().len(), None);
     if !training {
         for (index, grad) in frozen_statistics(c, &g)? {
@@ -147,14 +158,21 @@ fn frozen_statistics(c: &Backward<'_>, g: &AnyValue) -> Result<Vec<(usize, AnyVa
     let g = c.cx.cast(g, DataType::FLOAT)?;
     let x = c.cx.cast(x, DataType::FLOAT)?;
     let epsilon = f64::from(c.op.float("epsilon")?);
-    let inverse = rsqrt(c.cx, add_v2(c.cx, variance, c.cx.scalar_like(variance, epsilon)?)?)?;
+    let inverse = rsqrt(
+        c.cx,
+        add_v2(c.cx, variance, c.cx.scalar_like(variance, epsilon)?)?,
+    )?;
     let total = sum(c.cx, &g, &axes, SumOptions::default())?;
     let scaled = mul(c.cx, scale, &inverse)?;
     let of_mean = neg(c.cx, mul(c.cx, &scaled, total)?)?;
     let centered = sub(c.cx, x, reshape(c.cx, mean, c.cx.ints(size)?)?)?;
     let product = sum(c.cx, mul(c.cx, &g, centered)?, &axes, SumOptions::default())?;
     let cube = mul(c.cx, &scaled, square(c.cx, &inverse)?)?;
-    let of_variance = mul(c.cx, mul(c.cx, product, cube)?, c.cx.scalar_like(variance, -0.5)?)?;
+    let of_variance = mul(
+        c.cx,
+        mul(c.cx, product, cube)?,
+        c.cx.scalar_like(variance, -0.5)?,
+    )?;
     Ok(vec![(3, of_mean), (4, of_variance)])
 }
 
@@ -177,8 +195,26 @@ fn batch_norm_grad_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (dy32, x32) = (to32(dy)?, to32(x)?);
     let (gx, gscale, goffset) = (to32(&c.grad(0)?)?, c.grad(1)?, c.grad(2)?);
     let wide = |value: &AnyValue| reshape(cx, value, &size);
-    let mean_of = |value: &AnyValue| mean(cx, value, &axes, MeanOptions { keep_dims: Some(true) });
-    let sum_of = |value: &AnyValue| sum(cx, value, &axes, SumOptions { keep_dims: Some(true) });
+    let mean_of = |value: &AnyValue| {
+        mean(
+            cx,
+            value,
+            &axes,
+            MeanOptions {
+                keep_dims: Some(true),
+            },
+        )
+    };
+    let sum_of = |value: &AnyValue| {
+        sum(
+            cx,
+            value,
+            &axes,
+            SumOptions {
+                keep_dims: Some(true),
+            },
+        )
+    };
     let flat = |value: &AnyValue| reshape_like(cx, value, scale);
     let epsilon = f64::from(c.op.float("epsilon")?);
     let (center, variance) = match training {
@@ -189,7 +225,10 @@ fn batch_norm_grad_grad(c: &Backward<'_>) -> Result<InputGradients> {
         }
         false => (wide(c.input(3))?, wide(c.input(4))?),
     };
-    let inverse = rsqrt(cx, add_v2(cx, &variance, cx.scalar_like(&variance, epsilon)?)?)?;
+    let inverse = rsqrt(
+        cx,
+        add_v2(cx, &variance, cx.scalar_like(&variance, epsilon)?)?,
+    )?;
     let normal = mul(cx, sub(cx, &x32, &center)?, &inverse)?;
     let (gscale_w, goffset_w, scale_w) = (wide(&gscale)?, wide(&goffset)?, wide(scale)?);
     let factor = mul(cx, &scale_w, &inverse)?;
@@ -220,7 +259,11 @@ fn batch_norm_grad_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let through_normal = mul(cx, project(&of_normal)?, &inverse)?;
     // With respect to inverse, which scales dx as a whole.
     let of_inverse = sum_of(&mul(cx, &gx, mul(cx, &scale_w, &projected)?)?)?;
-    let share = mul(cx, mean_like(c, &x32, &axes)?, mul(cx, &of_inverse, square(cx, &inverse)?)?)?;
+    let share = mul(
+        cx,
+        mean_like(c, &x32, &axes)?,
+        mul(cx, &of_inverse, square(cx, &inverse)?)?,
+    )?;
     let through_inverse = neg(cx, mul(cx, share, &normal)?)?;
     let of_x = add_v2(cx, through_normal, through_inverse)?;
     finish(c, of_dy, of_x, flat(&of_scale)?)
@@ -264,7 +307,10 @@ fn resize_nearest(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = slice(c.cx, c.cx.shape_of(x)?, [1], [2])?;
     let attrs = ["align_corners", "half_pixel_centers"];
-    leading(c, c.run1("ResizeNearestNeighborGrad", &[&c.grad(0)?, &size], &attrs))
+    leading(
+        c,
+        c.run1("ResizeNearestNeighborGrad", &[&c.grad(0)?, &size], &attrs),
+    )
 }
 
 fn crop_and_resize_grad(c: &Backward<'_>) -> Result<InputGradients> {
@@ -274,11 +320,21 @@ fn crop_and_resize_grad(c: &Backward<'_>) -> Result<InputGradients> {
     if c.needs(0) {
         let size = c.cx.shape_of(image)?;
         let given = [method[0], ("T", AttrValue::Type(image.dtype()))];
-        let grad = c.run_with("CropAndResizeGradImage", &[&g, boxes, index, &size], &[], &given)?;
+        let grad = c.run_with(
+            "CropAndResizeGradImage",
+            &[&g, boxes, index, &size],
+            &[],
+            &given,
+        )?;
         found[0] = grad.into_iter().next().map(Into::into);
     }
     if c.needs(1) {
-        let grad = c.run_with("CropAndResizeGradBoxes", &[&g, image, boxes, index], &[], &method)?;
+        let grad = c.run_with(
+            "CropAndResizeGradBoxes",
+            &[&g, image, boxes, index],
+            &[],
+            &method,
+        )?;
         found[1] = grad.into_iter().next().map(Into::into);
     }
     Ok(found)
@@ -288,7 +344,10 @@ pub(super) static RULES: Rules = &[
     ("Softmax", softmax_grad),
     ("LogSoftmax", log_softmax_grad),
     ("SoftmaxCrossEntropyWithLogits", cross_entropy_grad),
-    ("SparseSoftmaxCrossEntropyWithLogits", sparse_cross_entropy_grad),
+    (
+        "SparseSoftmaxCrossEntropyWithLogits",
+        sparse_cross_entropy_grad,
+    ),
     ("BiasAdd", bias_add_grad_of),
     ("BiasAddGrad", bias_add_grad_grad),
     ("BiasAddV1", bias_add_v1_grad),

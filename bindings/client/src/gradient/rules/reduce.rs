@@ -30,9 +30,15 @@ fn spread(c: &Backward<'_>) -> Result<AnyValue> {
 fn mean_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let spread = spread(c)?;
-    let (all, left) = (count_as(c.cx, x, x.dtype())?, count_as(c.cx, c.output(0), x.dtype())?);
+    let (all, left) = (
+        count_as(c.cx, x, x.dtype())?,
+        count_as(c.cx, c.output(0), x.dtype())?,
+    );
     // A mean of nothing has no gradient, not a division by zero.
-    let share = match (x.shape()?.element_count(), c.output(0).shape()?.element_count()) {
+    let share = match (
+        x.shape()?.element_count(),
+        c.output(0).shape()?.element_count(),
+    ) {
         (Some(all), Some(left)) => c.cx.scalar_like(x, all as f64 / left.max(1) as f64)?,
         _ => div(c.cx, all, maximum_of_one(c, &left)?)?,
     };
@@ -50,8 +56,16 @@ fn maximum_of_one(c: &Backward<'_>, count: &AnyValue) -> Result<AnyValue> {
 fn extreme(c: &Backward<'_>) -> Result<InputGradients> {
     let (x, axes) = (c.input(0), c.input(1));
     let (y, grad) = (kept(c, c.output(0))?, kept(c, &c.grad(0)?)?);
-    let chosen = c.cx.cast(&equal(c.cx, y, x, EqualOptions::default())?, x.dtype())?;
-    let count = sum(c.cx, &chosen, axes, SumOptions { keep_dims: Some(true) })?;
+    let chosen =
+        c.cx.cast(&equal(c.cx, y, x, EqualOptions::default())?, x.dtype())?;
+    let count = sum(
+        c.cx,
+        &chosen,
+        axes,
+        SumOptions {
+            keep_dims: Some(true),
+        },
+    )?;
     first(mul(c.cx, div(c.cx, &chosen, count)?, grad))
 }
 
@@ -68,19 +82,38 @@ fn prod_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let rank = cx.rank_of(x)?;
     let axes = cx.cast(&reshape(cx, c.input(1), [-1])?, DataType::INT32)?;
     let reduced = floor_mod(cx, add_v2(cx, axes, &rank)?, &rank)?;
-    let others = list_diff(cx, range(cx, 0, &rank, 1)?, &reduced, ListDiffOptions::default())?.out;
+    let others = list_diff(
+        cx,
+        range(cx, 0, &rank, 1)?,
+        &reduced,
+        ListDiffOptions::default(),
+    )?
+    .out;
     let perm = concat_v2(cx, [&reduced, &others], 0)?;
     let sizes = cx.shape_of(x)?;
     let size = |axes: &AnyValue| -> Result<AnyValue> {
-        prod(cx, gather_v2(cx, &sizes, axes, 0, Default::default())?, 0, ProdOptions {
-            keep_dims: Some(true),
-        })
+        prod(
+            cx,
+            gather_v2(cx, &sizes, axes, 0, Default::default())?,
+            0,
+            ProdOptions {
+                keep_dims: Some(true),
+            },
+        )
     };
     let permuted = transpose(cx, x, &perm)?;
     let matrix = concat_v2(cx, [size(&reduced)?, size(&others)?], 0)?;
     let flat = reshape(cx, &permuted, matrix)?;
     let side = |reverse: bool| {
-        cumprod(cx, &flat, 0, CumprodOptions { exclusive: Some(true), reverse: Some(reverse) })
+        cumprod(
+            cx,
+            &flat,
+            0,
+            CumprodOptions {
+                exclusive: Some(true),
+                reverse: Some(reverse),
+            },
+        )
     };
     let product = mul(cx, side(false)?, side(true)?)?;
     let product = match product.dtype().is_complex() {
@@ -103,7 +136,10 @@ fn cumsum_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn cumprod_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (exclusive, reverse) = (c.op.bool("exclusive")?, c.op.bool("reverse")?);
     let product = mul(c.cx, c.output(0), &c.grad(0)?)?;
-    let options = CumsumOptions { exclusive: Some(exclusive), reverse: Some(!reverse) };
+    let options = CumsumOptions {
+        exclusive: Some(exclusive),
+        reverse: Some(!reverse),
+    };
     let summed = cumsum(c.cx, product, c.input(1), options)?;
     first(div_no_nan(c.cx, summed, c.input(0)))
 }
@@ -115,7 +151,14 @@ fn cumulative_logsumexp_grad(c: &Backward<'_>) -> Result<InputGradients> {
         reverse: Some(!c.op.bool("reverse")?),
     };
     // Of the positive and the negative part, each as a logarithm.
-    let least = c.cx.scalar_like(x, if x.dtype() == DataType::DOUBLE { f64::MIN } else { f32::MIN.into() })?;
+    let least = c.cx.scalar_like(
+        x,
+        if x.dtype() == DataType::DOUBLE {
+            f64::MIN
+        } else {
+            f32::MIN.into()
+        },
+    )?;
     let part = |of: &AnyValue| -> Result<AnyValue> {
         let positive = greater(c.cx, of, 0.0)?;
         let safe = select_v2(c.cx, &positive, of, ones_like(c.cx, of)?)?;
@@ -134,13 +177,21 @@ fn rows(c: &Backward<'_>, params: &AnyValue, ids: &AnyValue) -> Result<AnyValue>
 fn as_rows(c: &Backward<'_>, vector: &AnyValue, like: &AnyValue) -> Result<AnyValue> {
     let trailing = sub(c.cx, c.cx.rank_of(like)?, 1)?;
     let ones = fill(c.cx, reshape(c.cx, trailing, [1])?, 1)?;
-    let shape = concat_v2(c.cx, [shape(c.cx, vector, ShapeOptions::default())?, ones], 0)?;
+    let shape = concat_v2(
+        c.cx,
+        [shape(c.cx, vector, ShapeOptions::default())?, ones],
+        0,
+    )?;
     reshape(c.cx, vector, shape)
 }
 
 fn segment_mean_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (ids, grad) = (c.input(1), c.grad(0)?);
-    let ones = fill(c.cx, shape(c.cx, ids, ShapeOptions::default())?, c.cx.scalar_like(&grad, 1.0)?)?;
+    let ones = fill(
+        c.cx,
+        shape(c.cx, ids, ShapeOptions::default())?,
+        c.cx.scalar_like(&grad, 1.0)?,
+    )?;
     let counts = segment_sum(c.cx, ones, ids)?;
     let counts = as_rows(c, &maximum(c.cx, counts, 1.0)?, &grad)?;
     first(rows(c, &div(c.cx, &grad, counts)?, ids))
@@ -201,7 +252,8 @@ fn unsorted_prod_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn sparse_segment(c: &Backward<'_>, grad_op: &str) -> Result<InputGradients> {
     let x = c.input(0);
     let size = gather_v2(c.cx, c.cx.shape_of(x)?, 0, 0, GatherV2Options::default())?;
-    let grad = c.cx.op1(grad_op, &[&c.grad(0)?, c.input(1), c.input(2), &size])?;
+    let grad =
+        c.cx.op1(grad_op, &[&c.grad(0)?, c.input(1), c.input(2), &size])?;
     let mut found = vec![None; c.op.inputs().len()];
     found[0] = Some(grad.into());
     Ok(found)
@@ -221,14 +273,28 @@ pub(super) static RULES: Rules = &[
     ("SegmentMean", segment_mean_grad),
     ("SegmentMax", segment_extreme_grad),
     ("SegmentMin", segment_extreme_grad),
-    ("UnsortedSegmentSum", |c| of_three(kept_rows(c, &c.grad(0)?, c.input(1)).map(|kept| kept.0))),
+    ("UnsortedSegmentSum", |c| {
+        of_three(kept_rows(c, &c.grad(0)?, c.input(1)).map(|kept| kept.0))
+    }),
     ("UnsortedSegmentMax", unsorted_extreme_grad),
     ("UnsortedSegmentMin", unsorted_extreme_grad),
     ("UnsortedSegmentProd", unsorted_prod_grad),
-    ("SparseSegmentSum", |c| sparse_segment(c, "SparseSegmentSumGrad")),
-    ("SparseSegmentSumWithNumSegments", |c| sparse_segment(c, "SparseSegmentSumGrad")),
-    ("SparseSegmentMean", |c| sparse_segment(c, "SparseSegmentMeanGrad")),
-    ("SparseSegmentMeanWithNumSegments", |c| sparse_segment(c, "SparseSegmentMeanGrad")),
-    ("SparseSegmentSqrtN", |c| sparse_segment(c, "SparseSegmentSqrtNGrad")),
-    ("SparseSegmentSqrtNWithNumSegments", |c| sparse_segment(c, "SparseSegmentSqrtNGrad")),
+    ("SparseSegmentSum", |c| {
+        sparse_segment(c, "SparseSegmentSumGrad")
+    }),
+    ("SparseSegmentSumWithNumSegments", |c| {
+        sparse_segment(c, "SparseSegmentSumGrad")
+    }),
+    ("SparseSegmentMean", |c| {
+        sparse_segment(c, "SparseSegmentMeanGrad")
+    }),
+    ("SparseSegmentMeanWithNumSegments", |c| {
+        sparse_segment(c, "SparseSegmentMeanGrad")
+    }),
+    ("SparseSegmentSqrtN", |c| {
+        sparse_segment(c, "SparseSegmentSqrtNGrad")
+    }),
+    ("SparseSegmentSqrtNWithNumSegments", |c| {
+        sparse_segment(c, "SparseSegmentSqrtNGrad")
+    }),
 ];

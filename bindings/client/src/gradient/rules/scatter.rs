@@ -19,9 +19,21 @@ fn extreme(c: &Backward<'_>) -> Result<InputGradients> {
     // Shared by all that have the value that is left.
     let (x, indices, updates, grad) = (c.input(0), c.input(1), c.input(2), c.grad(0)?);
     let left = gather_nd(c.cx, c.output(0), indices, GatherNdOptions::default())?;
-    let chosen = c.cx.cast(&equal(c.cx, updates, left, EqualOptions::default())?, grad.dtype())?;
-    let own = c.cx.cast(&equal(c.cx, x, c.output(0), EqualOptions::default())?, grad.dtype())?;
-    let count = tensor_scatter_add(c.cx, &own, indices, &chosen, TensorScatterAddOptions::default())?;
+    let chosen = c.cx.cast(
+        &equal(c.cx, updates, left, EqualOptions::default())?,
+        grad.dtype(),
+    )?;
+    let own = c.cx.cast(
+        &equal(c.cx, x, c.output(0), EqualOptions::default())?,
+        grad.dtype(),
+    )?;
+    let count = tensor_scatter_add(
+        c.cx,
+        &own,
+        indices,
+        &chosen,
+        TensorScatterAddOptions::default(),
+    )?;
     let share = div_no_nan(c.cx, &grad, count)?;
     let shared = gather_nd(c.cx, &share, indices, GatherNdOptions::default())?;
     let (of_x, of_updates) = (mul(c.cx, own, share)?, mul(c.cx, chosen, shared)?);
@@ -35,24 +47,48 @@ pub(super) static RULES: Rules = &[
     }),
     ("ScatterNdNonAliasingAdd", |c| update(c.grad(0)?, taken(c)?)),
     ("TensorScatterAdd", |c| update(c.grad(0)?, taken(c)?)),
-    ("TensorScatterSub", |c| update(c.grad(0)?, neg(c.cx, taken(c)?)?)),
+    ("TensorScatterSub", |c| {
+        update(c.grad(0)?, neg(c.cx, taken(c)?)?)
+    }),
     ("TensorScatterUpdate", |c| {
         let taken = taken(c)?;
         let zeros = zeros_like(c.cx, &taken)?;
-        let rest = tensor_scatter_update(c.cx, &c.grad(0)?, c.input(1), zeros, TensorScatterUpdateOptions::default())?;
+        let rest = tensor_scatter_update(
+            c.cx,
+            &c.grad(0)?,
+            c.input(1),
+            zeros,
+            TensorScatterUpdateOptions::default(),
+        )?;
         update(rest, taken)
     }),
     ("TensorScatterMax", extreme),
     ("TensorScatterMin", extreme),
     ("TensorStridedSliceUpdate", |c| {
-        let masks = ["begin_mask", "end_mask", "ellipsis_mask", "new_axis_mask", "shrink_axis_mask"];
+        let masks = [
+            "begin_mask",
+            "end_mask",
+            "ellipsis_mask",
+            "new_axis_mask",
+            "shrink_axis_mask",
+        ];
         let grad = c.grad(0)?;
-        let taken = c.run1("StridedSlice", &[&grad, c.input(1), c.input(2), c.input(3)], &masks)?;
+        let taken = c.run1(
+            "StridedSlice",
+            &[&grad, c.input(1), c.input(2), c.input(3)],
+            &masks,
+        )?;
         let zeros = zeros_like(c.cx, &taken)?;
         let inputs = [&grad, c.input(1), c.input(2), c.input(3), &zeros];
         let rest = c.run1("TensorStridedSliceUpdate", &inputs, &masks)?;
         let taken = reshape(c.cx, taken, c.cx.shape_of(c.input(4))?)?;
-        Ok(vec![Some(rest.into()), None, None, None, Some(taken.into())])
+        Ok(vec![
+            Some(rest.into()),
+            None,
+            None,
+            None,
+            Some(taken.into()),
+        ])
     }),
     ("SparseToDense", |c| {
         let (grad, indices) = (c.grad(0)?, c.input(0));
@@ -63,7 +99,12 @@ pub(super) static RULES: Rules = &[
         };
         let taken = gather_nd(c.cx, &grad, indices, GatherNdOptions::default())?;
         let total = |value: &AnyValue| -> Result<AnyValue> {
-            sum(c.cx, value, range(c.cx, 0, c.cx.rank_of(value)?, 1)?, SumOptions::default())
+            sum(
+                c.cx,
+                value,
+                range(c.cx, 0, c.cx.rank_of(value)?, 1)?,
+                SumOptions::default(),
+            )
         };
         let rest = sub(c.cx, total(&grad)?, total(&taken)?)?;
         let taken = reshape(c.cx, taken, c.cx.shape_of(c.input(2))?)?;

@@ -37,7 +37,11 @@ fn bell(c: &Backward<'_>, x: &AnyValue, a: f64, b: f64) -> Result<InputGradients
 }
 
 /// The gradients of a gradient op whose inputs are an output `y` and its gradient `dy`.
-fn pair(c: &Backward<'_>, of_y: Result<AnyValue>, of_dy: Result<AnyValue>) -> Result<InputGradients> {
+fn pair(
+    c: &Backward<'_>,
+    of_y: Result<AnyValue>,
+    of_dy: Result<AnyValue>,
+) -> Result<InputGradients> {
     debug_assert_eq!(c.op.inputs.len(), 2);
     Ok(vec![Some(of_y?.into()), Some(of_dy?.into())])
 }
@@ -105,7 +109,10 @@ fn spence_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let derivative = div(c.cx, log(c.cx, x)?, sub(c.cx, 1.0, x)?)?;
     let is_one = equal(c.cx, x, 1.0, EqualOptions::default())?;
-    times(c, select_v2(c.cx, is_one, c.cx.scalar_like(x, -1.0)?, derivative))
+    times(
+        c,
+        select_v2(c.cx, is_one, c.cx.scalar_like(x, -1.0)?, derivative),
+    )
 }
 
 fn cast_grad(c: &Backward<'_>) -> Result<InputGradients> {
@@ -116,7 +123,13 @@ fn cast_grad(c: &Backward<'_>) -> Result<InputGradients> {
     }
     let grad = c.grad(0)?;
     if to.is_complex() && !from.is_complex() {
-        let part = real(c.cx, &grad, RealOptions { tout: Some(real_part(to)) })?;
+        let part = real(
+            c.cx,
+            &grad,
+            RealOptions {
+                tout: Some(real_part(to)),
+            },
+        )?;
         return one(c.cx.cast(&part, from));
     }
     one(c.cx.cast(&grad, from))
@@ -152,8 +165,12 @@ pub(super) static RULES: Rules = &[
     ("Abs", sign_free),
     ("ComplexAbs", sign_free),
     ("Neg", |c| one(neg(c.cx, &c.grad(0)?))),
-    ("Inv", |c| of_output(c, |c, y, dy| reciprocal_grad(c.cx, y, dy))),
-    ("Reciprocal", |c| of_output(c, |c, y, dy| reciprocal_grad(c.cx, y, dy))),
+    ("Inv", |c| {
+        of_output(c, |c, y, dy| reciprocal_grad(c.cx, y, dy))
+    }),
+    ("Reciprocal", |c| {
+        of_output(c, |c, y, dy| reciprocal_grad(c.cx, y, dy))
+    }),
     ("InvGrad", reciprocal_grad_grad),
     ("ReciprocalGrad", reciprocal_grad_grad),
     ("Square", |c| times(c, mul(c.cx, c.input(0), 2.0))),
@@ -163,7 +180,9 @@ pub(super) static RULES: Rules = &[
         let of_y = neg(c.cx, mul(c.cx, &ga, conj(c.cx, c.output(0))?)?);
         pair(c, of_y, mul(c.cx, &ga, 0.5))
     }),
-    ("Rsqrt", |c| of_output(c, |c, y, dy| rsqrt_grad(c.cx, y, dy))),
+    ("Rsqrt", |c| {
+        of_output(c, |c, y, dy| rsqrt_grad(c.cx, y, dy))
+    }),
     ("RsqrtGrad", |c| {
         let (a, b, g) = (conj(c.cx, c.input(0))?, c.input(1), c.grad(0)?);
         let cg = conj(c.cx, &g)?;
@@ -190,21 +209,42 @@ pub(super) static RULES: Rules = &[
     ("Cos", |c| times(c, neg(c.cx, sin(c.cx, c.input(0))?))),
     ("Tan", |c| over(c, square(c.cx, cos(c.cx, c.input(0))?))),
     ("Asin", |c| over(c, sqrt(c.cx, one_minus_square(c)?))),
-    ("Acos", |c| over(c, neg(c.cx, sqrt(c.cx, one_minus_square(c)?)?))),
-    ("Atan", |c| over(c, add_v2(c.cx, square(c.cx, c.input(0))?, 1.0))),
+    ("Acos", |c| {
+        over(c, neg(c.cx, sqrt(c.cx, one_minus_square(c)?)?))
+    }),
+    ("Atan", |c| {
+        over(c, add_v2(c.cx, square(c.cx, c.input(0))?, 1.0))
+    }),
     ("Erf", |c| bell(c, c.input(0), FRAC_2_SQRT_PI, -1.0)),
     ("Erfc", |c| bell(c, c.input(0), -FRAC_2_SQRT_PI, -1.0)),
     ("Erfinv", |c| bell(c, c.output(0), PI.sqrt() / 2.0, 1.0)),
     ("Ndtri", |c| bell(c, c.output(0), (2.0 * PI).sqrt(), 0.5)),
     ("Lgamma", |c| times(c, digamma(c.cx, c.input(0)))),
-    ("Digamma", |c| times(c, polygamma(c.cx, c.cx.scalar_like(c.input(0), 1.0)?, c.input(0)))),
+    ("Digamma", |c| {
+        times(
+            c,
+            polygamma(c.cx, c.cx.scalar_like(c.input(0), 1.0)?, c.input(0)),
+        )
+    }),
     ("Dawsn", |c| {
         let xy = mul(c.cx, c.input(0), c.output(0))?;
         times(c, sub(c.cx, 1.0, mul(c.cx, xy, 2.0)?))
     }),
-    ("Expint", |c| times(c, div(c.cx, exp(c.cx, c.input(0))?, c.input(0)))),
-    ("FresnelCos", |c| times(c, cos(c.cx, mul(c.cx, square(c.cx, c.input(0))?, PI / 2.0)?))),
-    ("FresnelSin", |c| times(c, sin(c.cx, mul(c.cx, square(c.cx, c.input(0))?, PI / 2.0)?))),
+    ("Expint", |c| {
+        times(c, div(c.cx, exp(c.cx, c.input(0))?, c.input(0)))
+    }),
+    ("FresnelCos", |c| {
+        times(
+            c,
+            cos(c.cx, mul(c.cx, square(c.cx, c.input(0))?, PI / 2.0)?),
+        )
+    }),
+    ("FresnelSin", |c| {
+        times(
+            c,
+            sin(c.cx, mul(c.cx, square(c.cx, c.input(0))?, PI / 2.0)?),
+        )
+    }),
     ("Spence", spence_grad),
     ("BesselI0", |c| bessel(c, "BesselI1", false, false)),
     ("BesselI0e", |c| bessel(c, "BesselI1e", true, false)),
@@ -212,13 +252,21 @@ pub(super) static RULES: Rules = &[
     ("BesselK0e", |c| bessel(c, "BesselK1e", true, true)),
     ("BesselJ0", |c| bessel(c, "BesselJ1", false, true)),
     ("BesselY0", |c| bessel(c, "BesselY1", false, true)),
-    ("BesselI1", |c| bessel_of_one(c, "BesselI0", false, Some(0.5))),
-    ("BesselI1e", |c| bessel_of_one(c, "BesselI0e", false, Some(0.5))),
+    ("BesselI1", |c| {
+        bessel_of_one(c, "BesselI0", false, Some(0.5))
+    }),
+    ("BesselI1e", |c| {
+        bessel_of_one(c, "BesselI0e", false, Some(0.5))
+    }),
     ("BesselK1", |c| bessel_of_one(c, "BesselK0", true, None)),
     ("BesselK1e", |c| bessel_of_one(c, "BesselK0e", true, None)),
-    ("BesselJ1", |c| bessel_of_one(c, "BesselJ0", false, Some(0.5))),
+    ("BesselJ1", |c| {
+        bessel_of_one(c, "BesselJ0", false, Some(0.5))
+    }),
     ("BesselY1", |c| bessel_of_one(c, "BesselY0", false, None)),
-    ("Sigmoid", |c| of_output(c, |c, y, dy| sigmoid_grad(c.cx, y, dy))),
+    ("Sigmoid", |c| {
+        of_output(c, |c, y, dy| sigmoid_grad(c.cx, y, dy))
+    }),
     ("SigmoidGrad", |c| {
         let (a, b, g) = (conj(c.cx, c.input(0))?, conj(c.cx, c.input(1))?, c.grad(0)?);
         let gb = mul(c.cx, &g, &b)?;
@@ -227,13 +275,25 @@ pub(super) static RULES: Rules = &[
     }),
     ("Relu", |c| one(relu_grad(c.cx, &c.grad(0)?, c.output(0)))),
     ("Relu6", |c| one(relu6_grad(c.cx, &c.grad(0)?, c.output(0)))),
-    ("LeakyRelu", |c| one(c.run1("LeakyReluGrad", &[&c.grad(0)?, c.input(0)], &["alpha"]))),
+    ("LeakyRelu", |c| {
+        one(c.run1("LeakyReluGrad", &[&c.grad(0)?, c.input(0)], &["alpha"]))
+    }),
     ("LeakyReluGrad", |c| {
         let grad = c.run1("LeakyReluGrad", &[&c.grad(0)?, c.input(1)], &["alpha"])?;
         Ok(vec![Some(grad.into()), None])
     }),
-    ("ReluGrad", |c| Ok(vec![Some(relu_grad(c.cx, &c.grad(0)?, c.input(1))?.into()), None])),
-    ("Relu6Grad", |c| Ok(vec![Some(relu6_grad(c.cx, &c.grad(0)?, c.input(1))?.into()), None])),
+    ("ReluGrad", |c| {
+        Ok(vec![
+            Some(relu_grad(c.cx, &c.grad(0)?, c.input(1))?.into()),
+            None,
+        ])
+    }),
+    ("Relu6Grad", |c| {
+        Ok(vec![
+            Some(relu6_grad(c.cx, &c.grad(0)?, c.input(1))?.into()),
+            None,
+        ])
+    }),
     ("Elu", |c| one(elu_grad(c.cx, &c.grad(0)?, c.output(0)))),
     ("EluGrad", |c| {
         // Inputs are the gradient and the output y of Elu; the op multiplies by y + 1 where y < 0.
@@ -247,16 +307,30 @@ pub(super) static RULES: Rules = &[
         let (dy, y, g) = (c.input(0), c.input(1), c.grad(0)?);
         let product = mul(c.cx, &g, dy)?;
         let of_y = select_v2(c.cx, less(c.cx, y, 0.0)?, &product, zeros_like(c.cx, y)?)?;
-        Ok(vec![Some(selu_grad(c.cx, &g, y)?.into()), Some(of_y.into())])
+        Ok(vec![
+            Some(selu_grad(c.cx, &g, y)?.into()),
+            Some(of_y.into()),
+        ])
     }),
-    ("Softplus", |c| one(softplus_grad(c.cx, &c.grad(0)?, c.input(0)))),
+    ("Softplus", |c| {
+        one(softplus_grad(c.cx, &c.grad(0)?, c.input(0)))
+    }),
     ("SoftplusGrad", |c| {
         let (dy, x, g) = (c.input(0), c.input(1), c.grad(0)?);
-        let bell = add_v2(c.cx, add_v2(c.cx, exp(c.cx, neg(c.cx, x)?)?, exp(c.cx, x)?)?, 2.0)?;
+        let bell = add_v2(
+            c.cx,
+            add_v2(c.cx, exp(c.cx, neg(c.cx, x)?)?, exp(c.cx, x)?)?,
+            2.0,
+        )?;
         let of_x = div(c.cx, mul(c.cx, &g, dy)?, bell)?;
-        Ok(vec![Some(softplus_grad(c.cx, &g, x)?.into()), Some(of_x.into())])
+        Ok(vec![
+            Some(softplus_grad(c.cx, &g, x)?.into()),
+            Some(of_x.into()),
+        ])
     }),
-    ("Softsign", |c| one(softsign_grad(c.cx, &c.grad(0)?, c.input(0)))),
+    ("Softsign", |c| {
+        one(softsign_grad(c.cx, &c.grad(0)?, c.input(0)))
+    }),
     ("Cast", cast_grad),
     ("Conj", |c| one(conj(c.cx, &c.grad(0)?))),
     ("Real", |c| {
@@ -268,9 +342,19 @@ pub(super) static RULES: Rules = &[
         one(complex_of(c, &zeros_like(c.cx, &im)?, &im))
     }),
     ("Angle", angle_grad),
-    ("CheckNumerics", |c| one(check_numerics(c.cx, &c.grad(0)?, "the gradient of CheckNumerics"))),
+    ("CheckNumerics", |c| {
+        one(check_numerics(
+            c.cx,
+            &c.grad(0)?,
+            "the gradient of CheckNumerics",
+        ))
+    }),
     ("CheckNumericsV2", |c| {
-        one(check_numerics_v2(c.cx, &c.grad(0)?, "the gradient of CheckNumericsV2"))
+        one(check_numerics_v2(
+            c.cx,
+            &c.grad(0)?,
+            "the gradient of CheckNumericsV2",
+        ))
     }),
 ];
 

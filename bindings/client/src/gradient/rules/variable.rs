@@ -22,7 +22,10 @@ fn push_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let element = c.input(1);
     let shape = c.cx.shape_of(element)?;
     let popped = tensor_list_pop_back(c.cx, list_grad(c, 0)?, shape, element_type(c)?)?;
-    Ok(vec![Some(popped.output_handle.into()), Some(popped.tensor.into())])
+    Ok(vec![
+        Some(popped.output_handle.into()),
+        Some(popped.tensor.into()),
+    ])
 }
 
 fn pop_grad(c: &Backward<'_>) -> Result<InputGradients> {
@@ -31,13 +34,22 @@ fn pop_grad(c: &Backward<'_>) -> Result<InputGradients> {
         None => zeros_like(c.cx, c.output(0))?,
     };
     let element = c.grad(1)?;
-    Ok(vec![Some(tensor_list_push_back(c.cx, list, element)?.into()), None])
+    Ok(vec![
+        Some(tensor_list_push_back(c.cx, list, element)?.into()),
+        None,
+    ])
 }
 
 fn set_item_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (index, item, grad) = (c.input(1), c.input(2), list_grad(c, 0)?);
     let zeros = zeros_like(c.cx, item)?;
-    let rest = tensor_list_set_item(c.cx, &grad, index, zeros, TensorListSetItemOptions::default())?;
+    let rest = tensor_list_set_item(
+        c.cx,
+        &grad,
+        index,
+        zeros,
+        TensorListSetItemOptions::default(),
+    )?;
     let shape = c.cx.shape_of(item)?;
     let element = tensor_list_get_item(c.cx, &grad, index, shape, element_type(c)?)?;
     Ok(vec![Some(rest.into()), None, Some(element.into())])
@@ -46,7 +58,13 @@ fn set_item_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn get_item_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (list, index) = (c.input(0), c.input(1));
     let empty = zeros_like(c.cx, list)?;
-    let grad = tensor_list_set_item(c.cx, empty, index, &c.grad(0)?, TensorListSetItemOptions::default());
+    let grad = tensor_list_set_item(
+        c.cx,
+        empty,
+        index,
+        &c.grad(0)?,
+        TensorListSetItemOptions::default(),
+    );
     leading(c, grad)
 }
 
@@ -58,11 +76,24 @@ fn stack_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn from_tensor_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = c.cx.shape_of(x)?;
-    let inner = strided_slice(c.cx, size, [1], [0], [1], StridedSliceOptions {
-        end_mask: Some(1),
-        ..Default::default()
-    })?;
-    let stacked = tensor_list_stack(c.cx, list_grad(c, 0)?, inner, element_type(c)?, TensorListStackOptions::default());
+    let inner = strided_slice(
+        c.cx,
+        size,
+        [1],
+        [0],
+        [1],
+        StridedSliceOptions {
+            end_mask: Some(1),
+            ..Default::default()
+        },
+    )?;
+    let stacked = tensor_list_stack(
+        c.cx,
+        list_grad(c, 0)?,
+        inner,
+        element_type(c)?,
+        TensorListStackOptions::default(),
+    );
     leading(c, stacked)
 }
 
@@ -75,33 +106,62 @@ fn gather_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let (list, indices) = (c.input(0), c.input(1));
     let element_shape = tensor_list_element_shape(c.cx, list, DataType::INT32)?;
     let length = tensor_list_length(c.cx, list)?;
-    leading(c, tensor_list_scatter_v2(c.cx, &c.grad(0)?, indices, element_shape, length))
+    leading(
+        c,
+        tensor_list_scatter_v2(c.cx, &c.grad(0)?, indices, element_shape, length),
+    )
 }
 
 fn scatter_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = c.cx.shape_of(x)?;
-    let inner = strided_slice(c.cx, size, [1], [0], [1], StridedSliceOptions {
-        end_mask: Some(1),
-        ..Default::default()
-    })?;
-    leading(c, tensor_list_gather(c.cx, list_grad(c, 0)?, c.input(1), inner, element_type(c)?))
+    let inner = strided_slice(
+        c.cx,
+        size,
+        [1],
+        [0],
+        [1],
+        StridedSliceOptions {
+            end_mask: Some(1),
+            ..Default::default()
+        },
+    )?;
+    leading(
+        c,
+        tensor_list_gather(c.cx, list_grad(c, 0)?, c.input(1), inner, element_type(c)?),
+    )
 }
 
 fn concat_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let element_shape = tensor_list_element_shape(c.cx, c.input(0), DataType::INT32)?;
-    leading(c, tensor_list_split(c.cx, &c.grad(0)?, element_shape, c.output(1)))
+    leading(
+        c,
+        tensor_list_split(c.cx, &c.grad(0)?, element_shape, c.output(1)),
+    )
 }
 
 fn split_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = c.cx.shape_of(x)?;
-    let inner = strided_slice(c.cx, size, [1], [0], [1], StridedSliceOptions {
-        end_mask: Some(1),
-        ..Default::default()
-    })?;
+    let inner = strided_slice(
+        c.cx,
+        size,
+        [1],
+        [0],
+        [1],
+        StridedSliceOptions {
+            end_mask: Some(1),
+            ..Default::default()
+        },
+    )?;
     let element_shape = concat_v2(c.cx, (c.cx.ints(&[-1])?, inner), 0)?;
-    let joined = tensor_list_concat_v2(c.cx, list_grad(c, 0)?, element_shape, c.input(2), element_type(c)?)?;
+    let joined = tensor_list_concat_v2(
+        c.cx,
+        list_grad(c, 0)?,
+        element_shape,
+        c.input(2),
+        element_type(c)?,
+    )?;
     leading(c, Ok(joined.tensor))
 }
 
