@@ -18,8 +18,13 @@ mod control_flow;
 mod function;
 mod gradient;
 mod op_info;
+mod ragged;
+mod random;
 mod saved_model;
+mod sparse;
+mod table;
 mod tape;
+mod tensor_list;
 mod variable;
 
 pub use any::{AnyContext, AnyValue, Mode};
@@ -29,6 +34,11 @@ pub use gradient::{
     Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
     custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,
 };
+pub use ragged::RaggedTensor;
+pub use random::{RandomAlgorithm, RandomGenerator};
 pub use saved_model::{Model, ModelFunction, ModelWriter, Spec};
+pub use sparse::SparseTensor;
+pub use table::{Column, LookupTable};
 pub use tape::{EagerMode, Tape};
+pub use tensor_list::TensorList;
 pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};

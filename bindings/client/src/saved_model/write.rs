@@ -13,7 +13,7 @@ use tfp_ops::{
 };
 
 use super::load::variables_prefix;
-use super::structure::{Spec, Structure};
+use super::structure::Structure;
 use super::trace::{Traced, cut, trace};
 use crate::any::AnyValue;
 use crate::checkpoint::{OBJECT_GRAPH_KEY, Objects, file_error, value_key, write_tensors};
@@ -578,16 +578,4 @@ fn add_saver(
     identity(&scope.after(&[save])?.named("saver_done"), &file)?;
     no_op(&scope.after(&restores)?.named("saver_restore"))?;
     Ok(())
-}
-
-impl Spec {
-    /// Makes the description of an argument.
-    #[must_use]
-    pub fn new(name: &str, dtype: DataType, shape: &Shape) -> Self {
-        Self {
-            name: name.to_owned(),
-            dtype,
-            shape: shape.clone(),
-        }
-    }
 }
