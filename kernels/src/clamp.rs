@@ -1,6 +1,7 @@
-//! The range function that layers end with.
+//! Ranges that layers end with.
 
 use crate::map::Map;
+use crate::zip::Zip;
 
 /// `min(max(x, low), high)`; NaN stays.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -18,6 +19,25 @@ impl Map<f32> for Clamp {
     fn apply(self, x: f32) -> f32 {
         let x = if x < self.low { self.low } else { x };
         if x > self.high { self.high } else { x }
+    }
+}
+
+/// `min(max(a + b, low), high)`; NaN stays.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AddClamp {
+    /// Smallest result.
+    pub low: f32,
+    /// Largest result.
+    pub high: f32,
+}
+
+impl Zip<f32> for AddClamp {
+    type Out = f32;
+
+    #[inline(always)]
+    fn apply(self, a: f32, b: f32) -> f32 {
+        let Self { low, high } = self;
+        Map::apply(Clamp { low, high }, a + b)
     }
 }
 

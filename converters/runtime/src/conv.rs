@@ -5,6 +5,7 @@ use crate::activation::{Activation, finish};
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
 use crate::kernels::binary::Add;
+use crate::kernels::clamp::AddClamp;
 #[cfg(feature = "std")]
 use crate::kernels::conv::PackedFilter;
 use crate::kernels::conv::depthwise::Depthwise;
@@ -256,6 +257,11 @@ impl Conv {
         self.forward(&reader, x, out, scratch, Activation::None)?;
         let shape = Shape::new(&[out.len()]).map_err(at(self.layer.name))?;
         let (values, other) = ((&mut *out, &shape), (residual, &shape));
+        if let Activation::Clamp(low, high) = self.layer.activation {
+            let op = AddClamp { low, high };
+            return zip_in_place::<_, _, true>(op, values, other, reader.parallel)
+                .map_err(at(self.layer.name));
+        }
         zip_in_place::<_, _, true>(Add, values, other, reader.parallel)
             .map_err(at(self.layer.name))?;
         finish(self.layer.activation, out);

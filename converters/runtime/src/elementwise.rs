@@ -44,11 +44,49 @@ pub fn map_in_place<O: Map<T, Out = T>, T: Element + Pod>(
     Ok(())
 }
 
-/// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
+/// `out = op(a, b)`, all of one shape.
 ///
 /// # Errors
 /// As [`map`].
 pub fn zip<'a, O: Zip<T>, T: Element + Pod>(
+    m: &'a mut Memory<'_>,
+    op: O,
+    a: impl Into<Source<'a, T>>,
+    b: impl Into<Source<'a, T>>,
+    out: Slot<O::Out>,
+) -> Result<()>
+where
+    O::Out: Pod,
+{
+    const NAME: &str = "zip";
+    let (reader, out) = m.write(out)?;
+    let (a, b) = (reader.read(a.into())?, reader.read(b.into())?);
+    let shape = Shape::new(&[a.len()]).map_err(at(NAME))?;
+    zip::zip(op, (a, &shape), (b, &shape), out, reader.parallel).map_err(at(NAME))
+}
+
+/// `a = op(a, b)`, or `op(b, a)` unless `LEFT`, both of one shape.
+///
+/// # Errors
+/// As [`map`].
+pub fn zip_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
+    m: &'a mut Memory<'_>,
+    op: O,
+    a: Slot<T>,
+    b: impl Into<Source<'a, T>>,
+) -> Result<()> {
+    const NAME: &str = "zip";
+    let (reader, a) = m.write(a)?;
+    let b = reader.read(b.into())?;
+    let shape = Shape::new(&[a.len()]).map_err(at(NAME))?;
+    zip::zip_in_place::<O, T, LEFT>(op, (a, &shape), (b, &shape), reader.parallel).map_err(at(NAME))
+}
+
+/// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
+///
+/// # Errors
+/// As [`map`].
+pub fn zip_broadcast<'a, O: Zip<T>, T: Element + Pod>(
     m: &'a mut Memory<'_>,
     op: O,
     (a, a_shape): (impl Into<Source<'a, T>>, &[usize]),
@@ -70,7 +108,7 @@ where
 ///
 /// # Errors
 /// As [`map`].
-pub fn zip_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
+pub fn zip_broadcast_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
     m: &'a mut Memory<'_>,
     op: O,
     (a, a_shape): (Slot<T>, &[usize]),

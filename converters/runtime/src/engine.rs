@@ -127,3 +127,21 @@ pub fn deliver<T: Copy>(name: &'static str, from: &[T], to: &mut [T]) -> Result<
     to.copy_from_slice(from);
     Ok(())
 }
+
+/// As [`deliver`], for truth values.
+///
+/// # Errors
+/// As [`deliver`].
+pub fn deliver_bools(name: &'static str, from: &[u8], to: &mut [bool]) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.len(),
+        });
+    }
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from != 0;
+    }
+    Ok(())
+}

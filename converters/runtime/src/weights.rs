@@ -159,10 +159,12 @@ impl Weights {
         }
     }
 
-    /// Gives back the memory of what follows the first `len` bytes, if it is owned.
-    pub fn keep(&mut self, len: usize) {
-        if let Self::Owned(bytes) = self {
+    /// The same weights; what follows the first `len` bytes is given back if it is owned.
+    #[must_use]
+    pub fn kept(mut self, len: usize) -> Self {
+        if let Self::Owned(bytes) = &mut self {
             bytes.truncate(len);
         }
+        self
     }
 }
