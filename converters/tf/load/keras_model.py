@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import keras
@@ -11,9 +11,10 @@ import tensorflow as tf
 
 from converters.tf.errors import Problem, UnsupportedError
 from converters.tf.ir import Layer
+from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.load.tracer import plain_array, trace_function
-from converters.tf.trace import Trace, TraceInput, Variable
+from converters.tf.load.tracer import trace_function
+from converters.tf.trace import Trace, TraceInput
 
 
 class _Recorder:
@@ -162,28 +163,6 @@ def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:
         if path is not None and hasattr(variable.value, "handle"):
             names[id(variable.value.handle)] = path
     return names
-
-
-def captured(graph: Any, names: Mapping[int, str]) -> dict[str, Variable]:
-    """Returns the captured tensors of a graph by placeholder.
-
-    Args:
-        graph: A function graph.
-        names: Names of variables by the identity of their handles.
-    """
-    known = {id(v.handle): v for v in graph.variables if hasattr(v, "handle")}
-    result = {}
-    for outer, inner in graph.captures:
-        node = str(inner.op.name)
-        variable = known.get(id(outer))
-        if variable is not None:
-            name = names.get(id(outer), str(variable.name).split(":")[0])
-            result[node] = Variable(name, plain_array(variable.numpy()))
-        elif outer.dtype == tf.resource:
-            result[node] = Variable(node, None)
-        elif hasattr(outer, "numpy"):
-            result[node] = Variable(node, plain_array(outer.numpy()))
-    return result
 
 
 def _architecture(model: Any) -> dict[str, Any]:
