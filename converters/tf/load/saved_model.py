@@ -45,7 +45,7 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Trace:
     ordered = _ordered(names, concrete, placeholders)
     inputs = [_input(name, tensor, fixed) for name, tensor in ordered]
     outputs = sorted(concrete.structured_outputs)
-    results = [concrete.structured_outputs[name] for name in outputs]
+    results = list(concrete.outputs)
     variables = captured(graph, _variable_names(loaded))
     arguments = [tensor for _, tensor in ordered]
     arguments += [t for t in graph.inputs if t.op.name in variables]
