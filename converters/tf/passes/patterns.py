@@ -4,7 +4,7 @@ A pattern is one of
 
 * a name: matches any value; the same name matches the same value everywhere,
 * a number: matches a constant all of whose elements are that number (to float32 precision),
-* `Any*`: see the functions below,
+* `Const(name)`: matches a constant,
 * `Op(kind, a, b)`: matches what a node of that kind computes from operands that match; operands of
   a sum, product, maximum and minimum match in any order.
 """
@@ -18,18 +18,21 @@ from typing import TypeAlias
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir import BinaryKind, Fn
+from converters.tf.ir import BinaryKind, CompareKind, Fn
 from converters.tf.passes.rewrite import Match
 
 _ANY_ORDER = (BinaryKind.ADD, BinaryKind.MUL, BinaryKind.MAX, BinaryKind.MIN)
 _CLOSE = 1e-6
 
 
+Kind: TypeAlias = BinaryKind | CompareKind | Fn | ir.Function | type
+
+
 @dataclass(frozen=True)
 class Op:
     """An expression of a function and its operands."""
 
-    kind: BinaryKind | Fn | type
+    kind: Kind
     args: tuple[Pattern, ...]
 
 
@@ -64,14 +67,21 @@ def div(a: Pattern, b: Pattern) -> Op:
     return Op(BinaryKind.DIV, (a, b))
 
 
-def fn(kind: Fn, x: Pattern) -> Op:
-    """Matches a function without parameters."""
+def where(condition: Pattern, then: Pattern, other: Pattern) -> Op:
+    """Matches a selection."""
+    return Op(ir.Select, (condition, then, other))
+
+
+def fn(kind: Fn | ir.Function, x: Pattern) -> Op:
+    """Matches a function, with whatever parameters if only its kind is given."""
     return Op(kind, (x,))
 
 
-def find(match: Match, pattern: Pattern, value: ir.Value) -> Found | None:
-    """Returns what the names stand for, or nothing."""
-    return next(_found(match, pattern, value, {}), None)
+def find(match: Match, pattern: Pattern, node: ir.Node) -> Found | None:
+    """Returns what the names of a pattern stand for in what a node computes, or nothing."""
+    if not isinstance(pattern, Op):
+        return None
+    return next(_found_op(match, pattern, node, {}), None)
 
 
 def _found(match: Match, pattern: Pattern, value: ir.Value, so_far: Found) -> Iterator[Found]:
@@ -82,14 +92,15 @@ def _found(match: Match, pattern: Pattern, value: ir.Value, so_far: Found) -> It
         if value.is_constant and so_far.get(pattern.name, value) is value:
             yield {**so_far, pattern.name: value}
     elif isinstance(pattern, Op):
-        yield from _found_op(match, pattern, value, so_far)
+        node = match.producer(value)
+        if node is not None:
+            yield from _found_op(match, pattern, node, so_far)
     elif is_number(value, float(pattern)):
         yield so_far
 
 
-def _found_op(match: Match, pattern: Op, value: ir.Value, so_far: Found) -> Iterator[Found]:
-    node = match.producer(value)
-    if node is None or not _is(node.op, pattern.kind):
+def _found_op(match: Match, pattern: Op, node: ir.Node, so_far: Found) -> Iterator[Found]:
+    if not _is(node.op, pattern.kind):
         return
     orders = [node.present]
     if pattern.kind in _ANY_ORDER:
@@ -101,7 +112,11 @@ def _found_op(match: Match, pattern: Op, value: ir.Value, so_far: Found) -> Iter
         yield from partial
 
 
-def _is(op: ir.Op, kind: BinaryKind | Fn | type) -> bool:
+def _is(op: ir.Op, kind: Kind) -> bool:
+    if isinstance(kind, CompareKind):
+        return isinstance(op, ir.Compare) and op.kind is kind
+    if isinstance(kind, ir.Function):
+        return isinstance(op, ir.Unary) and op.function == kind
     if isinstance(kind, BinaryKind):
         return isinstance(op, ir.Binary) and op.kind is kind and op.activation is None
     if isinstance(kind, Fn):
