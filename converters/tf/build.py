@@ -131,6 +131,10 @@ class Builder:
         self._reshaped[result] = x
         return result
 
+    def unshaped(self, x: ir.Value) -> ir.Value:
+        """Returns what a reshape that was emitted here reads; other values as they are."""
+        return self._reshaped.get(x, x)
+
     def transpose(self, x: ir.Value, perm: Sequence[int]) -> ir.Value:
         """Reorders axes."""
         perm = tuple(int(p) for p in perm)

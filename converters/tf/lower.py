@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TypeAlias, TypeVar
 
@@ -13,8 +14,6 @@ from converters.tf.build import Builder, ShapeError
 from converters.tf.errors import Problem, UnsupportedError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
-
-__all__ = ["Context", "Lowering", "TensorList", "Unsupported", "lower"]
 
 _DTYPES = {
     "float32": ir.DType.F32,
@@ -55,10 +54,27 @@ class TensorList:
     shape: ir.Shape | None
 
 
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How `SpaceToBatchND` made an image: the first half of a dilated convolution.
+
+    Attributes:
+        source: The image before.
+        blocks: Dilations.
+        padding: Zeros before and after, per axis.
+    """
+
+    source: ir.Value
+    blocks: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+
 @dataclass(frozen=True)
 class _Poison:
     """The result of a node that is reported already, or comes after one."""
 
+
+POISON = _Poison()
 
 Tensor: TypeAlias = ir.Value | Symbol | Variable | TensorList | _Poison
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
@@ -183,6 +199,9 @@ class Lowering:
         build: The nodes so far.
         problems: What is not supported so far.
         progress: Called with the number of nodes that are done.
+        done: Number of nodes that are done.
+        probing: Whether this is a trial whose nodes vanish.
+        spread: Images that `SpaceToBatchND` made.
     """
 
     trace: Trace
@@ -191,7 +210,10 @@ class Lowering:
     problems: list[Problem] = field(default_factory=list)
     progress: Callable[[int], None] = lambda _: None
     done: int = 0
+    probing: bool = False
+    spread: dict[ir.Value, Spread] = field(default_factory=dict)
     _weights: dict[int, ir.Value] = field(default_factory=dict)
+    _orders: dict[str, list[str]] = field(default_factory=dict)
 
     def weight(self, variable: Variable) -> ir.Value:
         """Returns a variable's value, the same object every time.
@@ -217,6 +239,26 @@ class Lowering:
             known = self._weights[id(node)] = ir.constant(data, name)
         return known
 
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[Builder]:
+        """Collects nodes in a builder of their own, for the body of a loop."""
+        before, self.build = self.build, Builder()
+        try:
+            yield self.build
+        finally:
+            self.build = before
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[list[Problem]]:
+        """Lowers on trial: nodes vanish, and problems go to the list that this gives."""
+        before, self.problems = self.problems, []
+        probing, self.probing = self.probing, True
+        try:
+            with self.inside():
+                yield self.problems
+        finally:
+            self.problems, self.probing = before, probing
+
     def call(
         self, function: TraceFunction, args: Sequence[Tensor], layer: str = ""
     ) -> list[Tensor]:
@@ -224,7 +266,10 @@ class Lowering:
         env: dict[tuple[str, int], Tensor] = {
             (name, 0): arg for name, arg in zip(function.arguments, args, strict=True)
         }
-        for name in needed(function):
+        order = self._orders.get(function.name)
+        if order is None:
+            order = self._orders[function.name] = needed(function)
+        for name in order:
             node = function.nodes[name]
             if (name, 0) in env:
                 continue
@@ -232,15 +277,15 @@ class Lowering:
             results = self._node(node, inputs, layer)
             for index, result in enumerate(results):
                 env[(name, index)] = result
-            self.done += 1
+            self.done += 0 if self.probing else 1
             self.progress(self.done)
-        return [env.get((r.node, r.index), _Poison()) for r in function.results]
+        return [env.get((r.node, r.index), POISON) for r in function.results]
 
     def _node(self, node: TraceNode, args: tuple[Tensor, ...], layer: str) -> tuple[Tensor, ...]:
         if node.op == "Placeholder" and node.name in self.trace.variables:
             return (self.trace.variables[node.name],)
         if any(isinstance(a, _Poison) for a in args):
-            return (_Poison(),) * 32
+            return (POISON,) * 32
         handler = self.handlers.get(node.op)
         path = node.layer or layer
         before, self.build.layer = self.build.layer, path
@@ -255,7 +300,7 @@ class Lowering:
                 what = f"its result depends on the batch size as {what}"
             place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
             self.problems.append(Problem(f"{place} ({node.op})", what))
-            return (_Poison(),) * 32
+            return (POISON,) * 32
         finally:
             self.build.layer = before
 

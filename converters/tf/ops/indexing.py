@@ -7,8 +7,9 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import static
 from converters.tf.ir import BinaryKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.lower import Context, Handler, Result, Spread, Unsupported
 from converters.tf.ops.elementwise import simplified
+from converters.tf.ops.windows import dilated
 from converters.tf.symbolic import Symbol, divide, multiply, product
 
 
@@ -96,6 +97,7 @@ def _space_to_batch(ctx: Context) -> Result:
     blocks = ctx.ints(1)
     pairs = [(int(p), int(q)) for p, q in ctx.array(2)]
     m, b = len(blocks), ctx.build
+    source = x
     x = b.pad(x, [(0, 0), *pairs, *[(0, 0)] * (x.rank - 1 - m)])
     outer = [divide(d, s) for d, s in zip(x.shape[1:], blocks, strict=False)]
     split = [v for pair in zip(outer, blocks, strict=True) for v in pair]
@@ -104,7 +106,9 @@ def _space_to_batch(ctx: Context) -> Result:
     x = b.reshape(x, (batch, *split, *rest))
     order = [*range(2, 2 * m + 1, 2), 0, *range(1, 2 * m, 2), *range(2 * m + 1, x.rank)]
     x = b.transpose(x, order)
-    return b.reshape(x, (product([batch, *blocks]), *outer, *rest))
+    result = b.reshape(x, (product([batch, *blocks]), *outer, *rest))
+    ctx.low.spread[result] = Spread(source, tuple(blocks), tuple(pairs))
+    return result
 
 
 def _batch_to_space(ctx: Context) -> Result:
@@ -112,6 +116,9 @@ def _batch_to_space(ctx: Context) -> Result:
     blocks = ctx.ints(1)
     crops = [(int(p), int(q)) for p, q in ctx.array(2)]
     m, b = len(blocks), ctx.build
+    direct = dilated(ctx, x, blocks, crops)
+    if direct is not None:
+        return direct
     batch = divide(x.shape[0], int(np.prod(blocks)))
     sizes, rest = x.shape[1 : 1 + m], x.shape[1 + m :]
     x = b.reshape(x, (*blocks, batch, *sizes, *rest))

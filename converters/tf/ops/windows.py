@@ -119,6 +119,44 @@ def _conv(ctx: Context) -> Result:
     return axes.restored(emit_conv(ctx.build, x, weights, op))
 
 
+def dilated(
+    ctx: Context, x: ir.Value, blocks: Sequence[int], crops: Sequence[tuple[int, int]]
+) -> ir.Value | None:
+    """Returns the dilated convolution that `BatchToSpaceND` of a convolution's result ends."""
+    node = next((n for n in reversed(ctx.build.nodes[-8:]) if _gives(ctx.build, n, x)), None)
+    if node is None or not isinstance(node.op, ir.Conv):
+        return None
+    spread = next((s for v, s in ctx.low.spread.items() if _same(ctx.build, node.input, v)), None)
+    weights = node.operand(1)
+    plain = set(node.op.strides) == {1} and all(p == (0, 0) for p in node.op.padding)
+    if spread is None or weights is None or not plain or spread.blocks != tuple(blocks):
+        return None
+    padding = tuple(
+        (before - c, after - d)
+        for (before, after), (c, d) in zip(spread.padding, crops, strict=True)
+    )
+    if any(b < 0 or a < 0 for b, a in padding) or spread.source.rank != len(blocks) + 2:
+        return None
+    size = len(blocks)
+    if len(node.op.dilations) not in (size, size - 1):
+        return None
+    inner = (1,) * (size - len(node.op.dilations)) + node.op.dilations
+    steps = tuple(b * d for b, d in zip(blocks, inner, strict=True))
+    kernel = ctx.build.reshape(
+        weights, ((1,) * (size - len(node.op.dilations))) + tuple(weights.shape)
+    )
+    op = ir.Conv((1,) * size, steps, padding, node.op.groups)
+    return emit_conv(ctx.build, spread.source, kernel, op)
+
+
+def _same(build: Builder, a: ir.Value, b: ir.Value) -> bool:
+    return build.unshaped(a) is build.unshaped(b)
+
+
+def _gives(build: Builder, node: ir.Node, x: ir.Value) -> bool:
+    return build.unshaped(x) in node.outputs
+
+
 def emit_conv_transpose(
     build: Builder, x: ir.Value, weights: ir.Value, op: ir.ConvTranspose, spatial: Sequence[int]
 ) -> ir.Value:

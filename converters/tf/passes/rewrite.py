@@ -142,7 +142,7 @@ def without_dead_nodes(graph: ir.Graph) -> ir.Graph:
 def without_twins(graph: ir.Graph) -> ir.Graph:
     """Computes once what several nodes compute, and keeps one of equal constants."""
     constants: dict[tuple[str, ir.Shape, bytes], ir.Value] = {}
-    known: dict[tuple[ir.Op, tuple[ir.Value | None, ...]], ir.Node] = {}
+    known: dict[tuple[object, ...], ir.Node] = {}
     new: dict[ir.Value, ir.Value] = {}
 
     def canonical(value: ir.Value | None) -> ir.Value | None:
@@ -156,7 +156,8 @@ def without_twins(graph: ir.Graph) -> ir.Graph:
     nodes = []
     for node in graph.nodes:
         inputs = tuple(canonical(v) for v in node.inputs)
-        first = known.setdefault((node.op, inputs), node)
+        results = tuple((v.dtype, v.shape) for v in node.outputs)
+        first = known.setdefault((node.op, inputs, results), node)
         if first is not node:
             new.update(zip(node.outputs, first.outputs, strict=True))
         else:
