@@ -48,7 +48,7 @@ def _bias(m: Match, node: ir.Node) -> ir.Value | None:
         return None
     product = _product(m, x)
     shift = _per_channel(constant, x)
-    if product is None or shift is None or product.operand(3) is not None:
+    if product is None or shift is None:
         return None
     old = product.operand(2)
     name = constant.name
@@ -57,7 +57,7 @@ def _bias(m: Match, node: ir.Node) -> ir.Value | None:
             return None
         shift, name = shift + old.data, old.name
     bias = ir.constant(shift, name)
-    return m.emit_at(product, product.op, [*product.inputs[:2], bias], x)
+    return m.emit_at(product, product.op, [*product.inputs[:2], bias, product.operand(3)], x)
 
 
 def _scale(m: Match, node: ir.Node) -> ir.Value | None:
@@ -199,7 +199,8 @@ def _affine(m: Match, node: ir.Node) -> ir.Value | None:
     factors, terms = _per_channel(scale, x), _per_channel(shift, x)
     if factors is None or terms is None:
         return None
-    operands = [source, ir.constant(factors, scale.name), ir.constant(terms, shift.name)]
+    names = (f"{node.layer}/scale", f"{node.layer}/shift") if node.layer else ("", "")
+    operands = [source, ir.constant(factors, names[0]), ir.constant(terms, names[1])]
     return m.emit_at(node, ir.ScaleShift(), operands, x)
 
 

@@ -100,7 +100,7 @@ def _found(match: Match, pattern: Pattern, value: ir.Value, so_far: Found) -> It
 
 
 def _found_op(match: Match, pattern: Op, node: ir.Node, so_far: Found) -> Iterator[Found]:
-    if not _is(node.op, pattern.kind):
+    if not _is(node.op, pattern.kind) or len(node.present) != len(pattern.args):
         return
     orders = [node.present]
     if pattern.kind in _ANY_ORDER:

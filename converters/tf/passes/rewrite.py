@@ -36,6 +36,13 @@ class Match:
         self._producers: dict[ir.Value, ir.Node] = {}
         self._seen = 0
 
+    @classmethod
+    def whole(cls, graph: ir.Graph) -> Match:
+        """Returns a view of all nodes of a graph that is not being rewritten."""
+        match = cls(graph)
+        match.build.nodes.extend(graph.nodes)
+        return match
+
     def producer(self, value: ir.Value | None) -> ir.Node | None:
         """Returns the node that gives a value; inputs and constants have none."""
         self._notice()
