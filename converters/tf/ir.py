@@ -547,11 +547,13 @@ class Gather:
     """Takes slices along an axis: (params, indices i32 or i64).
 
     The output is `params[:axis] + indices[batch_dims:] + params[axis + 1:]`, the first
-    `batch_dims` axes of both running together. An index outside the axis is an error of the call.
+    `batch_dims` axes of both running together. An index outside the axis is an error of the call;
+    with `wrap`, a negative one counts from the end of the axis.
     """
 
     axis: int
     batch_dims: int = 0
+    wrap: bool = False
 
 
 @dataclass(frozen=True)
@@ -609,7 +611,8 @@ class Loop:
 
     The inputs of the body are the index of the turn (i32, scalar) and the carried values, its
     outputs the carried values for the next turn, in the order of this node's operands, with equal
-    types and shapes.
+    types and shapes. A value that the body returns as it came does not change in the loop. The body
+    may use constants, but no other value from outside.
     """
 
     trips: int
