@@ -1,0 +1,147 @@
+//! What a model keeps beside its layers: threads and a workspace to use again.
+
+use std::fmt;
+use std::sync::Mutex;
+
+use crate::bytes::AlignedBytes;
+use crate::error::{Error, Result};
+use crate::kernels::parallel::{Parallel, Serial};
+use crate::kernels::threads::ThreadPool;
+
+/// The memory of a call. It serves one call at a time, and any number one after the other.
+#[derive(Clone, Debug, Default)]
+pub struct Workspace {
+    bytes: AlignedBytes,
+}
+
+impl Workspace {
+    /// So many bytes.
+    #[must_use]
+    pub fn with_bytes(bytes: usize) -> Self {
+        Self {
+            bytes: AlignedBytes::zeroed(bytes),
+        }
+    }
+
+    /// Its bytes.
+    #[must_use]
+    pub fn bytes(&mut self) -> &mut [u8] {
+        self.bytes.as_mut_slice()
+    }
+
+    /// How many bytes it has.
+    #[must_use]
+    pub fn size(&self) -> usize {
+        self.bytes.as_slice().len()
+    }
+}
+
+/// Threads, and the workspace of the last call.
+#[derive(Default)]
+pub struct Engine {
+    threads: Option<ThreadPool>,
+    spare: Mutex<Option<Workspace>>,
+}
+
+impl fmt::Debug for Engine {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Engine")
+            .field("threads", &self.parallel().threads())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Uses so many threads, the caller's among them; 1 uses no other.
+    pub fn set_threads(&mut self, threads: usize) {
+        self.threads = (threads > 1).then(|| ThreadPool::new(threads));
+    }
+
+    /// The threads.
+    #[must_use]
+    pub fn parallel(&self) -> &dyn Parallel {
+        match &self.threads {
+            Some(pool) => pool,
+            None => &Serial,
+        }
+    }
+
+    /// Calls `run` with a workspace of at least so many bytes: the one of an earlier call, unless
+    /// another thread uses it.
+    ///
+    /// # Errors
+    /// Those of `run`.
+    pub fn with_workspace<T>(
+        &self,
+        bytes: usize,
+        run: impl FnOnce(&mut Workspace) -> Result<T>,
+    ) -> Result<T> {
+        let spare = self.spare.try_lock().ok().and_then(|mut x| x.take());
+        let mut workspace = spare
+            .filter(|workspace| workspace.size() >= bytes)
+            .unwrap_or_else(|| Workspace::with_bytes(bytes));
+        let result = run(&mut workspace);
+        if let Ok(mut spare) = self.spare.try_lock() {
+            *spare = Some(workspace);
+        }
+        result
+    }
+}
+
+/// The number of examples that an input of `found` elements has.
+///
+/// # Errors
+/// [`Error::Input`] unless it is a multiple of `example`, and `batch` times it if that is known.
+pub fn examples(
+    name: &'static str,
+    found: usize,
+    example: usize,
+    batch: Option<usize>,
+) -> Result<usize> {
+    let fail = Err(Error::Input {
+        name,
+        found,
+        example,
+        batch,
+    });
+    match batch {
+        Some(batch) if batch.checked_mul(example) != Some(found) => fail,
+        Some(batch) => Ok(batch),
+        None if example == 0 || !found.is_multiple_of(example) => fail,
+        None => Ok(found / example),
+    }
+}
+
+/// Copies an output to the caller.
+///
+/// # Errors
+/// [`Error::Output`] unless `to` has as many elements.
+pub fn deliver<T: Copy>(name: &'static str, from: &[T], to: &mut [T]) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.len(),
+        });
+    }
+    to.copy_from_slice(from);
+    Ok(())
+}
+
+/// As [`deliver`], for truth values.
+///
+/// # Errors
+/// As [`deliver`].
+pub fn deliver_bools(name: &'static str, from: &[u8], to: &mut [bool]) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.len(),
+        });
+    }
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from != 0;
+    }
+    Ok(())
+}
