@@ -7,7 +7,7 @@ for what is unknown, arrays, and names of functions.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -110,6 +110,7 @@ class Trace:
         variables: Captured tensors by placeholder.
         layers: Keras layers in the order in which they ran.
         architecture: The Keras config, or an empty mapping.
+        weights: Names of each layer's variables in Keras' order, by path of the layer.
     """
 
     name: str
@@ -120,3 +121,20 @@ class Trace:
     variables: Mapping[str, Variable]
     layers: tuple[Layer, ...] = ()
     architecture: Mapping[str, Any] = field(default_factory=dict)
+    weights: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+
+
+Predict: TypeAlias = Callable[[Mapping[str, Array]], dict[str, Array]]
+
+
+@dataclass(frozen=True)
+class Loaded:
+    """A model in both forms.
+
+    Attributes:
+        trace: As plain data.
+        predict: Runs the model in TensorFlow: arrays by input name to arrays by output name.
+    """
+
+    trace: Trace
+    predict: Predict

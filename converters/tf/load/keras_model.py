@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import keras
+import numpy as np
 import tensorflow as tf
 
 from converters.tf.errors import Problem, UnsupportedError
-from converters.tf.ir import Layer
+from converters.tf.ir import Array, Layer
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function
-from converters.tf.trace import Trace, TraceInput
+from converters.tf.trace import Loaded, Trace, TraceInput
 
 
 class _Recorder:
@@ -26,6 +27,7 @@ class _Recorder:
         self.paths: dict[int, str] = {}
         self.layers: dict[str, str] = {}
         self.variables: dict[int, str] = {}
+        self.weights: dict[str, list[str]] = {}
         self._stack: list[str] = []
 
     def call(self, original: Any, layer: Any, args: Any, kwargs: Any) -> Any:
@@ -44,6 +46,9 @@ class _Recorder:
             own = [*layer._trainable_variables, *layer._non_trainable_variables]
             for variable in own:
                 self.variables.setdefault(id(variable.value), f"{path}/{variable.name}")
+            names = [self.variables[id(v.value)] for v in own if v.name != "seed_generator_state"]
+            if names:
+                self.weights.setdefault(path, names)
             self._stack.pop()
 
     def _count(self) -> int:
@@ -115,7 +120,7 @@ def _unique(names: Sequence[str]) -> tuple[str, ...]:
     return tuple(result)
 
 
-def trace_keras(model: Any, fixed: FixedShapes) -> Trace:
+def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
     """Traces a built model in inference mode.
 
     Raises:
@@ -144,16 +149,24 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Trace:
         TraceInput(name, node, str(spec.dtype.name), tuple(spec.shape))
         for name, node, spec in zip(_unique(names), main.arguments, specs, strict=True)
     )
-    return Trace(
+    outputs = _unique(output_names)
+    trace = Trace(
         name=str(model.name),
         main=main,
         functions=functions,
         inputs=inputs,
-        outputs=_unique(output_names),
+        outputs=outputs,
         variables=captured(graph, _variable_names(model, recorder)),
         layers=tuple(Layer(path, kind) for path, kind in recorder.layers.items()),
         architecture=_architecture(model),
+        weights={path: tuple(names) for path, names in recorder.weights.items()},
     )
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        flat = [tf.constant(arrays[p.name], spec.dtype) for p, spec in zip(inputs, specs, strict=True)]
+        return {n: np.asarray(t) for n, t in zip(outputs, concrete(*flat), strict=True)}
+
+    return Loaded(trace, predict)
 
 
 def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:

@@ -21,7 +21,7 @@ from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.trace import Trace
+from converters.tf.trace import Loaded
 
 
 @dataclass(frozen=True)
@@ -39,7 +39,7 @@ class LoadOptions:
     signature: str = ""
 
 
-def load(path: Path, options: LoadOptions) -> Trace:
+def load(path: Path, options: LoadOptions) -> Loaded:
     """Loads a model file and traces it.
 
     Raises:
@@ -57,7 +57,7 @@ def load(path: Path, options: LoadOptions) -> Trace:
         return trace_model(model, options.shapes)
 
 
-def trace_model(model: Any, shapes: FixedShapes | None = None) -> Trace:
+def trace_model(model: Any, shapes: FixedShapes | None = None) -> Loaded:
     """Traces a Keras model that is in memory.
 
     Raises:

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
@@ -13,14 +14,15 @@ from converters.tf.errors import FileError, Problem, UnsupportedError
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function
-from converters.tf.trace import Trace, TraceInput
+from converters.tf.ir import Array
+from converters.tf.trace import Loaded, Trace, TraceInput
 
 _DEFAULT = "serving_default"
 # Ops that give nothing a caller could want.
 _NO_OUTPUTS = ("NoOp", "Assert", "Const", "Placeholder", "PrintV2")
 
 
-def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Trace:
+def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     """Traces a signature of a SavedModel.
 
     Args:
@@ -51,7 +53,7 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Trace:
     arguments += [t for t in graph.inputs if t.op.name in variables]
     layer = scope_layers(v.name for v in variables.values())
     main, functions = trace_function(path.name, graph, arguments, results, layer)
-    return Trace(
+    trace = Trace(
         name=path.name,
         main=main,
         functions=functions,
@@ -59,6 +61,12 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Trace:
         outputs=tuple(outputs),
         variables=variables,
     )
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        given = {p.name: tf.constant(arrays[p.name], p.dtype) for p in inputs}
+        return {name: np.asarray(t) for name, t in concrete(**given).items()}
+
+    return Loaded(trace, predict)
 
 
 def _signature(path: Path, loaded: Any, wanted: str) -> Any:
@@ -146,7 +154,7 @@ def scope_layers(variables: Iterable[str]) -> Callable[[str], str]:
     return layer
 
 
-def trace_graph_def(path: Path, fixed: FixedShapes) -> Trace:
+def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     """Traces a frozen graph: its placeholders are inputs, what nobody reads are outputs.
 
     Raises:
@@ -174,11 +182,19 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Trace:
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
     layer = scope_layers(())
     main, functions = trace_function(path.stem, graph, placeholders, results, layer)
-    return Trace(
+    names = tuple(str(t.op.name) for t in results)
+    trace = Trace(
         name=path.stem,
         main=main,
         functions=functions,
         inputs=tuple(_input(str(t.op.name), t, fixed) for t in placeholders),
-        outputs=tuple(str(t.op.name) for t in results),
+        outputs=names,
         variables={},
     )
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        with tf.compat.v1.Session(graph=graph) as session:
+            given = {t: arrays[t.op.name] for t in placeholders}
+            return dict(zip(names, session.run(results, given), strict=True))
+
+    return Loaded(trace, predict)

@@ -52,8 +52,9 @@ class _Cell:
 class _Body:
     """A loop's body with what its inputs and outputs are."""
 
-    def __init__(self, loop: ir.Loop) -> None:
+    def __init__(self, outer: Match, node: ir.Node, loop: ir.Loop) -> None:
         self.loop = loop
+        self.zeros = [is_zero(outer, v) for v in node.present]
         self.match = Match.whole(loop.body)
         self.turn = loop.body.inputs[0].value
         self.ins = [p.value for p in loop.body.inputs[1:]]
@@ -72,6 +73,11 @@ class _Body:
         if index is not self.turn or node.op.axis or node.op.batch_dims or place is None:
             return None
         return place if self.same[place] else None
+
+    def stays_zero(self, value: ir.Value) -> bool:
+        """Returns whether a value is carried, 0 and never changed."""
+        place = self.place.get(value)
+        return place is not None and self.same[place] and self.zeros[place]
 
     def product(self, value: ir.Value) -> _Product | None:
         node = self.match.made_by(value, ir.Dense)
@@ -314,7 +320,7 @@ def _list(body: _Body, cell: _Cell, place: int, masking: _Masking, roles: _Roles
     if new is not cell.output or mask is not masking.row:
         return False
     if old is not None:
-        masking.zero = is_number(old, 0) or is_zero(body.match, old)
+        masking.zero = is_zero(body.match, old) or body.stays_zero(old)
         if not masking.zero and (old not in body.place or not _is_former(body, cell, old)):
             return False
     return True
@@ -350,7 +356,7 @@ def _sequence(m: Match, value: ir.Value) -> tuple[ir.Value, bool]:
 
 def _recurrent(m: Match, node: ir.Node) -> Sequence[ir.Value] | None:
     assert isinstance(node.op, ir.Loop)
-    body = _Body(node.op)
+    body = _Body(m, node, node.op)
     for place, value in enumerate(body.ins):
         if body.same[place] or value.dtype is not ir.DType.F32 or value.rank != 2:
             continue
@@ -372,7 +378,7 @@ def _replacement(
     if found is None or source is None:
         return None
     masking, roles = found
-    if any(not is_zero(m, node.present[p]) for p in roles.former):
+    if any(not body.zeros[p] for p in roles.former):
         return None
     x_stacked = node.present[source]
     if x_stacked.shape[0] != body.loop.trips or x_stacked.rank != 3:
@@ -390,7 +396,7 @@ def _replacement(
             x, reverse = m.build.transpose(x_stacked, [1, 0, 2]), False
         mask = m.build.reshape(mask, mask.shape[:2])
     starts = [
-        None if is_zero(m, node.present[p]) else node.present[p] for p in cell.states
+        None if body.zeros[p] else node.present[p] for p in cell.states
     ]
     outputs = _emit(m, node, body, cell, (x, mask, starts), (reverse, masking.zero))
     return _results(m, node, cell, roles, outputs, mask is not None)
