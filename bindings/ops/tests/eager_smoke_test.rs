@@ -94,6 +94,7 @@ const DEADLY: &[(&str, &[usize], &str)] = &[
         &[0, 1, 2, 3],
         "a CHECK in its kernel fails",
     ),
+    ("DistributedSave", &[], "it waits for a server"),
     ("DumpTensor", &[], "its kernel gets SIGSEGV"),
     (
         "FakeQuantWithMinMaxVarsPerChannel",
