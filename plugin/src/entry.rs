@@ -2,11 +2,14 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use tfp_bindings::optimizer::init_graph;
 use tfp_bindings::{init_kernels, init_plugin, load, log, sys};
 
-use crate::adapter;
 use crate::config::Config;
+use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
+use crate::variables::kernel as variable_kernel;
+use crate::{adapter, ops};
 
 /// Label of the mark that the first load leaves.
 const LOADED: &str = "tfp_is_loaded";
@@ -62,10 +65,39 @@ pub extern "C" fn TF_InitKernel() {
                 log(&format!("no mark for later loads: {error}"));
             }
             adapter::configure(&config);
+            ops::define();
             adapter::register(device_type);
+            variable_kernel::register(device_type);
         }
         Ok(())
     });
 }
 
+/// Offers the graph optimizer.
+///
+/// # Safety
+/// TensorFlow's contract for this entry point.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TF_InitGraph(
+    params: *mut sys::TP_OptimizerRegistrationParams,
+    status: *mut sys::TF_Status,
+) {
+    // A load that offers no device must still name a type of device, one that nobody else has.
+    let (device_type, off) = match active() {
+        Some(config) => {
+            let device_type = config.names.device_type;
+            graph::configure(Settings {
+                device_type: device_type.clone(),
+                fuse: config.fusion,
+            });
+            let off = graph::passes_off(&device_type);
+            (device_type, off)
+        }
+        None => (load::spare_platform().device_type, &[][..]),
+    };
+    // SAFETY: the arguments are TensorFlow's.
+    unsafe { init_graph::<GraphOptimizer>(params, status, &device_type, off) };
+}
+
 const _: sys::SE_InitPlugin = SE_InitPlugin;
+const _: sys::TF_InitGraph = TF_InitGraph;

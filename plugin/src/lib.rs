@@ -1,8 +1,9 @@
 //! `libtfp.so`: a TensorFlow device of type `TFP`.
 //!
 //! The compute is the crate `tfp_kernels`, the connection to TensorFlow the crate `tfp_bindings`.
-//! This crate has the entry points, the device's configuration (`config`) and the one adapter
-//! between the two (`adapter`).
+//! This crate has the entry points, the device's configuration (`config`), the one adapter between
+//! the two (`adapter`), the graph optimizer (`graph`) and what stands in for the kernels of
+//! variables that TensorFlow lets no plug-in write (`variables`).
 #![deny(
     unsafe_op_in_unsafe_fn,
     clippy::undocumented_unsafe_blocks,
@@ -16,5 +17,8 @@ mod attrs;
 mod config;
 mod dtype;
 mod entry;
+mod graph;
+mod ops;
 mod platform;
 mod slots;
+mod variables;

@@ -4,12 +4,22 @@ use crate::dtype::DataType;
 use crate::element::{BFloat16, Half};
 use crate::element::{Complex, Element, Nested, bytes_of};
 use crate::error::Result;
+use crate::shape::Shape;
 use crate::tensor::{Tensor, items};
 
 /// A tensor value of a context: an output in a graph, a handle in eager mode.
 pub trait Value: Clone + Sized + 'static {
     /// Returns the element type.
     fn dtype(&self) -> DataType;
+
+    /// Returns the shape, as far as it is known: wholly in eager mode, in a graph what shape
+    /// inference found.
+    ///
+    /// # Errors
+    /// What TensorFlow says, as about the failed step that a handle waits for.
+    fn shape(&self) -> Result<Shape> {
+        Ok(Shape::unknown())
+    }
 }
 
 /// An input of a call.

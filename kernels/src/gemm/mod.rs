@@ -300,6 +300,7 @@ impl<'a> Gemm<'a> {
     }
 
     fn check(&self, c: &[f32], ldc: usize, scratch: usize) -> Result<usize> {
+        pack::check_level(self.level)?;
         self.a.check("a", self.m, self.k)?;
         match &self.b {
             Right::Plain(b) => b.check("b", self.k, self.n)?,
