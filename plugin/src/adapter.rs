@@ -6,6 +6,7 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
+use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{
     Construction, Context, DataType, Error, Kernel, Registration, RegistrationError, Result,
     Tensor, TensorMut, log,
@@ -21,6 +22,7 @@ use tfp_kernels::threads::ThreadPool;
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
 use crate::dtype;
+use crate::profile::Profiled;
 use crate::slots::Slots;
 
 /// Inputs of a call, and outputs, that need no allocation.
@@ -73,7 +75,7 @@ fn register_variant(
     for argument in variant.host {
         registration = registration.host_memory(argument);
     }
-    registration.register::<OpKernel>()
+    registration.register::<Profiled<OpKernel>>()
 }
 
 fn data_type(dtype: DType) -> Result<DataType> {
@@ -265,6 +267,18 @@ impl OpKernel {
 
 fn writable<'a>(tensor: &'a mut TensorMut, spec: &Spec) -> Result<KernelMut<'a>> {
     KernelMut::new(spec.0, spec.1, tensor.bytes_mut()?).map_err(refused)
+}
+
+/// Whether a kernel serves nodes of `op` with these attributes.
+pub fn serves(op: &str, attrs: &[(&str, Attr)]) -> bool {
+    let holds = |&(attr, dtype): &(&str, DType)| {
+        let found = attrs.iter().find(|(name, _)| *name == attr);
+        found.is_some_and(|(_, value)| {
+            dtype::to_tensorflow(dtype).is_some_and(|expected| *value == Attr::Type(expected))
+        })
+    };
+    let mut candidates = KERNELS.iter().filter(|def| def.op == op);
+    candidates.any(|def| def.variants.iter().any(|v| v.types.iter().all(holds)))
 }
 
 /// The kernel that serves a node.
