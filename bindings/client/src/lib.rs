@@ -16,3 +16,4 @@ mod control_flow;
 mod function;
 mod gradient;
 mod tape;
+pub mod nn;

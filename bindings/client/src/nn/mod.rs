@@ -1,0 +1,12 @@
+//! Neural networks: layers, losses, metrics, optimizers and training, with the names, defaults and
+//! numbers of Keras 3.
+
+mod activation;
+pub mod functional;
+mod initializer;
+mod loss;
+pub mod optimizer;
+
+pub use activation::Activation;
+pub use initializer::{Fans, Initializer};
+pub use loss::Loss;
