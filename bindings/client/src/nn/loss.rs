@@ -90,6 +90,32 @@ pub enum Loss {
 }
 
 impl Loss {
+    /// Returns the name that Keras' logs have.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Self::MeanSquaredError => "mean_squared_error",
+            Self::MeanAbsoluteError => "mean_absolute_error",
+            Self::MeanAbsolutePercentageError => "mean_absolute_percentage_error",
+            Self::MeanSquaredLogarithmicError => "mean_squared_logarithmic_error",
+            Self::CosineSimilarity => "cosine_similarity",
+            Self::Huber { .. } => "huber_loss",
+            Self::LogCosh => "log_cosh",
+            Self::Hinge => "hinge",
+            Self::SquaredHinge => "squared_hinge",
+            Self::CategoricalHinge => "categorical_hinge",
+            Self::KlDivergence => "kl_divergence",
+            Self::Poisson => "poisson",
+            Self::BinaryCrossentropy { .. } => "binary_crossentropy",
+            Self::BinaryFocalCrossentropy { .. } => "binary_focal_crossentropy",
+            Self::CategoricalCrossentropy { .. } => "categorical_crossentropy",
+            Self::CategoricalFocalCrossentropy { .. } => "categorical_focal_crossentropy",
+            Self::SparseCategoricalCrossentropy { .. } => "sparse_categorical_crossentropy",
+            Self::Dice => "dice",
+            Self::Tversky { .. } => "tversky",
+        }
+    }
+
     /// Computes the mean loss over all samples: a scalar of the predictions' element type.
     ///
     /// `weights` multiply each sample's loss (their shape must broadcast to it); the sum is divided
@@ -374,6 +400,9 @@ fn cross_entropy<C: Context + ?Sized>(
     truth: &C::Value,
     logits: &C::Value,
 ) -> Result<C::Value> {
+    if logits.shape()?.rank() == Some(2) {
+        return Ok(ops::softmax_cross_entropy_with_logits(cx, logits, truth)?.loss);
+    }
     let rows = ops::concat_v2(cx, ([-1_i32], last_dim(cx, logits)?), 0)?;
     let flat = ops::softmax_cross_entropy_with_logits(
         cx,
@@ -393,12 +422,13 @@ fn sparse_cross_entropy<C: Context + ?Sized>(
         DataType::INT32 | DataType::INT64 => truth.clone(),
         _ => as_type(cx, truth, DataType::INT64)?,
     };
+    let classes = ops::reshape(cx, &truth, [-1])?;
+    if logits.shape()?.rank() == Some(2) {
+        return Ok(ops::sparse_softmax_cross_entropy_with_logits(cx, logits, classes)?.loss);
+    }
     let rows = ops::concat_v2(cx, ([-1_i32], last_dim(cx, logits)?), 0)?;
-    let flat = ops::sparse_softmax_cross_entropy_with_logits(
-        cx,
-        ops::reshape(cx, logits, rows)?,
-        ops::reshape(cx, &truth, [-1])?,
-    )?;
+    let rows = ops::reshape(cx, logits, rows)?;
+    let flat = ops::sparse_softmax_cross_entropy_with_logits(cx, rows, classes)?;
     like_samples(cx, flat.loss, logits)
 }
 

@@ -5,8 +5,10 @@ mod activation;
 pub mod functional;
 mod initializer;
 mod loss;
+mod metric;
 pub mod optimizer;
 
 pub use activation::Activation;
 pub use initializer::{Fans, Initializer};
 pub use loss::Loss;
+pub use metric::{Meter, Metric};
