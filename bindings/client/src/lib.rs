@@ -15,5 +15,5 @@ pub use tfp_ops as ops;
 mod control_flow;
 mod function;
 mod gradient;
-mod tape;
 pub mod nn;
+mod tape;

@@ -124,8 +124,7 @@ impl Initializer {
                 }
                 let rows: i64 = rows.iter().product();
                 let (tall, wide) = (rows.max(*columns), rows.min(*columns));
-                let parts =
-                    ops::qr(cx, random.normal(&[tall, wide])?, ops::QrOptions::default())?;
+                let parts = ops::qr(cx, random.normal(&[tall, wide])?, ops::QrOptions::default())?;
                 // Makes the decomposition unique, and so the result uniform.
                 let signs = ops::sign(cx, ops::matrix_diag_part(cx, parts.r)?)?;
                 let mut q = ops::mul(cx, parts.q, signs)?;
@@ -207,12 +206,7 @@ impl<C: Context + ?Sized> Random<'_, C> {
 }
 
 /// `x * scale + offset`
-fn scaled<C: Context + ?Sized>(
-    cx: &C,
-    x: C::Value,
-    scale: f32,
-    offset: f32,
-) -> Result<C::Value> {
+fn scaled<C: Context + ?Sized>(cx: &C, x: C::Value, scale: f32, offset: f32) -> Result<C::Value> {
     let x = ops::mul(cx, x, scale)?;
     if offset == 0.0 {
         return Ok(x);

@@ -161,9 +161,7 @@ impl Loss {
         let (truth, y) = (&truth, predicted);
         match self {
             Self::MeanSquaredError => last_mean(cx, ops::squared_difference(cx, y, truth)?),
-            Self::MeanAbsoluteError => {
-                last_mean(cx, ops::abs(cx, ops::sub(cx, y, truth)?)?)
-            }
+            Self::MeanAbsoluteError => last_mean(cx, ops::abs(cx, ops::sub(cx, y, truth)?)?),
             Self::MeanAbsolutePercentageError => {
                 let size = ops::maximum(cx, ops::abs(cx, truth)?, EPSILON)?;
                 let share = ops::div(cx, ops::sub(cx, truth, y)?, size)?;
@@ -275,11 +273,7 @@ impl Loss {
             Self::Dice => {
                 let both = total(cx, ops::mul(cx, truth, y)?)?;
                 let all = ops::add_v2(cx, total(cx, truth.clone())?, total(cx, y.clone())?)?;
-                let share = ops::div(
-                    cx,
-                    ops::mul(cx, both, 2.0)?,
-                    ops::add_v2(cx, all, EPSILON)?,
-                )?;
+                let share = ops::div(cx, ops::mul(cx, both, 2.0)?, ops::add_v2(cx, all, EPSILON)?)?;
                 ops::sub(cx, 1.0, share)
             }
             Self::Tversky { alpha, beta } => {
@@ -338,7 +332,11 @@ pub(super) fn unit<C: Context + ?Sized>(cx: &C, x: &C::Value) -> Result<C::Value
     };
     let squares = ops::sum(cx, ops::square(cx, x)?, -1, keep)?;
     // Keras' smallest norm is 1e-12.
-    ops::mul(cx, x, ops::rsqrt(cx, ops::maximum(cx, squares, 1e-24_f32)?)?)
+    ops::mul(
+        cx,
+        x,
+        ops::rsqrt(cx, ops::maximum(cx, squares, 1e-24_f32)?)?,
+    )
 }
 
 /// Divides by the sum over the last dimension, and keeps away from 0 and 1.
@@ -433,11 +431,7 @@ fn sparse_cross_entropy<C: Context + ?Sized>(
 }
 
 /// Gives a vector the shape of `x` without its last dimension.
-fn like_samples<C: Context + ?Sized>(
-    cx: &C,
-    vector: C::Value,
-    x: &C::Value,
-) -> Result<C::Value> {
+fn like_samples<C: Context + ?Sized>(cx: &C, vector: C::Value, x: &C::Value) -> Result<C::Value> {
     let shape = ops::shape(cx, x, ops::ShapeOptions::default())?;
     let options = ops::StridedSliceOptions::default();
     let samples = ops::strided_slice(cx, shape, [0], [-1], [1], options)?;

@@ -167,7 +167,11 @@ impl Metric {
             Self::R2 => {
                 let (squares, sum, error, count) = (at(0), at(1), at(2), at(3));
                 let spread = squares - ratio(sum * sum, count);
-                if spread == 0.0 { 0.0 } else { 1.0 - error / spread }
+                if spread == 0.0 {
+                    0.0
+                } else {
+                    1.0 - error / spread
+                }
             }
             _ => ratio(at(0), at(1)),
         }
@@ -241,11 +245,7 @@ fn sum_and_count<C: Context + ?Sized>(cx: &C, x: C::Value) -> Result<C::Value> {
 }
 
 /// One where the largest output is the right class.
-fn hits<C: Context + ?Sized>(
-    cx: &C,
-    truth: &C::Value,
-    predicted: &C::Value,
-) -> Result<C::Value> {
+fn hits<C: Context + ?Sized>(cx: &C, truth: &C::Value, predicted: &C::Value) -> Result<C::Value> {
     let class = ops::arg_max(cx, predicted, -1, ops::ArgMaxOptions::default())?;
     let equal = ops::equal(cx, truth, class, ops::EqualOptions::default())?;
     as_type(cx, &equal, DataType::FLOAT)

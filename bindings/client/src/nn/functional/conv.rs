@@ -160,7 +160,10 @@ fn as_images<C: Context + ?Sized>(
     if dims == 2 {
         return Ok((x.clone(), kernel.clone()));
     }
-    Ok((ops::expand_dims(cx, x, 1)?, ops::expand_dims(cx, kernel, 0)?))
+    Ok((
+        ops::expand_dims(cx, x, 1)?,
+        ops::expand_dims(cx, kernel, 0)?,
+    ))
 }
 
 fn pad_causal<C: Context + ?Sized>(

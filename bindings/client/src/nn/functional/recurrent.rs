@@ -243,7 +243,10 @@ impl<C: Context + ?Sized> Cell<C> for Gru<C::Value> {
             let parts = ops::split(cx, 1, &self.recurrent, 3)?;
             let update = gate(&x[0], &mat_mul(cx, state, &parts[0])?)?;
             let reset = gate(&x[1], &mat_mul(cx, state, &parts[1])?)?;
-            (update, mat_mul(cx, &ops::mul(cx, reset, state)?, &parts[2])?)
+            (
+                update,
+                mat_mul(cx, &ops::mul(cx, reset, state)?, &parts[2])?,
+            )
         };
         let sum = ops::add_v2(cx, &x[2], candidate)?;
         let candidate = self.activation.apply(cx, &sum)?;

@@ -117,9 +117,8 @@ impl Rule for Adadelta {
     ) -> Result<Update<C::Value>> {
         let [rate] = take(coefficients, "Adadelta", "coefficients")?;
         let [gradients, deltas] = take(state.slots, "Adadelta", "slots")?;
-        let root = |x: &C::Value| -> Result<C::Value> {
-            ops::sqrt(cx, ops::add_v2(cx, x, self.epsilon)?)
-        };
+        let root =
+            |x: &C::Value| -> Result<C::Value> { ops::sqrt(cx, ops::add_v2(cx, x, self.epsilon)?) };
         let square = ops::square(cx, state.gradient)?;
         let gradients = decay(cx, gradients, &square, self.rho)?;
         let scaled = ops::mul(cx, root(deltas)?, state.gradient)?;

@@ -23,7 +23,11 @@ impl Clip {
     ///
     /// # Errors
     /// What TensorFlow says.
-    pub fn apply<C: Context + ?Sized>(self, cx: &C, gradients: &[C::Value]) -> Result<Vec<C::Value>> {
+    pub fn apply<C: Context + ?Sized>(
+        self,
+        cx: &C,
+        gradients: &[C::Value],
+    ) -> Result<Vec<C::Value>> {
         match self {
             Self::None => Ok(gradients.to_vec()),
             Self::Value(limit) => gradients
