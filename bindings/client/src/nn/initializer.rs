@@ -45,6 +45,9 @@ pub enum Initializer {
     ScaledUniform(f32, Fans),
     /// Orthonormal rows or columns, times a gain.
     Orthogonal(f32),
+    /// A vector of four equal parts, of which the second is one: the bias of an LSTM that remembers at
+    /// first (Jozefowicz et al., 2015).
+    LstmBias,
 }
 
 impl Initializer {
@@ -114,6 +117,19 @@ impl Initializer {
             Self::ScaledUniform(scale, fans) => {
                 let limit = (3.0 * scale / fans.of(shape)).sqrt();
                 scaled(cx, random.uniform()?, 2.0 * limit, -limit)
+            }
+            Self::LstmBias => {
+                let &[size] = shape else {
+                    return Err(wrong("LstmBias", "a vector", shape));
+                };
+                if size % 4 != 0 {
+                    return Err(wrong("LstmBias", "four equal parts", shape));
+                }
+                let part = size / 4;
+                let values: Vec<f32> = (0..size)
+                    .map(|index| f32::from(u8::from(index / part.max(1) == 1)))
+                    .collect();
+                ops::cast(cx, values, dtype, ops::CastOptions::default())
             }
             Self::Orthogonal(gain) => {
                 let [rows @ .., columns] = shape else {
