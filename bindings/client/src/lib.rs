@@ -12,8 +12,13 @@
 pub use tfp_core::*;
 pub use tfp_ops as ops;
 
+mod any;
 mod control_flow;
 mod function;
 mod gradient;
 pub mod nn;
 mod tape;
+mod variable;
+
+pub use any::{AnyContext, AnyValue, Mode};
+pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};

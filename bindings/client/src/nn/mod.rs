@@ -4,11 +4,14 @@
 mod activation;
 pub mod functional;
 mod initializer;
+pub mod layer;
 mod loss;
 mod metric;
 pub mod optimizer;
+mod weights;
 
 pub use activation::Activation;
 pub use initializer::{Fans, Initializer};
 pub use loss::Loss;
 pub use metric::{Meter, Metric};
+pub use weights::Weights;

@@ -1,11 +1,13 @@
 //! Recurrent layers and attention.
 
-use tfp_core::{DataType, Result};
+use tfp_core::{DataType, Error, Result};
 
 use super::{Built, Forward, Layer, wrong_input};
+use crate::any::AnyValue;
 use crate::nn::functional::{self as f, Gru, Lstm, MultiHead, RnnOptions, SimpleRnn};
 use crate::nn::{Activation, Initializer, Weights};
 use crate::ops;
+use crate::variable::Variable;
 
 /// Which recurrence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -163,7 +165,7 @@ impl Layer for Bidirectional {
         };
         let mut output = vec![width];
         if sequences {
-            output.insert(0, input[0]);
+            output.insert(0, input.first().copied().unwrap_or(-1));
         }
         Built::new(output, move |pass, x| {
             let cx = pass.context();
@@ -207,11 +209,11 @@ impl Layer for MultiHeadAttention {
             return Err(wrong_input("MultiHeadAttention", expected, input));
         }
         let weights = weights.layer("multi_head_attention");
-        let pair = |name: &str, kernel: [i64; 3], bias: &[i64]| {
+        let pair = |name: &str, kernel: [i64; 3], bias: &[i64]| -> Result<(Variable, Variable)> {
             let weights = weights.layer(name);
             let kernel = weights.trainable("kernel", &kernel, Initializer::GLOROT_UNIFORM)?;
             let bias = weights.trainable("bias", bias, Initializer::Zeros)?;
-            tfp_core::Result::Ok((kernel, bias))
+            Ok((kernel, bias))
         };
         let query = pair("query", [inputs, heads, width], &[heads, width])?;
         let key = pair("key", [inputs, heads, width], &[heads, width])?;
@@ -219,8 +221,8 @@ impl Layer for MultiHeadAttention {
         let output = pair("attention_output", [heads, width, inputs], &[inputs])?;
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
-            let read = |(kernel, bias): &(crate::Variable, crate::Variable)| {
-                tfp_core::Result::Ok((kernel.read(cx)?, Some(bias.read(cx)?)))
+            let read = |(kernel, bias): &(Variable, Variable)| -> Result<(AnyValue, Option<AnyValue>)> {
+                Ok((kernel.read(cx)?, Some(bias.read(cx)?)))
             };
             let weights = MultiHead {
                 query: read(&query)?,
@@ -230,7 +232,7 @@ impl Layer for MultiHeadAttention {
             };
             let mask = if causal {
                 let count = i32::try_from(steps)
-                    .map_err(|_| tfp_core::Error::argument(format!("{steps} steps")))?;
+                    .map_err(|_| Error::argument(format!("{steps} steps")))?;
                 let all = ops::fill(cx, [count, count], 1.0_f32)?;
                 let past = ops::matrix_band_part(cx, all, -1, 0)?;
                 Some(ops::cast(

@@ -1,0 +1,3 @@
+//! Variables and what is built on them, in both modes.
+
+mod variables;
