@@ -5,6 +5,7 @@
 //! kernel of its own. The formulas are those of Keras 3.
 
 mod adaptive;
+mod apply;
 mod clip;
 mod ftrl;
 mod lion;
@@ -15,6 +16,7 @@ mod sgd;
 use tfp_core::{Context, Error, Result};
 
 pub use adaptive::{Adadelta, Adagrad, RmsProp};
+pub use apply::Optimizer;
 pub use clip::Clip;
 pub use ftrl::Ftrl;
 pub use lion::Lion;
