@@ -5,6 +5,9 @@ use tfp_core::{
     Operand, Operation, Output, Result, Results, Scope, Shape, Tensor, TensorHandle, Value,
 };
 
+use crate::function::FuncGraph;
+use crate::tape::Tape;
+
 /// A tensor value of any mode.
 ///
 /// Two are equal when they are the same tensor of the same graph or eager context.
@@ -178,15 +181,19 @@ pub trait Mode: Context {
 pub enum AnyContext {
     /// A place in a graph.
     Scope(Scope),
+    /// A function that is being traced.
+    Func(FuncGraph),
     /// An eager context.
     Eager(EagerContext),
+    /// A tape over an eager context.
+    Tape(Tape),
 }
 
 impl AnyContext {
     /// Whether calls are executed at once.
     #[must_use]
     pub const fn is_eager(&self) -> bool {
-        matches!(self, Self::Eager(_))
+        matches!(self, Self::Eager(_) | Self::Tape(_))
     }
 
     /// Returns the graph to which calls are added; `None` in eager mode.
@@ -194,7 +201,8 @@ impl AnyContext {
     pub fn graph(&self) -> Option<&Graph> {
         match self {
             Self::Scope(scope) => Some(scope.graph()),
-            Self::Eager(_) => None,
+            Self::Func(func) => Some(func.graph()),
+            Self::Eager(_) | Self::Tape(_) => None,
         }
     }
 
@@ -203,7 +211,8 @@ impl AnyContext {
     pub fn eager(&self) -> Option<&EagerContext> {
         match self {
             Self::Eager(context) => Some(context),
-            Self::Scope(_) => None,
+            Self::Tape(tape) => Some(tape.eager()),
+            Self::Scope(_) | Self::Func(_) => None,
         }
     }
 
@@ -270,7 +279,9 @@ impl Context for AnyContext {
     fn constant(&self, tensor: &Tensor) -> Result<AnyValue> {
         Ok(match self {
             Self::Scope(scope) => scope.constant(tensor)?.into(),
+            Self::Func(func) => func.constant(tensor)?.into(),
             Self::Eager(context) => context.constant(tensor)?.into(),
+            Self::Tape(tape) => tape.constant(tensor)?.into(),
         })
     }
 
@@ -281,7 +292,9 @@ impl Context for AnyContext {
     ) -> Result<Results<AnyValue, Option<Operation>>> {
         match self {
             Self::Scope(scope) => self.pass_on(scope, call, attrs, Some),
+            Self::Func(func) => self.pass_on(func, call, attrs, Some),
             Self::Eager(context) => self.pass_on(context, call, attrs, |()| None),
+            Self::Tape(tape) => self.pass_on(tape, call, attrs, |()| None),
         }
     }
 }
@@ -327,6 +340,21 @@ graph_modes! {
     Scope, |scope| AnyContext::Scope(scope.clone());
 }
 
+impl Mode for FuncGraph {
+    fn any(&self) -> AnyContext {
+        AnyContext::Func(self.clone())
+    }
+
+    fn to_any(&self, value: &Output) -> AnyValue {
+        value.into()
+    }
+
+    /// Takes the value of another graph or of an eager context as a captured input.
+    fn from_any(&self, value: AnyValue) -> Result<Output> {
+        self.capture(&value)
+    }
+}
+
 macro_rules! eager_modes {
     ($($context:ty, $any:expr;)*) => {
         $(impl Mode for $context {
@@ -351,4 +379,5 @@ macro_rules! eager_modes {
 
 eager_modes! {
     EagerContext, |context| AnyContext::Eager(context.clone());
+    Tape, |tape| AnyContext::Tape(tape.clone());
 }

@@ -13,12 +13,23 @@ pub use tfp_core::*;
 pub use tfp_ops as ops;
 
 mod any;
+mod checkpoint;
 mod control_flow;
 mod function;
 mod gradient;
 pub mod nn;
+mod op_info;
+mod saved_model;
 mod tape;
 mod variable;
 
 pub use any::{AnyContext, AnyValue, Mode};
+pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
+pub use function::FuncGraph;
+pub use gradient::{
+    Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
+    custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,
+};
+pub use saved_model::{Model, ModelFunction, ModelWriter, Spec};
+pub use tape::{EagerMode, Tape};
 pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};

@@ -160,6 +160,13 @@ pub enum ErrorKind {
         /// What is wrong, and at which byte.
         problem: String,
     },
+    /// A file that is missing, damaged, or of a version that is not known here.
+    File {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
     /// Something that is used after it was closed.
     Closed {
         /// The thing.
@@ -264,7 +271,7 @@ impl Error {
             ErrorKind::NotFound { .. } => Code::NotFound,
             ErrorKind::Closed { .. } => Code::FailedPrecondition,
             ErrorKind::Internal { .. } => Code::Internal,
-            ErrorKind::Proto { .. } => Code::DataLoss,
+            ErrorKind::Proto { .. } | ErrorKind::File { .. } => Code::DataLoss,
             ErrorKind::Input { .. }
             | ErrorKind::Attribute { .. }
             | ErrorKind::DType { .. }
@@ -326,6 +333,7 @@ impl fmt::Display for Error {
             }
             ErrorKind::Foreign { what } => write!(f, "{what}"),
             ErrorKind::Proto { message, problem } => write!(f, "not a valid {message}: {problem}"),
+            ErrorKind::File { path, problem } => write!(f, "'{path}': {problem}"),
             ErrorKind::Closed { what } => write!(f, "the {what} is closed"),
         }
     }
