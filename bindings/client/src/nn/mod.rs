@@ -8,6 +8,7 @@ pub mod layer;
 mod loss;
 mod metric;
 pub mod optimizer;
+pub mod training;
 mod weights;
 
 pub use activation::Activation;

@@ -2,7 +2,9 @@
 
 use std::env;
 
-use tfp::{DataType, EagerContext, Error, Result, TensorHandle, ops};
+use tfp::{
+    DataType, EagerContext, Error, GradientOptions, Result, Tape, TensorHandle, Unconnected, ops,
+};
 
 /// The tensors of `keras_goldens.py`.
 pub struct Goldens {
@@ -56,10 +58,10 @@ impl Goldens {
 }
 
 /// The context that layers are called in.
-pub type Cx = EagerContext;
+pub type Cx = Tape;
 
 impl Goldens {
-    /// Calls a function with a case's inputs and compares its value.
+    /// Calls a function with a case's inputs and compares its value and its gradients.
     pub fn call(
         &self,
         case: &str,
@@ -71,7 +73,26 @@ impl Goldens {
             .iter()
             .map(|name| self.get(&format!("{case}/{name}")))
             .collect::<Result<Vec<_>>>()?;
-        let y = function(&self.eager, &inputs)?;
-        self.check(&format!("{case}/y"), &y, tolerance)
+        let tape = Tape::new(&self.eager);
+        for input in &inputs {
+            tape.watch(input)?;
+        }
+        let y = function(&tape, &inputs)?;
+        self.check(&format!("{case}/y"), &y, tolerance)?;
+
+        let weights = Some(self.get(&format!("{case}/weights"))?);
+        let options = GradientOptions {
+            grad_ys: std::slice::from_ref(&weights),
+            unconnected: Unconnected::Zeros,
+            ..GradientOptions::default()
+        };
+        let xs: Vec<&TensorHandle> = inputs.iter().collect();
+        let found = tape.gradients_with(&[&y], &xs, &options)?;
+        for (name, gradient) in names.iter().zip(found) {
+            let gradient = gradient.ok_or_else(|| Error::argument("no gradient"))?;
+            let gradient = gradient.dense(&self.eager)?;
+            self.check(&format!("{case}/d_{name}"), &gradient, 4.0 * tolerance)?;
+        }
+        Ok(())
     }
 }

@@ -134,7 +134,10 @@ impl Engine {
 
     pub fn set_values(&self, variables: &[Variable], values: &[Tensor]) -> Result<()> {
         match self {
-            Self::Graph(graph) => variable::set_in(&graph.session, variables, values),
+            Self::Graph(graph) => {
+                let pairs: Vec<_> = variables.iter().zip(values).collect();
+                variable::set_in(&graph.session, &pairs)
+            }
             Self::Eager(eager) => {
                 for (variable, value) in variables.iter().zip(values) {
                     variable.assign(&eager.eager, value)?;
@@ -205,7 +208,7 @@ impl GraphEngine {
         let mut dims = vec![-1];
         dims.extend(model.input_shape());
         let io = scope.sub_scope("training");
-        let x = io.placeholder("x", plan.input, &Shape::from(dims))?;
+        let x = io.placeholder("x", plan.input, &Shape::from(&dims))?;
         let truth = io.placeholder("truth", plan.truth, &Shape::unknown())?;
         let scalar = Shape::scalar();
         let numbers = [
