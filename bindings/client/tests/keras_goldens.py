@@ -392,13 +392,76 @@ def _attention(goldens: Goldens, x: Array) -> None:
     )
 
 
+def training(goldens: Goldens) -> None:
+    """Ten steps of small models: the weights before, the losses, the weights after."""
+    k = keras.layers
+    mlp = keras.Sequential(
+        [
+            keras.Input((6,)),
+            k.Dense(16, activation="tanh"),
+            k.LayerNormalization(),
+            k.Dense(4),
+        ]
+    )
+    cnn = keras.Sequential(
+        [
+            keras.Input((8, 8, 2)),
+            k.Conv2D(6, 3, padding="same", activation="relu"),
+            k.BatchNormalization(),
+            k.MaxPooling2D(2),
+            k.Flatten(),
+            k.Dense(4),
+        ]
+    )
+    rnn = keras.Sequential(
+        [keras.Input((5,)), k.Embedding(11, 6), k.Bidirectional(k.LSTM(4)), k.Dense(4)]
+    )
+    r = goldens.random
+    inputs: dict[str, tuple[Any, Array]] = {
+        "mlp": (mlp, r.normal(size=(12, 6)).astype(np.float32)),
+        "cnn": (cnn, r.normal(size=(12, 8, 8, 2)).astype(np.float32)),
+        "rnn": (rnn, r.integers(0, 11, (12, 5))),
+    }
+    for name, (model, x) in inputs.items():
+        truth = r.integers(0, 4, 12)
+        model.compile(
+            optimizer=keras.optimizers.Adam(0.01, clipnorm=1.0),
+            loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
+            metrics=["sparse_categorical_accuracy"],
+            jit_compile=False,
+        )
+        case = f"training/{name}"
+        goldens.add(f"{case}/x", x)
+        goldens.add(f"{case}/truth", truth)
+        for index, value in enumerate(model.get_weights()):
+            goldens.add(f"{case}/before{index}", value)
+        losses = []
+        for _ in range(10):
+            model.reset_metrics()
+            losses.append(model.train_on_batch(x, truth)[0])
+        goldens.add(f"{case}/losses", np.array(losses, np.float32))
+        for index, value in enumerate(model.get_weights()):
+            goldens.add(f"{case}/after{index}", value)
+        goldens.add(f"{case}/y", model.predict_on_batch(x))
+        goldens.add(f"{case}/test", np.array(model.test_on_batch(x, truth), np.float32))
+
+
 def main(argv: Sequence[str]) -> None:
     """Writes all goldens."""
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     keras.utils.set_random_seed(7)
     goldens = Goldens()
-    for group in (activations, losses, metrics, optimizers, schedules, initializers, layers):
+    for group in (
+        activations,
+        losses,
+        metrics,
+        optimizers,
+        schedules,
+        initializers,
+        layers,
+        training,
+    ):
         group(goldens)
     names = sorted(goldens.tensors)
     tf.raw_ops.SaveV2(

@@ -4,3 +4,4 @@ mod functions;
 mod goldens;
 mod layers;
 mod optimizers;
+mod training;

@@ -77,9 +77,8 @@ fn output_shape(
     options: &ConvOptions,
     filters: i64,
 ) -> Result<Vec<i64>> {
-    let one = |input, size, stride, dilation| {
-        windows(input, size, stride, dilation, options.padding)
-    };
+    let one =
+        |input, size, stride, dilation| windows(input, size, stride, dilation, options.padding);
     let (s, d) = (options.strides, options.dilations);
     let output = match *input {
         [steps, _] => vec![one(steps, size.0, s.0, d.0), filters],

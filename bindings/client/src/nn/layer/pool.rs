@@ -54,7 +54,13 @@ impl Layer for Pooling {
                 one(columns, size.1, strides.1),
                 channels,
             ],
-            _ => return Err(wrong_input("Pooling", "(steps, channels) or an image", input)),
+            _ => {
+                return Err(wrong_input(
+                    "Pooling",
+                    "(steps, channels) or an image",
+                    input,
+                ));
+            }
         };
         Built::new(output, move |pass, x| {
             f::pool(pass.context(), x, pool.kind, size, strides, pool.padding)

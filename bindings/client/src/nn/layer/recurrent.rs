@@ -221,9 +221,10 @@ impl Layer for MultiHeadAttention {
         let output = pair("attention_output", [heads, width, inputs], &[inputs])?;
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
-            let read = |(kernel, bias): &(Variable, Variable)| -> Result<(AnyValue, Option<AnyValue>)> {
-                Ok((kernel.read(cx)?, Some(bias.read(cx)?)))
-            };
+            let read =
+                |(kernel, bias): &(Variable, Variable)| -> Result<(AnyValue, Option<AnyValue>)> {
+                    Ok((kernel.read(cx)?, Some(bias.read(cx)?)))
+                };
             let weights = MultiHead {
                 query: read(&query)?,
                 key: read(&key)?,
@@ -231,8 +232,8 @@ impl Layer for MultiHeadAttention {
                 output: read(&output)?,
             };
             let mask = if causal {
-                let count = i32::try_from(steps)
-                    .map_err(|_| Error::argument(format!("{steps} steps")))?;
+                let count =
+                    i32::try_from(steps).map_err(|_| Error::argument(format!("{steps} steps")))?;
                 let all = ops::fill(cx, [count, count], 1.0_f32)?;
                 let past = ops::matrix_band_part(cx, all, -1, 0)?;
                 Some(ops::cast(

@@ -200,11 +200,7 @@ impl EagerEngine {
 }
 
 impl GraphEngine {
-    fn new<R: Rule>(
-        model: &Sequential,
-        plan: &Plan<R>,
-        scope: &tfp_core::Scope,
-    ) -> Result<Self> {
+    fn new<R: Rule>(model: &Sequential, plan: &Plan<R>, scope: &tfp_core::Scope) -> Result<Self> {
         let mut dims = vec![-1];
         dims.extend(model.input_shape());
         let io = scope.sub_scope("training");

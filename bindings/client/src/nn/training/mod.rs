@@ -182,10 +182,7 @@ impl<R: Rule> Trainer<R> {
         logs.set(format!("{prefix}loss"), self.loss.result());
         self.loss.reset();
         for meter in &mut self.meters {
-            logs.set(
-                format!("{prefix}{}", meter.metric().name()),
-                meter.result(),
-            );
+            logs.set(format!("{prefix}{}", meter.metric().name()), meter.result());
             meter.reset();
         }
         logs

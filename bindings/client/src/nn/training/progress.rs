@@ -56,7 +56,11 @@ impl<R: Rule> Callback<R> for Progress {
             .is_none_or(|drawn| drawn.elapsed().as_millis() >= 100);
         if self.is_terminal && is_due {
             let done = (index + 1) * WIDTH / self.batches.max(1);
-            let bar = format!("{}{}", "=".repeat(done), " ".repeat(WIDTH - done.min(WIDTH)));
+            let bar = format!(
+                "{}{}",
+                "=".repeat(done),
+                " ".repeat(WIDTH - done.min(WIDTH))
+            );
             let head = self.head();
             // A terminal that is gone is no reason to end a training.
             drop(write!(
