@@ -424,8 +424,10 @@ def training(goldens: Goldens) -> None:
     }
     for name, (model, x) in inputs.items():
         truth = r.integers(0, 4, 12)
+        # Keras takes the norm of an embedding's gradient before it adds equal rows.
+        clip = None if name == "rnn" else 1.0
         model.compile(
-            optimizer=keras.optimizers.Adam(0.01, clipnorm=1.0),
+            optimizer=keras.optimizers.Adam(0.01, clipnorm=clip),
             loss=keras.losses.SparseCategoricalCrossentropy(from_logits=True),
             metrics=["sparse_categorical_accuracy"],
             jit_compile=False,
