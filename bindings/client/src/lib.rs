@@ -17,6 +17,7 @@ mod checkpoint;
 mod control_flow;
 mod function;
 mod gradient;
+pub mod nn;
 mod op_info;
 mod ragged;
 mod random;
