@@ -27,6 +27,10 @@ impl Value for AnyValue {
             Self::Handle(handle) => handle.dtype(),
         }
     }
+
+    fn shape(&self) -> Result<Shape> {
+        Self::shape(self)
+    }
 }
 
 impl PartialEq for AnyValue {

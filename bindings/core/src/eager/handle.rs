@@ -224,6 +224,10 @@ impl Value for TensorHandle {
     fn dtype(&self) -> DataType {
         self.inner.dtype
     }
+
+    fn shape(&self) -> Result<Shape> {
+        Self::shape(self)
+    }
 }
 
 impl fmt::Debug for TensorHandle {
