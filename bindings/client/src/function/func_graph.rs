@@ -157,7 +157,12 @@ impl FuncGraph {
     /// Returns the input that stands for a value of the place of the call; it is added when no
     /// operation has taken it.
     pub(crate) fn input_for(&self, outer: &AnyValue) -> Result<Output> {
-        let found = self.state().captures.iter().find(|(value, _)| value == outer).cloned();
+        let found = self
+            .state()
+            .captures
+            .iter()
+            .find(|(value, _)| value == outer)
+            .cloned();
         match found {
             Some((_, input)) => Ok(input),
             None => self.capture(outer),
