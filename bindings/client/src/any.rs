@@ -118,7 +118,7 @@ impl AnyValue {
 }
 
 /// Whether a function was traced by this crate.
-fn is_own(function: &tfp_core::Function) -> bool {
+pub(crate) fn is_own(function: &tfp_core::Function) -> bool {
     function.name().starts_with(crate::function::OWN_PREFIX)
 }
 
@@ -226,6 +226,9 @@ impl AnyContext {
     /// # Errors
     /// TensorFlow's status when another function of the name is there.
     pub fn add_function(&self, function: &tfp_core::Function) -> Result<()> {
+        if let Self::Func(func) = self {
+            return func.add_function(function);
+        }
         match self.graph() {
             Some(graph) => graph.add_function(function),
             None => match self.eager() {

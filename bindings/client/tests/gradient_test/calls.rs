@@ -44,15 +44,20 @@ fn in_graph(program: &Program<'_>, at: &[f64]) -> Result<Outcome> {
         .zip(&tensors)
         .map(|(x, tensor)| Ok((x.output()?, tensor)))
         .collect::<Result<_>>()?;
-    let fetch =
-        |value: &AnyValue| -> Result<f64> { scalar(&session.eval(&feeds, &[value.output()?])?[0]) };
-    let all = |list: &[Option<AnyValue>]| -> Result<Vec<Option<f64>>> {
+    let values: Vec<&tfp::Output> = std::iter::once(&y)
+        .chain(grads.iter().chain(&seconds).flatten())
+        .map(AnyValue::output)
+        .collect::<Result<_>>()?;
+    let mut found = session.eval(&feeds, &values)?.into_iter();
+    let mut next = || scalar(&found.next().expect("a value per fetch"));
+    let value = next()?;
+    let mut all = |list: &[Option<AnyValue>]| -> Result<Vec<Option<f64>>> {
         list.iter()
-            .map(|value| value.as_ref().map(fetch).transpose())
+            .map(|value| value.as_ref().map(|_| next()).transpose())
             .collect()
     };
     Ok(Outcome {
-        value: fetch(&y)?,
+        value,
         grads: all(&grads)?,
         seconds: all(&seconds)?,
     })
