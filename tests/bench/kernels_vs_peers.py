@@ -1,6 +1,7 @@
 """Compares the kernels with numpy, OpenBLAS, TensorFlow's oneDNN and onnxruntime on this machine.
 
-Every measurement alternates: one call of ours, one of each peer, and again, with the same inputs.
+Every measurement alternates: ours, each peer, and again, with the same inputs; of two calls in a
+row the second one counts.
 The program runs itself once per number of threads, because TensorFlow and OpenBLAS fix theirs
 when they start, and writes a page with medians and quartiles.
 """
@@ -113,7 +114,8 @@ def page(rows: Sequence[Row]) -> str:
         "",
         f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
         "`tools/bazel run //tests/bench:kernels_vs_peers`. Calls of all implementations alternate",
-        "in one process with the same inputs, and the machine may have done other work meanwhile:",
+        "in one process with the same inputs, of two calls in a row the second one counts, and the",
+        "machine may have done other work meanwhile:",
         "compare the ratios, not the times. A ratio is the peer's median time over ours, so above",
         "1 ours is faster; the spread is the distance of the quartiles of our times over their",
         "median. All are called from Python, which costs each some microseconds per call, but for",
