@@ -1,7 +1,7 @@
 """A process that loads the plug-in and runs 10,000 steps, under valgrind.
 
-Valgrind sees TensorFlow as well, which has findings of its own. An error counts here when libtfp.so
-or the program has a part in it: one of the frames of a stack lies in their code. Memory that is still
+Valgrind sees TensorFlow as well, which has findings of its own. An error counts here if libtfp.so or
+the program has a part in it: one of the frames of a stack lies in their code. Memory that is still
 reachable at the end is no leak.
 """
 
@@ -93,7 +93,5 @@ def test_the_tool_sees_what_it_should(tmp_path: pathlib.Path) -> None:
 
 
 def test_resident_memory_stays() -> None:
-    done = subprocess.run(
-        [PROGRAM, PLUGIN, str(STEPS)], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([PROGRAM, PLUGIN, str(STEPS)], capture_output=True, text=True, check=True)
     assert int(done.stdout) < 1 << 20, done.stdout

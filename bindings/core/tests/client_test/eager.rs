@@ -156,3 +156,37 @@ fn executions_are_recorded_on_demand() -> Result<()> {
     assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
     Ok(())
 }
+
+#[test]
+fn ops_on_references_are_refused_by_name() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let types = [DataType::FLOAT];
+    let variable = OpBuilder::new("VariableV2")?
+        .attr("shape", &Shape::scalar())?
+        .attr("dtype", types[0])?
+        .one(&ctx);
+    let error = refused(variable, &["VariableV2", "'ref'", "reference", "graphs"]);
+    assert!(matches!(error.kind(), ErrorKind::GraphOnly { .. }));
+    assert_eq!(error.code(), Code::Unimplemented);
+    refused(
+        OpBuilder::new("Assign")?
+            .input(1.0_f32)
+            .input(2.0_f32)
+            .one(&ctx),
+        &["Assign", "'ref'"],
+    );
+    Ok(())
+}
+
+#[test]
+fn lists_of_several_types_share_a_length() -> Result<()> {
+    // The second list begins at the third operand, and its type is not that of the second one.
+    let ctx = EagerContext::new()?;
+    let parts = OpBuilder::new("DynamicStitch")?
+        .list([&[0_i32, 2][..], &[1][..]])
+        .list([&[1.0_f32, 3.0][..], &[2.0][..]])
+        .one(&ctx)?;
+    assert_eq!(parts.dtype(), DataType::FLOAT);
+    assert_eq!(parts.to_tensor()?.to_vec::<f32>()?, [1.0, 2.0, 3.0]);
+    Ok(())
+}
