@@ -1,7 +1,7 @@
 """A process that loads the plug-in and runs 10,000 steps, under valgrind.
 
-Valgrind sees TensorFlow as well, which has findings of its own. An error counts here if libtfp.so or
-the program has a part in it: one of the frames of a stack lies in their code. Memory that is still
+Valgrind sees TensorFlow as well, which has findings of its own. An error counts if libtfp.so or the
+program has a part in it: one of the frames of a stack lies in their code. Memory that is still
 reachable at the end is no leak.
 """
 
