@@ -29,9 +29,9 @@ fn step(cx: &EagerContext, x: &<EagerContext as Context>::Value, number: usize) 
         .one(cx)?;
     if number.is_multiple_of(100) {
         let found = total.to_tensor()?.to_scalar::<f32>()?;
-        if found != 4096.0 {
+        if found != 8192.0 {
             return Err(Error::argument(format!(
-                "the sum is {found}, expected 4096"
+                "the sum is {found}, expected 8192"
             )));
         }
         // A step that fails gives everything back, too.
