@@ -29,6 +29,7 @@ mod body;
 pub mod broadcast_to;
 pub mod cast;
 mod chunks;
+pub mod clamp;
 pub mod clip;
 pub mod compare;
 pub mod conv;
@@ -52,6 +53,7 @@ pub mod gather;
 pub mod gather_nd;
 pub mod gemm;
 pub mod gradient;
+pub mod int32;
 pub mod join;
 pub mod leaky_relu;
 pub mod level;
@@ -75,9 +77,11 @@ pub mod reduce;
 pub mod reductions;
 pub mod resize;
 pub mod reverse;
+pub mod scale_shift;
 pub mod scatter;
 pub mod scratch;
 pub mod select;
+pub mod sequence;
 pub mod shape;
 pub mod simd;
 pub mod slice;
@@ -89,6 +93,7 @@ pub mod strided_slice;
 mod testing;
 #[cfg(feature = "std")]
 pub mod threads;
+pub mod thin;
 pub mod tile;
 pub mod transpose;
 #[cfg(test)]
@@ -219,6 +224,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &resize::RESIZE_NEAREST_NEIGHBOR,
     &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
+    &scale_shift::DEF,
     &scatter::SCATTER,
     &select::SELECT,
     &select::SELECT_V2,

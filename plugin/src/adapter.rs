@@ -22,6 +22,7 @@ use tfp_kernels::threads::ThreadPool;
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
 use crate::dtype;
+use crate::profile::Profiled;
 use crate::slots::Slots;
 
 /// Inputs that may give their buffer to one output.
@@ -76,7 +77,7 @@ fn register_variant(
     for argument in variant.host {
         registration = registration.host_memory(argument);
     }
-    registration.register::<OpKernel>()
+    registration.register::<Profiled<OpKernel>>()
 }
 
 fn data_type(dtype: DType) -> Result<DataType> {

@@ -3,13 +3,15 @@
 use std::sync::{Mutex, PoisonError};
 
 use tfp_bindings::optimizer::init_graph;
+use tfp_bindings::profiler::init_profiler;
 use tfp_bindings::{init_kernels, init_plugin, load, log, sys};
 
 use crate::config::Config;
 use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
+use crate::profile::KernelProfiler;
 use crate::variables::kernel as variable_kernel;
-use crate::{adapter, ops};
+use crate::{adapter, lists, ops};
 
 /// Label of the mark that the first load leaves.
 const LOADED: &str = "tfp_is_loaded";
@@ -68,6 +70,7 @@ pub extern "C" fn TF_InitKernel() {
             ops::define();
             adapter::register(device_type);
             variable_kernel::register(device_type);
+            lists::register(device_type);
         }
         Ok(())
     });
@@ -99,5 +102,24 @@ pub unsafe extern "C" fn TF_InitGraph(
     unsafe { init_graph::<GraphOptimizer>(params, status, &device_type, off) };
 }
 
+/// Offers the profiler.
+///
+/// # Safety
+/// TensorFlow's contract for this entry point.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TF_InitProfiler(
+    params: *mut sys::TF_ProfilerRegistrationParams,
+    status: *mut sys::TF_Status,
+) {
+    let profiled = active().map(|config| config.names.device_type);
+    let device_type = profiled
+        .clone()
+        .unwrap_or_else(|| load::spare_platform().device_type);
+    let profiler = KernelProfiler::new(profiled);
+    // SAFETY: the arguments are TensorFlow's.
+    unsafe { init_profiler(params, status, &device_type, profiler) };
+}
+
 const _: sys::SE_InitPlugin = SE_InitPlugin;
 const _: sys::TF_InitGraph = TF_InitGraph;
+const _: sys::TF_InitProfiler = TF_InitProfiler;

@@ -36,8 +36,16 @@ pub fn define() {
         .attr("nd: bool = false")
         .attr("T: type")
         .attr("Tindices: {int32, int64}");
+    let scale_shift = OpDefinition::new("TfpScaleShift")
+        .input("x: T")
+        .input("scale: T")
+        .input("shift: T")
+        .output("y: T")
+        .attr(activation)
+        .attr("T: type");
     report(fused_mat_mul.register::<UnknownShapes>());
     report(fused_conv.register::<UnknownShapes>());
+    report(scale_shift.register::<SameShape>());
     report(scatter.register::<SameShape>());
 }
 

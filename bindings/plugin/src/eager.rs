@@ -67,6 +67,12 @@ impl Eager {
         GLOBAL.get_or_init(Self::new).as_ref().map_err(Clone::clone)
     }
 
+    /// Whether TensorFlow exports the runtime.
+    #[must_use]
+    pub fn is_available() -> bool {
+        api().is_ok_and(|api| api.eager_c_api.is_ok())
+    }
+
     fn new() -> Result<Self> {
         let api = api()?;
         let functions = api
@@ -212,6 +218,22 @@ impl Eager {
         attrs: &[(&str, Attr)],
         outputs: usize,
     ) -> Result<Vec<Value>> {
+        self.run_on("", op, inputs, attrs, outputs)
+    }
+
+    /// As [`Eager::run`], on a device such as `/device:CPU:0`.
+    ///
+    /// # Errors
+    /// As [`Eager::run`], and if there is no such device.
+    pub fn run_on(
+        &self,
+        device: &str,
+        op: &str,
+        inputs: &[&Value],
+        attrs: &[(&str, Attr)],
+        outputs: usize,
+    ) -> Result<Vec<Value>> {
+        let device = c_name(device)?;
         let name = c_name(op)?;
         with_status(|status| {
             // SAFETY: the context lives as long as the process; name and status are live.
@@ -222,6 +244,12 @@ impl Eager {
             status.take()?;
             let raw = NonNull::new(raw).ok_or_else(|| Error::internal("TensorFlow gave no op"))?;
             let op = Op { raw, eager: self };
+            // SAFETY: op, name and status are live.
+            unsafe {
+                self.functions
+                    .TFE_OpSetDevice(op.raw.as_ptr(), device.as_ptr(), status.as_ptr());
+            }
+            status.take()?;
             for input in inputs {
                 // SAFETY: op, input and status are live.
                 unsafe {

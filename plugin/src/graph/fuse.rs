@@ -53,11 +53,38 @@ pub fn fuse(graph: &mut GraphDef, device_type: &str, preserved: &HashSet<String>
             gone.extend(parts);
         }
     }
+    drop_nodes(graph, &gone);
+}
+
+/// Removes the nodes at these places.
+pub fn drop_nodes(graph: &mut GraphDef, gone: &HashSet<usize>) {
     let mut place = 0;
     graph.nodes.retain(|_| {
         place += 1;
         !gone.contains(&(place - 1))
     });
+}
+
+/// Whether a node computes with float32.
+pub fn is_float(node: &NodeDef) -> bool {
+    attr(node, "T") == Some(Attr::Type(DataType::FLOAT))
+}
+
+/// The place of an activation that alone uses the node at `place`, which nobody else sees.
+pub fn activation_after(
+    graph: &GraphDef,
+    view: &View,
+    place: usize,
+    preserved: &HashSet<String>,
+) -> Option<usize> {
+    let node = &graph.nodes[place];
+    let user = view.only_user(place)?;
+    let next = &graph.nodes[user];
+    let fits = !preserved.contains(&node.name)
+        && ACTIVATIONS.contains(&&*next.op)
+        && next.device == node.device
+        && is_float(next);
+    fits.then_some(user)
 }
 
 /// The chain whose bias is at `place`: where its last node is, the op that replaces that, and the
@@ -78,24 +105,16 @@ fn chain(
     let bias_value = operands.next()?;
     let base = &graph.nodes[base_place];
     let fused = FUSED.iter().find(|fused| fused.base == base.op)?;
-    let is_float = |node: &NodeDef| attr(node, "T") == Some(Attr::Type(DataType::FLOAT));
-    let hidden = |place: usize| {
-        let node = &graph.nodes[place];
-        view.only_user(place)
-            .filter(|_| !preserved.contains(&node.name))
-    };
     let fits = base.device == bias.device
         && is_float(base)
         && is_float(bias)
-        && hidden(base_place) == Some(place)
+        && view.only_user(base_place) == Some(place)
+        && !preserved.contains(&base.name)
         && data_format(base) == data_format(bias);
     if !fits {
         return None;
     }
-    let activation = hidden(place).filter(|&user| {
-        let node = &graph.nodes[user];
-        ACTIVATIONS.contains(&&*node.op) && node.device == bias.device && is_float(node)
-    });
+    let activation = activation_after(graph, view, place, preserved);
     let mut parts = vec![base_place];
     let last = match activation {
         None => place,

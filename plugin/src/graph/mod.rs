@@ -1,6 +1,7 @@
 //! The graph optimizer. TensorFlow calls it last, for graphs whose nodes are placed.
 
 mod fuse;
+mod norm;
 mod variables;
 mod view;
 
@@ -62,6 +63,17 @@ impl Optimizer for GraphOptimizer {
         if settings.fuse {
             let preserved: HashSet<String> = item.preserved()?.into_iter().collect();
             fuse::fuse(&mut graph, &settings.device_type, &preserved);
+            if norm::is_needed(&graph, &settings.device_type) {
+                let properties = item.properties()?;
+                let shapes = |input: &str| {
+                    let view::Edge::Data(node, output) = view::edge(input) else {
+                        return None;
+                    };
+                    let outputs = properties.outputs(node).ok()?;
+                    outputs.into_iter().nth(output)?.1
+                };
+                norm::rewrite(&mut graph, &settings.device_type, &preserved, &shapes);
+            }
         }
         Ok(graph)
     }

@@ -10,11 +10,12 @@ use tfp_bindings::{
 use super::lower::{Emit, Types, lower};
 use super::table::VariableOp;
 use super::{describe, table};
+use crate::profile::Profiled;
 
 /// Registers a kernel for each op of the table.
 pub fn register(device_type: &str) {
     for op in table::ops() {
-        match Registration::new(op, device_type).register::<VariableKernel>() {
+        match Registration::new(op, device_type).register::<Profiled<VariableKernel>>() {
             Ok(()) | Err(RegistrationError::UnknownOp { .. }) => {}
             Err(error) => log(&format!("kernel left out: {error}")),
         }
