@@ -116,10 +116,9 @@ def _unary() -> Iterator[Case]:
     for op in _UNARY:
         values = Values(op)
         low, high = _DOMAINS.get(op, (0.3, 3.0) if op.startswith(("BesselK", "BesselY")) else (-2.0, 2.0))
-        key = "t" if op == "L2Loss" else "x"
-        del key
-        # Softmax needs an axis of length above one; nothing else minds.
-        yield Case(op, op, [values.real(2, 3, low=low, high=high)], {}, python=op not in _NOT_IN_PYTHON)
+        point = values.real(2, 3, low=low, high=high)
+        # Python has no gradient of SoftsignGrad.
+        yield Case(op, op, [point], {}, python=op not in _NOT_IN_PYTHON, second=op != "Softsign")
     complex_ops = "Neg Inv Reciprocal Square Sqrt Rsqrt Exp Expm1 Log Log1p Sinh Cosh Tanh Sin Cos Tan Asin Acos Atan Asinh Acosh Atanh Sigmoid Conj"
     for op in complex_ops.split():
         name = f"{op}_complex"
@@ -132,7 +131,7 @@ def _unary() -> Iterator[Case]:
     yield Case("ComplexAbs", "ComplexAbs", [values.complex(3)], {"Tout": "f8"}, numeric=False, second=False)
     yield Case("Complex", "Complex", [values.real(3), values.real(3)], {"Tout": "c16"}, numeric=False)
     yield Case("Cast", "Cast", [values.real(3, dtype="f4")], {"DstT": "f8"})
-    yield Case("Cast_down", "Cast", [values.real(3)], {"DstT": "f4"})
+    yield Case("Cast_down", "Cast", [values.real(3)], {"DstT": "f4"}, numeric=False)
     yield Case("Cast_complex", "Cast", [values.real(3)], {"DstT": "c16"}, numeric=False)
     yield Case("LeakyRelu", "LeakyRelu", [values.real(4)], {"alpha": 0.3})
     y, dy = values.real(4, low=0.2, high=0.8), values.real(4)
@@ -179,7 +178,6 @@ def _binary() -> Iterator[Case]:
     yield Case("ClipByValue", "ClipByValue", [x, np.asarray(-1.0), np.asarray(1.0)], {})
     yield Case("Cross", "Cross", [values.real(2, 3), values.real(2, 3)], {})
     yield Case("AddN", "AddN", [[values.real(2), values.real(2), values.real(2)]], {})
-    yield Case("AccumulateNV2", "AccumulateNV2", [[values.real(2), values.real(2)]], {"shape": [2]})
     yield Case("IdentityN", "IdentityN", [[values.real(2), values.real(3)]], {})
 
 
@@ -208,7 +206,7 @@ def _reduce() -> Iterator[Case]:
         yield Case(name, op, [Values(name).distinct(5, 2), ids], {}, second=op not in {"SegmentMax", "SegmentMin"})
     for op in "UnsortedSegmentSum UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd".split():
         data = Values(op).distinct(5, 2) + 0.1
-        yield Case(op, op, [data, ints(2, -1, 0, 2, 0), scalar(4)], {}, second=op == "UnsortedSegmentSum")
+        yield Case(op, op, [data, ints(2, -1, 0, 2, 0), scalar(4)], {}, second=op == "UnsortedSegmentSum", numeric=op[-3:] not in {"Max", "Min"})
     yield Case("UnsortedSegmentProd_zero", "UnsortedSegmentProd", [np.asarray([0.0, 2.0, 3.0, 0.0, 0.0]), ints(0, 0, 1, 2, 2), scalar(3)], {}, second=False)
     for op in "SparseSegmentSum SparseSegmentMean SparseSegmentSqrtN".split():
         data = Values(op).real(4, 2)
@@ -221,7 +219,7 @@ def _array() -> Iterator[Case]:
     r = values.real
     yield Case("Reshape", "Reshape", [r(2, 3), ints(3, 2)], {})
     yield Case("ExpandDims", "ExpandDims", [r(2, 3), scalar(1)], {})
-    yield Case("Squeeze", "Squeeze", [r(2, 1, 3)], {"axis": [1]})
+    yield Case("Squeeze", "Squeeze", [r(2, 1, 3)], {"squeeze_dims": [1]})
     yield Case("EnsureShape", "EnsureShape", [r(2, 3)], {"shape": [2, 3]})
     yield Case("Transpose", "Transpose", [r(2, 3, 4), ints(2, 0, 1)], {})
     yield Case("ConjugateTranspose", "ConjugateTranspose", [values.complex(2, 3), ints(1, 0)], {}, numeric=False)
@@ -247,7 +245,6 @@ def _array() -> Iterator[Case]:
     yield Case("ReverseV2", "ReverseV2", [r(2, 3), ints(0)], {})
     yield Case("ReverseSequence", "ReverseSequence", [r(2, 4), ints(2, 3)], {"seq_dim": 1, "batch_dim": 0})
     yield Case("Roll", "Roll", [r(3, 4), ints(1, -2), ints(0, 1)], {})
-    yield Case("TopK", "TopK", [values.distinct(2, 5)], {"k": 2}, second=False)
     yield Case("TopKV2", "TopKV2", [values.distinct(2, 2, 5), scalar(3)], {}, second=False)
     yield Case("DepthToSpace", "DepthToSpace", [r(1, 2, 2, 4)], {"block_size": 2})
     yield Case("SpaceToDepth", "SpaceToDepth", [r(1, 4, 4, 1)], {"block_size": 2})
@@ -270,13 +267,11 @@ def _array() -> Iterator[Case]:
     yield Case("MatrixSetDiagV3", "MatrixSetDiagV3", [r(2, 3, 3), r(2, 2), scalar(1)], {})
     yield Case("PlaceholderWithDefault", "PlaceholderWithDefault", [r(2)], {"shape": [2]})
     yield Case("Print", "Print", [r(2), [r(1)]], {"first_n": 0, "message": ""}, numeric=True)
-    for op in ("QuantizeAndDequantize", "QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"):
-        extra: list[Array | list[Array]] = []
-        if op != "QuantizeAndDequantize":
-            extra = [np.asarray(-2.0), np.asarray(2.0)]
+    for op in ("QuantizeAndDequantizeV2", "QuantizeAndDequantizeV3"):
+        limits: list[Array | list[Array]] = [np.asarray(-2.0), np.asarray(2.0)]
         if op == "QuantizeAndDequantizeV3":
-            extra.append(scalar(8))
-        yield Case(op, op, [r(4), *extra], {"range_given": True} if extra else {}, numeric=False, second=False)
+            limits.append(scalar(8))
+        yield Case(op, op, [r(4), *limits], {"range_given": True}, numeric=False, second=False)
     f = lambda *shape: r(*shape, dtype="f4")  # noqa: E731
     yield Case("FakeQuantWithMinMaxArgs", "FakeQuantWithMinMaxArgs", [f(6)], {"min": -1.0, "max": 1.0}, numeric=False, second=False)
     yield Case("FakeQuantWithMinMaxVars", "FakeQuantWithMinMaxVars", [f(6), np.asarray(-1, "f4"), np.asarray(1, "f4")], {}, numeric=False, second=False)
@@ -316,7 +311,6 @@ def _conv() -> Iterator[Case]:
             name = f"Conv2D_{padding}_{strides[1]}"
             attrs: dict[str, Any] = {"strides": strides, "padding": padding}
             yield Case(name, "Conv2D", [r(2, 5, 4, 2), r(3, 2, 2, 3)], attrs)
-    yield Case("Conv2D_dilated", "Conv2D", [r(1, 5, 5, 1), r(2, 2, 1, 2)], {"strides": [1, 1, 1, 1], "padding": "VALID", "dilations": [1, 2, 2, 1]}, second=False)
     yield Case("Conv2D_explicit", "Conv2D", [r(1, 4, 4, 1), r(2, 2, 1, 2)], {"strides": [1, 1, 1, 1], "padding": "EXPLICIT", "explicit_paddings": [0, 0, 1, 0, 0, 1, 0, 0]})
     same = {"strides": [1, 1, 1, 1], "padding": "SAME"}
     yield Case("Conv2DBackpropInput", "Conv2DBackpropInput", [ints(1, 4, 4, 2), r(2, 2, 2, 3), r(1, 4, 4, 3)], same)
@@ -333,8 +327,8 @@ def _conv() -> Iterator[Case]:
     pool3 = {"ksize": [1, 2, 2, 2, 1], "strides": [1, 2, 2, 2, 1], "padding": "SAME"}
     yield Case("AvgPool", "AvgPool", [r(1, 5, 4, 2)], pool)
     yield Case("AvgPoolGrad", "AvgPoolGrad", [ints(1, 4, 4, 1), r(1, 2, 2, 1)], pool)
-    yield Case("AvgPool3D", "AvgPool3D", [r(1, 3, 4, 4, 1)], pool3)
-    yield Case("AvgPool3DGrad", "AvgPool3DGrad", [ints(1, 4, 4, 4, 1), r(1, 2, 2, 2, 1)], pool3)
+    yield Case("AvgPool3D", "AvgPool3D", [r(1, 3, 4, 4, 1, dtype="f4")], pool3)
+    yield Case("AvgPool3DGrad", "AvgPool3DGrad", [ints(1, 4, 4, 4, 1), r(1, 2, 2, 2, 1, dtype="f4")], pool3)
     big, small = values.distinct(1, 4, 4, 1), np.zeros((1, 2, 2, 1))
     for row in range(2):
         for column in range(2):
@@ -374,8 +368,8 @@ def _nn() -> Iterator[Case]:
         yield Case(f"{op}_training", op, [f(3, 2, 2, 2), f(2), f(2), none, none], {"is_training": True}, second=version == "V3")
         yield Case(f"{op}_inference", op, [f(3, 2, 2, 2), f(2), f(2), f(2), p(2)], {"is_training": False}, second=version == "V3")
     yield Case("LRN", "LRN", [f(1, 2, 2, 5)], {"depth_radius": 2}, second=False)
-    yield Case("ResizeBilinear", "ResizeBilinear", [r(1, 3, 3, 2), ints(5, 4)], {"half_pixel_centers": True}, second=False)
-    yield Case("ResizeBicubic", "ResizeBicubic", [r(1, 3, 3, 2), ints(5, 4)], {"half_pixel_centers": True}, second=False)
+    yield Case("ResizeBilinear", "ResizeBilinear", [f(1, 3, 3, 2), ints(5, 4)], {"half_pixel_centers": True}, second=False)
+    yield Case("ResizeBicubic", "ResizeBicubic", [f(1, 3, 3, 2), ints(5, 4)], {"half_pixel_centers": True}, second=False)
     yield Case("ResizeNearestNeighbor", "ResizeNearestNeighbor", [r(1, 3, 3, 2), ints(5, 4)], {}, second=False)
     boxes = np.asarray([[0.1, 0.2, 0.8, 0.9], [0.0, 0.1, 0.7, 0.6]], "f4")
     yield Case("CropAndResize", "CropAndResize", [f(1, 4, 4, 2), boxes, ints(0, 0), ints(3, 3)], {}, numeric=False, second=False)

@@ -4,6 +4,7 @@ A line is a word that says what it is, then fields separated by spaces. A case b
 and has a line per attribute, input, output gradient and expected gradient, in this order.
 """
 
+import inspect
 import sys
 import zlib
 from collections.abc import Sequence
@@ -17,6 +18,12 @@ from tensorflow.python.framework import op_def_registry
 from bindings.client.tests.gradient_cases import cases
 
 _OUT = flags.DEFINE_string("out", None, "File to write.", required=True)
+
+# Arguments that tf.raw_ops names otherwise than the op's definition.
+_RENAMED = {
+    "dim": "axis", "e": "y", "reduction_indices": "axis", "split_dim": "axis",
+    "squeeze_dims": "axis", "t": "x",
+}
 
 _DIFFERENTIABLE = ("f2", "f4", "f8", "c8", "c16")
 
@@ -79,14 +86,19 @@ def _describe(case: cases.Case) -> list[str]:
             lines += [f"item {_tensor(item)}" for item in value]
         else:
             lines.append(f"input {_tensor(value)}")
-    names = [argument.name for argument in definition.input_arg]
+    call = getattr(tf.raw_ops, case.op)
+    accepted = inspect.signature(call).parameters
+    python_name = {name: name if name in accepted else _RENAMED[name] for name in [
+        *(argument.name for argument in definition.input_arg), *attrs
+    ]}
+    names = [python_name[argument.name] for argument in definition.input_arg]
+    attrs = {python_name[name]: value for name, value in attrs.items()}
     inputs = [
         [tf.constant(item) for item in value] if isinstance(value, list) else tf.constant(value)
         for value in case.inputs
     ]
     flat = _flat(inputs)
     watched = [value for value in flat if value.dtype.is_floating or value.dtype.is_complex]
-    call = getattr(tf.raw_ops, case.op)
     with tf.GradientTape(persistent=True) as outer:
         outer.watch(watched)
         with tf.GradientTape(persistent=True) as inner:
@@ -98,7 +110,9 @@ def _describe(case: cases.Case) -> list[str]:
             for index, value in enumerate(outputs)
             if value.dtype.is_floating or value.dtype.is_complex
         ]
-        if case.op.startswith("FusedBatchNorm") or case.op.endswith("CrossEntropyWithLogits"):
+        if case.op.startswith("FusedBatchNorm") or case.op.endswith(
+            ("CrossEntropyWithLogits", "EigV2")
+        ):
             # Further outputs are what the gradient needs, or statistics without one.
             used = used[:1]
         if case.op == "LogMatrixDeterminant":

@@ -1,6 +1,6 @@
-//! Gradients are what Python's are, in graphs and on tapes.
+//! Gradients are what Python's are and what numeric differences say, in graphs and on tapes.
 
-#[test]
-fn tensorflow_is_there() -> tfp::Result<()> {
-    tfp::api().map(|_| ())
-}
+mod api;
+mod fixture;
+mod ops;
+mod support;

@@ -20,6 +20,7 @@ use crate::context::Context;
 use crate::device::{self, Device};
 use crate::error::{Error, Result};
 use crate::function::Function;
+use crate::infer::Slot;
 use crate::op::OpDesc;
 use crate::operation::count_of;
 use crate::set_attr::set_in_eager;
@@ -433,6 +434,17 @@ impl EagerContext {
         }
         let status = Status::new(api)?;
         let op = self.take_op(desc, &status)?;
+        // TensorFlow infers the types of a list as if every input before it were one tensor. Where
+        // that is not so, a list that is added one by one ends its inference.
+        let mut before = 0;
+        let one_by_one = call
+            .inputs()
+            .enumerate()
+            .any(|(index, (is_list, operands))| {
+                let moved = is_list && before != index;
+                before += operands.len();
+                moved
+            });
         for (is_list, operands) in call.inputs() {
             let mut handles: SmallVec<*mut TFE_TensorHandle, 8> = SmallVec::new();
             for handle in operands.iter().filter_map(|operand| operand.value()) {
@@ -450,6 +462,11 @@ impl EagerContext {
                     (false, [handle]) => {
                         c.TFE_OpAddInput(op.raw.as_ptr(), *handle, status.as_ptr());
                     }
+                    _ if one_by_one => {
+                        for handle in &*handles {
+                            c.TFE_OpAddInput(op.raw.as_ptr(), *handle, status.as_ptr());
+                        }
+                    }
                     _ => {
                         let (count, data) = (count_of(&handles)?, handles.as_mut_ptr());
                         c.TFE_OpAddInputList(op.raw.as_ptr(), data, count, status.as_ptr());
@@ -457,6 +474,18 @@ impl EagerContext {
                 }
             }
             status.check_ref()?;
+        }
+        if one_by_one {
+            for (attr, slot) in desc.attrs.iter().zip(call.inferred().iter()) {
+                let value = match slot {
+                    Slot::Unset => continue,
+                    Slot::Int(value) => AttrValue::Int(*value),
+                    Slot::Type(dtype) => AttrValue::Type(*dtype),
+                    Slot::Types(types) => AttrValue::TypeList(types),
+                };
+                // SAFETY: the op is this call's alone.
+                unsafe { set_in_eager(api, &status, op.raw.as_ptr(), attr.name, &value)? };
+            }
         }
         for ((_, attr), value) in desc.given_attrs().zip(attrs) {
             // SAFETY: the op is this call's alone.

@@ -182,15 +182,7 @@ fn pad_grad(c: &Backward<'_>) -> Result<InputGradients> {
         return leading(c, Ok(of_x));
     }
     // The value that fills has what is left of the sum.
-    let total = |value: &AnyValue| -> Result<AnyValue> {
-        sum(
-            c.cx,
-            value,
-            range(c.cx, 0, c.cx.rank_of(value)?, 1)?,
-            SumOptions::default(),
-        )
-    };
-    let of_fill = sub(c.cx, total(&grad)?, total(&of_x)?)?;
+    let of_fill = sub(c.cx, total(c, &grad)?, total(c, &of_x)?)?;
     Ok(vec![Some(of_x.into()), None, Some(of_fill.into())])
 }
 
@@ -457,7 +449,6 @@ pub(super) static RULES: Rules = &[
     ("SpaceToBatchND", |c| undo(c, "BatchToSpaceND", &[])),
     ("BatchToSpaceND", |c| undo(c, "SpaceToBatchND", &[])),
     ("ExtractImagePatches", extract_patches),
-    ("QuantizeAndDequantize", quantized),
     ("QuantizeAndDequantizeV2", quantized),
     ("QuantizeAndDequantizeV3", quantized),
     ("FakeQuantWithMinMaxArgs", |c| {
@@ -483,20 +474,9 @@ pub(super) static RULES: Rules = &[
         )
     }),
     ("MatrixDiag", |c| one(matrix_diag_part(c.cx, &c.grad(0)?))),
-    ("MatrixDiagV2", |c| {
-        let zero = c.cx.scalar_like(&c.grad(0)?, 0.0)?;
-        leading(
-            c,
-            c.cx.op1("MatrixDiagPartV2", &[&c.grad(0)?, c.input(1), &zero]),
-        )
-    }),
+    ("MatrixDiagV2", |c| diag_grad(c, "MatrixDiagPartV2", &[])),
     ("MatrixDiagV3", |c| {
-        let grad = c.grad(0)?;
-        let zero = c.cx.scalar_like(&grad, 0.0)?;
-        leading(
-            c,
-            c.run1("MatrixDiagPartV3", &[&grad, c.input(1), &zero], &["align"]),
-        )
+        diag_grad(c, "MatrixDiagPartV3", &["align"])
     }),
     ("MatrixDiagPart", |c| {
         one(matrix_set_diag(
@@ -532,6 +512,25 @@ pub(super) static RULES: Rules = &[
     ("MatrixSetDiagV2", |c| set_diag(c, "V2", &[])),
     ("MatrixSetDiagV3", |c| set_diag(c, "V3", &["align"])),
 ];
+
+/// The sum of all elements.
+fn total(c: &Backward<'_>, value: &AnyValue) -> Result<AnyValue> {
+    let axes = range(c.cx, 0, c.cx.rank_of(value)?, 1)?;
+    sum(c.cx, value, axes, SumOptions::default())
+}
+
+fn diag_grad(c: &Backward<'_>, part: &str, attrs: &[&str]) -> Result<InputGradients> {
+    let grad = c.grad(0)?;
+    let zero = c.cx.scalar_like(&grad, 0.0)?;
+    let of_diagonal = c.run1(part, &[&grad, c.input(1), &zero], attrs)?;
+    // What fills the rest has what is left of the sum.
+    let of_fill = match c.needs(4) {
+        true => Some(sub(c.cx, total(c, &grad)?, total(c, &of_diagonal)?)?.into()),
+        false => None,
+    };
+    let of_diagonal = reshape_like(c.cx, &of_diagonal, c.input(0))?;
+    Ok(vec![Some(of_diagonal.into()), None, None, None, of_fill])
+}
 
 fn set_diag(c: &Backward<'_>, version: &str, attrs: &[&str]) -> Result<InputGradients> {
     let (grad, k) = (c.grad(0)?, c.input(2));

@@ -208,7 +208,7 @@ pub(super) static RULES: Rules = &[
     }),
     ("SquaredDifference", |c| {
         let twice = |c: &Backward<'_>, g: &AnyValue, a: usize, b: usize| -> Result<AnyValue> {
-            let difference = conj(c.cx, &sub(c.cx, c.input(a), c.input(b))?)?;
+            let difference = sub(c.cx, c.input(a), c.input(b))?;
             mul(c.cx, mul(c.cx, g, c.cx.scalar_like(g, 2.0)?)?, difference)
         };
         two(c, &|c, g| twice(c, g, 0, 1), &|c, g| twice(c, g, 1, 0))

@@ -166,23 +166,21 @@ pub(super) static RULES: Rules = &[
     ("ComplexAbs", sign_free),
     ("Neg", |c| one(neg(c.cx, &c.grad(0)?))),
     ("Inv", |c| {
-        of_output(c, |c, y, dy| reciprocal_grad(c.cx, y, dy))
+        one(reciprocal_grad(c.cx, c.output(0), &c.grad(0)?))
     }),
     ("Reciprocal", |c| {
-        of_output(c, |c, y, dy| reciprocal_grad(c.cx, y, dy))
+        one(reciprocal_grad(c.cx, c.output(0), &c.grad(0)?))
     }),
     ("InvGrad", reciprocal_grad_grad),
     ("ReciprocalGrad", reciprocal_grad_grad),
     ("Square", |c| times(c, mul(c.cx, c.input(0), 2.0))),
-    ("Sqrt", |c| of_output(c, |c, y, dy| sqrt_grad(c.cx, y, dy))),
+    ("Sqrt", |c| one(sqrt_grad(c.cx, c.output(0), &c.grad(0)?))),
     ("SqrtGrad", |c| {
         let ga = div(c.cx, &c.grad(0)?, &conj(c.cx, c.input(0))?)?;
         let of_y = neg(c.cx, mul(c.cx, &ga, conj(c.cx, c.output(0))?)?);
         pair(c, of_y, mul(c.cx, &ga, 0.5))
     }),
-    ("Rsqrt", |c| {
-        of_output(c, |c, y, dy| rsqrt_grad(c.cx, y, dy))
-    }),
+    ("Rsqrt", |c| one(rsqrt_grad(c.cx, c.output(0), &c.grad(0)?))),
     ("RsqrtGrad", |c| {
         let (a, b, g) = (conj(c.cx, c.input(0))?, c.input(1), c.grad(0)?);
         let cg = conj(c.cx, &g)?;
