@@ -76,7 +76,7 @@ impl Model {
         }
         let mut model = Self {
             folder: folder.to_owned(),
-            paths: paths(&meta),
+            paths: object_paths(&meta),
             meta,
             context: context.clone(),
             suffix,
@@ -522,7 +522,7 @@ fn check_versions(graph_def: &[u8]) -> Result<()> {
 }
 
 /// Returns a shortest path to every object.
-fn paths(meta: &MetaGraph) -> BTreeMap<usize, String> {
+pub(super) fn object_paths(meta: &MetaGraph) -> BTreeMap<usize, String> {
     let objects = meta.nodes.iter().map(|node| crate::checkpoint::Object {
         children: node.children.clone(),
         ..Default::default()
