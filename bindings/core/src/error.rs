@@ -116,6 +116,14 @@ pub enum ErrorKind {
         /// What is wrong, what is allowed.
         problem: String,
     },
+    /// An op that only graphs have was called in eager mode: it takes or returns a reference to a
+    /// variable. The ops on resource variables (`VarHandleOp` and others) serve both modes.
+    GraphOnly {
+        /// The op's type.
+        op: String,
+        /// The input or output that is a reference.
+        arg: String,
+    },
     /// A tensor or value has another element type than asked for.
     DType {
         /// What was asked.
@@ -271,6 +279,7 @@ impl Error {
             ErrorKind::NotFound { .. } => Code::NotFound,
             ErrorKind::Closed { .. } => Code::FailedPrecondition,
             ErrorKind::Internal { .. } => Code::Internal,
+            ErrorKind::GraphOnly { .. } => Code::Unimplemented,
             ErrorKind::Proto { .. } | ErrorKind::File { .. } => Code::DataLoss,
             ErrorKind::Input { .. }
             | ErrorKind::Attribute { .. }
@@ -311,6 +320,11 @@ impl fmt::Display for Error {
             ErrorKind::Input { op, input, problem } => {
                 write!(f, "{op}: input '{input}': {problem}")
             }
+            ErrorKind::GraphOnly { op, arg } => write!(
+                f,
+                "{op}: '{arg}' is a reference to a variable, which only graphs have; in eager mode \
+                 use the ops on resource variables"
+            ),
             ErrorKind::Attribute { op, attr, problem } => {
                 write!(f, "{op}: attribute '{attr}': {problem}")
             }

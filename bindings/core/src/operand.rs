@@ -137,7 +137,7 @@ impl<'a> Literal<'a> {
         })
     }
 
-    fn made(tensor: Result<Tensor>) -> Self {
+    pub(crate) fn made(tensor: Result<Tensor>) -> Self {
         Self(Repr::Made(Box::new(tensor)))
     }
 }
@@ -147,7 +147,8 @@ impl<'a> Literal<'a> {
 /// - values of the context, by reference or owned: `&x`, `add(ctx, ..)?`;
 /// - [`Tensor`] by reference;
 /// - literals: numbers, truth values, texts (a string scalar), arrays of them (nested to any rank),
-///   slices and vectors (one dimension), `(&data[..], &dims[..])` for any shape.
+///   slices and vectors (one dimension), `(&data[..], &dims[..])` for any shape;
+/// - with the feature `ndarray`: arrays by value or reference, and views, as literals.
 ///
 /// A literal takes the element type that the op and the other operands imply, when its values
 /// allow it, and otherwise its own: `f64` for `1.0`, `i32` for `1`; `usize` and `isize` are `i64`.
