@@ -418,18 +418,6 @@ impl EagerContext {
             unsafe { c.TFE_OpAddInput(op.as_ptr(), handle.as_ptr(), status.as_ptr()) };
             status.check_ref()?;
         }
-        if one_by_one {
-            for (attr, slot) in desc.attrs.iter().zip(call.inferred().iter()) {
-                let value = match slot {
-                    Slot::Unset => continue,
-                    Slot::Int(value) => AttrValue::Int(*value),
-                    Slot::Type(dtype) => AttrValue::Type(*dtype),
-                    Slot::Types(types) => AttrValue::TypeList(types),
-                };
-                // SAFETY: the op is this call's alone.
-                unsafe { set_in_eager(api, &status, op.raw.as_ptr(), attr.name, &value)? };
-            }
-        }
         for ((_, attr), value) in desc.given_attrs().zip(attrs) {
             // SAFETY: the op is this call's alone.
             unsafe { set_in_eager(api, &status, op.as_ptr(), attr.name, value)? };
