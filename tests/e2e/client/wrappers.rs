@@ -146,6 +146,18 @@ fn new_models(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()>
     writer.signature("calls", &[], |func, _| {
         Ok(vec![("count".to_owned(), calls.read(func)?)])
     })?;
+    // A branch is a function that the signature's function calls.
+    let arguments = [
+        ("flag", DataType::BOOL, Shape::scalar()),
+        ("x", DataType::FLOAT, Shape::from([2])),
+    ];
+    writer.signature("branch", &arguments, |func, arguments| {
+        let x = func.to_any(&arguments["x"]);
+        let then = |cx: &tfp::AnyContext| Ok(vec![ops::mul(cx, &x, b.read(cx)?)?]);
+        let otherwise = |cx: &tfp::AnyContext| Ok(vec![ops::neg(cx, &x)?]);
+        let chosen = tfp::cond(func, &arguments["flag"], then, otherwise)?;
+        Ok(vec![("chosen".to_owned(), chosen[0].clone())])
+    })?;
     writer.write(work.join("rust_model"))?;
     found.add("rust_model/y", &dense(ctx, &ctx.handle(&x)?, &w, &b)?)?;
 
@@ -157,6 +169,10 @@ fn new_models(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()>
     found.add("rust_model/again", &again["y"])?;
     let count = model.signature("calls")?.call(ctx, &[])?;
     found.add("rust_model/count", &count[0])?;
+    let branch = model.signature("branch")?;
+    let flag = ctx.handle(&Tensor::scalar(true)?)?;
+    let two = ctx.handle(&Tensor::from_array([2.0_f32, 4.0])?)?;
+    found.add("rust_model/branch", &branch.call(ctx, &[flag, two])?[0])?;
     let session = tfp::SavedModel::load(work.join("rust_model"), &["serve"], &Default::default())?;
     let values = session.call("serving_default", &[("x", &x)])?;
     found
@@ -329,9 +345,7 @@ fn main() -> Outcome<()> {
     new_models(&ctx, work, &mut found)?;
     random(&ctx, &mut found)?;
     structures(&ctx, work, &mut found)?;
-    if std::env::var_os("WITH_GRADIENTS").is_some() {
-        gradients(&ctx, work, &mut found)?;
-    }
+    gradients(&ctx, work, &mut found)?;
     let list: Vec<(&str, &Tensor)> = found
         .0
         .iter()

@@ -5,7 +5,9 @@ Python writes into a folder, one Rust program reads that and writes there, Pytho
 
 import os
 import pathlib
+import re
 import subprocess
+import textwrap
 from typing import Any
 
 import keras
@@ -13,6 +15,10 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
+ENV = os.environ | {
+    "TF_LIBRARY_PATH": str(pathlib.Path(tf.__file__).parent),
+    "TF_CPP_MIN_LOG_LEVEL": "2",
+}
 RNG = np.random.default_rng(5)
 INPUTS: dict[str, np.ndarray] = {
     "module/x": RNG.normal(size=(3, 2)).astype(np.float32),
@@ -126,7 +132,7 @@ class Shared:
             capture_output=True,
             text=True,
             check=False,
-            env=dict(os.environ, TF_CPP_MIN_LOG_LEVEL="2"),
+            env=ENV,
         )
         assert done.returncode == 0, done.stderr
         reader = tf.train.load_checkpoint(str(folder / "found"))
@@ -231,6 +237,12 @@ def test_models_of_rust_run_in_python(shared: Shared) -> None:
     assert results.keys() == {"y", "scaled"}
     np.testing.assert_allclose(results["y"], found["y"], rtol=1e-6)
     np.testing.assert_allclose(results["scaled"], 3 * found["y"], rtol=1e-6)
+    np.testing.assert_allclose(found["branch"], [0.5, -1.0])
+    branch = model.signatures["branch"]
+    x_branch = tf.constant([2.0, 4.0])
+    for flag, expected in ((True, [0.5, -1.0]), (False, [-2.0, -4.0])):
+        chosen = branch(flag=tf.constant(flag), x=x_branch)["chosen"]
+        np.testing.assert_allclose(chosen, expected)
     # What the signature does besides its results happens, and once per call.
     assert model.signatures["calls"]()["count"] == 1
     assert [v.name for v in model.trainable_variables] == [
@@ -321,3 +333,84 @@ def test_sparse_ragged_and_tables_are_those_of_python(shared: Shared) -> None:
     assert found.keys() == expected.keys()
     for name, value in expected.items():
         np.testing.assert_array_equal(found[name], value, err_msg=name)
+
+
+def test_gradients_of_a_keras_model(shared: Shared) -> None:
+    """A tape over a loaded signature finds what Python's finds."""
+    found = shared.below("gradient")
+    folder = str(shared.folder / "keras")
+    model = tf.saved_model.load(folder)
+    signature = model.signatures["serving_default"]
+    with tf.GradientTape() as tape:
+        (value,) = signature(keras_tensor=tf.constant(INPUTS["keras/keras_tensor"])).values()
+        loss = tf.reduce_sum(tf.square(value))
+    used = [variable for variable in signature.variables if variable.trainable]
+    gradients = tape.gradient(loss, used)
+    expected = {v.name.removesuffix(":0"): g for v, g in zip(used, gradients, strict=True)}
+    assert len(expected) == 6
+    assert found.keys() == expected.keys()
+    for name, gradient in expected.items():
+        np.testing.assert_allclose(found[name], gradient, rtol=1e-5, atol=1e-6, err_msg=name)
+
+
+def test_the_page_shows_the_program() -> None:
+    """Each piece of Rust on the page is in the program that it names, which runs."""
+    page = pathlib.Path("docs/client.md").read_text()
+    program = textwrap.dedent(pathlib.Path("examples/client/tour.rs").read_text())
+    lines = "\n".join(line.strip() for line in program.splitlines())
+    pieces = re.findall(r"```rust\n(.*?)```", page, re.DOTALL)
+    assert len(pieces) >= 6
+    for piece in pieces:
+        assert "\n".join(line.strip() for line in piece.splitlines()) in lines, piece
+    done = subprocess.run(
+        [os.environ["TOUR"]], capture_output=True, text=True, check=False, env=ENV
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.splitlines() == [
+        "graph: [5.0, 13.0]",
+        "eager: [5.0, 13.0]",
+        "gradient: 12",
+        "trained: 3.00",
+        "restored: 3.00",
+        "model: y = [7.0, 10.0]",
+    ]
+
+
+def test_example_fine_tunes_a_keras_model(tmp_path: pathlib.Path) -> None:
+    """A model that was trained for one task learns another one in Rust, and Keras takes it back."""
+    keras.utils.set_random_seed(3)
+    model = keras.Sequential(
+        [
+            keras.Input((2,)),
+            keras.layers.Dense(8, activation="tanh"),
+            keras.layers.Dense(1),
+        ]
+    )
+    model.compile(optimizer=keras.optimizers.Adam(0.05), loss="mse", jit_compile=False)
+    x = np.random.default_rng(4).uniform(-1, 1, (256, 2)).astype(np.float32)
+    old, new = 2 * x[:, :1] - x[:, 1:], 2 * x[:, :1] - x[:, 1:] + 1
+    model.fit(x, old, epochs=20, verbose=0)
+    model.export(str(tmp_path / "model"), verbose=False)
+    done = subprocess.run(
+        [os.environ["FINE_TUNE"], str(tmp_path / "model"), str(tmp_path / "tuned")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ENV,
+    )
+    assert done.returncode == 0, done.stderr
+    last = done.stdout.splitlines()[-1].split()
+    assert last[0] == "loss" and float(last[1]) > 0.5 and float(last[3]) < 0.02
+    before = keras.layers.TFSMLayer(str(tmp_path / "model"), call_endpoint="serving_default")
+    after = keras.layers.TFSMLayer(str(tmp_path / "tuned"), call_endpoint="serving_default")
+    (old_value,), (new_value,) = before(x).values(), after(x).values()
+    assert np.mean(np.square(old_value - new)) > 0.5
+    assert np.mean(np.square(new_value - new)) < 0.02
+    missing = subprocess.run(
+        [os.environ["FINE_TUNE"], str(tmp_path / "nothing"), str(tmp_path / "out")],
+        capture_output=True,
+        text=True,
+        check=False,
+        env=ENV,
+    )
+    assert missing.returncode == 1 and "nothing" in missing.stderr

@@ -35,15 +35,24 @@ pub struct Model {
     pub(super) paths: BTreeMap<usize, String>,
 }
 
-/// A function of a [`Model`], with its captured variables.
+/// A function of a [`Model`], with its captured variables. A tape that calls it watches those that
+/// training changes.
 #[derive(Clone, Debug)]
 pub struct ModelFunction {
     name: String,
     function: String,
     inputs: Vec<Spec>,
     outputs: Vec<Spec>,
-    captures: Vec<AnyValue>,
+    captures: Vec<Capture>,
     what: String,
+}
+
+/// A tensor that a function takes after its arguments.
+#[derive(Clone, Debug)]
+struct Capture {
+    value: AnyValue,
+    /// Whether it is a variable that tapes watch.
+    is_trainable: bool,
 }
 
 impl Model {
@@ -336,7 +345,10 @@ impl Model {
                     ),
                 ));
             };
-            captures.push(value.clone());
+            captures.push(Capture {
+                value: value.clone(),
+                is_trainable: self.variables.get(at).is_some_and(Variable::is_trainable),
+            });
         }
         Ok(ModelFunction {
             name: name.to_owned(),
@@ -388,11 +400,11 @@ impl ModelFunction {
         let mut all: Vec<C::Value> = arguments.to_vec();
         for capture in &self.captures {
             if let AnyContext::Tape(tape) = context.any()
-                && capture.dtype() == DataType::RESOURCE
+                && capture.is_trainable
             {
-                tape.watch(capture.handle()?)?;
+                tape.watch(capture.value.handle()?)?;
             }
-            all.push(context.from_any(capture.clone())?);
+            all.push(context.from_any(capture.value.clone())?);
         }
         let types: Vec<DataType> = self.outputs.iter().map(|spec| spec.dtype).collect();
         stateful_partitioned_call(
