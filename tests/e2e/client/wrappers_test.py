@@ -262,7 +262,9 @@ def test_models_of_rust_run_in_python(shared: Shared) -> None:
     layer = keras.layers.TFSMLayer(folder, call_endpoint="serving_default")
     np.testing.assert_allclose(layer(x)["y"], y, rtol=1e-6)
     np.testing.assert_allclose(
-        call_one(shared.folder / "rust_graph_model", x), shared.found["rust_graph_model/y"], rtol=1e-6
+        call_one(shared.folder / "rust_graph_model", x),
+        shared.found["rust_graph_model/y"],
+        rtol=1e-6,
     )
     with tf.Graph().as_default(), tf.compat.v1.Session() as session:
         meta = tf.compat.v1.saved_model.load(session, ["serve"], folder)
