@@ -25,6 +25,7 @@ def _rust_model_files_impl(ctx):
         if file:
             arguments.add(flag, file)
             inputs.append(file)
+    arguments.add("--rustfmt", ctx.file._rustfmt)
     for role, file in outputs.items():
         arguments.add("--%s_out" % role, file)
     ctx.actions.run(
@@ -32,6 +33,7 @@ def _rust_model_files_impl(ctx):
         arguments = [arguments],
         inputs = inputs,
         outputs = outputs.values(),
+        tools = [ctx.file._rustfmt] + ctx.files._rustc_lib,
         mnemonic = "Tf2Rust",
         progress_message = "Converting %{label}",
     )
@@ -51,6 +53,15 @@ _rust_model_files = rule(
         "_program": attr.label(
             default = "//converters/tf:rust_model",
             executable = True,
+            cfg = "exec",
+        ),
+        "_rustc_lib": attr.label(
+            default = "@rust_sysroot//:rustc_lib",
+            cfg = "exec",
+        ),
+        "_rustfmt": attr.label(
+            allow_single_file = True,
+            default = "@rust_sysroot//:bin/rustfmt",
             cfg = "exec",
         ),
     },

@@ -18,6 +18,7 @@ from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMod
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
+from tools.codegen.rust import string_literal
 from tools.codegen.rustfmt import format_rust
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -97,12 +98,11 @@ def emit_crate(
     templates = _RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD
     rust = {path: render(env, template, values) for path, template in templates.items()}
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
+    if options.runtime is RuntimeMode.INCLUDE:
+        rust |= {f"src/runtime/{path}": source for path, source in _runtime(values).items()}
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     files = {path: content.encode() for path, content in rust.items()}
-    if options.runtime is RuntimeMode.INCLUDE:
-        for path, content in _runtime(values).items():
-            files[f"src/runtime/{path}"] = content.encode()
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
     files["model/model_weights.bin"] = text.weights.content
@@ -264,7 +264,8 @@ class _PortView:
     def __init__(self, port: PortText) -> None:
         self.field = port.field
         self.name = _one_line(port.name)
-        self.key = port.key
+        self.literal = string_literal(port.name)
+        self.key = string_literal(port.key)
         self.type = port.type
         self.shape = port.shape
         self.zero = port.zero
@@ -336,7 +337,7 @@ def _batch_lines(text: ModelText) -> list[str]:
     dynamic = [p for p in text.inputs if not p.fixed]
     for port in dynamic[:1]:
         lines.append(
-            f'let batch = examples("{_quoted(port.name)}", self.{port.field}.len(), '
+            f"let batch = examples({string_literal(port.name)}, self.{port.field}.len(), "
             f"{port.elements}, None)?;"
         )
     if not dynamic:
@@ -344,19 +345,15 @@ def _batch_lines(text: ModelText) -> list[str]:
     for port in [*dynamic[1:], *(p for p in text.inputs if p.fixed)]:
         count = "1" if port.fixed else "batch"
         lines.append(
-            f'examples("{_quoted(port.name)}", self.{port.field}.len(), '
+            f"examples({string_literal(port.name)}, self.{port.field}.len(), "
             f"{port.elements}, Some({count}))?;"
         )
     return [*lines, "Ok(batch)"]
 
 
-def _quoted(text: str) -> str:
-    return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
-
-
 def _deliver_lines(text: ModelText, slice_of: str) -> list[str]:
     return [
-        f'{"deliver_bools" if p.type == "bool" else "deliver"}("{_quoted(p.name)}", '
+        f"{'deliver_bools' if p.type == 'bool' else 'deliver'}({string_literal(p.name)}, "
         f"{p.source}, outputs.{p.field}{slice_of})?;"
         for p in text.outputs
     ]
