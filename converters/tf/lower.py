@@ -55,6 +55,17 @@ class TensorList:
 
 
 @dataclass(frozen=True, eq=False)
+class Bits:
+    """The bits of floats, read as integers; only their sign may be asked for.
+
+    Attributes:
+        source: The floats.
+    """
+
+    source: ir.Value
+
+
+@dataclass(frozen=True, eq=False)
 class Spread:
     """How `SpaceToBatchND` made an image: the first half of a dilated convolution.
 
@@ -76,7 +87,7 @@ class _Poison:
 
 POISON = _Poison()
 
-Tensor: TypeAlias = ir.Value | Symbol | Variable | TensorList | _Poison
+Tensor: TypeAlias = ir.Value | Symbol | Variable | TensorList | Bits | _Poison
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 T = TypeVar("T")
 

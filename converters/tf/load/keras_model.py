@@ -45,8 +45,8 @@ class _Recorder:
                 self.paths.setdefault(index, path)
             own = [*layer._trainable_variables, *layer._non_trainable_variables]
             for variable in own:
-                self.variables.setdefault(id(variable.value), f"{path}/{variable.name}")
-            names = [self.variables[id(v.value)] for v in own if v.name != "seed_generator_state"]
+                self.variables.setdefault(id(variable._value), f"{path}/{variable.name}")
+            names = [self.variables[id(v._value)] for v in own if v.name != "seed_generator_state"]
             if names:
                 self.weights.setdefault(path, names)
             self._stack.pop()
@@ -170,11 +170,11 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
 
 
 def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:
-    names = {id(v.value.handle): f"{v.path}" for v in model.variables if hasattr(v.value, "handle")}
+    names = {id(v._value.handle): str(v.path) for v in model.variables if hasattr(v._value, "handle")}
     for variable in model.variables:
-        path = recorder.variables.get(id(variable.value))
-        if path is not None and hasattr(variable.value, "handle"):
-            names[id(variable.value.handle)] = path
+        path = recorder.variables.get(id(variable._value))
+        if path is not None and hasattr(variable._value, "handle"):
+            names[id(variable._value.handle)] = path
     return names
 
 

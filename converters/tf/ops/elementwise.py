@@ -9,7 +9,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.lower import Bits, Context, Handler, Result, Unsupported
 from converters.tf.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
 
 _UNARY = {
@@ -131,9 +131,37 @@ def _compare(kind: CompareKind) -> Handler:
     def handler(ctx: Context) -> Result:
         if ctx.symbolic:
             return _compare_dims(ctx, kind)
+        bits = ctx.args[0]
+        if isinstance(bits, Bits) and kind is CompareKind.LT and not ctx.array(1).any():
+            return _sign_bit(ctx, bits.source)
         return ctx.build.compare(kind, ctx.value(0), ctx.value(1))
 
     return handler
+
+
+def _bitcast(ctx: Context) -> Result:
+    x, dtype = ctx.value(0), ctx.dtype("type")
+    if x.dtype is dtype:
+        return x
+    if x.dtype is not ir.DType.F32 or dtype is not ir.DType.I32:
+        raise Unsupported(f"the bits of {x.dtype} as {dtype}")
+    return Bits(x)
+
+
+def _bitwise_and(ctx: Context) -> Result:
+    bits = ctx.args[0]
+    if isinstance(bits, Bits) and (ctx.array(1) == np.iinfo(np.int32).min).all():
+        return bits
+    raise Unsupported("an operation on bits")
+
+
+def _sign_bit(ctx: Context, x: ir.Value) -> ir.Value:
+    """Returns where a float is negative, -0 included."""
+    b, zero = ctx.build, ctx.build.scalar(0, x.dtype)
+    below = b.compare(CompareKind.LT, x, zero)
+    inverse = b.compare(CompareKind.LT, b.unary(Fn.RECIPROCAL, x), zero)
+    minus_zero = b.binary(BinaryKind.LOGICAL_AND, b.compare(CompareKind.EQ, x, zero), inverse)
+    return b.binary(BinaryKind.LOGICAL_OR, below, minus_zero)
 
 
 def _compare_dims(ctx: Context, kind: CompareKind) -> Result:
@@ -249,6 +277,15 @@ def _x_log_y(ctx: Context) -> Result:
     return b.select(b.compare(CompareKind.EQ, x, zero), zero, product)
 
 
+def _bucketize(ctx: Context) -> Result:
+    """Counts the boundaries that an element reaches."""
+    b, x = ctx.build, ctx.value(0)
+    boundaries = np.asarray(ctx.attr("boundaries"), x.dtype.numpy)
+    wide = b.reshape(x, (*x.shape, 1))
+    reached = b.compare(CompareKind.GE, wide, ir.constant(boundaries))
+    return b.reduce(ir.ReduceKind.SUM, b.cast(reached, ir.DType.I32), [x.rank])
+
+
 def _nothing(ctx: Context) -> Result:
     return ()
 
@@ -278,6 +315,9 @@ OPS: dict[str, Handler] = {
     "ReadVariableOp": _read,
     "IdentityN": _identities,
     "NoOp": _nothing,
+    "Bitcast": _bitcast,
+    "BitwiseAnd": _bitwise_and,
+    "Bucketize": _bucketize,
     "Cast": _cast,
     "BiasAdd": _bias_add,
     "AddN": _add_n,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from converters.tf import ir
@@ -59,9 +61,40 @@ def _neutral(m: Match, node: ir.Node) -> ir.Value | None:
         return m.build.unary(Fn.SQRT, a)
     if right is not None and is_exactly(b, right) and a.shape == node.output.shape:
         return a
-    if kind is BinaryKind.LOGICAL_AND and _all(b, True) and a.shape == node.output.shape:
-        return a
     return None
+
+
+def _conjunction(m: Match, node: ir.Node) -> ir.Value | None:
+    """Leaves out `true and`, also where it is repeated."""
+    assert isinstance(node.op, ir.Binary)
+    if node.op.kind is not BinaryKind.LOGICAL_AND:
+        return None
+    for a, b in (node.present, node.present[::-1]):
+        inner = m.made_by(a, ir.BroadcastTo)
+        if _all(a if inner is None else inner.input, True):
+            return m.build.broadcast_to(b, node.output.shape)
+    return None
+
+
+def _transposed(m: Match, node: ir.Node) -> ir.Value | None:
+    """Takes a transposition of a right-hand matrix into the product."""
+    assert isinstance(node.op, ir.MatMul)
+    a, b = node.present[:2]
+    inner = m.made_by(b, ir.Transpose)
+    if inner is None:
+        return None
+    assert isinstance(inner.op, ir.Transpose)
+    rank = b.rank
+    if inner.op.perm != (*range(rank - 2), rank - 1, rank - 2):
+        return None
+    op = replace(node.op, transpose_b=not node.op.transpose_b)
+    return m.build.emit(op, [a, inner.input, *node.inputs[2:]], node.output.shape)
+
+
+def _repeated(m: Match, node: ir.Node) -> ir.Value | None:
+    """Repeats once what is repeated twice."""
+    inner = m.made_by(node.input, ir.BroadcastTo)
+    return None if inner is None else m.build.broadcast_to(inner.input, node.output.shape)
 
 
 def _all(value: ir.Value, truth: bool) -> bool:
@@ -217,7 +250,9 @@ RULES: Rules = {
     ir.Reshape: [_reshape],
     ir.Transpose: [_transpose],
     ir.Slice: [_slice],
-    ir.Binary: [_neutral, _constant_right, _chain, _negated, _expanded],
+    ir.Binary: [_neutral, _constant_right, _chain, _negated, _conjunction, _expanded],
+    ir.BroadcastTo: [_repeated],
+    ir.MatMul: [_transposed],
     ir.Compare: [_expanded],
     ir.Select: [_select, _expanded],
     ir.Cast: [_cast],

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.tf import ir
-from converters.tf.passes import algebra, functions, fusion, loops, norms, recurrent
+from converters.tf.passes import algebra, attention, functions, fusion, images, loops, norms, recurrent
 from converters.tf.passes.rewrite import merged, rewrite, without_dead_nodes, without_twins
 
 
@@ -22,7 +22,14 @@ def _recognise(graph: ir.Graph) -> ir.Graph:
     graph = without_twins(graph)
     graph = rewrite(graph, merged(algebra.RULES, fusion.FOLD))
     graph = without_twins(graph)
-    known = merged(algebra.RULES, norms.RULES, functions.RULES, recurrent.RULES)
+    known = merged(
+        algebra.RULES,
+        norms.RULES,
+        functions.RULES,
+        attention.RULES,
+        recurrent.RULES,
+        images.RULES,
+    )
     return without_twins(rewrite(graph, known))
 
 
