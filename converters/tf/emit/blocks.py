@@ -21,8 +21,6 @@ _SHORTEST = 3
 _LONGEST = 80
 # Statements that a block saves, at least.
 _SAVED = 4
-# Letters that the layers of a run share, on average, so that it counts as one thing.
-_UNITY = 3
 _TOKEN = re.compile(
     r"self\.(?P<field>\w+)|weights::(?P<tensor>\w+)|Slot::new\((?P<scratch>\d+, \d+)\)"
     r"|\bx\.(?P<input>\w+)|\b(?P<slot>[A-Z][A-Z0-9_]+)\b"
@@ -119,7 +117,7 @@ class Blocks:
                     self._owner.setdefault(match["field"], set()).add(index)
         self._skeletons = [self._skeleton(line) for line in lines]
         self._claimed = [False] * len(lines)
-        self._types = Scope(frozenset({f.type for f in fields}))
+        self._type_names = {f.type for f in fields} | {"Memory", "Error", "Slot", "Tensor"}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
         self._constants = Scope(frozenset(self._slots))
 
@@ -176,7 +174,7 @@ class Blocks:
         return layers > 1
 
     def _best(self) -> tuple[list[int], int] | None:
-        best: tuple[int, int, list[int], int] | None = None
+        best: tuple[float, list[int], int] | None = None
         count = len(self._lines)
         for length in range(_SHORTEST, min(_LONGEST, count // 2) + 1):
             shapes: dict[tuple[str, ...], list[int]] = {}
@@ -189,12 +187,10 @@ class Blocks:
                     saved = (len(same) - 1) * length
                     if saved < _SAVED:
                         continue
-                    unity = sum(len(self._prefix(s, length)) for s in same) // len(same)
-                    # Where the names say so, a block ends where the model's author ended one.
-                    weight = 2 * saved if unity > _UNITY else saved
-                    if best is None or (weight, unity) > best[:2]:
-                        best = (weight, unity, same, length)
-        return None if best is None else (best[2], best[3])
+                    weight = saved * (1 + self._unity(same, length))
+                    if best is None or weight > best[0]:
+                        best = (weight, same, length)
+        return None if best is None else (best[1], best[2])
 
     def _groups(self, starts: Sequence[int], length: int) -> list[list[int]]:
         groups: dict[tuple[str, ...], list[int]] = {}
@@ -205,6 +201,20 @@ class Blocks:
             if not group or group[-1] + length <= start:
                 group.append(start)
         return [group for group in groups.values() if len(group) > 1]
+
+    def _unity(self, starts: Sequence[int], length: int) -> float:
+        """Returns for how many runs the names of the layers say the same, as a part of all.
+
+        There a block ends where the model's author ended one: `stage1_conv`, `stage1_norm`.
+        """
+        ends: dict[tuple[str, ...], int] = {}
+        for start in starts:
+            prefix = self._prefix(start, length)
+            if prefix:
+                names = (m["field"] for m in self._matches(start, length) if m["field"])
+                end = tuple(name[len(prefix) :] for name in names)
+                ends[end] = ends.get(end, 0) + 1
+        return max(ends.values(), default=0) / len(starts)
 
     def _prefix(self, start: int, length: int) -> str:
         """Returns what the names of a run's layers start with."""
@@ -225,7 +235,7 @@ class Blocks:
         roles = self._roles(first, length, prefix)
         words = [w for w in re.split(r"[_\d]+", prefix) if w]
         base = camel("_".join(words), "") if words else ""
-        kind = self._types.unique(base if len(base) > 3 else "Block", f"{base}Block")
+        kind = self._type_name(base if len(base) > 3 else f"{base}Block")
         uses = [self._use(start, length, roles, kind) for start in starts]
         for start in starts:
             for index in range(start, start + length):
@@ -240,6 +250,15 @@ class Blocks:
             for line in self._lines[first : first + length]
         )
         return Block(kind, f"A block of {layers}.", tuple(roles.values()), lines, tuple(uses))
+
+    def _type_name(self, wish: str) -> str:
+        number = 2
+        name = wish
+        while name in self._type_names:
+            name = f"{wish}{number}"
+            number += 1
+        self._type_names |= {name, f"{name}Places"}
+        return name
 
     def _roles(self, start: int, length: int, prefix: str) -> dict[str, Role]:
         scope = Scope(frozenset(["p", "m", "b", "run"]))
@@ -263,7 +282,8 @@ class Blocks:
                 roles[text] = Role(places.unique("scratch"), "Slot<f32>", "scratch")
             else:
                 kind = rust_type(self._slots[label].place.dtype)
-                wish = places.unique(snake(short, "tensor"))
+                outside = prefix and not label.lower().startswith(prefix)
+                wish = places.unique("input" if outside else snake(short, "tensor"))
                 roles[text] = Role(wish, f"Slot<{kind}>", "slot")
         return roles
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -100,10 +101,11 @@ def emit_crate(
         templates["src/blocks.rs"] = "blocks.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
-    if options.runtime is RuntimeMode.INCLUDE:
-        rust |= {f"src/runtime/{path}": source for path, source in _runtime(values).items()}
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
+    if options.runtime is RuntimeMode.INCLUDE:
+        for path, source in _runtime(values).items():
+            rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
     files = {path: content.encode() for path, content in rust.items()}
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
@@ -111,6 +113,12 @@ def emit_crate(
     files["model/thresholds.json"] = (options.thresholds or THRESHOLDS).encode()
     files["testdata/features.npz"] = npz_bytes(features_arrays(graph, features))
     return dict(sorted(files.items()))
+
+
+@functools.cache
+def _formatted(text: str, rustfmt: str) -> str:
+    """Returns a file of the runtime, laid out; the same for all crates of a process."""
+    return format_rust({"runtime.rs": text}, rustfmt)["runtime.rs"]
 
 
 _RUST_FILES = {
