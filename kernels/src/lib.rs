@@ -85,6 +85,7 @@ pub mod strided_slice;
 mod testing;
 #[cfg(feature = "std")]
 pub mod threads;
+pub mod thin;
 pub mod tile;
 pub mod transpose;
 #[cfg(test)]

@@ -8,8 +8,14 @@ use crate::error::{Result, at};
 use crate::kernels::gemm::Packed;
 use crate::kernels::gemm::{Gemm, Matrix};
 use crate::kernels::parallel::Parallel;
+#[cfg(feature = "std")]
+use crate::kernels::thin::Thin;
 use crate::memory::{Memory, Reader, Slot, Source};
 use crate::weights::Tensor;
+
+/// Elements of a matrix from which on several threads share the product with one row.
+#[cfg(feature = "std")]
+const PARALLEL_WEIGHTS: usize = 1 << 18;
 
 /// A matrix of `rows` x `columns`, in the order in which products read it.
 #[derive(Clone, Debug)]
@@ -71,6 +77,18 @@ impl Panels {
         self.columns
     }
 
+    #[cfg(feature = "std")]
+    fn packed(&self, layer: &'static str) -> Result<Packed<'_>> {
+        let data = view(self.packed.as_slice())?;
+        Packed::from_packed((self.rows, self.columns), data).map_err(at(layer))
+    }
+
+    /// Whether the product with one row is best computed by the calling thread alone.
+    #[cfg(feature = "std")]
+    fn is_thin(&self, parallel: &dyn Parallel) -> bool {
+        self.rows * self.columns < PARALLEL_WEIGHTS || parallel.threads() == 1
+    }
+
     /// The product of `m` rows of `x` and this matrix.
     ///
     /// # Errors
@@ -87,9 +105,7 @@ impl Panels {
         #[cfg(feature = "std")]
         {
             let _ = reader;
-            let data = view(self.packed.as_slice())?;
-            let packed = Packed::from_packed((self.rows, self.columns), data).map_err(at(layer))?;
-            Ok(Gemm::packed(m, x, packed))
+            Ok(Gemm::packed(m, x, self.packed(layer)?))
         }
         #[cfg(not(feature = "std"))]
         {
@@ -191,6 +207,16 @@ impl Dense {
             Some(bias) => Some(reader.read(Source::Weights(bias))?),
             None => None,
         };
+        #[cfg(feature = "std")]
+        if rows == 1 && self.kernel.is_thin(reader.parallel) {
+            let thin = Thin {
+                bias,
+                activation: self.activation,
+                accumulate,
+            };
+            let packed = self.kernel.packed(self.name)?;
+            return thin.run(x, &packed, out).map_err(at(self.name));
+        }
         let gemm = Gemm {
             bias,
             activation: self.activation,

@@ -31,7 +31,10 @@ pub mod layout;
 pub mod mat_mul;
 pub mod memory;
 pub mod norm;
+#[cfg(target_has_atomic = "8")]
+pub mod once;
 pub mod pool;
+pub mod ports;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -12,11 +12,13 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.emit.model import ModelText, PortText, feature_keys, model_text
+from converters.tf.emit.names import Scope, camel
 from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
+from tools.codegen.rust import string_literal
 from tools.codegen.rustfmt import format_rust
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -30,10 +32,16 @@ THRESHOLDS = '{"dirty": {"bottom": 0.0, "low": 0.0, "medium": 0.0, "high": 0.0}}
 _SKELETON = (
     "engine::Engine",
     "engine::Workspace",
-    "engine::examples",
     "error::Error",
     "memory::Memory",
+    "ports::examples",
     "weights::Weights",
+)
+_SKELETON_NO_STD = (
+    "bytes::Aligned",
+    "error::Error",
+    "kernels::parallel::Serial",
+    "memory::Memory",
 )
 
 
@@ -87,18 +95,14 @@ def emit_crate(
     text = model_text(graph, options)
     env = environment(_TEMPLATES)
     values = _values(text, graph, options)
-    rust: dict[str, str] = {}
-    for path, template in _RUST_FILES.items():
-        if template == "benchmarks.rs.j2" and options.profile is Profile.NO_STD:
-            continue
-        rust[path] = render(env, template, values)
+    templates = _RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD
+    rust = {path: render(env, template, values) for path, template in templates.items()}
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
+    if options.runtime is RuntimeMode.INCLUDE:
+        rust |= {f"src/runtime/{path}": source for path, source in _runtime(values).items()}
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     files = {path: content.encode() for path, content in rust.items()}
-    if options.runtime is RuntimeMode.INCLUDE:
-        for path, content in _runtime(values).items():
-            files[f"src/runtime/{path}"] = content.encode()
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
     files["model/model_weights.bin"] = text.weights.content
@@ -114,6 +118,14 @@ _RUST_FILES = {
     "src/weights.rs": "weights.rs.j2",
     "tests/golden.rs": "golden_test.rs.j2",
     "benches/benchmarks.rs": "benchmarks.rs.j2",
+}
+
+_RUST_FILES_NO_STD = {
+    "src/lib.rs": "lib.rs.j2",
+    "src/model.rs": "model_no_std.rs.j2",
+    "src/places.rs": "places.rs.j2",
+    "src/weights.rs": "weights.rs.j2",
+    "tests/golden.rs": "golden_test_no_std.rs.j2",
 }
 
 
@@ -133,6 +145,7 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
 def _runtime(values: Mapping[str, Any]) -> dict[str, str]:
     """Returns the files of the runtime that the model needs."""
     uses = set(values["uses"]) | {"weights::Tensor", "memory::Slot", "bytes::Aligned"}
+    uses |= set() if values["std"] else {"once::Once"}
     return vendor(
         read_sources(_REPOSITORY / "converters/runtime/src"),
         read_sources(_REPOSITORY / "kernels/src"),
@@ -146,17 +159,18 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     embed = options.weights is WeightsMode.EMBED or not std
     incbin = len(text.weights.content) >= _INCBIN
     parts = _parts(text)
+    ports = [*text.inputs, *text.outputs]
     needs_w = any(re.search(r"\bw, ", f.value) for f in text.fields)
     needs_p = any(re.search(r", p\)", f.value) for f in text.fields)
-    deliver = _deliver_lines(text)
-    uses = set(text.uses) | set(_SKELETON)
+    deliver = _deliver_lines(text, "" if std else ".as_mut_slice()")
+    uses = set(text.uses) | set(_SKELETON if std else _SKELETON_NO_STD)
     if needs_p:
         uses.add("kernels::parallel::Serial")
     if text.binary:
         uses |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
     for function in ("deliver", "deliver_bools"):
         if any(line.startswith(f"{function}(") for line in deliver):
-            uses.add(f"engine::{function}")
+            uses.add(f"ports::{function}")
     if not any(re.search(r"\bSlot::", line) for line in text.lines):
         uses.discard("memory::Slot")
     imports = ["crate::places::*", "crate::weights"]
@@ -187,10 +201,10 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "linked": options.runtime is RuntimeMode.CRATE,
         "embed": embed,
         "incbin": incbin,
-        "path": 'env!("CARGO_MANIFEST_DIR"), "/model/model_weights.bin"'
-        if incbin
-        else '"../model/model_weights.bin"',
-        "thresholds_path": '"../model/thresholds.json"',
+        "path": _weights_path(options, incbin),
+        "thresholds_path": 'env!("MODEL_THRESHOLDS")'
+        if options.from_environment
+        else '"../model/thresholds.json"',
         "symbol": f"{text.crate}_weights_{text.weights.fingerprint:016x}",
         "len": len(text.weights.content),
         "kept": text.weights.kept,
@@ -216,6 +230,11 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "array_result": f"Vec<{text.outputs[0].type}>" if len(text.outputs) == 1 else "Outputs",
         "input_names": ", ".join(p.field for p in text.inputs),
         "deliver_lines": deliver,
+        "tensors_of": [
+            (port, name) for port, name in zip(map(_PortView, ports), tensor_types(ports), strict=True)
+        ],
+        "input_types": tensor_types(ports)[: len(text.inputs)],
+        "output_types": tensor_types(ports)[len(text.inputs) :],
         "tolerance": repr(options.tolerance),
         "dynamic": next((p for p in text.inputs if not p.fixed), None)
         and _Dynamic(next(p for p in text.inputs if not p.fixed)),
@@ -224,13 +243,29 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     }
 
 
+def _weights_path(options: Options, incbin: bool) -> str:
+    """Returns where the compiler finds the weights: the arguments of `concat!`, or a path."""
+    if options.from_environment:
+        return 'env!("MODEL_WEIGHTS")'
+    if incbin:
+        return 'env!("CARGO_MANIFEST_DIR"), "/model/model_weights.bin"'
+    return '"../model/model_weights.bin"'
+
+
+def tensor_types(ports: Sequence[PortText]) -> list[str]:
+    """Returns the names of the types of inputs and outputs, of the crates without std."""
+    scope = Scope(frozenset(["Inputs", "Outputs", "Model", "Workspace", "Error", "Memory", "Aligned"]))
+    return [scope.unique(camel(p.name, "Tensor"), f"{camel(p.name, 'Tensor')}Tensor") for p in ports]
+
+
 class _PortView:
     """An input or output as the templates see it: with the expression of its length."""
 
     def __init__(self, port: PortText) -> None:
         self.field = port.field
         self.name = _one_line(port.name)
-        self.key = port.key
+        self.literal = string_literal(port.name)
+        self.key = string_literal(port.key)
         self.type = port.type
         self.shape = port.shape
         self.zero = port.zero
@@ -302,7 +337,7 @@ def _batch_lines(text: ModelText) -> list[str]:
     dynamic = [p for p in text.inputs if not p.fixed]
     for port in dynamic[:1]:
         lines.append(
-            f'let batch = examples("{_quoted(port.name)}", self.{port.field}.len(), '
+            f"let batch = examples({string_literal(port.name)}, self.{port.field}.len(), "
             f"{port.elements}, None)?;"
         )
     if not dynamic:
@@ -310,20 +345,16 @@ def _batch_lines(text: ModelText) -> list[str]:
     for port in [*dynamic[1:], *(p for p in text.inputs if p.fixed)]:
         count = "1" if port.fixed else "batch"
         lines.append(
-            f'examples("{_quoted(port.name)}", self.{port.field}.len(), '
+            f"examples({string_literal(port.name)}, self.{port.field}.len(), "
             f"{port.elements}, Some({count}))?;"
         )
     return [*lines, "Ok(batch)"]
 
 
-def _quoted(text: str) -> str:
-    return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
-
-
-def _deliver_lines(text: ModelText) -> list[str]:
+def _deliver_lines(text: ModelText, slice_of: str) -> list[str]:
     return [
-        f'{"deliver_bools" if p.type == "bool" else "deliver"}("{_quoted(p.name)}", '
-        f"{p.source}, outputs.{p.field})?;"
+        f"{'deliver_bools' if p.type == 'bool' else 'deliver'}({string_literal(p.name)}, "
+        f"{p.source}, outputs.{p.field}{slice_of})?;"
         for p in text.outputs
     ]
 

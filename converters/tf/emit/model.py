@@ -128,7 +128,8 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         field = scope.unique(snake(port.name, "input"))
         inputs.append(_port(port, field, input_keys[port.name]))
         bools = port.value.dtype is ir.DType.BOOL
-        expressions[port.value] = f"of_bools(x.{field})" if bools else f"x.{field}"
+        slice_of = f"x.{field}" if std else f"x.{field}.as_slice()"
+        expressions[port.value] = f"of_bools({slice_of})" if bools else slice_of
     context = Context(plan, weights, expressions)
     if any(p.value.dtype is ir.DType.BOOL for p in graph.inputs):
         context.use("bytes::of_bools")

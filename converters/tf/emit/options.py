@@ -43,6 +43,8 @@ class Options:
         binary: Whether the output is turned into confidence levels.
         tolerance: Largest difference of the generated tests, absolute and relative.
         thresholds: Content of `thresholds.json`, or nothing for the stub.
+        from_environment: Whether the compiler finds the weights and the thresholds by the
+            environment variables `MODEL_WEIGHTS` and `MODEL_THRESHOLDS`, and not in the folder.
     """
 
     name: str
@@ -55,3 +57,4 @@ class Options:
     binary: bool = False
     tolerance: float = 1e-5
     thresholds: str = ""
+    from_environment: bool = False
