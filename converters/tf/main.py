@@ -31,9 +31,7 @@ _NAME = flags.DEFINE_string("model_name", None, "name of the model in Rust, such
 _BINARY = flags.DEFINE_bool(
     "binary_classification", False, "turn the output into confidence levels (thresholds.json)"
 )
-_INPLACE = flags.DEFINE_bool(
-    "enable_inplace", True, "let elementwise ops write over their operand"
-)
+_INPLACE = flags.DEFINE_bool("enable_inplace", True, "let elementwise ops write over their operand")
 _MEMDROP = flags.DEFINE_bool(
     "enable_memdrop", True, "use the memory of a tensor again after its last use"
 )

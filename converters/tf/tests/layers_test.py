@@ -18,11 +18,35 @@ channels = st.integers(1, 7)
 flags = st.booleans()
 paddings = st.sampled_from(["valid", "same"])
 
-ACTIVATIONS = (
-    "celu elu exponential gelu hard_shrink hard_sigmoid hard_silu hard_tanh leaky_relu linear "
-    "log_sigmoid log_softmax mish relu relu6 selu sigmoid silu soft_shrink softmax softplus "
-    "softsign sparse_plus sparse_sigmoid squareplus tanh tanh_shrink"
-).split()
+ACTIVATIONS = [
+    "celu",
+    "elu",
+    "exponential",
+    "gelu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "tanh",
+    "tanh_shrink",
+]
 FUSED = sorted(set(ACTIVATIONS) - {"linear", "log_softmax", "softmax", "sparse_sigmoid"})
 
 
@@ -168,16 +192,16 @@ def test_global_pool(rank: int, largest: bool, keepdims: bool) -> None:
             layers.GlobalAveragePooling3D,
         ]
     )
-    check(model_of([(3, 5, 4)[:rank] + (6,)], kinds[rank - 1](keepdims=keepdims)))
+    check(model_of([(*(3, 5, 4)[:rank], 6)], kinds[rank - 1](keepdims=keepdims)))
 
 
 @few
 @given(st.integers(1, 3), flags, flags)
 def test_batch_norm(rank: int, center: bool, scale: bool) -> None:
     layer = layers.BatchNormalization(center=center, scale=scale)
-    check(model_of([(3, 5, 4)[:rank] + (6,)], layer))
+    check(model_of([(*(3, 5, 4)[:rank], 6)], layer))
     if rank > 1:
-        check(model_of([(3, 5, 4)[:rank] + (6,)], layers.BatchNormalization(axis=1)))
+        check(model_of([(*(3, 5, 4)[:rank], 6)], layers.BatchNormalization(axis=1)))
 
 
 def test_batch_norm_joins_the_convolution_before() -> None:
@@ -194,7 +218,7 @@ def test_batch_norm_joins_the_convolution_before() -> None:
 @given(st.integers(1, 3), flags, flags, st.sampled_from([1e-3, 1e-6]))
 def test_layer_norm(rank: int, center: bool, scale: bool, epsilon: float) -> None:
     layer = layers.LayerNormalization(center=center, scale=scale, epsilon=epsilon)
-    graph = check(model_of([(3, 5, 4)[:rank] + (6,)], layer))
+    graph = check(model_of([(*(3, 5, 4)[:rank], 6)], layer))
     assert ops(graph) == ["Norm"]
 
 
