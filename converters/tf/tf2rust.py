@@ -98,8 +98,7 @@ def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:
     progress(f"convert {total} nodes")
     graph = convert(loaded.trace)
     refused = [
-        Problem(f"layer {layer}" if layer else "model", reason)
-        for layer, reason in problems(graph)
+        Problem(f"layer {layer}" if layer else "model", reason) for layer, reason in problems(graph)
     ]
     if refused:
         raise UnsupportedError.of(refused)

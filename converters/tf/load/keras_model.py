@@ -85,7 +85,8 @@ def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
                 "call it once and save it again, or export it as a SavedModel",
             )
         )
-    names, specs = [], []
+    names: list[str] = []
+    specs: list[Any] = []
     for path, tensor in keras.tree.flatten_with_path(structure):
         name = str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name)
         shape = fixed.resolve(name, tuple(tensor.shape))
@@ -163,14 +164,18 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        flat = [tf.constant(arrays[p.name], spec.dtype) for p, spec in zip(inputs, specs, strict=True)]
+        flat = [
+            tf.constant(arrays[p.name], spec.dtype) for p, spec in zip(inputs, specs, strict=True)
+        ]
         return {n: np.asarray(t) for n, t in zip(outputs, concrete(*flat), strict=True)}
 
     return Loaded(trace, predict)
 
 
 def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:
-    names = {id(v._value.handle): str(v.path) for v in model.variables if hasattr(v._value, "handle")}
+    names = {
+        id(v._value.handle): str(v.path) for v in model.variables if hasattr(v._value, "handle")
+    }
     for variable in model.variables:
         path = recorder.variables.get(id(variable._value))
         if path is not None and hasattr(variable._value, "handle"):

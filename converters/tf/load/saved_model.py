@@ -11,10 +11,10 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from converters.tf.errors import FileError, Problem, UnsupportedError
+from converters.tf.ir import Array
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function
-from converters.tf.ir import Array
 from converters.tf.trace import Loaded, Trace, TraceInput
 
 _DEFAULT = "serving_default"
@@ -70,9 +70,7 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
 
 
 def _signature(path: Path, loaded: Any, wanted: str) -> Any:
-    available = {
-        name: function for name, function in loaded.signatures.items() if name[:2] != "__"
-    }
+    available = {name: function for name, function in loaded.signatures.items() if name[:2] != "__"}
     names = ", ".join(available) or "none"
     if wanted:
         if wanted not in available:
