@@ -314,5 +314,3 @@ class _Export:
         self.last[node.outputs[0]] = self.add("Transpose", [sequence], perm=[1, 0, 2])
         for value, name in zip(node.outputs[1:], outputs[1:], strict=True):
             self.last[value] = self.add("Squeeze", [name, axis])
-
-

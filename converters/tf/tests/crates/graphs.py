@@ -109,9 +109,7 @@ def elementwise() -> ir.Graph:
     for kind in (ir.BinaryKind.ADD, ir.BinaryKind.SUB, ir.BinaryKind.MUL, ir.BinaryKind.MAX):
         s.op(ir.Binary(kind), [i, i], shape, I32, f"{kind}_i32")
     s.op(ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x, row], shape, name="add relu")
-    s.op(
-        ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh"
-    )
+    s.op(ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh")
     s.op(ir.Select(), [flag, x, row], shape, name="select")
     for target in (ir.DType.F64, I32, I64, BOOL):
         s.op(ir.Cast(), [x], shape, target, f"to_{target}")
@@ -174,7 +172,9 @@ def layout() -> ir.Graph:
             continue
         s.op(ir.Reduce(kind, (1, 2)), [x], (B, 3), name=f"reduce_{kind}")
         s.op(ir.Reduce(kind, (3,), True), [x], (B, 4, 6, 1), name=f"reduce_last_{kind}")
-    positive = s.op(ir.Compare(ir.CompareKind.GT), [x, ir.constant(np.float32(-0.5))], x.shape, BOOL)
+    positive = s.op(
+        ir.Compare(ir.CompareKind.GT), [x, ir.constant(np.float32(-0.5))], x.shape, BOOL
+    )
     s.op(ir.Reduce(ir.ReduceKind.ALL, (1, 3)), [positive], (B, 6), BOOL)
     s.op(ir.Reduce(ir.ReduceKind.ANY, (1, 3)), [positive], (B, 6), BOOL)
     s.op(ir.ArgExtreme(3), [x], (B, 4, 6), I64)
@@ -204,7 +204,9 @@ def products() -> ir.Graph:
     h = s.op(ir.Dense(relu), [v, s.weight(6, 5), s.weight(5)], (B, 7, 5))
     s.op(ir.Dense(tanh), [v, s.weight(6, 5), None, h], (B, 7, 5))
     one, same = ((0, 0), (0, 0)), ((1, 1), (1, 1))
-    s.op(ir.Conv((1, 1), (1, 1), one, 1, relu), [x, s.weight(3, 2, 4, 5), s.weight(5)], (B, 7, 7, 5))
+    s.op(
+        ir.Conv((1, 1), (1, 1), one, 1, relu), [x, s.weight(3, 2, 4, 5), s.weight(5)], (B, 7, 7, 5)
+    )
     s.op(ir.Conv((2, 1), (1, 2), same), [x, s.weight(3, 3, 4, 6)], (B, 5, 6, 6))
     s.op(ir.Conv((1, 1), (1, 1), same, 2), [x, s.weight(3, 3, 2, 6), s.weight(6)], (B, 9, 8, 6))
     s.op(ir.Conv((1, 1), (1, 1), same, 4, tanh), [x, s.weight(3, 3, 1, 4)], (B, 9, 8, 4))
@@ -221,7 +223,11 @@ def products() -> ir.Graph:
             (B, 9, 8, 4),
         )
     s.op(ir.Conv((2,), (1,), ((2, 0),), 1), [v, s.weight(3, 6, 4)], (B, 4, 4))
-    s.op(ir.ConvTranspose((2, 2), (1, 1), one, 1, relu), [x, s.weight(2, 2, 3, 4), s.weight(3)], (B, 18, 16, 3))
+    s.op(
+        ir.ConvTranspose((2, 2), (1, 1), one, 1, relu),
+        [x, s.weight(2, 2, 3, 4), s.weight(3)],
+        (B, 18, 16, 3),
+    )
     s.op(ir.ConvTranspose((2,), (1,), ((0, 0),)), [v, s.weight(3, 5, 6)], (B, 15, 5))
     for kind in ir.PoolKind:
         s.op(ir.Pool(kind, (3, 2), (2, 2), ((1, 1), (0, 0))), [x], (B, 5, 4, 4))
