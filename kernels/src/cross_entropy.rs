@@ -108,7 +108,7 @@ impl Body for Loss<'_> {
     #[inline(always)]
     fn run(self) -> f32 {
         let largest = row_max(self.x);
-        let sum = crate::softmax::row_sum(self.x, |x| math::exp_f32(x - largest));
+        let sum = crate::softmax::row_sum(self.x, |x| math::single::exp(x - largest));
         math::log(f64::from(sum)) as f32 - (self.x[self.label] - largest)
     }
 }

@@ -2,7 +2,7 @@
 //! result, in the order of TensorFlow's ops.
 //!
 //! One row per op: its function works on slices, its `KernelDef` in place where it may. Results are
-//! within 2 ulp.
+//! within 2 ulp unless the row says otherwise.
 
 use crate::adapt::{Element, unserved};
 use crate::def::{KernelDef, Variant, no_scratch};
@@ -102,9 +102,9 @@ gradients! {
     }
     /// Of the sigmoid: result, incoming gradient.
     SIGMOID_GRAD SigmoidGrad sigmoid_grad 1 { f32 F32 => |y, g| g * y * (1.0 - y); }
-    /// Of `log(1 + exp(x))`: incoming gradient, argument.
-    SOFTPLUS_GRAD SoftplusGrad softplus_grad 8 {
-        f32 F32 => |g, x| (f64::from(g) * math::sigmoid(f64::from(x))) as f32;
+    /// Of `log(1 + exp(x))`: incoming gradient, argument; 4 ulp.
+    SOFTPLUS_GRAD SoftplusGrad softplus_grad 4 {
+        f32 F32 => |g, x| g * math::single::sigmoid(x);
     }
     /// Of `x / (1 + |x|)`: incoming gradient, argument.
     SOFTSIGN_GRAD SoftsignGrad softsign_grad 2 {

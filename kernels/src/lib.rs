@@ -33,6 +33,7 @@ pub mod clamp;
 pub mod clip;
 pub mod compare;
 pub mod conv;
+pub mod conv1d;
 pub mod conv2d;
 pub mod conv2d_backprop_filter;
 pub mod conv2d_backprop_input;
@@ -45,7 +46,11 @@ pub mod dtype;
 pub mod dynamic_stitch;
 pub mod error;
 pub mod fill;
+pub mod fused_batch_norm;
+pub mod fused_conv2d;
+pub mod fused_mat_mul;
 pub mod gather;
+pub mod gather_nd;
 pub mod gemm;
 pub mod gradient;
 pub mod int32;
@@ -59,6 +64,7 @@ pub mod mat_mul;
 mod math;
 pub mod max_pool;
 pub mod norm;
+pub mod norm_gradient;
 pub mod one_hot;
 pub mod pad;
 pub mod parallel;
@@ -71,6 +77,8 @@ pub mod reduce;
 pub mod reductions;
 pub mod resize;
 pub mod reverse;
+pub mod scale_shift;
+pub mod scatter;
 pub mod scratch;
 pub mod select;
 pub mod sequence;
@@ -150,7 +158,16 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &fill::FILL,
     &fill::ONES_LIKE,
     &fill::ZEROS_LIKE,
+    &fused_batch_norm::FUSED_BATCH_NORM,
+    &fused_batch_norm::FUSED_BATCH_NORM_GRAD,
+    &fused_batch_norm::FUSED_BATCH_NORM_GRAD_V2,
+    &fused_batch_norm::FUSED_BATCH_NORM_GRAD_V3,
+    &fused_batch_norm::FUSED_BATCH_NORM_V2,
+    &fused_batch_norm::FUSED_BATCH_NORM_V3,
+    &fused_conv2d::DEF,
+    &fused_mat_mul::DEF,
     &gather::GATHER_V2,
+    &gather_nd::GATHER_ND,
     &gradient::ELU_GRAD,
     &gradient::INV_GRAD,
     &gradient::RECIPROCAL_GRAD,
@@ -207,6 +224,8 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &resize::RESIZE_NEAREST_NEIGHBOR,
     &resize::RESIZE_NEAREST_NEIGHBOR_GRAD,
     &reverse::REVERSE_V2,
+    &scale_shift::DEF,
+    &scatter::SCATTER,
     &select::SELECT,
     &select::SELECT_V2,
     &slice::SLICE,

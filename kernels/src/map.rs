@@ -75,7 +75,7 @@ fn map_loop<T: Element, U: Element>(
 }
 
 /// Elements that are worked on at a time in place; their old values are kept meanwhile.
-const BLOCK: usize = 1024;
+const BLOCK: usize = 256;
 
 /// `values[i] = op(values[i])`.
 pub fn map_in_place<O: Map<T, Out = T>, T: Element>(

@@ -14,7 +14,7 @@ const LANES: usize = 32;
 
 /// The sum of `term` over all elements.
 #[inline(always)]
-fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f64 {
+pub(crate) fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f64 {
     let mut total = 0.0_f64;
     for block in x.chunks(LANES * 64) {
         let (chunks, rest) = block.as_chunks::<LANES>();

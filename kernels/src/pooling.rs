@@ -16,7 +16,8 @@ const PARALLEL_ELEMENTS: usize = 1 << 17;
 /// What becomes of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The largest; NaN if there is one; -infinity if the window lies in the padding.
+    /// The largest that is above `f32::MIN`, or `f32::MIN` if there is none; NaN counts for nothing.
+    /// So it is in TensorFlow.
     Max,
     /// The mean of those that are not padding; 0 if there are none.
     Average,
@@ -103,8 +104,9 @@ impl Pooling {
     }
 
     /// Computes the gradient of the input from that of the output. The maximum passes its gradient
-    /// to the first element of the window that equals it, so `input` is needed for [`Kind::Max`];
-    /// for [`Kind::Average`] it may be empty.
+    /// to the first element of the window that no other one is above, so `input` is needed for
+    /// [`Kind::Max`]; for [`Kind::Average`] it may be empty. A NaN at the start of a window takes
+    /// its gradient, others get none, as in TensorFlow.
     ///
     /// # Errors
     /// As [`Pooling::run`].
@@ -176,7 +178,7 @@ impl Body for Lines<'_> {
                 while channel < channels {
                     let width = S::LANES.min(channels - channel);
                     let mut sum = match kind {
-                        Kind::Max => s.splat(f32::NEG_INFINITY),
+                        Kind::Max => s.splat(f32::MIN),
                         Kind::Average => s.zero(),
                     };
                     for tap_y in 0..taps_y.len() {
@@ -186,7 +188,8 @@ impl Body for Lines<'_> {
                             let from = &self.input[pixel * channels + channel..][..width];
                             let value = s.load_up_to(from);
                             sum = match kind {
-                                Kind::Max => larger(s, sum, value),
+                                // The sum stays where the value is NaN.
+                                Kind::Max => s.max(value, sum),
                                 Kind::Average => s.add(sum, value),
                             };
                         }
@@ -200,13 +203,6 @@ impl Body for Lines<'_> {
             }
         }
     }
-}
-
-/// The larger one; NaN if either is.
-#[inline(always)]
-fn larger<S: Simd>(s: S, a: S::F, b: S::F) -> S::F {
-    // `max` gives its second operand for a NaN in either.
-    s.select(s.eq(a, a), s.max(a, b), a)
 }
 
 /// The gradient of one image.
@@ -241,14 +237,22 @@ impl Body for Backward<'_> {
             while channel < channels {
                 let width = S::LANES.min(channels - channel);
                 let mut rest = s.load_up_to(&from[channel..channel + width]);
-                let mut top = s.splat(f32::NEG_INFINITY);
+                let mut top = s.zero();
+                let mut first = true;
                 if *kind == Kind::Average {
                     rest = s.mul(rest, scale);
                 } else {
                     each_tap(y, x, (out_y, out_x), |_, in_y, in_x| {
                         let pixel = in_y * x.input + in_x;
-                        let value = &self.input[pixel * channels + channel..][..width];
-                        top = larger(s, top, s.load_up_to(value));
+                        let value =
+                            s.load_up_to(&self.input[pixel * channels + channel..][..width]);
+                        // A NaN stays if it is the first.
+                        top = if first {
+                            value
+                        } else {
+                            s.select(s.lt(top, value), value, top)
+                        };
+                        first = false;
                     });
                 }
                 each_tap(y, x, (out_y, out_x), |_, in_y, in_x| {
@@ -259,7 +263,9 @@ impl Body for Backward<'_> {
                         Kind::Max => {
                             let value = s.load_up_to(&self.input[at..at + width]);
                             // What the first one took is 0 for those that follow.
-                            let hit = s.eq(value, top);
+                            // A NaN is hit by all elements, so by the first.
+                            let far = s.select(s.eq(value, top), s.zero(), s.splat(1.0));
+                            let hit = s.eq(s.select(s.eq(top, top), far, s.zero()), s.zero());
                             let add = s.select(hit, rest, s.zero());
                             rest = s.select(hit, s.zero(), rest);
                             add
@@ -318,7 +324,7 @@ mod tests {
                 });
                 let values = seen.iter().map(|&i| input[i]);
                 if kind == Kind::Max {
-                    *output = values.fold(f32::NEG_INFINITY, f32::max);
+                    *output = values.fold(f32::MIN, f32::max);
                     if let Some(&i) = seen.iter().find(|&&i| input[i] == *output) {
                         gradient[i] += f64::from(slope[index]);
                     }
@@ -348,20 +354,38 @@ mod tests {
         }
     }
 
+    /// What TensorFlow 2.21 gives for windows of three.
     #[test]
-    fn nan_is_the_maximum() {
+    fn nan_counts_for_nothing() {
+        let (nan, low, inf) = (f32::NAN, f32::MIN, f32::INFINITY);
         let y = Window::new(3, 3, 1, 1, Padding::Valid).unwrap();
         for level in available() {
-            for place in 0..3 {
-                let pooling = Pooling {
-                    level,
-                    ..Pooling::new(Kind::Max, 1, 1, y, Window::UNIT).unwrap()
-                };
-                let mut input = [1.0, 2.0, 1.5];
-                input[place] = f32::NAN;
-                let mut output = [0.0];
-                pooling.run(&input, &mut output, &Serial).unwrap();
-                assert!(output[0].is_nan());
+            for (window, largest, taker) in [
+                ([nan, 1.0, 2.0], 2.0, 0),
+                ([1.0, nan, 2.0], 2.0, 2),
+                ([1.0, 2.0, nan], 2.0, 1),
+                ([nan, nan, nan], low, 0),
+                ([-inf, -inf, nan], low, 0),
+                ([-inf, -inf, -inf], low, 0),
+                ([1.0, nan, inf], inf, 2),
+            ] {
+                for channels in [1, 17] {
+                    let pooling = Pooling {
+                        level,
+                        ..Pooling::new(Kind::Max, 1, channels, y, Window::UNIT).unwrap()
+                    };
+                    let input = window.map(|x| vec![x; channels]).concat();
+                    let mut output = vec![0.0; channels];
+                    pooling.run(&input, &mut output, &Serial).unwrap();
+                    assert_eq!(output, vec![largest; channels]);
+                    let (slope, mut gradient) = (vec![2.0; channels], vec![7.0; input.len()]);
+                    pooling
+                        .backward(&input, &slope, &mut gradient, &Serial)
+                        .unwrap();
+                    for (i, &found) in gradient.iter().enumerate() {
+                        assert_eq!(found, if i / channels == taker { 2.0 } else { 0.0 });
+                    }
+                }
             }
         }
     }

@@ -53,7 +53,7 @@ pub(crate) fn row_sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
 #[inline(always)]
 pub(crate) fn row_exp(x: &[f32], largest: f32, out: &mut [f32]) -> f32 {
     for (out, &x) in out.iter_mut().zip(x) {
-        *out = math::exp_f32(x - largest);
+        *out = math::single::exp(x - largest);
     }
     row_sum(out, |value| value)
 }
@@ -73,7 +73,7 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
         for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
             let largest = row_max(x);
             if LOG {
-                let sum = row_sum(x, |x| math::exp_f32(x - largest));
+                let sum = row_sum(x, |x| math::single::exp(x - largest));
                 let log = math::log(f64::from(sum)) as f32;
                 for (out, &x) in out.iter_mut().zip(x) {
                     *out = (x - largest) - log;

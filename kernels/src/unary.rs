@@ -62,6 +62,13 @@ macro_rules! unary {
     )*};
 }
 
+/// A row's body that computes in `f32`.
+macro_rules! narrow {
+    ($function:ident $x:ident) => {
+        math::single::$function($x)
+    };
+}
+
 /// A row's body that computes in `f64` and rounds once.
 macro_rules! wide {
     ($function:ident $x:ident) => {
@@ -70,9 +77,9 @@ macro_rules! wide {
 }
 
 /// Slope of the negative side of the scaled exponential unit times its scale.
-const SELU_SCALE_ALPHA: f64 = 1.758_099_340_847_376_9;
+const SELU_SCALE_ALPHA: f32 = 1.758_099_3;
 /// Slope of the positive side of the scaled exponential unit.
-const SELU_SCALE: f64 = 1.050_700_987_355_480_5;
+const SELU_SCALE: f32 = 1.050_701;
 
 unary! {
     /// Absolute value.
@@ -99,24 +106,24 @@ unary! {
     COS Cos cos 16 { f32 F32 => |x| math::sin_cos(f64::from(x)).1 as f32; }
     /// Hyperbolic cosine.
     COSH Cosh cosh 8 { f32 F32 => |x| wide!(cosh x); }
-    /// `exp(x) - 1` for negative values, which approaches -1; others stay.
-    ELU Elu elu 8 { f32 F32 => |x| if x < 0.0 { wide!(exp_m1 x) } else { x }; }
-    /// Error function.
-    ERF Erf erf 16 { f32 F32 => |x| wide!(erf x); }
-    /// One minus the error function.
-    ERFC Erfc erfc 16 { f32 F32 => |x| wide!(erfc x); }
+    /// `exp(x) - 1` for negative values, which approaches -1; others stay; 2 ulp.
+    ELU Elu elu 4 { f32 F32 => |x| if x < 0.0 { narrow!(exp_m1 x) } else { x }; }
+    /// Error function; 2 ulp.
+    ERF Erf erf 8 { f32 F32 => |x| narrow!(erf x); }
+    /// One minus the error function; 4 ulp.
+    ERFC Erfc erfc 8 { f32 F32 => |x| narrow!(erfc x); }
     /// Exponential.
-    EXP Exp exp 8 { f32 F32 => |x| wide!(exp x); }
-    /// Exponential less one.
-    EXPM1 Expm1 expm1 8 { f32 F32 => |x| wide!(exp_m1 x); }
+    EXP Exp exp 4 { f32 F32 => |x| narrow!(exp x); }
+    /// Exponential less one; 2 ulp.
+    EXPM1 Expm1 expm1 4 { f32 F32 => |x| narrow!(exp_m1 x); }
     /// Largest integer not above.
     FLOOR Floor floor 1 { f32 F32 => |x| math::floor(x); }
     /// One divided by the value.
     INV Inv inv 2 { f32 F32 => |x| 1.0 / x; f64 F64 => |x| 1.0 / x; }
     /// Natural logarithm.
-    LOG Log log 8 { f32 F32 => |x| wide!(log x); }
-    /// Natural logarithm of one more.
-    LOG1P Log1p log1p 8 { f32 F32 => |x| wide!(log_1p x); }
+    LOG Log log 4 { f32 F32 => |x| narrow!(log x); }
+    /// Natural logarithm of one more; 2 ulp.
+    LOG1P Log1p log1p 4 { f32 F32 => |x| narrow!(log_1p x); }
     /// Negation.
     NEG Neg neg 1 {
         f32 F32 => |x| -x;
@@ -144,16 +151,16 @@ unary! {
     ROUND Round round 1 { f32 F32 => |x| math::round_half_even(x); i64 I64 => |x| x; }
     /// One divided by the square root; 2 ulp.
     RSQRT Rsqrt rsqrt 2 { f32 F32 => |x| 1.0 / math::sqrt_f32(x); }
-    /// Scaled exponential linear unit.
-    SELU Selu selu 8 {
-        f32 F32 => |x| {
-            let x = f64::from(x);
-            let value = if x < 0.0 { SELU_SCALE_ALPHA * math::exp_m1(x) } else { SELU_SCALE * x };
-            value as f32
+    /// Scaled exponential linear unit; 3 ulp.
+    SELU Selu selu 4 {
+        f32 F32 => |x| if x < 0.0 {
+            SELU_SCALE_ALPHA * narrow!(exp_m1 x)
+        } else {
+            SELU_SCALE * x
         };
     }
-    /// `1 / (1 + exp(-x))`.
-    SIGMOID Sigmoid sigmoid 8 { f32 F32 => |x| wide!(sigmoid x); }
+    /// `1 / (1 + exp(-x))`; 3 ulp.
+    SIGMOID Sigmoid sigmoid 4 { f32 F32 => |x| narrow!(sigmoid x); }
     /// -1, 0 or 1 as the value is negative, zero or positive; NaN stays.
     SIGN Sign sign 1 {
         f32 F32 => |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
@@ -163,8 +170,8 @@ unary! {
     SIN Sin sin 16 { f32 F32 => |x| math::sin_cos(f64::from(x)).0 as f32; }
     /// Hyperbolic sine.
     SINH Sinh sinh 8 { f32 F32 => |x| wide!(sinh x); }
-    /// `log(1 + exp(x))`.
-    SOFTPLUS Softplus softplus 16 { f32 F32 => |x| wide!(softplus x); }
+    /// `log(1 + exp(x))`; 3 ulp.
+    SOFTPLUS Softplus softplus 8 { f32 F32 => |x| narrow!(softplus x); }
     /// `x / (1 + |x|)`; 2 ulp.
     SOFTSIGN Softsign softsign 2 { f32 F32 => |x| x / (1.0 + x.abs()); }
     /// Square root.
@@ -182,8 +189,8 @@ unary! {
             (sin / cos) as f32
         };
     }
-    /// Hyperbolic tangent.
-    TANH Tanh tanh 8 { f32 F32 => |x| wide!(tanh x); }
+    /// Hyperbolic tangent; 3 ulp.
+    TANH Tanh tanh 4 { f32 F32 => |x| narrow!(tanh x); }
 }
 
 #[cfg(test)]

@@ -22,6 +22,8 @@ pub struct Config {
     pub threads: NonZeroUsize,
     /// `TFP_MEMORY_LIMIT`: bytes per device, with K, M or G for powers of 1024; no limit if not set.
     pub memory_limit: Option<u64>,
+    /// `TFP_FUSION=0`: leave the nodes of a graph apart.
+    pub fusion: bool,
     /// `TFP_FAULT`: a failure to inject, for tests of what happens then.
     pub fault: Option<Fault>,
 }
@@ -76,6 +78,7 @@ impl Config {
             memory_limit: set("TFP_MEMORY_LIMIT")
                 .map(|text| bytes("TFP_MEMORY_LIMIT", &text))
                 .transpose()?,
+            fusion: set("TFP_FUSION").is_none_or(|value| value != "0"),
             fault: set("TFP_FAULT").map(|text| fault(&text)).transpose()?,
         })
     }
@@ -163,6 +166,7 @@ mod tests {
         assert!(config.disabled);
         assert_eq!(config.fault.unwrap().kind, FaultKind::Panic);
         assert!(!read(&[("TFP_DISABLE", "0")]).unwrap().disabled);
+        assert!(config.fusion && !read(&[("TFP_FUSION", "0")]).unwrap().fusion);
     }
 
     #[test]

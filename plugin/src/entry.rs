@@ -2,11 +2,16 @@
 
 use std::sync::{Mutex, PoisonError};
 
+use tfp_bindings::optimizer::init_graph;
+use tfp_bindings::profiler::init_profiler;
 use tfp_bindings::{init_kernels, init_plugin, load, log, sys};
 
-use crate::adapter;
 use crate::config::Config;
+use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
+use crate::profile::KernelProfiler;
+use crate::variables::kernel as variable_kernel;
+use crate::{adapter, lists, ops};
 
 /// Label of the mark that the first load leaves.
 const LOADED: &str = "tfp_is_loaded";
@@ -62,10 +67,59 @@ pub extern "C" fn TF_InitKernel() {
                 log(&format!("no mark for later loads: {error}"));
             }
             adapter::configure(&config);
+            ops::define();
             adapter::register(device_type);
+            variable_kernel::register(device_type);
+            lists::register(device_type);
         }
         Ok(())
     });
 }
 
+/// Offers the graph optimizer.
+///
+/// # Safety
+/// TensorFlow's contract for this entry point.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TF_InitGraph(
+    params: *mut sys::TP_OptimizerRegistrationParams,
+    status: *mut sys::TF_Status,
+) {
+    // A load that offers no device must still name a type of device, one that nobody else has.
+    let (device_type, off) = match active() {
+        Some(config) => {
+            let device_type = config.names.device_type;
+            graph::configure(Settings {
+                device_type: device_type.clone(),
+                fuse: config.fusion,
+            });
+            let off = graph::passes_off(&device_type);
+            (device_type, off)
+        }
+        None => (load::spare_platform().device_type, &[][..]),
+    };
+    // SAFETY: the arguments are TensorFlow's.
+    unsafe { init_graph::<GraphOptimizer>(params, status, &device_type, off) };
+}
+
+/// Offers the profiler.
+///
+/// # Safety
+/// TensorFlow's contract for this entry point.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn TF_InitProfiler(
+    params: *mut sys::TF_ProfilerRegistrationParams,
+    status: *mut sys::TF_Status,
+) {
+    let profiled = active().map(|config| config.names.device_type);
+    let device_type = profiled
+        .clone()
+        .unwrap_or_else(|| load::spare_platform().device_type);
+    let profiler = KernelProfiler::new(profiled);
+    // SAFETY: the arguments are TensorFlow's.
+    unsafe { init_profiler(params, status, &device_type, profiler) };
+}
+
 const _: sys::SE_InitPlugin = SE_InitPlugin;
+const _: sys::TF_InitGraph = TF_InitGraph;
+const _: sys::TF_InitProfiler = TF_InitProfiler;

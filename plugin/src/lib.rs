@@ -1,8 +1,10 @@
 //! `libtfp.so`: a TensorFlow device of type `TFP`.
 //!
 //! The compute is the crate `tfp_kernels`, the connection to TensorFlow the crate `tfp_bindings`.
-//! This crate has the entry points, the device's configuration (`config`) and the one adapter
-//! between the two (`adapter`).
+//! This crate has the entry points, the device's configuration (`config`), the one adapter between
+//! the two (`adapter`), the graph optimizer (`graph`) and what stands in for the kernels of
+//! variables that TensorFlow lets no plug-in write (`variables`, `lists`), and the profiler
+//! (`profile`).
 #![deny(
     unsafe_op_in_unsafe_fn,
     clippy::undocumented_unsafe_blocks,
@@ -16,5 +18,10 @@ mod attrs;
 mod config;
 mod dtype;
 mod entry;
+mod graph;
+mod lists;
+mod ops;
 mod platform;
+mod profile;
 mod slots;
+mod variables;

@@ -104,11 +104,32 @@ TOLERANCES: Mapping[str, float] = {
     "Conv2DBackpropFilter": 1e-5,
     "Conv2DBackpropInput": 1e-5,
     "MatMul": 1e-5,
+    "Cumprod": 1e-5,
+    "Cumsum": 1e-5,
+    "DepthwiseConv2dNative": 1e-5,
+    "DepthwiseConv2dNativeBackpropFilter": 1e-5,
+    "DepthwiseConv2dNativeBackpropInput": 1e-5,
+    "FusedBatchNorm": 1e-5,
+    "FusedBatchNormGrad": 1e-5,
+    "FusedBatchNormGradV2": 1e-5,
+    "FusedBatchNormGradV3": 1e-5,
+    "FusedBatchNormV2": 1e-5,
+    "FusedBatchNormV3": 1e-5,
     "Mean": 1e-5,
     "Prod": 1e-5,
     "Sum": 1e-5,
+    "TfpFusedConv2D": 1e-5,
+    "TfpFusedMatMul": 1e-5,
 }
 """Largest error relative to `max(1, |expected|)` for ops that add up many terms in float32."""
+
+OUTPUTS: Mapping[str, int] = {
+    "FusedBatchNormGrad": 3,
+    "FusedBatchNormGradV2": 3,
+    "FusedBatchNormGradV3": 3,
+    "FusedBatchNormV3": 5,
+}
+"""How many of an op's outputs mean something; the rest is for TensorFlow's own GPU."""
 
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("Round", "int64"): "TensorFlow's CPU kernel gives 0 for every integer",

@@ -14,9 +14,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import kernels as registry
-from tensorflow.python.framework import op_def_registry
+from tensorflow.python.framework import op_def_library, op_def_registry
 
-from tests.conformance import cases, structured
+from tests.conformance import cases, chance, images, indexed, references, structured
+
+TABLES = (structured.CALLS, indexed.CALLS, images.CALLS, chance.CALLS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -50,12 +52,20 @@ def registered(device_type: str) -> dict[str, list[dict[str, int]]]:
     return found
 
 
+def is_swept(op: str, types: Mapping[str, int]) -> bool:
+    """Returns whether calls can be made with arrays: not for variables and variants."""
+    if tf.variant.as_datatype_enum in types.values():
+        return False
+    return all(a.type != tf.resource.as_datatype_enum for a in op_def_registry.get(op).input_arg)
+
+
 def calls(op: str, types: Mapping[str, int]) -> Iterator[cases.Call] | None:
     """Returns the calls of a kernel, or None if no table knows the op."""
     dtypes = {name: np.dtype(tf.dtypes.as_dtype(t).as_numpy_dtype) for name, t in types.items()}
     dtype = dtypes.get("T", np.dtype(np.bool_))
-    if op in structured.CALLS:
-        return structured.CALLS[op](dtypes)
+    for table in TABLES:
+        if op in table:
+            return table[op](dtypes)
     if op in cases.BINARY:
         return cases.binary(op, dtype)
     if op in cases.REDUCTIONS:
@@ -73,16 +83,31 @@ def calls(op: str, types: Mapping[str, int]) -> Iterator[cases.Call] | None:
     return None
 
 
+def _call(op: str, inputs: Mapping[str, Any], attributes: Mapping[str, Any], device: str) -> Any:
+    """Returns the outputs of one call as tensors."""
+    if op not in references.REFERENCES:
+        return getattr(tf.raw_ops, op)(**inputs, **attributes)
+    if device.startswith("/device:CPU"):
+        return references.REFERENCES[op](**inputs, **attributes)
+
+    def graph() -> Any:
+        with tf.device(device):
+            return op_def_library.apply_op(op, **inputs, **attributes)
+
+    return tf.function(graph, jit_compile=False)()
+
+
 def compute(op: str, call: cases.Call, device: str) -> list[Any]:
-    """Returns the outputs of one call as arrays."""
+    """Returns the outputs of one call as arrays, without those that mean nothing."""
     with tf.device(device):
         inputs = {
             name: [tf.constant(v) for v in value] if isinstance(value, list) else tf.constant(value)
             for name, value in call.inputs.items()
         }
-        outputs = getattr(tf.raw_ops, op)(**inputs, **call.attributes)
+        outputs = _call(op, inputs, call.attributes, device)
     if not isinstance(outputs, (list, tuple)):
         outputs = [outputs]
+    outputs = outputs[: cases.OUTPUTS.get(op, len(outputs))]
     for output in outputs:
         assert output.device.endswith(device), f"{op} ran on {output.device}"
     return [output.numpy() for output in outputs]

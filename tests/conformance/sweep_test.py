@@ -25,6 +25,8 @@ def test_every_kernel_agrees_with_the_cpu() -> None:
     results, unknown = [], []
     for op in sorted(kernels):
         for types in kernels[op]:
+            if not sweep.is_swept(op, types):
+                continue
             result = sweep.check(op, types, DEVICE)
             if result is None:
                 unknown.append((op, types))
@@ -39,6 +41,8 @@ def test_every_kernel_agrees_with_the_cpu() -> None:
         ]
         pathlib.Path(table).write_text("\n".join(lines) + "\n", encoding="utf-8")
     wrong = [f"{r.op} {r.dtype}: {r.problem}" for r in results if r.problem]
-    print(f"{len(results)} kernels compared, {len(unknown)} without cases")
+    print(f"{len(results)} kernels compared")
+    assert not unknown, f"no calls in tests/conformance for {unknown}"
     assert not wrong, "\n".join(wrong)
-    assert sum(r.calls > 0 for r in results) > 200
+    # The CPU has no kernel of some types; there is nothing to compare with then.
+    assert sum(r.calls > 0 for r in results) > 0.9 * len(results)

@@ -15,7 +15,7 @@ os.environ["SDK_LOG"] = str(_LOG)
 os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(pathlib.Path(os.environ["SDK"]).absolute())
 
 import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
-from tensorflow.python.framework import op_def_library  # noqa: E402
+from tensorflow.python.framework import op_def_library, op_def_registry  # noqa: E402
 
 tf.config.set_soft_device_placement(False)
 DEVICE = "/device:SDK:0"
@@ -63,6 +63,15 @@ def test_registrations_are_checked() -> None:
     assert lines["no argument"] == (
         'op Relu has no argument nothing; it has ["features", "activations"]'
     )
+
+
+def test_an_op_has_the_properties_that_it_was_given_and_no_others() -> None:
+    def properties(op: str) -> tuple[bool, bool, bool]:
+        found = op_def_registry.get(op)
+        return found.is_stateful, found.is_commutative, found.is_aggregate
+
+    assert properties("SdkAffine") == (False, False, False)
+    assert properties("SdkBroken") == (True, False, False)
 
 
 def test_an_async_kernel_finishes_on_its_own_thread() -> None:

@@ -184,7 +184,15 @@ TABLES: tuple[TableRule, ...] = (
             "env",
             "next_pluggable_device",
         ),
-        ("tsl_status", "tf_tstring", "c_api", "c_api_experimental", "grappler"),
+        (
+            "tsl_status",
+            "tf_tstring",
+            "c_api",
+            "c_api_experimental",
+            "eager_c_api",
+            "eager_c_api_experimental",
+            "grappler",
+        ),
         "process",
         "What a plug-in calls. `libtensorflow_framework` has the required groups; the optional "
         "ones are in `libtensorflow_cc`, or in some versions only.",

@@ -37,8 +37,8 @@ def _length(attr: AttrDef, least: int) -> int:
 
 
 def _tensor(dtype: DataType, is_ref: bool) -> str:
-    function = "smoke_reference" if is_ref else "smoke_value"
-    return f"{function}(cx, {types.data_type_constant(dtype)})?"
+    method = "reference" if is_ref else "value"
+    return f"cx.{method}({types.data_type_constant(dtype)})?"
 
 
 def _input(arg: ArgDef, op: OpDef) -> str:

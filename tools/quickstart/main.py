@@ -1,7 +1,7 @@
-"""Runs TensorFlow's demo graph on libtfp.so and on the CPU, and compares them node by node.
+"""Runs a graph on libtfp.so and on the CPU, compares them node by node, and trains a model on both.
 
-Exit status: 0 if every node ran on the device and every value agrees, 1 if not, 2 if the device
-could not be set up.
+Exit status: 0 if every node ran on the device, every value agrees and the training went alike, 1 if
+not, 2 if the device could not be set up.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ from absl import app, flags
 
 if TYPE_CHECKING:
     from tools.quickstart.run import Row
+    from tools.quickstart.training import Course
 
 _LIBRARY = flags.DEFINE_string(
     "library", None, "Plug-in to load; the one that was built with this program if not given."
@@ -27,6 +28,10 @@ _TOLERANCE = flags.DEFINE_float("tolerance", 1e-5, "Largest absolute difference 
 _REPETITIONS = flags.DEFINE_integer(
     "repetitions", 9, "How often the graph runs; times are medians.", lower_bound=1
 )
+_LOSS_TOLERANCE = flags.DEFINE_float(
+    "loss_tolerance", 1e-3, "Largest difference of an epoch's loss from the CPU."
+)
+_TRAIN = flags.DEFINE_bool("train", True, "Train a small model, too.")
 _JSON = flags.DEFINE_bool("json", False, "Print JSON instead of a table.")
 
 LIBRARY_VARIABLE: Final = "TF_PLUGGABLE_DEVICE_LIBRARY_PATH"
@@ -127,6 +132,27 @@ def print_table(version: str, library: pathlib.Path, rows: Sequence[Row]) -> Non
         console.print(f"All {len(rows)} nodes ran on the device and agree with the CPU.")
 
 
+def print_training(on_device: Course, on_cpu: Course, device: str, problem: str) -> None:
+    """Prints how the two trainings went, for people."""
+    from rich.console import Console
+    from rich.table import Table
+
+    epochs = len(on_device.losses)
+    table = Table(title=f"A convolutional network learns handwritten digits, {epochs} epochs")
+    for heading in ("", "loss of each epoch", "unseen digits", "time per epoch"):
+        table.add_column(heading)
+    for name, course in ((device, on_device), ("CPU:0", on_cpu)):
+        table.add_row(
+            name,
+            "  ".join(f"{loss:.4f}" for loss in course.losses),
+            f"{course.accuracy:.1%} right",
+            f"{1000 * course.seconds / (epochs - 1):.0f} ms",
+        )
+    console = Console(width=None if sys.stdout.isatty() else 120)
+    console.print(table)
+    console.print(f"[red]{problem}" if problem else f"The model trained on {device} as on the CPU.")
+
+
 def main(argv: Sequence[str]) -> int:
     """Runs the program; returns its exit status."""
     if len(argv) > 1:
@@ -151,16 +177,31 @@ def main(argv: Sequence[str]) -> int:
         return 1
     on_cpu = run.run("/device:CPU:0", _REPETITIONS.value)
     rows = run.compare(on_device, on_cpu, device_type, _TOLERANCE.value)
+    courses: dict[str, Course] = {}
+    problem = ""
+    if _TRAIN.value:
+        import tfp
+
+        from tools.quickstart import training
+
+        tfp.enable()
+        device = f"{device_type}:0"
+        courses = {name: training.train(f"/device:{name}") for name in (device, "CPU:0")}
+        problem = training.problem(courses[device], courses["CPU:0"], device, _LOSS_TOLERANCE.value)
     if _JSON.value:
         report = {
             "tensorflow": version,
             "library": str(library),
             "rows": [dataclasses.asdict(row) for row in rows],
+            "training": {name: dataclasses.asdict(course) for name, course in courses.items()},
+            "problem": problem,
         }
         print(json.dumps(report, indent=2))
     else:
         print_table(version, library, rows)
-    return 1 if any(row.problem for row in rows) else 0
+        if courses:
+            print_training(courses[device], courses["CPU:0"], device, problem)
+    return 1 if problem or any(row.problem for row in rows) else 0
 
 
 if __name__ == "__main__":

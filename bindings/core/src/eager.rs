@@ -3,6 +3,7 @@
 mod context;
 mod executor;
 mod handle;
+mod pool;
 
 pub use context::{EagerContext, EagerOptions, PlacementPolicy};
 pub use executor::Executor;

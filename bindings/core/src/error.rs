@@ -116,6 +116,14 @@ pub enum ErrorKind {
         /// What is wrong, what is allowed.
         problem: String,
     },
+    /// An op that only graphs have was called in eager mode: it takes or returns a reference to a
+    /// variable. The ops on resource variables (`VarHandleOp` and others) serve both modes.
+    GraphOnly {
+        /// The op's type.
+        op: String,
+        /// The input or output that is a reference.
+        arg: String,
+    },
     /// A tensor or value has another element type than asked for.
     DType {
         /// What was asked.
@@ -158,6 +166,13 @@ pub enum ErrorKind {
         /// The message type, as `GraphDef`.
         message: &'static str,
         /// What is wrong, and at which byte.
+        problem: String,
+    },
+    /// A file that is missing, damaged, or of a version that is not known here.
+    File {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it, and what was expected.
         problem: String,
     },
     /// Something that is used after it was closed.
@@ -264,7 +279,8 @@ impl Error {
             ErrorKind::NotFound { .. } => Code::NotFound,
             ErrorKind::Closed { .. } => Code::FailedPrecondition,
             ErrorKind::Internal { .. } => Code::Internal,
-            ErrorKind::Proto { .. } => Code::DataLoss,
+            ErrorKind::GraphOnly { .. } => Code::Unimplemented,
+            ErrorKind::Proto { .. } | ErrorKind::File { .. } => Code::DataLoss,
             ErrorKind::Input { .. }
             | ErrorKind::Attribute { .. }
             | ErrorKind::DType { .. }
@@ -304,6 +320,11 @@ impl fmt::Display for Error {
             ErrorKind::Input { op, input, problem } => {
                 write!(f, "{op}: input '{input}': {problem}")
             }
+            ErrorKind::GraphOnly { op, arg } => write!(
+                f,
+                "{op}: '{arg}' is a reference to a variable, which only graphs have; in eager mode \
+                 use the ops on resource variables"
+            ),
             ErrorKind::Attribute { op, attr, problem } => {
                 write!(f, "{op}: attribute '{attr}': {problem}")
             }
@@ -326,6 +347,7 @@ impl fmt::Display for Error {
             }
             ErrorKind::Foreign { what } => write!(f, "{what}"),
             ErrorKind::Proto { message, problem } => write!(f, "not a valid {message}: {problem}"),
+            ErrorKind::File { path, problem } => write!(f, "'{path}': {problem}"),
             ErrorKind::Closed { what } => write!(f, "the {what} is closed"),
         }
     }

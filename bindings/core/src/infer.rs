@@ -22,6 +22,18 @@ pub enum Slot {
     Types(SmallVecTypes),
 }
 
+impl Slot {
+    /// Returns the slot as an attribute's value; unset, it is the default.
+    pub(crate) fn value(&self) -> AttrValue<'_> {
+        match self {
+            Self::Unset => AttrValue::Default,
+            Self::Int(value) => AttrValue::Int(*value),
+            Self::Type(dtype) => AttrValue::Type(*dtype),
+            Self::Types(types) => AttrValue::TypeList(types),
+        }
+    }
+}
+
 /// A list of types.
 pub type SmallVecTypes = Vec<DataType>;
 

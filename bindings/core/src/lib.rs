@@ -10,7 +10,8 @@
 //! - Ops are called through a [`Context`], which a scope and an eager context both are: a function
 //!   over `C: Context` serves both modes. Generated functions are in the crate `tfp_ops`; an
 //!   [`OpBuilder`] calls any op by its name, also one of a library that was loaded at run time.
-//! - What a call takes as a tensor is any [`IntoOperand`]: a value, a tensor, or plain Rust data.
+//! - What a call takes as a tensor is any [`IntoOperand`]: a value, a tensor, or plain Rust data; with
+//!   the feature `ndarray` also an array or view of that crate.
 //! - An [`Error`] says what was wrong before TensorFlow saw it, or holds TensorFlow's status.
 //!
 //! ```no_run
@@ -51,6 +52,8 @@ mod infer;
 mod library;
 mod literal;
 mod memory;
+#[cfg(feature = "ndarray")]
+mod ndarray;
 pub mod op;
 mod operand;
 mod operation;
@@ -61,7 +64,7 @@ mod set_attr;
 mod shape;
 mod small_vec;
 mod tensor;
-mod wire;
+pub mod wire;
 
 pub use api::api;
 pub use attr::{AttrValue, Bytes, FuncRef};

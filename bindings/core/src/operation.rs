@@ -359,6 +359,10 @@ impl Value for Output {
     fn dtype(&self) -> DataType {
         self.dtype
     }
+
+    fn shape(&self) -> Result<Shape> {
+        self.operation.graph().shape(self)
+    }
 }
 
 impl fmt::Debug for Output {

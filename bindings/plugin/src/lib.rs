@@ -25,6 +25,7 @@ mod construction;
 mod context;
 mod data_type;
 pub mod device;
+pub mod eager;
 mod error;
 mod executor;
 pub mod host;

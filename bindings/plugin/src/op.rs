@@ -144,9 +144,17 @@ impl OpDefinition {
             for output in &outputs {
                 ops.TF_OpDefinitionBuilderAddOutput(builder, output.as_ptr());
             }
-            ops.TF_OpDefinitionBuilderSetIsStateful(builder, self.stateful);
-            ops.TF_OpDefinitionBuilderSetIsCommutative(builder, self.commutative);
-            ops.TF_OpDefinitionBuilderSetIsAggregate(builder, self.aggregate);
+            // These set their flag whatever the argument says: an op that is not commutative would
+            // become one, and graph optimizers would exchange its inputs.
+            if self.stateful {
+                ops.TF_OpDefinitionBuilderSetIsStateful(builder, true);
+            }
+            if self.commutative {
+                ops.TF_OpDefinitionBuilderSetIsCommutative(builder, true);
+            }
+            if self.aggregate {
+                ops.TF_OpDefinitionBuilderSetIsAggregate(builder, true);
+            }
             ops.TF_OpDefinitionBuilderSetShapeInferenceFunction(builder, Some(infer::<S>));
             ops.TF_RegisterOpDefinition(builder, status.as_ptr());
             status.take()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -95,13 +96,16 @@ def emit_crate(
     text = model_text(graph, options)
     env = environment(_TEMPLATES)
     values = _values(text, graph, options)
-    templates = _RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD
+    templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)
+    if text.blocks:
+        templates["src/blocks.rs"] = "blocks.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
-    if options.runtime is RuntimeMode.INCLUDE:
-        rust |= {f"src/runtime/{path}": source for path, source in _runtime(values).items()}
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
+    if options.runtime is RuntimeMode.INCLUDE:
+        for path, source in _runtime(values).items():
+            rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
     files = {path: content.encode() for path, content in rust.items()}
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
@@ -109,6 +113,12 @@ def emit_crate(
     files["model/thresholds.json"] = (options.thresholds or THRESHOLDS).encode()
     files["testdata/features.npz"] = npz_bytes(features_arrays(graph, features))
     return dict(sorted(files.items()))
+
+
+@functools.cache
+def _formatted(text: str, rustfmt: str) -> str:
+    """Returns a file of the runtime, laid out; the same for all crates of a process."""
+    return format_rust({"runtime.rs": text}, rustfmt)["runtime.rs"]
 
 
 _RUST_FILES = {
@@ -171,10 +181,23 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     for function in ("deliver", "deliver_bools"):
         if any(line.startswith(f"{function}(") for line in deliver):
             uses.add(f"ports::{function}")
-    if not any(re.search(r"\bSlot::", line) for line in text.lines):
-        uses.discard("memory::Slot")
-    imports = ["crate::places::*", "crate::weights"]
-    imports += [f"crate::runtime::{use}" for use in uses]
+    body = "\n".join([*text.lines, *deliver, *(f"{f.type} {f.value}" for f in text.fields)])
+    body += " Engine Workspace Error Memory examples Weights Aligned Serial Thresholds"
+    body += " BinaryModelResult"
+    block_body = "\n".join(
+        [*(line for b in text.blocks for line in b.lines)]
+        + [r.type for b in text.blocks for r in b.roles]
+        + ["Error Memory"]
+    )
+    imports = ["crate::places::*"]
+    if re.search(r"\bweights::", body) or std:
+        imports.append("crate::weights")
+    imports += [f"crate::blocks::{b.type}" for b in text.blocks]
+    imports += [f"crate::runtime::{use}" for use in uses if _names(use, body)]
+    block_uses = uses | {"memory::Slot"}
+    block_imports = [f"crate::runtime::{use}" for use in block_uses if _names(use, block_body)]
+    if "Tensor<" in block_body:
+        block_imports.append("crate::runtime::weights::Tensor")
     calls = list(text.lines)
     if parts:
         calls = [f"self.{p.name}({'x, ' if p.x else ''}m)?;" for p in parts]
@@ -196,6 +219,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
             "uses_batch": batch_call,
             "calls": calls,
             "parts": parts,
+            "blocks": text.blocks,
         },
         "std": std,
         "linked": options.runtime is RuntimeMode.CRATE,
@@ -225,6 +249,8 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "weight_bytes": sum(t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None),
         "uses": sorted(uses),
         "imports": _grouped(imports),
+        "block_imports": _grouped(block_imports),
+        "place_weights": any(r.kind == "tensor" for b in text.blocks for r in b.roles),
         "batch_lines": _batch_lines(text),
         "any_batch": all(p.fixed for p in text.outputs),
         "array_result": f"Vec<{text.outputs[0].type}>" if len(text.outputs) == 1 else "Outputs",
@@ -300,6 +326,11 @@ def _slot(slot: Any) -> dict[str, object]:
         "type": rust_type(place.dtype),
         "make": f"{make}({place.at}, {place.elements})",
     }
+
+
+def _names(use: str, text: str) -> bool:
+    """Returns whether a text names what an import brings."""
+    return re.search(rf"\b{use.rpartition('::')[2]}\b", text) is not None
 
 
 def _grouped(paths: list[str]) -> list[str]:

@@ -5,7 +5,7 @@ use core::ops::Range;
 use super::geometry::{Conv, check_len};
 use crate::blocks::{Block, Cut, for_each_block};
 use crate::error::Result;
-use crate::gemm::block::{exact_rows, most_rows, tile_of};
+use crate::gemm::block::tiles;
 use crate::gemm::tile::{self, Store};
 use crate::gemm::{PARALLEL_FLOPS, pack};
 use crate::level::{Level, level};
@@ -54,6 +54,7 @@ impl BackwardFilter {
         check_len("input", input.len(), conv.input_len())?;
         check_len("output", output.len(), conv.output_len())?;
         check_len("filter", filter.len(), conv.filter_len())?;
+        pack::check_level(self.level)?;
         if filter.is_empty() {
             return Ok(());
         }
@@ -137,7 +138,6 @@ impl Gradient<'_> {
         loop {
             let (first, width) = pack::panel_at(self.level, self.conv.group_out(), panel);
             let vectors = width / S::LANES;
-            let most = const { most_rows(S::REGISTERS) }[vectors];
             let columns = width.min(self.conv.group_out() - first);
             let mut row = 0;
             while row < self.block.rows {
@@ -145,11 +145,13 @@ impl Gradient<'_> {
                     (self.block.row + row) / depth,
                     (self.block.row + row) % depth,
                 );
-                let rows = exact_rows(most, (self.block.rows - row).min(depth - channel));
-                tile_of!(S, rows, vectors, |MR, NV| {
+                let end = self.block.rows.min(row + depth - channel);
+                let start = row;
+                tiles!(S, vectors, exact, end - row, |MR, NV| {
+                    let channel = channel + row - start;
                     self.tile::<S, MR, NV>(s, &lines, row, tap, channel, first, columns);
+                    row += MR;
                 });
-                row += rows;
             }
             panel += 1;
             if first + columns >= end {

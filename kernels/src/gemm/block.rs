@@ -1,54 +1,81 @@
 //! One task's share of a product: a block of C, tile by tile.
 
+use core::ops::Range;
+
 use super::pack::{panel_at, panels};
 use super::source::{MAX_RUN, Position, Source};
-use super::tile::{self, Store};
+use super::tile::{self, Store, Strip};
 use crate::blocks::Block;
 use crate::level::Level;
 use crate::simd::{Body, Simd};
 
-/// Runs a block of code with the rows and vectors of a tile as constants; only shapes that the
-/// registers of the level allow are compiled.
-macro_rules! tile_of {
-    ($simd:ident, $rows:expr, $vectors:expr, |$mr:ident, $nv:ident| $body:block) => {
-        match ($rows, $vectors) {
-            (14, 1) => $crate::gemm::block::tile_of!(@one $simd, 14, 1, $mr, $nv, $body),
-            (7, 1) => $crate::gemm::block::tile_of!(@one $simd, 7, 1, $mr, $nv, $body),
-            (6, 1) => $crate::gemm::block::tile_of!(@one $simd, 6, 1, $mr, $nv, $body),
-            (4, 1) => $crate::gemm::block::tile_of!(@one $simd, 4, 1, $mr, $nv, $body),
-            (1, 1) => $crate::gemm::block::tile_of!(@one $simd, 1, 1, $mr, $nv, $body),
-            (14, 2) => $crate::gemm::block::tile_of!(@one $simd, 14, 2, $mr, $nv, $body),
-            (7, 2) => $crate::gemm::block::tile_of!(@one $simd, 7, 2, $mr, $nv, $body),
-            (6, 2) => $crate::gemm::block::tile_of!(@one $simd, 6, 2, $mr, $nv, $body),
-            (4, 2) => $crate::gemm::block::tile_of!(@one $simd, 4, 2, $mr, $nv, $body),
-            (1, 2) => $crate::gemm::block::tile_of!(@one $simd, 1, 2, $mr, $nv, $body),
-            (7, 3) => $crate::gemm::block::tile_of!(@one $simd, 7, 3, $mr, $nv, $body),
-            (4, 3) => $crate::gemm::block::tile_of!(@one $simd, 4, 3, $mr, $nv, $body),
-            (1, 3) => $crate::gemm::block::tile_of!(@one $simd, 1, 3, $mr, $nv, $body),
-            _ => unreachable!("a tile of a shape that `most_rows` does not allow"),
+/// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
+/// and again while there are rows left, from the tallest tile that the level has to those of one
+/// row. The block takes rows away; `$enough` says how many must be left for a tile.
+macro_rules! tiles {
+    ($simd:ident, $vectors:expr, $enough:ident, $left:expr, |$mr:ident, $nv:ident| $body:block) => {
+        // A panel has 1 to 3 vectors, or 1 where the level has no wider tile.
+        match $vectors {
+            1 => $crate::gemm::block::tiles!(@all $simd, 1, $enough, $left, $mr, $nv, $body),
+            2 => $crate::gemm::block::tiles!(@all $simd, 2, $enough, $left, $mr, $nv, $body),
+            _ => $crate::gemm::block::tiles!(@all $simd, 3, $enough, $left, $mr, $nv, $body),
         }
     };
-    (@one $simd:ident, $r:literal, $v:literal, $mr:ident, $nv:ident, $body:block) => {
-        if const { $r <= $crate::gemm::block::most_rows($simd::REGISTERS)[$v] && ($r != 6 || $simd::REGISTERS == 16) } {
+    (@all $simd:ident, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {{
+        $crate::gemm::block::tiles!(@one $simd, 14, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 7, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 6, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 4, $v, $enough, $left, $mr, $nv, $body);
+        $crate::gemm::block::tiles!(@one $simd, 1, $v, $enough, $left, $mr, $nv, $body);
+    }};
+    (@one $simd:ident, $r:literal, $v:literal, $enough:ident, $left:expr, $mr:ident, $nv:ident, $body:block) => {
+        if const { $crate::gemm::block::has_tile($simd::REGISTERS, $r, $v) } {
             const $mr: usize = $r;
             const $nv: usize = $v;
-            $body
-        } else {
-            unreachable!("a tile of a shape that `most_rows` does not allow")
+            while $left >= const { $crate::gemm::block::$enough($r) } $body
         }
     };
 }
 
-pub(crate) use tile_of;
+pub(crate) use tiles;
+
+/// Whether a level with so many registers has a tile of so many rows and vectors.
+pub(crate) const fn has_tile(registers: usize, rows: usize, vectors: usize) -> bool {
+    let tall = match registers {
+        32 => matches!(rows, 14 | 7 | 4 | 1),
+        16 => matches!(rows, 6 | 4 | 1),
+        _ => matches!(rows, 4 | 1),
+    };
+    tall && rows <= most_rows(registers)[vectors]
+}
+
+/// Rows that must be left for a tile that stores only those that are there.
+pub(crate) const fn padded(rows: usize) -> usize {
+    match rows {
+        7 | 6 => 5,
+        4 => 2,
+        _ => rows,
+    }
+}
+
+/// Rows that must be left for a tile that needs all its rows.
+pub(crate) const fn exact(rows: usize) -> usize {
+    rows
+}
 
 /// Most rows of a tile.
 pub const MAX_ROWS: usize = 14;
 
-/// Most rows that are multiplied by a matrix that is not packed.
-pub const DIRECT_ROWS: usize = 4;
+/// Most rows that are multiplied by a matrix that is not packed: one tile.
+pub const DIRECT_ROWS: usize = MAX_ROWS;
 
-/// Rows of B that are multiplied before the next panel's turn.
-const ROWS_OF_B: usize = 768;
+/// Rows of B that are multiplied before the next ones' turn.
+const ROWS_OF_B: usize = MAX_RUN;
+/// Elements of B that all rows of a block meet before the next ones' turn: they stay in the second
+/// cache.
+pub const ELEMENTS_OF_B: usize = 256 * 1024;
+/// Panels from which on rows of A are copied.
+const COPY_PANELS: usize = 2;
 
 /// The right-hand side.
 #[derive(Clone, Copy)]
@@ -125,9 +152,20 @@ impl Body for Multiply<'_, '_, '_> {
                         bias: store.bias.filter(|_| last),
                         clamp: store.clamp.filter(|_| last),
                     };
-                    for (panel, first, width) in panels_of(level, n, block) {
-                        let b = Panel::new(b, n, panel, first, width);
-                        rows_panel(s, source, &b, (at, to), block, &store);
+                    let k = to.rows_before(source) - at.rows_before(source);
+                    let at_once = ELEMENTS_OF_B / (k * super::pack::panel(level)).max(1);
+                    let all = panels_of(level, n, block);
+                    let mut start = all.start;
+                    while start < all.end {
+                        let panels = start..all.end.min(start + at_once.max(1));
+                        start = panels.end;
+                        let b = Columns {
+                            b,
+                            n,
+                            level,
+                            panels,
+                        };
+                        rows_columns(s, source, &b, (at, to), block, &store);
                     }
                     if last {
                         break;
@@ -145,8 +183,8 @@ impl Body for Multiply<'_, '_, '_> {
                         bias: store.bias.filter(|_| last),
                         clamp: store.clamp.filter(|_| last),
                     };
-                    for (panel, first, width) in panels_of(level, n, block) {
-                        let b = Panel::new(b, n, panel, first, width);
+                    for panel in panels_of(level, n, block) {
+                        let b = Panel::new(b, n, level, panel);
                         let data = &data[(from * ld).min(data.len())..];
                         columns_panel(s, (data, *ld), &b, (from, to), block, &store);
                     }
@@ -160,21 +198,22 @@ impl Body for Multiply<'_, '_, '_> {
     }
 }
 
-/// The panels of B that a block covers: index, first column, width in memory.
+/// The panels of B that a block covers.
 #[inline(always)]
-fn panels_of(
-    level: Level,
+fn panels_of(level: Level, n: usize, block: &Block<'_, f32>) -> Range<usize> {
+    let width = super::pack::panel(level);
+    let start = block.column / width;
+    let end = (block.column + block.columns).div_ceil(width);
+    start..end.min(panels(level, n))
+}
+
+/// Some panels of B.
+struct Columns<'a, 'b> {
+    b: &'b B<'a>,
+    /// Columns of all of B.
     n: usize,
-    block: &Block<'_, f32>,
-) -> impl Iterator<Item = (usize, usize, usize)> + use<> {
-    let end = block.column + block.columns;
-    let start = block.column / super::pack::panel(level);
-    (start..panels(level, n))
-        .map(move |panel| {
-            let (first, width) = panel_at(level, n, panel);
-            (panel, first, width)
-        })
-        .take_while(move |&(_, first, _)| first < end)
+    level: Level,
+    panels: Range<usize>,
 }
 
 /// One panel of B.
@@ -192,7 +231,8 @@ struct Panel<'a> {
 
 impl<'a> Panel<'a> {
     #[inline(always)]
-    fn new(b: &B<'a>, n: usize, _index: usize, first: usize, width: usize) -> Self {
+    fn new(b: &B<'a>, n: usize, level: Level, index: usize) -> Self {
+        let (first, width) = panel_at(level, n, index);
         let columns = width.min(n - first);
         match *b {
             B::Packed { data, k } => Self {
@@ -229,6 +269,57 @@ struct Piece {
 }
 
 impl Piece {
+    /// Rows of B before this place, if all taps are walked.
+    #[inline(always)]
+    fn rows_before(self, source: &Source<'_>) -> usize {
+        (self.y * source.x.taps.count + self.x) * source.depth + self.element
+    }
+
+    /// Whether the walk to `to` goes through whole lines of taps.
+    #[inline(always)]
+    fn whole_lines(self, to: Self) -> bool {
+        (self.x, self.element, to.x, to.element) == (0, 0, 0, 0)
+    }
+
+    /// Elements from here to the end of the tap or of the walk to `to`.
+    #[inline(always)]
+    fn run(self, to: Self, depth: usize) -> usize {
+        if (self.y, self.x) == (to.y, to.x) {
+            to.element - self.element
+        } else {
+            depth - self.element
+        }
+    }
+
+    /// The place after a run, or after a line of taps if runs are merged to lines.
+    #[inline(always)]
+    fn after(mut self, run: usize, merged: bool, source: &Source<'_>) -> Self {
+        if merged {
+            self.y += 1;
+            return self;
+        }
+        self.element += run;
+        if self.element >= source.depth {
+            self.element = 0;
+            self.x += 1;
+        }
+        if self.x >= source.x.taps.count {
+            self.x = 0;
+            self.y += 1;
+        }
+        self
+    }
+
+    /// The vertical and horizontal offset of the tap.
+    #[inline(always)]
+    fn offsets(self, source: &Source<'_>) -> (isize, isize) {
+        let (y, x) = (&source.y.taps, &source.x.taps);
+        (
+            y.offset + self.y.cast_signed() * y.offset_step,
+            x.offset + self.x.cast_signed() * x.offset_step,
+        )
+    }
+
     /// The place at most about [`ROWS_OF_B`] rows on, and whether it is the end.
     #[inline(always)]
     fn advance(self, source: &Source<'_>) -> (Self, bool) {
@@ -237,7 +328,8 @@ impl Piece {
         let mut to = self;
         if depth > MAX_RUN {
             // One run of one tap.
-            to.element += MAX_RUN;
+            let runs = depth.div_ceil(MAX_RUN);
+            to.element += depth.div_ceil(runs).next_multiple_of(16).min(MAX_RUN);
             if to.element >= depth {
                 to.element = 0;
                 to.x += 1;
@@ -257,17 +349,20 @@ impl Piece {
     }
 }
 
+/// Multiplies all rows of a block by some panels of B.
 #[inline(always)]
-fn rows_panel<S: Simd>(
+fn rows_columns<S: Simd>(
     s: S,
     source: &Source<'_>,
-    b: &Panel<'_>,
+    b: &Columns<'_, '_>,
     pieces: (Piece, Piece),
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
-    let vectors = b.width / S::LANES;
-    let most = const { most_rows(S::REGISTERS) }[vectors];
+    let most = const { most_rows(S::REGISTERS)[1] };
+    let packed = matches!(b.b, B::Packed { .. });
+    let copied = packed && b.panels.len() >= COPY_PANELS && source.taps_follow();
+    let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
     loop {
@@ -275,21 +370,79 @@ fn rows_panel<S: Simd>(
         if filled == 0 {
             return;
         }
-        let mut rest = &strip[..filled];
-        while !rest.is_empty() {
-            let rows = tile_rows(most, rest.len());
-            let (now, later) = rest.split_at(rows.min(rest.len()));
-            tile_of!(S, rows, vectors, |MR, NV| {
-                if b.packed {
-                    rows_tile::<S, MR, NV, false>(s, source, b, pieces, now, block, store);
-                } else if const { MR <= DIRECT_ROWS } {
-                    rows_tile::<S, MR, NV, true>(s, source, b, pieces, now, block, store);
-                } else {
-                    unreachable!("only few rows are multiplied by a matrix that is not packed");
-                }
-            });
-            rest = later;
+        let strip = &strip[..filled];
+        if copied && filled == most {
+            strip_columns(s, source, b, pieces, strip, &mut memory, block, store);
+            continue;
         }
+        for panel in b.panels.clone() {
+            let b = Panel::new(b.b, b.n, b.level, panel);
+            let mut rest = strip;
+            tiles!(S, b.width / S::LANES, padded, rest.len(), |MR, NV| {
+                let (now, later) = rest.split_at(MR.min(rest.len()));
+                if b.packed {
+                    rows_tile::<S, MR, NV, false>(s, source, &b, pieces, now, block, store);
+                } else {
+                    rows_tile::<S, MR, NV, true>(s, source, &b, pieces, now, block, store);
+                }
+                rest = later;
+            });
+        }
+    }
+}
+
+/// Multiplies the rows of a whole strip, which it copies, by some panels of B.
+#[inline(always)]
+#[allow(clippy::too_many_arguments)]
+fn strip_columns<S: Simd>(
+    s: S,
+    source: &Source<'_>,
+    b: &Columns<'_, '_>,
+    (from, to): (Piece, Piece),
+    strip: &[Position],
+    memory: &mut Strip<MAX_ROWS>,
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let merged = from.whole_lines(to) && source.lines_are_runs(strip);
+    let (mut piece, mut k) = (from, 0);
+    while piece != to && piece.y < source.y.taps.count {
+        let run = if merged {
+            source.depth * source.x.taps.count
+        } else {
+            piece.run(to, source.depth)
+        };
+        for (position, row) in strip.iter().zip(&mut *memory) {
+            let from = source.run(position, piece.offsets(source), piece.element, run);
+            tile::copy(s, from, &mut row[k..]);
+        }
+        k += run;
+        piece = piece.after(run, merged, source);
+    }
+    let mut names = [0; MAX_ROWS];
+    for (name, position) in names.iter_mut().zip(strip) {
+        *name = position.row - block.row;
+    }
+    let first = from.rows_before(source);
+    for panel in b.panels.clone() {
+        let b = Panel::new(b.b, b.n, b.level, panel);
+        let b_row = b.row_on(first);
+        let place = (b.first - block.column, b.columns);
+        let mut done = 0;
+        tiles!(
+            S,
+            b.width / S::LANES,
+            exact,
+            strip.len() - done,
+            |MR, NV| {
+                if let Some(rows) = memory[done..].first_chunk::<MR>() {
+                    let zero = [[s.zero(); NV]; MR];
+                    let sums = tile::strip::<S, MR, NV>(s, zero, rows, k, b_row);
+                    tile::store(s, &sums, block, &names[done..done + MR], place, store);
+                }
+                done += MR;
+            }
+        );
     }
 }
 
@@ -307,20 +460,16 @@ fn rows_tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
     // Rows that the strip lacks repeat its last one; they are not stored.
     let mut at = [strip[strip.len() - 1]; MR];
     at[..strip.len()].copy_from_slice(strip);
-    let whole_lines = from.x == 0 && to.x == 0 && from.element == 0 && to.element == 0;
-    let merged = whole_lines && source.lines_are_runs(&at);
+    let merged = from.whole_lines(to) && source.lines_are_runs(&at);
     let mut sums = [[s.zero(); NV]; MR];
     let mut piece = from;
     while piece != to && piece.y < taps_y.count {
         let run = if merged {
             source.depth * taps_x.count
         } else {
-            (source.depth - piece.element).min(MAX_RUN)
+            piece.run(to, source.depth)
         };
-        let offsets = (
-            taps_y.offset + piece.y.cast_signed() * taps_y.offset_step,
-            taps_x.offset + piece.x.cast_signed() * taps_x.offset_step,
-        );
+        let offsets = piece.offsets(source);
         let mut a: [&[f32]; MR] = [&[]; MR];
         for i in 0..MR {
             a[i] = source.run(&at[i], offsets, piece.element, run);
@@ -329,19 +478,7 @@ fn rows_tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
         let tap = line * source.filter_width + taps_x.line + piece.x * taps_x.line_step;
         let b_row = b.row_on(tap * source.depth + piece.element);
         sums = tile::rows::<S, MR, NV, PARTIAL>(s, sums, a, b_row, b.ld, b.columns);
-        if merged {
-            piece.y += 1;
-        } else {
-            piece.element += run;
-            if piece.element >= source.depth {
-                piece.element = 0;
-                piece.x += 1;
-            }
-            if piece.x >= taps_x.count {
-                piece.x = 0;
-                piece.y += 1;
-            }
-        }
+        piece = piece.after(run, merged, source);
     }
     let mut rows = [0; MR];
     for (row, position) in rows.iter_mut().zip(strip) {
@@ -361,24 +498,28 @@ fn columns_panel<S: Simd>(
     store: &Store<'_>,
 ) {
     let vectors = b.width / S::LANES;
-    let most = const { most_rows(S::REGISTERS) }[vectors];
     let mut row = 0;
-    while row < block.rows {
-        let rows = exact_rows(most, block.rows - row);
+    tiles!(S, vectors, exact, block.rows - row, |MR, NV| {
         let a = &a[(block.row + row).min(a.len())..];
-        tile_of!(S, rows, vectors, |MR, NV| {
-            let zero = [[s.zero(); NV]; MR];
-            let b_row = b.row_on(from);
-            let sums =
-                tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
-            let mut names = [0; MR];
-            for (i, name) in names.iter_mut().enumerate() {
-                *name = row + i;
-            }
-            let place = (b.first - block.column, b.columns);
-            tile::store(s, &sums, block, &names, place, store);
-        });
-        row += rows;
+        let zero = [[s.zero(); NV]; MR];
+        let b_row = b.row_on(from);
+        let sums = tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
+        let mut names = [0; MR];
+        for (i, name) in names.iter_mut().enumerate() {
+            *name = row + i;
+        }
+        let place = (b.first - block.column, b.columns);
+        tile::store(s, &sums, block, &names, place, store);
+        row += MR;
+    });
+}
+
+/// Rows of a strip: the tallest tile of a level.
+pub(crate) const fn strip_rows(level: Level) -> usize {
+    match level {
+        Level::Portable => 4,
+        Level::Avx2 => 6,
+        Level::Avx512 => 14,
     }
 }
 
@@ -389,29 +530,5 @@ pub(crate) const fn most_rows(registers: usize) -> [usize; 4] {
         32 => [0, 14, 14, 7],
         16 => [0, 6, 6, 4],
         _ => [0, 4, 0, 0],
-    }
-}
-
-/// Rows of the next tile of a strip with `left` rows; the last tile may have more than are left.
-#[inline(always)]
-fn tile_rows(most: usize, left: usize) -> usize {
-    match (most, left) {
-        (14, 14..) => 14,
-        (14 | 7, 5..) => 7,
-        (6, 5..) => 6,
-        (_, 2..) => 4,
-        _ => 1,
-    }
-}
-
-/// As [`tile_rows`], but never more than are left.
-#[inline(always)]
-pub(crate) fn exact_rows(most: usize, left: usize) -> usize {
-    match (most, left) {
-        (14, 14..) => 14,
-        (14 | 7, 7..) => 7,
-        (6, 6..) => 6,
-        (_, 4..) => 4,
-        _ => 1,
     }
 }

@@ -26,11 +26,23 @@ pub const fn panel(level: Level) -> usize {
     }
 }
 
+/// Fails unless the processor has the instructions of a level.
+pub(crate) fn check_level(level: Level) -> Result<()> {
+    if level > crate::level::best() {
+        return Err(Error::Value {
+            argument: "level",
+            expected: "an instruction set that the processor has",
+        });
+    }
+    Ok(())
+}
+
 /// Elements of a packed matrix of `k` x `n`.
 ///
 /// # Errors
-/// [`Error::Overflow`].
+/// [`Error::Overflow`]; [`Error::Value`] for a level that the processor does not have.
 pub fn packed_len(level: Level, k: usize, n: usize) -> Result<usize> {
+    check_level(level)?;
     n.checked_next_multiple_of(lanes(level))
         .and_then(|n| n.checked_mul(k))
         .filter(|&len| len <= isize::MAX as usize / size_of::<f32>())
@@ -123,6 +135,14 @@ impl<'a> Matrix<'a> {
             columns
         };
         self.data.get(skip..).unwrap_or(&[])
+    }
+
+    /// The same matrix without its first columns.
+    pub(crate) fn skip_columns_of(&self, columns: usize) -> Self {
+        Self {
+            data: self.skip_columns(columns),
+            ..*self
+        }
     }
 
     /// The same matrix without its first rows.

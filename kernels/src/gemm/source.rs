@@ -6,7 +6,7 @@
 static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
 
 /// Longest run of consecutive elements of a row of A.
-pub const MAX_RUN: usize = 1024;
+pub const MAX_RUN: usize = 512;
 
 /// Taps of a filter along one axis: tap `i` reads `offset + i * offset_step` pixels away from the
 /// position and uses filter line `line + i * line_step`.
@@ -171,6 +171,16 @@ impl<'a> Source<'a> {
             && positions
                 .iter()
                 .all(|p| p.x + taps.offset >= 0 && p.x + last < self.x.size.cast_signed())
+    }
+}
+
+impl Source<'_> {
+    /// Whether the taps that are walked are all taps of the filter in its own order, so that the
+    /// rows of B that belong to any part of the walk follow each other.
+    #[inline(always)]
+    pub fn taps_follow(&self) -> bool {
+        let (y, x) = (&self.y.taps, &self.x.taps);
+        (y.line_step, x.line_step, x.line) == (1, 1, 0) && x.count == self.filter_width
     }
 }
 

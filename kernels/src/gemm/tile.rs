@@ -42,6 +42,51 @@ pub fn rows<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
     sums
 }
 
+/// Elements from one row of a [`Strip`] to the next: no two rows fall on the same lines of a cache.
+pub const STRIP: usize = super::source::MAX_RUN + 16;
+
+/// Some rows of A, copied from where they are.
+pub type Strip<const MR: usize> = [[f32; STRIP]; MR];
+
+/// Adds `a * b` to `sums` for the first `k` columns of a strip; B has rows of `NV` vectors.
+///
+/// Panics if the strip or `b` is too short.
+#[inline(always)]
+pub fn strip<S: Simd, const MR: usize, const NV: usize>(
+    s: S,
+    mut sums: Sums<S, MR, NV>,
+    a: &Strip<MR>,
+    k: usize,
+    mut b: &[f32],
+) -> Sums<S, MR, NV> {
+    assert!(k <= STRIP, "a strip is too short");
+    for p in 0..k {
+        let row = load_b::<S, NV, false>(s, b, 0);
+        b = b.get(NV * S::LANES..).unwrap_or(&[]);
+        for i in 0..MR {
+            let x = s.splat(a[i][p]);
+            for v in 0..NV {
+                sums[i][v] = s.mul_add(x, row[v], sums[i][v]);
+            }
+        }
+    }
+    sums
+}
+
+/// Copies a slice.
+#[inline(always)]
+pub fn copy<S: Simd>(s: S, from: &[f32], to: &mut [f32]) {
+    let to = &mut to[..from.len()];
+    let mut at = 0;
+    while at + S::LANES <= from.len() {
+        s.store(&mut to[at..], s.load(&from[at..]));
+        at += S::LANES;
+    }
+    if at < from.len() {
+        s.store_partial(&mut to[at..], s.load_partial(&from[at..]));
+    }
+}
+
 /// Adds `a * b` to `sums`, where element (`i`, `p`) of A is `a[p * lda + i]`; B as for [`rows`].
 ///
 /// Panics if `a` or `b` is too short for `k` steps.
@@ -80,10 +125,12 @@ fn load_b<S: Simd, const NV: usize, const PARTIAL: bool>(
 ) -> [S::F; NV] {
     let mut row = [s.zero(); NV];
     if PARTIAL {
-        let b = &b[..width];
-        for (v, x) in row.iter_mut().enumerate() {
-            *x = s.load_up_to(b.get(v * S::LANES..).unwrap_or(&[]));
+        // Only the last vector may be cut.
+        let (whole, rest) = b[..width].split_at((NV - 1) * S::LANES);
+        for (v, x) in row.iter_mut().take(NV - 1).enumerate() {
+            *x = s.load(&whole[v * S::LANES..]);
         }
+        row[NV - 1] = s.load_up_to(rest);
     } else {
         let b = &b[..NV * S::LANES];
         for (v, x) in row.iter_mut().enumerate() {
@@ -122,6 +169,8 @@ pub fn store<S: Simd, const MR: usize, const NV: usize>(
             *x = s.load_up_to(all.get(v * S::LANES..).unwrap_or(&[]));
         }
     }
+    let clamp = how.clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
+    let whole = width == NV * S::LANES;
     for i in 0..MR {
         let Some(&row) = rows.get(i) else { return };
         let to = &mut block.row(row)[column..column + width];
@@ -131,12 +180,17 @@ pub fn store<S: Simd, const MR: usize, const NV: usize>(
             };
             let mut x = s.add(sums[i][v], bias[v]);
             if how.accumulate {
-                x = s.add(x, s.load_up_to(to));
+                let old = if whole { s.load(to) } else { s.load_up_to(to) };
+                x = s.add(x, old);
             }
-            if let Some((low, high)) = how.clamp {
-                x = s.min(s.splat(high), s.max(s.splat(low), x));
+            if let Some((low, high)) = clamp {
+                x = s.min(high, s.max(low, x));
             }
-            s.store_up_to(to, x);
+            if whole {
+                s.store(to, x);
+            } else {
+                s.store_up_to(to, x);
+            }
         }
     }
 }

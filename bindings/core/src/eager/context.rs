@@ -3,24 +3,24 @@
 use std::ffi::{CString, c_int};
 use std::fmt;
 use std::ptr::{self, NonNull};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use tfp_sys::{
-    ClientApi, TFE_Context, TFE_ContextDevicePlacementPolicy, TFE_ContextOptions, TFE_Op,
-    TFE_TensorHandle,
+    ClientApi, TFE_Context, TFE_ContextDevicePlacementPolicy, TFE_ContextOptions, TFE_TensorHandle,
 };
 
 use super::executor::Executor;
 use super::handle::TensorHandle;
+use super::pool::OpPool;
 use crate::api::{Status, api, c_string};
 use crate::attr::AttrValue;
 use crate::buffer::OutBuffer;
 use crate::call::{Call, Prepared, Results};
 use crate::context::Context;
 use crate::device::{self, Device};
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::function::Function;
-use crate::op::OpDesc;
+use crate::op::{ArgKind, OpDesc, text};
 use crate::operation::count_of;
 use crate::set_attr::set_in_eager;
 use crate::small_vec::SmallVec;
@@ -65,15 +65,9 @@ pub struct EagerOptions {
 pub(super) struct ContextInner {
     raw: NonNull<TFE_Context>,
     pub(super) api: &'static ClientApi,
-    // Ops that are not in use; making one costs more than resetting one.
-    idle: Mutex<Vec<IdleOp>>,
+    // Making an op costs more than resetting one.
+    pub(super) ops: OpPool,
 }
-
-/// An op without inputs, used by nobody.
-struct IdleOp(NonNull<TFE_Op>);
-
-// SAFETY: an idle op has no thread; whoever takes it from the pool has it alone.
-unsafe impl Send for IdleOp {}
 
 // SAFETY: a context guards itself; the pool is guarded here.
 unsafe impl Send for ContextInner {}
@@ -88,11 +82,8 @@ impl ContextInner {
 
 impl Drop for ContextInner {
     fn drop(&mut self) {
-        let idle = std::mem::take(self.idle.get_mut().unwrap_or_else(PoisonError::into_inner));
-        for IdleOp(op) in idle {
-            // SAFETY: the op is alive and idle, and this is its end.
-            unsafe { self.api.eager_c_api.TFE_DeleteOp(op.as_ptr()) };
-        }
+        // SAFETY: the context is alive.
+        unsafe { self.ops.clear(self.api) };
         // SAFETY: the context is alive, and no handle or op of it is left.
         unsafe { self.api.eager_c_api.TFE_DeleteContext(self.raw.as_ptr()) };
     }
@@ -150,7 +141,7 @@ impl EagerContext {
                 inner: Arc::new(ContextInner {
                     raw,
                     api,
-                    idle: Mutex::default(),
+                    ops: OpPool::default(),
                 }),
                 device: None,
             }),
@@ -171,6 +162,11 @@ impl EagerContext {
 
     pub(super) fn api(&self) -> &'static ClientApi {
         self.inner.api
+    }
+
+    /// Notes that a thread has another executor, or that one is gone.
+    pub(super) fn executors_changed(&self) {
+        self.inner.ops.executors_changed();
     }
 
     /// Whether two are the same context.
@@ -280,6 +276,23 @@ impl EagerContext {
         Ok(found != 0)
     }
 
+    /// Returns a function as a serialized `FunctionDef`.
+    ///
+    /// # Errors
+    /// TensorFlow's status when there is none of the name.
+    pub fn function_def(&self, name: &str) -> Result<Vec<u8>> {
+        let api = self.inner.api;
+        let name = c_string(name)?;
+        let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
+        // SAFETY: context, name, buffer and status are alive.
+        unsafe {
+            let (c, out) = (&api.eager_c_api_experimental, buffer.as_ptr());
+            c.TFE_ContextGetFunctionDef(self.as_ptr(), name.as_ptr(), out, status.as_ptr());
+        }
+        status.check()?;
+        Ok(buffer.as_slice().to_vec())
+    }
+
     /// Removes a function.
     ///
     /// # Errors
@@ -361,48 +374,6 @@ impl EagerContext {
         Ok(buffer.as_slice().to_vec())
     }
 
-    /// Takes an op for a call, from the pool or new.
-    fn take_op(&self, desc: &'static OpDesc, status: &Status) -> Result<BusyOp<'_>> {
-        let c = &self.inner.api.eager_c_api;
-        let device = self
-            .device
-            .as_ref()
-            .map_or(ptr::null(), |device| device.as_ptr());
-        let idle = self
-            .inner
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .pop();
-        if let Some(IdleOp(raw)) = idle {
-            let op = BusyOp {
-                raw,
-                context: &self.inner,
-            };
-            let reset = &self.inner.api.eager_c_api_experimental;
-            // SAFETY: the op is this call's alone; names and status are alive.
-            unsafe { reset.TFE_OpReset(raw.as_ptr(), desc.name.as_ptr(), device, status.as_ptr()) };
-            status.check_ref()?;
-            return Ok(op);
-        }
-        // SAFETY: context, name and status are alive.
-        let raw = unsafe { c.TFE_NewOp(self.as_ptr(), desc.name.as_ptr(), status.as_ptr()) };
-        status.check_ref()?;
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(Error::internal("TFE_NewOp returned null"));
-        };
-        let op = BusyOp {
-            raw,
-            context: &self.inner,
-        };
-        if !device.is_null() {
-            // SAFETY: op, name and status are alive.
-            unsafe { c.TFE_OpSetDevice(raw.as_ptr(), device, status.as_ptr()) };
-            status.check_ref()?;
-        }
-        Ok(op)
-    }
-
     fn run(
         &self,
         call: &Prepared<'_, TensorHandle>,
@@ -415,35 +386,41 @@ impl EagerContext {
             attr.functions(&mut |function| self.add_function(function))?;
         }
         let status = Status::new(api)?;
-        let op = self.take_op(desc, &status)?;
-        for (is_list, operands) in call.inputs() {
-            let mut handles: SmallVec<*mut TFE_TensorHandle, 8> = SmallVec::new();
-            for handle in operands.iter().filter_map(|operand| operand.value()) {
-                if !handle.is_of(&self.inner) {
-                    return Err(Error::foreign(format!(
-                        "an operand of {} is of another eager context",
-                        desc.name_str()
-                    )));
-                }
-                handles.push(handle.as_ptr());
+        let device = self.device.as_ref();
+        // SAFETY: the context is alive, and the pool is its own.
+        let op = unsafe {
+            self.inner
+                .ops
+                .take(api, self.as_ptr(), desc, device, &status)?
+        };
+        // TensorFlow takes the type of a list from the wrong operand where another list comes
+        // before it, and reads past the operands where a list is empty.
+        if desc
+            .inputs
+            .iter()
+            .any(|input| !matches!(input.kind, ArgKind::One(_)))
+        {
+            for (attr, slot) in desc.attrs.iter().zip(call.inferred().iter()) {
+                // SAFETY: the op is this call's alone.
+                unsafe { set_in_eager(api, &status, op.as_ptr(), attr.name, &slot.value())? };
             }
-            // SAFETY: the op is this call's alone; the handles are of this context and alive.
-            unsafe {
-                match (is_list, &*handles) {
-                    (false, [handle]) => {
-                        c.TFE_OpAddInput(op.raw.as_ptr(), *handle, status.as_ptr());
-                    }
-                    _ => {
-                        let (count, data) = (count_of(&handles)?, handles.as_mut_ptr());
-                        c.TFE_OpAddInputList(op.raw.as_ptr(), data, count, status.as_ptr());
-                    }
-                }
+        }
+        // One by one also for lists: their attributes are set, and from the first list on
+        // TensorFlow infers none.
+        for handle in call.values() {
+            if !handle.is_of(&self.inner) {
+                return Err(Error::foreign(format!(
+                    "an operand of {} is of another eager context",
+                    desc.name_str()
+                )));
             }
+            // SAFETY: the op is this call's alone; the handle is of this context and alive.
+            unsafe { c.TFE_OpAddInput(op.as_ptr(), handle.as_ptr(), status.as_ptr()) };
             status.check_ref()?;
         }
         for ((_, attr), value) in desc.given_attrs().zip(attrs) {
             // SAFETY: the op is this call's alone.
-            unsafe { set_in_eager(api, &status, op.raw.as_ptr(), attr.name, value)? };
+            unsafe { set_in_eager(api, &status, op.as_ptr(), attr.name, value)? };
         }
         let expected = call.output_count();
         let mut raw: SmallVec<*mut TFE_TensorHandle, 4> =
@@ -452,7 +429,7 @@ impl EagerContext {
         // SAFETY: the op is whole; `raw` has room for `count` handles.
         unsafe {
             let data = raw.as_mut_ptr();
-            c.TFE_Execute(op.raw.as_ptr(), data, &raw mut count, status.as_ptr());
+            c.TFE_Execute(op.as_ptr(), data, &raw mut count, status.as_ptr());
         }
         status.check_ref()?;
         let handles = raw
@@ -464,39 +441,6 @@ impl EagerContext {
             .collect();
         op.recycle(&status);
         Ok(handles)
-    }
-}
-
-/// An op that a call fills and executes.
-struct BusyOp<'c> {
-    raw: NonNull<TFE_Op>,
-    context: &'c ContextInner,
-}
-
-impl BusyOp<'_> {
-    /// Returns the op to the pool. It is reset first, so that it holds no operand.
-    fn recycle(self, status: &Status) {
-        let reset = &self.context.api.eager_c_api_experimental;
-        let (raw, name) = (self.raw, c"NoOp".as_ptr());
-        // SAFETY: the op is this call's alone; name and status are alive.
-        unsafe { reset.TFE_OpReset(raw.as_ptr(), name, ptr::null(), status.as_ptr()) };
-        if status.check_ref().is_err() {
-            return;
-        }
-        let context = self.context;
-        std::mem::forget(self);
-        context
-            .idle
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .push(IdleOp(raw));
-    }
-}
-
-impl Drop for BusyOp<'_> {
-    fn drop(&mut self) {
-        // SAFETY: the op is alive, and this is its end.
-        unsafe { self.context.api.eager_c_api.TFE_DeleteOp(self.raw.as_ptr()) };
     }
 }
 
@@ -514,11 +458,24 @@ impl Context for EagerContext {
         attrs: &[AttrValue<'_>],
     ) -> Result<Results<TensorHandle, ()>> {
         let desc = call.desc();
+        refuse_references(desc)?;
         let prepared = call.prepare(self, attrs)?;
         let values = self
             .run(&prepared, attrs, desc)
             .map_err(|e| e.in_op(desc.name_str()))?;
         prepared.results(values, ())
+    }
+}
+
+/// Refuses ops on reference variables, which TensorFlow has in graphs only.
+fn refuse_references(desc: &'static OpDesc) -> Result<()> {
+    let args = desc.inputs.iter().chain(desc.outputs);
+    match args.into_iter().find(|arg| arg.is_ref) {
+        None => Ok(()),
+        Some(arg) => Err(Error::new(ErrorKind::GraphOnly {
+            op: desc.name_str().to_owned(),
+            arg: text(arg.name).to_owned(),
+        })),
     }
 }
 

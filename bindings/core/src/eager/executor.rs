@@ -55,6 +55,7 @@ impl Executor {
         let c = &self.context.api().eager_c_api_experimental;
         // SAFETY: context and executor are alive; TensorFlow keeps the executor while its ops wait.
         unsafe { c.TFE_ContextSetExecutorForThread(self.context.as_ptr(), self.raw.as_ptr()) };
+        self.context.executors_changed();
     }
 
     /// Whether ops run in the background.
@@ -102,5 +103,6 @@ impl Drop for Executor {
                 .eager_c_api_experimental
                 .TFE_DeleteExecutor(self.raw.as_ptr());
         }
+        self.context.executors_changed();
     }
 }

@@ -9,6 +9,8 @@ mod bad_input;
 mod contexts;
 mod eager;
 mod graphs;
+#[cfg(feature = "ndarray")]
+mod ndarrays;
 mod sessions;
 mod support;
 mod tensors;

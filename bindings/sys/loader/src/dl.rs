@@ -5,6 +5,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::ptr::NonNull;
 
 const RTLD_LAZY: c_int = 1;
+const RTLD_NOLOAD: c_int = 4;
 const RTLD_GLOBAL: c_int = 0x100;
 const RTLD_DEFAULT: *mut c_void = std::ptr::null_mut();
 
@@ -35,6 +36,13 @@ pub(crate) fn open(path: &OsStr) -> Result<Handle, String> {
     // SAFETY: `path` is a C string; opening a library runs its initialisers, which are TensorFlow's.
     let handle = unsafe { dlopen(path.as_ptr(), RTLD_LAZY | RTLD_GLOBAL) };
     NonNull::new(handle).map(Handle).ok_or_else(last_error)
+}
+
+/// Returns a library that the process has loaded under this name already, or `None`.
+pub(crate) fn loaded(name: &CStr) -> Option<Handle> {
+    // SAFETY: `name` is a C string; `RTLD_NOLOAD` runs no initialiser.
+    let handle = unsafe { dlopen(name.as_ptr(), RTLD_LAZY | RTLD_NOLOAD) };
+    NonNull::new(handle).map(Handle)
 }
 
 /// Returns the address of a symbol in a library or in what the library depends on; null for none.

@@ -24,14 +24,25 @@ pub unsafe trait Lookup {
     fn place(&self) -> String;
 }
 
-/// The running process: what TensorFlow, already loaded, makes visible.
+/// The names under which the dynamic linker knows TensorFlow's libraries in a Python process.
+const LOADED: [&CStr; 2] = [c"libtensorflow_framework.so.2", c"libtensorflow_cc.so.2"];
+
+/// The running process: what TensorFlow, already loaded, makes visible to all, as its newer wheels
+/// do, or keeps to itself in libraries that are found by their names.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Process;
 
 // SAFETY: TensorFlow's names start with TF_, TFE_ or TSL_, and its libraries are never unloaded.
 unsafe impl Lookup for Process {
     fn address(&self, name: &CStr) -> *mut c_void {
-        dl::process_symbol(name)
+        let visible = dl::process_symbol(name);
+        if !visible.is_null() {
+            return visible;
+        }
+        let own = LOADED.iter().filter_map(|library| dl::loaded(library));
+        own.map(|library| dl::symbol(library, name))
+            .find(|address| !address.is_null())
+            .unwrap_or(std::ptr::null_mut())
     }
 
     fn place(&self) -> String {

@@ -1,0 +1,120 @@
+//! `TfpFusedMatMul`, an op that the plug-in defines: `activation(a * b + bias)`.
+
+use crate::def::{AttrKind, Call, KernelDef, Variant};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::gemm::{Activation, Gemm};
+use crate::mat_mul::{self, dense};
+use crate::scratch;
+
+/// The kernel as TensorFlow sees it.
+pub static DEF: KernelDef = KernelDef {
+    op: "TfpFusedMatMul",
+    variants: &[Variant {
+        types: &[("T", DType::F32)],
+        host: &[],
+    }],
+    attrs: &[
+        ("transpose_a", AttrKind::Bool),
+        ("transpose_b", AttrKind::Bool),
+        ("activation", AttrKind::String),
+    ],
+    forward: &[],
+    outputs: |inputs, sink| (mat_mul::DEF.outputs)(inputs, sink),
+    scratch: |inputs| (mat_mul::DEF.scratch)(inputs),
+    run,
+};
+
+/// The activation of that name: empty for none, else an op of TensorFlow.
+///
+/// # Errors
+/// [`Error::Value`] for a name without one.
+pub(crate) fn activation(name: &str) -> Result<Activation> {
+    match name {
+        "" => Ok(Activation::None),
+        "Relu" => Ok(Activation::RELU),
+        "Relu6" => Ok(Activation::RELU6),
+        _ => Err(Error::Value {
+            argument: "activation",
+            expected: "nothing, Relu or Relu6",
+        }),
+    }
+}
+
+fn run(call: &mut Call<'_>) -> Result<()> {
+    let attrs = call.inputs.attrs;
+    let (ta, tb) = (attrs.boolean("transpose_a")?, attrs.boolean("transpose_b")?);
+    let activation = activation(attrs.string("activation")?)?;
+    let a = call.inputs.get(0, "a")?;
+    let b = call.inputs.get(1, "b")?.f32("b")?;
+    let bias = call.inputs.get(2, "bias")?.f32("bias")?;
+    let output = scratch::first_output(call.outputs)?;
+    // The output's shape has been derived from both matrices, so that all ranks are 2.
+    let (m, n) = (output.shape()[0], output.shape()[1]);
+    let k = a.shape()[usize::from(!ta)];
+    let a = dense(a.f32("a")?, m, k, ta);
+    let gemm = Gemm {
+        bias: Some(bias),
+        activation,
+        ..Gemm::new((m, n, k), a, dense(b, k, n, tb))
+    };
+    let scratch = scratch::f32s(call.scratch);
+    gemm.run(output.f32_mut("product")?, n, scratch, call.parallel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Value, call, numbers};
+
+    #[test]
+    fn bias_and_activation_follow_the_product() {
+        for (m, k, n) in [(1, 3, 5), (33, 40, 20), (3, 0, 4), (0, 3, 4), (5, 7, 1)] {
+            for (name, low, high) in [
+                ("", f32::NEG_INFINITY, f32::INFINITY),
+                ("Relu", 0.0, f32::INFINITY),
+                ("Relu6", 0.0, 6.0),
+            ] {
+                let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+                let bias: Vec<f32> = numbers(n, 3).iter().map(|x| x * 8.0).collect();
+                let attrs = [
+                    ("transpose_a", Value::Bool(false)),
+                    ("transpose_b", Value::Bool(true)),
+                    ("activation", Value::Text(name)),
+                ];
+                let inputs = [
+                    (vec![m, k], a.clone()),
+                    (vec![n, k], b.clone()),
+                    (vec![n], bias.clone()),
+                ];
+                let found = call(&DEF, &attrs, &inputs).unwrap();
+                assert_eq!(found[0].0, [m, n]);
+                for (i, &found) in found[0].1.iter().enumerate() {
+                    let (row, column) = (i / n, i % n);
+                    let product = (0..k).map(|p| a[row * k + p] * b[column * k + p]);
+                    let exact = (product.sum::<f32>() + bias[column]).clamp(low, high);
+                    assert!((found - exact).abs() < 1e-5, "{found} {exact}");
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_bias_of_another_length_is_refused() {
+        let attrs = [
+            ("transpose_a", Value::Bool(false)),
+            ("transpose_b", Value::Bool(false)),
+            ("activation", Value::Text("")),
+        ];
+        let inputs = |bias| {
+            [
+                (vec![2, 3], numbers(6, 1)),
+                (vec![3, 4], numbers(12, 2)),
+                (vec![bias], numbers(bias, 3)),
+            ]
+        };
+        assert!(call(&DEF, &attrs, &inputs(4)).is_ok());
+        assert!(call(&DEF, &attrs, &inputs(3)).is_err());
+        assert!(activation("Tanh").is_err());
+    }
+}

@@ -1,0 +1,183 @@
+//! `TfpScaleShift`, an op that the plug-in defines: `activation(x * scale + shift)` with a number
+//! per channel, the last axis. A batch norm comes down to this in inference.
+
+use crate::adapt::{check_count, check_shape};
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
+use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::fused_mat_mul::activation;
+use crate::gemm::Activation;
+use crate::parallel::Parallel;
+use crate::shape::Shape;
+
+/// The kernel as TensorFlow sees it.
+pub static DEF: KernelDef = KernelDef {
+    op: "TfpScaleShift",
+    variants: &[Variant {
+        types: &[("T", DType::F32)],
+        host: &[],
+    }],
+    attrs: &[("activation", AttrKind::String)],
+    forward: &[(0, 0)],
+    outputs: |inputs, sink| {
+        let x = inputs.shape(0, "x")?;
+        let &channels = x.last().ok_or(Error::Rank {
+            argument: "x",
+            found: 0,
+            expected: "at least 1",
+        })?;
+        let vector = Shape::new(&[channels])?;
+        check_shape("scale", &inputs.shape(1, "scale")?, &vector)?;
+        check_shape("shift", &inputs.shape(2, "shift")?, &vector)?;
+        sink(DType::F32, x)
+    },
+    scratch: no_scratch,
+    run,
+};
+
+/// Whole rows of the tensor.
+struct Rows<'a> {
+    /// The values; those of `out` if there are none.
+    x: Option<&'a [f32]>,
+    scale: &'a [f32],
+    shift: &'a [f32],
+    limits: Option<(f32, f32)>,
+    out: &'a mut [f32],
+}
+
+impl Body for Rows<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let width = self.scale.len();
+        for (row, out) in self.out.chunks_mut(width).enumerate() {
+            let factors = self.scale.iter().zip(self.shift);
+            match self.x {
+                Some(x) => {
+                    let x = &x[row * width..][..width];
+                    for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
+                        *out = x * scale + shift;
+                    }
+                }
+                None => {
+                    for (out, (&scale, &shift)) in out.iter_mut().zip(factors) {
+                        *out = *out * scale + shift;
+                    }
+                }
+            }
+            if let Some((low, high)) = self.limits {
+                for out in out {
+                    // A NaN stays.
+                    let x = if *out < low { low } else { *out };
+                    *out = if x > high { high } else { x };
+                }
+            }
+        }
+    }
+}
+
+/// `out = activation(x * scale + shift)`, whose last axis has as many elements as `scale`; without
+/// `x`, works in place. The activation is none or a clamp.
+///
+/// # Errors
+/// [`Error::Length`] unless the slices are whole rows and equally long, [`Error::Value`] for another
+/// activation.
+pub fn scale_shift(
+    x: Option<&[f32]>,
+    (scale, shift): (&[f32], &[f32]),
+    activation: &Activation,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) -> Result<()> {
+    check_count("shift", shift.len(), scale.len())?;
+    if let Some(x) = x {
+        check_count("out", out.len(), x.len())?;
+    }
+    let limits = match *activation {
+        Activation::None => None,
+        Activation::Clamp(low, high) => Some((low, high)),
+        Activation::Map(_) => {
+            return Err(Error::Value {
+                argument: "activation",
+                expected: "none or a clamp",
+            });
+        }
+    };
+    if out.is_empty() {
+        return Ok(());
+    }
+    if scale.is_empty() || !out.len().is_multiple_of(scale.len()) {
+        return Err(Error::Length {
+            argument: "x",
+            found: out.len(),
+            expected: scale.len(),
+        });
+    }
+    let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        dispatch(Rows {
+            x: x.map(|x| &x[start..start + out.len()]),
+            scale,
+            shift,
+            limits,
+            out,
+        });
+    });
+    Ok(())
+}
+
+fn run(call: &mut Call<'_>) -> Result<()> {
+    let activation = activation(call.inputs.attrs.string("activation")?)?;
+    let x = call.inputs.get(0, "x")?;
+    let scale = call.inputs.get(1, "scale")?.f32("scale")?;
+    let shift = call.inputs.get(2, "shift")?.f32("shift")?;
+    let x = if x.is_forwarded() { None } else { Some(x.f32("x")?) };
+    let parallel = call.parallel;
+    let out = call.output(0)?.f32_mut("output")?;
+    scale_shift(x, (scale, shift), &activation, out, parallel)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Interleaved, numbers};
+
+    #[test]
+    fn in_place_and_elsewhere() {
+        for (rows, width) in [(0, 3), (1, 1), (7, 5), (300, 257)] {
+            let x = numbers(rows * width, 1);
+            let (scale, shift) = (numbers(width, 2), numbers(width, 3));
+            for limits in [Activation::None, Activation::RELU, Activation::Clamp(-0.5, 0.5)] {
+                let (low, high) = match limits {
+                    Activation::Clamp(low, high) => (low, high),
+                    _ => (f32::NEG_INFINITY, f32::INFINITY),
+                };
+                let mut out = vec![f32::NAN; x.len()];
+                let factors = (&*scale, &*shift);
+                scale_shift(Some(&x), factors, &limits, &mut out, &Interleaved).unwrap();
+                let mut same = x.clone();
+                scale_shift(None, factors, &limits, &mut same, &Interleaved).unwrap();
+                assert_eq!(out, same);
+                for (i, &found) in out.iter().enumerate() {
+                    let value = x[i] * scale[i % width] + shift[i % width];
+                    assert_eq!(found, value.clamp(low, high));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_row_is_refused() {
+        let two = [1.0; 2];
+        let none = Activation::None;
+        let mut out = [0.0; 3];
+        assert!(scale_shift(None, (&two, &two), &none, &mut out, &Interleaved).is_err());
+        assert!(scale_shift(None, (&two, &two[..1]), &none, &mut out, &Interleaved).is_err());
+        assert!(scale_shift(Some(&two), (&two, &two), &none, &mut out, &Interleaved).is_err());
+        let map = Activation::Map(|_| ());
+        assert!(scale_shift(None, (&[1.0], &[1.0]), &map, &mut out, &Interleaved).is_err());
+    }
+}

@@ -1,0 +1,294 @@
+//! A tensor with some of its slices changed: what TensorFlow's `ResourceScatter*` ops do to a
+//! variable, as a function of values.
+
+use crate::adapt::{Element, unserved};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::{Error, Result};
+use crate::shape::Shape;
+
+/// How a slice and its update are put together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Reduction {
+    /// The sum.
+    Add,
+    /// The difference.
+    Sub,
+    /// The product.
+    Mul,
+    /// The quotient; integers divided by zero give zero.
+    Div,
+    /// The smaller one.
+    Min,
+    /// The larger one.
+    Max,
+    /// The update alone.
+    Update,
+}
+
+impl Reduction {
+    /// By its name in lower case.
+    ///
+    /// # Errors
+    /// [`Error::Value`] for another name.
+    pub fn new(name: &str) -> Result<Self> {
+        Ok(match name {
+            "add" => Self::Add,
+            "sub" => Self::Sub,
+            "mul" => Self::Mul,
+            "div" => Self::Div,
+            "min" => Self::Min,
+            "max" => Self::Max,
+            "update" => Self::Update,
+            _ => {
+                return Err(Error::Value {
+                    argument: "reduction",
+                    expected: "add, sub, mul, div, min, max or update",
+                });
+            }
+        })
+    }
+}
+
+/// A number that slices are changed with.
+pub trait Number: Element + PartialOrd {
+    /// The two numbers put together.
+    fn reduce(self, update: Self, reduction: Reduction) -> Self;
+}
+
+macro_rules! numbers {
+    ($($type:ident: $a:ident $b:ident $add:expr, $sub:expr, $mul:expr, $div:expr;)*) => {$(
+        impl Number for $type {
+            #[inline(always)]
+            fn reduce(self, update: Self, reduction: Reduction) -> Self {
+                let ($a, $b) = (self, update);
+                match reduction {
+                    Reduction::Add => $add,
+                    Reduction::Sub => $sub,
+                    Reduction::Mul => $mul,
+                    Reduction::Div => $div,
+                    Reduction::Min => if $b < $a { $b } else { $a },
+                    Reduction::Max => if $a < $b { $b } else { $a },
+                    Reduction::Update => $b,
+                }
+            }
+        }
+    )*};
+}
+
+numbers! {
+    f32: a b a + b, a - b, a * b, a / b;
+    f64: a b a + b, a - b, a * b, a / b;
+    i64: a b a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b),
+        if b == 0 { 0 } else { a.wrapping_div(b) };
+}
+
+/// Changes, in order, the slice of `tensor` that each index names. An index has one number for each
+/// of `limits`, the lengths of the tensor's first axes; a slice has the elements of the other axes.
+/// `updates` has a slice per index, or one element for all.
+///
+/// # Errors
+/// [`Error::Index`] for a number outside of its axis, [`Error::Length`] if the updates or indices
+/// do not fit.
+pub fn scatter<T: Number, I: Element + Into<i64>>(
+    tensor: &mut [T],
+    limits: &[usize],
+    indices: &[I],
+    updates: &[T],
+    reduction: Reduction,
+) -> Result<()> {
+    let slices: usize = limits.iter().product();
+    let slice = tensor.len().checked_div(slices).unwrap_or(0);
+    let count = indices.len().checked_div(limits.len()).unwrap_or(0);
+    crate::adapt::check_count("indices", indices.len(), count * limits.len())?;
+    let expected = count.saturating_mul(slice);
+    if updates.len() != 1 {
+        crate::adapt::check_count("updates", updates.len(), expected)?;
+    }
+    for index in indices.chunks(limits.len().max(1)) {
+        number("indices", index, limits)?;
+    }
+    if slice == 0 {
+        return Ok(());
+    }
+    for (place, index) in indices.chunks(limits.len().max(1)).enumerate() {
+        let out = &mut tensor[number("indices", index, limits)? * slice..][..slice];
+        if updates.len() == expected {
+            for (out, &update) in out.iter_mut().zip(&updates[place * slice..][..slice]) {
+                *out = out.reduce(update, reduction);
+            }
+        } else {
+            for out in out {
+                *out = out.reduce(updates[0], reduction);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The row-major number of an index within axes of these lengths.
+///
+/// # Errors
+/// [`Error::Index`] if it lies outside of one.
+#[inline(always)]
+pub(crate) fn number<I: Copy + Into<i64>>(
+    argument: &'static str,
+    index: &[I],
+    limits: &[usize],
+) -> Result<usize> {
+    let mut number = 0;
+    for (&index, &limit) in index.iter().zip(limits) {
+        let index: i64 = index.into();
+        match usize::try_from(index) {
+            Ok(index) if index < limit => number = number * limit + index,
+            _ => {
+                return Err(Error::Index {
+                    argument,
+                    index,
+                    limit,
+                });
+            }
+        }
+    }
+    Ok(number)
+}
+
+macro_rules! variants {
+    ($($dtype:ident)*) => {
+        &[$(
+            Variant {
+                types: &[("T", DType::$dtype), ("Tindices", DType::I32)],
+                host: &[],
+            },
+            Variant {
+                types: &[("T", DType::$dtype), ("Tindices", DType::I64)],
+                host: &[],
+            },
+        )*]
+    };
+}
+
+/// `TfpScatter`, an op that the plug-in defines: `tensor` with the slices that `indices` names
+/// changed by `updates`. Indices are numbers along the first axis; if `nd` is set, the last axis of
+/// `indices` holds a number for each of the first axes.
+pub static SCATTER: KernelDef = KernelDef {
+    op: "TfpScatter",
+    variants: variants!(F32 F64 I64),
+    attrs: &[("reduction", AttrKind::String), ("nd", AttrKind::Bool)],
+    forward: &[(0, 0)],
+    outputs: |inputs, sink| {
+        let tensor = inputs.get(0, "tensor")?;
+        let (indices, depth) = indices(inputs)?;
+        let updates = inputs.shape(2, "updates")?;
+        let rest = tensor.shape().get(depth..).ok_or(Error::Rank {
+            argument: "tensor",
+            found: tensor.shape().rank(),
+            expected: "at least the numbers of an index",
+        })?;
+        let fits = updates.len() == indices.rank() + rest.len()
+            && updates[..indices.rank()] == *indices
+            && updates[indices.rank()..] == *rest;
+        if !fits && updates.rank() != 0 {
+            return Err(Error::Incompatible {
+                arguments: ("indices", "updates"),
+                shapes: (indices, updates),
+                rule: "the updates must have a slice of the tensor per index, or be a scalar",
+            });
+        }
+        sink(tensor.dtype(), *tensor.shape())
+    },
+    scratch: no_scratch,
+    run: |call| match call.output(0)?.dtype() {
+        DType::F32 => run::<f32>(call),
+        DType::F64 => run::<f64>(call),
+        DType::I64 => run::<i64>(call),
+        found => Err(unserved("tensor", found)),
+    },
+};
+
+/// The shape of the indices as a whole, and how many numbers each has.
+fn indices(inputs: &Inputs<'_>) -> Result<(Shape, usize)> {
+    let shape = inputs.shape(1, "indices")?;
+    if !inputs.attrs.boolean("nd")? {
+        return Ok((shape, 1));
+    }
+    match shape.split_last() {
+        Some((&depth, whole)) if depth > 0 => Ok((Shape::new(whole)?, depth)),
+        _ => Err(Error::Value {
+            argument: "indices",
+            expected: "a last axis with at least one number",
+        }),
+    }
+}
+
+fn run<T: Number>(call: &mut Call<'_>) -> Result<()> {
+    let reduction = Reduction::new(call.inputs.attrs.string("reduction")?)?;
+    let tensor = call.inputs.get(0, "tensor")?;
+    let (_, depth) = indices(&call.inputs)?;
+    let limits = *tensor.shape();
+    let limits = &limits[..depth];
+    let indices = call.inputs.get(1, "indices")?;
+    let updates = call.inputs.get(2, "updates")?;
+    let updates = T::view(&updates, "updates")?;
+    let output = call.output(0)?;
+    let out = T::view_mut(output, "output")?;
+    if !tensor.is_forwarded() {
+        out.copy_from_slice(T::view(&tensor, "tensor")?);
+    }
+    match indices.dtype() {
+        DType::I32 => scatter(out, limits, indices.i32("indices")?, updates, reduction),
+        _ => scatter(out, limits, indices.i64("indices")?, updates, reduction),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::{Data, Value, call_with};
+
+    #[test]
+    fn every_reduction_in_order_of_the_indices() {
+        for (name, expected) in [
+            ("add", [1.0, 2.0, 13.0, 14.0]),
+            ("sub", [1.0, 2.0, -7.0, -6.0]),
+            ("mul", [1.0, 2.0, 72.0, 96.0]),
+            ("div", [1.0, 2.0, 0.125, 1.0 / 6.0]),
+            ("min", [1.0, 2.0, 3.0, 4.0]),
+            ("max", [1.0, 2.0, 6.0, 6.0]),
+            ("update", [1.0, 2.0, 6.0, 6.0]),
+        ] {
+            let tensor = (vec![2, 2], Data::F32(vec![1.0, 2.0, 3.0, 4.0]));
+            let indices = (vec![2], Data::I32(vec![1, 1]));
+            let updates = (vec![2, 2], Data::F32(vec![4.0, 4.0, 6.0, 6.0]));
+            let attrs = |nd| [("reduction", Value::Text(name)), ("nd", Value::Bool(nd))];
+            let inputs = [tensor, indices, updates];
+            let found = call_with(&SCATTER, &attrs(false), &inputs).unwrap();
+            assert_eq!(found[0], (vec![2, 2], expected.to_vec()), "{name}");
+            // One index that names one element.
+            assert!(call_with(&SCATTER, &attrs(true), &inputs).is_err());
+            let [tensor, indices, _] = inputs;
+            let updates = (vec![], Data::F32(vec![1.0]));
+            let found = call_with(&SCATTER, &attrs(true), &[tensor, indices, updates]).unwrap();
+            assert_eq!(found[0].1[..3], [1.0, 2.0, 3.0], "{name}");
+        }
+    }
+
+    #[test]
+    fn a_scalar_updates_all_and_what_does_not_fit_is_refused() {
+        let mut tensor = [1_i64, 2, 3];
+        scatter(&mut tensor, &[3], &[2_i32, 0], &[5], Reduction::Add).unwrap();
+        assert_eq!(tensor, [6, 2, 8]);
+        for bad in [-1_i64, 3] {
+            let result = scatter(&mut tensor, &[3], &[0, bad], &[1, 1], Reduction::Add);
+            assert!(matches!(result, Err(Error::Index { index, .. }) if index == bad));
+        }
+        assert!(scatter(&mut tensor, &[3], &[0_i32, 1], &[1, 1, 1], Reduction::Add).is_err());
+        assert_eq!(tensor, [6, 2, 8]);
+        let mut matrix = [0_i64; 6];
+        scatter(&mut matrix, &[2, 3], &[1_i32, 0, 0, 2], &[7, 8], Reduction::Update).unwrap();
+        assert_eq!(matrix, [0, 0, 8, 7, 0, 0]);
+        scatter(&mut [0_i64; 0], &[0], &[0_i32; 0], &[], Reduction::Add).unwrap();
+        assert_eq!(3_i64.reduce(0, Reduction::Div), 0);
+        assert!(Reduction::new("Add").is_err());
+    }
+}

@@ -1,0 +1,244 @@
+//! Puts a product or convolution, its bias and its activation into one op.
+
+use std::collections::HashSet;
+
+use tfp_bindings::DataType;
+use tfp_bindings::proto::attr::Attr;
+use tfp_bindings::proto::graph::{GraphDef, NodeDef};
+
+use super::view::{View, attr, control_inputs, data_inputs, is_on};
+
+/// An op that computes `activation(base + bias)`.
+struct Fused {
+    /// The op that the bias is added to.
+    base: &'static str,
+    /// The op that does all.
+    op: &'static str,
+    /// The attributes of `base` that `op` has too.
+    attrs: &'static [&'static str],
+}
+
+const FUSED: &[Fused] = &[
+    Fused {
+        base: "MatMul",
+        op: "TfpFusedMatMul",
+        attrs: &["T", "transpose_a", "transpose_b"],
+    },
+    Fused {
+        base: "Conv2D",
+        op: "TfpFusedConv2D",
+        attrs: &[
+            "T",
+            "strides",
+            "dilations",
+            "padding",
+            "explicit_paddings",
+            "data_format",
+        ],
+    },
+];
+
+/// The activations of the fused ops.
+const ACTIVATIONS: &[&str] = &["Relu", "Relu6"];
+
+/// Fuses what nobody else sees; the nodes in `preserved` stay.
+pub fn fuse(graph: &mut GraphDef, device_type: &str, preserved: &HashSet<String>) {
+    let Some(view) = View::new(graph) else {
+        return;
+    };
+    let mut gone = HashSet::new();
+    for place in 0..graph.nodes.len() {
+        if let Some((last, node, parts)) = chain(graph, &view, place, device_type, preserved) {
+            graph.nodes[last] = node;
+            gone.extend(parts);
+        }
+    }
+    drop_nodes(graph, &gone);
+}
+
+/// Removes the nodes at these places.
+pub fn drop_nodes(graph: &mut GraphDef, gone: &HashSet<usize>) {
+    let mut place = 0;
+    graph.nodes.retain(|_| {
+        place += 1;
+        !gone.contains(&(place - 1))
+    });
+}
+
+/// Whether a node computes with float32.
+pub fn is_float(node: &NodeDef) -> bool {
+    attr(node, "T") == Some(Attr::Type(DataType::FLOAT))
+}
+
+/// The place of an activation that alone uses the node at `place`, which nobody else sees.
+pub fn activation_after(
+    graph: &GraphDef,
+    view: &View,
+    place: usize,
+    preserved: &HashSet<String>,
+) -> Option<usize> {
+    let node = &graph.nodes[place];
+    let user = view.only_user(place)?;
+    let next = &graph.nodes[user];
+    let fits = !preserved.contains(&node.name)
+        && ACTIVATIONS.contains(&&*next.op)
+        && next.device == node.device
+        && is_float(next);
+    fits.then_some(user)
+}
+
+/// The chain whose bias is at `place`: where its last node is, the op that replaces that, and the
+/// places of the nodes that are then not needed.
+fn chain(
+    graph: &GraphDef,
+    view: &View,
+    place: usize,
+    device_type: &str,
+    preserved: &HashSet<String>,
+) -> Option<(usize, NodeDef, Vec<usize>)> {
+    let bias = &graph.nodes[place];
+    if bias.op != "BiasAdd" || !is_on(bias, device_type) {
+        return None;
+    }
+    let mut operands = data_inputs(bias);
+    let base_place = view.producer(operands.next()?)?;
+    let bias_value = operands.next()?;
+    let base = &graph.nodes[base_place];
+    let fused = FUSED.iter().find(|fused| fused.base == base.op)?;
+    let fits = base.device == bias.device
+        && is_float(base)
+        && is_float(bias)
+        && view.only_user(base_place) == Some(place)
+        && !preserved.contains(&base.name)
+        && data_format(base) == data_format(bias);
+    if !fits {
+        return None;
+    }
+    let activation = activation_after(graph, view, place, preserved);
+    let mut parts = vec![base_place];
+    let last = match activation {
+        None => place,
+        Some(user) => {
+            parts.push(place);
+            user
+        }
+    };
+    let mut node = NodeDef {
+        name: graph.nodes[last].name.clone(),
+        op: fused.op.to_owned(),
+        device: bias.device.clone(),
+        inputs: data_inputs(base).cloned().collect(),
+        ..NodeDef::default()
+    };
+    node.inputs.push(bias_value.clone());
+    for &part in parts.iter().chain([&last]) {
+        for control in control_inputs(&graph.nodes[part]) {
+            if !node.inputs.contains(control) {
+                node.inputs.push(control.clone());
+            }
+        }
+    }
+    for name in fused.attrs {
+        node.set_attr(name, &attr(base, name)?);
+    }
+    let name = activation.map_or("", |user| &graph.nodes[user].op);
+    node.set_attr("activation", &Attr::String(name.as_bytes().to_vec()));
+    Some((last, node, parts))
+}
+
+/// Where the channels are; last if the op does not say.
+fn data_format(node: &NodeDef) -> Attr {
+    attr(node, "data_format").unwrap_or_else(|| Attr::String(b"NHWC".to_vec()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
+        let mut node = NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
+            device: "/device:TFP:0".into(),
+            ..NodeDef::default()
+        };
+        node.set_attr("T", &Attr::Type(DataType::FLOAT));
+        if op == "MatMul" {
+            node.set_attr("transpose_a", &Attr::Bool(false));
+            node.set_attr("transpose_b", &Attr::Bool(true));
+        }
+        node
+    }
+
+    fn dense() -> Vec<NodeDef> {
+        vec![
+            node("m", "MatMul", &["x", "w", "^first"]),
+            node("b", "BiasAdd", &["m", "bias"]),
+            node("r", "Relu", &["b", "^second"]),
+            node("out", "Identity", &["r"]),
+        ]
+    }
+
+    fn fused(nodes: Vec<NodeDef>, preserved: &[&str]) -> Vec<String> {
+        let mut graph = GraphDef {
+            nodes,
+            other: Vec::new(),
+        };
+        let preserved = preserved.iter().map(|&name| name.to_owned()).collect();
+        fuse(&mut graph, "TFP", &preserved);
+        let show = |n: &NodeDef| {
+            let activation = match attr(n, "activation") {
+                Some(Attr::String(text)) => format!(" {}", String::from_utf8(text).unwrap()),
+                _ => String::new(),
+            };
+            format!("{} = {}({}){activation}", n.name, n.op, n.inputs.join(" "))
+        };
+        graph.nodes.iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_dense_layer_becomes_one_node() {
+        assert_eq!(
+            fused(dense(), &[]),
+            [
+                "r = TfpFusedMatMul(x w bias ^first ^second) Relu",
+                "out = Identity(r)"
+            ]
+        );
+    }
+
+    #[test]
+    fn what_is_fetched_or_used_twice_stays() {
+        assert_eq!(
+            fused(dense(), &["b"])[0],
+            "b = TfpFusedMatMul(x w bias ^first) "
+        );
+        assert_eq!(fused(dense(), &["m"]).len(), 4);
+        let mut twice = dense();
+        twice.push(node("grad", "ReluGrad", &["g", "b"]));
+        assert_eq!(fused(twice, &[])[0], "b = TfpFusedMatMul(x w bias ^first) ");
+        let mut waited = dense();
+        waited.push(node("late", "NoOp", &["^m"]));
+        assert_eq!(fused(waited, &[]).len(), 5);
+    }
+
+    #[test]
+    fn what_differs_in_type_device_or_format_stays() {
+        let mut other = dense();
+        other[0].set_attr("T", &Attr::Type(DataType::DOUBLE));
+        assert_eq!(fused(other, &[]).len(), 4);
+        let mut other = dense();
+        other[0].device = "/device:TFP:1".into();
+        assert_eq!(fused(other, &[]).len(), 4);
+        let mut other = dense();
+        other[1].set_attr("data_format", &Attr::String(b"NCHW".to_vec()));
+        assert_eq!(fused(other, &[]).len(), 4);
+        let mut other = dense();
+        other[2].device = "/device:CPU:0".into();
+        assert_eq!(fused(other, &[]).len(), 3);
+        let mut other = dense();
+        other[0].attrs.retain(|(name, _)| name != "transpose_a");
+        assert_eq!(fused(other, &[]).len(), 4);
+    }
+}

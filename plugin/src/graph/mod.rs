@@ -1,0 +1,91 @@
+//! The graph optimizer. TensorFlow calls it last, for graphs whose nodes are placed.
+
+mod fuse;
+mod norm;
+mod variables;
+mod view;
+
+use std::collections::HashSet;
+use std::sync::OnceLock;
+
+use tfp_bindings::optimizer::{Item, Optimizer, Pass};
+use tfp_bindings::proto::graph::GraphDef;
+use tfp_bindings::{Error, Result};
+
+/// The device type that TensorFlow's own passes know.
+const GPU: &str = "GPU";
+
+/// Passes that put ops on a device of type `GPU` that only TensorFlow's own GPU has, or move its
+/// nodes elsewhere. On devices of other types they change nothing.
+const OFF_FOR_GPU: &[Pass] = &[
+    Pass::Remapping,
+    Pass::Layout,
+    Pass::AutoMixedPrecision,
+    Pass::PinToHost,
+    Pass::Memory,
+];
+
+/// The passes of TensorFlow's to turn off for a device type.
+pub fn passes_off(device_type: &str) -> &'static [Pass] {
+    if device_type == GPU { OFF_FOR_GPU } else { &[] }
+}
+
+/// How the optimizer works.
+#[derive(Clone, Debug)]
+pub struct Settings {
+    /// Type of the devices whose nodes are changed.
+    pub device_type: String,
+    /// Whether nodes are fused.
+    pub fuse: bool,
+}
+
+static SETTINGS: OnceLock<Settings> = OnceLock::new();
+
+/// Sets how the optimizer works. Only the first call has an effect.
+pub fn configure(settings: Settings) {
+    SETTINGS.get_or_init(|| settings);
+}
+
+/// Rewrites graphs with nodes on the device. A graph that it does not understand stays as it is.
+pub struct GraphOptimizer(&'static Settings);
+
+impl Optimizer for GraphOptimizer {
+    fn new() -> Result<Self> {
+        SETTINGS
+            .get()
+            .map(Self)
+            .ok_or_else(|| Error::internal("the optimizer is not configured"))
+    }
+
+    fn optimize(&self, mut graph: GraphDef, item: &Item<'_>) -> Result<GraphDef> {
+        let settings = self.0;
+        variables::replace(&mut graph, &settings.device_type);
+        if settings.fuse {
+            let preserved: HashSet<String> = item.preserved()?.into_iter().collect();
+            fuse::fuse(&mut graph, &settings.device_type, &preserved);
+            if norm::is_needed(&graph, &settings.device_type) {
+                let properties = item.properties()?;
+                let shapes = |input: &str| {
+                    let view::Edge::Data(node, output) = view::edge(input) else {
+                        return None;
+                    };
+                    let outputs = properties.outputs(node).ok()?;
+                    outputs.into_iter().nth(output)?.1
+                };
+                norm::rewrite(&mut graph, &settings.device_type, &preserved, &shapes);
+            }
+        }
+        Ok(graph)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_a_gpu_turns_passes_off() {
+        assert!(passes_off("GPU").contains(&Pass::Remapping));
+        assert!(passes_off("TFP").is_empty());
+    }
+}

@@ -1,0 +1,357 @@
+//! Batch norms of inference, which come as a product and a sum: into one op, or into the weights of
+//! the convolution before.
+
+use std::collections::HashSet;
+
+use tfp_bindings::DataType;
+use tfp_bindings::proto::attr::Attr;
+use tfp_bindings::proto::graph::{GraphDef, NodeDef};
+
+use super::fuse::{activation_after, drop_nodes, is_float};
+use super::view::{Names, View, attr, control_inputs, data_inputs, is_on};
+
+/// What is known of the shape of an input: -1 for an unknown dimension.
+pub type Shapes<'a> = dyn Fn(&str) -> Option<Vec<i64>> + 'a;
+
+/// `x * scale + shift`, with a number per channel.
+struct Norm {
+    /// Places of the product, the sum, and the activation after it.
+    product: usize,
+    sum: usize,
+    activation: Option<usize>,
+    x: String,
+    scale: String,
+    shift: String,
+}
+
+/// Whether there may be something to do, for which shapes are needed.
+pub fn is_needed(graph: &GraphDef, device_type: &str) -> bool {
+    let Some(view) = View::new(graph) else {
+        return false;
+    };
+    (0..graph.nodes.len()).any(|sum| !products(graph, &view, sum, device_type).is_empty())
+}
+
+/// Rewrites what nobody else sees; the nodes in `preserved` stay.
+pub fn rewrite(
+    graph: &mut GraphDef,
+    device_type: &str,
+    preserved: &HashSet<String>,
+    shapes: &Shapes<'_>,
+) {
+    let Some(view) = View::new(graph) else {
+        return;
+    };
+    let mut names = Names::new(graph);
+    let mut gone = HashSet::new();
+    let mut added = Vec::new();
+    for sum in 0..graph.nodes.len() {
+        let found = find(graph, &view, sum, device_type, preserved, shapes);
+        let Some(norm) = found.filter(|norm| !gone.contains(&norm.product)) else {
+            continue;
+        };
+        gone.insert(norm.product);
+        let last = norm.activation.unwrap_or(norm.sum);
+        if last != norm.sum {
+            gone.insert(norm.sum);
+        }
+        let folded = fold(graph, &view, &norm, preserved, shapes, &mut names);
+        graph.nodes[last] = match folded {
+            Some((conv, node, more)) if !gone.contains(&conv) => {
+                gone.insert(conv);
+                added.extend(more);
+                node
+            }
+            _ => scale_shift(graph, &norm),
+        };
+    }
+    drop_nodes(graph, &gone);
+    graph.nodes.extend(added);
+}
+
+/// The products that a sum has as operands: the number of the operand, and the product's place.
+fn products(graph: &GraphDef, view: &View, sum: usize, device_type: &str) -> Vec<(usize, usize)> {
+    let node = &graph.nodes[sum];
+    if node.op != "AddV2" || !is_float(node) || !is_on(node, device_type) {
+        return Vec::new();
+    }
+    let operands = data_inputs(node).enumerate();
+    let products = operands.filter_map(|(number, input)| {
+        let place = view.producer(input)?;
+        let product = &graph.nodes[place];
+        let fits = product.op == "Mul"
+            && is_float(product)
+            && product.device == node.device
+            && view.only_user(place) == Some(sum);
+        fits.then_some((number, place))
+    });
+    products.collect()
+}
+
+fn find(
+    graph: &GraphDef,
+    view: &View,
+    sum: usize,
+    device_type: &str,
+    preserved: &HashSet<String>,
+    shapes: &Shapes<'_>,
+) -> Option<Norm> {
+    products(graph, view, sum, device_type)
+        .into_iter()
+        .find_map(|(number, product)| {
+            let node = &graph.nodes[product];
+            if preserved.contains(&node.name) {
+                return None;
+            }
+            let shift = data_inputs(&graph.nodes[sum]).nth(1 - number)?;
+            let factors: Vec<_> = data_inputs(node).collect();
+            let &[a, b] = factors.as_slice() else {
+                return None;
+            };
+            let (x, scale) = [(a, b), (b, a)]
+                .into_iter()
+                .find(|(x, scale)| is_by_channel(shapes, x, &[scale, shift]))?;
+            Some(Norm {
+                product,
+                sum,
+                activation: activation_after(graph, view, sum, preserved),
+                x: x.clone(),
+                scale: scale.clone(),
+                shift: shift.clone(),
+            })
+        })
+}
+
+/// Whether the vectors have a number for each element of the last axis of `x`, which has others.
+fn is_by_channel(shapes: &Shapes<'_>, x: &str, vectors: &[&str]) -> bool {
+    let Some(x) = shapes(x).filter(|x| x.len() >= 2) else {
+        return false;
+    };
+    let Some(&channels) = x.last().filter(|&&channels| channels > 0) else {
+        return false;
+    };
+    vectors
+        .iter()
+        .all(|vector| shapes(vector).as_deref() == Some(&[channels]))
+}
+
+/// What the last node of the norm applies.
+fn activation(graph: &GraphDef, norm: &Norm) -> Attr {
+    let name = norm.activation.map_or("", |place| &graph.nodes[place].op);
+    Attr::String(name.as_bytes().to_vec())
+}
+
+/// A node in the place of the norm's last one, with the control inputs of all of it.
+fn last_node(graph: &GraphDef, norm: &Norm, op: &str, inputs: Vec<String>) -> NodeDef {
+    let places = [Some(norm.product), Some(norm.sum), norm.activation];
+    let last = &graph.nodes[norm.activation.unwrap_or(norm.sum)];
+    let mut node = NodeDef {
+        name: last.name.clone(),
+        op: op.to_owned(),
+        inputs,
+        device: last.device.clone(),
+        ..NodeDef::default()
+    };
+    for place in places.into_iter().flatten() {
+        wait_as(&mut node, &graph.nodes[place]);
+    }
+    node
+}
+
+fn wait_as(node: &mut NodeDef, other: &NodeDef) {
+    for control in control_inputs(other) {
+        if !node.inputs.contains(control) {
+            node.inputs.push(control.clone());
+        }
+    }
+}
+
+fn scale_shift(graph: &GraphDef, norm: &Norm) -> NodeDef {
+    let inputs = vec![norm.x.clone(), norm.scale.clone(), norm.shift.clone()];
+    let mut node = last_node(graph, norm, "TfpScaleShift", inputs);
+    node.set_attr("T", &Attr::Type(DataType::FLOAT));
+    node.set_attr("activation", &activation(graph, norm));
+    node
+}
+
+/// The norm as part of the convolution before: that one's place, the convolution that does both,
+/// and the nodes that compute its weights in each step. None where these cost more than they save.
+fn fold(
+    graph: &GraphDef,
+    view: &View,
+    norm: &Norm,
+    preserved: &HashSet<String>,
+    shapes: &Shapes<'_>,
+    names: &mut Names,
+) -> Option<(usize, NodeDef, Vec<NodeDef>)> {
+    let place = view.producer(&norm.x)?;
+    let conv = &graph.nodes[place];
+    let hidden = view.only_user(place) == Some(norm.product) && !preserved.contains(&conv.name);
+    let is_conv = match &*conv.op {
+        "Conv2D" => is_float(conv),
+        "TfpFusedConv2D" => attr(conv, "activation") == Some(Attr::String(Vec::new())),
+        _ => false,
+    };
+    let last = attr(conv, "data_format") == Some(Attr::String(b"NHWC".to_vec()));
+    if !hidden || !is_conv || !last || conv.device != graph.nodes[norm.sum].device {
+        return None;
+    }
+    let operands: Vec<_> = data_inputs(conv).collect();
+    let (image, filter) = (*operands.first()?, *operands.get(1)?);
+    // A weight takes part in one product; an element of an image is saved two passes.
+    let weights: i64 = shapes(filter)?.get(..3)?.iter().product();
+    let pixels: i64 = shapes(&norm.x)?.get(1..3)?.iter().product();
+    if weights <= 0 || weights > 2 * pixels {
+        return None;
+    }
+    let float = Attr::Type(DataType::FLOAT);
+    let mut added = Vec::new();
+    let mut add = |op: &str, inputs: [&String; 2]| {
+        let mut node = NodeDef {
+            name: names.fresh(&format!("{}/tfp/{op}", conv.name)),
+            op: op.to_owned(),
+            inputs: inputs.map(Clone::clone).to_vec(),
+            device: conv.device.clone(),
+            ..NodeDef::default()
+        };
+        node.set_attr("T", &float);
+        added.push(node);
+        added
+            .last()
+            .map_or_else(String::new, |node| node.name.clone())
+    };
+    let filter = add("Mul", [filter, &norm.scale]);
+    let bias = match operands.get(2) {
+        None => norm.shift.clone(),
+        Some(bias) => {
+            let scaled = add("Mul", [bias, &norm.scale]);
+            add("AddV2", [&scaled, &norm.shift])
+        }
+    };
+    let inputs = vec![image.clone(), filter, bias];
+    let mut node = last_node(graph, norm, "TfpFusedConv2D", inputs);
+    wait_as(&mut node, conv);
+    for name in [
+        "strides",
+        "dilations",
+        "padding",
+        "explicit_paddings",
+        "data_format",
+    ] {
+        node.set_attr(name, &attr(conv, name)?);
+    }
+    node.set_attr("T", &float);
+    node.set_attr("activation", &activation(graph, norm));
+    Some((place, node, added))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfp_bindings::proto::attr::AttrList;
+
+    fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
+        let mut node = NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
+            device: "/device:TFP:0".into(),
+            ..NodeDef::default()
+        };
+        node.set_attr("T", &Attr::Type(DataType::FLOAT));
+        if op == "Conv2D" {
+            node.set_attr("padding", &Attr::String(b"SAME".to_vec()));
+            node.set_attr("data_format", &Attr::String(b"NHWC".to_vec()));
+            for list in ["strides", "dilations", "explicit_paddings"] {
+                node.set_attr(list, &Attr::List(AttrList::default()));
+            }
+        }
+        node
+    }
+
+    fn block() -> Vec<NodeDef> {
+        vec![
+            node("c", "Conv2D", &["image", "filter", "^first"]),
+            node("m", "Mul", &["c", "scale"]),
+            node("s", "AddV2", &["m", "shift"]),
+            node("r", "Relu", &["s"]),
+            node("out", "Identity", &["r"]),
+        ]
+    }
+
+    fn rewritten(nodes: Vec<NodeDef>, side: i64, preserved: &[&str]) -> Vec<String> {
+        let mut graph = GraphDef {
+            nodes,
+            other: Vec::new(),
+        };
+        let preserved = preserved.iter().map(|&name| name.to_owned()).collect();
+        rewrite(&mut graph, "TFP", &preserved, &|input| match input {
+            "c" | "x" => Some(vec![-1, side, side, 8]),
+            "filter" => Some(vec![3, 3, 4, 8]),
+            "scale" | "shift" => Some(vec![8]),
+            "row" => Some(vec![1, 8]),
+            _ => None,
+        });
+        let show = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(" "));
+        graph.nodes.iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_norm_goes_into_the_weights_of_a_large_image() {
+        assert_eq!(
+            rewritten(block(), 20, &[]),
+            [
+                "r = TfpFusedConv2D(image c/tfp/Mul shift ^first)",
+                "out = Identity(r)",
+                "c/tfp/Mul = Mul(filter scale)",
+            ]
+        );
+        let mut biased = block();
+        biased[0].op = "TfpFusedConv2D".into();
+        biased[0].inputs.insert(2, "bias".into());
+        biased[0].set_attr("activation", &Attr::String(Vec::new()));
+        assert_eq!(
+            rewritten(biased, 20, &[])[0],
+            "r = TfpFusedConv2D(image c/tfp/Mul c/tfp/AddV2 ^first)"
+        );
+    }
+
+    #[test]
+    fn a_norm_of_a_small_or_shared_image_is_one_op() {
+        let expected = "r = TfpScaleShift(c scale shift)";
+        assert_eq!(rewritten(block(), 2, &[])[1], expected);
+        assert_eq!(rewritten(block(), 20, &["c"])[1], expected);
+        let mut shared = block();
+        shared.push(node("other", "Identity", &["c"]));
+        assert_eq!(rewritten(shared, 20, &[])[1], expected);
+        let swapped = vec![
+            node("m", "Mul", &["scale", "x"]),
+            node("s", "AddV2", &["shift", "m"]),
+        ];
+        assert_eq!(
+            rewritten(swapped, 20, &[]),
+            ["s = TfpScaleShift(x scale shift)"]
+        );
+    }
+
+    #[test]
+    fn what_is_seen_or_not_by_channel_stays() {
+        assert_eq!(rewritten(block(), 20, &["m"]).len(), 5);
+        assert_eq!(
+            rewritten(block(), 20, &["s"])[..2],
+            [
+                "s = TfpFusedConv2D(image c/tfp/Mul shift ^first)",
+                "r = Relu(s)"
+            ]
+        );
+        let mut row = block();
+        row[1].inputs[1] = "row".into();
+        assert_eq!(rewritten(row, 20, &[]).len(), 5);
+        let mut unknown = block();
+        unknown[2].inputs[1] = "unknown".into();
+        assert_eq!(rewritten(unknown, 20, &[]).len(), 5);
+        let mut double = block();
+        double[2].set_attr("T", &Attr::Type(DataType::DOUBLE));
+        assert_eq!(rewritten(double, 20, &[]).len(), 5);
+    }
+}

@@ -1,0 +1,243 @@
+//! Replaces ops on variables by ones that read, compute and assign.
+
+use tfp_bindings::proto::attr::Attr;
+use tfp_bindings::proto::graph::{GraphDef, NodeDef};
+use tfp_bindings::proto::wire::Writer;
+use tfp_bindings::{DataType, Error, Result};
+
+use super::view::{Edge, Names, attr, control_inputs, data_inputs, edge, is_on};
+use crate::adapter;
+use crate::variables::lower::{Emit, lower};
+use crate::variables::{describe, table};
+
+/// The ops of TensorFlow's own that run on any device, for every type.
+const EVERYWHERE: &[&str] = &[
+    "AssignAddVariableOp",
+    "AssignSubVariableOp",
+    "AssignVariableOp",
+    "Const",
+    "ReadVariableOp",
+];
+
+/// Replaces what can be replaced.
+pub fn replace(graph: &mut GraphDef, device_type: &str) {
+    let known = |node: &NodeDef| table::ops().any(|op| op == node.op);
+    if !graph.nodes.iter().any(known) {
+        return;
+    }
+    let mut names = Names::new(graph);
+    let nodes = std::mem::take(&mut graph.nodes);
+    for node in nodes {
+        if known(&node)
+            && is_on(&node, device_type)
+            && let Ok(replacement) = replacement(&node, &mut names)
+        {
+            graph.nodes.extend(replacement);
+        } else {
+            graph.nodes.push(node);
+        }
+    }
+}
+
+/// The nodes that do what `node` does. One of them has its name.
+fn replacement(node: &NodeDef, names: &mut Names) -> Result<Vec<NodeDef>> {
+    let (row, types) = describe(&node.op, |name| attr(node, name))?;
+    let mut nodes = Nodes {
+        replaced: node,
+        names,
+        nodes: Vec::new(),
+        effects: Vec::new(),
+        output: None,
+    };
+    lower(row, types, &mut nodes)?;
+    nodes.finish()
+}
+
+/// The nodes of a replacement.
+struct Nodes<'a> {
+    replaced: &'a NodeDef,
+    names: &'a mut Names,
+    nodes: Vec<NodeDef>,
+    /// Places of the nodes that change variables.
+    effects: Vec<usize>,
+    /// Place of the node with the output.
+    output: Option<usize>,
+}
+
+impl Nodes<'_> {
+    fn add(&mut self, op: &str, inputs: Vec<String>, attrs: &[(&'static str, Attr)]) -> Result<()> {
+        if !EVERYWHERE.contains(&op) && !adapter::serves(op, attrs) {
+            return Err(Error::internal(format!("no kernel for {op}")));
+        }
+        let mut node = NodeDef {
+            name: self
+                .names
+                .fresh(&format!("{}/tfp/{op}", self.replaced.name)),
+            op: op.to_owned(),
+            inputs,
+            device: self.replaced.device.clone(),
+            ..NodeDef::default()
+        };
+        for (name, value) in attrs {
+            node.set_attr(name, value);
+        }
+        // What reads or changes a variable waits for what the replaced node waited for.
+        if op.ends_with("VariableOp") {
+            node.inputs.extend(control_inputs(self.replaced).cloned());
+        }
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// Gives the replaced node's name to the one that ends the replacement.
+    fn finish(mut self) -> Result<Vec<NodeDef>> {
+        let last = match (self.output, self.effects.pop()) {
+            (Some(place), _) | (None, Some(place)) => place,
+            (None, None) => return Err(Error::internal("the replacement does nothing")),
+        };
+        let waits: Vec<String> = self
+            .effects
+            .iter()
+            .map(|&place| format!("^{}", self.nodes[place].name))
+            .collect();
+        let node = &mut self.nodes[last];
+        node.name.clone_from(&self.replaced.name);
+        node.inputs.extend(waits);
+        Ok(self.nodes)
+    }
+}
+
+impl Emit for Nodes<'_> {
+    type Value = String;
+
+    fn input(&mut self, index: usize) -> Result<String> {
+        let found = data_inputs(self.replaced).nth(index).cloned();
+        found.ok_or_else(|| Error::internal(format!("there is no input {index}")))
+    }
+
+    fn scalar(&mut self, data_type: DataType, bytes: &[u8]) -> Result<String> {
+        // A node without inputs would be outside of the loop that the replaced one may be in.
+        let first = self.input(0)?;
+        let (Edge::Data(anchor, _) | Edge::Control(anchor)) = edge(&first);
+        let mut tensor = Writer::new();
+        tensor
+            .int(1, i64::from(data_type.0))
+            .bytes(2, &[])
+            .bytes(4, bytes);
+        let attrs = [
+            ("dtype", Attr::Type(data_type)),
+            ("value", Attr::Tensor(tensor.into_bytes())),
+        ];
+        self.add("Const", vec![format!("^{anchor}")], &attrs)?;
+        Ok(self.last())
+    }
+
+    fn op(
+        &mut self,
+        op: &'static str,
+        inputs: &[String],
+        attrs: &[(&'static str, Attr)],
+    ) -> Result<String> {
+        self.add(op, inputs.to_vec(), attrs)?;
+        Ok(self.last())
+    }
+
+    fn effect(
+        &mut self,
+        op: &'static str,
+        inputs: &[String],
+        attrs: &[(&'static str, Attr)],
+    ) -> Result<()> {
+        self.effects.push(self.nodes.len());
+        self.add(op, inputs.to_vec(), attrs)
+    }
+
+    fn output(&mut self, value: &String) -> Result<()> {
+        self.output = self.nodes.iter().position(|node| node.name == *value);
+        match self.output {
+            Some(_) => Ok(()),
+            None => Err(Error::internal("the output is no value of the replacement")),
+        }
+    }
+}
+
+impl Nodes<'_> {
+    fn last(&self) -> String {
+        self.nodes
+            .last()
+            .map_or_else(String::new, |node| node.name.clone())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const DEVICE: &str = "/job:localhost/replica:0/task:0/device:TFP:0";
+
+    fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
+        NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
+            device: DEVICE.into(),
+            ..NodeDef::default()
+        }
+    }
+
+    fn replaced(node: NodeDef) -> Vec<String> {
+        let mut graph = GraphDef {
+            nodes: vec![node],
+            other: Vec::new(),
+        };
+        replace(&mut graph, "TFP");
+        let show = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(" "));
+        graph.nodes.iter().map(show).collect()
+    }
+
+    fn gather(data_type: DataType) -> NodeDef {
+        let mut gather = node("g", "ResourceGather", &["v", "i:1", "^before"]);
+        gather.set_attr("dtype", &Attr::Type(data_type));
+        gather.set_attr("Tindices", &Attr::Type(DataType::INT32));
+        gather.set_attr("batch_dims", &Attr::Int(0));
+        gather
+    }
+
+    #[test]
+    fn the_output_keeps_its_name_and_the_read_its_order() {
+        assert_eq!(
+            replaced(gather(DataType::FLOAT)),
+            [
+                "g/tfp/ReadVariableOp = ReadVariableOp(v ^before)",
+                "g/tfp/Const = Const(^v)",
+                "g = GatherV2(g/tfp/ReadVariableOp i:1 g/tfp/Const)",
+            ]
+        );
+    }
+
+    #[test]
+    fn the_last_assignment_keeps_the_name_and_waits_for_the_others() {
+        let inputs = ["var:0", "a", "lr", "grad", "m", "^x"];
+        let mut update = node("u", "ResourceApplyMomentum", &inputs);
+        update.set_attr("T", &Attr::Type(DataType::FLOAT));
+        update.set_attr("use_nesterov", &Attr::Bool(false));
+        let lines = replaced(update);
+        assert_eq!(
+            lines.last().unwrap(),
+            "u = AssignVariableOp(a u/tfp/AddV2 ^x ^u/tfp/AssignSubVariableOp)"
+        );
+        assert!(lines.contains(
+            &"u/tfp/AssignSubVariableOp = AssignSubVariableOp(var:0 u/tfp/Mul_1 ^x)".to_owned()
+        ));
+    }
+
+    #[test]
+    fn what_has_no_kernel_stays() {
+        let strings = replaced(gather(DataType::STRING));
+        assert_eq!(strings, ["g = ResourceGather(v i:1 ^before)"]);
+        let mut elsewhere = gather(DataType::FLOAT);
+        elsewhere.device = "/device:CPU:0".into();
+        assert_eq!(replaced(elsewhere).len(), 1);
+        assert_eq!(replaced(node("g", "ResourceGather", &["v"])).len(), 1);
+    }
+}

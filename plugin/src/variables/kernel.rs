@@ -1,0 +1,135 @@
+//! The kernel of every op on variables, for nodes that no graph optimizer has replaced.
+
+use tfp_bindings::eager::{Eager, Value};
+use tfp_bindings::proto::attr::Attr;
+use tfp_bindings::{
+    Code, Construction, Context, DataType, Error, Kernel, Registration, RegistrationError, Result,
+    log,
+};
+
+use super::lower::{Emit, Types, lower};
+use super::table::VariableOp;
+use super::{describe, table};
+use crate::profile::Profiled;
+
+/// Registers a kernel for each op of the table.
+pub fn register(device_type: &str) {
+    for op in table::ops() {
+        match Registration::new(op, device_type).register::<Profiled<VariableKernel>>() {
+            Ok(()) | Err(RegistrationError::UnknownOp { .. }) => {}
+            Err(error) => log(&format!("kernel left out: {error}")),
+        }
+    }
+}
+
+/// The kernel of a node.
+struct VariableKernel {
+    row: &'static VariableOp,
+    types: Types,
+}
+
+impl Kernel for VariableKernel {
+    fn new(node: &Construction) -> Result<Self> {
+        let (row, types) = describe(node.op(), |name| node.attr(name).ok())?;
+        Ok(Self { row, types })
+    }
+
+    fn compute(&self, context: &mut Context<'_>) -> Result<()> {
+        let eager = Eager::global().map_err(|error| {
+            Error::new(
+                Code::Unimplemented,
+                format!("this TensorFlow lets no kernel reach a variable: {error}"),
+            )
+        })?;
+        let inputs = (0..context.inputs())
+            .map(|index| eager.value(&context.input(index)?))
+            .collect::<Result<Vec<_>>>()?;
+        let mut steps = Steps {
+            eager,
+            values: inputs,
+            output: None,
+        };
+        lower(self.row, self.types, &mut steps)?;
+        let Some(index) = steps.output else {
+            return Ok(());
+        };
+        let tensor = steps.get(index)?.to_tensor()?;
+        let dims: Vec<usize> = tensor.dims().collect();
+        let mut output = context.allocate_output(0, tensor.data_type(), &dims)?;
+        output.bytes_mut()?.copy_from_slice(tensor.bytes()?);
+        Ok(())
+    }
+}
+
+/// Runs each op at once. A value is its place in `values`, where the inputs come first.
+struct Steps {
+    eager: &'static Eager,
+    values: Vec<Value>,
+    output: Option<usize>,
+}
+
+impl Steps {
+    fn get(&self, index: usize) -> Result<&Value> {
+        let found = self.values.get(index);
+        found.ok_or_else(|| Error::internal(format!("there is no value {index}")))
+    }
+
+    fn run(
+        &self,
+        op: &str,
+        inputs: &[usize],
+        attrs: &[(&'static str, Attr)],
+        outputs: usize,
+    ) -> Result<Vec<Value>> {
+        let inputs = inputs
+            .iter()
+            .map(|&index| self.get(index))
+            .collect::<Result<Vec<_>>>()?;
+        self.eager.run(op, &inputs, attrs, outputs)
+    }
+}
+
+impl Emit for Steps {
+    type Value = usize;
+
+    fn input(&mut self, index: usize) -> Result<usize> {
+        self.get(index).map(|_| index)
+    }
+
+    fn scalar(&mut self, data_type: DataType, bytes: &[u8]) -> Result<usize> {
+        self.values
+            .push(self.eager.constant(data_type, &[], bytes)?);
+        Ok(self.values.len() - 1)
+    }
+
+    fn op(
+        &mut self,
+        op: &'static str,
+        inputs: &[usize],
+        attrs: &[(&'static str, Attr)],
+    ) -> Result<usize> {
+        let outputs = self.run(op, inputs, attrs, 1)?;
+        self.values.extend(outputs);
+        Ok(self.values.len() - 1)
+    }
+
+    fn effect(
+        &mut self,
+        op: &'static str,
+        inputs: &[usize],
+        attrs: &[(&'static str, Attr)],
+    ) -> Result<()> {
+        if let ("AssignVariableOp", &[handle, value], [(_, Attr::Type(data_type))]) =
+            (op, inputs, attrs)
+        {
+            let (handle, value) = (self.get(handle)?, self.get(value)?);
+            return self.eager.assign(handle, *data_type, value);
+        }
+        self.run(op, inputs, attrs, 0).map(drop)
+    }
+
+    fn output(&mut self, value: &usize) -> Result<()> {
+        self.output = Some(*value);
+        Ok(())
+    }
+}

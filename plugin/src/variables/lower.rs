@@ -1,0 +1,419 @@
+//! From a row of the table to ops that every TensorFlow can run.
+
+use tfp_bindings::proto::attr::Attr;
+use tfp_bindings::{DataType, Error, Result};
+
+use super::formula::{Effect, Expression, Statement, parse};
+use super::table::VariableOp;
+
+/// Where the ops go: into a graph, or to the eager runtime.
+pub trait Emit {
+    /// An output of an op.
+    type Value: Clone;
+
+    /// Input `index` of the op that is replaced.
+    ///
+    /// # Errors
+    /// If there is no such input.
+    fn input(&mut self, index: usize) -> Result<Self::Value>;
+
+    /// A constant of rank 0; `bytes` are its one element.
+    ///
+    /// # Errors
+    /// If it can't be made.
+    fn scalar(&mut self, data_type: DataType, bytes: &[u8]) -> Result<Self::Value>;
+
+    /// The only output of an op.
+    ///
+    /// # Errors
+    /// If the op can't be run.
+    fn op(
+        &mut self,
+        op: &'static str,
+        inputs: &[Self::Value],
+        attrs: &[(&'static str, Attr)],
+    ) -> Result<Self::Value>;
+
+    /// An op without outputs that changes a variable.
+    ///
+    /// # Errors
+    /// If the op can't be run.
+    fn effect(
+        &mut self,
+        op: &'static str,
+        inputs: &[Self::Value],
+        attrs: &[(&'static str, Attr)],
+    ) -> Result<()>;
+
+    /// Makes a value the output of the op that is replaced.
+    ///
+    /// # Errors
+    /// If it can't be.
+    fn output(&mut self, value: &Self::Value) -> Result<()>;
+}
+
+/// What a node says of itself.
+#[derive(Clone, Copy, Debug)]
+pub struct Types {
+    /// Type of the variables.
+    pub variable: DataType,
+    /// Type of the indices, where there are any.
+    pub indices: Option<DataType>,
+    /// Axes that indices and slices share; of gathers only.
+    pub batch_dims: i64,
+}
+
+/// Emits what `row` does.
+///
+/// # Errors
+/// What `emit` refuses, and for types that have no constants here.
+pub fn lower<E: Emit>(row: &VariableOp, types: Types, emit: &mut E) -> Result<()> {
+    let statements = parse(row.formula).map_err(|error| Error::internal(error.clone()))?;
+    let mut scope = Scope {
+        types,
+        inputs: row.inputs,
+        values: Vec::new(),
+        emit,
+    };
+    // What is left to be assigned: the last value of each variable.
+    let mut changed: Vec<&'static str> = Vec::new();
+    for (place, statement) in statements.iter().enumerate() {
+        if scope.updates_in_place(statements.split_at(place), statement) {
+            let value = scope.evaluate(&statement.value)?;
+            let op = match statement.effect {
+                Effect::Add => "AssignAddVariableOp",
+                _ => "AssignSubVariableOp",
+            };
+            scope.assign(op, statement.target, value)?;
+            continue;
+        }
+        let value = scope.evaluate(&statement.value)?;
+        let value = match statement.effect {
+            Effect::Set => value,
+            Effect::Add | Effect::Sub => {
+                let old = scope.name(statement.target)?;
+                let op = if statement.effect == Effect::Add {
+                    "AddV2"
+                } else {
+                    "Sub"
+                };
+                scope.arithmetic(op, &[old, value])?
+            }
+        };
+        scope.values.retain(|(name, _)| *name != statement.target);
+        scope.values.push((statement.target, value));
+        if scope.variable(statement.target).is_some() && !changed.contains(&statement.target) {
+            changed.push(statement.target);
+        }
+    }
+    for target in changed {
+        let value = scope.name(target)?;
+        scope.assign("AssignVariableOp", target, value)?;
+    }
+    if let Some((_, value)) = scope.values.iter().find(|(name, _)| *name == "output") {
+        let value = value.clone();
+        scope.emit.output(&value)?;
+    }
+    Ok(())
+}
+
+/// The values that names stand for.
+struct Scope<'a, E: Emit> {
+    types: Types,
+    inputs: &'static [&'static str],
+    values: Vec<(&'static str, E::Value)>,
+    emit: &'a mut E,
+}
+
+impl<E: Emit> Scope<'_, E> {
+    /// The number of the input that is the variable `name`.
+    fn variable(&self, name: &str) -> Option<usize> {
+        self.inputs
+            .iter()
+            .position(|input| input.strip_prefix('&') == Some(name))
+    }
+
+    /// Whether TensorFlow's op that adds to a variable does what a statement says: no other
+    /// statement needs the variable's value.
+    fn updates_in_place(
+        &self,
+        (before, after): (&[Statement], &[Statement]),
+        statement: &Statement,
+    ) -> bool {
+        let target = statement.target;
+        let elsewhere = |other: &Statement| other.target == target || other.value.reads(target);
+        statement.effect != Effect::Set
+            && self.variable(target).is_some()
+            && !statement.value.reads(target)
+            && !before.iter().any(elsewhere)
+            && !after.iter().skip(1).any(elsewhere)
+    }
+
+    fn assign(&mut self, op: &'static str, target: &str, value: E::Value) -> Result<()> {
+        let index = self
+            .variable(target)
+            .ok_or_else(|| Error::internal(format!("{target} is no variable")))?;
+        let handle = self.emit.input(index)?;
+        let attrs = [("dtype", Attr::Type(self.types.variable))];
+        self.emit.effect(op, &[handle, value], &attrs)
+    }
+
+    /// The value of a name; a variable is read when it is first needed.
+    fn name(&mut self, name: &'static str) -> Result<E::Value> {
+        if let Some((_, value)) = self.values.iter().find(|(known, _)| *known == name) {
+            return Ok(value.clone());
+        }
+        let value = if let Some(index) = self.variable(name) {
+            let handle = self.emit.input(index)?;
+            let attrs = [("dtype", Attr::Type(self.types.variable))];
+            self.emit.op("ReadVariableOp", &[handle], &attrs)?
+        } else {
+            let index = self.inputs.iter().position(|input| *input == name);
+            let index = index.ok_or_else(|| Error::internal(format!("nothing is {name}")))?;
+            self.emit.input(index)?
+        };
+        self.values.push((name, value.clone()));
+        Ok(value)
+    }
+
+    fn evaluate(&mut self, expression: &Expression) -> Result<E::Value> {
+        match expression {
+            Expression::Name(name) => self.name(name),
+            Expression::Number(number) => {
+                let bytes = scalar_bytes(self.types.variable, *number)?;
+                self.emit.scalar(self.types.variable, &bytes)
+            }
+            Expression::Binary(sign, left, right) => {
+                let values = [self.evaluate(left)?, self.evaluate(right)?];
+                let op = match sign {
+                    '+' => "AddV2",
+                    '-' => "Sub",
+                    '*' => "Mul",
+                    _ => "RealDiv",
+                };
+                self.arithmetic(op, &values)
+            }
+            Expression::Call(function, arguments) => {
+                let values = arguments
+                    .iter()
+                    .map(|argument| self.evaluate(argument))
+                    .collect::<Result<Vec<_>>>()?;
+                self.call(function, &values)
+            }
+        }
+    }
+
+    fn arithmetic(&mut self, op: &'static str, values: &[E::Value]) -> Result<E::Value> {
+        let attrs = [("T", Attr::Type(self.types.variable))];
+        self.emit.op(op, values, &attrs)
+    }
+
+    fn call(&mut self, function: &'static str, values: &[E::Value]) -> Result<E::Value> {
+        let op = match function {
+            "abs" => "Abs",
+            "exp" => "Exp",
+            "max" => "Maximum",
+            "pow" => "Pow",
+            "sign" => "Sign",
+            "sqrt" => "Sqrt",
+            "square" => "Square",
+            "gather" => return self.gather(values),
+            "gather_nd" => return self.gather_nd(values),
+            _ => match (
+                function.strip_prefix("scatter_nd_"),
+                function.strip_prefix("scatter_"),
+            ) {
+                (Some(reduction), _) => return self.scatter(reduction, true, values),
+                (None, Some(reduction)) => return self.scatter(reduction, false, values),
+                (None, None) => return Err(Error::internal(format!("{function} is no function"))),
+            },
+        };
+        self.arithmetic(op, values)
+    }
+
+    fn index_type(&self) -> Result<DataType> {
+        let found = self.types.indices;
+        found.ok_or_else(|| Error::internal("the node has no type of indices"))
+    }
+
+    fn gather(&mut self, values: &[E::Value]) -> Result<E::Value> {
+        // The slices are those of the axis after the shared ones.
+        let axis = i32::try_from(self.types.batch_dims)
+            .map_err(|_| Error::invalid("batch_dims is out of range"))?;
+        let axis = self.emit.scalar(DataType::INT32, &axis.to_le_bytes())?;
+        let mut inputs = values.to_vec();
+        inputs.push(axis);
+        let attrs = [
+            ("Tparams", Attr::Type(self.types.variable)),
+            ("Tindices", Attr::Type(self.index_type()?)),
+            ("Taxis", Attr::Type(DataType::INT32)),
+            ("batch_dims", Attr::Int(self.types.batch_dims)),
+        ];
+        self.emit.op("GatherV2", &inputs, &attrs)
+    }
+
+    fn gather_nd(&mut self, values: &[E::Value]) -> Result<E::Value> {
+        let attrs = [
+            ("Tparams", Attr::Type(self.types.variable)),
+            ("Tindices", Attr::Type(self.index_type()?)),
+        ];
+        self.emit.op("GatherNd", values, &attrs)
+    }
+
+    fn scatter(
+        &mut self,
+        reduction: &'static str,
+        nd: bool,
+        values: &[E::Value],
+    ) -> Result<E::Value> {
+        let attrs = [
+            ("T", Attr::Type(self.types.variable)),
+            ("Tindices", Attr::Type(self.index_type()?)),
+            ("reduction", Attr::String(reduction.as_bytes().to_vec())),
+            ("nd", Attr::Bool(nd)),
+        ];
+        self.emit.op("TfpScatter", values, &attrs)
+    }
+}
+
+/// A number as an element of a tensor.
+fn scalar_bytes(data_type: DataType, number: f32) -> Result<Vec<u8>> {
+    match data_type {
+        DataType::FLOAT => Ok(number.to_le_bytes().to_vec()),
+        DataType::DOUBLE => Ok(f64::from(number).to_le_bytes().to_vec()),
+        // The table has small whole numbers only, which need no rounding.
+        DataType::BFLOAT16 => Ok(number.to_le_bytes()[2..].to_vec()),
+        DataType::HALF if number == 0.0 => Ok(vec![0, 0]),
+        DataType::HALF if number == 1.0 => Ok(0x3c00_u16.to_le_bytes().to_vec()),
+        _ => Err(Error::invalid(format!("{data_type} has no constants here"))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::table::{SLICES, STEPS, ops};
+    use super::*;
+
+    /// Writes down what is emitted.
+    #[derive(Default)]
+    struct Script(Vec<String>);
+
+    impl Script {
+        fn line(&mut self, op: &str, inputs: &[String]) -> String {
+            self.0.push(format!("{op}({})", inputs.join(", ")));
+            format!("%{}", self.0.len() - 1)
+        }
+    }
+
+    impl Emit for Script {
+        type Value = String;
+
+        fn input(&mut self, index: usize) -> Result<String> {
+            Ok(format!("${index}"))
+        }
+
+        fn scalar(&mut self, data_type: DataType, bytes: &[u8]) -> Result<String> {
+            Ok(format!("{data_type}{bytes:?}"))
+        }
+
+        fn op(
+            &mut self,
+            op: &'static str,
+            inputs: &[String],
+            _: &[(&'static str, Attr)],
+        ) -> Result<String> {
+            Ok(self.line(op, inputs))
+        }
+
+        fn effect(
+            &mut self,
+            op: &'static str,
+            inputs: &[String],
+            _: &[(&'static str, Attr)],
+        ) -> Result<()> {
+            self.line(op, inputs);
+            Ok(())
+        }
+
+        fn output(&mut self, value: &String) -> Result<()> {
+            self.line("output", std::slice::from_ref(value));
+            Ok(())
+        }
+    }
+
+    fn script(row: &VariableOp) -> Vec<String> {
+        let types = Types {
+            variable: DataType::FLOAT,
+            indices: Some(DataType::INT64),
+            batch_dims: 0,
+        };
+        let mut script = Script::default();
+        lower(row, types, &mut script).unwrap_or_else(|e| panic!("{}: {e}", row.op));
+        script.0
+    }
+
+    fn row(op: &str) -> &'static VariableOp {
+        let mut rows = SLICES.iter().chain(STEPS);
+        rows.find(|row| row.op == op).unwrap()
+    }
+
+    #[test]
+    fn every_row_is_emitted_and_ends_with_what_it_changes() {
+        for row in SLICES.iter().chain(STEPS) {
+            let lines = script(row);
+            let last = lines.last().unwrap();
+            let effect = last.starts_with("Assign") || last.starts_with("output");
+            assert!(effect, "{}: {last}", row.op);
+            for (place, input) in row.inputs.iter().enumerate() {
+                let used = format!("${place}");
+                let found = lines.iter().any(|line| {
+                    let list = line.split(['(', ')', ',', ' ']);
+                    list.into_iter().any(|word| word == used)
+                });
+                assert!(found, "{} does not use {input}", row.op);
+            }
+        }
+        assert_eq!(
+            ops().count(),
+            ops().collect::<std::collections::HashSet<_>>().len()
+        );
+    }
+
+    #[test]
+    fn a_variable_that_is_not_read_is_updated_in_place() {
+        let lines = script(row("ResourceApplyGradientDescent"));
+        assert_eq!(lines, ["Mul($1, $2)", "AssignSubVariableOp($0, %0)"]);
+        let lines = script(row("ResourceApplyMomentum"));
+        assert_eq!(
+            lines,
+            [
+                "ReadVariableOp($1)",
+                "Mul(%0, $4)",
+                "AddV2(%1, $3)",
+                "Mul(%2, $2)",
+                "AssignSubVariableOp($0, %3)",
+                "AssignVariableOp($1, %2)",
+            ]
+        );
+    }
+
+    #[test]
+    fn slices_are_taken_and_changed_as_values() {
+        assert_eq!(
+            script(row("ResourceGather")),
+            [
+                "ReadVariableOp($0)",
+                "GatherV2(%0, $1, int32[0, 0, 0, 0])",
+                "output(%1)"
+            ]
+        );
+        assert_eq!(
+            script(row("ResourceScatterSub")),
+            [
+                "ReadVariableOp($0)",
+                "TfpScatter(%0, $1, $2)",
+                "AssignVariableOp($0, %1)"
+            ]
+        );
+    }
+}

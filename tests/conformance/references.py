@@ -1,0 +1,52 @@
+"""What the plug-in's own ops compute, in ops of TensorFlow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import tensorflow as tf
+
+_ACTIVATIONS = {"": tf.identity, "Relu": tf.nn.relu, "Relu6": tf.nn.relu6}
+
+
+def _mat_mul(
+    a: tf.Tensor, b: tf.Tensor, bias: tf.Tensor, activation: str, **attributes: Any
+) -> tf.Tensor:
+    product = tf.raw_ops.MatMul(a=a, b=b, **attributes)
+    return _ACTIVATIONS[activation](tf.nn.bias_add(product, bias))
+
+
+def _conv_2d(
+    input: tf.Tensor, filter: tf.Tensor, bias: tf.Tensor, activation: str, **attributes: Any
+) -> tf.Tensor:
+    product = tf.raw_ops.Conv2D(input=input, filter=filter, **attributes)
+    return _ACTIVATIONS[activation](tf.nn.bias_add(product, bias))
+
+
+def _scale_shift(
+    x: tf.Tensor, scale: tf.Tensor, shift: tf.Tensor, activation: str
+) -> tf.Tensor:
+    return _ACTIVATIONS[activation](x * scale + shift)
+
+
+def _scatter(
+    tensor: tf.Tensor, indices: tf.Tensor, updates: tf.Tensor, reduction: str, nd: bool
+) -> tf.Tensor:
+    variable = tf.Variable(tensor)
+    if nd:
+        definition = getattr(tf.raw_ops, f"ResourceScatterNd{reduction.capitalize()}")
+        definition(ref=variable.handle, indices=indices, updates=updates)
+    else:
+        definition = getattr(tf.raw_ops, f"ResourceScatter{reduction.capitalize()}")
+        definition(resource=variable.handle, indices=indices, updates=updates)
+    return variable.read_value()
+
+
+REFERENCES: Mapping[str, Callable[..., tf.Tensor]] = {
+    "TfpFusedConv2D": _conv_2d,
+    "TfpFusedMatMul": _mat_mul,
+    "TfpScaleShift": _scale_shift,
+    "TfpScatter": _scatter,
+}
+"""By op; called on the CPU with the op's inputs and attributes."""

@@ -1,0 +1,246 @@
+"""The graph optimizer inside TensorFlow: what is fused, what stays, and that values stay."""
+
+from __future__ import annotations
+
+import collections
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.e2e import child
+
+os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import tensorflow as tf
+from tensorflow.python.eager import context
+
+DEVICE, CPU = "/device:TFP:0", "/device:CPU:0"
+RANDOM = np.random.default_rng(0)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_soft_placement() -> None:
+    tf.config.set_soft_device_placement(False)
+
+
+def normal(*shape: int) -> tf.Tensor:
+    return tf.constant(RANDOM.normal(size=shape).astype(np.float32))
+
+
+def run(function: Callable[..., Any], *inputs: tf.Tensor) -> tuple[Any, collections.Counter[str]]:
+    """Calls `function` as a graph on the device.
+
+    Returns:
+        Its value, which is within 1e-5 of the CPU's, and the ops that ran, with their numbers.
+    """
+
+    def on(device: str) -> Any:
+        def pinned(*arguments: tf.Tensor) -> Any:
+            with tf.device(device):
+                return function(*arguments)
+
+        return tf.function(pinned, jit_compile=False)(*inputs)
+
+    context.enable_run_metadata()
+    found = on(DEVICE)
+    graphs = context.export_run_metadata().partition_graphs
+    context.disable_run_metadata()
+    for a, b in zip(tf.nest.flatten(found), tf.nest.flatten(on(CPU)), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-5)
+    return found, collections.Counter(node.op for graph in graphs for node in graph.node)
+
+
+@pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6, tf.nn.tanh, None])
+def test_a_dense_layer_is_one_kernel(activation: Callable[..., Any] | None) -> None:
+    x, w, b = normal(33, 20), normal(20, 50), normal(50)
+
+    def layer(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> Any:
+        y = tf.nn.bias_add(tf.matmul(x, w), b)
+        return activation(y) if activation else y
+
+    _, ops = run(layer, x, w, b)
+    assert ops["TfpFusedMatMul"] == 1
+    assert ops["MatMul"] == ops["BiasAdd"] == ops["Relu"] == ops["Relu6"] == 0
+    assert ops["Tanh"] == (activation is tf.nn.tanh)
+
+
+@pytest.mark.parametrize("padding", ["SAME", "VALID", [[0, 0], [1, 2], [0, 1], [0, 0]]])
+def test_a_convolution_is_one_kernel(padding: Any) -> None:
+    x, w, b = normal(2, 9, 8, 3), normal(3, 3, 3, 7), normal(7)
+
+    def layer(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> Any:
+        y = tf.nn.conv2d(x, w, strides=[1, 2, 1, 1], padding=padding)
+        return tf.nn.relu(tf.nn.bias_add(y, b))
+
+    _, ops = run(layer, x, w, b)
+    assert ops["TfpFusedConv2D"] == 1
+    assert ops["Conv2D"] == ops["BiasAdd"] == ops["Relu"] == 0
+
+
+def test_the_gradient_of_a_fused_layer() -> None:
+    x, w, b = normal(5, 6), normal(6, 4), normal(4)
+
+    def gradient(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w, b])
+            y = tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))
+            loss = tf.reduce_sum(y * y)
+        return tape.gradient(loss, [x, w, b])
+
+    _, ops = run(gradient, x, w, b)
+    assert ops["TfpFusedMatMul"] == 1
+    assert ops["ReluGrad"] == 1
+
+
+def test_what_is_returned_or_used_twice_is_computed() -> None:
+    x, w, b = normal(5, 6), normal(6, 4), normal(4)
+
+    def layers(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> Any:
+        product = tf.matmul(x, w)
+        biased = tf.nn.bias_add(product, b)
+        return product, biased, tf.nn.relu(biased)
+
+    _, ops = run(layers, x, w, b)
+    assert ops["MatMul"] == ops["BiasAdd"] == ops["Relu"] == 1
+    assert ops["TfpFusedMatMul"] == 0
+
+
+def test_other_types_and_shapes_stay_apart() -> None:
+    def layer(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> Any:
+        return tf.nn.relu(tf.nn.bias_add(tf.matmul(x, w), b))
+
+    _, ops = run(layer, normal(2, 3, 4), normal(2, 4, 5), normal(5))
+    assert ops["TfpFusedMatMul"] == 0
+
+
+def test_a_bias_that_does_not_fit_is_a_clean_error() -> None:
+    @tf.function(
+        input_signature=[tf.TensorSpec([None, None]), tf.TensorSpec([None])], jit_compile=False
+    )
+    def layer(x: tf.Tensor, b: tf.Tensor) -> Any:
+        with tf.device(DEVICE):
+            return tf.nn.relu(tf.nn.bias_add(tf.matmul(x, x), b)) + 1.0
+
+    with pytest.raises(tf.errors.InvalidArgumentError, match="bias"):
+        layer(tf.ones([3, 3]), tf.ones([4]))
+    assert layer(tf.ones([3, 3]), tf.ones([3])).numpy().tolist() == [[5.0] * 3] * 3
+
+
+def test_sessions_keep_what_they_fetch() -> None:
+    graph = tf.Graph()
+    with graph.as_default(), tf.device(DEVICE):
+        x = tf.compat.v1.placeholder(tf.float32, [None, 3])
+        product = tf.matmul(x, tf.ones([3, 2]))
+        biased = tf.nn.bias_add(product, tf.constant([1.0, -9.0]))
+        y = tf.identity(tf.nn.relu(biased))
+    with tf.compat.v1.Session(graph=graph) as session:
+        for fetches in ([y], [y, biased], [product, y], [biased]):
+            values = session.run(fetches, {x: np.ones((2, 3), np.float32)})
+            by_tensor = dict(zip((f.name for f in fetches), values, strict=True))
+            expected = {
+                product.name: [[3.0, 3.0]] * 2,
+                biased.name: [[4.0, -6.0]] * 2,
+                y.name: [[4.0, 0.0]] * 2,
+            }
+            for name, value in by_tensor.items():
+                assert value.tolist() == expected[name], name
+
+
+def test_a_device_that_is_called_gpu_gets_no_ops_that_it_lacks() -> None:
+    """TensorFlow's own passes would put ops of its GPU there."""
+    process = child.run(
+        """
+        from tensorflow.python.eager import context
+        @tf.function(jit_compile=False)
+        def layers(x, w, v, b):
+            with tf.device("/device:GPU:0"):
+                y = tf.nn.relu(tf.nn.bias_add(tf.nn.conv2d(x, w, 1, "SAME"), b))
+                y = tf.reshape(tf.nn.max_pool2d(y, 2, 2, "VALID"), [2, -1])
+                return tf.nn.relu(tf.nn.bias_add(tf.matmul(y, v), b))
+        inputs = tf.ones([2, 4, 4, 3]), tf.ones([3, 3, 3, 5]), tf.ones([20, 5]), tf.ones([5])
+        context.enable_run_metadata()
+        value = layers(*inputs)
+        graphs = context.export_run_metadata().partition_graphs
+        ops = {n.op for g in graphs for n in g.node if "GPU" in n.device}
+        assert {"TfpFusedConv2D", "TfpFusedMatMul"} <= ops, ops
+        assert not [op for op in ops if op.startswith("_Fused")], ops
+        assert float(value[0, 0]) > 0
+        """,
+        TFP_DEVICE_TYPE="GPU",
+    )
+    child.check(process)
+
+
+def test_fusion_can_be_turned_off() -> None:
+    process = child.run(
+        """
+        from tensorflow.python.eager import context
+        @tf.function(jit_compile=False)
+        def layer(x):
+            with tf.device("/device:TFP:0"):
+                return tf.nn.relu(tf.nn.bias_add(tf.matmul(x, x), x[0]))
+        context.enable_run_metadata()
+        layer(tf.ones([3, 3]))
+        ops = {n.op for g in context.export_run_metadata().partition_graphs for n in g.node}
+        assert {"MatMul", "BiasAdd", "Relu"} <= ops, ops
+        """,
+        TFP_FUSION="0",
+    )
+    child.check(process)
+
+
+def batch_norm(x: tf.Tensor, *statistics: tf.Tensor) -> tf.Tensor:
+    mean, variance, offset, scale = statistics
+    return tf.nn.batch_normalization(x, mean, tf.square(variance), offset, scale, 1e-3)
+
+
+@pytest.mark.parametrize(("side", "folded"), [(20, True), (3, False)])
+@pytest.mark.parametrize("with_bias", [False, True])
+def test_a_batch_norm_becomes_part_of_the_convolution(
+    side: int, folded: bool, with_bias: bool
+) -> None:
+    """Of a large image into its weights; of a small one into one op after it."""
+    x, w, b = normal(2, side, side, 8), normal(3, 3, 8, 6), normal(6)
+    statistics = [normal(6) for _ in range(4)]
+
+    def block(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor, *statistics: tf.Tensor) -> Any:
+        y = tf.nn.conv2d(x, w, strides=1, padding="SAME")
+        if with_bias:
+            y = tf.nn.bias_add(y, b)
+        return tf.nn.relu(batch_norm(y, *statistics))
+
+    _, ops = run(block, x, w, b, *statistics)
+    assert ops["TfpFusedConv2D"] == (folded or with_bias)
+    assert ops["TfpScaleShift"] == (not folded)
+    assert ops["Relu"] == ops["BiasAdd"] == 0
+    assert ops["Conv2D"] == (not folded and not with_bias)
+
+
+def test_a_batch_norm_in_training_keeps_its_gradient() -> None:
+    x, w = normal(2, 9, 9, 3), normal(3, 3, 3, 6)
+    offset, scale = normal(6), normal(6)
+
+    def gradient(x: tf.Tensor, w: tf.Tensor, offset: tf.Tensor, scale: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch([x, w, offset, scale])
+            y = tf.nn.conv2d(x, w, strides=1, padding="SAME")
+            mean, variance = tf.nn.moments(y, [0, 1, 2])
+            y = tf.nn.batch_normalization(y, mean, variance, offset, scale, 1e-3)
+            loss = tf.reduce_sum(tf.nn.relu(y) * y)
+        return tape.gradient(loss, [w, offset, scale])
+
+    _, ops = run(gradient, x, w, offset, scale)
+    assert ops["Conv2D"] == 1
+    assert ops["TfpFusedConv2D"] == 0
+
+
+def test_a_product_that_broadcasts_otherwise_stays() -> None:
+    def scaled(x: tf.Tensor, row: tf.Tensor, shift: tf.Tensor) -> Any:
+        return tf.nn.relu(x * row + shift)
+
+    _, ops = run(scaled, normal(1, 4), normal(3, 4), normal(4))
+    assert ops["TfpScaleShift"] == 0

@@ -1,0 +1,255 @@
+"""Ops that read or change a part of a variable, or a variable and its slots at once."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+from tests.e2e import child
+
+os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import tensorflow as tf
+
+Array = npt.NDArray[Any]
+DEVICE, CPU = "/device:TFP:0", "/device:CPU:0"
+VALUES = np.arange(12, dtype=np.float32).reshape(4, 3)
+train = tf.compat.v1.train
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_soft_placement() -> None:
+    tf.config.set_soft_device_placement(False)
+
+
+def agree(compute: Callable[[], Array]) -> Array:
+    """Returns what `compute` gives on the device, which is what it gives on the CPU."""
+    with tf.device(DEVICE):
+        found = compute()
+    with tf.device(CPU):
+        expected = compute()
+    assert found.dtype == expected.dtype
+    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-6)
+    return found
+
+
+def call(function: Callable[..., Any], in_graph: bool) -> Callable[..., Any]:
+    return tf.function(function, jit_compile=False) if in_graph else function
+
+
+graph_or_not = pytest.mark.parametrize("in_graph", [True, False], ids=["graph", "eager"])
+
+
+@graph_or_not
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64, np.float16])
+def test_slices_are_taken(in_graph: bool, dtype: Any) -> None:
+    def compute() -> Array:
+        v = tf.Variable(VALUES.astype(dtype))
+        take = call(lambda i: tf.gather(v, i), in_graph)
+        found: Array = take(tf.constant([[2, 0], [3, 3]])).numpy()
+        return found
+
+    assert agree(compute).shape == (2, 2, 3)
+
+
+@graph_or_not
+def test_elements_are_taken(in_graph: bool) -> None:
+    def compute() -> Array:
+        v = tf.Variable(VALUES)
+        take = call(lambda i: tf.gather_nd(v, i), in_graph)
+        found: Array = take(tf.constant([[2, 0], [3, 2]], tf.int64)).numpy()
+        return found
+
+    assert agree(compute).tolist() == [6.0, 11.0]
+
+
+@graph_or_not
+@pytest.mark.parametrize("how", ["add", "sub", "mul", "div", "min", "max", "update"])
+def test_slices_are_changed(in_graph: bool, how: str) -> None:
+    """An index that comes twice counts twice."""
+
+    def compute() -> Array:
+        v = tf.Variable(VALUES)
+        updates = tf.constant([[2.0, 3.0, 4.0]] * 3)
+        change = call(
+            lambda i: getattr(v, f"scatter_{how}")(tf.IndexedSlices(updates, i)), in_graph
+        )
+        change(tf.constant([1, 3, 1]))
+        found: Array = v.numpy()
+        return found
+
+    assert (agree(compute)[0] == VALUES[0]).all()
+
+
+@graph_or_not
+@pytest.mark.parametrize("how", ["add", "sub", "update"])
+def test_elements_are_changed(in_graph: bool, how: str) -> None:
+    def compute() -> Array:
+        v = tf.Variable(VALUES)
+        change = call(
+            lambda i: getattr(v, f"scatter_nd_{how}")(i, tf.constant([5.0, 7.0])), in_graph
+        )
+        change(tf.constant([[1, 0], [3, 2]]))
+        found: Array = v.numpy()
+        return found
+
+    agree(compute)
+
+
+OPTIMIZERS: dict[str, Callable[[], Any]] = {
+    "descent": lambda: train.GradientDescentOptimizer(0.1),
+    "momentum": lambda: train.MomentumOptimizer(0.1, 0.9),
+    "nesterov": lambda: train.MomentumOptimizer(0.1, 0.9, use_nesterov=True),
+    "adam": lambda: train.AdamOptimizer(0.1),
+    "rmsprop": lambda: train.RMSPropOptimizer(0.1, momentum=0.5),
+    "centered": lambda: train.RMSPropOptimizer(0.1, momentum=0.5, centered=True),
+    "adagrad": lambda: train.AdagradOptimizer(0.1),
+    "adadelta": lambda: train.AdadeltaOptimizer(1.0),
+    "ftrl": lambda: train.FtrlOptimizer(
+        0.1, l1_regularization_strength=0.01, l2_shrinkage_regularization_strength=0.02
+    ),
+    "proximal": lambda: train.ProximalGradientDescentOptimizer(
+        0.1, l1_regularization_strength=0.01
+    ),
+    "proximal_adagrad": lambda: train.ProximalAdagradOptimizer(
+        0.1, l1_regularization_strength=0.01
+    ),
+}
+
+
+@graph_or_not
+@pytest.mark.parametrize("sparse", [False, True], ids=["dense", "sparse"])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_version_one_optimizers_train(in_graph: bool, sparse: bool, name: str) -> None:
+    def compute() -> Array:
+        v = tf.Variable(VALUES)
+        optimizer = OPTIMIZERS[name]()
+
+        def step() -> None:
+            with tf.GradientTape() as tape:
+                x = tf.gather(v, [1, 3, 1]) if sparse else v.read_value()
+                loss = tf.reduce_sum(x * x * 0.5)
+            optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+
+        run = call(step, in_graph)
+        for _ in range(3):
+            run()
+        found: Array = v.numpy()
+        return found
+
+    assert (agree(compute) != VALUES).any()
+
+
+RAW: dict[str, tuple[int, dict[str, float]]] = {
+    "ResourceApplyKerasMomentum": (1, {"lr": 0.1, "momentum": 0.9}),
+    "ResourceApplyAdaMax": (
+        2,
+        {"beta1_power": 0.9, "lr": 0.1, "beta1": 0.9, "beta2": 0.99, "epsilon": 1e-7},
+    ),
+    "ResourceApplyAdamWithAmsgrad": (
+        3,
+        {
+            "beta1_power": 0.9,
+            "beta2_power": 0.99,
+            "lr": 0.1,
+            "beta1": 0.9,
+            "beta2": 0.99,
+            "epsilon": 1e-7,
+        },
+    ),
+    "ResourceApplyAdagradV2": (1, {"lr": 0.1, "epsilon": 1e-7}),
+    "ResourceApplyAddSign": (1, {"lr": 0.1, "alpha": 1.0, "sign_decay": 0.5, "beta": 0.9}),
+    "ResourceApplyPowerSign": (1, {"lr": 0.1, "logbase": 1.0, "sign_decay": 0.5, "beta": 0.9}),
+}
+"""Steps that no optimizer of version 1 takes: number of slots, and scalars by name."""
+
+
+@graph_or_not
+@pytest.mark.parametrize("op", RAW)
+def test_other_steps(in_graph: bool, op: str) -> None:
+    def compute() -> Array:
+        slots, scalars = RAW[op]
+        variables = [tf.Variable(VALUES - 5.0)]
+        variables += [tf.Variable(np.full_like(VALUES, 0.5 + i)) for i in range(slots)]
+        definition = tf.raw_ops.__dict__[op]
+        names = [n for n in definition.__signature__.parameters if n not in scalars]
+        handles = dict(zip(names, (v.handle for v in variables), strict=False))
+
+        def step(gradient: tf.Tensor) -> None:
+            definition(**handles, **scalars, grad=gradient)
+
+        run = call(step, in_graph)
+        for i in range(2):
+            run(tf.constant(VALUES * 0.25 + i - 1.0))
+        return np.stack([v.numpy() for v in variables])
+
+    agree(compute)
+
+
+@graph_or_not
+@pytest.mark.parametrize("index", [-1, 4])
+def test_a_bad_index_is_a_clean_error_and_changes_nothing(in_graph: bool, index: int) -> None:
+    with tf.device(DEVICE):
+        v = tf.Variable(VALUES)
+        change = call(
+            lambda i: v.scatter_add(tf.IndexedSlices(tf.ones([1, 3]), i)), in_graph
+        )
+        for function in (change, call(lambda i: tf.gather(v, i), in_graph)):
+            with pytest.raises(tf.errors.InvalidArgumentError, match=f"{index}"):
+                function(tf.constant([index]))
+        np.testing.assert_array_equal(v.numpy(), VALUES)
+        change(tf.constant([3]))
+        np.testing.assert_array_equal(v.numpy()[3], VALUES[3] + 1)
+
+
+def test_inside_of_loops_and_branches() -> None:
+    """Each turn sees what the turn before wrote."""
+
+    def compute() -> Array:
+        v = tf.Variable(VALUES)
+
+        @tf.function(jit_compile=False)
+        def run(turns: tf.Tensor) -> tf.Tensor:
+            total = tf.zeros([3])
+            for i in tf.range(turns):
+                row = tf.gather(v, [i % 4])
+                if i % 2 == 0:
+                    v.scatter_add(tf.IndexedSlices(row * 0.5, [(i + 1) % 4]))
+                else:
+                    v.scatter_sub(tf.IndexedSlices(row * 0.25, [(i + 2) % 4]))
+                total += tf.reduce_sum(tf.gather(v, [0, 3]), 0)
+            return total
+
+        total = run(tf.constant(7)).numpy()
+        return np.concatenate([v.numpy().ravel(), total])
+
+    agree(compute)
+
+
+def test_what_was_read_before_an_update_stays_as_it_was() -> None:
+    """In graphs and eagerly: an update never shows in a tensor that was read before it."""
+    with tf.device(DEVICE):
+        for in_graph in (True, False):
+            v = tf.Variable(VALUES)
+            before = v.read_value()
+            change = call(
+                lambda i, v=v: v.scatter_update(tf.IndexedSlices(tf.zeros([1, 3]), i)),
+                in_graph,
+            )
+            change(tf.constant([1]))
+            np.testing.assert_array_equal(before.numpy(), VALUES)
+            assert v.numpy()[1].tolist() == [0.0, 0.0, 0.0]
+
+
+def test_infinities_and_nan_can_be_overwritten() -> None:
+    with tf.device(DEVICE):
+        v = tf.Variable([[np.inf], [np.nan], [1.0]])
+        v.scatter_update(tf.IndexedSlices(tf.constant([[2.0], [-0.0]]), tf.constant([0, 1])))
+        assert v.numpy().tolist() == [[2.0], [0.0], [1.0]]
+        assert np.signbit(v.numpy()[1, 0])

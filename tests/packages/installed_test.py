@@ -1,0 +1,174 @@
+"""The installed plug-in, from inside an environment that has nothing else of this repository."""
+
+import json
+import pathlib
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+import tfp
+from tfp import check
+
+DEVICE = "/device:TFP:0"
+
+
+def test_tensorflow_has_loaded_the_file_of_the_wheel() -> None:
+    library = tfp.library()
+    assert library is not None
+    assert library.parts[-2:] == ("tensorflow-plugins", "libtfp.so")
+    assert tfp.__version__[0].isdigit()
+    assert str(library) in pathlib.Path("/proc/self/maps").read_text()
+    assert [d.name for d in tf.config.list_physical_devices("TFP")] == ["/physical_device:TFP:0"]
+
+
+def test_keras_trains_after_enable() -> None:
+    """Without a word on XLA: compiled, not compiled yet, and loaded from a file."""
+    x = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
+    y = (x.sum(1) > 0).astype(np.int64)
+    model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)])
+    assert tfp.enable() == ["TFP:0"]
+    assert tfp.enable() == ["TFP:0"]
+    model.predict(x, verbose=0)
+    model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
+    history = model.fit(x, y, epochs=4, verbose=0).history["loss"]
+    assert history[-1] < history[0]
+    assert all(weight.value.device.endswith(DEVICE) for weight in model.weights)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Models: one that fits, one with complex numbers and a pinned node, each in two formats."""
+    folder = tmp_path_factory.mktemp("models")
+    fits = keras.Sequential(
+        [
+            keras.Input((8, 8, 1)),
+            keras.layers.Conv2D(4, 3, activation="relu"),
+            keras.layers.Flatten(),
+            keras.layers.Dense(10, activation="softmax"),
+        ]
+    )
+    fits.save(folder / "fits.keras")
+    fits.export(str(folder / "fits"), verbose=False)
+    first, second = keras.Input((8,), name="first"), keras.Input((8,), name="second")
+    real, imaginary = keras.ops.fft((first, second))
+    keras.Model({"first": first, "second": second}, real + imaginary).save(folder / "fft.keras")
+
+    class Module(tf.Module):  # type: ignore[misc]
+        @tf.function(  # type: ignore[untyped-decorator]
+            input_signature=[tf.TensorSpec([None, 4], tf.float32)]
+        )
+        def __call__(self, x: tf.Tensor) -> tf.Tensor:
+            with tf.device("/device:CPU:0"):
+                pinned = tf.nn.relu(x, name="pinned")
+            return tf.cond(
+                tf.reduce_sum(x) > 0.0,
+                lambda: tf.cast(tf.bitwise.invert(tf.cast(pinned, tf.uint8)), tf.float32),
+                lambda: x,
+            )
+
+    module = Module()
+    tf.saved_model.save(module, str(folder / "branches"), signatures=module.__call__)
+    return folder
+
+
+def answer(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
+    """Returns what `python -m tfp.check --json` prints."""
+    assert check.main(["--json", str(path)]) == 0
+    found: dict[str, Any] = json.loads(capsys.readouterr().out)
+    return found
+
+
+@pytest.mark.parametrize("name", ["fits.keras", "fits"])
+def test_a_model_that_fits_falls_back_nowhere(
+    folder: pathlib.Path, name: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = answer(folder / name, capsys)["entries"]
+    assert entries
+    for entry in entries:
+        assert entry["placement"]["nodes"] > 10
+        assert entry["placement"]["fallbacks"] == []
+
+
+def test_a_node_without_a_kernel_is_named_with_its_reason(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (entry,) = answer(folder / "fft.keras", capsys)["entries"]
+    reasons = {each["op"]: each["reason"] for each in entry["placement"]["fallbacks"]}
+    assert reasons["FFT"] == "TFP has no kernel of this op"
+
+
+def test_pinned_nodes_and_nodes_of_branches_are_found(
+    folder: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    entries = answer(folder / "branches", capsys)["entries"]
+    found = {each["op"]: each for entry in entries for each in entry["placement"]["fallbacks"]}
+    assert found["Relu"]["reason"] == "the model pins it to CPU:0"
+    assert found["Invert"]["function"]
+
+
+def test_the_answer_is_what_tensorflow_does() -> None:
+    """Static placement against the devices that TensorFlow's own run reports."""
+
+    @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
+    def mixed(x: tf.Tensor) -> tf.Tensor:
+        y = tf.nn.relu(x) * 2.0 + tf.cast(tf.strings.length(tf.strings.as_string(x)), tf.float32)
+        z = tf.math.real(tf.signal.fft(tf.complex(y, y)))
+        return tf.reduce_sum(tf.cast(z, tf.bfloat16))
+
+    function = mixed.get_concrete_function(tf.TensorSpec([2, 4], tf.float32))
+    expected = {fallback.op for fallback in check.fallbacks(function)}
+    assert {"AsString", "FFT"} <= expected
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, [2, 4])
+        y = mixed.python_function(x)
+    config = tf.compat.v1.ConfigProto(allow_soft_placement=True)
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    config.graph_options.optimizer_options.opt_level = -1
+    metadata = tf.compat.v1.RunMetadata()
+    options = tf.compat.v1.RunOptions(output_partition_graphs=True)
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        session.run(y, {x: np.ones([2, 4])}, options=options, run_metadata=metadata)
+    own = {operation.name: operation.type for operation in graph.get_operations()}
+    on_cpu = {
+        own[node.name]
+        for part in metadata.partition_graphs
+        for node in part.node
+        if node.name in own and "CPU" in node.device
+    }
+    assert expected <= on_cpu
+    # TensorFlow puts small constants and the inputs of nodes on the CPU beside them.
+    assert on_cpu - expected <= {"Const", "Placeholder", "Identity"}
+
+
+@pytest.mark.parametrize(
+    ("name", "said"),
+    [
+        ("missing", "does not exist"),
+        ("empty", "has no saved_model.pb"),
+        ("text.txt", "is no model that is known here"),
+        ("torn.keras", "can't load"),
+        ("torn/saved_model.pb", "can't be read"),
+    ],
+)
+def test_what_is_no_model_is_one_line(
+    tmp_path: pathlib.Path, name: str, said: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "torn").mkdir()
+    for file in ("text.txt", "torn.keras", "torn/saved_model.pb"):
+        (tmp_path / file).write_text("no model")
+    assert check.main([str(tmp_path / name)]) == 2
+    (line,) = capsys.readouterr().err.splitlines()
+    assert line.startswith("tfp.check: ")
+    assert said in line
+
+
+def test_the_answer_for_people(capsys: pytest.CaptureFixture[str]) -> None:
+    assert check.main(["--ops"]) == 0
+    text = capsys.readouterr().out
+    assert f"TensorFlow  {tf.__version__}\n" in text
+    assert "devices     TFP:0\n" in text
+    assert "\n  Conv2D (" in text

@@ -1,0 +1,62 @@
+"""The plug-in's wheel, installed by pip in an environment of its own."""
+
+from __future__ import annotations
+
+import json
+import os
+import pathlib
+
+import pytest
+
+from tests.packages import clean
+
+WHEEL = pathlib.Path(os.environ["WHEEL"]).absolute()
+HERE = pathlib.Path(__file__).parent
+
+
+@pytest.fixture(scope="module")
+def venv(tmp_path_factory: pytest.TempPathFactory) -> clean.Venv:
+    venv = clean.Venv(tmp_path_factory.mktemp("clean") / "venv")
+    venv.link_locked()
+    clean.checked(venv.pip("install", "--no-index", "--no-deps", WHEEL))
+    return venv
+
+
+def test_it_works_where_it_is_installed(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
+    cases = tmp_path / "installed_test.py"
+    cases.write_bytes((HERE / "installed_test.py").read_bytes())
+    command = [str(venv.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
+    print(clean.checked(clean.run(command, cwd=tmp_path)))
+
+
+def test_switched_off_it_says_so(venv: clean.Venv) -> None:
+    done = clean.run([venv.python, "-m", "tfp.check", "--json"], TFP_DISABLE="1")
+    assert done.returncode == 1
+    found = json.loads(done.stdout)
+    assert found["problem"] == "TFP_DISABLE is set: unset it"
+    assert found["devices"] == []
+
+
+def test_without_tensorflow_it_says_so(tmp_path: pathlib.Path) -> None:
+    bare = clean.Venv(tmp_path / "bare")
+    clean.checked(bare.pip("install", "--no-index", "--no-deps", WHEEL))
+    done = clean.run([bare.python, "-m", "tfp.check"])
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tfp.check: TensorFlow can't be imported (")
+
+
+def test_another_platform_is_refused(tmp_path: pathlib.Path) -> None:
+    other = tmp_path / WHEEL.name.replace("x86_64", "aarch64")
+    other.write_bytes(WHEEL.read_bytes())
+    bare = clean.Venv(tmp_path / "bare")
+    done = bare.pip("install", "--no-index", "--no-deps", other)
+    assert done.returncode != 0
+    assert "is not a supported wheel on this platform" in done.stderr
+
+
+def test_uninstalled_it_leaves_nothing(venv: clean.Venv) -> None:
+    """Last: the environment is of no use afterwards."""
+    clean.checked(venv.pip("uninstall", "--yes", "tfp-plugin"))
+    assert not (venv.packages / "tfp").exists()
+    assert not (venv.packages / "tensorflow-plugins").exists()

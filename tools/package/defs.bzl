@@ -1,0 +1,88 @@
+"""Packages for people without Bazel."""
+
+load("//tools/build:version.bzl", "VERSION")
+
+def _destination(file, place):
+    """Where a file goes in the wheel; `place` is `prefix to strip:folder to put it in`."""
+    strip, _, folder = place.partition(":")
+    path = file.short_path
+    if strip:
+        if not path.startswith(strip + "/"):
+            fail("{} is not below {}".format(path, strip))
+        path = path[len(strip) + 1:]
+    return folder + "/" + path if folder else path
+
+def _wheel_impl(ctx):
+    out = ctx.actions.declare_file(ctx.attr.file_name)
+    arguments = ctx.actions.args()
+    arguments.use_param_file("--flagfile=%s", use_always = True)
+    arguments.set_param_file_format("multiline")
+    arguments.add(out, format = "--out=%s")
+    arguments.add(ctx.attr.distribution, format = "--distribution=%s")
+    arguments.add(VERSION, format = "--version=%s")
+    arguments.add(ctx.attr.tag, format = "--tag=%s")
+    arguments.add(ctx.attr.summary, format = "--summary=%s")
+    arguments.add(ctx.file.readme, format = "--readme=%s")
+    arguments.add_all(ctx.files.licences, format_each = "--licence=%s")
+    arguments.add_all(ctx.attr.requires, format_each = "--requires=%s")
+    arguments.add_all(ctx.attr.parts, format_each = "--part=%s")
+    arguments.add_all([k + "=" + v for k, v in ctx.attr.scripts.items()], format_each = "--script=%s")
+    arguments.add_all([k + "=" + v for k, v in ctx.attr.rename.items()], format_each = "--rename=%s")
+    inputs = [ctx.file.readme] + ctx.files.licences
+    for target, place in ctx.attr.files.items():
+        for file in target[DefaultInfo].files.to_list():
+            inputs.append(file)
+            arguments.add("{}={}".format(file.path, _destination(file, place)), format = "--file=%s")
+    ctx.actions.run(
+        outputs = [out],
+        inputs = inputs,
+        executable = ctx.executable._builder,
+        arguments = [arguments],
+        mnemonic = "Wheel",
+        progress_message = "Packing %{output}",
+    )
+    return [DefaultInfo(files = depset([out]))]
+
+_wheel = rule(
+    implementation = _wheel_impl,
+    attrs = {
+        "distribution": attr.string(mandatory = True),
+        "file_name": attr.string(mandatory = True),
+        "files": attr.label_keyed_string_dict(allow_files = True),
+        "licences": attr.label_list(allow_files = True),
+        "parts": attr.string_list(),
+        "readme": attr.label(allow_single_file = [".md"], mandatory = True),
+        "rename": attr.string_dict(),
+        "requires": attr.string_list(),
+        "scripts": attr.string_dict(),
+        "summary": attr.string(mandatory = True),
+        "tag": attr.string(mandatory = True),
+        "_builder": attr.label(
+            default = "//tools/package:wheel_main",
+            executable = True,
+            cfg = "exec",
+        ),
+    },
+    doc = "Builds one wheel.",
+)
+
+def tfp_wheel(name, distribution, tag = "py3-none-any", licences = ["//:LICENSE"], **kwargs):
+    """A wheel that pip installs, of the repository's version.
+
+    Args:
+      name: name of the target.
+      distribution: name of the distribution.
+      tag: Python, ABI and platform; a tag that the libraries in it do not keep fails the build.
+      licences: licence files.
+      **kwargs: `files` (label -> `prefix to strip:folder in the wheel`), `parts` (crates that a
+        library has inside), `readme`, `rename` (Python package -> its name in the wheel),
+        `requires`, `scripts` (name -> `module:function`), `summary`, `visibility`.
+    """
+    _wheel(
+        name = name,
+        distribution = distribution,
+        file_name = "{}-{}-{}.whl".format(distribution.replace("-", "_"), VERSION, tag),
+        licences = licences,
+        tag = tag,
+        **kwargs
+    )

@@ -1,0 +1,73 @@
+"""What a shared library of x86-64 Linux needs and says of itself."""
+
+from __future__ import annotations
+
+import re
+import struct
+from typing import Final
+
+_HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION: Final = struct.Struct("<IIQQQQIIQQ")
+_VERNEED: Final = struct.Struct("<HHIII")
+_VERNAUX: Final = struct.Struct("<IHHII")
+_GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?$")
+_RUSTC: Final = re.compile(rb"rustc version (\d+\.\d+\.\d+)")
+
+
+class ElfError(Exception):
+    """A file is no library of this kind; the message says what it is."""
+
+
+def _sections(data: bytes) -> dict[str, tuple[int, int, int]]:
+    """Returns offset, size and linked section of each section by name."""
+    if len(data) < _HEADER.size or data[:6] != b"\x7fELF\x02\x01":
+        raise ElfError("no little-endian 64-bit ELF file")
+    fields = _HEADER.unpack_from(data)
+    start, size, count, names = fields[6], fields[11], fields[12], fields[13]
+    rows = [_SECTION.unpack_from(data, start + index * size) for index in range(count)]
+    base = rows[names][4]
+    return {_text(data, base + row[0]): (row[4], row[5], row[6]) for row in rows}
+
+
+def _text(data: bytes, offset: int) -> str:
+    return data[offset : data.index(b"\0", offset)].decode("ascii", "replace")
+
+
+def needed_glibc(data: bytes) -> tuple[int, int]:
+    """Returns the oldest C library that has every symbol that a library needs.
+
+    Args:
+        data: Contents of the library.
+
+    Returns:
+        Major and minor version of glibc; (0, 0) if it needs none.
+
+    Raises:
+        ElfError: If it is no ELF file of x86-64 Linux.
+    """
+    sections = _sections(data)
+    needed = (0, 0)
+    offset, size, _ = sections.get(".gnu.version_r", (0, 0, 0))
+    strings = sections.get(".dynstr", (0, 0, 0))[0]
+    end = offset + size
+    while size and offset < end:
+        _, count, _, first, following = _VERNEED.unpack_from(data, offset)
+        entry = offset + first
+        for _ in range(count):
+            _, _, _, name, step = _VERNAUX.unpack_from(data, entry)
+            match = _GLIBC.match(_text(data, strings + name))
+            if match:
+                needed = max(needed, (int(match[1]), int(match[2])))
+            entry += step
+        if not following:
+            break
+        offset += following
+    return needed
+
+
+def rust_version(data: bytes) -> str | None:
+    """Returns the version of the Rust compiler that a library names, or None."""
+    sections = _sections(data)
+    offset, size, _ = sections.get(".comment", (0, 0, 0))
+    match = _RUSTC.search(data[offset : offset + size])
+    return match[1].decode() if match else None
