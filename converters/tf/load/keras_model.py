@@ -14,7 +14,7 @@ from converters.tf.errors import Problem, UnsupportedError
 from converters.tf.ir import Array, Layer
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.load.tracer import trace_function
+from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
 
 
@@ -160,6 +160,7 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
         variables=captured(graph, _variable_names(model, recorder)),
         layers=tuple(Layer(path, kind) for path, kind in recorder.layers.items()),
         architecture=_architecture(model),
+        half=uses_half([main, *functions.values()]),
         weights={path: tuple(names) for path, names in recorder.weights.items()},
     )
 

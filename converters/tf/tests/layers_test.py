@@ -11,7 +11,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 from keras import layers
 
-from converters.tf.tests.checks import check, few, model_of, ops
+from converters.tf.convert import convert
+from converters.tf.interpret import interpret
+from converters.tf.load.model import trace_model
+from converters.tf.tests.checks import check, few, inputs_for, model_of, ops
 
 sizes = st.integers(1, 9)
 channels = st.integers(1, 7)
@@ -363,3 +366,17 @@ def test_nan_and_infinity_pass_through() -> None:
     model = model_of([(4,)], lambda x: [layers.Activation(a)(x) for a in ("relu", "tanh", "gelu")])
     special = np.array([[np.nan, np.inf, -np.inf, 0.0]], "float32")
     check(model, given={model.inputs[0].name: special})
+
+
+def test_half_precision_is_computed_in_float32() -> None:
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = model_of([(6,)], lambda x: layers.Dense(3)(layers.Dense(4)(x)))
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    loaded = trace_model(model)
+    assert loaded.trace.half
+    graph = convert(loaded.trace)
+    arrays = inputs_for(graph, 3)
+    (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=2e-2)
