@@ -121,9 +121,7 @@ def test_recorded_features(tmp_path: Path) -> None:
         ),
     ],
 )
-def test_features_of_another_model(
-    tmp_path: Path, arrays: dict[str, ir.Array], what: str
-) -> None:
+def test_features_of_another_model(tmp_path: Path, arrays: dict[str, ir.Array], what: str) -> None:
     path = tmp_path / "features.npz"
     np.savez(path, **arrays)  # type: ignore[arg-type]
     with pytest.raises(FeaturesError, match=what):
