@@ -63,14 +63,14 @@ def test_frozen_graph(tmp_path: Path) -> None:
     check(load(path, LoadOptions()), (1, 3))
 
 
-class _Module(tf.Module):
+class _Module(tf.Module):  # type: ignore[misc]
     """A model without Keras, with a branch and a loop."""
 
     def __init__(self) -> None:
         super().__init__()
         self.w = tf.Variable(np.eye(4, 3, dtype=np.float32), name="w")
 
-    @tf.function(
+    @tf.function(  # type: ignore[untyped-decorator]
         input_signature=[
             tf.TensorSpec((None, 4), tf.float32, name="a"),
             tf.TensorSpec((), tf.bool, name="b"),
@@ -95,7 +95,7 @@ def test_plain_module(tmp_path: Path) -> None:
         load(tmp_path / "m", LoadOptions(signature="walk"))
 
 
-class Subclassed(keras.Model):
+class Subclassed(keras.Model):  # type: ignore[misc]
     """A model that is code."""
 
     def __init__(self) -> None:
