@@ -18,6 +18,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -41,6 +42,8 @@ _KEEP = flags.DEFINE_bool("keep", False, "Keep the two checkouts and output base
 BUILDGRID: Final = "buildgrid==0.4.4"
 # Repositories that come over the network. The nested builds use the copies that this build has.
 FETCHED: Final = ("crates", "pip", "pip_*", "pypi__*")
+
+_ARGUMENTS: Final = re.compile(r"-\d+\.params$")
 
 SERVER: Final = """\
 server:
@@ -300,7 +303,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def made_files(base: pathlib.Path) -> dict[str, str]:
     """Returns the digest of each file that actions made, by its path in the output tree.
 
-    Trees of links to inputs, and the lists of where they are, belong to the checkout's place.
+    Trees of links to inputs and the lists of where they are belong to the checkout's place, and
+    files of arguments are written only where an action runs.
     """
     found = {}
     for top in ("bin", "testlogs"):
@@ -312,7 +316,7 @@ def made_files(base: pathlib.Path) -> dict[str, str]:
                 )
                 if placed or path.is_symlink() or not path.is_file():
                     continue
-                if path.name in ("MANIFEST", "test.cache_status"):
+                if path.name in ("MANIFEST", "test.cache_status") or _ARGUMENTS.search(path.name):
                     continue
                 found[str(relative)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
