@@ -270,6 +270,8 @@ class FalseServer(http.server.ThreadingHTTPServer):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: FalseServer
+    # Bazel talks to no other.
+    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.server.asked += 1
@@ -294,6 +296,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.kept[self.path] = data
         self.send_response(200)
+        self.send_header("Content-Length", "0")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
