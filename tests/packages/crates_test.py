@@ -147,10 +147,10 @@ def test_a_client_builds_and_runs(project: pathlib.Path) -> None:
     assert "libtensorflow" in without.stderr, line
 
 
-def test_a_device_builds_with_kernels(project: pathlib.Path) -> None:
+def test_a_device_and_what_models_run_on_build(project: pathlib.Path) -> None:
     wanted = version("tfp-bindings")
     folder = package(
-        project, "device", "lib.rs", DEVICE, f'tfp-bindings = "{wanted}"\ntfp-kernels = "{wanted}"'
+        project, "device", "lib.rs", DEVICE, f'tfp-bindings = "{wanted}"\ntfp-runtime = "{wanted}"'
     )
     # The kernels' code is compiled where the plug-in is; here they have to be accepted.
     done = run([str(CARGO), "check", "--quiet"], folder)

@@ -77,7 +77,7 @@ def manifest(text: str, version: str) -> dict[str, Any]:
     dependencies: dict[str, Any] = {}
     for key, wanted in old.get("dependencies", {}).items():
         if isinstance(wanted, dict) and "path" in wanted:
-            rest = {each: wanted[each] for each in wanted if each != "path"}
+            rest = {each: wanted[each] for each in wanted if each not in ("path", "version")}
             crate = rest.pop("package", key)
             dependencies[key] = {"package": package_name(crate), "version": f"={version}", **rest}
         elif isinstance(wanted, str) or "version" in wanted:

@@ -46,6 +46,8 @@ PACKAGES: Final = (
     Package("//bindings/plugin:crate", _CRATES_TEST),
     Package("//bindings/core:crate", _CRATES_TEST),
     Package("//bindings/ops:crate", _CRATES_TEST),
+    Package("//bindings/client:crate", _CRATES_TEST),
+    Package("//converters/runtime:crate", _CRATES_TEST),
 )
 
 

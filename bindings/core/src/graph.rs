@@ -447,6 +447,30 @@ impl Graph {
             .collect())
     }
 
+    /// Makes an input of an operation that exists come from another output of the same graph.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign), or TensorFlow's status for an input that
+    /// the operation does not have, another element type or another shape. A session that ran the
+    /// operation before refuses to run the graph again.
+    pub fn update_edge(&self, source: &Output, consumer: &Operation, input: usize) -> Result<()> {
+        self.check_own(source)?;
+        self.check_operation(consumer)?;
+        let status = Status::new(self.inner.api)?;
+        let destination = tfp_sys::TF_Input {
+            oper: consumer.as_ptr(),
+            index: crate::set_attr::c_int_len(input)?,
+        };
+        let _guard = self.inner.lock();
+        // SAFETY: both operations are of this graph, whose edges nobody else reads under the lock.
+        unsafe {
+            let (graph, source) = (self.inner.as_ptr(), source.raw());
+            let api = &self.inner.api.c_api;
+            api.TF_UpdateEdge(graph, source, destination, status.as_ptr());
+        }
+        status.check()
+    }
+
     /// Adds a function, and all that it calls, to the graph's library; does nothing when the same
     /// function is there.
     ///

@@ -104,7 +104,7 @@ impl<'a, V, T: Element, D: Dimension> IntoOperand<'a, V> for ArrayBase<ViewRepr<
     }
 }
 
-impl<'a, 'b, V, T: Element, D: Dimension> IntoOperand<'a, V> for CowArray<'b, T, D> {
+impl<'a, V, T: Element, D: Dimension> IntoOperand<'a, V> for CowArray<'_, T, D> {
     fn into_operand(self) -> Operand<'a, V> {
         (&self).into_operand()
     }

@@ -1,0 +1,13 @@
+//! SavedModels whose variables can be trained, and the way back to files.
+
+mod load;
+mod proto;
+mod rename;
+mod save;
+mod structure;
+mod trace;
+mod write;
+
+pub use load::{Model, ModelFunction};
+pub use structure::Spec;
+pub use write::ModelWriter;

@@ -1,0 +1,1 @@
+//! The functions around gradients: tapes, options, errors.

@@ -1,0 +1,6 @@
+//! Gradients are what Python's are and what numeric differences say, in graphs and on tapes.
+
+mod api;
+mod fixture;
+mod ops;
+mod support;

@@ -1,0 +1,7 @@
+//! Neural networks against Keras, which wrote what it computes into a checkpoint.
+
+mod functions;
+mod goldens;
+mod layers;
+mod optimizers;
+mod training;
