@@ -13,7 +13,6 @@ from tests.packages import clean
 
 WHEEL = pathlib.Path(os.environ["WHEEL"]).absolute()
 ARCHIVE = pathlib.Path(os.environ["MLF"]).absolute()
-REFERENCE = pathlib.Path("converters/mlf/mlf2rust")
 
 
 @pytest.fixture(scope="module")
@@ -46,6 +45,39 @@ def test_mlf2rust_writes_what_it_writes_in_the_repository(
     written = tree(installed)
     assert "Cargo.toml" in written
     assert written == tree(reference)
+
+
+def test_tf2rust_writes_what_it_writes_in_the_repository(
+    venv: clean.Venv, tmp_path: pathlib.Path
+) -> None:
+    model = tmp_path / "small.keras"
+    make = (
+        "import keras; keras.utils.set_random_seed(1); "
+        "keras.Sequential([keras.Input((4,)), keras.layers.Dense(3, activation='relu'), "
+        f"keras.layers.Dense(2)]).save({str(model)!r})"
+    )
+    clean.checked(clean.run([str(venv.python), "-c", make], TFP_DISABLE="1"))
+    installed, reference = tmp_path / "installed", tmp_path / "reference"
+    arguments = ["--path_to_tf_model", str(model), "--path_to_save"]
+    script = str(venv.script("tf2rust"))
+    clean.checked(clean.run([script, *arguments, str(installed)], cwd=tmp_path))
+    subprocess.run(
+        [sys.executable, "-m", "converters.tf.main", *arguments, reference],
+        env={**clean.environment(), "PYTHONPATH": os.pathsep.join(sys.path)},
+        check=True,
+    )
+    written = tree(installed)
+    assert any(name.endswith("Cargo.toml") for name in written)
+    assert written == tree(reference)
+
+
+def test_tf2rust_without_tensorflow_is_one_line(tmp_path: pathlib.Path) -> None:
+    bare = clean.Venv(tmp_path / "bare")
+    clean.checked(bare.pip("install", "--no-index", "--no-deps", WHEEL))
+    done = clean.run([bare.script("tf2rust"), "--path_to_tf_model", "x.keras"])
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.endswith("pip install 'tfp-converters[tf]'")
 
 
 def test_help_and_wrong_usage(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
