@@ -336,6 +336,12 @@ def reasons(spawns: Sequence[Mapping[str, Any]]) -> str:
     return "; ".join(sorted(kinds)) or "nothing"
 
 
+def _short(warning: str) -> str:
+    """Returns a warning as the table has it."""
+    text = warning.replace("|", "/")
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
 def fault_rows(folder: pathlib.Path) -> tuple[list[str], bool]:
     """Builds while a server fails; returns the table's rows, and whether all builds went on."""
     server = FalseServer()
@@ -359,16 +365,18 @@ def fault_rows(folder: pathlib.Path) -> tuple[list[str], bool]:
             "build", [_SMALL.value], TFP_REMOTE_CACHE=address, TFP_REMOTE_CACHE_WRITE=write
         )
         local = sum(not spawn.get("cacheHit") for spawn in build.spawns)
-        warned = [warning.replace("|", "/") for warning in build.warnings()]
+        warned = [_short(warning) for warning in build.warnings()]
         rows.append(
             f"| {said} | {build.status} | {local} of {len(build.spawns)} | "
-            f"{'; '.join(warned) or 'none'} |"
+            f"{len(warned)}{': ' if warned else ''}{'; '.join(warned[:1])} |"
         )
         print(rows[-1], file=sys.stderr, flush=True)
         well = well and build.status == 0 and bool(build.spawns)
         well = well and (local == 0) == (said == "works")
-        if how not in ("well", "slow"):
+        if how == "down":
             well = well and len(warned) == 1
+        elif how in ("corrupt", "dies"):
+            well = well and bool(warned)
         checkout.remove()
     server.shutdown()
     return rows, well
