@@ -16,7 +16,7 @@ const WIDTH: usize = 24;
 #[derive(Debug)]
 pub struct Progress {
     epoch: (usize, usize),
-    batches: usize,
+    batches: Option<usize>,
     begun: Instant,
     drawn: Option<Instant>,
     is_terminal: bool,
@@ -26,7 +26,7 @@ impl Default for Progress {
     fn default() -> Self {
         Self {
             epoch: (0, 0),
-            batches: 0,
+            batches: None,
             begun: Instant::now(),
             drawn: None,
             is_terminal: io::stderr().is_terminal(),
@@ -41,7 +41,7 @@ impl Progress {
 }
 
 impl<R: Rule> Callback<R> for Progress {
-    fn begin(&mut self, epoch: usize, epochs: usize, batches: usize) -> Result<()> {
+    fn begin(&mut self, epoch: usize, epochs: usize, batches: Option<usize>) -> Result<()> {
         self.epoch = (epoch, epochs);
         self.batches = batches;
         self.begun = Instant::now();
@@ -65,9 +65,7 @@ impl<R: Rule> Callback<R> for Progress {
             // A terminal that is gone is no reason to end a training.
             drop(write!(
                 io::stderr(),
-                "\r{head} [{bar}] {}/{} loss {loss:.4}",
-                index + 1,
-                self.batches
+                "\r{head} {bar}{steps} loss {loss:.4}"
             ));
             self.drawn = Some(Instant::now());
         }
