@@ -1,5 +1,10 @@
 //! Functions: closures as graphs that ops call.
 
+pub(crate) mod body;
 mod func_graph;
+mod graph_function;
+pub(crate) mod traced;
 
 pub use func_graph::FuncGraph;
+pub use graph_function::GraphFunction;
+pub(crate) use graph_function::identities;

@@ -29,6 +29,8 @@ mod tensor_list;
 mod variable;
 
 pub use any::{AnyContext, AnyValue, Mode};
+pub use control_flow::{Branch, LoopOptions, case, cond, while_loop, while_loop_with};
+pub use function::{FuncGraph, GraphFunction};
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
 pub use function::FuncGraph;
 pub use gradient::{

@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{
-    AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, Result, Results, Tensor,
+    AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, OpDesc, Prepared, Result, Results, Tensor,
     TensorHandle,
 };
 
 use crate::any::{AnyContext, AnyValue, Mode, foreign};
+use crate::gradient::calls::{self, CALLS};
 use crate::gradient::engine::{self, Question, is_differentiable};
 use crate::gradient::record::OpRecord;
 use crate::gradient::registry::SharedRule;
@@ -286,6 +287,23 @@ impl Tape {
             .collect()
     }
 
+    fn record(
+        &self,
+        prepared: &Prepared<'_, TensorHandle>,
+        attrs: &[AttrValue<'_>],
+        desc: &'static OpDesc,
+        inputs: &[&TensorHandle],
+        outputs: &[TensorHandle],
+    ) -> Result<OpRecord> {
+        Ok(OpRecord {
+            op_type: desc.name_str().to_owned(),
+            inputs: inputs.iter().map(|&handle| handle.into()).collect(),
+            outputs: outputs.iter().map(Into::into).collect(),
+            attrs: OpRecord::attrs_of_call(desc, prepared, attrs)?,
+            custom: None,
+        })
+    }
+
     /// Records values that were computed outside of the tape, with their gradient.
     pub(crate) fn record_custom(
         &self,
@@ -329,7 +347,7 @@ impl Context for Tape {
         let desc = call.desc();
         let prepared = call.prepare(self, attrs)?;
         let handles: Vec<&TensorHandle> = prepared.values().collect();
-        let is_tracked = {
+        let tracked: Vec<bool> = {
             let mut state = self.open()?;
             if self.inner.watches_variables
                 && matches!(
@@ -343,8 +361,16 @@ impl Context for Tape {
             }
             handles
                 .iter()
-                .any(|handle| state.tracked.contains(&handle.id()))
+                .map(|handle| state.tracked.contains(&handle.id()))
+                .collect()
         };
+        let is_tracked = tracked.contains(&true);
+        if is_tracked && CALLS.contains(&desc.name_str()) {
+            let record = self.record(&prepared, attrs, desc, &handles, &[])?;
+            if let Some(outputs) = calls::on_tape(self, record, &tracked)? {
+                return prepared.results(outputs.into_iter().collect(), ());
+            }
+        }
         let mut passed = Call::new(desc);
         let mut rest = handles.as_slice();
         for (is_list, operands) in prepared.inputs() {
@@ -367,13 +393,7 @@ impl Context for Tape {
             .iter()
             .any(|handle| is_differentiable(handle.dtype()))
         {
-            let record = OpRecord {
-                op_type: desc.name_str().to_owned(),
-                inputs: handles.iter().map(|&handle| handle.into()).collect(),
-                outputs: outputs.iter().map(Into::into).collect(),
-                attrs: OpRecord::attrs_of_call(desc, &prepared, attrs)?,
-                custom: None,
-            };
+            let record = self.record(&prepared, attrs, desc, &handles, &outputs)?;
             let mut state = self.open()?;
             let tracked = outputs
                 .iter()

@@ -133,11 +133,6 @@ impl FuncGraph {
         Ok(output)
     }
 
-    /// Makes an output that exists already an argument.
-    pub(crate) fn adopt_argument(&self, output: &Output) {
-        self.state().inputs.push(output.clone());
-    }
-
     /// Returns the arguments, captured ones aside.
     #[must_use]
     pub fn arguments(&self) -> Vec<Output> {
@@ -159,9 +154,32 @@ impl FuncGraph {
         }
     }
 
+    /// Returns the input that stands for a value of the place of the call; it is added when no
+    /// operation has taken it.
+    pub(crate) fn input_for(&self, outer: &AnyValue) -> Result<Output> {
+        let found = self.state().captures.iter().find(|(value, _)| value == outer).cloned();
+        match found {
+            Some((_, input)) => Ok(input),
+            None => self.capture(outer),
+        }
+    }
+
     /// Returns the operations that must run whenever the function does.
     pub(crate) fn effects(&self) -> Vec<Operation> {
         self.state().effects.clone()
+    }
+
+    /// Puts an output in the place of another one, as far as it was captured.
+    pub(crate) fn replace_captured(&self, old: &AnyValue, new: &AnyValue) {
+        let mut state = self.state();
+        if let Some(input) = state.known.remove(old) {
+            state.known.insert(new.clone(), input);
+        }
+        for (value, _) in &mut state.captures {
+            if value == old {
+                *value = new.clone();
+            }
+        }
     }
 
     /// Puts an operation in the place of another one, as far as the order of effects goes.

@@ -1,6 +1,7 @@
 //! Gradients are what Python's are and what numeric differences say, in graphs and on tapes.
 
 mod api;
+mod calls;
 mod fixture;
 mod ops;
 mod support;
