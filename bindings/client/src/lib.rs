@@ -32,7 +32,6 @@ pub use any::{AnyContext, AnyValue, Mode};
 pub use control_flow::{Branch, LoopOptions, case, cond, while_loop, while_loop_with};
 pub use function::{FuncGraph, GraphFunction};
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
-pub use function::FuncGraph;
 pub use gradient::{
     Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
     custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,

@@ -55,13 +55,15 @@ impl<R: Rule> Callback<R> for Progress {
             .drawn
             .is_none_or(|drawn| drawn.elapsed().as_millis() >= 100);
         if self.is_terminal && is_due {
-            let done = (index + 1) * WIDTH / self.batches.max(1);
-            let bar = format!(
-                "{}{}",
-                "=".repeat(done),
-                " ".repeat(WIDTH - done.min(WIDTH))
-            );
             let head = self.head();
+            let (steps, bar) = match self.batches {
+                None => (format!("{}", index + 1), String::new()),
+                Some(batches) => {
+                    let done = ((index + 1) * WIDTH / batches.max(1)).min(WIDTH);
+                    let bar = format!("[{}{}] ", "=".repeat(done), " ".repeat(WIDTH - done));
+                    (format!("{}/{batches}", index + 1), bar)
+                }
+            };
             // A terminal that is gone is no reason to end a training.
             drop(write!(
                 io::stderr(),
