@@ -38,7 +38,7 @@ pub use gradient::{
 };
 pub use ragged::RaggedTensor;
 pub use random::{RandomAlgorithm, RandomGenerator};
-pub use saved_model::{Model, ModelFunction, ModelWriter, Spec};
+pub use saved_model::{Model, ModelFunction, ModelWriter, SessionModel, Spec};
 pub use sparse::SparseTensor;
 pub use table::{Column, LookupTable};
 pub use tape::{EagerMode, Tape};
