@@ -34,6 +34,8 @@ struct Shared {
     state: Mutex<State>,
     /// Rises with every job; read without the lock by workers that spin.
     jobs: AtomicU64,
+    /// As [`State::inside`]; read without the lock by a caller that spins.
+    inside: AtomicUsize,
     /// Signals a job or the end.
     work: Condvar,
     /// Signals that the last worker has left a job.
@@ -97,6 +99,7 @@ impl ThreadPool {
                 end: false,
             }),
             jobs: AtomicU64::new(0),
+            inside: AtomicUsize::new(0),
             work: Condvar::new(),
             left: Condvar::new(),
         });
@@ -146,8 +149,13 @@ impl Parallel for ThreadPool {
             job.work();
             // No worker joins any more, and those inside are waited for: after this nobody has
             // the pointer, whatever happened in the tasks.
+            lock(&self.shared.state).job = None;
+            let mut spins = 0;
+            while self.shared.inside.load(Ordering::Acquire) > 0 && spins < SPINS {
+                core::hint::spin_loop();
+                spins += 1;
+            }
             let mut state = lock(&self.shared.state);
-            state.job = None;
             while state.inside > 0 {
                 state = self
                     .shared
@@ -196,6 +204,7 @@ impl Shared {
                     seen = jobs;
                     if let Some(job) = state.job {
                         state.inside += 1;
+                        self.inside.store(state.inside, Ordering::Release);
                         break job;
                     }
                 }
@@ -210,6 +219,7 @@ impl Shared {
             unsafe { &*job.0 }.work();
             let mut state = lock(&self.state);
             state.inside -= 1;
+            self.inside.store(state.inside, Ordering::Release);
             if state.inside == 0 {
                 self.left.notify_all();
             }

@@ -25,8 +25,10 @@ use crate::dtype;
 use crate::profile::Profiled;
 use crate::slots::Slots;
 
-/// Inputs of a call, and outputs, that need no allocation.
-const INLINE: usize = 3;
+/// Inputs that may give their buffer to one output.
+const CANDIDATES: usize = 3;
+/// Outputs that need no allocation.
+const INLINE: usize = 2;
 
 /// What all kernels of the process share.
 struct Shared {
@@ -89,6 +91,33 @@ pub struct OpKernel {
     attrs: NodeAttrs,
     state: State,
     fault: Option<FaultKind>,
+    /// What follows from the first step's types and shapes; later steps that have the same ones
+    /// take it from here. Stays empty where values of inputs count, too.
+    first: OnceLock<First>,
+    by_shape: bool,
+}
+
+/// The inputs of a node's first step, and what its outputs were.
+struct First {
+    inputs: Box<[Spec]>,
+    plan: Plan,
+}
+
+/// What a step makes.
+struct Plan {
+    outputs: Slots<Output, INLINE>,
+    /// Bytes of scratch memory.
+    scratch: usize,
+}
+
+/// What one output of a step is.
+#[derive(Clone, Copy)]
+struct Output {
+    spec: Spec,
+    /// Inputs of the same type and shape that may give it their buffer; the first `count` are
+    /// meant.
+    candidates: [usize; CANDIDATES],
+    count: usize,
 }
 
 impl Kernel for OpKernel {
@@ -104,6 +133,8 @@ impl Kernel for OpKernel {
                 counter: AtomicU64::new(0),
             },
             fault: fault.filter(|f| f.op == def.op).map(|f| f.kind),
+            first: OnceLock::new(),
+            by_shape: def.variants.iter().all(|variant| variant.host.is_empty()),
         })
     }
 
@@ -114,34 +145,33 @@ impl Kernel for OpKernel {
             Some(FaultKind::Panic) => panic!("injected by TFP_FAULT"),
             Some(FaultKind::Error) => return Err(Error::internal("injected by TFP_FAULT")),
         }
-        let count = context.inputs();
-        let mut inputs = Slots::<Option<Tensor>, INLINE>::new(count, || None);
-        let inputs = inputs.all_mut();
-        let mut shapes = Slots::<Spec, INLINE>::new(count, || NO_SPEC);
-        let shapes = shapes.all_mut();
-        for (index, (input, shape)) in inputs.iter_mut().zip(shapes.iter_mut()).enumerate() {
-            let tensor = context.input(index)?;
-            *shape = spec(&tensor)?;
-            *input = Some(tensor);
+        // The usual counts need no allocation.
+        match context.inputs() {
+            0 => self.step(context, &mut [], &mut [], &mut []),
+            1 => self.step(
+                context,
+                &mut [NO_INPUT; 1],
+                &mut [NO_SPEC; 1],
+                &mut [no_ref(); 1],
+            ),
+            2 => self.step(
+                context,
+                &mut [NO_INPUT; 2],
+                &mut [NO_SPEC; 2],
+                &mut [no_ref(); 2],
+            ),
+            3 => self.step(
+                context,
+                &mut [NO_INPUT; 3],
+                &mut [NO_SPEC; 3],
+                &mut [no_ref(); 3],
+            ),
+            count => {
+                let mut inputs: Vec<_> = (0..count).map(|_| None).collect();
+                let mut refs = vec![no_ref(); count];
+                self.step(context, &mut inputs, &mut vec![NO_SPEC; count], &mut refs)
+            }
         }
-        let mut specs = Slots::<Spec, INLINE>::new(context.outputs(), || NO_SPEC);
-        let specs = specs.all_mut();
-        let scratch = self.plan(inputs, shapes, specs)?;
-
-        let mut outputs = Slots::<Option<TensorMut>, INLINE>::new(specs.len(), || None);
-        let outputs = outputs.all_mut();
-        for (index, (output, spec)) in outputs.iter_mut().zip(specs.iter()).enumerate() {
-            *output = Some(self.output(context, index, spec, inputs, shapes)?);
-        }
-        let mut scratch = match scratch {
-            0 => None,
-            bytes => Some(context.allocate_temp(DataType::UINT8, &[bytes], false)?),
-        };
-        let scratch = match &mut scratch {
-            None => &mut [][..],
-            Some(tensor) => tensor.bytes_mut()?,
-        };
-        self.run(inputs, shapes, specs, outputs, scratch)
     }
 }
 
@@ -149,108 +179,182 @@ impl Kernel for OpKernel {
 type Spec = (DType, Shape);
 
 /// What stands in a place that is not filled yet.
+const NO_INPUT: Option<Tensor> = None;
+/// As [`NO_INPUT`].
 const NO_SPEC: Spec = (DType::U8, Shape::SCALAR);
+/// As [`NO_INPUT`].
+const NO_OUTPUT: Output = Output {
+    spec: NO_SPEC,
+    candidates: [0; CANDIDATES],
+    count: 0,
+};
 
+/// Whether two lists have the same types and shapes.
+#[inline]
+fn same(a: &[Spec], b: &[Spec]) -> bool {
+    let mut pairs = a.iter().zip(b);
+    a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.iter().eq(b.1.iter()))
+}
 impl OpKernel {
-    /// Fills in what the outputs will be; returns the bytes of scratch memory.
-    fn plan(
-        &self,
-        inputs: &[Option<Tensor>],
-        shapes: &[Spec],
+    /// One step, with a place per input in each list.
+    #[inline]
+    fn step<'a>(
+        &'a self,
+        context: &mut Context<'_>,
+        inputs: &'a mut [Option<Tensor>],
         specs: &mut [Spec],
-    ) -> Result<usize> {
-        let mut refs = Slots::<TensorRef<'_>, INLINE>::new(inputs.len(), placeholder);
-        view_all(inputs, shapes, refs.all_mut())?;
+        refs: &'a mut [TensorRef<'a>],
+    ) -> Result<()> {
+        for (index, (input, spec)) in inputs.iter_mut().zip(&mut *specs).enumerate() {
+            let tensor = context.input(index)?;
+            read_spec(&tensor, spec)?;
+            *input = Some(tensor);
+        }
+        let made;
+        let plan = match self.first.get() {
+            Some(first) if same(&first.inputs, specs) => &first.plan,
+            _ => {
+                let plan = self.plan(context.outputs(), inputs, specs)?;
+                if self.by_shape && self.first.get().is_none() {
+                    let inputs = Box::from(&*specs);
+                    &self.first.get_or_init(|| First { inputs, plan }).plan
+                } else {
+                    made = plan;
+                    &made
+                }
+            }
+        };
+        self.make(context, plan, inputs, specs, refs)
+    }
+
+    /// What the outputs of a step will be.
+    fn plan(&self, outputs: usize, inputs: &[Option<Tensor>], specs: &[Spec]) -> Result<Plan> {
+        let mut refs = Slots::<TensorRef<'_>, CANDIDATES>::new(inputs.len(), no_ref);
+        view_all(inputs, specs, refs.all_mut())?;
         let inputs = Inputs {
             tensors: refs.all(),
             attrs: &self.attrs,
         };
+        let mut plan = Plan {
+            outputs: Slots::new(outputs, || NO_OUTPUT),
+            scratch: 0,
+        };
         let mut next = 0;
         let mut sink = |dtype, shape| {
-            if let Some(spec) = specs.get_mut(next) {
-                *spec = (dtype, shape);
+            if let Some(output) = plan.outputs.all_mut().get_mut(next) {
+                output.spec = (dtype, shape);
             }
             next += 1;
             Ok(())
         };
         (self.def.outputs)(&inputs, &mut sink).map_err(refused)?;
-        if next != specs.len() {
+        if next != outputs {
             return Err(Error::internal(format!(
-                "the kernel gives {next} outputs, the op has {}",
-                specs.len()
+                "the kernel gives {next} outputs, the op has {outputs}"
             )));
         }
-        (self.def.scratch)(&inputs).map_err(refused)
+        plan.scratch = (self.def.scratch)(&inputs).map_err(refused)?;
+        for &(input, output) in self.def.forward {
+            if let (Some(of), Some(to)) = (specs.get(input), plan.outputs.all_mut().get_mut(output))
+                && *of == to.spec
+                && to.count < CANDIDATES
+            {
+                to.candidates[to.count] = input;
+                to.count += 1;
+            }
+        }
+        Ok(plan)
     }
 
     /// The buffer of an output: an input's that nobody else needs, or a fresh one. An input whose
     /// buffer is taken is gone from `inputs` afterwards.
+    #[inline]
     fn output(
         &self,
         context: &mut Context<'_>,
         index: usize,
-        spec: &Spec,
+        output: &Output,
         inputs: &mut [Option<Tensor>],
-        shapes: &[Spec],
     ) -> Result<TensorMut> {
-        let (dtype, shape) = spec;
-        let data_type = data_type(*dtype)?;
-        let mut candidates = [0; INLINE];
-        let mut count = 0;
-        for &(input, output) in self.def.forward {
-            let fits = output == index && count < INLINE && shapes.get(input) == Some(spec);
-            // A handle would count as a user of the buffer.
-            if fits && inputs[input].take().is_some() {
-                candidates[count] = input;
-                count += 1;
-            }
+        let (dtype, shape) = &output.spec;
+        let candidates = &output.candidates[..output.count];
+        if candidates.is_empty() {
+            return context.allocate_output(index, data_type(*dtype)?, shape);
         }
-        if count > 0 {
-            let candidates = &candidates[..count];
-            let (tensor, taken) = context.forward_or_allocate_output(candidates, index, shape)?;
-            for &input in candidates {
-                if taken != Some(input) {
-                    inputs[input] = Some(context.input(input)?);
-                }
-            }
+        // A handle would count as a user of the buffer.
+        for &input in candidates {
+            inputs[input] = None;
+        }
+        let (tensor, taken) = context.forward_or_allocate_output(candidates, index, shape)?;
+        if let ([_], Some(_)) = (candidates, taken) {
             return Ok(tensor);
         }
-        context.allocate_output(index, data_type, shape)
+        for &input in candidates {
+            if taken != Some(input) && !context.is_forwarded(input) {
+                inputs[input] = Some(context.input(input)?);
+            }
+        }
+        Ok(tensor)
     }
 
-    fn run(
-        &self,
-        inputs: &[Option<Tensor>],
-        shapes: &[Spec],
+    /// Allocates what a step makes, and computes it.
+    fn make<'a>(
+        &'a self,
+        context: &mut Context<'_>,
+        plan: &Plan,
+        inputs: &'a mut [Option<Tensor>],
         specs: &[Spec],
-        outputs: &mut [Option<TensorMut>],
-        scratch: &mut [u8],
+        refs: &'a mut [TensorRef<'a>],
     ) -> Result<()> {
-        let mut refs = Slots::<TensorRef<'_>, INLINE>::new(inputs.len(), placeholder);
-        view_all(inputs, shapes, refs.all_mut())?;
-        let refs = refs.all();
-        // The usual counts need no allocation.
-        match (outputs, specs) {
-            ([Some(tensor)], [spec]) => self.call(refs, &mut [writable(tensor, spec)?], scratch),
-            ([Some(first), Some(second)], [a, b]) => {
-                let mut outputs = [writable(first, a)?, writable(second, b)?];
-                self.call(refs, &mut outputs, scratch)
+        let mut scratch = match plan.scratch {
+            0 => None,
+            bytes => Some(context.allocate_temp(DataType::UINT8, &[bytes], false)?),
+        };
+        match plan.outputs.all() {
+            [output] => {
+                let mut tensor = self.output(context, 0, output, inputs)?;
+                view_all(inputs, specs, refs)?;
+                self.call(
+                    refs,
+                    &mut [writable(&mut tensor, &output.spec)?],
+                    &mut scratch,
+                )
             }
-            (outputs, specs) => {
-                let pairs = outputs.iter_mut().flatten().zip(specs);
-                let outputs = pairs.map(|(tensor, spec)| writable(tensor, spec));
+            [first, second] => {
+                let mut outputs = [
+                    self.output(context, 0, first, inputs)?,
+                    self.output(context, 1, second, inputs)?,
+                ];
+                view_all(inputs, specs, refs)?;
+                let [a, b] = &mut outputs;
+                let outputs = &mut [writable(a, &first.spec)?, writable(b, &second.spec)?];
+                self.call(refs, outputs, &mut scratch)
+            }
+            all => {
+                let mut outputs = Vec::with_capacity(all.len());
+                for (index, output) in all.iter().enumerate() {
+                    outputs.push(self.output(context, index, output, inputs)?);
+                }
+                view_all(inputs, specs, refs)?;
+                let outputs = outputs.iter_mut().zip(all);
+                let outputs = outputs.map(|(tensor, output)| writable(tensor, &output.spec));
                 let mut outputs = outputs.collect::<Result<Vec<_>>>()?;
-                self.call(refs, &mut outputs, scratch)
+                self.call(refs, &mut outputs, &mut scratch)
             }
         }
     }
 
+    #[inline]
     fn call<'a>(
         &'a self,
         tensors: &'a [TensorRef<'a>],
         outputs: &'a mut [KernelMut<'a>],
-        scratch: &'a mut [u8],
+        scratch: &'a mut Option<TensorMut>,
     ) -> Result<()> {
+        let scratch = match scratch {
+            None => &mut [][..],
+            Some(tensor) => tensor.bytes_mut()?,
+        };
         let mut call = Call {
             inputs: Inputs {
                 tensors,
@@ -265,6 +369,7 @@ impl OpKernel {
     }
 }
 
+#[inline]
 fn writable<'a>(tensor: &'a mut TensorMut, spec: &Spec) -> Result<KernelMut<'a>> {
     KernelMut::new(spec.0, spec.1, tensor.bytes_mut()?).map_err(refused)
 }
@@ -296,22 +401,24 @@ fn find(kernels: &'static [&'static KernelDef], node: &Construction) -> Result<&
         .ok_or_else(|| Error::internal("no kernel serves the types of this node"))
 }
 
-fn placeholder<'a>() -> TensorRef<'a> {
+/// As [`NO_INPUT`].
+fn no_ref<'a>() -> TensorRef<'a> {
     TensorRef::forwarded(DType::U8, Shape::SCALAR)
 }
 
-fn spec(tensor: &Tensor) -> Result<Spec> {
+#[inline]
+fn read_spec(tensor: &Tensor, spec: &mut Spec) -> Result<()> {
     let data_type = tensor.data_type();
-    let dtype = dtype::from_tensorflow(data_type)
+    spec.0 = dtype::from_tensorflow(data_type)
         .ok_or_else(|| Error::invalid(format!("no kernel computes {data_type}")))?;
-    let mut shape = Shape::SCALAR;
     for dim in tensor.dims() {
-        shape.push(dim).map_err(refused)?;
+        spec.1.push(dim).map_err(refused)?;
     }
-    Ok((dtype, shape))
+    Ok(())
 }
 
 /// The inputs as the kernels see them; one that is gone has been forwarded.
+#[inline]
 fn view_all<'a>(
     inputs: &'a [Option<Tensor>],
     shapes: &[Spec],

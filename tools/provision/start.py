@@ -45,9 +45,14 @@ def main(arguments: Sequence[str]) -> int:
                 say(note)
         if environ.get("TFP_PROVISION_ONLY") == "1":
             return 0
+        options = list(plan.argv)
+        if environ.get("TFP_REMOTE_CACHE"):
+            from tools.provision.remote import startup_options  # not needed by most starts
+
+            options += startup_options(root, environ, arguments)
         sys.stdout.flush()
         sys.stderr.flush()
-        os.execve(plan.argv[0], [*plan.argv, *arguments], {**environ, **plan.variables})
+        os.execve(plan.argv[0], [*options, *arguments], {**environ, **plan.variables})
     except StartError as error:
         say(error.line())
     except KeyboardInterrupt:

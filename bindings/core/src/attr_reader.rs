@@ -58,6 +58,22 @@ pub struct AttrInfo {
     pub list_len: Option<usize>,
 }
 
+impl Attr {
+    /// Reads a serialized `AttrValue` whose kind is known.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, and
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a tensor, which has no such form here.
+    pub fn from_proto(kind: AttrKind, bytes: &[u8]) -> Result<Self> {
+        match kind {
+            AttrKind::Tensor | AttrKind::TensorList => Err(Error::argument(
+                "a tensor attribute can't be read from its serialized form",
+            )),
+            _ => decode(kind, bytes),
+        }
+    }
+}
+
 impl Operation {
     /// Returns the names of the attributes, sorted.
     ///

@@ -168,6 +168,13 @@ pub enum ErrorKind {
         /// What is wrong, and at which byte.
         problem: String,
     },
+    /// A file that is missing, damaged, or of a version that is not known here.
+    File {
+        /// Where it is.
+        path: String,
+        /// What is wrong with it, and what was expected.
+        problem: String,
+    },
     /// Something that is used after it was closed.
     Closed {
         /// The thing.
@@ -273,7 +280,7 @@ impl Error {
             ErrorKind::Closed { .. } => Code::FailedPrecondition,
             ErrorKind::Internal { .. } => Code::Internal,
             ErrorKind::GraphOnly { .. } => Code::Unimplemented,
-            ErrorKind::Proto { .. } => Code::DataLoss,
+            ErrorKind::Proto { .. } | ErrorKind::File { .. } => Code::DataLoss,
             ErrorKind::Input { .. }
             | ErrorKind::Attribute { .. }
             | ErrorKind::DType { .. }
@@ -340,6 +347,7 @@ impl fmt::Display for Error {
             }
             ErrorKind::Foreign { what } => write!(f, "{what}"),
             ErrorKind::Proto { message, problem } => write!(f, "not a valid {message}: {problem}"),
+            ErrorKind::File { path, problem } => write!(f, "'{path}': {problem}"),
             ErrorKind::Closed { what } => write!(f, "the {what} is closed"),
         }
     }

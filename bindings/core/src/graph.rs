@@ -447,6 +447,55 @@ impl Graph {
             .collect())
     }
 
+    /// Makes an operation that exists run after these, and after no others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for an operation of another graph.
+    pub fn set_control_inputs(&self, operation: &Operation, after: &[Operation]) -> Result<()> {
+        self.check_operation(operation)?;
+        after
+            .iter()
+            .try_for_each(|before| self.check_operation(before))?;
+        let _guard = self.inner.lock();
+        let api = &self.inner.api.c_api;
+        // SAFETY: all operations are of this graph, whose edges nobody else reads under the lock.
+        unsafe {
+            api.TF_RemoveAllControlInputs(self.inner.as_ptr(), operation.as_ptr());
+            for before in after {
+                api.TF_AddOperationControlInput(
+                    self.inner.as_ptr(),
+                    operation.as_ptr(),
+                    before.as_ptr(),
+                );
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes an input of an operation that exists come from another output of the same graph.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign), or TensorFlow's status for an input that
+    /// the operation does not have, another element type or another shape. A session that ran the
+    /// operation before refuses to run the graph again.
+    pub fn update_edge(&self, source: &Output, consumer: &Operation, input: usize) -> Result<()> {
+        self.check_own(source)?;
+        self.check_operation(consumer)?;
+        let status = Status::new(self.inner.api)?;
+        let destination = tfp_sys::TF_Input {
+            oper: consumer.as_ptr(),
+            index: crate::set_attr::c_int_len(input)?,
+        };
+        let _guard = self.inner.lock();
+        // SAFETY: both operations are of this graph, whose edges nobody else reads under the lock.
+        unsafe {
+            let (graph, source) = (self.inner.as_ptr(), source.raw());
+            let api = &self.inner.api.c_api;
+            api.TF_UpdateEdge(graph, source, destination, status.as_ptr());
+        }
+        status.check()
+    }
+
     /// Adds a function, and all that it calls, to the graph's library; does nothing when the same
     /// function is there.
     ///

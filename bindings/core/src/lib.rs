@@ -64,7 +64,7 @@ mod set_attr;
 mod shape;
 mod small_vec;
 mod tensor;
-mod wire;
+pub mod wire;
 
 pub use api::api;
 pub use attr::{AttrValue, Bytes, FuncRef};

@@ -81,7 +81,7 @@ impl Tensor {
     }
 }
 
-impl<'a, 'b, V, S, D> IntoOperand<'a, V> for &'b ArrayBase<S, D>
+impl<'a, V, S, D> IntoOperand<'a, V> for &ArrayBase<S, D>
 where
     S: Data,
     S::Elem: Element,
@@ -98,13 +98,13 @@ impl<'a, V, T: Element, D: Dimension> IntoOperand<'a, V> for ArrayBase<OwnedRepr
     }
 }
 
-impl<'a, 'b, V, T: Element, D: Dimension> IntoOperand<'a, V> for ArrayBase<ViewRepr<&'b T>, D> {
+impl<'a, V, T: Element, D: Dimension> IntoOperand<'a, V> for ArrayBase<ViewRepr<&T>, D> {
     fn into_operand(self) -> Operand<'a, V> {
         (&self).into_operand()
     }
 }
 
-impl<'a, 'b, V, T: Element, D: Dimension> IntoOperand<'a, V> for CowArray<'b, T, D> {
+impl<'a, V, T: Element, D: Dimension> IntoOperand<'a, V> for CowArray<'_, T, D> {
     fn into_operand(self) -> Operand<'a, V> {
         (&self).into_operand()
     }

@@ -6,7 +6,7 @@ use crate::shape::Shape;
 
 /// A field of a message.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) enum Field<'a> {
+pub enum Field<'a> {
     /// An integer, truth value or enumerator.
     Varint(u64),
     /// Eight bytes.
@@ -19,7 +19,7 @@ pub(crate) enum Field<'a> {
 
 impl<'a> Field<'a> {
     /// Returns the integer; zero for a field of another kind.
-    pub(crate) fn int(self) -> i64 {
+    pub fn int(self) -> i64 {
         match self {
             Self::Varint(value) | Self::Fixed64(value) => value as i64,
             Self::Fixed32(value) => value.into(),
@@ -28,7 +28,7 @@ impl<'a> Field<'a> {
     }
 
     /// Returns the bytes; none for a field of another kind.
-    pub(crate) fn bytes(self) -> &'a [u8] {
+    pub fn bytes(self) -> &'a [u8] {
         match self {
             Self::Bytes(bytes) => bytes,
             _ => &[],
@@ -36,11 +36,12 @@ impl<'a> Field<'a> {
     }
 
     /// Returns the text; other bytes are replaced.
-    pub(crate) fn text(self) -> String {
+    pub fn text(self) -> String {
         String::from_utf8_lossy(self.bytes()).into_owned()
     }
 
-    pub(crate) fn float(self) -> f32 {
+    /// Returns the 32-bit float; zero for a field of another kind.
+    pub fn float(self) -> f32 {
         match self {
             Self::Fixed32(bits) => f32::from_bits(bits),
             _ => 0.0,
@@ -49,14 +50,15 @@ impl<'a> Field<'a> {
 }
 
 /// Reads the fields of a message, in the order of the bytes.
-pub(crate) struct Reader<'a> {
+pub struct Reader<'a> {
     message: &'static str,
     bytes: &'a [u8],
     at: usize,
 }
 
 impl<'a> Reader<'a> {
-    pub(crate) fn new(message: &'static str, bytes: &'a [u8]) -> Self {
+    /// Begins at the first byte; `message` is the type's name, for errors.
+    pub fn new(message: &'static str, bytes: &'a [u8]) -> Self {
         Self {
             message,
             bytes,
@@ -151,7 +153,7 @@ impl<'a> Iterator for Reader<'a> {
 }
 
 /// Reads a list of integers, packed or one by one.
-pub(crate) fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
+pub fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
     let Field::Bytes(bytes) = field else {
         list.push(field.int());
         return Ok(());
@@ -164,7 +166,7 @@ pub(crate) fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
 }
 
 /// Reads a list of floats, packed or one by one.
-pub(crate) fn read_floats(field: Field<'_>, list: &mut Vec<f32>) {
+pub fn read_floats(field: Field<'_>, list: &mut Vec<f32>) {
     match field {
         Field::Bytes(bytes) => list.extend(
             bytes
@@ -176,7 +178,7 @@ pub(crate) fn read_floats(field: Field<'_>, list: &mut Vec<f32>) {
 }
 
 /// Reads a `TensorShapeProto`.
-pub(crate) fn read_shape(bytes: &[u8]) -> Result<Shape> {
+pub fn read_shape(bytes: &[u8]) -> Result<Shape> {
     let mut dims = Vec::new();
     for field in Reader::new("TensorShapeProto", bytes) {
         match field? {
@@ -198,14 +200,16 @@ pub(crate) fn read_shape(bytes: &[u8]) -> Result<Shape> {
 
 /// Writes the fields of a message.
 #[derive(Default)]
-pub(crate) struct Writer(Vec<u8>);
+pub struct Writer(Vec<u8>);
 
 impl Writer {
-    pub(crate) fn new() -> Self {
+    /// Begins an empty message.
+    pub fn new() -> Self {
         Self::default()
     }
 
-    pub(crate) fn into_bytes(self) -> Vec<u8> {
+    /// Returns the message.
+    pub fn into_bytes(self) -> Vec<u8> {
         self.0
     }
 
@@ -217,23 +221,27 @@ impl Writer {
         self.0.push(value as u8);
     }
 
-    pub(crate) fn int(&mut self, number: u32, value: i64) {
+    /// Appends an integer, truth value or enumerator.
+    pub fn int(&mut self, number: u32, value: i64) {
         self.raw_varint(u64::from(number) << 3);
         self.raw_varint(value as u64);
     }
 
-    pub(crate) fn float(&mut self, number: u32, value: f32) {
+    /// Appends a 32-bit float.
+    pub fn float(&mut self, number: u32, value: f32) {
         self.raw_varint(u64::from(number) << 3 | 5);
         self.0.extend(value.to_le_bytes());
     }
 
-    pub(crate) fn bytes(&mut self, number: u32, value: &[u8]) {
+    /// Appends a string, bytes or a message that is serialized already.
+    pub fn bytes(&mut self, number: u32, value: &[u8]) {
         self.raw_varint(u64::from(number) << 3 | 2);
         self.raw_varint(value.len() as u64);
         self.0.extend_from_slice(value);
     }
 
-    pub(crate) fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
+    /// Appends a message.
+    pub fn message(&mut self, number: u32, write: impl FnOnce(&mut Self)) {
         let mut inner = Self::new();
         write(&mut inner);
         self.bytes(number, &inner.0);
@@ -241,7 +249,7 @@ impl Writer {
 }
 
 /// Returns a `TensorShapeProto`.
-pub(crate) fn shape_proto(shape: &Shape) -> Vec<u8> {
+pub fn shape_proto(shape: &Shape) -> Vec<u8> {
     let mut out = Writer::new();
     match shape.dims() {
         None => out.int(3, 1),
@@ -258,7 +266,7 @@ pub(crate) fn shape_proto(shape: &Shape) -> Vec<u8> {
 ///
 /// # Errors
 /// [`ErrorKind::Argument`] for a tensor that can't be written.
-pub(crate) fn attr_proto(value: &AttrValue<'_>) -> Result<Vec<u8>> {
+pub fn attr_proto(value: &AttrValue<'_>) -> Result<Vec<u8>> {
     let mut out = Writer::new();
     let mut list = Writer::new();
     match value {
@@ -300,7 +308,7 @@ pub(crate) fn attr_proto(value: &AttrValue<'_>) -> Result<Vec<u8>> {
 }
 
 /// Returns a `NameAttrList`.
-pub(crate) fn func_proto(func: &FuncRef<'_>) -> Result<Vec<u8>> {
+pub fn func_proto(func: &FuncRef<'_>) -> Result<Vec<u8>> {
     let mut out = Writer::new();
     out.bytes(1, func.name().as_bytes());
     for (name, value) in func.attrs() {

@@ -14,14 +14,16 @@ use crate::tensor::{Tensor, TensorMut};
 
 /// Largest rank that TensorFlow allows.
 const MAX_RANK: usize = 254;
-/// Shapes up to this rank are handed over without allocation.
-const INLINE_RANK: usize = 8;
+/// Candidates for forwarding that are considered.
+const CANDIDATES: usize = 4;
 
 /// One step of a kernel.
 pub struct Context<'a> {
     raw: NonNull<sys::TF_OpKernelContext>,
     status: &'a Status,
     api: &'static Api,
+    inputs: usize,
+    outputs: usize,
     /// Inputs whose buffers have become outputs: bit per input.
     forwarded: u64,
     step: PhantomData<&'a mut sys::TF_OpKernelContext>,
@@ -35,10 +37,18 @@ impl<'a> Context<'a> {
         status: &'a Status,
     ) -> Result<Self> {
         let raw = NonNull::new(raw).ok_or_else(|| Error::internal("the kernel context is null"))?;
+        let api = status.api();
+        // SAFETY: the context is live.
+        let (inputs, outputs) = unsafe {
+            let inputs = api.kernels.TF_NumInputs(raw.as_ptr());
+            (inputs, api.kernels.TF_NumOutputs(raw.as_ptr()))
+        };
         Ok(Self {
             raw,
             status,
-            api: status.api(),
+            api,
+            inputs: usize::try_from(inputs).unwrap_or(0),
+            outputs: usize::try_from(outputs).unwrap_or(0),
             forwarded: 0,
             step: PhantomData,
         })
@@ -52,27 +62,26 @@ impl<'a> Context<'a> {
 
     /// Number of inputs, list inputs in place.
     #[must_use]
+    #[inline]
     pub fn inputs(&self) -> usize {
-        // SAFETY: the context is live.
-        usize::try_from(unsafe { self.api.kernels.TF_NumInputs(self.raw.as_ptr()) }).unwrap_or(0)
+        self.inputs
     }
 
     /// Number of outputs, list outputs in place.
     #[must_use]
+    #[inline]
     pub fn outputs(&self) -> usize {
-        // SAFETY: the context is live.
-        usize::try_from(unsafe { self.api.kernels.TF_NumOutputs(self.raw.as_ptr()) }).unwrap_or(0)
+        self.outputs
     }
 
     /// Input `index`.
     ///
     /// # Errors
     /// If there is no such input, or its buffer has become an output.
+    #[inline]
     pub fn input(&self, index: usize) -> Result<Tensor> {
-        if index < 64 && self.forwarded & (1 << index) != 0 {
-            return Err(Error::internal(format!(
-                "input {index} has been forwarded to an output"
-            )));
+        if self.is_forwarded(index) {
+            return Err(gone(index));
         }
         let number = c_index(index, "input")?;
         let mut tensor = std::ptr::null_mut();
@@ -85,10 +94,20 @@ impl<'a> Context<'a> {
                 self.status.as_ptr(),
             );
         }
-        self.status.take()?;
+        // The callee gives a tensor exactly when it succeeds.
+        if tensor.is_null() {
+            self.status.take()?;
+        }
         // SAFETY: the callee passed ownership of `tensor`. Inputs are not written during a step
         // unless they are forwarded, which needs the only reference to the buffer.
         unsafe { Tensor::from_owned_ptr(tensor, self.api, "an input") }
+    }
+
+    /// Whether the buffer of input `index` has become an output.
+    #[must_use]
+    #[inline]
+    pub fn is_forwarded(&self, index: usize) -> bool {
+        index < 64 && self.forwarded & (1 << index) != 0
     }
 
     /// The inputs that the argument `name` stands for: one, or several for a list.
@@ -122,8 +141,8 @@ impl<'a> Context<'a> {
     /// # Errors
     /// If there is no such input.
     pub fn input_type(&self, index: usize) -> Result<DataType> {
-        if index >= self.inputs() {
-            return Err(no_such("input", index, self.inputs()));
+        if index >= self.inputs {
+            return Err(no_such("input", index, self.inputs));
         }
         let number = c_index(index, "input")?;
         // SAFETY: the index is below the number of inputs.
@@ -136,8 +155,8 @@ impl<'a> Context<'a> {
     /// # Errors
     /// If there is no such output.
     pub fn output_type(&self, index: usize) -> Result<DataType> {
-        if index >= self.outputs() {
-            return Err(no_such("output", index, self.outputs()));
+        if index >= self.outputs {
+            return Err(no_such("output", index, self.outputs));
         }
         let number = c_index(index, "output")?;
         // SAFETY: the index is below the number of outputs.
@@ -168,7 +187,8 @@ impl<'a> Context<'a> {
         }
         let bytes = byte_size(data_type, dims)?;
         let number = c_index(index, "output")?;
-        let raw = with_dims(dims, |pointer, rank| {
+        let (pointer, rank) = c_dims(dims);
+        let raw = {
             // SAFETY: context and status are live, `pointer` is valid for `rank` dimensions, and
             // index and shape have been checked.
             unsafe {
@@ -182,7 +202,7 @@ impl<'a> Context<'a> {
                     self.status.as_ptr(),
                 )
             }
-        })?;
+        };
         self.status.take()?;
         // SAFETY: the callee passed ownership of a fresh output that nobody else sees before the
         // kernel is finished.
@@ -195,27 +215,31 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// As [`Context::allocate_output`].
+    #[inline]
     pub fn forward_or_allocate_output(
         &mut self,
         candidates: &[usize],
         index: usize,
         dims: &[usize],
     ) -> Result<(TensorMut, Option<usize>)> {
-        let data_type = self.output_type(index)?;
-        byte_size(data_type, dims)?;
+        if index >= self.outputs {
+            return Err(no_such("output", index, self.outputs));
+        }
+        extent(LARGEST_ELEMENT, dims).ok_or_else(|| impossible("output", dims))?;
         let number = c_index(index, "output")?;
-        let mut inputs = [0; INLINE_RANK];
+        let mut inputs = [0; CANDIDATES];
         let mut count = 0;
         let allowed = candidates
             .iter()
             .copied()
-            .filter(|&i| i < 64 && i < self.inputs() && self.forwarded & (1 << i) == 0);
+            .filter(|&i| i < 64 && i < self.inputs && self.forwarded & (1 << i) == 0);
         for (slot, candidate) in inputs.iter_mut().zip(allowed) {
             *slot = c_index(candidate, "input")?;
             count += 1;
         }
         let mut taken = -1;
-        let raw = with_dims(dims, |pointer, rank| {
+        let (pointer, rank) = c_dims(dims);
+        let raw = {
             // SAFETY: context and status are live, the arrays are as long as said, and indices
             // and shape have been checked.
             unsafe {
@@ -230,8 +254,11 @@ impl<'a> Context<'a> {
                     self.status.as_ptr(),
                 )
             }
-        })?;
-        self.status.take()?;
+        };
+        // The callee gives a tensor exactly when it succeeds.
+        if raw.is_null() {
+            self.status.take()?;
+        }
         // SAFETY: the callee passed ownership; a forwarded buffer had no other reference, and from
         // now on `input` refuses to give out another one.
         let tensor = unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output")? };
@@ -257,7 +284,8 @@ impl<'a> Context<'a> {
             struct_size: sys::TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE,
             on_host: on_host.into(),
         };
-        let raw = with_dims(dims, |pointer, rank| {
+        let (pointer, rank) = c_dims(dims);
+        let raw = {
             // SAFETY: all pointers are live and as long as said; the shape has been checked.
             unsafe {
                 self.api.kernels.TF_AllocateTemp(
@@ -269,7 +297,7 @@ impl<'a> Context<'a> {
                     self.status.as_ptr(),
                 )
             }
-        })?;
+        };
         self.status.take()?;
         // SAFETY: the callee passed ownership of a fresh tensor.
         unsafe { TensorMut::from_owned_ptr(raw, self.api, "temporary memory") }
@@ -305,8 +333,8 @@ impl<'a> Context<'a> {
     /// # Errors
     /// If there is no such input.
     pub fn is_host_input(&self, index: usize) -> Result<bool> {
-        if index >= self.inputs() {
-            return Err(no_such("input", index, self.inputs()));
+        if index >= self.inputs {
+            return Err(no_such("input", index, self.inputs));
         }
         let number = c_index(index, "input")?;
         // SAFETY: the index is below the number of inputs.
@@ -347,54 +375,70 @@ impl<'a> Context<'a> {
     }
 }
 
+#[cold]
+fn gone(index: usize) -> Error {
+    Error::internal(format!("input {index} has been forwarded to an output"))
+}
+
+#[cold]
+fn impossible(what: &str, dims: &[usize]) -> Error {
+    if dims.len() > MAX_RANK {
+        return Error::invalid(format!(
+            "a tensor of rank {} is impossible, at most {MAX_RANK}",
+            dims.len()
+        ));
+    }
+    Error::invalid(format!("a {what} tensor of shape {dims:?} is too large"))
+}
+
+#[cold]
 fn no_such(what: &str, index: usize, count: usize) -> Error {
     Error::internal(format!("{what} {index} of {count} does not exist"))
 }
 
+#[inline]
 fn c_index(index: usize, what: &str) -> Result<i32> {
     i32::try_from(index).map_err(|_| Error::internal(format!("{what} {index} is out of range")))
 }
 
-/// Checks that a tensor can exist, so that TensorFlow's own assertions never see an impossible one.
-fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
-    let element = data_type
-        .size()
-        .ok_or_else(|| Error::internal(format!("a {data_type} tensor has no plain bytes")))?;
+/// Bytes of an element of the largest type.
+const LARGEST_ELEMENT: usize = 16;
+
+/// Bytes of a tensor, its empty dimensions left out; `None` for one that can't exist, so that
+/// TensorFlow's own assertions never see it.
+#[inline]
+fn extent(element: usize, dims: &[usize]) -> Option<usize> {
     if dims.len() > MAX_RANK {
-        return Err(Error::invalid(format!(
-            "a tensor of rank {} is impossible, at most {MAX_RANK}",
-            dims.len()
-        )));
+        return None;
     }
-    let too_large = || {
-        Error::invalid(format!(
-            "a {data_type} tensor of shape {dims:?} is too large"
-        ))
-    };
     let mut extent = element;
     for &dim in dims.iter().filter(|&&dim| dim != 0) {
         extent = extent
             .checked_mul(dim)
-            .filter(|&bytes| i64::try_from(bytes).is_ok())
-            .ok_or_else(too_large)?;
+            .filter(|&bytes| isize::try_from(bytes).is_ok())?;
     }
-    Ok(if dims.contains(&0) { 0 } else { extent })
+    Some(extent)
 }
 
-/// Calls `body` with the dimensions as C wants them. They have passed [`byte_size`].
+/// Bytes of a tensor that can exist.
+fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
+    let element = data_type
+        .size()
+        .ok_or_else(|| Error::internal(format!("a {data_type} tensor has no plain bytes")))?;
+    let bytes = extent(element, dims)
+        .ok_or_else(|| impossible(data_type.name().unwrap_or("strange"), dims))?;
+    Ok(if dims.contains(&0) { 0 } else { bytes })
+}
+
+// A dimension is handed over as it lies in memory.
+const _: () = assert!(size_of::<usize>() == size_of::<i64>());
+
+/// The dimensions and the rank as C wants them. The dimensions have passed [`extent`], so that each
+/// fits an `i64`.
 #[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)]
-fn with_dims<T>(dims: &[usize], body: impl FnOnce(*const i64, i32) -> T) -> Result<T> {
-    let rank = dims.len() as i32;
-    if dims.len() <= INLINE_RANK {
-        let mut inline = [0_i64; INLINE_RANK];
-        for (slot, &dim) in inline.iter_mut().zip(dims) {
-            *slot = dim as i64;
-        }
-        Ok(body(inline.as_ptr(), rank))
-    } else {
-        let long: Vec<i64> = dims.iter().map(|&dim| dim as i64).collect();
-        Ok(body(long.as_ptr(), rank))
-    }
+#[inline]
+fn c_dims(dims: &[usize]) -> (*const i64, i32) {
+    (dims.as_ptr().cast(), dims.len() as i32)
 }
 
 #[cfg(test)]

@@ -76,9 +76,22 @@ pub(crate) fn with_status<T>(body: impl FnOnce(&Status) -> Result<T>) -> Result<
 ///
 /// # Safety
 /// `status` points to a live `TF_Status`.
+#[inline]
 pub(crate) unsafe fn read(api: &Api, status: *const sys::TF_Status) -> Result<()> {
     // SAFETY: by this function's contract.
-    let Some(code) = Code::from_raw(unsafe { api.tf_status.TF_GetCode(status) }) else {
+    let code = unsafe { api.tf_status.TF_GetCode(status) };
+    if code == sys::TSL_OK {
+        return Ok(());
+    }
+    // SAFETY: by this function's contract.
+    unsafe { read_error(api, status, code) }
+}
+
+/// # Safety
+/// As [`read`].
+#[cold]
+unsafe fn read_error(api: &Api, status: *const sys::TF_Status, code: sys::TSL_Code) -> Result<()> {
+    let Some(code) = Code::from_raw(code) else {
         return Ok(());
     };
     // SAFETY: as above; the message lives as long as the status is unchanged.

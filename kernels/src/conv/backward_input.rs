@@ -116,7 +116,7 @@ impl<'a> BackwardInput<'a> {
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
         };
-        let cut = cut(packed.level, (rows, columns, k), parallel.threads());
+        let cut = cut(packed.level, (rows, columns), parallel.threads());
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
         for_each_block(parallel, input, ld, (rows, columns), cut, |mut block| {
             // Inputs that are a stride apart see the same taps.

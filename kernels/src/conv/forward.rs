@@ -127,7 +127,7 @@ impl<'a> Forward<'a> {
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
         };
-        let cut = cut(packed.level, (rows, columns, k), parallel.threads());
+        let cut = cut(packed.level, (rows, columns), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {
             dispatch(

@@ -73,9 +73,7 @@ pub const DIRECT_ROWS: usize = MAX_ROWS;
 const ROWS_OF_B: usize = MAX_RUN;
 /// Elements of B that all rows of a block meet before the next ones' turn: they stay in the second
 /// cache.
-const ELEMENTS_OF_B: usize = 256 * 1024;
-/// Panels from which on rows of A are copied.
-const COPY_PANELS: usize = 2;
+pub const ELEMENTS_OF_B: usize = 256 * 1024;
 
 /// The right-hand side.
 #[derive(Clone, Copy)]
@@ -361,7 +359,7 @@ fn rows_columns<S: Simd>(
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let packed = matches!(b.b, B::Packed { .. });
-    let copied = packed && b.panels.len() >= COPY_PANELS && source.taps_follow();
+    let copied = packed && source.taps_follow();
     let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
@@ -512,6 +510,15 @@ fn columns_panel<S: Simd>(
         tile::store(s, &sums, block, &names, place, store);
         row += MR;
     });
+}
+
+/// Rows of a strip: the tallest tile of a level.
+pub(crate) const fn strip_rows(level: Level) -> usize {
+    match level {
+        Level::Portable => 4,
+        Level::Avx2 => 6,
+        Level::Avx512 => 14,
+    }
 }
 
 /// Most rows of a tile of 0 to 3 vectors, so that sums, a row of B and an element of A stay in

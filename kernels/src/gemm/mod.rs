@@ -22,19 +22,21 @@ use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
-use block::{A, B, DIRECT_ROWS, MAX_ROWS, Multiply};
+use block::{A, B, DIRECT_ROWS, Multiply};
 pub use pack::{Matrix, Packed};
 use source::Source;
 use tile::Store;
 
 /// Rows of B that are packed at a time.
-const PACKED_ROWS: usize = 512;
-/// Elements of A that a task goes through for every panel of B: they stay in the second cache.
-const BLOCK_OF_A: usize = 200 * 1024;
+const PACKED_ROWS: usize = source::MAX_RUN;
+/// Elements of B that are packed at a time: they stay in the second cache.
+const PACKED_LEN: usize = block::ELEMENTS_OF_B;
 /// Multiplications and additions below which another thread costs more than it saves.
 pub(crate) const PARALLEL_FLOPS: usize = 2_000_000;
 /// Tasks per thread, so that a thread that is held up does not hold up all.
 const TASKS_PER_THREAD: usize = 4;
+/// As many where a task is some rows, which costs less.
+const ROW_TASKS_PER_THREAD: usize = 8;
 
 /// What is applied to every element of a result.
 #[derive(Clone, Copy, Debug, Default)]
@@ -130,17 +132,31 @@ impl<'a> Gemm<'a> {
     }
 
     /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
-    /// and for few rows, else at most as many as 512 rows of B, padded to whole vectors.
+    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements.
     ///
     /// # Errors
     /// [`Error::Overflow`].
     pub fn scratch_len(&self) -> Result<usize> {
         match self.b {
             Right::Plain(b) if self.needs_packing(&b) => {
-                pack::packed_len(self.level, self.k.min(PACKED_ROWS), self.n)
+                let (rows, columns) = self.part();
+                pack::packed_len(self.level, rows, columns)
             }
             _ => Ok(0),
         }
+    }
+
+    /// Rows and columns of B that are packed at a time, as equal as may be.
+    fn part(&self) -> (usize, usize) {
+        let parts = self.k.div_ceil(PACKED_ROWS).max(1);
+        let rows = self.k.div_ceil(parts).next_multiple_of(16).min(self.k);
+        let most = (PACKED_LEN / rows.max(1)).max(1);
+        let columns = self.n.div_ceil(self.n.div_ceil(most).max(1));
+        let panel = pack::panel(self.level);
+        (
+            rows,
+            columns.div_ceil(panel).saturating_mul(panel).min(self.n),
+        )
     }
 
     fn needs_packing(&self, b: &Matrix<'_>) -> bool {
@@ -225,38 +241,35 @@ impl<'a> Gemm<'a> {
                 self.blocks(&a, &b, true, c, ldc, self.accumulate, parallel);
             }
             Right::Plain(b) => {
-                let scratch = &mut scratch[..needed];
-                let mut from = 0;
-                loop {
-                    let rows = PACKED_ROWS.min(self.k - from);
-                    let len = pack::packed_len(self.level, rows, self.n)?;
-                    let packed = &mut scratch[..len];
-                    pack::pack(
-                        self.level,
-                        &pack::Stack::one(b.skip_rows(from)),
-                        (rows, self.n),
-                        packed,
-                        parallel,
-                    );
-                    let panels = B::Packed {
-                        data: packed,
-                        k: rows,
-                    };
-                    let last = from + rows == self.k;
-                    let accumulate = self.accumulate || from > 0;
-                    self.blocks(
-                        &whole(from, rows),
-                        &panels,
-                        last,
-                        c,
-                        ldc,
-                        accumulate,
-                        parallel,
-                    );
-                    if last {
-                        break;
+                let (most_rows, most_columns) = self.part();
+                for column in (0..self.n).step_by(most_columns) {
+                    let columns = most_columns.min(self.n - column);
+                    let b = b.skip_columns_of(column);
+                    for from in (0..self.k.max(1)).step_by(most_rows.max(1)) {
+                        let rows = most_rows.min(self.k - from);
+                        let len = pack::packed_len(self.level, rows, columns)?;
+                        let packed = &mut scratch[..len.min(needed)];
+                        let part = pack::Stack::one(b.skip_rows(from));
+                        pack::pack(self.level, &part, (rows, columns), packed, parallel);
+                        let panels = B::Packed {
+                            data: packed,
+                            k: rows,
+                        };
+                        let part = Self {
+                            n: columns,
+                            bias: self.bias.map(|bias| &bias[column..column + columns]),
+                            ..*self
+                        };
+                        part.blocks(
+                            &whole(from, rows),
+                            &panels,
+                            from + rows == self.k,
+                            &mut c[column..],
+                            ldc,
+                            self.accumulate || from > 0,
+                            parallel,
+                        );
                     }
-                    from += rows;
                 }
             }
         }
@@ -280,7 +293,7 @@ impl<'a> Gemm<'a> {
             bias: self.bias.filter(|_| last),
             clamp: self.activation.clamp().filter(|_| last),
         };
-        let cut = cut(self.level, (self.m, self.n, self.k), parallel.threads());
+        let cut = cut(self.level, (self.m, self.n), parallel.threads());
         for_each_block(parallel, c, ldc, (self.m, self.n), cut, |mut block| {
             dispatch(
                 self.level,
@@ -367,25 +380,24 @@ fn check_rows(
 }
 
 /// How C is cut into one block for each task.
-pub(crate) fn cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize) -> Cut {
-    let tasks = if threads > 1 {
-        threads * TASKS_PER_THREAD
-    } else {
-        1
-    };
-    let panels = pack::panels(level, n).max(1);
-    let cached = (BLOCK_OF_A / k.clamp(1, PACKED_ROWS)).max(4 * MAX_ROWS);
-    // Many panels are shared out by columns, few by rows: each row of tasks reads all of B.
-    let rows = if panels >= 2 * tasks {
-        cached
-    } else {
-        cached.min(m.div_ceil(tasks)).max(4 * MAX_ROWS)
-    };
-    let rows = rows.next_multiple_of(MAX_ROWS);
-    let across = tasks.div_ceil(m.div_ceil(rows).max(1)).min(panels);
+pub(crate) fn cut(level: Level, (m, n): (usize, usize), threads: usize) -> Cut {
+    let (strip, panel) = (block::strip_rows(level), pack::panel(level));
+    let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
+    let (mut rows, mut columns) = (strips, panels);
+    if threads > 1 {
+        let tasks = threads * TASKS_PER_THREAD;
+        if strips >= 2 * tasks {
+            rows = strips.div_ceil(threads * ROW_TASKS_PER_THREAD);
+        } else {
+            // Each task by columns reads all of A, each by rows all of B, which is more.
+            let across = panels.min(tasks);
+            columns = panels.div_ceil(across);
+            rows = strips.div_ceil(tasks.div_ceil(across));
+        }
+    }
     Cut {
-        rows,
-        columns: panels.div_ceil(across) * pack::panel(level),
+        rows: rows * strip,
+        columns: columns * panel,
         // The last panel may be one vector wider.
         rest: pack::lanes(level),
     }

@@ -137,6 +137,14 @@ impl<'a> Matrix<'a> {
         self.data.get(skip..).unwrap_or(&[])
     }
 
+    /// The same matrix without its first columns.
+    pub(crate) fn skip_columns_of(&self, columns: usize) -> Self {
+        Self {
+            data: self.skip_columns(columns),
+            ..*self
+        }
+    }
+
     /// The same matrix without its first rows.
     pub(crate) fn skip_rows(&self, rows: usize) -> Self {
         let skip = if self.transposed {

@@ -276,6 +276,23 @@ impl EagerContext {
         Ok(found != 0)
     }
 
+    /// Returns a function as a serialized `FunctionDef`.
+    ///
+    /// # Errors
+    /// TensorFlow's status when there is none of the name.
+    pub fn function_def(&self, name: &str) -> Result<Vec<u8>> {
+        let api = self.inner.api;
+        let name = c_string(name)?;
+        let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
+        // SAFETY: context, name, buffer and status are alive.
+        unsafe {
+            let (c, out) = (&api.eager_c_api_experimental, buffer.as_ptr());
+            c.TFE_ContextGetFunctionDef(self.as_ptr(), name.as_ptr(), out, status.as_ptr());
+        }
+        status.check()?;
+        Ok(buffer.as_slice().to_vec())
+    }
+
     /// Removes a function.
     ///
     /// # Errors

@@ -81,6 +81,12 @@ impl TensorHandle {
         Arc::ptr_eq(&self.inner.context, context)
     }
 
+    /// Returns a number that no other tensor has as long as this handle or a clone of it lives.
+    #[must_use]
+    pub fn id(&self) -> usize {
+        Arc::as_ptr(&self.inner).addr()
+    }
+
     /// Returns the context.
     #[must_use]
     pub fn context(&self) -> EagerContext {

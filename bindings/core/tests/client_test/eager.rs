@@ -156,3 +156,39 @@ fn executions_are_recorded_on_demand() -> Result<()> {
     assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
     Ok(())
 }
+
+#[test]
+fn ops_on_references_are_refused_by_name() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let types = [DataType::FLOAT];
+    let variable = OpBuilder::new("VariableV2")?
+        .attr("shape", &Shape::scalar())?
+        .attr("dtype", types[0])?
+        .one(&ctx);
+    let error = refused(variable, &["VariableV2", "'ref'", "reference", "graphs"]);
+    assert!(matches!(error.kind(), ErrorKind::GraphOnly { .. }));
+    assert_eq!(error.code(), Code::Unimplemented);
+    refused(
+        OpBuilder::new("Assign")?
+            .input(1.0_f32)
+            .input(2.0_f32)
+            .one(&ctx),
+        &["Assign", "'ref'"],
+    );
+    Ok(())
+}
+
+/// TensorFlow itself infers the types of a second list from the wrong operand.
+#[test]
+fn a_list_after_a_list_has_its_own_type() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let stitched = OpBuilder::new("DynamicStitch")?
+        .list([[0_i32, 2], [1, 3]])
+        .list([[0.5_f64, 2.5], [1.5, 3.5]])
+        .one(&eager)?;
+    assert_eq!(stitched.to_tensor()?.as_slice::<f64>()?, [0.5, 1.5, 2.5, 3.5]);
+    let first = eager.handle(&Tensor::from_array([1_i32, 2])?)?;
+    assert_ne!(first.id(), stitched.id());
+    assert_eq!(first.id(), first.clone().id());
+    Ok(())
+}

@@ -1,0 +1,394 @@
+//! One context type over graphs, functions that are being traced, eager contexts and tapes.
+
+use tfp_core::{
+    Attr, AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, Graph, IntoOperand,
+    Operand, Operation, Output, Result, Results, Scope, Shape, Tensor, TensorHandle, Value,
+};
+
+use crate::function::FuncGraph;
+use crate::tape::Tape;
+
+/// A tensor value of any mode.
+///
+/// Two are equal when they are the same tensor of the same graph or eager context.
+#[derive(Clone, Debug)]
+pub enum AnyValue {
+    /// An output in a graph.
+    Output(Output),
+    /// A tensor of an eager context.
+    Handle(TensorHandle),
+}
+
+impl Value for AnyValue {
+    #[inline]
+    fn dtype(&self) -> DataType {
+        match self {
+            Self::Output(output) => output.dtype(),
+            Self::Handle(handle) => handle.dtype(),
+        }
+    }
+
+    fn shape(&self) -> Result<Shape> {
+        Self::shape(self)
+    }
+}
+
+impl PartialEq for AnyValue {
+    fn eq(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::Output(a), Self::Output(b)) => a == b,
+            (Self::Handle(a), Self::Handle(b)) => a.id() == b.id(),
+            _ => false,
+        }
+    }
+}
+
+impl Eq for AnyValue {}
+
+impl std::hash::Hash for AnyValue {
+    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
+        match self {
+            Self::Output(output) => output.hash(state),
+            Self::Handle(handle) => handle.id().hash(state),
+        }
+    }
+}
+
+impl AnyValue {
+    /// Returns the element type; that of the values for a reference.
+    #[must_use]
+    pub fn dtype(&self) -> DataType {
+        Value::dtype(self).base()
+    }
+
+    /// Returns what is known of the shape, which is everything in eager mode.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn shape(&self) -> Result<Shape> {
+        match self {
+            Self::Output(output) => output.shape(),
+            Self::Handle(handle) => handle.shape(),
+        }
+    }
+
+    /// Returns the value where it is known now: in eager mode always, in a graph for a constant.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn known(&self) -> Result<Option<Tensor>> {
+        match self {
+            Self::Handle(handle) => handle.to_tensor().map(Some),
+            Self::Output(output) => match output.operation().op_type().as_str() {
+                "Const" => match output.operation().attr("value")? {
+                    Attr::Tensor(tensor) => Ok(Some(tensor)),
+                    _ => Ok(None),
+                },
+                _ => Ok(None),
+            },
+        }
+    }
+
+    /// Returns the output of a graph.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`] for a tensor of an eager context.
+    pub fn output(&self) -> Result<&Output> {
+        match self {
+            Self::Output(output) => Ok(output),
+            Self::Handle(_) => Err(foreign(
+                "a tensor of an eager context was used where an output of a graph is expected",
+            )),
+        }
+    }
+
+    /// Returns the tensor of an eager context.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`] for an output of a graph.
+    pub fn handle(&self) -> Result<&TensorHandle> {
+        match self {
+            Self::Handle(handle) => Ok(handle),
+            Self::Output(output) => Err(foreign(format!(
+                "output '{}' of a graph was used where a tensor of an eager context is expected",
+                output.name()
+            ))),
+        }
+    }
+}
+
+/// Whether a function was traced by this crate.
+pub(crate) fn is_own(function: &tfp_core::Function) -> bool {
+    function.name().starts_with(crate::function::OWN_PREFIX)
+}
+
+#[cold]
+pub(crate) fn foreign(what: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Foreign { what: what.into() })
+}
+
+impl From<Output> for AnyValue {
+    fn from(output: Output) -> Self {
+        Self::Output(output)
+    }
+}
+
+impl From<TensorHandle> for AnyValue {
+    fn from(handle: TensorHandle) -> Self {
+        Self::Handle(handle)
+    }
+}
+
+impl From<&Output> for AnyValue {
+    fn from(output: &Output) -> Self {
+        Self::Output(output.clone())
+    }
+}
+
+impl From<&TensorHandle> for AnyValue {
+    fn from(handle: &TensorHandle) -> Self {
+        Self::Handle(handle.clone())
+    }
+}
+
+impl<'a> IntoOperand<'a, AnyValue> for &'a Output {
+    fn into_operand(self) -> Operand<'a, AnyValue> {
+        Operand::Owned(self.into())
+    }
+}
+
+impl<'a> IntoOperand<'a, AnyValue> for &'a TensorHandle {
+    fn into_operand(self) -> Operand<'a, AnyValue> {
+        Operand::Owned(self.into())
+    }
+}
+
+/// A context whose values fit [`AnyValue`]: every context of this crate.
+///
+/// Code over a `C: Mode` serves graphs and eager execution; [`Self::any`] gives it the one context
+/// type that closures (gradient functions, branches, loop bodies) take.
+pub trait Mode: Context {
+    /// Returns the context as one of any mode; it is the same place.
+    fn any(&self) -> AnyContext;
+
+    /// Returns a value as one of any mode.
+    fn to_any(&self, value: &Self::Value) -> AnyValue;
+
+    /// Returns a value of any mode as one of this context.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`] for a value of another mode.
+    fn from_any(&self, value: AnyValue) -> Result<Self::Value>;
+}
+
+/// A context of any mode. A clone is the same place.
+#[derive(Clone, Debug)]
+pub enum AnyContext {
+    /// A place in a graph.
+    Scope(Scope),
+    /// A function that is being traced.
+    Func(FuncGraph),
+    /// An eager context.
+    Eager(EagerContext),
+    /// A tape over an eager context.
+    Tape(Tape),
+}
+
+impl AnyContext {
+    /// Whether calls are executed at once.
+    #[must_use]
+    pub const fn is_eager(&self) -> bool {
+        matches!(self, Self::Eager(_) | Self::Tape(_))
+    }
+
+    /// Returns the graph to which calls are added; `None` in eager mode.
+    #[must_use]
+    pub fn graph(&self) -> Option<&Graph> {
+        match self {
+            Self::Scope(scope) => Some(scope.graph()),
+            Self::Func(func) => Some(func.graph()),
+            Self::Eager(_) | Self::Tape(_) => None,
+        }
+    }
+
+    /// Returns the eager context that executes calls; `None` for a graph.
+    #[must_use]
+    pub fn eager(&self) -> Option<&EagerContext> {
+        match self {
+            Self::Eager(context) => Some(context),
+            Self::Tape(tape) => Some(tape.eager()),
+            Self::Scope(_) | Self::Func(_) => None,
+        }
+    }
+
+    /// Adds a function, and nothing that it calls, to the graph's or eager context's library.
+    ///
+    /// # Errors
+    /// TensorFlow's status when another function of the name is there.
+    pub fn add_function(&self, function: &tfp_core::Function) -> Result<()> {
+        if let Self::Func(func) = self {
+            return func.add_function(function);
+        }
+        match self.graph() {
+            Some(graph) => graph.add_function(function),
+            None => match self.eager() {
+                // Functions of this crate have names of their own: one that is there is the same.
+                Some(eager) if is_own(function) && eager.has_function(function.name())? => Ok(()),
+                Some(eager) => eager.add_function(function),
+                None => Ok(()),
+            },
+        }
+    }
+
+    /// Passes a call on to the context that this one is.
+    fn pass_on<C: Mode>(
+        &self,
+        inner: &C,
+        call: &mut Call<'_, AnyValue>,
+        attrs: &[AttrValue<'_>],
+        to_operation: fn(C::Operation) -> Option<Operation>,
+    ) -> Result<Results<AnyValue, Option<Operation>>> {
+        let desc = call.desc();
+        let prepared = call.prepare(self, attrs)?;
+        let values: Vec<C::Value> = prepared
+            .values()
+            .map(|value| inner.from_any(value.clone()))
+            .collect::<Result<_>>()?;
+        let mut passed = Call::new(desc);
+        let mut rest = values.as_slice();
+        for (is_list, operands) in prepared.inputs() {
+            let (group, after) = rest.split_at(operands.len());
+            rest = after;
+            match group {
+                [value] if !is_list => passed.input(value),
+                list => passed.list(list.iter().collect::<Vec<_>>()),
+            };
+        }
+        let results = inner.execute(&mut passed, attrs)?;
+        if results.lengths().iter().all(|&length| length == 0) {
+            let operation = to_operation(results.operation());
+            return prepared.results(std::iter::empty().collect(), operation);
+        }
+        let values: tfp_core::SmallVec<AnyValue, 4> = results
+            .all()
+            .iter()
+            .map(|value| inner.to_any(value))
+            .collect();
+        let operation = match values.first() {
+            Some(AnyValue::Output(output)) => Some(output.operation().clone()),
+            _ => None,
+        };
+        prepared.results(values, operation)
+    }
+}
+
+impl Context for AnyContext {
+    type Value = AnyValue;
+    /// The operation of a graph; `None` in eager mode.
+    type Operation = Option<Operation>;
+
+    fn constant(&self, tensor: &Tensor) -> Result<AnyValue> {
+        Ok(match self {
+            Self::Scope(scope) => scope.constant(tensor)?.into(),
+            Self::Func(func) => func.constant(tensor)?.into(),
+            Self::Eager(context) => context.constant(tensor)?.into(),
+            Self::Tape(tape) => tape.constant(tensor)?.into(),
+        })
+    }
+
+    fn execute(
+        &self,
+        call: &mut Call<'_, AnyValue>,
+        attrs: &[AttrValue<'_>],
+    ) -> Result<Results<AnyValue, Option<Operation>>> {
+        match self {
+            Self::Scope(scope) => self.pass_on(scope, call, attrs, Some),
+            Self::Func(func) => self.pass_on(func, call, attrs, Some),
+            Self::Eager(context) => self.pass_on(context, call, attrs, |()| None),
+            Self::Tape(tape) => self.pass_on(tape, call, attrs, |()| None),
+        }
+    }
+}
+
+impl Mode for AnyContext {
+    fn any(&self) -> AnyContext {
+        self.clone()
+    }
+
+    fn to_any(&self, value: &AnyValue) -> AnyValue {
+        value.clone()
+    }
+
+    fn from_any(&self, value: AnyValue) -> Result<AnyValue> {
+        Ok(value)
+    }
+}
+
+macro_rules! graph_modes {
+    ($($context:ty, $any:expr;)*) => {
+        $(impl Mode for $context {
+            fn any(&self) -> AnyContext {
+                let any: fn(&Self) -> AnyContext = $any;
+                any(self)
+            }
+
+            fn to_any(&self, value: &Output) -> AnyValue {
+                value.into()
+            }
+
+            fn from_any(&self, value: AnyValue) -> Result<Output> {
+                match value {
+                    AnyValue::Output(output) => Ok(output),
+                    AnyValue::Handle(_) => value.output().cloned(),
+                }
+            }
+        })*
+    };
+}
+
+graph_modes! {
+    Graph, |graph| AnyContext::Scope(graph.scope());
+    Scope, |scope| AnyContext::Scope(scope.clone());
+}
+
+impl Mode for FuncGraph {
+    fn any(&self) -> AnyContext {
+        AnyContext::Func(self.clone())
+    }
+
+    fn to_any(&self, value: &Output) -> AnyValue {
+        value.into()
+    }
+
+    /// Takes the value of another graph or of an eager context as a captured input.
+    fn from_any(&self, value: AnyValue) -> Result<Output> {
+        self.capture(&value)
+    }
+}
+
+macro_rules! eager_modes {
+    ($($context:ty, $any:expr;)*) => {
+        $(impl Mode for $context {
+            fn any(&self) -> AnyContext {
+                let any: fn(&Self) -> AnyContext = $any;
+                any(self)
+            }
+
+            fn to_any(&self, value: &TensorHandle) -> AnyValue {
+                value.into()
+            }
+
+            fn from_any(&self, value: AnyValue) -> Result<TensorHandle> {
+                match value {
+                    AnyValue::Handle(handle) => Ok(handle),
+                    AnyValue::Output(_) => value.handle().cloned(),
+                }
+            }
+        })*
+    };
+}
+
+eager_modes! {
+    EagerContext, |context| AnyContext::Eager(context.clone());
+    Tape, |tape| AnyContext::Tape(tape.clone());
+}

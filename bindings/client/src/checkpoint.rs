@@ -1,0 +1,269 @@
+//! Checkpoints: variables in files, which Python reads and writes too.
+
+mod bundle;
+mod objects;
+mod table;
+
+pub use bundle::{CheckpointReader, write_tensors};
+pub(crate) use bundle::{file_error, index_path, read_file};
+pub(crate) use objects::{OBJECT_GRAPH_KEY, Object, Objects, VALUE, value_key};
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicI64, Ordering};
+
+use tfp_core::{Error, ErrorKind, Result, Session, Tensor};
+
+use crate::variable::{Variable, set_in, values_in};
+
+/// Where the number of saves is kept, as Python does.
+const COUNTER: &str = "save_counter";
+
+/// Variables by their place in a tree, as `model/dense/kernel`.
+///
+/// The files are those of `tf.train.Checkpoint` in Python: `Checkpoint(model=model)` there is a tree
+/// with everything of the model below `model`, and each restores what the other wrote.
+#[derive(Debug, Default)]
+pub struct Checkpoint {
+    variables: BTreeMap<String, Variable>,
+    saves: AtomicI64,
+}
+
+/// What a checkpoint had besides the variables that were restored.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct Restored {
+    /// Paths of variables in the file that nothing took.
+    pub unused: Vec<String>,
+    /// Paths of variables that the file does not have; they keep their values.
+    pub missing: Vec<String>,
+}
+
+/// Where the values of variables are.
+enum Place<'s> {
+    Eager,
+    Session(&'s Session),
+}
+
+impl Checkpoint {
+    /// Makes an empty tree.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Adds a variable at a path of names with slashes in between.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`] for a path that is taken, or has an empty name in it.
+    pub fn add(&mut self, path: &str, variable: &Variable) -> Result<()> {
+        if path.split('/').any(str::is_empty) {
+            return Err(Error::argument(format!(
+                "{path:?} is no path of a variable in a checkpoint: expected names with slashes between"
+            )));
+        }
+        if self.variables.contains_key(path) {
+            return Err(Error::argument(format!(
+                "the checkpoint has a variable at '{path}' already"
+            )));
+        }
+        self.variables.insert(path.to_owned(), variable.clone());
+        Ok(())
+    }
+
+    /// Returns the variables by their paths.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
+        let all = self.variables.iter();
+        all.map(|(path, variable)| (path.as_str(), variable))
+    }
+
+    /// Writes the values of variables of an eager context.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`] for a variable of a graph, and TensorFlow's status for one without a
+    /// value or a folder that can't be written.
+    pub fn write(&self, prefix: impl AsRef<Path>) -> Result<()> {
+        self.write_place(&Place::Eager, prefix.as_ref(), None)
+    }
+
+    /// Writes the values that a session has for variables of its graph.
+    ///
+    /// # Errors
+    /// As for [`Self::write`].
+    pub fn write_from(&self, session: &Session, prefix: impl AsRef<Path>) -> Result<()> {
+        self.write_place(&Place::Session(session), prefix.as_ref(), None)
+    }
+
+    /// Writes with the next number after the prefix, and notes it as the folder's latest checkpoint.
+    ///
+    /// Returns the prefix with the number.
+    ///
+    /// # Errors
+    /// As for [`Self::write`], and [`ErrorKind::File`].
+    pub fn save(&self, prefix: impl AsRef<Path>) -> Result<PathBuf> {
+        self.save_place(&Place::Eager, prefix.as_ref())
+    }
+
+    /// Does the same with the values that a session has.
+    ///
+    /// # Errors
+    /// As for [`Self::save`].
+    pub fn save_from(&self, session: &Session, prefix: impl AsRef<Path>) -> Result<PathBuf> {
+        self.save_place(&Place::Session(session), prefix.as_ref())
+    }
+
+    fn save_place(&self, place: &Place<'_>, prefix: &Path) -> Result<PathBuf> {
+        let number = self.saves.load(Ordering::SeqCst) + 1;
+        let mut numbered = prefix.as_os_str().to_owned();
+        numbered.push(format!("-{number}"));
+        let numbered = PathBuf::from(numbered);
+        self.write_place(place, &numbered, Some(number))?;
+        self.saves.store(number, Ordering::SeqCst);
+        let folder = prefix.parent().unwrap_or(Path::new(""));
+        let state = folder.join("checkpoint");
+        let name = numbered.file_name().unwrap_or_default().to_string_lossy();
+        let name = name.replace('\\', "\\\\").replace('"', "\\\"");
+        let text =
+            format!("model_checkpoint_path: \"{name}\"\nall_model_checkpoint_paths: \"{name}\"\n");
+        std::fs::write(&state, text)
+            .map_err(|error| file_error(&state, format!("it can't be written: {error}")))?;
+        Ok(numbered)
+    }
+
+    fn write_place(&self, place: &Place<'_>, prefix: &Path, number: Option<i64>) -> Result<()> {
+        let list: Vec<Variable> = self.variables.values().cloned().collect();
+        let mut values = match place {
+            Place::Eager => list
+                .iter()
+                .map(Variable::to_tensor)
+                .collect::<Result<_>>()?,
+            Place::Session(session) => values_in(session, &list)?,
+        };
+        let mut paths: Vec<&str> = self.variables.keys().map(String::as_str).collect();
+        let mut names: Vec<&str> = list.iter().map(Variable::name).collect();
+        if let Some(number) = number {
+            paths.push(COUNTER);
+            names.push(COUNTER);
+            values.push(Tensor::scalar(number)?);
+        }
+        let objects = Objects::of_paths(paths.iter().copied().zip(names));
+        let keys: Vec<String> = paths.iter().map(|path| value_key(path)).collect();
+        let mut named: Vec<(&str, &Tensor)> =
+            keys.iter().map(String::as_str).zip(&values).collect();
+        let graph = Tensor::from_string(objects.write())?;
+        named.push((OBJECT_GRAPH_KEY, &graph));
+        write_tensors(prefix, &named)
+    }
+
+    /// Gives variables of an eager context the values of a checkpoint.
+    ///
+    /// # Errors
+    /// [`ErrorKind::File`] for a checkpoint that is missing or damaged, [`ErrorKind::DType`] and
+    /// [`ErrorKind::Shape`] for a value that does not fit its variable; nothing is changed then.
+    pub fn restore(&self, prefix: impl AsRef<Path>) -> Result<Restored> {
+        self.restore_place(&Place::Eager, prefix.as_ref())
+    }
+
+    /// Gives variables of a session's graph the values of a checkpoint.
+    ///
+    /// # Errors
+    /// As for [`Self::restore`].
+    pub fn restore_into(&self, session: &Session, prefix: impl AsRef<Path>) -> Result<Restored> {
+        self.restore_place(&Place::Session(session), prefix.as_ref())
+    }
+
+    fn restore_place(&self, place: &Place<'_>, prefix: &Path) -> Result<Restored> {
+        let reader = CheckpointReader::open(prefix)?;
+        let objects = read_objects(&reader)?;
+        let mut restored = Restored::default();
+        let (mut found, mut keys) = (Vec::new(), Vec::new());
+        for (path, variable) in &self.variables {
+            let object = objects.find(path);
+            match object.and_then(|object| object.attributes.get(VALUE)) {
+                Some(attribute) => {
+                    found.push(variable);
+                    keys.push(attribute.key.as_str());
+                }
+                None => restored.missing.push(path.clone()),
+            }
+        }
+        let tensors = reader.read_all(&keys)?;
+        for (variable, tensor) in found.iter().zip(&tensors) {
+            variable.check_tensor(tensor)?;
+        }
+        let pairs: Vec<(&Variable, &Tensor)> = found.iter().copied().zip(&tensors).collect();
+        match place {
+            Place::Eager => pairs.iter().try_for_each(|(v, tensor)| v.set(tensor))?,
+            Place::Session(session) => set_in(session, &pairs)?,
+        }
+        let taken: BTreeSet<&str> = keys.into_iter().collect();
+        for (at, path) in objects.paths() {
+            let Some(attribute) = objects.0[at].attributes.get(VALUE) else {
+                continue;
+            };
+            if path == COUNTER {
+                let number = reader.read(&attribute.key)?.to_scalar::<i64>()?;
+                self.saves.store(number, Ordering::SeqCst);
+            } else if !taken.contains(attribute.key.as_str()) {
+                restored.unused.push(path);
+            }
+        }
+        restored.unused.sort();
+        Ok(restored)
+    }
+}
+
+impl Restored {
+    /// Refuses a checkpoint that lacks a variable.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], with what the checkpoint has that nothing took.
+    pub fn complete(self) -> Result<Self> {
+        match self.missing.first() {
+            None => Ok(self),
+            Some(_) => Err(Error::new(ErrorKind::NotFound {
+                what: "variable",
+                name: self.missing.join("', '"),
+                place: format!(
+                    "the checkpoint; not used of it: {}",
+                    if self.unused.is_empty() {
+                        "nothing".to_owned()
+                    } else {
+                        self.unused.join(", ")
+                    }
+                ),
+            })),
+        }
+    }
+}
+
+/// Reads the object graph of a checkpoint.
+pub(crate) fn read_objects(reader: &CheckpointReader) -> Result<Objects> {
+    let path = index_path(reader.prefix());
+    if reader.entry(OBJECT_GRAPH_KEY).is_none() {
+        return Err(file_error(
+            &path,
+            "it holds tensors by name and no objects; CheckpointReader reads it",
+        ));
+    }
+    let tensor = reader.read(OBJECT_GRAPH_KEY)?;
+    let strings = tensor.as_strings()?;
+    let bytes = strings.first().copied().unwrap_or_default();
+    Objects::read(bytes).map_err(|error| file_error(&path, error.to_string()))
+}
+
+/// Returns the prefix of a folder's latest checkpoint, which its file `checkpoint` names.
+///
+/// # Errors
+/// [`ErrorKind::File`] when that file is missing or names none.
+pub fn latest_checkpoint(folder: impl AsRef<Path>) -> Result<PathBuf> {
+    let folder = folder.as_ref();
+    let path = folder.join("checkpoint");
+    let text = String::from_utf8_lossy(&read_file(&path)?).into_owned();
+    let name = text.lines().find_map(|line| {
+        let quoted = line.trim().strip_prefix("model_checkpoint_path:")?.trim();
+        let name = quoted.strip_prefix('"')?.strip_suffix('"')?;
+        Some(name.replace("\\\"", "\"").replace("\\\\", "\\"))
+    });
+    name.map(|name| folder.join(name))
+        .ok_or_else(|| file_error(&path, "it names no checkpoint"))
+}

@@ -1,0 +1,181 @@
+//! Files of named tensors: what every checkpoint consists of.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::Mutex;
+
+use tfp_core::wire::{Reader, read_shape};
+use tfp_core::{DataType, EagerContext, Error, ErrorKind, Result, Shape, Tensor};
+use tfp_ops::{merge_v2_checkpoints, restore_v2, save_v2};
+
+use super::table::read_table;
+
+/// A checkpoint that is open for reading: tensors by name.
+///
+/// Reads what `tf.train.Checkpoint`, `tf.compat.v1.train.Saver` and [`write_tensors`] write; the
+/// names are those of the variables, or keys of objects (see [`Checkpoint`](super::Checkpoint)).
+#[derive(Clone, Debug)]
+pub struct CheckpointReader {
+    prefix: PathBuf,
+    entries: BTreeMap<String, (DataType, Shape)>,
+}
+
+/// An error about a file.
+#[cold]
+pub(crate) fn file_error(path: &Path, problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::File {
+        path: path.display().to_string(),
+        problem: problem.into(),
+    })
+}
+
+/// Reads a file.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+    std::fs::read(path).map_err(|error| file_error(path, format!("it can't be read: {error}")))
+}
+
+/// The context on which files are read and written.
+pub(crate) fn host() -> Result<EagerContext> {
+    static HOST: Mutex<Option<EagerContext>> = Mutex::new(None);
+    let mut host = HOST
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    if let Some(context) = &*host {
+        return Ok(context.clone());
+    }
+    let context = EagerContext::new()?.on_device("/device:CPU:0")?;
+    Ok(host.insert(context).clone())
+}
+
+fn text(path: &Path) -> Result<&str> {
+    path.to_str()
+        .ok_or_else(|| file_error(path, "the name of a checkpoint must be UTF-8"))
+}
+
+/// Returns the path of a checkpoint's index.
+pub(crate) fn index_path(prefix: &Path) -> PathBuf {
+    let mut name = prefix.as_os_str().to_owned();
+    name.push(".index");
+    name.into()
+}
+
+impl CheckpointReader {
+    /// Opens the checkpoint with a prefix: the path without `.index`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::File`], naming the file, when it is missing or damaged.
+    pub fn open(prefix: impl AsRef<Path>) -> Result<Self> {
+        let prefix = prefix.as_ref().to_owned();
+        let path = index_path(&prefix);
+        let table = read_table(&read_file(&path)?).map_err(|problem| file_error(&path, problem))?;
+        let mut entries = BTreeMap::new();
+        for (key, value) in table {
+            // The empty key holds the header, and keys that begin with zero hold parts of tensors.
+            if key.first().is_none_or(|&first| first == 0) {
+                continue;
+            }
+            let entry = read_entry(&value).map_err(|error| file_error(&path, error.to_string()))?;
+            entries.insert(String::from_utf8_lossy(&key).into_owned(), entry);
+        }
+        Ok(Self { prefix, entries })
+    }
+
+    /// Returns the prefix.
+    #[must_use]
+    pub fn prefix(&self) -> &Path {
+        &self.prefix
+    }
+
+    /// Returns the name, element type and shape of every tensor, sorted by name.
+    pub fn entries(&self) -> impl Iterator<Item = (&str, DataType, &Shape)> {
+        let entries = self.entries.iter();
+        entries.map(|(name, (dtype, shape))| (name.as_str(), *dtype, shape))
+    }
+
+    /// Returns the element type and shape of a tensor, if there is one of the name.
+    #[must_use]
+    pub fn entry(&self, name: &str) -> Option<(DataType, &Shape)> {
+        self.entries.get(name).map(|(dtype, shape)| (*dtype, shape))
+    }
+
+    /// Reads a tensor.
+    ///
+    /// # Errors
+    /// As for [`Self::read_all`].
+    pub fn read(&self, name: &str) -> Result<Tensor> {
+        let tensors = self.read_all(&[name])?;
+        let first = tensors.into_iter().next();
+        first.ok_or_else(|| file_error(&self.prefix, "TensorFlow read no tensor"))
+    }
+
+    /// Reads tensors, in the order of the names.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for a name that is not there, and TensorFlow's status for damaged data.
+    pub fn read_all(&self, names: &[&str]) -> Result<Vec<Tensor>> {
+        let mut dtypes = Vec::with_capacity(names.len());
+        for name in names {
+            let Some((dtype, _)) = self.entry(name) else {
+                return Err(Error::new(ErrorKind::NotFound {
+                    what: "tensor",
+                    name: (*name).to_owned(),
+                    place: format!("checkpoint '{}'", self.prefix.display()),
+                }));
+            };
+            dtypes.push(dtype);
+        }
+        if names.is_empty() {
+            return Ok(Vec::new());
+        }
+        let slices = vec![""; names.len()];
+        let values = restore_v2(&host()?, text(&self.prefix)?, names, &slices[..], &dtypes)?;
+        values
+            .iter()
+            .map(tfp_core::TensorHandle::to_tensor)
+            .collect()
+    }
+}
+
+/// Reads a `BundleEntryProto`.
+fn read_entry(bytes: &[u8]) -> Result<(DataType, Shape)> {
+    let (mut dtype, mut shape) = (0, Shape::scalar());
+    for field in Reader::new("BundleEntryProto", bytes) {
+        match field? {
+            (1, value) => dtype = value.int(),
+            (2, value) => shape = read_shape(value.bytes())?,
+            _ => {}
+        }
+    }
+    let number = u32::try_from(dtype).unwrap_or(0);
+    Ok((DataType::from_number(number), shape))
+}
+
+/// Writes tensors by name as a checkpoint, which replaces one that is there once it is whole.
+///
+/// With the names of variables this is what `tf.compat.v1.train.Saver` restores.
+///
+/// # Errors
+/// [`ErrorKind::File`] for a folder that can't be made, and what TensorFlow says.
+pub fn write_tensors(prefix: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
+    let prefix = prefix.as_ref();
+    if let Some(folder) = prefix
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| file_error(folder, format!("it can't be made: {error}")))?;
+    }
+    let host = host()?;
+    let names: Vec<&str> = tensors.iter().map(|(name, _)| *name).collect();
+    let slices = vec![""; names.len()];
+    let values: Vec<&Tensor> = tensors.iter().map(|(_, tensor)| *tensor).collect();
+    // One process may write several checkpoints at once.
+    let temporary = format!("{}_temp_{}/part", text(prefix)?, std::process::id());
+    save_v2(&host, temporary.as_str(), &names[..], &slices[..], values)?;
+    merge_v2_checkpoints(
+        &host,
+        &[temporary.as_str()][..],
+        text(prefix)?,
+        Default::default(),
+    )
+}

@@ -1,0 +1,193 @@
+//! The index of a checkpoint: a sorted table of keys and values, as a file.
+//!
+//! A table is blocks and a footer. A block is entries whose keys share prefixes, an array of restart
+//! positions, a byte that tells its compression, and a checksum.
+
+use std::collections::BTreeMap;
+
+/// What ends a table.
+const MAGIC: u64 = 0xdb47_7524_8b80_fb57;
+/// The footer: two positions of blocks, padding, the magic number.
+const FOOTER: usize = 48;
+/// What follows a block: its compression and its checksum.
+const TRAILER: usize = 5;
+
+/// Reads every entry of a table, in the order of the keys.
+///
+/// # Errors
+/// What is wrong with the bytes, and where.
+pub(super) fn read_table(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, String> {
+    let Some(start) = bytes.len().checked_sub(FOOTER) else {
+        return Err(format!(
+            "{} bytes are too few for the index of a checkpoint",
+            bytes.len()
+        ));
+    };
+    let footer = &bytes[start..];
+    if footer[FOOTER - 8..] != MAGIC.to_le_bytes() {
+        return Err("it does not end as the index of a checkpoint does".to_owned());
+    }
+    let mut at = 0;
+    // The first position is that of the meta index, which holds nothing.
+    for _ in 0..2 {
+        varint(footer, &mut at).ok_or("its footer is damaged")?;
+    }
+    let index = position(footer, &mut at)?;
+    let mut table = BTreeMap::new();
+    for (_, place) in entries(block(bytes, index)?)? {
+        let data = block(bytes, position(&place, &mut 0)?)?;
+        table.extend(entries(data)?);
+    }
+    Ok(table)
+}
+
+/// Reads the place of a block: offset and length.
+fn position(bytes: &[u8], at: &mut usize) -> Result<(u64, u64), String> {
+    match (varint(bytes, at), varint(bytes, at)) {
+        (Some(offset), Some(length)) => Ok((offset, length)),
+        _ => Err("the position of a block is damaged".to_owned()),
+    }
+}
+
+fn varint(bytes: &[u8], at: &mut usize) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let byte = *bytes.get(*at)?;
+        *at += 1;
+        value |= u64::from(byte & 0x7f) << shift;
+        if byte < 0x80 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+/// Returns the contents of a block, once its checksum is right.
+fn block(bytes: &[u8], (offset, length): (u64, u64)) -> Result<&[u8], String> {
+    let whole = usize::try_from(offset)
+        .ok()
+        .zip(usize::try_from(length).ok())
+        .and_then(|(offset, length)| {
+            let end = offset.checked_add(length)?.checked_add(TRAILER)?;
+            bytes.get(offset..end)
+        })
+        .ok_or_else(|| format!("a block of {length} bytes at byte {offset} is not in the file"))?;
+    let (contents, checksum) = whole.split_at(whole.len() - 4);
+    if masked_crc(contents).to_le_bytes() != checksum {
+        return Err(format!(
+            "the checksum of the block at byte {offset} is wrong"
+        ));
+    }
+    match contents.split_last() {
+        Some((0, contents)) => Ok(contents),
+        _ => Err(format!(
+            "the block at byte {offset} is compressed, which no checkpoint of TensorFlow is"
+        )),
+    }
+}
+
+/// Reads the entries of a block.
+fn entries(block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+    let damaged = || "a block is damaged".to_owned();
+    let count = block.last_chunk::<4>().ok_or_else(damaged)?;
+    let restarts = u32::from_le_bytes(*count) as usize;
+    let end = restarts
+        .checked_mul(4)
+        .and_then(|size| block.len().checked_sub(size.checked_add(4)?))
+        .ok_or_else(damaged)?;
+    let (data, mut at) = (&block[..end], 0);
+    let (mut list, mut key) = (Vec::new(), Vec::new());
+    while at < data.len() {
+        let mut length = || varint(data, &mut at).and_then(|n| usize::try_from(n).ok());
+        let (Some(shared), Some(rest), Some(size)) = (length(), length(), length()) else {
+            return Err(damaged());
+        };
+        let tail = data.get(at..).unwrap_or(&[]);
+        if shared > key.len() || rest > tail.len() || size > tail.len() - rest {
+            return Err(damaged());
+        }
+        key.truncate(shared);
+        key.extend_from_slice(&tail[..rest]);
+        list.push((key.clone(), tail[rest..rest + size].to_vec()));
+        at += rest + size;
+    }
+    Ok(list)
+}
+
+/// The CRC-32C of bytes, rotated and shifted as tables store it.
+fn masked_crc(bytes: &[u8]) -> u32 {
+    let mut crc = !0_u32;
+    for &byte in bytes {
+        crc ^= u32::from(byte);
+        for _ in 0..8 {
+            let low = crc & 1;
+            crc = crc >> 1 ^ (low.wrapping_neg() & 0x82f6_3b78);
+        }
+    }
+    (!crc).rotate_right(15).wrapping_add(0xa282_ead8)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{FOOTER, MAGIC, masked_crc, read_table};
+
+    fn with_trailer(mut block: Vec<u8>) -> Vec<u8> {
+        block.push(0);
+        let crc = masked_crc(&block);
+        block.extend(crc.to_le_bytes());
+        block
+    }
+
+    /// A table of one block with the keys "ab" and "ac".
+    fn table() -> Vec<u8> {
+        let one = [0_u32.to_le_bytes(), 1_u32.to_le_bytes()].concat();
+        let data = [&[0, 2, 1, b'a', b'b', 7, 1, 1, 2, b'c', 8, 9][..], &one].concat();
+        let length = data.len() as u8;
+        let mut bytes = with_trailer(data);
+        let index_at = bytes.len() as u8;
+        let index = [&[0, 1, 2, b'b', 0, length][..], &one].concat();
+        let index_length = index.len() as u8;
+        bytes.extend(with_trailer(index));
+        let mut footer = vec![0, 0, index_at, index_length];
+        footer.resize(FOOTER - 8, 0);
+        footer.extend(MAGIC.to_le_bytes());
+        bytes.extend(footer);
+        bytes
+    }
+
+    #[test]
+    fn checksums_are_those_of_the_standard() {
+        // The CRC-32C of "123456789" is e3069283.
+        let plain = masked_crc(b"123456789")
+            .wrapping_sub(0xa282_ead8)
+            .rotate_left(15);
+        assert_eq!(plain, 0xe306_9283);
+    }
+
+    #[test]
+    fn keys_share_prefixes() {
+        let table = read_table(&table()).expect("a table");
+        let list: Vec<_> = table.into_iter().collect();
+        assert_eq!(
+            list,
+            [(b"ab".to_vec(), vec![7]), (b"ac".to_vec(), vec![8, 9])]
+        );
+    }
+
+    #[test]
+    fn every_damaged_byte_and_every_cut_is_an_error_or_padding() {
+        let whole = table();
+        for at in 0..whole.len() {
+            assert!(read_table(&whole[..at]).is_err(), "cut at {at}");
+            for bit in 0..8 {
+                let mut damaged = whole.clone();
+                damaged[at] ^= 1 << bit;
+                let footer = at + FOOTER >= whole.len();
+                assert!(
+                    footer || read_table(&damaged).is_err(),
+                    "bit {bit} of byte {at}"
+                );
+            }
+        }
+    }
+}

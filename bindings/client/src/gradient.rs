@@ -1,0 +1,25 @@
+//! Gradients: one registry of gradient functions, for graphs and for tapes.
+//!
+//! A gradient function takes an op that was added or executed and the gradients of its outputs
+//! ([`Backward`]), and returns those of its inputs by calling ops in the same context. So one
+//! function serves graphs, tapes and functions that are being traced, and what it computes can be
+//! differentiated again.
+
+pub(crate) mod call;
+pub(crate) mod calls;
+mod custom;
+mod einsum;
+pub(crate) mod engine;
+pub(crate) mod graph;
+pub(crate) mod record;
+pub(crate) mod registry;
+mod rules;
+mod shapes;
+mod slices;
+
+pub use call::{Backward, InputGradients};
+pub use custom::custom_gradient;
+pub use graph::{GradientOptions, Unconnected, gradients, gradients_with};
+pub use record::OpRecord;
+pub use registry::{differentiable_ops, register_gradient};
+pub use slices::{Gradient, IndexedSlices};

@@ -1,0 +1,188 @@
+//! Dense, embedding, activations, dropout and shapes.
+
+use tfp_core::{DataType, Result};
+
+use super::{Built, Layer, channels, wrong_input};
+use crate::nn::{Activation, Initializer, Weights, functional as f};
+use crate::ops;
+
+/// `activation(x * kernel + bias)` over the last dimension.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dense {
+    /// The width of the output.
+    pub units: i64,
+    /// The function of the output.
+    pub activation: Activation,
+    /// Whether something is added.
+    pub use_bias: bool,
+    /// What the kernel is at first.
+    pub kernel: Initializer,
+    /// What the bias is at first.
+    pub bias: Initializer,
+}
+
+impl Dense {
+    /// A layer of a width, with Keras' defaults.
+    #[must_use]
+    pub fn new(units: i64) -> Self {
+        Self {
+            units,
+            activation: Activation::Linear,
+            use_bias: true,
+            kernel: Initializer::GLOROT_UNIFORM,
+            bias: Initializer::Zeros,
+        }
+    }
+
+    /// Sets the function of the output.
+    #[must_use]
+    pub fn activation(self, activation: Activation) -> Self {
+        Self { activation, ..self }
+    }
+}
+
+impl Layer for Dense {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let inputs = channels("Dense", input)?;
+        let weights = weights.layer("dense");
+        let kernel = weights.trainable("kernel", &[inputs, self.units], self.kernel)?;
+        let bias = self
+            .use_bias
+            .then(|| weights.trainable("bias", &[self.units], self.bias))
+            .transpose()?;
+        let activation = self.activation;
+        let mut output = input.to_vec();
+        if let Some(last) = output.last_mut() {
+            *last = self.units;
+        }
+        Built::new(output, move |pass, x| {
+            let cx = pass.context();
+            let kernel = kernel.read(cx)?;
+            let bias = bias.as_ref().map(|bias| bias.read(cx)).transpose()?;
+            let y = f::dense(cx, x, &kernel, bias.as_ref())?;
+            activation.apply(cx, &y)
+        })
+    }
+}
+
+impl Layer for Activation {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let activation = *self;
+        Built::new(input.to_vec(), move |pass, x| {
+            activation.apply(pass.context(), x)
+        })
+    }
+}
+
+/// An activation as a layer of its own. [`Activation`] itself is one, too.
+pub type Activate = Activation;
+
+/// Rows of a table for numbers.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Embedding {
+    /// How many numbers there are.
+    pub rows: i64,
+    /// The width of a row.
+    pub width: i64,
+    /// What the table is at first.
+    pub table: Initializer,
+}
+
+impl Embedding {
+    /// A table with Keras' defaults.
+    #[must_use]
+    pub fn new(rows: i64, width: i64) -> Self {
+        Self {
+            rows,
+            width,
+            table: Initializer::UNIFORM,
+        }
+    }
+}
+
+impl Layer for Embedding {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let weights = weights.layer("embedding");
+        let table = weights.trainable("embeddings", &[self.rows, self.width], self.table)?;
+        let mut output = input.to_vec();
+        output.push(self.width);
+        Built::new(output, move |pass, x| {
+            let cx = pass.context();
+            let indices = match x.dtype() {
+                DataType::INT32 | DataType::INT64 => x.clone(),
+                _ => ops::cast(cx, x, DataType::INT32, ops::CastOptions::default())?,
+            };
+            f::embedding(cx, &indices, &table.read(cx)?)
+        })
+    }
+}
+
+/// Drops a share of the elements while training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Dropout {
+    /// The share, from 0 up to below 1.
+    pub rate: f32,
+}
+
+impl Layer for Dropout {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let rate = self.rate;
+        if !(0.0..1.0).contains(&rate) {
+            return Err(tfp_core::Error::argument(format!(
+                "Dropout: the rate is {rate}, expected 0 or more and below 1"
+            )));
+        }
+        let seed = weights.next_seed();
+        Built::new(input.to_vec(), move |pass, x| {
+            if !pass.is_training() || rate == 0.0 {
+                return Ok(x.clone());
+            }
+            let cx = pass.context();
+            let options = ops::RandomUniformIntOptions {
+                seed: Some(i64::from(seed)),
+                seed2: Some(1),
+            };
+            // A generator with a state gives each step another seed.
+            let draw = ops::random_uniform_int(cx, [2], 0, i32::MAX, options)?;
+            f::dropout(cx, x, rate, &draw)
+        })
+    }
+}
+
+/// One dimension per sample.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Flatten;
+
+impl Layer for Flatten {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        if input.iter().any(|&size| size < 0) {
+            return Err(wrong_input("Flatten", "known sizes", input));
+        }
+        let size = input.iter().product();
+        Built::new(vec![size], move |pass, x| {
+            ops::reshape(pass.context(), x, [-1, size])
+        })
+    }
+}
+
+/// Other dimensions for the same elements of a sample.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Reshape {
+    /// The dimensions, without the batch.
+    pub shape: Vec<i64>,
+}
+
+impl Layer for Reshape {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let (before, after): (i64, i64) = (input.iter().product(), self.shape.iter().product());
+        if before != after || self.shape.iter().any(|&size| size < 0) {
+            let expected = format!("{after} elements");
+            return Err(wrong_input("Reshape", &expected, input));
+        }
+        let mut shape = vec![-1];
+        shape.extend(&self.shape);
+        Built::new(self.shape.clone(), move |pass, x| {
+            ops::reshape(pass.context(), x, &shape)
+        })
+    }
+}

@@ -1,0 +1,134 @@
+//! Layers: descriptions that make variables and become functions.
+//!
+//! A [`Layer`] describes what it computes; [`Layer::build`] makes its variables for an input shape
+//! and returns a [`Forward`]. Data is channels-last. Names, shapes, orders and initial values of
+//! weights are those of Keras 3.
+
+mod conv;
+mod core;
+mod norm;
+mod pool;
+mod recurrent;
+mod sequential;
+
+use std::sync::Mutex;
+
+use tfp_core::{Error, Operation, Result};
+
+use super::Weights;
+use crate::any::{AnyContext, AnyValue};
+
+pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
+pub use self::core::{Activate, Dense, Dropout, Embedding, Flatten, Reshape};
+pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm};
+pub use self::pool::{GlobalPool, Pooling};
+pub use self::recurrent::{Bidirectional, Merge, MultiHeadAttention, Recurrent, RnnKind};
+pub use self::sequential::Sequential;
+
+/// One computation of a model: where it happens, and whether it is for training.
+pub struct Pass<'a> {
+    context: &'a AnyContext,
+    is_training: bool,
+    updates: Mutex<Vec<Operation>>,
+}
+
+impl<'a> Pass<'a> {
+    /// A computation for training: dropout drops, and batch normalization learns.
+    #[must_use]
+    pub fn training(context: &'a AnyContext) -> Self {
+        Self {
+            context,
+            is_training: true,
+            updates: Mutex::default(),
+        }
+    }
+
+    /// A computation of results.
+    #[must_use]
+    pub fn inference(context: &'a AnyContext) -> Self {
+        Self {
+            context,
+            is_training: false,
+            updates: Mutex::default(),
+        }
+    }
+
+    /// Returns the context.
+    #[must_use]
+    pub fn context(&self) -> &AnyContext {
+        self.context
+    }
+
+    /// Whether it is for training.
+    #[must_use]
+    pub fn is_training(&self) -> bool {
+        self.is_training
+    }
+
+    /// Keeps an operation that a layer wants to run in each training step. Eager mode has run it.
+    pub fn update(&self, operation: Option<Operation>) {
+        if let Ok(mut updates) = self.updates.lock() {
+            updates.extend(operation);
+        }
+    }
+
+    /// Returns the operations that layers want to run in each training step of a graph.
+    #[must_use]
+    pub fn into_updates(self) -> Vec<Operation> {
+        self.updates.into_inner().unwrap_or_default()
+    }
+}
+
+/// A layer with its variables: from (batch, ...) to (batch, ...).
+pub type Forward = Box<dyn Fn(&Pass<'_>, &AnyValue) -> Result<AnyValue> + Send + Sync>;
+
+/// A built layer and the shape of its output, without the batch.
+pub struct Built {
+    /// The function.
+    pub forward: Forward,
+    /// The output's shape.
+    pub output: Vec<i64>,
+}
+
+impl Built {
+    fn new(
+        output: Vec<i64>,
+        forward: impl Fn(&Pass<'_>, &AnyValue) -> Result<AnyValue> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Ok(Self {
+            forward: Box::new(forward),
+            output,
+        })
+    }
+}
+
+/// The description of a layer.
+pub trait Layer {
+    /// Makes the layer's variables for inputs of a shape, which is without the batch.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a shape that the layer doesn't
+    /// take, and what TensorFlow says.
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built>;
+}
+
+impl<L: Layer + ?Sized> Layer for Box<L> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        (**self).build(weights, input)
+    }
+}
+
+/// An error about an input shape.
+fn wrong_input(layer: &str, expected: &str, input: &[i64]) -> Error {
+    Error::argument(format!(
+        "{layer} takes {expected} per sample, found the shape {input:?}"
+    ))
+}
+
+/// The channels of an input: its last dimension.
+fn channels(layer: &str, input: &[i64]) -> Result<i64> {
+    match input.last() {
+        Some(&channels) if channels > 0 => Ok(channels),
+        _ => Err(wrong_input(layer, "a known last dimension", input)),
+    }
+}

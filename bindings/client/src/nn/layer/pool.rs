@@ -1,0 +1,83 @@
+//! Pooling.
+
+use tfp_core::Result;
+
+use super::conv::windows;
+use super::{Built, Layer, channels, wrong_input};
+use crate::nn::Weights;
+use crate::nn::functional::{self as f, Padding, Pool};
+
+/// Pools windows of steps or of images.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pooling {
+    /// What a window becomes.
+    pub kind: Pool,
+    /// The size of the window; one dimension uses the first number.
+    pub size: (i64, i64),
+    /// The step between windows.
+    pub strides: (i64, i64),
+    /// How borders are treated.
+    pub padding: Padding,
+}
+
+impl Pooling {
+    /// The largest of square windows that don't overlap.
+    #[must_use]
+    pub fn max(size: i64) -> Self {
+        Self {
+            kind: Pool::Max,
+            size: (size, size),
+            strides: (size, size),
+            padding: Padding::Valid,
+        }
+    }
+
+    /// The mean of square windows that don't overlap.
+    #[must_use]
+    pub fn average(size: i64) -> Self {
+        Self {
+            kind: Pool::Average,
+            ..Self::max(size)
+        }
+    }
+}
+
+impl Layer for Pooling {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let pool = *self;
+        let one = |input, size, stride| windows(input, size, stride, 1, pool.padding);
+        let (size, strides) = (pool.size, pool.strides);
+        let output = match *input {
+            [steps, channels] => vec![one(steps, size.0, strides.0), channels],
+            [rows, columns, channels] => vec![
+                one(rows, size.0, strides.0),
+                one(columns, size.1, strides.1),
+                channels,
+            ],
+            _ => {
+                return Err(wrong_input(
+                    "Pooling",
+                    "(steps, channels) or an image",
+                    input,
+                ));
+            }
+        };
+        Built::new(output, move |pass, x| {
+            f::pool(pass.context(), x, pool.kind, size, strides, pool.padding)
+        })
+    }
+}
+
+/// Pools each channel to one number.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct GlobalPool(pub Pool);
+
+impl Layer for GlobalPool {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let kind = self.0;
+        let output = vec![channels("GlobalPool", input)?];
+        Built::new(output, move |pass, x| {
+            f::global_pool(pass.context(), x, kind, false)
+        })
+    }
+}

@@ -1,0 +1,79 @@
+//! Layers, one after the other.
+
+use std::fmt;
+
+use tfp_core::Result;
+
+use super::{Built, Forward, Layer, Pass};
+use crate::any::AnyValue;
+use crate::nn::Weights;
+
+/// A model of layers, one after the other.
+pub struct Sequential {
+    layers: Vec<Forward>,
+    weights: Weights,
+    input: Vec<i64>,
+    output: Vec<i64>,
+}
+
+impl Sequential {
+    /// Builds layers for inputs of a shape, which is without the batch.
+    ///
+    /// # Errors
+    /// That of the first layer that can't be built, with its number.
+    pub fn new(weights: &Weights, input: &[i64], layers: &[&dyn Layer]) -> Result<Self> {
+        let mut shape = input.to_vec();
+        let mut forwards = Vec::with_capacity(layers.len());
+        for layer in layers {
+            let Built { forward, output } = layer.build(weights, &shape)?;
+            forwards.push(forward);
+            shape = output;
+        }
+        Ok(Self {
+            layers: forwards,
+            weights: weights.clone(),
+            input: input.to_vec(),
+            output: shape,
+        })
+    }
+
+    /// Computes all layers: (batch, ...) to (batch, ...).
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn call(&self, pass: &Pass<'_>, x: &AnyValue) -> Result<AnyValue> {
+        let mut value = x.clone();
+        for layer in &self.layers {
+            value = layer(pass, &value)?;
+        }
+        Ok(value)
+    }
+
+    /// Returns the input's shape, without the batch.
+    #[must_use]
+    pub fn input_shape(&self) -> &[i64] {
+        &self.input
+    }
+
+    /// Returns the output's shape, without the batch.
+    #[must_use]
+    pub fn output_shape(&self) -> &[i64] {
+        &self.output
+    }
+
+    /// Returns the model's variables.
+    #[must_use]
+    pub fn weights(&self) -> &Weights {
+        &self.weights
+    }
+}
+
+impl fmt::Debug for Sequential {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sequential")
+            .field("layers", &self.layers.len())
+            .field("input", &self.input)
+            .field("output", &self.output)
+            .finish_non_exhaustive()
+    }
+}

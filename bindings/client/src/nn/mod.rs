@@ -1,0 +1,20 @@
+//! Neural networks: layers, losses, metrics, optimizers and training, with the names, defaults and
+//! numbers of Keras 3.
+
+mod activation;
+mod dataset;
+pub mod functional;
+mod initializer;
+pub mod layer;
+mod loss;
+mod metric;
+pub mod optimizer;
+pub mod training;
+mod weights;
+
+pub use activation::Activation;
+pub use dataset::{Dataset, Elements};
+pub use initializer::{Fans, Initializer};
+pub use loss::Loss;
+pub use metric::{Meter, Metric};
+pub use weights::Weights;

@@ -1,0 +1,151 @@
+//! The optimizer: a rule with its rate, its clipping and its variables.
+
+use tfp_core::{Error, Operation, Result, Tensor};
+
+use super::{Change, Clip, Rule, Schedule, State};
+use crate::any::{AnyContext, AnyValue};
+use crate::nn::Initializer;
+use crate::ops;
+use crate::variable::{Variable, VariableOptions};
+
+/// A rule with its learning rate, weight decay and clipping.
+#[derive(Clone, Debug)]
+pub struct Optimizer<R> {
+    /// How variables change.
+    pub rule: R,
+    /// How fast.
+    pub rate: Schedule,
+    /// The share of a variable that each step takes away, times the rate.
+    pub decay: Option<f32>,
+    /// How gradients are limited.
+    pub clip: Clip,
+}
+
+impl<R: Rule> Optimizer<R> {
+    /// A rule with its own rate and weight decay.
+    #[must_use]
+    pub fn new(rule: R) -> Self {
+        Self {
+            rate: rule.default_rate().into(),
+            decay: rule.default_decay(),
+            clip: Clip::None,
+            rule,
+        }
+    }
+
+    /// Sets the learning rate, a number or a [`Schedule`].
+    #[must_use]
+    pub fn rate(self, rate: impl Into<Schedule>) -> Self {
+        Self {
+            rate: rate.into(),
+            ..self
+        }
+    }
+
+    /// Sets how gradients are limited.
+    #[must_use]
+    pub fn clip(self, clip: Clip) -> Self {
+        Self { clip, ..self }
+    }
+
+    /// Makes the rule's slots for variables, in the order of the rule.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a variable without a known shape,
+    /// and what TensorFlow says.
+    pub fn slots(&self, cx: &AnyContext, variables: &[Variable]) -> Result<Vec<Vec<Variable>>> {
+        let options = VariableOptions {
+            trainable: false,
+            ..VariableOptions::default()
+        };
+        variables
+            .iter()
+            .map(|variable| {
+                let dims = variable.shape().dims().unwrap_or(&[-1]);
+                self.rule
+                    .slots()
+                    .iter()
+                    .map(|slot| {
+                        let shape = if slot.is_scalar { &[] } else { dims };
+                        let first = Initializer::Constant(slot.initial);
+                        let value = first.value(cx, shape, variable.dtype(), 0)?;
+                        let name = format!("optimizer/{}/{}", variable.name(), slot.name);
+                        Variable::with_options(cx, &name, value, &options)
+                    })
+                    .collect()
+            })
+            .collect()
+    }
+
+    /// Changes variables by their gradients in step number `step`, which begins with 1, at a rate;
+    /// both are float32 scalars. A variable without a gradient stays as it is.
+    ///
+    /// Returns the operations to run in a graph; in eager mode it is done.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) when the lists have different lengths,
+    /// and what TensorFlow says.
+    pub fn apply(
+        &self,
+        cx: &AnyContext,
+        variables: &[Variable],
+        gradients: &[Option<AnyValue>],
+        slots: &[Vec<Variable>],
+        rate: &AnyValue,
+        step: &AnyValue,
+    ) -> Result<Vec<Operation>> {
+        if variables.len() != gradients.len() || variables.len() != slots.len() {
+            return Err(Error::argument(format!(
+                "{} variables, {} gradients and slots of {} variables: expected as many of each",
+                variables.len(),
+                gradients.len(),
+                slots.len()
+            )));
+        }
+        let found: Vec<AnyValue> = gradients.iter().flatten().cloned().collect();
+        let mut clipped = self.clip.apply(cx, &found)?.into_iter();
+        let coefficients = self.rule.coefficients(cx, rate, step)?;
+        let mut operations = Vec::new();
+        for ((variable, gradient), slots) in variables.iter().zip(gradients).zip(slots) {
+            let Some(gradient) = gradient.as_ref().and_then(|_| clipped.next()) else {
+                continue;
+            };
+            let values = slots
+                .iter()
+                .map(|slot| slot.read(cx))
+                .collect::<Result<Vec<_>>>()?;
+            let mut value = variable.read(cx)?;
+            if let Some(decay) = self.decay {
+                let share = ops::mul(cx, ops::mul(cx, &value, rate)?, decay)?;
+                value = ops::sub(cx, &value, share)?;
+            }
+            let state = State {
+                variable: &value,
+                gradient: &gradient,
+                slots: &values,
+            };
+            let update = self.rule.update(cx, &coefficients, state)?;
+            operations.extend(match update.variable {
+                Change::Subtract(difference) if self.decay.is_none() => {
+                    variable.assign_sub(cx, difference)?
+                }
+                Change::Subtract(difference) => {
+                    variable.assign(cx, ops::sub(cx, value, difference)?)?
+                }
+                Change::Set(value) => variable.assign(cx, value)?,
+            });
+            for (slot, value) in slots.iter().zip(update.slots) {
+                operations.extend(slot.assign(cx, value)?);
+            }
+        }
+        Ok(operations)
+    }
+
+    /// The rate and the number of a step, which is counted from 0 here.
+    pub(crate) fn numbers(&self, step: u64) -> Result<(Tensor, Tensor)> {
+        Ok((
+            Tensor::scalar(self.rate.rate(step))?,
+            Tensor::scalar(step as f32 + 1.0)?,
+        ))
+    }
+}

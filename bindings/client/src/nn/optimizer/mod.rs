@@ -1,0 +1,138 @@
+//! Optimizers: update rules, learning-rate schedules, clipping and weight decay.
+//!
+//! A [`Rule`] is a pure function of values, so it serves graphs and eager execution, and every
+//! device: it uses plain arithmetic and assignments, never an op that updates a variable in a
+//! kernel of its own. The formulas are those of Keras 3.
+
+mod adaptive;
+mod apply;
+mod clip;
+mod ftrl;
+mod lion;
+mod moment;
+mod schedule;
+mod sgd;
+
+use tfp_core::{Context, Error, Result};
+
+pub use adaptive::{Adadelta, Adagrad, RmsProp};
+pub use apply::Optimizer;
+pub use clip::Clip;
+pub use ftrl::Ftrl;
+pub use lion::Lion;
+pub use moment::{Adam, Adamax, Nadam};
+pub use schedule::Schedule;
+pub use sgd::Sgd;
+
+/// A value that a rule keeps for each variable between steps.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Slot {
+    /// Its name in checkpoints, as Keras has it.
+    pub name: &'static str,
+    /// What all its elements are at first.
+    pub initial: f32,
+    /// Whether it is one number instead of one per element of the variable.
+    pub is_scalar: bool,
+}
+
+impl Slot {
+    /// A slot with the variable's shape, zero at first.
+    #[must_use]
+    pub const fn zeros(name: &'static str) -> Self {
+        Self::filled(name, 0.0)
+    }
+
+    /// A slot with the variable's shape.
+    #[must_use]
+    pub const fn filled(name: &'static str, initial: f32) -> Self {
+        Self {
+            name,
+            initial,
+            is_scalar: false,
+        }
+    }
+
+    /// A slot of one number.
+    #[must_use]
+    pub const fn scalar(name: &'static str, initial: f32) -> Self {
+        Self {
+            name,
+            initial,
+            is_scalar: true,
+        }
+    }
+}
+
+/// How a variable changes in a step.
+#[derive(Clone, Debug)]
+pub enum Change<V> {
+    /// The value to subtract.
+    Subtract(V),
+    /// The new value.
+    Set(V),
+}
+
+/// What a rule says about one variable in one step.
+#[derive(Clone, Debug)]
+pub struct Update<V> {
+    /// How the variable changes.
+    pub variable: Change<V>,
+    /// The new values of the slots, in their order.
+    pub slots: Vec<V>,
+}
+
+/// The variable, its gradient and its slots: same element type, and same shape unless a slot is a scalar.
+#[derive(Clone, Copy, Debug)]
+pub struct State<'a, V> {
+    /// The variable's value.
+    pub variable: &'a V,
+    /// The gradient, after clipping.
+    pub gradient: &'a V,
+    /// The slots' values, in their order.
+    pub slots: &'a [V],
+}
+
+/// An optimizer's rule.
+pub trait Rule {
+    /// Returns the learning rate that is used unless another is asked for.
+    fn default_rate(&self) -> f32;
+
+    /// Returns the weight decay that is used unless another is asked for.
+    fn default_decay(&self) -> Option<f32> {
+        None
+    }
+
+    /// Returns the slots of each variable.
+    fn slots(&self) -> Vec<Slot>;
+
+    /// Computes what the updates of all variables share from the learning rate and from the number
+    /// of this step, which begins with 1. Both are float32 scalars.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    fn coefficients<C: Context + ?Sized>(
+        &self,
+        cx: &C,
+        rate: &C::Value,
+        step: &C::Value,
+    ) -> Result<Vec<C::Value>>;
+
+    /// Computes one variable's update.
+    ///
+    /// # Errors
+    /// What TensorFlow says, as for a gradient of another shape.
+    fn update<C: Context + ?Sized>(
+        &self,
+        cx: &C,
+        coefficients: &[C::Value],
+        state: State<'_, C::Value>,
+    ) -> Result<Update<C::Value>>;
+}
+
+/// Returns the first `N` values that a rule was given.
+fn take<'a, V, const N: usize>(values: &'a [V], rule: &str, what: &str) -> Result<&'a [V; N]> {
+    values.first_chunk().ok_or_else(|| {
+        let found = values.len();
+        Error::argument(format!("{rule} got {found} {what}, expected {N}"))
+    })
+}

@@ -1,0 +1,66 @@
+//! Gradient descent, with momentum.
+
+use tfp_core::{Context, Result};
+use tfp_ops as ops;
+
+use super::{Change, Rule, Slot, State, Update, take};
+
+/// Gradient descent: `w -= rate * g`; with momentum `m = momentum * m - rate * g`, `w += m`, and
+/// with Nesterov's form of it `w += momentum * m - rate * g`.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Sgd {
+    /// How much of the last step is kept, between 0 and 1.
+    pub momentum: f32,
+    /// Whether the momentum is Nesterov's.
+    pub nesterov: bool,
+}
+
+impl Rule for Sgd {
+    fn default_rate(&self) -> f32 {
+        0.01
+    }
+
+    fn slots(&self) -> Vec<Slot> {
+        if self.momentum == 0.0 {
+            Vec::new()
+        } else {
+            vec![Slot::zeros("momentum")]
+        }
+    }
+
+    fn coefficients<C: Context + ?Sized>(
+        &self,
+        _: &C,
+        rate: &C::Value,
+        _: &C::Value,
+    ) -> Result<Vec<C::Value>> {
+        Ok(vec![rate.clone()])
+    }
+
+    fn update<C: Context + ?Sized>(
+        &self,
+        cx: &C,
+        coefficients: &[C::Value],
+        state: State<'_, C::Value>,
+    ) -> Result<Update<C::Value>> {
+        let [rate] = take(coefficients, "Sgd", "coefficients")?;
+        let step = ops::mul(cx, state.gradient, rate)?;
+        let [momentum] = state.slots else {
+            return Ok(Update {
+                variable: Change::Subtract(step),
+                slots: Vec::new(),
+            });
+        };
+        // The slot has Keras' sign; what is subtracted is its negative.
+        let kept = ops::sub(cx, ops::mul(cx, momentum, self.momentum)?, &step)?;
+        let ahead = if self.nesterov {
+            ops::sub(cx, ops::mul(cx, &kept, self.momentum)?, step)?
+        } else {
+            kept.clone()
+        };
+        Ok(Update {
+            variable: Change::Set(ops::add_v2(cx, state.variable, ahead)?),
+            slots: vec![kept],
+        })
+    }
+}

@@ -1,0 +1,269 @@
+//! Where steps happen: a session, or eager execution with a tape.
+
+use tfp_core::{Context, EagerContext, Operation, Output, Result, Session, Shape, Tensor};
+
+use super::Plan;
+use crate::any::{AnyContext, AnyValue, Mode};
+use crate::gradient::gradients;
+use crate::nn::layer::{Pass, Sequential};
+use crate::nn::optimizer::Rule;
+use crate::ops;
+use crate::tape::Tape;
+use crate::variable::{self, Variable};
+
+/// Where steps happen.
+pub(super) enum Engine {
+    /// In a graph.
+    Graph(Box<GraphEngine>),
+    /// At once.
+    Eager(EagerEngine),
+}
+
+pub(super) struct GraphEngine {
+    session: Session,
+    x: Output,
+    truth: Output,
+    numbers: [Output; 2],
+    train: Step,
+    test: Step,
+    predicted: Output,
+}
+
+/// What a run fetches and runs.
+struct Step {
+    fetches: Vec<Output>,
+    targets: Vec<Operation>,
+}
+
+pub(super) struct EagerEngine {
+    eager: EagerContext,
+    variables: Vec<Variable>,
+    slots: Vec<Vec<Variable>>,
+}
+
+impl Engine {
+    pub fn new<R: Rule>(model: &Sequential, plan: &Plan<R>) -> Result<Self> {
+        let cx = model.weights().context();
+        match (cx, cx.eager()) {
+            (AnyContext::Scope(scope), _) => {
+                GraphEngine::new(model, plan, scope).map(|engine| Self::Graph(Box::new(engine)))
+            }
+            (_, Some(eager)) => {
+                let variables = model.weights().trainables();
+                Ok(Self::Eager(EagerEngine {
+                    slots: plan.optimizer.slots(&eager.any(), &variables)?,
+                    eager: eager.clone(),
+                    variables,
+                }))
+            }
+            _ => Err(tfp_core::Error::argument(
+                "a model is trained in a graph or in eager mode, not inside a function",
+            )),
+        }
+    }
+
+    pub fn train<R: Rule>(
+        &self,
+        model: &Sequential,
+        plan: &Plan<R>,
+        x: &Tensor,
+        truth: &Tensor,
+        numbers: &(Tensor, Tensor),
+    ) -> Result<Vec<Tensor>> {
+        match self {
+            Self::Graph(graph) => {
+                let [rate, step] = graph.numbers.clone();
+                let feeds = [graph.x.clone(), graph.truth.clone(), rate, step];
+                graph.run(&graph.train, &feeds, &[x, truth, &numbers.0, &numbers.1])
+            }
+            Self::Eager(eager) => eager.train(model, plan, x, truth, numbers),
+        }
+    }
+
+    pub fn test<R: Rule>(
+        &self,
+        model: &Sequential,
+        plan: &Plan<R>,
+        x: &Tensor,
+        truth: &Tensor,
+    ) -> Result<Vec<Tensor>> {
+        match self {
+            Self::Graph(graph) => {
+                let feeds = [graph.x.clone(), graph.truth.clone()];
+                graph.run(&graph.test, &feeds, &[x, truth])
+            }
+            Self::Eager(eager) => {
+                let cx = eager.eager.any();
+                let (x, truth) = (cx.constant(x)?, cx.constant(truth)?);
+                let predicted = model.call(&Pass::inference(&cx), &x)?;
+                let loss = plan.loss.mean(&cx, &truth, &predicted, None)?;
+                measured(plan, &cx, loss, &truth, &predicted)?
+                    .iter()
+                    .map(|value| value.handle()?.to_tensor())
+                    .collect()
+            }
+        }
+    }
+
+    pub fn predict(&self, model: &Sequential, x: &Tensor) -> Result<Tensor> {
+        match self {
+            Self::Graph(graph) => {
+                let step = Step {
+                    fetches: vec![graph.predicted.clone()],
+                    targets: Vec::new(),
+                };
+                let mut values = graph.run(&step, &[graph.x.clone()], &[x])?;
+                values
+                    .pop()
+                    .ok_or_else(|| tfp_core::Error::argument("a session returned no value"))
+            }
+            Self::Eager(eager) => {
+                let cx = eager.eager.any();
+                let y = model.call(&Pass::inference(&cx), &cx.constant(x)?)?;
+                y.handle()?.to_tensor()
+            }
+        }
+    }
+
+    pub fn values(&self, variables: &[Variable]) -> Result<Vec<Tensor>> {
+        match self {
+            Self::Graph(graph) => variable::values_in(&graph.session, variables),
+            Self::Eager(_) => variables.iter().map(Variable::to_tensor).collect(),
+        }
+    }
+
+    pub fn set_values(&self, variables: &[Variable], values: &[Tensor]) -> Result<()> {
+        match self {
+            Self::Graph(graph) => {
+                let pairs: Vec<_> = variables.iter().zip(values).collect();
+                variable::set_in(&graph.session, &pairs)
+            }
+            Self::Eager(eager) => {
+                for (variable, value) in variables.iter().zip(values) {
+                    variable.assign(&eager.eager, value)?;
+                }
+                Ok(())
+            }
+        }
+    }
+}
+
+/// The loss and the metrics' statistics.
+fn measured<R: Rule>(
+    plan: &Plan<R>,
+    cx: &AnyContext,
+    loss: AnyValue,
+    truth: &AnyValue,
+    predicted: &AnyValue,
+) -> Result<Vec<AnyValue>> {
+    let mut values = vec![loss];
+    for metric in &plan.metrics {
+        values.push(metric.statistics(cx, truth, predicted)?);
+    }
+    Ok(values)
+}
+
+impl EagerEngine {
+    fn train<R: Rule>(
+        &self,
+        model: &Sequential,
+        plan: &Plan<R>,
+        x: &Tensor,
+        truth: &Tensor,
+        numbers: &(Tensor, Tensor),
+    ) -> Result<Vec<Tensor>> {
+        let cx = self.eager.any();
+        let tape = Tape::new(&self.eager);
+        let taped = tape.any();
+        let (x, truth) = (cx.constant(x)?, cx.constant(truth)?);
+        let predicted = model.call(&Pass::training(&taped), &x)?;
+        let loss = plan.loss.mean(&taped, &truth, &predicted, None)?;
+        let handles = self
+            .variables
+            .iter()
+            .map(|variable| variable.handle().handle())
+            .collect::<Result<Vec<_>>>()?;
+        let found = tape.gradients(&[loss.handle()?], &handles)?;
+        tape.close();
+        let found: Vec<Option<AnyValue>> = found
+            .into_iter()
+            .map(|gradient| gradient.map(AnyValue::from))
+            .collect();
+        let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
+        plan.optimizer
+            .apply(&cx, &self.variables, &found, &self.slots, &rate, &step)?;
+        measured(plan, &cx, loss, &truth, &predicted)?
+            .iter()
+            .map(|value| value.handle()?.to_tensor())
+            .collect()
+    }
+}
+
+impl GraphEngine {
+    fn new<R: Rule>(model: &Sequential, plan: &Plan<R>, scope: &tfp_core::Scope) -> Result<Self> {
+        let mut dims = vec![-1];
+        dims.extend(model.input_shape());
+        let io = scope.sub_scope("training");
+        let x = io.placeholder("x", plan.input, &Shape::from(&dims))?;
+        let truth = io.placeholder("truth", plan.truth, &Shape::unknown())?;
+        let scalar = Shape::scalar();
+        let numbers = [
+            io.placeholder("rate", tfp_core::DataType::FLOAT, &scalar)?,
+            io.placeholder("step", tfp_core::DataType::FLOAT, &scalar)?,
+        ];
+
+        let cx = scope.any();
+        let (x_value, truth_value) = (AnyValue::from(&x), AnyValue::from(&truth));
+        let pass = Pass::training(&cx);
+        let predicted = model.call(&pass, &x_value)?;
+        let mut targets = pass.into_updates();
+        let loss = plan.loss.mean(&cx, &truth_value, &predicted, None)?;
+        let variables = model.weights().trainables();
+        let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
+        let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
+        let train = measured(plan, &cx, loss.clone(), &truth_value, &predicted)?;
+
+        // Nothing changes before everything that the loss needs was read.
+        let after = scope.after(&[loss.output()?.operation().clone()])?.any();
+        let slots = plan.optimizer.slots(&cx, &variables)?;
+        let (rate, step) = (AnyValue::from(&numbers[0]), AnyValue::from(&numbers[1]));
+        targets.extend(
+            plan.optimizer
+                .apply(&after, &variables, &found, &slots, &rate, &step)?,
+        );
+
+        let predicted = model.call(&Pass::inference(&cx), &x_value)?;
+        let loss = plan.loss.mean(&cx, &truth_value, &predicted, None)?;
+        let test = measured(plan, &cx, loss, &truth_value, &predicted)?;
+        // A model without layers returns its input, which can't be fed and fetched.
+        let predicted = ops::identity(&cx, predicted)?.output()?.clone();
+
+        let session = Session::new(scope.graph())?;
+        let all = model.weights().variables();
+        variable::initialize(&session, all.iter().chain(slots.iter().flatten()))?;
+        let outputs = |values: Vec<AnyValue>| -> Result<Vec<Output>> {
+            values.iter().map(|value| value.output().cloned()).collect()
+        };
+        Ok(Self {
+            session,
+            x,
+            truth,
+            numbers,
+            train: Step {
+                fetches: outputs(train)?,
+                targets,
+            },
+            test: Step {
+                fetches: outputs(test)?,
+                targets: Vec::new(),
+            },
+            predicted,
+        })
+    }
+
+    fn run(&self, step: &Step, feeds: &[Output], values: &[&Tensor]) -> Result<Vec<Tensor>> {
+        self.session
+            .callable(feeds, &step.fetches, &step.targets)?
+            .call(values)
+    }
+}

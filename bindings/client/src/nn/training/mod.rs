@@ -1,0 +1,251 @@
+//! Training: steps, epochs, callbacks.
+
+mod batches;
+mod callback;
+mod engine;
+mod progress;
+
+use tfp_core::{DataType, Error, Result, Tensor};
+
+use super::layer::Sequential;
+use super::optimizer::{Optimizer, Rule};
+use super::{Loss, Meter, Metric};
+use engine::Engine;
+
+pub use batches::{Batch, Batches, Source};
+pub use callback::{Callback, Control, EarlyStopping, Logs, SaveBest};
+pub use progress::Progress;
+
+/// How a model is trained.
+#[derive(Clone, Debug)]
+pub struct Plan<R> {
+    /// What is made small.
+    pub loss: Loss,
+    /// What is measured beside it.
+    pub metrics: Vec<Metric>,
+    /// How variables change.
+    pub optimizer: Optimizer<R>,
+    /// The element type of inputs.
+    pub input: DataType,
+    /// The element type of truths.
+    pub truth: DataType,
+}
+
+impl<R: Rule> Plan<R> {
+    /// A plan for float32 inputs and truths, or class numbers of type int64 where the loss takes
+    /// them.
+    #[must_use]
+    pub fn new(loss: Loss, rule: R) -> Self {
+        let truth = match loss {
+            Loss::SparseCategoricalCrossentropy { .. } => DataType::INT64,
+            _ => DataType::FLOAT,
+        };
+        Self {
+            loss,
+            metrics: Vec::new(),
+            optimizer: Optimizer::new(rule),
+            input: DataType::FLOAT,
+            truth,
+        }
+    }
+
+    /// Adds a metric.
+    #[must_use]
+    pub fn metric(mut self, metric: Metric) -> Self {
+        self.metrics.push(metric);
+        self
+    }
+
+    /// Sets the learning rate, a number or a schedule.
+    #[must_use]
+    pub fn rate(mut self, rate: impl Into<super::optimizer::Schedule>) -> Self {
+        self.optimizer = self.optimizer.rate(rate);
+        self
+    }
+}
+
+/// A model in training: in a graph with a session of its own, or in eager mode with a tape per step,
+/// as the context of its variables says.
+pub struct Trainer<R> {
+    model: Sequential,
+    plan: Plan<R>,
+    engine: Engine,
+    step: u64,
+    meters: Vec<Meter>,
+    loss: Meter,
+}
+
+impl<R: Rule> Trainer<R> {
+    /// Makes a model ready for training; in a graph this gives its variables their initial values.
+    ///
+    /// # Errors
+    /// What TensorFlow says, and [`ErrorKind::NotFound`](tfp_core::ErrorKind::NotFound) for an op
+    /// without a gradient.
+    pub fn new(model: Sequential, plan: Plan<R>) -> Result<Self> {
+        let engine = Engine::new(&model, &plan)?;
+        let meters = plan.metrics.iter().copied().map(Meter::new).collect();
+        let loss = Meter::new(Metric::Mean(plan.loss));
+        Ok(Self {
+            model,
+            plan,
+            engine,
+            step: 0,
+            meters,
+            loss,
+        })
+    }
+
+    /// Returns the model.
+    #[must_use]
+    pub fn model(&self) -> &Sequential {
+        &self.model
+    }
+
+    /// Returns how many steps were made.
+    #[must_use]
+    pub fn step(&self) -> u64 {
+        self.step
+    }
+
+    /// Returns the values of all the model's variables, in their order.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn values(&self) -> Result<Vec<Tensor>> {
+        self.engine.values(&self.model.weights().variables())
+    }
+
+    /// Sets the values of all the model's variables, in their order.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) when their number differs, and as for
+    /// [`Variable::assign`](crate::Variable::assign).
+    pub fn set_values(&self, values: &[Tensor]) -> Result<()> {
+        let variables = self.model.weights().variables();
+        if variables.len() != values.len() {
+            return Err(Error::argument(format!(
+                "{} values for {} variables",
+                values.len(),
+                variables.len()
+            )));
+        }
+        self.engine.set_values(&variables, values)
+    }
+
+    /// Makes one step and returns the loss before it.
+    ///
+    /// # Errors
+    /// What TensorFlow says, as for shapes that don't fit.
+    pub fn train_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
+        let numbers = self.plan.optimizer.numbers(self.step)?;
+        let measured = self
+            .engine
+            .train(&self.model, &self.plan, x, truth, &numbers)?;
+        self.step += 1;
+        self.measure(x, &measured)
+    }
+
+    /// Measures loss and metrics of a batch without a step, and returns the loss.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`].
+    pub fn test_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
+        let measured = self.engine.test(&self.model, &self.plan, x, truth)?;
+        self.measure(x, &measured)
+    }
+
+    /// Computes a batch's results.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`].
+    pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
+        self.engine.predict(&self.model, x)
+    }
+
+    /// Takes a loss and statistics into the meters.
+    fn measure(&mut self, x: &Tensor, measured: &[Tensor]) -> Result<f32> {
+        let (loss, statistics) = measured
+            .split_first()
+            .ok_or_else(|| Error::argument("a step returned no loss"))?;
+        let loss = loss.to_scalar::<f32>()?;
+        let samples = x.dims().first().copied().unwrap_or(1) as f32;
+        self.loss.add(&[loss * samples, samples])?;
+        for (meter, statistics) in self.meters.iter_mut().zip(statistics) {
+            meter.add(statistics.as_slice::<f32>()?)?;
+        }
+        Ok(loss)
+    }
+
+    /// Returns loss and metrics of what was seen since the last call.
+    fn logs(&mut self, prefix: &str) -> Logs {
+        let mut logs = Logs::default();
+        logs.set(format!("{prefix}loss"), self.loss.result());
+        self.loss.reset();
+        for meter in &mut self.meters {
+            logs.set(format!("{prefix}{}", meter.metric().name()), meter.result());
+            meter.reset();
+        }
+        logs
+    }
+
+    /// Measures loss and metrics over data.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`].
+    pub fn evaluate(&mut self, data: &impl Source) -> Result<Logs> {
+        self.logs("");
+        for batch in data.epoch(0)? {
+            let Batch { x, truth } = batch?;
+            self.test_on(&x, &truth)?;
+        }
+        Ok(self.logs(""))
+    }
+
+    /// Trains for epochs and returns the logs of each. Loss and metrics of the validation data have
+    /// the prefix `val_`.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`], and those of callbacks.
+    pub fn fit(
+        &mut self,
+        data: &impl Source,
+        epochs: usize,
+        validation: Option<&dyn Source>,
+        callbacks: &mut [&mut dyn Callback<R>],
+    ) -> Result<Vec<Logs>> {
+        let mut history = Vec::new();
+        self.logs("");
+        for epoch in 0..epochs {
+            for callback in callbacks.iter_mut() {
+                callback.begin(epoch, epochs, data.count())?;
+            }
+            for (index, batch) in data.epoch(epoch as u64)?.enumerate() {
+                let Batch { x, truth } = batch?;
+                self.train_on(&x, &truth)?;
+                let loss = self.loss.result();
+                for callback in callbacks.iter_mut() {
+                    callback.step(index, loss)?;
+                }
+            }
+            let mut logs = self.logs("");
+            if let Some(validation) = validation {
+                for batch in validation.epoch(0)? {
+                    let Batch { x, truth } = batch?;
+                    self.test_on(&x, &truth)?;
+                }
+                logs.extend(self.logs("val_"));
+            }
+            let mut control = Control::Continue;
+            for callback in callbacks.iter_mut() {
+                if callback.end(epoch, &logs, self)? == Control::Stop {
+                    control = Control::Stop;
+                }
+            }
+            history.push(logs);
+            if control == Control::Stop {
+                break;
+            }
+        }
+        Ok(history)
+    }
+}

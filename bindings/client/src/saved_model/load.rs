@@ -1,0 +1,543 @@
+//! A SavedModel in an eager context: its variables and functions.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use tfp_core::wire::{Reader, Writer};
+use tfp_core::{
+    DataType, EagerContext, Error, ErrorKind, Graph, ImportOptions, IntoOperand, Result, Tensor,
+    TensorHandle,
+};
+use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
+
+use super::proto::{Kind, MetaGraph, read_model};
+use super::rename::renamed_functions;
+use super::structure::Spec;
+use crate::any::{AnyContext, AnyValue, Mode};
+use crate::checkpoint::{CheckpointReader, Objects, VALUE, file_error, read_objects};
+use crate::variable::Variable;
+
+/// A SavedModel that was loaded into an eager context.
+///
+/// Its signatures are called in that context, in tapes over it and in functions that are traced; its
+/// variables are changed as any others, and [`Self::save`] writes it back with their values. For
+/// a graph with a session, see [`tfp_core::SavedModel`].
+#[derive(Debug)]
+pub struct Model {
+    pub(super) folder: PathBuf,
+    pub(super) meta: MetaGraph,
+    context: EagerContext,
+    suffix: String,
+    /// The tensor of each object that has one.
+    tensors: BTreeMap<usize, AnyValue>,
+    variables: BTreeMap<usize, Variable>,
+    pub(super) paths: BTreeMap<usize, String>,
+}
+
+/// A function of a [`Model`], with its captured variables. A tape that calls it watches those that
+/// training changes.
+#[derive(Clone, Debug)]
+pub struct ModelFunction {
+    name: String,
+    function: String,
+    inputs: Vec<Spec>,
+    outputs: Vec<Spec>,
+    captures: Vec<Capture>,
+    what: String,
+}
+
+/// A tensor that a function takes after its arguments.
+#[derive(Clone, Debug)]
+struct Capture {
+    value: AnyValue,
+    /// Whether it is a variable that tapes watch.
+    is_trainable: bool,
+}
+
+impl Model {
+    /// Loads the part of a model that has all the tags, as `["serve"]`; the only part for none.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`] for a folder or tags that are not there, and [`ErrorKind::File`],
+    /// naming the file, for what is damaged or of another version.
+    pub fn load(context: &EagerContext, folder: impl AsRef<Path>, tags: &[&str]) -> Result<Self> {
+        let folder = folder.as_ref();
+        let path = folder.join("saved_model.pb");
+        let meta = choose(read_model(folder)?, tags, &path)?;
+        if meta.nodes.is_empty() {
+            return Err(file_error(
+                &path,
+                "it was written without objects, as by TensorFlow 1: load it with SavedModel",
+            ));
+        }
+        check_versions(&meta.graph_def).map_err(|error| file_error(&path, error.to_string()))?;
+        static LOADED: AtomicU64 = AtomicU64::new(0);
+        let suffix = format!("_tfp{}", LOADED.fetch_add(1, Ordering::Relaxed));
+        let renamed = renamed_functions(&meta.graph_def, &suffix)
+            .map_err(|error| file_error(&path, error.to_string()))?;
+        for function in &renamed {
+            context
+                .add_function_def(&function.function_def)
+                .map_err(|error| {
+                    file_error(&path, format!("function '{}': {error}", function.name))
+                })?;
+        }
+        let mut model = Self {
+            folder: folder.to_owned(),
+            paths: object_paths(&meta),
+            meta,
+            context: context.clone(),
+            suffix,
+            tensors: BTreeMap::new(),
+            variables: BTreeMap::new(),
+        };
+        model.make_variables()?;
+        model.make_constants()?;
+        model.make_resources()?;
+        model.restore()?;
+        Ok(model)
+    }
+
+    fn make_variables(&mut self) -> Result<()> {
+        for (at, node) in self.meta.nodes.iter().enumerate() {
+            let Kind::Variable {
+                dtype,
+                shape,
+                trainable,
+                name,
+            } = &node.kind
+            else {
+                continue;
+            };
+            let name = match name.as_str() {
+                "" => self.paths.get(&at).map_or("variable", String::as_str),
+                name => name,
+            };
+            let made = Variable::uninitialized(&self.context, name, *dtype, shape, *trainable)?;
+            self.tensors.insert(at, made.handle().clone());
+            self.variables.insert(at, made);
+        }
+        Ok(())
+    }
+
+    /// Makes the tensors of constants, which are in the graph, and of files.
+    fn make_constants(&mut self) -> Result<()> {
+        let mut graph = None;
+        for (at, node) in self.meta.nodes.iter().enumerate() {
+            let tensor = match &node.kind {
+                Kind::Asset(index) => {
+                    let file = self.folder.join("assets").join(&self.meta.assets[*index]);
+                    Tensor::from_string(file.to_string_lossy().as_bytes())?
+                }
+                Kind::Constant(name) => {
+                    let graph: &Graph = match &graph {
+                        Some(graph) => graph,
+                        None => {
+                            let made = Graph::new()?;
+                            made.import(&self.meta.graph_def, &ImportOptions::default())?;
+                            graph.insert(made)
+                        }
+                    };
+                    let value = AnyValue::from(graph.output(name)?).known()?;
+                    value.ok_or_else(|| {
+                        file_error(
+                            &self.folder.join("saved_model.pb"),
+                            format!("operation '{name}' is no constant"),
+                        )
+                    })?
+                }
+                _ => continue,
+            };
+            let handle = self.context.handle(&tensor)?;
+            self.tensors.insert(at, handle.into());
+        }
+        Ok(())
+    }
+
+    /// Makes tables and the like: each has functions that make it and fill it.
+    fn make_resources(&mut self) -> Result<()> {
+        let is_resource = |node: &super::proto::Node| node.kind == Kind::Resource;
+        let resources: Vec<usize> = (0..self.meta.nodes.len())
+            .filter(|&at| is_resource(&self.meta.nodes[at]))
+            .collect();
+        for &at in &resources {
+            let Some(create) = self.meta.child(at, "_create_resource") else {
+                continue;
+            };
+            let made = self.call_node(create)?.into_iter().next();
+            let made = made.ok_or_else(|| {
+                file_error(
+                    &self.folder.join("saved_model.pb"),
+                    format!("the function that makes object {at} returns nothing"),
+                )
+            })?;
+            self.tensors.insert(at, made.into());
+        }
+        for &at in &resources {
+            if let Some(initialize) = self.meta.child(at, "_initialize") {
+                self.call_node(initialize)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn call_node(&self, node: usize) -> Result<Vec<TensorHandle>> {
+        let body = match &self.meta.nodes[node].kind {
+            Kind::Function(bodies) => bodies.first(),
+            Kind::ConcreteFunction(body, _) => Some(body),
+            _ => None,
+        };
+        match body {
+            Some(body) => self.concrete(body, body)?.call(&self.context, &[]),
+            None => Ok(Vec::new()),
+        }
+    }
+
+    /// Gives variables and tables the values of the model's checkpoint.
+    fn restore(&self) -> Result<()> {
+        let has_tables = self
+            .meta
+            .nodes
+            .iter()
+            .any(|node| node.kind == Kind::Resource);
+        let prefix = variables_prefix(&self.folder);
+        if self.variables.is_empty() && !(has_tables && CheckpointReader::open(&prefix).is_ok()) {
+            return Ok(());
+        }
+        let reader = CheckpointReader::open(&prefix)?;
+        let objects = read_objects(&reader)?;
+        let keys = self.checkpoint_keys(&objects, &reader)?;
+        let list: Vec<&str> = keys.values().map(String::as_str).collect();
+        for ((at, _), tensor) in keys.iter().zip(reader.read_all(&list)?) {
+            self.variables[at].set(&tensor)?;
+        }
+        for (&at, handle) in &self.tensors {
+            if self.meta.nodes[at].kind != Kind::Resource {
+                continue;
+            }
+            let saved = self.paths.get(&at).and_then(|path| objects.find(path));
+            let Some(saved) = saved else { continue };
+            let key = |end: &str| {
+                let mut all = saved.attributes.iter();
+                all.find(|(name, _)| name.ends_with(end))
+                    .map(|(_, a)| a.key.as_str())
+            };
+            if let (Some(keys), Some(values)) = (key("-keys"), key("-values")) {
+                let (keys, values) = (reader.read(keys)?, reader.read(values)?);
+                let table = self.context.from_any(handle.clone())?;
+                lookup_table_import_v2(&self.context, &table, &keys, &values)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Returns the key in the checkpoint of each variable, by object.
+    pub(super) fn checkpoint_keys(
+        &self,
+        objects: &Objects,
+        reader: &CheckpointReader,
+    ) -> Result<BTreeMap<usize, String>> {
+        let mut keys = BTreeMap::new();
+        for (&at, variable) in &self.variables {
+            let path = self.paths.get(&at);
+            let object = path.and_then(|path| objects.find(path));
+            match object.and_then(|object| object.attributes.get(VALUE)) {
+                Some(attribute) => keys.insert(at, attribute.key.clone()),
+                None => {
+                    return Err(file_error(
+                        &crate::checkpoint::index_path(reader.prefix()),
+                        format!(
+                            "it has no value of variable '{}' ('{}')",
+                            variable.name(),
+                            path.map_or("not reachable", String::as_str)
+                        ),
+                    ));
+                }
+            };
+        }
+        Ok(keys)
+    }
+
+    /// Returns the variables, each with its path in the tree of objects.
+    pub fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
+        let path = |at| self.paths.get(at).map_or("", String::as_str);
+        self.variables
+            .iter()
+            .map(move |(at, variable)| (path(at), variable))
+    }
+
+    pub(super) fn variables_by_node(&self) -> &BTreeMap<usize, Variable> {
+        &self.variables
+    }
+
+    /// Returns the names of the signatures.
+    #[must_use]
+    pub fn signatures(&self) -> Vec<String> {
+        self.meta.signatures().into_keys().collect()
+    }
+
+    /// Returns a signature.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], with the names that there are.
+    pub fn signature(&self, name: &str) -> Result<ModelFunction> {
+        let all = self.meta.signatures();
+        let Some((body, keywords)) = all.get(name) else {
+            let names: Vec<&str> = all.keys().map(String::as_str).collect();
+            return Err(not_found("signature", name, &self.folder, &names));
+        };
+        let mut function = self.concrete(body, name)?;
+        // A signature of one argument may have lost its name.
+        if function.inputs.len() == keywords.len() {
+            let unnamed = function
+                .inputs
+                .iter()
+                .any(|spec| !keywords.contains(&spec.name));
+            if unnamed {
+                for (spec, keyword) in function.inputs.iter_mut().zip(keywords) {
+                    spec.name.clone_from(keyword);
+                }
+            }
+        }
+        function.what = format!("signature '{name}'");
+        Ok(function)
+    }
+
+    /// Returns a function of the model by its path in the tree of objects, as `serve`. Of several
+    /// bodies it is the first one.
+    ///
+    /// # Errors
+    /// [`ErrorKind::NotFound`], with the paths that there are.
+    pub fn function(&self, path: &str) -> Result<ModelFunction> {
+        let bodies = self
+            .paths
+            .iter()
+            .filter_map(|(&at, path)| match &self.meta.nodes[at].kind {
+                Kind::Function(bodies) => bodies.first().map(|body| (path.as_str(), body)),
+                Kind::ConcreteFunction(body, _) => Some((path.as_str(), body)),
+                _ => None,
+            });
+        let all: BTreeMap<&str, &String> = bodies.collect();
+        match all.get(path) {
+            Some(body) => self.concrete(body, path),
+            None => {
+                let names: Vec<&str> = all.into_keys().collect();
+                Err(not_found("function", path, &self.folder, &names))
+            }
+        }
+    }
+
+    /// Returns a body of a function with what it captured.
+    fn concrete(&self, body: &str, name: &str) -> Result<ModelFunction> {
+        let place = self.folder.join("saved_model.pb");
+        let Some(function) = self.meta.functions.get(body) else {
+            return Err(file_error(&place, format!("it has no function '{body}'")));
+        };
+        let mut captures = Vec::with_capacity(function.bound_inputs.len());
+        for at in &function.bound_inputs {
+            let Some(value) = self.tensors.get(at) else {
+                return Err(file_error(
+                    &place,
+                    format!(
+                        "function '{body}' needs object {at}, of a kind that can't be loaded: {:?}",
+                        self.meta.nodes[*at].kind
+                    ),
+                ));
+            };
+            captures.push(Capture {
+                value: value.clone(),
+                is_trainable: self.variables.get(at).is_some_and(Variable::is_trainable),
+            });
+        }
+        Ok(ModelFunction {
+            name: name.to_owned(),
+            function: format!("{body}{}", self.suffix),
+            inputs: function.inputs.flatten(),
+            outputs: function.outputs.flatten(),
+            captures,
+            what: format!("function '{name}'"),
+        })
+    }
+}
+
+impl ModelFunction {
+    /// Returns the name by which it was asked for.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Returns the arguments, in their order.
+    #[must_use]
+    pub fn inputs(&self) -> &[Spec] {
+        &self.inputs
+    }
+
+    /// Returns the results, in their order.
+    #[must_use]
+    pub fn outputs(&self) -> &[Spec] {
+        &self.outputs
+    }
+
+    /// Calls with arguments in their order, and returns the results in theirs.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`] for another number of arguments, [`ErrorKind::DType`] and
+    /// [`ErrorKind::Shape`] for one that does not fit, and what TensorFlow says.
+    pub fn call<C: Mode>(&self, context: &C, arguments: &[C::Value]) -> Result<Vec<C::Value>> {
+        if arguments.len() != self.inputs.len() {
+            return Err(Error::argument(format!(
+                "{} arguments are given to {}, which takes {}",
+                arguments.len(),
+                self.what,
+                names(&self.inputs)
+            )));
+        }
+        for (value, spec) in arguments.iter().zip(&self.inputs) {
+            self.check(context.to_any(value), spec)?;
+        }
+        let mut all: Vec<C::Value> = arguments.to_vec();
+        for capture in &self.captures {
+            if let AnyContext::Tape(tape) = context.any()
+                && capture.is_trainable
+            {
+                tape.watch(capture.value.handle()?)?;
+            }
+            all.push(context.from_any(capture.value.clone())?);
+        }
+        let types: Vec<DataType> = self.outputs.iter().map(|spec| spec.dtype).collect();
+        stateful_partitioned_call(
+            context,
+            &all,
+            &types,
+            self.function.as_str(),
+            Default::default(),
+        )
+    }
+
+    fn check(&self, value: AnyValue, spec: &Spec) -> Result<()> {
+        let what = || format!("argument '{}' of {}", spec.name, self.what);
+        if spec.dtype.number() != 0 && value.dtype() != spec.dtype {
+            return Err(Error::new(ErrorKind::DType {
+                what: what(),
+                expected: spec.dtype,
+                found: value.dtype(),
+            }));
+        }
+        let found = value.shape()?;
+        if spec.shape.is_compatible_with(&found) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Shape {
+            what: what(),
+            expected: format!("shape {}", spec.shape),
+            found,
+        }))
+    }
+
+    /// Calls with arguments by name, and returns the results by name.
+    ///
+    /// # Errors
+    /// As for [`Self::call`], and [`ErrorKind::NotFound`] for a name that is none.
+    pub fn call_named<'a, C: Mode, V: IntoOperand<'a, C::Value>>(
+        &self,
+        context: &C,
+        arguments: impl IntoIterator<Item = (&'a str, V)>,
+    ) -> Result<BTreeMap<String, C::Value>> {
+        let mut slots: Vec<Option<C::Value>> = vec![None; self.inputs.len()];
+        for (name, value) in arguments {
+            let Some(at) = self.inputs.iter().position(|spec| spec.name == name) else {
+                return Err(Error::new(ErrorKind::NotFound {
+                    what: "argument",
+                    name: name.to_owned(),
+                    place: format!("{}, which takes {}", self.what, names(&self.inputs)),
+                }));
+            };
+            let what = format!("argument '{name}' of {}", self.what);
+            let value = value.into_operand();
+            slots[at] = Some(value.into_value(context, self.inputs[at].dtype, &what)?);
+        }
+        let mut given = Vec::with_capacity(slots.len());
+        for (slot, spec) in slots.into_iter().zip(&self.inputs) {
+            given.push(slot.ok_or_else(|| {
+                Error::argument(format!(
+                    "argument '{}' of {} is not given",
+                    spec.name, self.what
+                ))
+            })?);
+        }
+        let results = self.call(context, &given)?;
+        let names = self.outputs.iter().map(|spec| spec.name.clone());
+        Ok(names.zip(results).collect())
+    }
+}
+
+fn names(specs: &[Spec]) -> String {
+    let names: Vec<&str> = specs.iter().map(|spec| spec.name.as_str()).collect();
+    match names.len() {
+        0 => "none".to_owned(),
+        _ => names.join(", "),
+    }
+}
+
+#[cold]
+fn not_found(what: &'static str, name: &str, folder: &Path, there: &[&str]) -> Error {
+    Error::new(ErrorKind::NotFound {
+        what,
+        name: name.to_owned(),
+        place: format!(
+            "SavedModel '{}', which has {}",
+            folder.display(),
+            if there.is_empty() {
+                "none".to_owned()
+            } else {
+                there.join(", ")
+            }
+        ),
+    })
+}
+
+/// Returns the prefix of the checkpoint in a model's folder.
+pub(super) fn variables_prefix(folder: &Path) -> PathBuf {
+    folder.join("variables").join("variables")
+}
+
+/// Returns the part with all the tags.
+fn choose(parts: Vec<MetaGraph>, tags: &[&str], path: &Path) -> Result<MetaGraph> {
+    let listed: Vec<String> = parts.iter().map(|part| part.tags.join("+")).collect();
+    let only = parts.len() == 1 && tags.is_empty();
+    let fits = |part: &MetaGraph| {
+        only || part.tags.len() == tags.len()
+            && tags.iter().all(|tag| part.tags.iter().any(|t| t == tag))
+    };
+    parts.into_iter().find(fits).ok_or_else(|| {
+        Error::new(ErrorKind::NotFound {
+            what: "part with the tags",
+            name: tags.join("+"),
+            place: format!("'{}', which has {}", path.display(), listed.join(", ")),
+        })
+    })
+}
+
+/// Asks TensorFlow whether it reads graphs of the versions that a `GraphDef` names.
+fn check_versions(graph_def: &[u8]) -> Result<()> {
+    let mut empty = Writer::new();
+    for field in Reader::new("GraphDef", graph_def) {
+        if let (4, versions) = field? {
+            empty.bytes(4, versions.bytes());
+        }
+    }
+    Graph::new()?
+        .import(&empty.into_bytes(), &ImportOptions::default())
+        .map(drop)
+}
+
+/// Returns a shortest path to every object.
+pub(super) fn object_paths(meta: &MetaGraph) -> BTreeMap<usize, String> {
+    let objects = meta.nodes.iter().map(|node| crate::checkpoint::Object {
+        children: node.children.clone(),
+        ..Default::default()
+    });
+    Objects(objects.collect()).paths()
+}

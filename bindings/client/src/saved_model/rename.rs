@@ -1,0 +1,137 @@
+//! Functions of a `GraphDef`, under names that no other model has.
+
+use std::collections::BTreeSet;
+
+use tfp_core::Result;
+use tfp_core::wire::{Field, Reader, Writer};
+
+/// A function as it is, and the name that it had.
+pub(super) struct Renamed {
+    pub(super) name: String,
+    pub(super) function_def: Vec<u8>,
+}
+
+/// Reads the functions of a `GraphDef` and adds a suffix to their names, wherever they stand.
+pub(super) fn renamed_functions(graph_def: &[u8], suffix: &str) -> Result<Vec<Renamed>> {
+    let mut bodies = Vec::new();
+    for field in Reader::new("GraphDef", graph_def) {
+        let (2, library) = field? else { continue };
+        for field in Reader::new("FunctionDefLibrary", library.bytes()) {
+            if let (1, function) = field? {
+                bodies.push(function.bytes());
+            }
+        }
+    }
+    let names: Vec<String> = bodies
+        .iter()
+        .map(|body| function_name(body))
+        .collect::<Result<_>>()?;
+    let rename = Rename {
+        names: names.iter().map(String::as_str).collect(),
+        suffix,
+    };
+    names
+        .iter()
+        .zip(bodies)
+        .map(|(name, body)| {
+            Ok(Renamed {
+                name: name.clone(),
+                function_def: rename.function(body)?,
+            })
+        })
+        .collect()
+}
+
+fn function_name(function_def: &[u8]) -> Result<String> {
+    for field in Reader::new("FunctionDef", function_def) {
+        let (1, signature) = field? else { continue };
+        for field in Reader::new("OpDef", signature.bytes()) {
+            if let (1, name) = field? {
+                return Ok(name.text());
+            }
+        }
+    }
+    Ok(String::new())
+}
+
+struct Rename<'n> {
+    names: BTreeSet<&'n str>,
+    suffix: &'n str,
+}
+
+type Part<'p> = &'p dyn Fn(u32, &[u8]) -> Result<Option<Vec<u8>>>;
+
+/// Copies a message; `part` may replace its fields of bytes.
+fn copy(message: &'static str, bytes: &[u8], part: Part<'_>) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    for field in Reader::new(message, bytes) {
+        let (number, field) = field?;
+        match field {
+            Field::Bytes(inner) => match part(number, inner)? {
+                Some(changed) => out.bytes(number, &changed),
+                None => out.bytes(number, inner),
+            },
+            Field::Varint(value) => out.int(number, value as i64),
+            Field::Fixed32(bits) => out.float(number, f32::from_bits(bits)),
+            // No message in a function has a field of eight bytes.
+            Field::Fixed64(_) => {}
+        }
+    }
+    Ok(out.into_bytes())
+}
+
+impl Rename<'_> {
+    /// Returns the new name of a function of the model.
+    fn name(&self, bytes: &[u8]) -> Option<Vec<u8>> {
+        let name = std::str::from_utf8(bytes).ok()?;
+        let known = self.names.contains(name);
+        known.then(|| format!("{name}{}", self.suffix).into_bytes())
+    }
+
+    fn function(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        copy("FunctionDef", bytes, &|number, inner| match number {
+            1 => copy("OpDef", inner, &|number, inner| {
+                Ok((number == 1).then(|| self.name(inner)).flatten())
+            })
+            .map(Some),
+            3 => self.node(inner).map(Some),
+            5 => self.attr_entry(inner).map(Some),
+            _ => Ok(None),
+        })
+    }
+
+    fn node(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        copy("NodeDef", bytes, &|number, inner| match number {
+            2 => Ok(self.name(inner)),
+            5 => self.attr_entry(inner).map(Some),
+            _ => Ok(None),
+        })
+    }
+
+    fn attr_entry(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        copy("AttrEntry", bytes, &|number, inner| match number {
+            2 => self.attr(inner).map(Some),
+            _ => Ok(None),
+        })
+    }
+
+    fn attr(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        copy("AttrValue", bytes, &|number, inner| match number {
+            10 => self.name_and_attrs(inner).map(Some),
+            1 => copy("ListValue", inner, &|number, inner| match number {
+                9 => self.name_and_attrs(inner).map(Some),
+                _ => Ok(None),
+            })
+            .map(Some),
+            _ => Ok(None),
+        })
+    }
+
+    fn name_and_attrs(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+        copy("NameAttrList", bytes, &|number, inner| match number {
+            1 => Ok(self.name(inner)),
+            2 => self.attr_entry(inner).map(Some),
+            _ => Ok(None),
+        })
+    }
+}

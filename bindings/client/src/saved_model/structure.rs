@@ -1,0 +1,259 @@
+//! The structures of arguments and results: tensors in lists, tuples and maps.
+
+use tfp_core::wire::{Reader, Writer, read_shape, shape_proto};
+use tfp_core::{DataType, Result, Shape};
+
+/// A `StructuredValue`, as far as it tells tensors.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub(super) enum Structure {
+    /// Something without tensors, as `None` or a number.
+    #[default]
+    Nothing,
+    /// A tensor.
+    Tensor(Spec),
+    /// Several tensors of which nothing is known but their number.
+    Composite(usize),
+    List(Vec<Structure>),
+    Tuple(Vec<Structure>),
+    /// Sorted by the keys, which is the order of the tensors too.
+    Map(std::collections::BTreeMap<String, Structure>),
+}
+
+/// What is known of an argument or result of a function.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Spec {
+    /// Its name: that of the argument, or the key among the results.
+    pub name: String,
+    /// Its element type.
+    pub dtype: DataType,
+    /// What is known of its shape.
+    pub shape: Shape,
+}
+
+impl Default for Spec {
+    /// A tensor of which nothing is known.
+    fn default() -> Self {
+        Self {
+            name: String::new(),
+            dtype: DataType::from_number(0),
+            shape: Shape::unknown(),
+        }
+    }
+}
+
+/// Structures that are nested more deeply are damaged.
+const DEPTH: usize = 64;
+
+impl Structure {
+    pub(super) fn read(bytes: &[u8]) -> Result<Self> {
+        Self::read_at(bytes, 0)
+    }
+
+    fn read_at(bytes: &[u8], depth: usize) -> Result<Self> {
+        let mut structure = Self::Nothing;
+        if depth > DEPTH {
+            return Err(tfp_core::Error::argument(
+                "the arguments of a function are nested too deeply",
+            ));
+        }
+        for field in Reader::new("StructuredValue", bytes) {
+            let (number, value) = field?;
+            let inner = value.bytes();
+            structure = match number {
+                33 | 35 => Self::Tensor(read_spec(inner)?),
+                34 => Self::Composite(read_components(inner)?),
+                51 => Self::List(read_list(inner, depth)?),
+                52 => Self::Tuple(read_list(inner, depth)?),
+                53 => {
+                    let mut map = std::collections::BTreeMap::new();
+                    for field in Reader::new("DictValue", inner) {
+                        if let (1, entry) = field? {
+                            let (key, value) = read_pair(entry.bytes(), depth)?;
+                            map.insert(key, value);
+                        }
+                    }
+                    Self::Map(map)
+                }
+                54 => {
+                    let mut list = Vec::new();
+                    for field in Reader::new("NamedTupleValue", inner) {
+                        if let (2, pair) = field? {
+                            list.push(read_pair(pair.bytes(), depth)?.1);
+                        }
+                    }
+                    Self::Tuple(list)
+                }
+                _ => Self::Nothing,
+            };
+        }
+        Ok(structure)
+    }
+
+    /// Returns the tensors in the order in which a function takes or returns them, named by the key
+    /// of the map that they are in, else by their own name, else by their number.
+    pub(super) fn flatten(&self) -> Vec<Spec> {
+        let mut list = Vec::new();
+        self.flatten_into(None, &mut list);
+        for (at, spec) in list.iter_mut().enumerate() {
+            if spec.name.is_empty() {
+                spec.name = at.to_string();
+            }
+        }
+        list
+    }
+
+    fn flatten_into(&self, key: Option<&str>, list: &mut Vec<Spec>) {
+        match self {
+            Self::Nothing => {}
+            Self::Tensor(spec) => list.push(Spec {
+                name: key.unwrap_or(&spec.name).to_owned(),
+                ..spec.clone()
+            }),
+            Self::Composite(count) => {
+                for _ in 0..*count {
+                    list.push(Spec::default());
+                }
+            }
+            Self::List(items) | Self::Tuple(items) => {
+                items.iter().for_each(|item| item.flatten_into(None, list));
+            }
+            Self::Map(map) => {
+                for (key, value) in map {
+                    value.flatten_into(Some(key), list);
+                }
+            }
+        }
+    }
+
+    /// Makes the map of some tensors.
+    pub(super) fn of_specs(specs: &[Spec]) -> Self {
+        Self::Map(
+            specs
+                .iter()
+                .map(|spec| (spec.name.clone(), Self::Tensor(spec.clone())))
+                .collect(),
+        )
+    }
+
+    pub(super) fn write(&self, out: &mut Writer) {
+        match self {
+            Self::Nothing | Self::Composite(_) => out.bytes(1, &[]),
+            Self::Tensor(spec) => out.message(33, |out| {
+                out.bytes(1, spec.name.as_bytes());
+                out.bytes(2, &shape_proto(&spec.shape));
+                out.int(3, spec.dtype.number().into());
+            }),
+            Self::List(items) => out.message(51, |out| {
+                items
+                    .iter()
+                    .for_each(|item| out.message(1, |out| item.write(out)));
+            }),
+            Self::Tuple(items) => out.message(52, |out| {
+                items
+                    .iter()
+                    .for_each(|item| out.message(1, |out| item.write(out)));
+            }),
+            Self::Map(map) => out.message(53, |out| {
+                for (key, value) in map {
+                    out.message(1, |entry| {
+                        entry.bytes(1, key.as_bytes());
+                        entry.message(2, |out| value.write(out));
+                    });
+                }
+            }),
+        }
+    }
+}
+
+fn read_pair(bytes: &[u8], depth: usize) -> Result<(String, Structure)> {
+    let (mut key, mut value) = (String::new(), Structure::Nothing);
+    for field in Reader::new("PairValue", bytes) {
+        match field? {
+            (1, field) => key = field.text(),
+            (2, field) => value = Structure::read_at(field.bytes(), depth + 1)?,
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+fn read_list(bytes: &[u8], depth: usize) -> Result<Vec<Structure>> {
+    let mut list = Vec::new();
+    for field in Reader::new("ListValue", bytes) {
+        if let (1, item) = field? {
+            list.push(Structure::read_at(item.bytes(), depth + 1)?);
+        }
+    }
+    Ok(list)
+}
+
+fn read_spec(bytes: &[u8]) -> Result<Spec> {
+    let mut spec = Spec::default();
+    for field in Reader::new("TensorSpecProto", bytes) {
+        match field? {
+            (1, name) => spec.name = name.text(),
+            (2, shape) => spec.shape = read_shape(shape.bytes())?,
+            (3, dtype) => {
+                spec.dtype = DataType::from_number(u32::try_from(dtype.int()).unwrap_or(0));
+            }
+            _ => {}
+        }
+    }
+    Ok(spec)
+}
+
+/// Reads of how many tensors a `TypeSpecProto` tells.
+fn read_components(bytes: &[u8]) -> Result<usize> {
+    let mut count = 0;
+    for field in Reader::new("TypeSpecProto", bytes) {
+        if let (4, value) = field? {
+            count = value.int();
+        }
+    }
+    match usize::try_from(count) {
+        Ok(count) if count < 1 << 16 => Ok(count),
+        _ => Err(tfp_core::Error::argument(format!(
+            "an argument of a function consists of {count} tensors"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tfp_core::wire::Writer;
+    use tfp_core::{DataType, Shape};
+
+    use super::{Spec, Structure};
+
+    #[test]
+    fn structures_are_read_as_they_were_written() {
+        let spec = |name: &str| Spec {
+            name: name.to_owned(),
+            dtype: DataType::FLOAT,
+            shape: Shape::from([-1, 2]),
+        };
+        let structure = Structure::Tuple(vec![
+            Structure::List(vec![Structure::Tensor(spec("first")), Structure::Nothing]),
+            Structure::of_specs(&[spec("z"), spec("a")]),
+        ]);
+        let mut out = Writer::new();
+        structure.write(&mut out);
+        let read = Structure::read(&out.into_bytes()).expect("a structure");
+        assert_eq!(read, structure);
+        let names: Vec<String> = read.flatten().into_iter().map(|spec| spec.name).collect();
+        assert_eq!(names, ["first", "a", "z"]);
+    }
+
+    #[test]
+    fn structures_without_an_end_are_refused() {
+        let mut bytes = Vec::new();
+        for _ in 0..200 {
+            let mut list = Writer::new();
+            list.bytes(1, &bytes);
+            let mut value = Writer::new();
+            value.bytes(51, &list.into_bytes());
+            bytes = value.into_bytes();
+        }
+        assert!(Structure::read(&bytes).is_err());
+    }
+}

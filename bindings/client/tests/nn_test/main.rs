@@ -1,0 +1,8 @@
+//! Neural networks against Keras, which wrote what it computes into a checkpoint.
+
+mod datasets;
+mod functions;
+mod goldens;
+mod layers;
+mod optimizers;
+mod training;

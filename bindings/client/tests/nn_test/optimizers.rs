@@ -1,0 +1,154 @@
+//! Ten steps of every optimizer.
+
+use tfp::nn::optimizer::{
+    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Nadam, RmsProp, Rule, Schedule, Sgd,
+    State,
+};
+use tfp::{EagerContext, Result, TensorHandle, ops};
+
+use crate::goldens::Goldens;
+
+/// Runs a rule as a training loop does, and returns the variable after each step.
+fn steps<R: Rule>(
+    goldens: &Goldens,
+    rule: R,
+    schedule: &Schedule,
+    decay: Option<f32>,
+    clip: Clip,
+) -> Result<TensorHandle> {
+    let cx: &EagerContext = &goldens.eager;
+    let mut variable = goldens.get("optimizer/start")?;
+    let gradients = goldens.get("optimizer/gradients")?;
+    let gradients = ops::unpack(cx, gradients, 10, ops::UnpackOptions::default())?;
+    let mut slots = rule
+        .slots()
+        .iter()
+        .map(|slot| {
+            let shape: &[i64] = if slot.is_scalar { &[] } else { &[3, 4] };
+            ops::fill(cx, shape, slot.initial)
+        })
+        .collect::<Result<Vec<_>>>()?;
+    let mut values = Vec::new();
+    for (index, gradient) in gradients.iter().enumerate() {
+        let gradient = &clip.apply(cx, std::slice::from_ref(gradient))?[0];
+        let rate = ops::fill(cx, &[0_i32; 0][..], schedule.rate(index as u64))?;
+        let number = ops::fill(cx, &[0_i32; 0][..], index as f32 + 1.0)?;
+        if let Some(decay) = decay {
+            let share = ops::mul(cx, ops::mul(cx, &variable, &rate)?, decay)?;
+            variable = ops::sub(cx, variable, share)?;
+        }
+        let coefficients = rule.coefficients(cx, &rate, &number)?;
+        let state = State {
+            variable: &variable,
+            gradient,
+            slots: &slots,
+        };
+        let update = rule.update(cx, &coefficients, state)?;
+        variable = match update.variable {
+            Change::Set(value) => value,
+            Change::Subtract(step) => ops::sub(cx, variable, step)?,
+        };
+        slots = update.slots;
+        values.push(variable.clone());
+    }
+    ops::pack(cx, &values, ops::PackOptions::default())
+}
+
+/// Compares a rule's steps with those of Keras.
+fn check<R: Rule + Copy>(goldens: &Goldens, name: &str, rule: R, rate: Option<f32>) -> Result<()> {
+    let schedule = rate.unwrap_or_else(|| rule.default_rate()).into();
+    let values = steps(goldens, rule, &schedule, rule.default_decay(), Clip::None)?;
+    goldens.check(&format!("optimizer/{name}/y"), &values, 2e-6)
+}
+
+#[test]
+fn optimizers_are_those_of_keras() -> Result<()> {
+    let goldens = &Goldens::open()?;
+    let momentum = Sgd {
+        momentum: 0.9,
+        nesterov: false,
+    };
+    let nesterov = Sgd {
+        nesterov: true,
+        ..momentum
+    };
+    check(goldens, "sgd", Sgd::default(), None)?;
+    check(goldens, "sgd_momentum", momentum, None)?;
+    check(goldens, "sgd_nesterov", nesterov, None)?;
+    check(goldens, "adam", Adam::default(), None)?;
+    let amsgrad = Adam {
+        amsgrad: true,
+        ..Adam::default()
+    };
+    check(goldens, "adam_amsgrad", amsgrad, Some(0.01))?;
+    check(goldens, "adamw", Adam::w(), Some(0.01))?;
+    check(goldens, "adagrad", Adagrad::default(), Some(0.1))?;
+    check(goldens, "adadelta", Adadelta::default(), Some(1.0))?;
+    check(goldens, "rmsprop", RmsProp::default(), None)?;
+    let centered = RmsProp {
+        momentum: 0.5,
+        centered: true,
+        ..RmsProp::default()
+    };
+    check(goldens, "rmsprop_centered", centered, None)?;
+    check(goldens, "adamax", Adamax::default(), Some(0.01))?;
+    check(goldens, "nadam", Nadam::default(), Some(0.01))?;
+    let ftrl = Ftrl {
+        l1: 0.01,
+        l2: 0.02,
+        l2_shrinkage: 0.03,
+        beta: 0.1,
+        ..Ftrl::default()
+    };
+    check(goldens, "ftrl", ftrl, Some(0.1))?;
+    let values = steps(
+        goldens,
+        Lion::default(),
+        &0.001.into(),
+        Some(0.01),
+        Clip::None,
+    )?;
+    goldens.check("optimizer/lion/y", &values, 2e-6)
+}
+
+#[test]
+fn clipping_is_that_of_keras() -> Result<()> {
+    let goldens = &Goldens::open()?;
+    for (name, clip) in [
+        ("clip_value", Clip::Value(0.4)),
+        ("clip_norm", Clip::Norm(0.9)),
+        ("clip_global", Clip::GlobalNorm(1.1)),
+    ] {
+        let values = steps(goldens, Sgd::default(), &0.01.into(), None, clip)?;
+        goldens.check(&format!("optimizer/{name}/y"), &values, 2e-6)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn a_schedule_is_asked_at_every_step() -> Result<()> {
+    let goldens = &Goldens::open()?;
+    let cosine = Schedule::CosineDecay {
+        initial: 0.05,
+        steps: 6,
+        alpha: 0.0,
+        warmup: Some((0.2, 3)),
+    };
+    let values = steps(goldens, Sgd::default(), &cosine, None, Clip::None)?;
+    goldens.check("optimizer/cosine/y", &values, 2e-6)
+}
+
+#[test]
+fn a_rule_says_which_values_it_misses() -> Result<()> {
+    let goldens = &Goldens::open()?;
+    let cx = &goldens.eager;
+    let variable = goldens.get("optimizer/start")?;
+    let state = State {
+        variable: &variable,
+        gradient: &variable,
+        slots: &[],
+    };
+    let error = Adam::default().update(cx, std::slice::from_ref(&variable), state);
+    assert!(error.is_err_and(|error| error.to_string().contains("0 slots, expected 2")));
+    Ok(())
+}

@@ -1,0 +1,250 @@
+//! Training in both modes.
+
+use tfp::nn::functional::{Padding, RnnOptions};
+use tfp::nn::layer::{
+    BatchNorm, Bidirectional, Conv, Dense, Dropout, Embedding, Flatten, Layer, LayerNorm, Merge,
+    Pooling, Recurrent, RnnKind, Sequential,
+};
+use tfp::nn::optimizer::{Adam, Clip, Sgd};
+use tfp::nn::training::{Batches, EarlyStopping, Plan, Progress, SaveBest, Trainer};
+use tfp::nn::{Activation, Loss, Metric, Weights};
+use tfp::{DataType, EagerContext, Graph, Mode, Result, Tensor};
+
+use crate::goldens::Goldens;
+
+const SPARSE: Loss = Loss::SparseCategoricalCrossentropy { from_logits: true };
+
+/// The models of `keras_goldens.py`: name, element type and shape of inputs, layers.
+fn with_model<T>(
+    name: &str,
+    run: impl FnOnce(DataType, &[i64], &[&dyn Layer]) -> Result<T>,
+) -> Result<T> {
+    match name {
+        "mlp" => run(
+            DataType::FLOAT,
+            &[6],
+            &[
+                &Dense::new(16).activation(Activation::Tanh),
+                &LayerNorm::default(),
+                &Dense::new(4),
+            ],
+        ),
+        "cnn" => run(
+            DataType::FLOAT,
+            &[8, 8, 2],
+            &[
+                &Conv::new(6, 3)
+                    .padding(Padding::Same)
+                    .activation(Activation::Relu),
+                &BatchNorm::default(),
+                &Pooling::max(2),
+                &Flatten,
+                &Dense::new(4),
+            ],
+        ),
+        _ => run(
+            DataType::INT64,
+            &[5],
+            &[
+                &Embedding::new(64, 6),
+                &Bidirectional {
+                    layer: Recurrent {
+                        kind: RnnKind::Lstm,
+                        units: 4,
+                        options: RnnOptions::default(),
+                    },
+                    merge: Merge::Concat,
+                },
+                &Dense::new(4),
+            ],
+        ),
+    }
+}
+
+/// Ten steps from Keras' weights, compared with those of Keras.
+fn ten_steps(goldens: &Goldens, name: &str, place: &impl Mode) -> Result<()> {
+    let case = format!("training/{name}");
+    with_model(name, |input, shape, layers| {
+        let weights = Weights::new(place, 1);
+        let model = Sequential::new(&weights, shape, layers)?;
+        assert_eq!(model.output_shape(), [4], "{name}");
+        let mut plan = Plan::new(SPARSE, Adam::default())
+            .rate(0.01)
+            .metric(Metric::SparseCategoricalAccuracy);
+        plan.optimizer = plan.optimizer.clip(Clip::Norm(1.0));
+        plan.input = input;
+        let mut trainer = Trainer::new(model, plan)?;
+        let variables = weights.variables();
+        let before = (0..variables.len())
+            .map(|index| goldens.get(&format!("{case}/before{index}"))?.to_tensor())
+            .collect::<Result<Vec<_>>>()?;
+        trainer.set_values(&before)?;
+
+        let x = goldens.get_as(&format!("{case}/x"), input)?.to_tensor()?;
+        let truth = goldens
+            .get_as(&format!("{case}/truth"), DataType::INT64)?
+            .to_tensor()?;
+        let expected = goldens.get(&format!("{case}/losses"))?.to_tensor()?;
+        for (step, expected) in expected.as_slice::<f32>()?.iter().enumerate() {
+            let loss = trainer.train_on(&x, &truth)?;
+            assert!(
+                (loss - expected).abs() <= 1e-5,
+                "{name}: the loss of step {step} is {loss}, Keras has {expected}"
+            );
+        }
+        for (index, (variable, value)) in variables.iter().zip(trainer.values()?).enumerate() {
+            let value = goldens.eager.handle(&value)?;
+            goldens.check(&format!("{case}/after{index}"), &value, 5e-5)?;
+            assert!(variable.name().contains('/'), "{}", variable.name());
+        }
+        let y = goldens.eager.handle(&trainer.predict(&x)?)?;
+        goldens.check(&format!("{case}/y"), &y, 5e-5)?;
+        let logs = trainer.evaluate(&Batches::new(x, truth, 5)?)?;
+        let expected = goldens.get(&format!("{case}/test"))?.to_tensor()?;
+        for (name, expected) in ["loss", "sparse_categorical_accuracy"]
+            .iter()
+            .zip(expected.as_slice::<f32>()?)
+        {
+            let found = logs.get(name).unwrap_or(f64::NAN);
+            assert!(
+                (found - f64::from(*expected)).abs() < 1e-5,
+                "{name}: {logs}"
+            );
+        }
+        Ok(())
+    })
+}
+
+#[test]
+fn steps_in_a_graph_are_those_of_keras() -> Result<()> {
+    let goldens = Goldens::open()?;
+    for name in ["mlp", "cnn", "rnn"] {
+        ten_steps(&goldens, name, &Graph::new()?)?;
+    }
+    Ok(())
+}
+
+#[test]
+fn steps_in_eager_mode_are_those_of_keras() -> Result<()> {
+    let goldens = Goldens::open()?;
+    for name in ["mlp", "cnn", "rnn"] {
+        ten_steps(&goldens, name, &goldens.eager)?;
+    }
+    Ok(())
+}
+
+/// The exclusive or, many times.
+fn exclusive_or(size: usize) -> Result<Batches> {
+    let (mut x, mut truth) = (Vec::new(), Vec::new());
+    for index in 0..64 {
+        let (a, b) = ((index & 1) as f32, (index >> 1 & 1) as f32);
+        x.extend([a, b]);
+        truth.push((a - b).abs());
+    }
+    Batches::new(
+        Tensor::from_vec(x, &[64, 2])?,
+        Tensor::from_vec(truth, &[64, 1])?,
+        size,
+    )
+}
+
+const BINARY: Loss = Loss::BinaryCrossentropy {
+    from_logits: true,
+    label_smoothing: 0.0,
+};
+
+fn small(place: &impl Mode) -> Result<Trainer<Adam>> {
+    let model = Sequential::new(
+        &Weights::new(place, 3),
+        &[2],
+        &[
+            &Dense::new(16).activation(Activation::Tanh),
+            &Dropout { rate: 0.1 },
+            &Dense::new(1),
+        ],
+    )?;
+    let plan = Plan::new(BINARY, Adam::default())
+        .rate(0.05)
+        .metric(Metric::BinaryAccuracy(0.0));
+    Trainer::new(model, plan)
+}
+
+#[test]
+fn a_small_model_learns_the_exclusive_or_in_both_modes() -> Result<()> {
+    for mut trainer in [small(&Graph::new()?)?, small(&EagerContext::new()?)?] {
+        let data = exclusive_or(16)?.shuffled(5);
+        let history = trainer.fit(&data, 60, Some(&exclusive_or(64)?), &mut [])?;
+        assert_eq!(trainer.step(), 240);
+        let last = &history[59];
+        assert_eq!(last.get("val_binary_accuracy"), Some(1.0), "{last}");
+        assert!(
+            last.get("val_loss").is_some_and(|loss| loss < 0.1),
+            "{last}"
+        );
+    }
+    Ok(())
+}
+
+#[test]
+fn a_training_ends_early_with_its_best_values() -> Result<()> {
+    let mut trainer = small(&EagerContext::new()?)?;
+    let data = exclusive_or(64)?;
+    let mut saved = Vec::new();
+    let mut best = SaveBest::new("val_loss", |epoch, trainer: &Trainer<Adam>| {
+        saved.push((epoch, trainer.values()?));
+        Ok(())
+    });
+    let mut stopping = EarlyStopping::new("val_loss", 2);
+    let mut progress = Progress::default();
+    let history = trainer.fit(
+        &data,
+        400,
+        Some(&data),
+        &mut [&mut best, &mut stopping, &mut progress],
+    )?;
+    let losses: Vec<f64> = history
+        .iter()
+        .filter_map(|logs| logs.get("val_loss"))
+        .collect();
+    assert_eq!(losses.len(), history.len());
+    let (epoch, values) = saved.last().expect("the first epoch is the best so far");
+    let least = losses.iter().copied().fold(f64::INFINITY, f64::min);
+    assert_eq!(losses[*epoch], least);
+    if history.len() < 400 {
+        assert_eq!(history.len(), epoch + 3, "two epochs of patience");
+        for (now, best) in trainer.values()?.iter().zip(values) {
+            assert_eq!(now.as_bytes()?, best.as_bytes()?);
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn what_does_not_fit_is_an_error() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let weights = Weights::new(&eager, 0);
+    let image = Sequential::new(&weights, &[3], &[&Conv::new(4, 3)]);
+    assert!(image.is_err_and(|error| error.to_string().contains("Conv takes")));
+    let tiny = Sequential::new(&weights, &[2, 2, 1], &[&Conv::new(4, 3)]);
+    assert!(tiny.is_err_and(|error| error.to_string().contains("at least one window")));
+    let rate = Sequential::new(&weights, &[3], &[&Dropout { rate: 1.0 }]);
+    assert!(rate.is_err_and(|error| error.to_string().contains("rate is 1")));
+    let truths = Batches::new(
+        Tensor::zeros(DataType::FLOAT, &[3, 2])?,
+        Tensor::zeros(DataType::FLOAT, &[2])?,
+        1,
+    );
+    assert!(truths.is_err_and(|error| error.to_string().contains("as many truths")));
+
+    let model = Sequential::new(&weights, &[2], &[&Dense::new(1)])?;
+    let mut trainer = Trainer::new(model, Plan::new(Loss::MeanSquaredError, Sgd::default()))?;
+    let x = Tensor::zeros(DataType::FLOAT, &[4, 3])?;
+    let truth = Tensor::zeros(DataType::FLOAT, &[4, 1])?;
+    assert!(trainer.train_on(&x, &truth).is_err());
+    assert!(trainer.set_values(&[]).is_err());
+    let mut stopping = EarlyStopping::new("accuracy", 1);
+    let data = Batches::new(Tensor::zeros(DataType::FLOAT, &[4, 2])?, truth, 2)?;
+    let error = trainer.fit(&data, 1, None, &mut [&mut stopping]);
+    assert!(error.is_err_and(|error| error.to_string().contains("there are loss")));
+    Ok(())
+}

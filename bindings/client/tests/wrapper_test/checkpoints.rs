@@ -1,0 +1,119 @@
+//! Checkpoints give back what was written, in both modes, and refuse what does not fit.
+
+use tfp::{
+    Checkpoint, CheckpointReader, EagerContext, ErrorKind, Graph, Result, Session, Tensor,
+    Variable, initialize, latest_checkpoint, write_tensors,
+};
+
+use crate::scratch;
+
+#[test]
+fn one_mode_reads_what_the_other_wrote() -> Result<()> {
+    let folder = scratch("modes");
+    let ctx = EagerContext::new()?;
+    let (w, s) = (
+        Variable::new(&ctx, "w", [[1.0_f32, 2.0]])?,
+        Variable::new(&ctx, "s", 7_i64)?,
+    );
+    let mut eager = Checkpoint::new();
+    eager.add("model/dense/w", &w)?;
+    eager.add("step", &s)?;
+    assert!(eager.add("step", &s).is_err() && eager.add("a//b", &s).is_err());
+    assert_eq!(eager.save(folder.join("ck"))?, folder.join("ck-1"));
+    assert_eq!(eager.save(folder.join("ck"))?, folder.join("ck-2"));
+    assert_eq!(latest_checkpoint(&folder)?, folder.join("ck-2"));
+
+    let graph = Graph::new()?;
+    let v = Variable::new(&graph.scope(), "v", [[0.0_f32, 0.0]])?;
+    let other = Variable::new(&graph.scope(), "other", 1.5_f64)?;
+    let session = Session::new(&graph)?;
+    initialize(&session, [&v, &other])?;
+    let mut checkpoint = Checkpoint::new();
+    checkpoint.add("model/dense/w", &v)?;
+    checkpoint.add("other", &other)?;
+    let restored = checkpoint.restore_into(&session, folder.join("ck-2"))?;
+    assert_eq!(v.value_in(&session)?.to_vec::<f32>()?, [1.0, 2.0]);
+    assert_eq!(
+        (&restored.unused[..], &restored.missing[..]),
+        (&["step".to_owned()][..], &["other".to_owned()][..])
+    );
+    let error = restored.complete().unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::NotFound { .. }) && error.to_string().contains("'other'"),
+        "{error}"
+    );
+    // The count of saves goes on.
+    assert_eq!(
+        checkpoint.save_from(&session, folder.join("ck"))?,
+        folder.join("ck-3")
+    );
+    w.assign(&ctx, [[9.0, 9.0]])?;
+    eager.restore(folder.join("ck-3"))?;
+    assert_eq!(w.to_tensor()?.to_vec::<f32>()?, [1.0, 2.0]);
+    Ok(())
+}
+
+#[test]
+fn tensors_by_name() -> Result<()> {
+    let prefix = scratch("names").join("v1");
+    let (a, b) = (
+        Tensor::from_array([[1_i32, 2], [3, 4]])?,
+        Tensor::from_strings(&["x", "yz"], &[2])?,
+    );
+    write_tensors(&prefix, &[("layer/a", &a), ("b", &b)])?;
+    let reader = CheckpointReader::open(&prefix)?;
+    let names: Vec<_> = reader.entries().map(|(name, ..)| name).collect();
+    assert_eq!(names, ["b", "layer/a"]);
+    assert_eq!(reader.read("layer/a")?.to_vec::<i32>()?, [1, 2, 3, 4]);
+    assert_eq!(reader.read("b")?.as_strings()?, [&b"x"[..], b"yz"]);
+    assert!(matches!(
+        reader.read("c").unwrap_err().kind(),
+        ErrorKind::NotFound { .. }
+    ));
+    let error = Checkpoint::new().restore(&prefix).unwrap_err();
+    assert!(error.to_string().contains("no objects"), "{error}");
+    Ok(())
+}
+
+#[test]
+fn damaged_and_unfit_checkpoints_are_refused() -> Result<()> {
+    let folder = scratch("damaged");
+    let ctx = EagerContext::new()?;
+    let w = Variable::new(&ctx, "weights", [1.0_f32, 2.0])?;
+    let mut checkpoint = Checkpoint::new();
+    checkpoint.add("w", &w)?;
+    checkpoint.write(folder.join("ck"))?;
+    let mut small = Checkpoint::new();
+    small.add("w", &Variable::new(&ctx, "small", [1.0_f32])?)?;
+    let error = small.restore(folder.join("ck")).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::Shape { .. }) && error.to_string().contains("'small'"),
+        "{error}"
+    );
+    let mut wide = Checkpoint::new();
+    wide.add("w", &Variable::new(&ctx, "wide", [1.0_f64, 2.0])?)?;
+    assert!(matches!(
+        wide.restore(folder.join("ck")).unwrap_err().kind(),
+        ErrorKind::DType { .. }
+    ));
+    let error = checkpoint.restore(folder.join("nothing")).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::File { .. })
+            && error.to_string().contains("nothing.index"),
+        "{error}"
+    );
+    let index = folder.join("ck.index");
+    let whole = std::fs::read(&index).expect("an index");
+    for at in (0..whole.len()).step_by(3) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x55;
+        std::fs::write(&index, &damaged).expect("written");
+        if let Err(error) = CheckpointReader::open(folder.join("ck")) {
+            assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+        }
+        std::fs::write(&index, &whole[..at]).expect("written");
+        assert!(CheckpointReader::open(folder.join("ck")).is_err());
+    }
+    assert_eq!(w.to_tensor()?.to_vec::<f32>()?, [1.0, 2.0]);
+    Ok(())
+}

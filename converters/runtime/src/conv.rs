@@ -1,0 +1,419 @@
+//! Convolutions, plain, depthwise and transposed.
+
+use crate::activation::{Activation, finish};
+#[cfg(feature = "std")]
+use crate::bytes::{AlignedBytes, view, view_mut};
+use crate::error::{Result, at};
+use crate::kernels::binary::Add;
+use crate::kernels::clamp::AddClamp;
+#[cfg(feature = "std")]
+use crate::kernels::conv::PackedFilter;
+use crate::kernels::conv::depthwise::Depthwise;
+use crate::kernels::conv::{
+    BackwardInput, Conv as Sizes, Direction, Filter, Forward, Padding, Window,
+};
+use crate::kernels::error::Result as KernelResult;
+use crate::kernels::parallel::Parallel;
+use crate::kernels::shape::Shape;
+use crate::kernels::zip::zip_in_place;
+use crate::memory::{Memory, Reader, Slot, Source};
+use crate::weights::Tensor;
+
+/// One spatial axis: how many elements, and how the filter moves over them.
+#[derive(Clone, Copy, Debug)]
+pub struct Axis {
+    /// Elements of the input.
+    pub input: usize,
+    /// Taps of the filter.
+    pub size: usize,
+    /// Elements from one stop to the next.
+    pub stride: usize,
+    /// Elements from one tap to the next.
+    pub dilation: usize,
+    /// Zeros before and after.
+    pub padding: (usize, usize),
+}
+
+impl Axis {
+    /// The axis that a one-dimensional operation lacks.
+    pub const UNIT: Self = Self {
+        input: 1,
+        size: 1,
+        stride: 1,
+        dilation: 1,
+        padding: (0, 0),
+    };
+
+    /// The window of the kernels.
+    ///
+    /// # Errors
+    /// If the filter does not fit.
+    pub fn window(&self) -> KernelResult<Window> {
+        let (before, after) = self.padding;
+        let padding = Padding::Explicit(before, after);
+        Window::new(self.input, self.size, self.stride, self.dilation, padding)
+    }
+}
+
+/// The sizes of a convolution for one example. Of a transposed one they are those of the
+/// convolution in the other direction.
+#[derive(Clone, Copy, Debug)]
+pub struct Geometry {
+    /// Vertical axis; [`Axis::UNIT`] for sequences.
+    pub y: Axis,
+    /// Horizontal axis.
+    pub x: Axis,
+    /// Channels of the input.
+    pub inputs: usize,
+    /// Channels of the output.
+    pub outputs: usize,
+    /// Groups that do not see each other's channels.
+    pub groups: usize,
+}
+
+impl Geometry {
+    fn sizes(&self, batch: usize) -> KernelResult<Sizes> {
+        Ok(Sizes {
+            batch,
+            y: self.y.window()?,
+            x: self.x.window()?,
+            in_channels: self.inputs,
+            out_channels: self.outputs,
+            groups: self.groups,
+        })
+    }
+}
+
+/// What all three kinds have in common.
+#[derive(Clone, Debug)]
+struct Layer {
+    name: &'static str,
+    sizes: Sizes,
+    bias: Option<Tensor<f32>>,
+    activation: Activation,
+}
+
+impl Layer {
+    fn new(
+        name: &'static str,
+        geometry: &Geometry,
+        bias: Option<Tensor<f32>>,
+        activation: Activation,
+    ) -> Result<Self> {
+        Ok(Self {
+            name,
+            sizes: geometry.sizes(1).map_err(at(name))?,
+            bias,
+            activation,
+        })
+    }
+
+    fn sizes(&self, batch: usize) -> Sizes {
+        Sizes {
+            batch,
+            ..self.sizes
+        }
+    }
+
+    fn bias<'a>(&self, reader: &Reader<'a>) -> Result<Option<&'a [f32]>> {
+        match self.bias {
+            Some(bias) => Ok(Some(reader.read(Source::Weights(bias))?)),
+            None => Ok(None),
+        }
+    }
+}
+
+/// The weights of a filter, packed where there is memory for it.
+#[derive(Clone, Debug)]
+struct Taps {
+    direction: Direction,
+    #[cfg(feature = "std")]
+    packed: AlignedBytes,
+    #[cfg(not(feature = "std"))]
+    filter: Tensor<f32>,
+}
+
+impl Taps {
+    fn new(
+        layer: &Layer,
+        direction: Direction,
+        weights: &[u8],
+        filter: Tensor<f32>,
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let elements = filter.of(weights)?;
+        #[cfg(feature = "std")]
+        {
+            let sizes = &layer.sizes;
+            let len = PackedFilter::len(direction, sizes).map_err(at(layer.name))?;
+            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>());
+            let out = view_mut(packed.as_mut_slice())?;
+            PackedFilter::pack(direction, sizes, elements, out, parallel)
+                .map_err(at(layer.name))?;
+            Ok(Self { direction, packed })
+        }
+        #[cfg(not(feature = "std"))]
+        {
+            let _ = (layer, elements, parallel);
+            Ok(Self { direction, filter })
+        }
+    }
+
+    fn filter<'a>(
+        &'a self,
+        layer: &'static str,
+        sizes: &Sizes,
+        reader: &Reader<'a>,
+    ) -> Result<Filter<'a>> {
+        #[cfg(feature = "std")]
+        {
+            let _ = reader;
+            let data = view(self.packed.as_slice())?;
+            let packed =
+                PackedFilter::from_packed(self.direction, sizes, data).map_err(at(layer))?;
+            Ok(Filter::Packed(packed))
+        }
+        #[cfg(not(feature = "std"))]
+        {
+            let _ = (layer, sizes, self.direction);
+            Ok(Filter::Plain(reader.read(Source::Weights(self.filter))?))
+        }
+    }
+}
+
+/// `activation(conv(x, filter) + bias)`, channels last.
+#[derive(Clone, Debug)]
+pub struct Conv {
+    layer: Layer,
+    taps: Taps,
+}
+
+impl Conv {
+    /// Reads the layer's weights: a filter `[height, width, inputs / groups, outputs]` and a bias.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Plan`] if they lie outside of `weights`,
+    /// [`crate::error::Error::Layer`] if the sizes do not fit together.
+    pub fn new(
+        name: &'static str,
+        weights: &[u8],
+        geometry: &Geometry,
+        filter: Tensor<f32>,
+        bias: Option<Tensor<f32>>,
+        activation: Activation,
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let layer = Layer::new(name, geometry, bias, activation)?;
+        let taps = Taps::new(&layer, Direction::Forward, weights, filter, parallel)?;
+        Ok(Self { layer, taps })
+    }
+
+    /// Computes the layer.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Layer`] or [`crate::error::Error::Plan`] if a slot does not fit.
+    pub fn run<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        self.forward(&reader, x, out, &mut [], self.layer.activation)
+    }
+
+    /// As [`Conv::run`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Conv::run`].
+    pub fn run_with<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        self.forward(&reader, x, out, scratch, self.layer.activation)
+    }
+
+    /// As [`Conv::run`], with `residual` added before the activation.
+    ///
+    /// # Errors
+    /// As [`Conv::run`].
+    pub fn run_add<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        residual: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        let residual = reader.read(residual.into())?;
+        self.forward(&reader, x, out, scratch, Activation::None)?;
+        let shape = Shape::new(&[out.len()]).map_err(at(self.layer.name))?;
+        let (values, other) = ((&mut *out, &shape), (residual, &shape));
+        if let Activation::Clamp(low, high) = self.layer.activation {
+            let op = AddClamp { low, high };
+            return zip_in_place::<_, _, true>(op, values, other, reader.parallel)
+                .map_err(at(self.layer.name));
+        }
+        zip_in_place::<_, _, true>(Add, values, other, reader.parallel)
+            .map_err(at(self.layer.name))?;
+        finish(self.layer.activation, out);
+        Ok(())
+    }
+
+    fn forward<'a>(
+        &'a self,
+        reader: &Reader<'a>,
+        x: &[f32],
+        out: &mut [f32],
+        scratch: &mut [f32],
+        activation: Activation,
+    ) -> Result<()> {
+        let layer = &self.layer;
+        let sizes = layer.sizes(reader.batch);
+        let filter = self.taps.filter(layer.name, &sizes, reader)?;
+        let forward = Forward {
+            bias: layer.bias(reader)?,
+            activation,
+            ..Forward::new(sizes, filter)
+        };
+        forward
+            .run(x, out, scratch, reader.parallel)
+            .map_err(at(layer.name))
+    }
+}
+
+/// A transposed convolution, `activation(conv^T(x, filter) + bias)`, channels last.
+#[derive(Clone, Debug)]
+pub struct ConvTranspose {
+    layer: Layer,
+    taps: Taps,
+}
+
+impl ConvTranspose {
+    /// Reads the layer's weights: a filter `[height, width, outputs / groups, inputs]`, in the
+    /// words of this layer, and a bias. `geometry` is that of the convolution from this layer's
+    /// output to its input.
+    ///
+    /// # Errors
+    /// As [`Conv::new`].
+    pub fn new(
+        name: &'static str,
+        weights: &[u8],
+        geometry: &Geometry,
+        filter: Tensor<f32>,
+        bias: Option<Tensor<f32>>,
+        activation: Activation,
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let layer = Layer::new(name, geometry, bias, activation)?;
+        let taps = Taps::new(&layer, Direction::Backward, weights, filter, parallel)?;
+        Ok(Self { layer, taps })
+    }
+
+    /// Computes the layer.
+    ///
+    /// # Errors
+    /// As [`Conv::run`].
+    pub fn run<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        self.backward(&reader, x, out, &mut [])
+    }
+
+    /// As [`ConvTranspose::run`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Conv::run`].
+    pub fn run_with<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        self.backward(&reader, x, out, scratch)
+    }
+
+    fn backward<'a>(
+        &'a self,
+        reader: &Reader<'a>,
+        x: &[f32],
+        out: &mut [f32],
+        scratch: &mut [f32],
+    ) -> Result<()> {
+        let layer = &self.layer;
+        let sizes = layer.sizes(reader.batch);
+        let filter = self.taps.filter(layer.name, &sizes, reader)?;
+        let backward = BackwardInput {
+            bias: layer.bias(reader)?,
+            activation: layer.activation,
+            ..BackwardInput::new(sizes, filter)
+        };
+        backward
+            .run(x, out, scratch, reader.parallel)
+            .map_err(at(layer.name))
+    }
+}
+
+/// A convolution in which every channel has filters of its own.
+#[derive(Clone, Debug)]
+pub struct DepthwiseConv {
+    layer: Layer,
+    filter: Tensor<f32>,
+}
+
+impl DepthwiseConv {
+    /// Reads the layer's weights: a filter `[height, width, inputs, outputs / inputs]` and a bias.
+    ///
+    /// # Errors
+    /// As [`Conv::new`].
+    pub fn new(
+        name: &'static str,
+        geometry: &Geometry,
+        filter: Tensor<f32>,
+        bias: Option<Tensor<f32>>,
+        activation: Activation,
+    ) -> Result<Self> {
+        let layer = Layer::new(name, geometry, bias, activation)?;
+        Ok(Self { layer, filter })
+    }
+
+    /// Computes the layer.
+    ///
+    /// # Errors
+    /// As [`Conv::run`].
+    pub fn run<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        let layer = &self.layer;
+        let depthwise = Depthwise {
+            bias: layer.bias(&reader)?,
+            activation: layer.activation,
+            ..Depthwise::new(layer.sizes(reader.batch))
+        };
+        let filter = reader.read(Source::Weights(self.filter))?;
+        depthwise
+            .run(x, filter, out, reader.parallel)
+            .map_err(at(layer.name))
+    }
+}

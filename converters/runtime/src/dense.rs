@@ -1,0 +1,245 @@
+//! Products with a matrix of weights.
+
+use crate::activation::Activation;
+#[cfg(feature = "std")]
+use crate::bytes::{AlignedBytes, view, view_mut};
+use crate::error::{Result, at};
+#[cfg(feature = "std")]
+use crate::kernels::gemm::Packed;
+use crate::kernels::gemm::{Gemm, Matrix};
+use crate::kernels::parallel::Parallel;
+#[cfg(feature = "std")]
+use crate::kernels::thin::Thin;
+use crate::memory::{Memory, Reader, Slot, Source};
+use crate::weights::Tensor;
+
+/// Elements of a matrix from which on several threads share the product with one row.
+#[cfg(feature = "std")]
+const PARALLEL_WEIGHTS: usize = 1 << 18;
+
+/// A matrix of `rows` x `columns`, in the order in which products read it.
+#[derive(Clone, Debug)]
+pub struct Panels {
+    rows: usize,
+    columns: usize,
+    #[cfg(feature = "std")]
+    packed: AlignedBytes,
+    #[cfg(not(feature = "std"))]
+    matrix: Tensor<f32>,
+}
+
+impl Panels {
+    /// Reads a matrix from the weights.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Plan`] if it lies outside of them.
+    pub fn new(
+        layer: &'static str,
+        weights: &[u8],
+        matrix: Tensor<f32>,
+        [rows, columns]: [usize; 2],
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let elements = matrix.of(weights)?;
+        #[cfg(feature = "std")]
+        {
+            let len = Packed::len(rows, columns).map_err(at(layer))?;
+            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>());
+            let out = view_mut(packed.as_mut_slice())?;
+            let matrix = Matrix::rows(elements, columns);
+            Packed::pack(&matrix, (rows, columns), out, parallel).map_err(at(layer))?;
+            Ok(Self {
+                rows,
+                columns,
+                packed,
+            })
+        }
+        #[cfg(not(feature = "std"))]
+        {
+            let _ = (layer, elements, parallel);
+            Ok(Self {
+                rows,
+                columns,
+                matrix,
+            })
+        }
+    }
+
+    /// Rows of the matrix.
+    #[must_use]
+    pub fn rows(&self) -> usize {
+        self.rows
+    }
+
+    /// Columns of the matrix.
+    #[must_use]
+    pub fn columns(&self) -> usize {
+        self.columns
+    }
+
+    #[cfg(feature = "std")]
+    fn packed(&self, layer: &'static str) -> Result<Packed<'_>> {
+        let data = view(self.packed.as_slice())?;
+        Packed::from_packed((self.rows, self.columns), data).map_err(at(layer))
+    }
+
+    /// Whether the product with one row is best computed by the calling thread alone.
+    #[cfg(feature = "std")]
+    fn is_thin(&self, parallel: &dyn Parallel) -> bool {
+        self.rows * self.columns < PARALLEL_WEIGHTS || parallel.threads() == 1
+    }
+
+    /// The product of `m` rows of `x` and this matrix.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Layer`] if `x` or the weights are too short.
+    #[inline]
+    pub fn gemm<'a>(
+        &'a self,
+        layer: &'static str,
+        m: usize,
+        x: &'a [f32],
+        reader: &Reader<'a>,
+    ) -> Result<Gemm<'a>> {
+        let x = Matrix::rows(x, self.rows);
+        #[cfg(feature = "std")]
+        {
+            let _ = reader;
+            Ok(Gemm::packed(m, x, self.packed(layer)?))
+        }
+        #[cfg(not(feature = "std"))]
+        {
+            let _ = layer;
+            let elements = reader.read(Source::Weights(self.matrix))?;
+            let size = (m, self.columns, self.rows);
+            Ok(Gemm::new(size, x, Matrix::rows(elements, self.columns)))
+        }
+    }
+}
+
+/// `activation(x * kernel + bias)`, or with a residual added before the activation. Rows are the
+/// last axis of `x`.
+#[derive(Clone, Debug)]
+pub struct Dense {
+    name: &'static str,
+    kernel: Panels,
+    bias: Option<Tensor<f32>>,
+    activation: Activation,
+}
+
+impl Dense {
+    /// Reads the layer's weights: a matrix of `size` and a bias.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Plan`] if they lie outside of `weights`.
+    pub fn new(
+        name: &'static str,
+        weights: &[u8],
+        (kernel, size): (Tensor<f32>, [usize; 2]),
+        bias: Option<Tensor<f32>>,
+        activation: Activation,
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        Ok(Self {
+            name,
+            kernel: Panels::new(name, weights, kernel, size, parallel)?,
+            bias,
+            activation,
+        })
+    }
+
+    /// Computes the layer.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Layer`] or [`crate::error::Error::Plan`] if a slot does not fit.
+    pub fn run<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        self.product(&reader, x, out, &mut [], false)
+    }
+
+    /// As [`Dense::run`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Dense::run`].
+    pub fn run_with<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        self.product(&reader, x, out, scratch, false)
+    }
+
+    /// As [`Dense::run`], where the result is added to what `out` holds before the activation.
+    ///
+    /// # Errors
+    /// As [`Dense::run`].
+    pub fn run_onto<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        self.product(&reader, x, out, &mut [], true)
+    }
+
+    /// As [`Dense::run_onto`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Dense::run`].
+    pub fn run_onto_with<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        self.product(&reader, x, out, scratch, true)
+    }
+
+    fn product(
+        &self,
+        reader: &Reader<'_>,
+        x: &[f32],
+        out: &mut [f32],
+        scratch: &mut [f32],
+        accumulate: bool,
+    ) -> Result<()> {
+        let rows = x.len() / self.kernel.rows.max(1);
+        let bias = match self.bias {
+            Some(bias) => Some(reader.read(Source::Weights(bias))?),
+            None => None,
+        };
+        #[cfg(feature = "std")]
+        if rows == 1 && self.kernel.is_thin(reader.parallel) {
+            let thin = Thin {
+                bias,
+                activation: self.activation,
+                accumulate,
+            };
+            let packed = self.kernel.packed(self.name)?;
+            return thin.run(x, &packed, out).map_err(at(self.name));
+        }
+        let gemm = Gemm {
+            bias,
+            activation: self.activation,
+            accumulate,
+            ..self.kernel.gemm(self.name, rows, x, reader)?
+        };
+        gemm.run(out, self.kernel.columns, scratch, reader.parallel)
+            .map_err(at(self.name))
+    }
+}

@@ -1,0 +1,137 @@
+//! Errors of a model.
+
+use core::fmt;
+
+use crate::kernels::error::Error as KernelError;
+
+/// The result of every fallible function of a model.
+pub type Result<T> = core::result::Result<T, Error>;
+
+/// Why a model refused its arguments or could not be loaded.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// An input has not the length that the model expects.
+    Input {
+        /// Name of the input.
+        name: &'static str,
+        /// Elements that were passed.
+        found: usize,
+        /// Elements of one example.
+        example: usize,
+        /// The number of examples that the other inputs have, or that the model is fixed to.
+        batch: Option<usize>,
+    },
+    /// A buffer for an output is too short or too long.
+    Output {
+        /// Name of the output.
+        name: &'static str,
+        /// Elements that were passed.
+        found: usize,
+        /// Elements that the output has.
+        expected: usize,
+    },
+    /// A workspace is too small for the batch.
+    Workspace {
+        /// Bytes that it has.
+        found: usize,
+        /// Bytes that the batch needs.
+        expected: usize,
+    },
+    /// The weights are not those of this model.
+    Weights {
+        /// What is wrong with them.
+        reason: &'static str,
+        /// What was found, in bytes or as a fingerprint.
+        found: u64,
+        /// What was expected.
+        expected: u64,
+    },
+    /// A layer could not compute, for instance because an index lies outside its table.
+    Layer {
+        /// The layer or operation.
+        layer: &'static str,
+        /// What the kernel says.
+        error: KernelError,
+    },
+    /// `thresholds.json` can't be read.
+    Thresholds {
+        /// What is wrong with it.
+        reason: &'static str,
+        /// The byte at which reading stopped.
+        position: usize,
+    },
+    /// Two tensors that an operation uses at once overlap, or one lies outside the workspace: a
+    /// defect of the converter.
+    Plan {
+        /// What was expected.
+        expected: &'static str,
+    },
+    /// A file of weights can't be read.
+    #[cfg(feature = "std")]
+    File(std::io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Input {
+                name,
+                found,
+                example,
+                batch: Some(batch),
+            } => write!(
+                f,
+                "input {name} has {found} elements, expected {batch} examples of {example}"
+            ),
+            Self::Input {
+                name,
+                found,
+                example,
+                batch: None,
+            } => write!(
+                f,
+                "input {name} has {found} elements, expected a multiple of {example}"
+            ),
+            Self::Output {
+                name,
+                found,
+                expected,
+            } => write!(
+                f,
+                "output {name} has room for {found} elements, expected {expected}"
+            ),
+            Self::Workspace { found, expected } => {
+                write!(f, "the workspace has {found} bytes, expected {expected}")
+            }
+            Self::Weights {
+                reason,
+                found,
+                expected,
+            } => write!(f, "weights: {reason}: found {found}, expected {expected}"),
+            Self::Layer { layer, error } => write!(f, "layer {layer}: {error}"),
+            Self::Thresholds { reason, position } => {
+                write!(f, "thresholds.json, byte {position}: {reason}")
+            }
+            Self::Plan { expected } => write!(f, "the model's memory plan: expected {expected}"),
+            #[cfg(feature = "std")]
+            Self::File(error) => write!(f, "weights: {error}"),
+        }
+    }
+}
+
+impl core::error::Error for Error {
+    fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
+        match self {
+            Self::Layer { error, .. } => Some(error),
+            #[cfg(feature = "std")]
+            Self::File(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// Names the layer that a kernel's error comes from.
+pub(crate) fn at(layer: &'static str) -> impl FnOnce(KernelError) -> Error {
+    move |error| Error::Layer { layer, error }
+}

@@ -1,0 +1,61 @@
+//! Inputs and outputs between the caller and the model.
+
+use crate::error::{Error, Result};
+
+/// The number of examples that an input of `found` elements has.
+///
+/// # Errors
+/// [`Error::Input`] unless it is a multiple of `example`, and `batch` times it if that is known.
+pub fn examples(
+    name: &'static str,
+    found: usize,
+    example: usize,
+    batch: Option<usize>,
+) -> Result<usize> {
+    let fail = Err(Error::Input {
+        name,
+        found,
+        example,
+        batch,
+    });
+    match batch {
+        Some(batch) if batch.checked_mul(example) != Some(found) => fail,
+        Some(batch) => Ok(batch),
+        None if example == 0 || !found.is_multiple_of(example) => fail,
+        None => Ok(found / example),
+    }
+}
+
+/// Copies an output to the caller.
+///
+/// # Errors
+/// [`Error::Output`] unless `to` has as many elements.
+pub fn deliver<T: Copy>(name: &'static str, from: &[T], to: &mut [T]) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.len(),
+        });
+    }
+    to.copy_from_slice(from);
+    Ok(())
+}
+
+/// As [`deliver`], for truth values.
+///
+/// # Errors
+/// As [`deliver`].
+pub fn deliver_bools(name: &'static str, from: &[u8], to: &mut [bool]) -> Result<()> {
+    if from.len() != to.len() {
+        return Err(Error::Output {
+            name,
+            found: to.len(),
+            expected: from.len(),
+        });
+    }
+    for (to, from) in to.iter_mut().zip(from) {
+        *to = *from != 0;
+    }
+    Ok(())
+}

@@ -1,0 +1,28 @@
+"""Parses the values of flags that have a syntax of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from converters.tf.errors import Problem, UsageError
+
+
+def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int, ...]]:
+    """Parses `[NAME=]224,224,3`; no name stands for an only input.
+
+    Raises:
+        UsageError: A value has another form.
+    """
+    shapes = {}
+    for value in values:
+        name, _, dims = value.rpartition("=")
+        try:
+            shape = tuple(int(d) for d in dims.split(","))
+        except ValueError:
+            shape = ()
+        if not shape or any(d < 1 for d in shape):
+            raise UsageError(
+                Problem(f"--input_shape {value}", "expected [NAME=]224,224,3 without the batch")
+            )
+        shapes[name] = shape
+    return shapes

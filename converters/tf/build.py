@@ -1,0 +1,292 @@
+"""Builds nodes: infers shapes, computes what is constant, and leaves out what changes nothing."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.interpret import evaluate
+from converters.tf.symbolic import size_at_one
+
+# A computed constant of more elements is kept as nodes if it is larger than its operands.
+_FOLD_LIMIT = 1 << 16
+
+
+class ShapeError(ValueError):
+    """Operands do not fit together."""
+
+
+def broadcast(*shapes: ir.Shape) -> ir.Shape:
+    """Returns the shape that NumPy's broadcasting gives.
+
+    Raises:
+        ShapeError: The shapes do not fit together for every batch size.
+    """
+    rank = max(len(s) for s in shapes)
+    result: list[ir.Dim] = []
+    for axis in range(-rank, 0):
+        dims = {s[axis] for s in shapes if len(s) >= -axis} - {1}
+        if len(dims) > 1:
+            raise ShapeError(f"shapes {', '.join(map(ir.shape_text, shapes))} don't broadcast")
+        result.append(dims.pop() if dims else 1)
+    return tuple(result)
+
+
+class Builder:
+    """A growing list of nodes.
+
+    Attributes:
+        nodes: Nodes in order.
+        layer: Layer of the nodes to come.
+        doc: Doc line of the nodes to come.
+    """
+
+    def __init__(self) -> None:
+        """Starts with no node."""
+        self.nodes: list[ir.Node] = []
+        self.layer = ""
+        self.doc = ""
+        self._reshaped: dict[ir.Value, ir.Value] = {}
+
+    def emit_many(
+        self,
+        op: ir.Op,
+        inputs: Sequence[ir.Value | None],
+        outputs: Sequence[tuple[ir.DType, ir.Shape]],
+    ) -> tuple[ir.Value, ...]:
+        """Adds a node and returns its results."""
+        while inputs and inputs[-1] is None:
+            inputs = inputs[:-1]
+        results = tuple(ir.Value(dtype, shape, None, self.layer) for dtype, shape in outputs)
+        node = ir.Node(op, tuple(inputs), results, self.layer, self.doc)
+        folded = self._fold(node)
+        if folded is not None:
+            return folded
+        self.nodes.append(node)
+        return results
+
+    def emit(
+        self,
+        op: ir.Op,
+        inputs: Sequence[ir.Value | None],
+        shape: ir.Shape,
+        dtype: ir.DType | None = None,
+    ) -> ir.Value:
+        """Adds a node with one result; its type is that of the first operand unless given."""
+        first = inputs[0]
+        if dtype is None:
+            if first is None:
+                raise ShapeError("a node without operands needs an element type")
+            dtype = first.dtype
+        return self.emit_many(op, inputs, [(dtype, shape)])[0]
+
+    def _fold(self, node: ir.Node) -> tuple[ir.Value, ...] | None:
+        if isinstance(node.op, ir.Loop) or any(v.data is None for v in node.present):
+            return None
+        if any(isinstance(d, ir.Batch) for v in node.outputs for d in v.shape):
+            return None
+        size = sum(size_at_one(v.shape) for v in node.outputs)
+        if size > _FOLD_LIMIT and size > sum(size_at_one(v.shape) for v in node.present):
+            return None
+        results = evaluate(node, [None if v is None else v.data for v in node.inputs])
+        name = next((v.name for v in node.present if v.name), "")
+        return tuple(ir.constant(data, name) for data in results)
+
+    def scalar(self, number: float, dtype: ir.DType) -> ir.Value:
+        """Returns a constant without dimensions."""
+        return ir.constant(np.asarray(number, dtype.numpy))
+
+    def unary(self, kind: ir.Fn, x: ir.Value, *params: float) -> ir.Value:
+        """Applies a function."""
+        to_bool = kind in (ir.Fn.IS_NAN, ir.Fn.IS_INF, ir.Fn.IS_FINITE)
+        function = ir.Function(kind, tuple(float(p) for p in params))
+        return self.emit(ir.Unary(function), [x], x.shape, ir.DType.BOOL if to_bool else x.dtype)
+
+    def binary(self, kind: ir.BinaryKind, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Combines two tensors."""
+        return self.emit(ir.Binary(kind), [a, b], broadcast(a.shape, b.shape))
+
+    def compare(self, kind: ir.CompareKind, a: ir.Value, b: ir.Value) -> ir.Value:
+        """Compares two tensors."""
+        return self.emit(ir.Compare(kind), [a, b], broadcast(a.shape, b.shape), ir.DType.BOOL)
+
+    def select(self, condition: ir.Value, then: ir.Value, other: ir.Value) -> ir.Value:
+        """Chooses elementwise."""
+        shape = broadcast(condition.shape, then.shape, other.shape)
+        return self.emit(ir.Select(), [condition, then, other], shape, then.dtype)
+
+    def cast(self, x: ir.Value, dtype: ir.DType) -> ir.Value:
+        """Converts elements."""
+        return x if x.dtype is dtype else self.emit(ir.Cast(), [x], x.shape, dtype)
+
+    def reshape(self, x: ir.Value, shape: ir.Shape) -> ir.Value:
+        """Gives the elements another shape."""
+        x = self._reshaped.get(x, x)
+        if x.shape == shape:
+            return x
+        result = self.emit(ir.Reshape(), [x], shape)
+        self._reshaped[result] = x
+        return result
+
+    def unshaped(self, x: ir.Value) -> ir.Value:
+        """Returns what a reshape that was emitted here reads; other values as they are."""
+        return self._reshaped.get(x, x)
+
+    def transpose(self, x: ir.Value, perm: Sequence[int]) -> ir.Value:
+        """Reorders axes."""
+        perm = tuple(int(p) for p in perm)
+        if perm == tuple(range(x.rank)):
+            return x
+        shape = tuple(x.shape[p] for p in perm)
+        moved = [p for p in perm if x.shape[p] != 1]
+        if moved == sorted(moved):
+            return self.reshape(x, shape)
+        return self.emit(ir.Transpose(perm), [x], shape)
+
+    def broadcast_to(self, x: ir.Value, shape: ir.Shape) -> ir.Value:
+        """Repeats a tensor."""
+        return x if x.shape == shape else self.emit(ir.BroadcastTo(), [x], shape)
+
+    def slice(
+        self,
+        x: ir.Value,
+        begin: Sequence[int],
+        counts: Sequence[ir.Dim],
+        strides: Sequence[int] | None = None,
+    ) -> ir.Value:
+        """Takes a part."""
+        steps = tuple(strides or (1,) * x.rank)
+        if tuple(counts) == x.shape and not any(begin) and all(s == 1 for s in steps):
+            return x
+        op = ir.Slice(tuple(int(b) for b in begin), tuple(int(s) for s in steps))
+        return self.emit(op, [x], tuple(counts))
+
+    def part(self, x: ir.Value, axis: int, begin: int, count: int) -> ir.Value:
+        """Takes neighbouring elements along one axis."""
+        begins = [begin if i == axis else 0 for i in range(x.rank)]
+        counts = [count if i == axis else d for i, d in enumerate(x.shape)]
+        return self.slice(x, begins, counts)
+
+    def concat(self, parts: Sequence[ir.Value], axis: int) -> ir.Value:
+        """Joins tensors.
+
+        Raises:
+            ShapeError: They differ in another axis, or depend on the batch along this one.
+        """
+        if len(parts) == 1:
+            return parts[0]
+        sizes = [p.shape[axis] for p in parts]
+        rest = {p.shape[:axis] + p.shape[axis + 1 :] for p in parts}
+        if len(rest) > 1:
+            raise ShapeError(f"parts {', '.join(ir.shape_text(p.shape) for p in parts)} differ")
+        if any(isinstance(s, ir.Batch) for s in sizes):
+            raise ShapeError("tensors are joined along the batch")
+        total = sum(s for s in sizes if isinstance(s, int))
+        shape = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
+        return self.emit(ir.Concat(axis), parts, shape)
+
+    def pad(
+        self,
+        x: ir.Value,
+        padding: Sequence[tuple[int, int]],
+        mode: ir.PadMode = ir.PadMode.CONSTANT,
+        value: float = 0.0,
+    ) -> ir.Value:
+        """Widens axes; never that of the batch.
+
+        Raises:
+            ShapeError: The axis of the batch is widened.
+        """
+        if not any(sum(p) for p in padding):
+            return x
+        shape: list[ir.Dim] = []
+        for dim, (before, after) in zip(x.shape, padding, strict=True):
+            if isinstance(dim, ir.Batch):
+                if before or after:
+                    raise ShapeError("the batch is padded")
+                shape.append(dim)
+            else:
+                shape.append(dim + before + after)
+        op = ir.Pad(tuple((int(b), int(a)) for b, a in padding), mode, float(value))
+        return self.emit(op, [x], tuple(shape))
+
+    def reduce(
+        self, kind: ir.ReduceKind, x: ir.Value, axes: Sequence[int], keepdims: bool = False
+    ) -> ir.Value:
+        """Reduces axes.
+
+        Raises:
+            ShapeError: The batch is reduced.
+        """
+        places = tuple(sorted({int(a) % x.rank if x.rank else 0 for a in axes}))
+        if not places:
+            return x
+        if any(isinstance(x.shape[a], ir.Batch) for a in places):
+            raise ShapeError("the batch is reduced")
+        kept = [1 if i in places else d for i, d in enumerate(x.shape)]
+        shape = tuple(d for i, d in enumerate(kept) if keepdims or i not in places)
+        if all(x.shape[a] == 1 for a in places):
+            return self.reshape(x, shape)
+        return self.emit(ir.Reduce(kind, places, keepdims), [x], shape)
+
+    def mat_mul(
+        self, a: ir.Value, b: ir.Value, transpose_a: bool = False, transpose_b: bool = False
+    ) -> ir.Value:
+        """Multiplies matrices; a constant right-hand side of rank 2 gives `Dense`.
+
+        Raises:
+            ShapeError: The inner dimensions differ.
+        """
+        if b.rank == 2 and b.is_constant and not (transpose_a and a.rank < 2):
+            if transpose_a:
+                a = self.transpose(a, [*range(a.rank - 2), a.rank - 1, a.rank - 2])
+            kernel = self.transpose(b, [1, 0]) if transpose_b else b
+            if a.shape[-1] != kernel.shape[0]:
+                raise ShapeError(
+                    f"{ir.shape_text(a.shape)} times {ir.shape_text(kernel.shape)} don't fit"
+                )
+            return self.emit(ir.Dense(), [a, kernel], (*a.shape[:-1], kernel.shape[1]))
+        left = (a.shape[-1], a.shape[-2]) if transpose_a else (a.shape[-2], a.shape[-1])
+        right = (b.shape[-1], b.shape[-2]) if transpose_b else (b.shape[-2], b.shape[-1])
+        if left[1] != right[0]:
+            raise ShapeError(f"{ir.shape_text(a.shape)} times {ir.shape_text(b.shape)} don't fit")
+        lead = broadcast(a.shape[:-2], b.shape[:-2])
+        op = ir.MatMul(bool(transpose_a), bool(transpose_b))
+        return self.emit(op, [a, b], (*lead, left[0], right[1]))
+
+    def gather(
+        self, params: ir.Value, indices: ir.Value, axis: int, batch_dims: int = 0
+    ) -> ir.Value:
+        """Takes slices.
+
+        Raises:
+            ShapeError: It takes from the axis of the batch.
+        """
+        if isinstance(params.shape[axis], ir.Batch):
+            raise ShapeError("examples of the batch are taken by index")
+        lead = params.shape[:axis]
+        shape = (*lead, *indices.shape[batch_dims:], *params.shape[axis + 1 :])
+        return self.emit(ir.Gather(axis, batch_dims), [params, indices], shape)
+
+
+def static(dim: ir.Dim, what: str) -> int:
+    """Returns a dimension that must not depend on the batch.
+
+    Raises:
+        ShapeError: It does.
+    """
+    if isinstance(dim, ir.Batch):
+        raise ShapeError(f"{what} depends on the batch size")
+    return dim
+
+
+def elements(shape: ir.Shape) -> int:
+    """Returns the number of elements of a shape without batch.
+
+    Raises:
+        ShapeError: It depends on the batch.
+    """
+    return math.prod(static(d, "a size") for d in shape)

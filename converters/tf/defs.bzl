@@ -1,0 +1,139 @@
+"""`rust_model`: a trained Keras or TensorFlow model as a Rust library, its test and its bench."""
+
+load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_library", "rust_test")
+
+_OUTPUTS = {
+    "bench": "_bench.rs",
+    "features": "_features.npz",
+    "rust": ".rs",
+    "test": "_test.rs",
+    "thresholds": "_thresholds.json",
+    "weights": "_weights.bin",
+}
+
+def _rust_model_files_impl(ctx):
+    outputs = {
+        role: ctx.actions.declare_file(ctx.attr.crate_name + "_model/" + ctx.attr.crate_name + suffix)
+        for role, suffix in _OUTPUTS.items()
+    }
+    arguments = ctx.actions.args()
+    arguments.add("--model", ctx.file.model.path)
+    arguments.add("--name", ctx.attr.crate_name)
+    arguments.add_all(ctx.attr.flags)
+    inputs = [ctx.file.model]
+    for flag, file in [("--features", ctx.file.recorded), ("--thresholds", ctx.file.thresholds)]:
+        if file:
+            arguments.add(flag, file)
+            inputs.append(file)
+    arguments.add("--rustfmt", ctx.file._rustfmt)
+    for role, file in outputs.items():
+        arguments.add("--%s_out" % role, file)
+    ctx.actions.run(
+        executable = ctx.executable._program,
+        arguments = [arguments],
+        inputs = inputs,
+        outputs = outputs.values(),
+        tools = [ctx.file._rustfmt] + ctx.files._rustc_lib,
+        mnemonic = "Tf2Rust",
+        progress_message = "Converting %{label}",
+    )
+    return [
+        DefaultInfo(files = depset([outputs["rust"]])),
+        OutputGroupInfo(**{role: depset([file]) for role, file in outputs.items()}),
+    ]
+
+_rust_model_files = rule(
+    implementation = _rust_model_files_impl,
+    attrs = {
+        "crate_name": attr.string(mandatory = True),
+        "flags": attr.string_list(),
+        "model": attr.label(allow_single_file = True, mandatory = True),
+        "recorded": attr.label(allow_single_file = [".npz"]),
+        "thresholds": attr.label(allow_single_file = [".json"]),
+        "_program": attr.label(
+            default = "//converters/tf:rust_model",
+            executable = True,
+            cfg = "exec",
+        ),
+        "_rustc_lib": attr.label(
+            default = "@rust_sysroot//:rustc_lib",
+            cfg = "exec",
+        ),
+        "_rustfmt": attr.label(
+            allow_single_file = True,
+            default = "@rust_sysroot//:bin/rustfmt",
+            cfg = "exec",
+        ),
+    },
+)
+
+def rust_model(
+        name,
+        model,
+        features = None,
+        thresholds = None,
+        crate_name = None,
+        flags = [],
+        **kwargs):
+    """Makes a `rust_library` of a model, a test `<name>_test` and a program `<name>_bench`.
+
+    Args:
+      name: name of the library.
+      model: a `.keras` or `.h5` file, a SavedModel's folder, or a frozen graph.
+      features: recorded inputs and predictions, an `.npz` file; made from the model if missing.
+      thresholds: confidence levels, a `.json` file; the library then has `predict_from`.
+      crate_name: name of the crate; default `name`.
+      flags: further flags of `//converters/tf:rust_model`, such as `["--input_shape=224,224,3"]`.
+      **kwargs: as for `rust_library`.
+    """
+    crate = crate_name or name
+    testonly = kwargs.get("testonly", False)
+    files = name + "_files"
+    _rust_model_files(
+        name = files,
+        testonly = testonly,
+        crate_name = crate,
+        recorded = features,
+        flags = flags + (["--binary"] if thresholds else []),
+        model = model,
+        thresholds = thresholds,
+    )
+    for role in _OUTPUTS:
+        native.filegroup(
+            name = name + "_" + role + "_file",
+            testonly = testonly,
+            srcs = [files],
+            output_group = role,
+        )
+    environment = {
+        "MODEL_THRESHOLDS": "$(execpath :%s_thresholds_file)" % name,
+        "MODEL_WEIGHTS": "$(execpath :%s_weights_file)" % name,
+    }
+    rust_library(
+        name = name,
+        srcs = [files],
+        compile_data = [name + "_thresholds_file", name + "_weights_file"],
+        crate_name = crate,
+        edition = "2024",
+        rustc_env = environment,
+        deps = ["//converters/runtime:tfp_runtime"],
+        **kwargs
+    )
+    rust_test(
+        name = name + "_test",
+        srcs = [name + "_test_file"],
+        data = [name + "_features_file"],
+        edition = "2024",
+        env = {"FEATURES": "$(rootpath :%s_features_file)" % name},
+        # The program falls back to Cargo's folder, which the compiler must know.
+        rustc_env = {"CARGO_MANIFEST_DIR": "."},
+        deps = [name],
+    )
+    rust_binary(
+        name = name + "_bench",
+        testonly = testonly,
+        srcs = [name + "_bench_file"],
+        edition = "2024",
+        rustc_env = {"CARGO_MANIFEST_DIR": "."},
+        deps = [name],
+    )

@@ -1,0 +1,1 @@
+"""The text of a generated crate. `crate.py` is the door."""

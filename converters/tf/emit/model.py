@@ -1,0 +1,250 @@
+"""What the templates are filled with: the facts of one generated model."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from converters.tf import ir
+from converters.tf.emit.blocks import Block, Blocks
+from converters.tf.emit.context import Context, Field, SlotName
+from converters.tf.emit.layers import packed_constants
+from converters.tf.emit.names import Scope, camel, snake
+from converters.tf.emit.ops import OPS
+from converters.tf.emit.options import Options, Profile
+from converters.tf.emit.weights import WeightFile, lay_out, rust_type
+from converters.tf.plan import Plan, elements, is_fixed, plan_memory
+
+
+@dataclass(frozen=True)
+class PortText:
+    """An input or output of the generated model.
+
+    Attributes:
+        field: Name of its field.
+        name: Its name in the model.
+        key: Its array in `features.npz`.
+        type: Rust type of an element, as users see it.
+        elements: Elements of one example.
+        fixed: Whether the length does not depend on the batch.
+        shape: The shape as text.
+        leading: Whether examples follow each other: the batch is the first axis, or there is none.
+        source: Expression of an output's elements; empty for an input.
+    """
+
+    field: str
+    name: str
+    key: str
+    type: str
+    elements: int
+    fixed: bool
+    shape: str
+    leading: bool
+    source: str = ""
+
+    @property
+    def zero(self) -> str:
+        """Returns the zero of the type."""
+        return {"bool": "false", "f32": "0.0", "f64": "0.0"}.get(self.type, "0")
+
+
+@dataclass(frozen=True)
+class ModelText:
+    """Everything that the templates need.
+
+    Attributes:
+        crate: Name of the crate.
+        type: Name of the struct.
+        inputs: Inputs in their order.
+        outputs: Outputs in their order.
+        fields: Layers.
+        slots: Places of tensors.
+        lines: Statements of a run.
+        blocks: Repeated parts.
+        uses: Imports below the runtime.
+        uses_batch: Whether the statements name the batch.
+        weights: The file of weights.
+        plan: The memory plan.
+        binary: The column of the output that is the decision value, or nothing.
+    """
+
+    crate: str
+    type: str
+    inputs: tuple[PortText, ...]
+    outputs: tuple[PortText, ...]
+    fields: tuple[Field, ...]
+    slots: tuple[SlotName, ...]
+    lines: tuple[str, ...]
+    blocks: tuple[Block, ...]
+    uses: frozenset[str]
+    uses_batch: bool
+    weights: WeightFile
+    plan: Plan
+    binary: tuple[int, int] | None
+
+
+def feature_keys(graph: ir.Graph) -> tuple[dict[str, str], dict[str, str]]:
+    """Returns the names of the arrays in `features.npz` by input and by output.
+
+    Inputs have their own names; a single output is `predictions`, several have their own names
+    unless an input is called so.
+    """
+    inputs = {port.name: port.name for port in graph.inputs}
+    if len(graph.outputs) == 1:
+        return inputs, {graph.outputs[0].name: "predictions"}
+    taken = set(inputs)
+    outputs = {}
+    for port in graph.outputs:
+        outputs[port.name] = f"predictions_{port.name}" if port.name in taken else port.name
+    return inputs, outputs
+
+
+def binary_column(graph: ir.Graph) -> tuple[int, int] | None:
+    """Returns the width of a binary classifier's output and the column of class 1.
+
+    Returns:
+        `None` if the model has not one float output of one or two columns.
+    """
+    if len(graph.outputs) != 1:
+        return None
+    value = graph.outputs[0].value
+    width = value.shape[-1] if value.shape else 1
+    if value.dtype is not ir.DType.F32 or width not in (1, 2):
+        return None
+    if not isinstance(width, int) or elements(value.shape) != width:
+        return None
+    return width, width - 1
+
+
+def model_text(graph: ir.Graph, options: Options) -> ModelText:
+    """Writes a graph as statements and fields.
+
+    Args:
+        graph: A graph without problems (see `support.problems`).
+        options: How the crate is to be.
+    """
+    std = options.profile is Profile.STD
+    plan = plan_memory(graph, options.inplace, options.memdrop, packed=std)
+    weights = lay_out(graph, packed_constants(graph) if std else ())
+    input_keys, output_keys = feature_keys(graph)
+    scope = Scope()
+    inputs = []
+    expressions: dict[ir.Value, str] = {}
+    for port in graph.inputs:
+        field = scope.unique(snake(port.name, "input"))
+        inputs.append(_port(port, field, input_keys[port.name]))
+        bools = port.value.dtype is ir.DType.BOOL
+        slice_of = f"x.{field}" if std else f"x.{field}.as_slice()"
+        expressions[port.value] = f"of_bools({slice_of})" if bools else slice_of
+    context = Context(plan, weights, expressions)
+    if any(p.value.dtype is ir.DType.BOOL for p in graph.inputs):
+        context.use("bytes::of_bools")
+    for step in plan.steps:
+        context.lines += OPS[type(step.node.op)](context, step)
+    scope = Scope()
+    outputs = []
+    for port in graph.outputs:
+        field = scope.unique(snake(port.name, "output"))
+        source = _output(context, port.value)
+        outputs.append(_port(port, field, output_keys[port.name], source))
+    slots = tuple(context.slots.values())
+    tensors = tuple(weights.tensors.values())
+    blocks = tuple(Blocks(context.lines, context.fields, slots, tensors).find())
+    return ModelText(
+        crate=_crate_name(options.name),
+        type=_type_name(options.name, context.imports),
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        fields=tuple(_with_blocks(context.fields, blocks)),
+        slots=slots,
+        lines=tuple(_calls(context.lines, blocks)),
+        blocks=blocks,
+        uses=frozenset(context.imports),
+        uses_batch=context.uses_batch,
+        weights=weights,
+        plan=plan,
+        binary=binary_column(graph) if options.binary else None,
+    )
+
+
+def _calls(lines: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+    """Returns the statements with a call for every use of a block."""
+    starts = {use.start: (block, use) for block in blocks for use in block.uses}
+    out = []
+    skip = 0
+    for index, line in enumerate(lines):
+        if index in starts:
+            block, use = starts[index]
+            out.append(f"self.{use.name}.run(m, &{use.constant})?;")
+            skip = len(block.lines)
+        if skip:
+            skip -= 1
+            continue
+        out.append(line)
+    return out
+
+
+def _with_blocks(fields: Sequence[Field], blocks: Sequence[Block]) -> list[Field]:
+    """Returns the fields of the model, with one for every use of a block."""
+    inside: dict[str, Field] = {}
+    for block in blocks:
+        for use in block.uses:
+            values = ", ".join(
+                f"{role.name}: {f.value}" for role, f in zip(block.fields, use.fields, strict=True)
+            )
+            first, last = (f.doc.partition(":")[0] for f in (use.fields[0], use.fields[-1]))
+            whole = Field(
+                use.name, block.type, f"{first} to {last}", f"{block.type} {{ {values} }}", ()
+            )
+            inside |= {f.name: whole for f in use.fields}
+    return list(dict.fromkeys(inside.get(f.name, f) for f in fields))
+
+
+# Cargo refuses them, or they are crates that every program has.
+_CRATES = frozenset(
+    ["alloc", "build", "core", "deps", "examples", "incremental", "proc_macro", "std", "test"]
+)
+# What the generated module imports or declares.
+_TYPES = frozenset(
+    [
+        *("BinaryModelResult", "Confidence", "Engine", "Error", "Inputs", "Memory", "None", "Ok"),
+        *("Option", "Outputs", "OutputsMut", "Result", "ScanPrediction", "Self", "Serial", "Slot"),
+        *("Some", "Thresholds", "Vec", "Weights", "Workspace", "Err", "String", "Box"),
+    ]
+)
+
+
+def _crate_name(name: str) -> str:
+    crate = snake(name, "model").removeprefix("r#")
+    return f"{crate}_model" if crate in _CRATES else crate
+
+
+def _type_name(name: str, imports: set[str]) -> str:
+    kind = camel(name, "Model")
+    taken = _TYPES | {path.rpartition("::")[2] for path in imports}
+    return f"{kind}Model" if kind in taken else kind
+
+
+def _port(port: ir.Port, field: str, key: str, source: str = "") -> PortText:
+    value = port.value
+    kind = "bool" if value.dtype is ir.DType.BOOL else rust_type(value.dtype)
+    return PortText(
+        field,
+        port.name,
+        key,
+        kind,
+        elements(value.shape),
+        is_fixed(value.shape),
+        ir.shape_text(value.shape),
+        is_fixed(value.shape) or isinstance(value.shape[0], ir.Batch),
+        source,
+    )
+
+
+def _output(c: Context, value: ir.Value) -> str:
+    root = c.plan.root(value)
+    if root.data is not None:
+        return f"{c.tensor(root)}.of(m.weights)?"
+    if root in c.inputs:
+        return c.inputs[root]
+    return f"m.get({c.slot(value)})?"

@@ -1,0 +1,60 @@
+"""How a crate is to be."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class WeightsMode(StrEnum):
+    """Where a model's weights are."""
+
+    EMBED = "embed"
+    FILE = "file"
+    BYTES = "bytes"
+
+
+class Profile(StrEnum):
+    """What a crate may use."""
+
+    STD = "std"
+    NO_STD = "no_std"
+
+
+class RuntimeMode(StrEnum):
+    """Whether the runtime comes as source or as a crate."""
+
+    INCLUDE = "include"
+    CRATE = "crate"
+
+
+@dataclass(frozen=True)
+class Options:
+    """How a crate is to be.
+
+    Attributes:
+        name: Name of the model, in any spelling: `MnistCnn` gives the crate `mnist_cnn`.
+        source: Name of the file or folder that it comes from.
+        weights: Where the weights are.
+        profile: What the crate may use.
+        runtime: Whether the runtime comes as source or as a crate.
+        inplace: Whether elementwise ops may write over their operand.
+        memdrop: Whether the memory of a tensor serves others after its last use.
+        binary: Whether the output is turned into confidence levels.
+        tolerance: Largest difference of the generated tests, absolute and relative.
+        thresholds: Content of `thresholds.json`, or nothing for the stub.
+        from_environment: Whether the compiler finds the weights and the thresholds by the
+            environment variables `MODEL_WEIGHTS` and `MODEL_THRESHOLDS`, and not in the folder.
+    """
+
+    name: str
+    source: str
+    weights: WeightsMode = WeightsMode.EMBED
+    profile: Profile = Profile.STD
+    runtime: RuntimeMode = RuntimeMode.INCLUDE
+    inplace: bool = True
+    memdrop: bool = True
+    binary: bool = False
+    tolerance: float = 1e-5
+    thresholds: str = ""
+    from_environment: bool = False

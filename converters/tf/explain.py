@@ -1,0 +1,109 @@
+"""What a converted model costs, layer by layer: for people and for programs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from converters.tf import ir
+from converters.tf.plan import Plan, Step
+
+
+@dataclass(frozen=True)
+class Row:
+    """One op.
+
+    Attributes:
+        layer: Path of its layer.
+        op: Its name with what was fused into it.
+        shape: Shape of its first result.
+        macs: Multiplications with addition for one example.
+        weight_bytes: Bytes of its weights.
+    """
+
+    layer: str
+    op: str
+    shape: str
+    macs: int
+    weight_bytes: int
+
+
+def rows(plan: Plan) -> list[Row]:
+    """Returns a row per op in the order of the computation."""
+    return [_row(step) for step in plan.steps]
+
+
+def _row(step: Step) -> Row:
+    node = step.node
+    shape = ir.shape_text(node.outputs[0].shape)
+    return Row(node.layer, op_text(node), shape, step.macs, step.weight_bytes)
+
+
+def op_text(node: ir.Node) -> str:
+    """Returns an op with its kind and what was fused into it: `Conv + residual + relu`."""
+    return " + ".join(_parts(node))
+
+
+def _parts(node: ir.Node) -> Iterator[str]:
+    op = node.op
+    kind = getattr(op, "kind", None)
+    if isinstance(op, ir.Unary):
+        yield _function(op.function)
+    else:
+        yield type(op).__name__ + (f" {kind}" if kind is not None else "")
+    if isinstance(op, ir.Dense | ir.Conv | ir.ConvTranspose | ir.MatMul):
+        if node.operand(2) is not None:
+            yield "bias"
+        if node.operand(3) is not None:
+            yield "residual"
+    activation = getattr(op, "activation", None)
+    if activation is not None:
+        yield _function(activation)
+
+
+def _function(function: ir.Function) -> str:
+    known = {ir.RELU: "relu", ir.RELU6: "relu6"}
+    if function in known:
+        return known[function]
+    numbers = ", ".join(f"{p:g}" for p in function.params)
+    return f"{function.kind}({numbers})" if numbers else str(function.kind)
+
+
+def print_table(plan: Plan, console: Console) -> None:
+    """Prints the rows and their sums."""
+    table = Table(title=f"{plan.graph.name}: one example", show_footer=True)
+    found = rows(plan)
+    macs, weights = sum(r.macs for r in found), sum(r.weight_bytes for r in found)
+    table.add_column("layer", f"{len(found)} ops", overflow="fold")
+    table.add_column("op", overflow="fold")
+    table.add_column("output", f"arena: {plan.arena_bytes:,} bytes", overflow="fold")
+    table.add_column("MACs", f"{macs:,}", justify="right")
+    table.add_column("weight bytes", f"{weights:,}", justify="right")
+    for row in found:
+        table.add_row(
+            Text(row.layer), Text(row.op), Text(row.shape), f"{row.macs:,}", f"{row.weight_bytes:,}"
+        )
+    console.print(table)
+
+
+def report(plan: Plan) -> dict[str, object]:
+    """Returns the same for programs."""
+    graph = plan.graph
+    return {
+        "model": graph.name,
+        "inputs": [_port(p) for p in graph.inputs],
+        "outputs": [_port(p) for p in graph.outputs],
+        "arena_bytes": plan.arena_bytes,
+        "macs": plan.macs,
+        "weight_bytes": sum(v.data.nbytes for v in graph.constants() if v.data is not None),
+        "ops": [vars(row) for row in rows(plan)],
+    }
+
+
+def _port(port: ir.Port) -> dict[str, object]:
+    dims = [str(d) if isinstance(d, ir.Batch) else d for d in port.value.shape]
+    return {"name": port.name, "dtype": port.value.dtype.value, "shape": dims}

@@ -1,0 +1,134 @@
+"""Recorded inputs and predictions: from a file, or made here."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.emit.crate import Features
+from converters.tf.emit.model import feature_keys
+from converters.tf.errors import FeaturesError, Problem
+from converters.tf.trace import Predict
+
+# Examples that are made if there is no file.
+_EXAMPLES = 3
+# Integers that are made for an input of which nothing is known.
+_INTEGERS = 10
+# Largest difference of a recorded prediction from the model's own, absolute and relative.
+_TOLERANCE = 1e-3
+
+
+def made(graph: ir.Graph, predict: Predict) -> Features:
+    """Returns the model's predictions for inputs that are always the same."""
+    random = np.random.default_rng(2021)
+    inputs = {}
+    for port in graph.inputs:
+        shape = ir.shape_at(port.value.shape, _EXAMPLES)
+        kind = port.value.dtype.numpy
+        limit = 2 if kind.kind == "b" else _limit(graph, port.value)
+        whole = random.integers(0, limit, shape)
+        data = random.normal(size=shape) if kind.kind == "f" else whole
+        inputs[port.name] = data.astype(kind)
+    return Features(inputs, predict(inputs))
+
+
+def _limit(graph: ir.Graph, value: ir.Value) -> int:
+    """Returns how many indices the tables have that an input is looked up in."""
+    sizes = []
+    for node in graph.nodes:
+        if isinstance(node.op, ir.Gather) and node.operand(1) is value:
+            size = node.input.shape[node.op.axis]
+            if isinstance(size, int):
+                sizes.append(size)
+    return max(1, min(sizes, default=_INTEGERS))
+
+
+def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
+    """Returns recorded features after comparing them with the model.
+
+    Raises:
+        FeaturesError: The file can't be read, an array is missing or has another shape or type, or
+            the predictions are not the model's.
+    """
+    arrays = _arrays(path)
+    input_keys, output_keys = feature_keys(graph)
+    problems = [*_differences(path, arrays, graph.inputs, input_keys)]
+    if len(graph.inputs) and not problems:
+        sizes = {_examples(p.value, arrays[input_keys[p.name]]) for p in graph.inputs} - {None}
+        if len(sizes) > 1:
+            what = f"its inputs have {' and '.join(sorted(map(str, sizes)))} examples"
+            problems.append(Problem(str(path), what))
+    if problems:
+        raise FeaturesError.of(problems)
+    inputs = {p.name: arrays[input_keys[p.name]].astype(p.value.dtype.numpy) for p in graph.inputs}
+    outputs = predict(inputs)
+    for port in graph.outputs:
+        key = output_keys[port.name]
+        if key in arrays:
+            problems += _disagreement(path, key, arrays[key], outputs[port.name])
+    if problems:
+        raise FeaturesError.of(problems)
+    return Features(inputs, outputs)
+
+
+def _arrays(path: Path) -> dict[str, ir.Array]:
+    try:
+        with np.load(path, allow_pickle=False) as file:
+            return {name: file[name] for name in file.files}
+    except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as err:
+        what = f"can't be read as .npz: {err}"
+        raise FeaturesError(Problem(str(path), what)) from err
+
+
+def _differences(
+    path: Path,
+    arrays: Mapping[str, ir.Array],
+    ports: tuple[ir.Port, ...],
+    keys: Mapping[str, str],
+) -> list[Problem]:
+    problems = []
+    for port in ports:
+        array = arrays.get(keys[port.name])
+        if array is None:
+            what = f"no array {keys[port.name]!r}; there are {', '.join(arrays) or 'none'}"
+            problems.append(Problem(str(path), what))
+        elif not _fits(array, port.value):
+            expected = f"{port.value.dtype.numpy}{ir.shape_text(port.value.shape)}"
+            found = f"{array.dtype}{list(array.shape)}"
+            problems.append(
+                Problem(str(path), f"array {keys[port.name]!r} is {found}, expected {expected}")
+            )
+    return problems
+
+
+def _fits(array: ir.Array, value: ir.Value) -> bool:
+    if array.ndim != value.rank or array.dtype.kind not in "biuf":
+        return False
+    if array.dtype.kind == "f" and value.dtype.numpy.kind != "f":
+        return False
+    examples = _examples(value, array)
+    if examples is None:
+        return array.shape == ir.shape_at(value.shape, 1)
+    return examples > 0 and array.shape == ir.shape_at(value.shape, examples)
+
+
+def _examples(value: ir.Value, array: ir.Array) -> int | None:
+    for dim, size in zip(value.shape, array.shape, strict=False):
+        if isinstance(dim, ir.Batch):
+            return int(size) // dim.scale
+    return None
+
+
+def _disagreement(path: Path, key: str, recorded: ir.Array, own: ir.Array) -> list[Problem]:
+    if recorded.shape != own.shape:
+        what = f"array {key!r} has the shape {list(recorded.shape)}, the model's {list(own.shape)}"
+        return [Problem(str(path), what)]
+    if not np.allclose(recorded, own, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
+        largest = float(np.nanmax(np.abs(recorded.astype(np.float64) - own)))
+        what = f"array {key!r} differs from what the model predicts by up to {largest:.3g}"
+        return [Problem(str(path), what, "record it with this model")]
+    return []

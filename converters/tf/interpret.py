@@ -1,0 +1,225 @@
+"""The meaning of the graph in NumPy: slow, simple, and the oracle of the tests.
+
+Every op computes in double precision and rounds its result once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.interpret_blocks import BLOCKS, SPATIAL
+from converters.tf.interpret_functions import BINARY, COMPARE, apply
+from converters.tf.ir import Array
+
+
+def interpret(graph: ir.Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+    """Runs a graph.
+
+    Args:
+        graph: What to run.
+        inputs: An array for every input; all agree about the batch size.
+
+    Returns:
+        An array for every output, by name.
+
+    Raises:
+        ValueError: An input is missing or has another shape.
+    """
+    batch = _batch(graph, inputs)
+    values: dict[ir.Value, Array] = {}
+    for port in graph.inputs:
+        data = np.asarray(inputs[port.name], port.value.dtype.numpy)
+        expected = ir.shape_at(port.value.shape, batch)
+        if data.shape != expected:
+            raise ValueError(f"input {port.name} has shape {data.shape}, not {expected}")
+        values[port.value] = data
+    run_nodes(graph, values, batch)
+    return {port.name: _read(port.value, values) for port in graph.outputs}
+
+
+def _batch(graph: ir.Graph, inputs: Mapping[str, Array]) -> int:
+    for port in graph.inputs:
+        if port.name not in inputs:
+            raise ValueError(f"input {port.name} is missing; there are {', '.join(inputs)}")
+        for dim, size in zip(port.value.shape, np.shape(inputs[port.name]), strict=False):
+            if isinstance(dim, ir.Batch):
+                return int(size) // dim.scale
+    return 1
+
+
+def _read(value: ir.Value, values: Mapping[ir.Value, Array]) -> Array:
+    return value.data if value.data is not None else values[value]
+
+
+def run_nodes(graph: ir.Graph, values: dict[ir.Value, Array], batch: int) -> None:
+    """Adds the results of all nodes to `values`, which holds the graph's inputs."""
+    for node in graph.nodes:
+        operands = [None if v is None else _read(v, values) for v in node.inputs]
+        for value, data in zip(node.outputs, evaluate(node, operands, batch), strict=True):
+            values[value] = data
+
+
+def evaluate(node: ir.Node, operands: list[Array | None], batch: int = 1) -> list[Array]:
+    """Returns the results of one node."""
+    shapes = [ir.shape_at(v.shape, batch) for v in node.outputs]
+    op = node.op
+    with np.errstate(all="ignore"):
+        if isinstance(op, ir.Loop):
+            results = _loop(op, [_present(o) for o in operands], batch)
+        elif type(op) in BLOCKS:
+            results = BLOCKS[type(op)](op, [_wide(o) for o in operands])
+        elif type(op) in SPATIAL:
+            wide = [_wide(o) for o in operands]
+            results = [SPATIAL[type(op)](op, wide, shapes[0][1:-1])]
+        else:
+            results = [_SIMPLE[type(op)](op, [_present(o) for o in operands], shapes[0])]
+    out = []
+    for value, shape, data in zip(node.outputs, shapes, results, strict=True):
+        array = np.asarray(data)
+        if array.shape != shape:
+            raise ValueError(f"{node.op} of {node.layer} gives {array.shape}, not {shape}")
+        out.append(np.asarray(array.astype(value.dtype.numpy)))
+    return out
+
+
+def _present(data: Array | None) -> Array:
+    if data is None:
+        raise ValueError("an operand is left out that the op needs")
+    return data
+
+
+def _wide(data: Array | None) -> Array | None:
+    return data.astype(np.float64) if data is not None and data.dtype == np.float32 else data
+
+
+def _loop(op: ir.Loop, carried: list[Array], batch: int) -> list[Array]:
+    for turn in range(op.trips):
+        turns: list[Array] = [np.asarray(turn, np.int32), *carried]
+        values = {p.value: v for p, v in zip(op.body.inputs, turns, strict=True)}
+        run_nodes(op.body, values, batch)
+        carried = [_read(port.value, values) for port in op.body.outputs]
+    return carried
+
+
+def _double(x: Array) -> Array:
+    return x.astype(np.float64) if x.dtype == np.float32 else x
+
+
+def _unary(op: ir.Unary, x: list[Array], _: tuple[int, ...]) -> Array:
+    return apply(op.function, _double(x[0]))
+
+
+def _binary(op: ir.Binary, x: list[Array], _: tuple[int, ...]) -> Array:
+    result = BINARY[op.kind](_double(x[0]), _double(x[1]))
+    return result if op.activation is None else apply(op.activation, result)
+
+
+def _scale_shift(op: ir.ScaleShift, x: list[Array], _: tuple[int, ...]) -> Array:
+    result = _double(x[0]) * x[1] + x[2]
+    return result if op.activation is None else apply(op.activation, result)
+
+
+def _cast(op: ir.Cast, x: list[Array], _: tuple[int, ...]) -> Array:
+    return x[0]
+
+
+_REDUCE: dict[ir.ReduceKind, Callable[..., Any]] = {
+    ir.ReduceKind.SUM: np.sum,
+    ir.ReduceKind.MEAN: np.mean,
+    ir.ReduceKind.MAX: np.max,
+    ir.ReduceKind.MIN: np.min,
+    ir.ReduceKind.PROD: np.prod,
+    ir.ReduceKind.ALL: np.all,
+    ir.ReduceKind.ANY: np.any,
+}
+
+
+def _reduce(op: ir.Reduce, x: list[Array], _: tuple[int, ...]) -> Array:
+    return np.asarray(_REDUCE[op.kind](_double(x[0]), axis=op.axes, keepdims=op.keepdims))
+
+
+def _arg(op: ir.ArgExtreme, x: list[Array], _: tuple[int, ...]) -> Array:
+    return np.asarray((np.argmin if op.smallest else np.argmax)(x[0], axis=op.axis))
+
+
+def _cumulative(op: ir.Cumulative, x: list[Array], _: tuple[int, ...]) -> Array:
+    data = np.flip(x[0], op.axis) if op.reverse else x[0]
+    result = (np.cumprod if op.product else np.cumsum)(_double(data), axis=op.axis)
+    if op.exclusive:
+        result = np.roll(result, 1, op.axis)
+        first = [slice(None)] * result.ndim
+        first[op.axis] = slice(0, 1)
+        result[tuple(first)] = 1 if op.product else 0
+    return np.flip(result, op.axis) if op.reverse else result
+
+
+def _slice(op: ir.Slice, x: list[Array], shape: tuple[int, ...]) -> Array:
+    result = x[0]
+    for axis, (begin, stride, count) in enumerate(zip(op.begin, op.strides, shape, strict=True)):
+        result = np.take(result, begin + stride * np.arange(count), axis=axis)
+    return result
+
+
+_PAD = {ir.PadMode.REFLECT: "reflect", ir.PadMode.SYMMETRIC: "symmetric"}
+
+
+def _pad(op: ir.Pad, x: list[Array], _: tuple[int, ...]) -> Array:
+    if op.mode is ir.PadMode.CONSTANT:
+        return np.pad(x[0], op.padding, constant_values=op.value)
+    mode: Any = _PAD[op.mode]
+    return np.pad(x[0], op.padding, mode=mode)
+
+
+def _gather(op: ir.Gather, x: list[Array], shape: tuple[int, ...]) -> Array:
+    params, indices = x
+    lead, axis = op.batch_dims, op.axis
+    groups = int(np.prod(params.shape[:lead]))
+    flat = params.reshape(groups, *params.shape[lead:])
+    places = indices.reshape(groups, *indices.shape[lead:])
+    if op.wrap:
+        places = np.where(places < 0, places + params.shape[axis], places)
+    if places.size and (places.min() < 0 or places.max() >= params.shape[axis]):
+        raise ValueError(f"an index is not below {params.shape[axis]}")
+    taken = [np.take(p, i, axis=axis - lead) for p, i in zip(flat, places, strict=True)]
+    return np.asarray(taken, params.dtype).reshape(shape)
+
+
+def _one_hot(op: ir.OneHot, x: list[Array], shape: tuple[int, ...]) -> Array:
+    hits = np.expand_dims(x[0], op.axis)
+    places = np.arange(shape[op.axis]).reshape(
+        [-1 if i == op.axis else 1 for i in range(len(shape))]
+    )
+    return np.where(hits == places, op.on, op.off)
+
+
+def _update(op: ir.Update, x: list[Array], _: tuple[int, ...]) -> Array:
+    result = x[0].copy()
+    result[int(x[1])] = x[2]
+    return result
+
+
+_SIMPLE: dict[type, Callable[[Any, list[Array], tuple[int, ...]], Array]] = {
+    ir.Unary: _unary,
+    ir.Binary: _binary,
+    ir.Compare: lambda op, x, _: COMPARE[op.kind](x[0], x[1]),
+    ir.Select: lambda op, x, _: np.where(x[0].astype(bool), x[1], x[2]),
+    ir.Cast: _cast,
+    ir.ScaleShift: _scale_shift,
+    ir.Reduce: _reduce,
+    ir.ArgExtreme: _arg,
+    ir.Cumulative: _cumulative,
+    ir.Transpose: lambda op, x, _: np.transpose(x[0], op.perm),
+    ir.Reshape: lambda op, x, shape: x[0].reshape(shape),
+    ir.Concat: lambda op, x, _: np.concatenate(x, axis=op.axis),
+    ir.Slice: _slice,
+    ir.Pad: _pad,
+    ir.Gather: _gather,
+    ir.OneHot: _one_hot,
+    ir.Tile: lambda op, x, _: np.tile(x[0], op.multiples),
+    ir.BroadcastTo: lambda op, x, shape: np.broadcast_to(x[0], shape),
+    ir.Update: _update,
+}

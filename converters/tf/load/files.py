@@ -1,0 +1,106 @@
+"""Looks at a model file before anything trusts it."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from enum import Enum
+from pathlib import Path
+
+from converters.tf.errors import FileError, Problem
+
+# A zip member that unpacks to more than this is checked for its ratio.
+_LARGE = 64 << 20
+# What deflate reaches only for made-up content; weights of zeros are stored by Keras unpacked.
+_MOST_RATIO = 100
+# Largest description of an architecture.
+_LARGEST_CONFIG = 256 << 20
+# Deepest nesting of a description; Keras recurses.
+_DEEPEST_CONFIG = 200
+
+
+class Kind(Enum):
+    """File formats."""
+
+    KERAS = ".keras (version 3)"
+    HDF5 = ".h5"
+    SAVED_MODEL = "SavedModel"
+    GRAPH_DEF = "frozen GraphDef"
+
+
+def kind_of(path: Path) -> Kind:
+    """Returns the format, by content.
+
+    Raises:
+        FileError: There is no such file, or it is no model.
+    """
+    if path.is_dir():
+        if (path / "saved_model.pb").is_file():
+            return Kind.SAVED_MODEL
+        if (path / "config.json").is_file():
+            raise FileError(Problem(str(path), "an unpacked .keras model", "zip it again"))
+        raise FileError(Problem(str(path), "a folder without saved_model.pb"))
+    try:
+        with path.open("rb") as file:
+            head = file.read(8)
+    except OSError as err:
+        raise FileError(Problem(str(path), f"can't be read: {err.strerror}")) from err
+    if head[:4] == b"PK\x03\x04":
+        _check_zip(path)
+        return Kind.KERAS
+    if head == b"\x89HDF\r\n\x1a\n":
+        return Kind.HDF5
+    if path.name == "saved_model.pb":
+        raise FileError(Problem(str(path), "one file of a SavedModel", "name its folder"))
+    if path.suffix in (".pb", ".graphdef") and head:
+        return Kind.GRAPH_DEF
+    formats = ", ".join(k.value for k in Kind)
+    raise FileError(Problem(str(path), f"no model; known formats: {formats}"))
+
+
+def _check_zip(path: Path) -> None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            for member in archive.infolist():
+                _check_member(path, member)
+            names = archive.namelist()
+            for needed in ("config.json", "model.weights.h5"):
+                if needed not in names:
+                    raise FileError(Problem(str(path), f"a zip archive without {needed}"))
+            config = json.loads(archive.read("config.json"))
+    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as err:
+        raise FileError(Problem(str(path), f"a damaged zip archive: {err}")) from err
+    except (ValueError, RecursionError) as err:
+        raise FileError(Problem(str(path), f"config.json is damaged: {err}")) from err
+    if not isinstance(config, dict) or _too_deep(config):
+        raise FileError(Problem(str(path), "config.json does not describe a model"))
+
+
+def _check_member(path: Path, member: zipfile.ZipInfo) -> None:
+    parts = Path(member.filename).parts
+    if Path(member.filename).is_absolute() or ".." in parts or "\\" in member.filename:
+        raise FileError(Problem(str(path), f"a member points outside: {member.filename!r}"))
+    if member.filename == "config.json" and member.file_size > _LARGEST_CONFIG:
+        raise FileError(Problem(str(path), f"config.json has {member.file_size} bytes"))
+    ratio = member.file_size / max(1, member.compress_size)
+    if member.file_size > _LARGE and ratio > _MOST_RATIO:
+        what = (
+            f"{member.filename!r} unpacks to {member.file_size} bytes, {ratio:.0f} times its size"
+        )
+        raise FileError(Problem(str(path), what, "that is no model but an attack"))
+
+
+def _too_deep(config: object) -> bool:
+    level = [config]
+    for _ in range(_DEEPEST_CONFIG):
+        level = [
+            child
+            for item in level
+            for child in (
+                item.values() if isinstance(item, dict) else item if isinstance(item, list) else ()
+            )
+            if isinstance(child, dict | list)
+        ]
+        if not level:
+            return False
+    return True

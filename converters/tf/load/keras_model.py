@@ -1,0 +1,192 @@
+"""Traces a Keras 3 model."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+from converters.tf.errors import Problem, UnsupportedError
+from converters.tf.ir import Array, Layer
+from converters.tf.load.captures import captured
+from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.tracer import trace_function, uses_half
+from converters.tf.trace import Loaded, Trace, TraceInput
+
+
+class _Recorder:
+    """Notes which layer makes which node while a model is traced."""
+
+    def __init__(self, graph: Any, root: Any) -> None:
+        self.graph = graph
+        self.root = root
+        self.paths: dict[int, str] = {}
+        self.layers: dict[str, str] = {}
+        self.variables: dict[int, str] = {}
+        self.weights: dict[str, list[str]] = {}
+        self._stack: list[str] = []
+
+    def call(self, original: Any, layer: Any, args: Any, kwargs: Any) -> Any:
+        """Runs a layer and notes the nodes that it made, unless an inner layer did."""
+        if layer is self.root:
+            return original(layer, *args, **kwargs)
+        self._stack.append(str(layer.name))
+        path = "/".join(self._stack)
+        self.layers.setdefault(path, type(layer).__name__)
+        first = self._count()
+        try:
+            return original(layer, *args, **kwargs)
+        finally:
+            for index in range(first, self._count()):
+                self.paths.setdefault(index, path)
+            own = [*layer._trainable_variables, *layer._non_trainable_variables]
+            for variable in own:
+                self.variables.setdefault(id(variable._value), f"{path}/{variable.name}")
+            names = [self.variables[id(v._value)] for v in own if v.name != "seed_generator_state"]
+            if names:
+                self.weights.setdefault(path, names)
+            self._stack.pop()
+
+    def _count(self) -> int:
+        return len(self.graph.get_operations())
+
+
+@contextlib.contextmanager
+def _recording(root: Any) -> Iterator[list[_Recorder]]:
+    original = keras.layers.Layer.__call__
+    recorders: list[_Recorder] = []
+
+    def call(layer: Any, *args: Any, **kwargs: Any) -> Any:
+        if not recorders:
+            recorders.append(_Recorder(tf.compat.v1.get_default_graph(), root))
+        return recorders[0].call(original, layer, args, kwargs)
+
+    keras.layers.Layer.__call__ = call
+    try:
+        yield recorders
+    finally:
+        keras.layers.Layer.__call__ = original
+
+
+def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
+    """Returns the structure of the inputs, a spec for each, and their names."""
+    structure = getattr(model, "_inputs_struct", None)
+    if structure is None:
+        structure = model.inputs if len(model.inputs or ()) != 1 else model.inputs[0]
+    if structure is None or not keras.tree.flatten(structure):
+        raise UnsupportedError(
+            Problem(
+                f"model {model.name}",
+                "its inputs are not known: it was never called or built",
+                "call it once and save it again, or export it as a SavedModel",
+            )
+        )
+    names: list[str] = []
+    specs: list[Any] = []
+    for path, tensor in keras.tree.flatten_with_path(structure):
+        name = str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name)
+        shape = fixed.resolve(name, tuple(tensor.shape))
+        specs.append(tf.TensorSpec(shape, tensor.dtype, name=f"input_{len(specs)}"))
+        names.append(name)
+    return structure, specs, names
+
+
+def _output_names(model: Any, outputs: Any) -> list[str]:
+    known = list(getattr(model, "output_names", None) or ())
+    flat = keras.tree.flatten_with_path(outputs)
+    names = []
+    for index, (path, _) in enumerate(flat):
+        if path and isinstance(path[-1], str):
+            names.append(path[-1])
+        elif len(known) == len(flat):
+            names.append(str(known[index]))
+        else:
+            names.append(f"output_{index}")
+    return names
+
+
+def _unique(names: Sequence[str]) -> tuple[str, ...]:
+    taken: set[str] = set()
+    result = []
+    for name in names:
+        unique, count = name, 1
+        while unique in taken:
+            unique, count = f"{name}_{count}", count + 1
+        taken.add(unique)
+        result.append(unique)
+    return tuple(result)
+
+
+def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
+    """Traces a built model in inference mode.
+
+    Raises:
+        UnsupportedError: Its inputs are not known, or a dimension other than the batch is not.
+    """
+    structure, specs, names = _specs(model, fixed)
+    output_names: list[str] = []
+
+    def run(*flat: Any) -> Any:
+        inputs = keras.tree.pack_sequence_as(structure, list(flat))
+        outputs = model(inputs, training=False)
+        output_names.extend(_output_names(model, outputs))
+        return [tf.convert_to_tensor(t) for t in keras.tree.flatten(outputs)]
+
+    with _recording(model) as recorders:
+        concrete = tf.function(run, autograph=False, jit_compile=False).get_concrete_function(
+            *specs
+        )
+    recorder = recorders[0]
+    graph = concrete.graph
+    layer_of = {op.name: recorder.paths.get(i, "") for i, op in enumerate(graph.get_operations())}
+    main, functions = trace_function(
+        str(model.name), graph, graph.inputs[: len(specs)], graph.outputs, layer_of
+    )
+    inputs = tuple(
+        TraceInput(name, node, str(spec.dtype.name), tuple(spec.shape))
+        for name, node, spec in zip(_unique(names), main.arguments, specs, strict=True)
+    )
+    outputs = _unique(output_names)
+    trace = Trace(
+        name=str(model.name),
+        main=main,
+        functions=functions,
+        inputs=inputs,
+        outputs=outputs,
+        variables=captured(graph, _variable_names(model, recorder)),
+        layers=tuple(Layer(path, kind) for path, kind in recorder.layers.items()),
+        architecture=_architecture(model),
+        half=uses_half([main, *functions.values()]),
+        weights={path: tuple(names) for path, names in recorder.weights.items()},
+    )
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        flat = [
+            tf.constant(arrays[p.name], spec.dtype) for p, spec in zip(inputs, specs, strict=True)
+        ]
+        return {n: np.asarray(t) for n, t in zip(outputs, concrete(*flat), strict=True)}
+
+    return Loaded(trace, predict)
+
+
+def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:
+    names = {
+        id(v._value.handle): str(v.path) for v in model.variables if hasattr(v._value, "handle")
+    }
+    for variable in model.variables:
+        path = recorder.variables.get(id(variable._value))
+        if path is not None and hasattr(variable._value, "handle"):
+            names[id(variable._value.handle)] = path
+    return names
+
+
+def _architecture(model: Any) -> dict[str, Any]:
+    try:
+        config = model.get_config()
+    except (NotImplementedError, TypeError, ValueError):
+        return {}
+    return {"class_name": type(model).__name__, "config": config}

@@ -1,0 +1,201 @@
+"""Traces of SavedModels and frozen graphs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+from google.protobuf.message import DecodeError
+
+from converters.tf.errors import FileError, Problem, UnsupportedError
+from converters.tf.ir import Array
+from converters.tf.load.captures import captured
+from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.tracer import trace_function, uses_half
+from converters.tf.trace import Loaded, Trace, TraceInput
+
+_DEFAULT = "serving_default"
+# Ops that give nothing a caller could want.
+_NO_OUTPUTS = ("NoOp", "Assert", "Const", "Placeholder", "PrintV2")
+
+
+def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
+    """Traces a signature of a SavedModel.
+
+    Args:
+        path: Folder.
+        signature: Its name; empty for the default or only one.
+        fixed: Dimensions that the signature leaves open.
+
+    Raises:
+        FileError: The folder is damaged, or has no such signature.
+        UnsupportedError: An input is no tensor of known rank.
+    """
+    try:
+        loaded = tf.saved_model.load(str(path))
+    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
+        raise FileError(Problem(str(path), f"can't be loaded: {err}")) from err
+    except (tf.errors.OpError, DecodeError) as err:
+        raise FileError(Problem(str(path), f"can't be loaded: {err}")) from err
+    concrete = _signature(path, loaded, signature)
+    graph = concrete.graph
+    names = list(concrete.structured_input_signature[1])
+    placeholders = {t.op.name: t for t in graph.inputs}
+    ordered = _ordered(names, concrete, placeholders)
+    inputs = [_input(name, tensor, fixed) for name, tensor in ordered]
+    outputs = sorted(concrete.structured_outputs)
+    results = list(concrete.outputs)
+    variables = captured(graph, _variable_names(loaded))
+    arguments = [tensor for _, tensor in ordered]
+    arguments += [t for t in graph.inputs if t.op.name in variables]
+    layer = scope_layers(v.name for v in variables.values())
+    main, functions = trace_function(path.name, graph, arguments, results, layer)
+    trace = Trace(
+        name=path.name,
+        main=main,
+        functions=functions,
+        inputs=tuple(inputs),
+        outputs=tuple(outputs),
+        variables=variables,
+        half=uses_half([main, *functions.values()]),
+    )
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        given = {p.name: tf.constant(arrays[p.name], p.dtype) for p in inputs}
+        results = concrete(**given)
+        return {name: np.asarray(results[name]) for name in outputs}
+
+    return Loaded(trace, predict)
+
+
+def _signature(path: Path, loaded: Any, wanted: str) -> Any:
+    available = {name: function for name, function in loaded.signatures.items() if name[:2] != "__"}
+    names = ", ".join(available) or "none"
+    if wanted:
+        if wanted not in available:
+            what = f"no signature {wanted!r}; available: {names}"
+            raise FileError(Problem(str(path), what))
+        return available[wanted]
+    if _DEFAULT in available:
+        return available[_DEFAULT]
+    if len(available) == 1:
+        return next(iter(available.values()))
+    raise FileError(
+        Problem(str(path), f"no default signature; available: {names}", "give --signature")
+    )
+
+
+def _ordered(
+    names: list[str], concrete: Any, placeholders: dict[str, Any]
+) -> list[tuple[str, Any]]:
+    """Returns the inputs in the order of the signature's arguments."""
+    specs = concrete.structured_input_signature[1]
+    result = []
+    for name in names:
+        wanted = specs[name].name
+        tensor = placeholders.get(wanted) if wanted in placeholders else placeholders.get(name)
+        if tensor is None:
+            raise UnsupportedError(Problem(f"input {name}", "it is no tensor"))
+        result.append((name, tensor))
+    order = {t.op.name: i for i, t in enumerate(concrete.graph.inputs)}
+    return sorted(result, key=lambda item: order[item[1].op.name])
+
+
+def _input(name: str, tensor: Any, fixed: FixedShapes) -> TraceInput:
+    if tensor.shape.rank is None:
+        raise UnsupportedError(Problem(f"input {name}", "its rank is not known"))
+    shape = fixed.resolve(name, tuple(tensor.shape.as_list()))
+    return TraceInput(name, str(tensor.op.name), str(tensor.dtype.name), shape)
+
+
+def _variable_names(loaded: Any) -> dict[int, str]:
+    """Returns names by handle: where a variable hangs, which is unique, if it has no path."""
+    names: dict[int, str] = {}
+    variables = getattr(loaded, "variables", None) or ()
+    for variable in variables:
+        if hasattr(variable, "handle"):
+            names[id(variable.handle)] = str(variable.name).split(":")[0]
+    plain = list(names.values())
+    if len(set(plain)) == len(plain):
+        return names
+    seen: dict[str, int] = {}
+    for handle, name in names.items():
+        count = seen.get(name, 0)
+        seen[name] = count + 1
+        names[handle] = f"{name}_{count}" if count else name
+    return names
+
+
+def scope_layers(variables: Iterable[str]) -> Callable[[str], str]:
+    """Returns a function that guesses the layer of a node from the scopes in its name.
+
+    Args:
+        variables: Names of variables, whose scopes are layers.
+    """
+    known = {tuple(name.split("/")[:-1]) for name in variables if "/" in name}
+    known.discard(())
+
+    def layer(node: str) -> str:
+        scopes = node.split("/")[:-1]
+        best: tuple[str, ...] = ()
+        for first in range(len(scopes)):
+            for last in range(len(scopes), first, -1):
+                part = tuple(scopes[first:last])
+                if part in known and len(part) > len(best):
+                    best = part
+        if best:
+            return "/".join(best)
+        own = [s for s in scopes if s[:1].islower() and "Partitioned" not in s]
+        return "/".join(own[1:2] or own[:1])
+
+    return layer
+
+
+def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
+    """Traces a frozen graph: its placeholders are inputs, what nobody reads are outputs.
+
+    Raises:
+        FileError: It is no graph.
+        UnsupportedError: It has no input or no output.
+    """
+    definition = tf.compat.v1.GraphDef()
+    graph = tf.Graph()
+    try:
+        definition.ParseFromString(path.read_bytes())
+        with graph.as_default():
+            tf.import_graph_def(definition, name="")
+    except (DecodeError, ValueError, OSError, KeyError, TypeError) as err:
+        raise FileError(Problem(str(path), f"no graph: {err}")) from err
+    operations = graph.get_operations()
+    placeholders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
+    read = {t.op.name for op in operations for t in op.inputs}
+    results = [
+        op.outputs[0]
+        for op in operations
+        if op.outputs and op.name not in read and op.type not in _NO_OUTPUTS
+    ]
+    if not placeholders or not results:
+        what = f"{len(placeholders)} placeholders and {len(results)} results"
+        raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
+    layer = scope_layers(())
+    main, functions = trace_function(path.stem, graph, placeholders, results, layer)
+    names = tuple(str(t.op.name) for t in results)
+    trace = Trace(
+        name=path.stem,
+        main=main,
+        functions=functions,
+        inputs=tuple(_input(str(t.op.name), t, fixed) for t in placeholders),
+        outputs=names,
+        variables={},
+        half=uses_half([main, *functions.values()]),
+    )
+
+    def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+        with tf.compat.v1.Session(graph=graph) as session:
+            given = {t: arrays[t.op.name] for t in placeholders}
+            return dict(zip(names, session.run(results, given), strict=True))
+
+    return Loaded(trace, predict)

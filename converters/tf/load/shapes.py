@@ -1,0 +1,60 @@
+"""Dimensions that the conversion must know although the model leaves them open."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from converters.tf.errors import Problem, UsageError
+
+# Pixels of a side of an image whose size the model leaves open, as in keras.applications.
+_IMAGE_SIDE = 224
+# Channels of an image.
+_IMAGE_CHANNELS = (1, 3, 4)
+
+
+@dataclass(frozen=True)
+class FixedShapes:
+    """What the caller says about the inputs' shapes.
+
+    Attributes:
+        shapes: Dimensions without the batch, by input; the empty name is for an only input.
+    """
+
+    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def resolve(self, name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+        """Returns the shape with every dimension but the first known.
+
+        Raises:
+            UsageError: A dimension stays open, or the given shape contradicts the model.
+        """
+        given = self.shapes.get(name, self.shapes.get(""))
+        if given is not None:
+            full = (shape[0] if shape else None, *given)
+            agree = len(full) == len(shape) and all(
+                a is None or a == b for a, b in zip(shape[1:], given, strict=True)
+            )
+            if not agree:
+                raise UsageError(
+                    Problem(
+                        f"--input_shape {name}={','.join(map(str, given))}",
+                        f"the model's input has the shape {_text(shape)}",
+                    )
+                )
+            return full
+        if None not in shape[1:]:
+            return shape
+        if len(shape) == 4 and shape[3] in _IMAGE_CHANNELS and shape[1] in (None, _IMAGE_SIDE):
+            return (shape[0], _IMAGE_SIDE, shape[2] or _IMAGE_SIDE, shape[3])
+        raise UsageError(
+            Problem(
+                f"input {name}",
+                f"its shape {_text(shape)} leaves more open than the batch",
+                f"give --input_shape {name}=" + ",".join(str(d or "?") for d in shape[1:]),
+            )
+        )
+
+
+def _text(shape: tuple[int | None, ...]) -> str:
+    return "[" + ", ".join("?" if d is None else str(d) for d in shape) + "]"

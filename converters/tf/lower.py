@@ -1,0 +1,402 @@
+"""From a trace to the typed graph, node by node; collects everything that is not supported."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TypeAlias, TypeVar
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.build import Builder, ShapeError
+from converters.tf.errors import Problem, UnsupportedError
+from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
+from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
+
+_DTYPES = {
+    "float32": ir.DType.F32,
+    "half": ir.DType.F32,
+    "float16": ir.DType.F32,
+    "bfloat16": ir.DType.F32,
+    "float64": ir.DType.F64,
+    "int8": ir.DType.I8,
+    "int16": ir.DType.I16,
+    "int32": ir.DType.I32,
+    "int64": ir.DType.I64,
+    "uint8": ir.DType.U8,
+    "uint16": ir.DType.U16,
+    "uint32": ir.DType.U32,
+    "uint64": ir.DType.U64,
+    "bool": ir.DType.BOOL,
+}
+
+
+class Unsupported(Exception):  # noqa: N818 - it names a finding, not a failure of the program
+    """A node needs what there is no kernel for; the message says what."""
+
+
+@dataclass(frozen=True, eq=False)
+class TensorList:
+    """A list of tensors of one shape.
+
+    Attributes:
+        stacked: The elements along a new first axis; `None` as long as nothing was written.
+        length: Number of elements.
+        dtype: Element type.
+        shape: Shape of an element if it is known.
+    """
+
+    stacked: ir.Value | None
+    length: int
+    dtype: ir.DType
+    shape: ir.Shape | None
+
+
+@dataclass(frozen=True, eq=False)
+class Bits:
+    """The bits of floats, read as integers; only their sign may be asked for.
+
+    Attributes:
+        source: The floats.
+    """
+
+    source: ir.Value
+
+
+@dataclass(frozen=True, eq=False)
+class Spread:
+    """How `SpaceToBatchND` made an image: the first half of a dilated convolution.
+
+    Attributes:
+        source: The image before.
+        blocks: Dilations.
+        padding: Zeros before and after, per axis.
+    """
+
+    source: ir.Value
+    blocks: tuple[int, ...]
+    padding: tuple[tuple[int, int], ...]
+
+
+@dataclass(frozen=True)
+class _Poison:
+    """The result of a node that is reported already, or comes after one."""
+
+
+POISON = _Poison()
+
+Tensor: TypeAlias = ir.Value | Symbol | Variable | TensorList | Bits | _Poison
+Result: TypeAlias = Tensor | tuple[Tensor, ...]
+T = TypeVar("T")
+
+
+@dataclass
+class Context:
+    """One node with its operands, for the function that lowers it.
+
+    Attributes:
+        low: The whole lowering.
+        node: The node.
+        args: Operands.
+    """
+
+    low: Lowering
+    node: TraceNode
+    args: tuple[Tensor, ...]
+
+    @property
+    def build(self) -> Builder:
+        """Returns the builder of nodes."""
+        return self.low.build
+
+    def attr(self, name: str, default: Attr = None) -> Attr:
+        """Returns an attribute."""
+        value = self.node.attrs.get(name)
+        return default if value is None else value
+
+    def dtype(self, name: str) -> ir.DType:
+        """Returns an element type that an attribute names."""
+        return element_type(self.attr(name, "float32"))
+
+    def value(self, index: int) -> ir.Value:
+        """Returns an operand as a tensor of the model.
+
+        Raises:
+            Unsupported: It is a multiple of the batch size, a list or a resource.
+        """
+        arg = self.args[index]
+        if isinstance(arg, Symbol):
+            known = arg.known()
+            if known is None:
+                raise Unsupported("the batch size is used as data")
+            return ir.constant(known)
+        if isinstance(arg, ir.Value):
+            return arg
+        if isinstance(arg, Variable) and arg.data is not None:
+            return self.low.weight(arg)
+        raise Unsupported(f"operand {index} is a {type(arg).__name__}")
+
+    @property
+    def values(self) -> list[ir.Value]:
+        """Returns all operands."""
+        return [self.value(i) for i in range(len(self.args))]
+
+    def array(self, index: int) -> ir.Array:
+        """Returns an operand that must be known now.
+
+        Raises:
+            Unsupported: It depends on the model's inputs or on the batch size.
+        """
+        data = self.value(index).data
+        if data is None:
+            raise Unsupported(f"operand {index} is computed from the model's inputs")
+        return data
+
+    def ints(self, index: int) -> list[int]:
+        """Returns a known operand as numbers."""
+        return [int(i) for i in np.ravel(self.array(index))]
+
+    def integer(self, index: int) -> int:
+        """Returns a known operand as one number."""
+        (number,) = self.ints(index)
+        return number
+
+    def dims(self, index: int) -> Objects:
+        """Returns an operand whose elements are dimensions.
+
+        Raises:
+            Unsupported: It depends on the model's inputs.
+        """
+        arg = self.args[index]
+        return arg.dims if isinstance(arg, Symbol) else objects(self.array(index))
+
+    def axis(self, index: int, rank: int) -> int:
+        """Returns a known operand as an axis that is not negative."""
+        return self.integer(index) % rank if rank else 0
+
+    @property
+    def symbolic(self) -> bool:
+        """Returns whether an operand depends on the batch size and all others are known."""
+        known = all(
+            isinstance(a, Symbol) or (isinstance(a, ir.Value) and a.is_constant) for a in self.args
+        )
+        return known and any(isinstance(a, Symbol) for a in self.args)
+
+
+def element_type(name: str) -> ir.DType:
+    """Returns our element type.
+
+    Raises:
+        Unsupported: There is none.
+    """
+    dtype = _DTYPES.get(name)
+    if dtype is None:
+        raise Unsupported(f"element type {name}")
+    return dtype
+
+
+Handler: TypeAlias = Callable[[Context], Result]
+
+
+@dataclass
+class Lowering:
+    """The state of a lowering.
+
+    Attributes:
+        trace: What is lowered.
+        handlers: Functions by TensorFlow's op.
+        build: The nodes so far.
+        problems: What is not supported so far.
+        progress: Called with the number of nodes that are done.
+        done: Number of nodes that are done.
+        probing: Whether this is a trial whose nodes vanish.
+        spread: Images that `SpaceToBatchND` made.
+    """
+
+    trace: Trace
+    handlers: Mapping[str, Handler]
+    build: Builder = field(default_factory=Builder)
+    problems: list[Problem] = field(default_factory=list)
+    progress: Callable[[int], None] = lambda _: None
+    done: int = 0
+    probing: bool = False
+    spread: dict[ir.Value, Spread] = field(default_factory=dict)
+    _weights: dict[int, ir.Value] = field(default_factory=dict)
+    _orders: dict[str, list[str]] = field(default_factory=dict)
+
+    def weight(self, variable: Variable) -> ir.Value:
+        """Returns a variable's value, the same object every time.
+
+        Raises:
+            Unsupported: It holds no tensor, or one of an element type that has no counterpart.
+        """
+        if variable.data is None:
+            raise Unsupported("a resource that is not a variable, such as a table")
+        known = self._weights.get(id(variable))
+        if known is None:
+            element_type(variable.data.dtype.name)
+            known = ir.constant(variable.data, variable.name)
+            self._weights[id(variable)] = known
+        return known
+
+    def literal(self, node: TraceNode, data: ir.Array) -> ir.Value:
+        """Returns the constant of a node, the same object every time."""
+        known = self._weights.get(id(node))
+        if known is None:
+            element_type(data.dtype.name)
+            name = node.name if data.size > 1 else ""
+            known = self._weights[id(node)] = ir.constant(data, name)
+        return known
+
+    @contextlib.contextmanager
+    def inside(self) -> Iterator[Builder]:
+        """Collects nodes in a builder of their own, for the body of a loop."""
+        before, self.build = self.build, Builder()
+        try:
+            yield self.build
+        finally:
+            self.build = before
+
+    @contextlib.contextmanager
+    def apart(self) -> Iterator[list[Problem]]:
+        """Lowers on trial: nodes vanish, and problems go to the list that this gives."""
+        before, self.problems = self.problems, []
+        probing, self.probing = self.probing, True
+        try:
+            with self.inside():
+                yield self.problems
+        finally:
+            self.problems, self.probing = before, probing
+
+    def call(
+        self, function: TraceFunction, args: Sequence[Tensor], layer: str = ""
+    ) -> list[Tensor]:
+        """Lowers the body of a function for the given arguments; returns its results."""
+        env: dict[tuple[str, int], Tensor] = {
+            (name, 0): arg for name, arg in zip(function.arguments, args, strict=True)
+        }
+        order = self._orders.get(function.name)
+        if order is None:
+            order = self._orders[function.name] = needed(function)
+        for name in order:
+            node = function.nodes[name]
+            if (name, 0) in env:
+                continue
+            inputs = tuple(env[(r.node, r.index)] for r in node.inputs)
+            results = self._node(node, inputs, layer)
+            for index, result in enumerate(results):
+                env[(name, index)] = result
+            self.done += 0 if self.probing else 1
+            self.progress(self.done)
+        return [env.get((r.node, r.index), POISON) for r in function.results]
+
+    def _node(self, node: TraceNode, args: tuple[Tensor, ...], layer: str) -> tuple[Tensor, ...]:
+        if node.op == "Placeholder" and node.name in self.trace.variables:
+            return (self.trace.variables[node.name],)
+        if any(isinstance(a, _Poison) for a in args):
+            return (POISON,) * 32
+        handler = self.handlers.get(node.op)
+        path = node.layer or layer
+        before, self.build.layer = self.build.layer, path
+        try:
+            if handler is None:
+                raise Unsupported(f"there is no kernel for the op {node.op}")
+            result = handler(Context(self, node, args))
+            return result if isinstance(result, tuple) else (result,)
+        except (Unsupported, ShapeError, NotSymbolicError) as err:
+            what = str(err)
+            if isinstance(err, NotSymbolicError):
+                what = f"its result depends on the batch size as {what}"
+            place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
+            self.problems.append(Problem(f"{place} ({node.op})", what))
+            return (POISON,) * 32
+        finally:
+            self.build.layer = before
+
+
+def needed(function: TraceFunction) -> list[str]:
+    """Returns the nodes that the results need, operands before users.
+
+    Raises:
+        UnsupportedError: The nodes form a cycle, as loops of TensorFlow 1 do.
+    """
+    order: list[str] = []
+    state: dict[str, bool] = {}
+    for result in function.results:
+        stack = [(result.node, False)]
+        while stack:
+            name, leaving = stack.pop()
+            if leaving:
+                state[name] = True
+                order.append(name)
+                continue
+            if name in state:
+                if not state[name]:
+                    problem = Problem(
+                        f"node {name}",
+                        "it depends on itself",
+                        "loops of TensorFlow 1 are not supported; freeze with control flow v2",
+                    )
+                    raise UnsupportedError(problem)
+                continue
+            state[name] = False
+            stack.append((name, True))
+            inputs = function.nodes[name].inputs
+            stack.extend((r.node, False) for r in inputs if not state.get(r.node, False))
+    return order
+
+
+def lower(
+    trace: Trace, handlers: Mapping[str, Handler], progress: Callable[[int], None] | None = None
+) -> ir.Graph:
+    """Lowers a traced model.
+
+    Args:
+        trace: The model.
+        handlers: Functions by TensorFlow's op.
+        progress: Called with the number of nodes that are done.
+
+    Raises:
+        UnsupportedError: With every node that is not supported.
+    """
+    low = Lowering(trace, handlers)
+    if progress is not None:
+        low.progress = progress
+    inputs = []
+    try:
+        for port in trace.inputs:
+            shape = tuple(ir.Batch() if d is None else d for d in port.shape)
+            value = ir.Value(element_type(port.dtype), shape, None, port.name)
+            inputs.append(ir.Port(port.name, value))
+    except Unsupported as err:
+        raise UnsupportedError(Problem(f"input {port.name}", str(err))) from err
+    args: list[Tensor] = [port.value for port in inputs]
+    names = trace.main.arguments[len(inputs) :]
+    args.extend(trace.variables[n] for n in names)
+    results = low.call(trace.main, args)
+    outputs = []
+    for name, result in zip(trace.outputs, results, strict=True):
+        try:
+            found = _as_value(low, result)
+        except Unsupported as err:
+            low.problems.append(Problem(f"output {name}", str(err)))
+            continue
+        if found is not None:
+            outputs.append(ir.Port(name, found))
+    if low.problems:
+        raise UnsupportedError.of(low.problems)
+    return ir.Graph(trace.name, tuple(inputs), tuple(outputs), tuple(low.build.nodes), trace.layers)
+
+
+def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
+    if isinstance(result, _Poison):
+        return None
+    if isinstance(result, ir.Value):
+        return result
+    if isinstance(result, Symbol) and (known := result.known()) is not None:
+        return ir.constant(known)
+    if isinstance(result, Variable):
+        return low.weight(result)
+    raise Unsupported("it is the batch size, or no tensor")

@@ -1,0 +1,172 @@
+"""tf2rust: a trained Keras or TensorFlow model becomes a pure Rust crate.
+
+Reads .keras, .h5, SavedModel folders and frozen graphs (.pb), and writes a folder with
+rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).
+
+Exit codes: 0 done; 2 wrong usage; 3 the model file is missing, damaged or unsafe; 4 the recorded
+features don't match the model; 6 the model needs what is not supported.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import shutil
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+from absl import app, flags
+
+from converters.tf.arguments import parse_shapes
+from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
+from converters.tf.errors import ConversionError, Problem, UsageError
+from converters.tf.output_folder import check_folder, write_folder
+
+_MODEL = flags.DEFINE_string("path_to_tf_model", None, "the model: a file or a SavedModel's folder")
+_SAVE = flags.DEFINE_string("path_to_save", None, "folder to write; it must be empty or missing")
+_NAME = flags.DEFINE_string("model_name", None, "name of the model in Rust, such as MnistCnn")
+_BINARY = flags.DEFINE_bool(
+    "binary_classification", False, "turn the output into confidence levels (thresholds.json)"
+)
+_INPLACE = flags.DEFINE_bool("enable_inplace", True, "let elementwise ops write over their operand")
+_MEMDROP = flags.DEFINE_bool(
+    "enable_memdrop", True, "use the memory of a tensor again after its last use"
+)
+_FV = flags.DEFINE_string(
+    "path_to_fv",
+    None,
+    "recorded features (.npz): an array per input, and `predictions`; becomes the crate's test",
+)
+_WEIGHTS = flags.DEFINE_enum_class(
+    "weights", WeightsMode.EMBED, WeightsMode, "where the crate has its weights"
+)
+_PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
+_RUNTIME = flags.DEFINE_enum_class(
+    "runtime", RuntimeMode.INCLUDE, RuntimeMode, "whether the runtime comes as source or as a crate"
+)
+_EXPLAIN = flags.DEFINE_bool("explain", False, "print layers, ops, shapes, MACs and bytes")
+_JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
+_OVERWRITE = flags.DEFINE_bool("overwrite", False, "replace a folder that tf2rust wrote")
+_SHAPE = flags.DEFINE_multi_string(
+    "input_shape", [], "dimensions that the model leaves open, without the batch: [NAME=]224,224,3"
+)
+_CODE = flags.DEFINE_bool(
+    "allow_custom_code", False, "run code that the model file holds, such as lambdas"
+)
+_SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel")
+_QUIET = flags.DEFINE_bool("quiet", False, "print no progress")
+
+
+def _progress(text: str) -> None:
+    if not _QUIET.value and sys.stderr.isatty():
+        print(f"tf2rust: {text} ...", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps what TensorFlow's C++ logs while it starts away from the error stream."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _rustfmt() -> str | None:
+    """Returns the program that lays out Rust text: of the build rule, or an installed one."""
+    return os.environ.get("TF2RUST_RUSTFMT") or shutil.which("rustfmt")
+
+
+def _convert() -> int:
+    if not _MODEL.value:
+        raise UsageError(Problem("--path_to_tf_model", "no model given"))
+    if not _SAVE.value and not _EXPLAIN.value:
+        raise UsageError(Problem("--path_to_save", "no folder given", "or pass --explain alone"))
+    out = Path(_SAVE.value) if _SAVE.value else None
+    if out is not None:
+        check_folder(out.absolute(), _OVERWRITE.value)
+    model = Path(_MODEL.value)
+    shapes = parse_shapes(_SHAPE.value)
+    options = Options(
+        name=_NAME.value or model.stem,
+        source=model.name,
+        weights=_WEIGHTS.value,
+        profile=_PROFILE.value,
+        runtime=_RUNTIME.value,
+        inplace=_INPLACE.value,
+        memdrop=_MEMDROP.value,
+        binary=_BINARY.value,
+    )
+    _progress("start TensorFlow")
+    with _silent():
+        from converters.tf import explain, tf2rust
+        from converters.tf.load.model import LoadOptions
+        from converters.tf.load.shapes import FixedShapes
+
+    request = tf2rust.Request(
+        model=model,
+        options=options,
+        load=LoadOptions(FixedShapes(shapes), _CODE.value, _SIGNATURE.value),
+        features=Path(_FV.value) if _FV.value else None,
+        rustfmt=_rustfmt(),
+    )
+    start = time.monotonic()
+    result = tf2rust.run(request, _progress)
+    if out is not None:
+        write_folder(out, result.files, _OVERWRITE.value)
+        _progress(f"{len(result.files)} files in {time.monotonic() - start:.1f} s, in {out}")
+    if _JSON.value:
+        report = {"ok": True, **explain.report(result.plan), "files": list(result.files)}
+        print(json.dumps(report, indent=2))
+    elif _EXPLAIN.value:
+        from rich.console import Console
+
+        explain.print_table(result.plan, Console(width=None if sys.stdout.isatty() else 140))
+    return 0
+
+
+def main(argv: Sequence[str]) -> int:
+    """Converts as the flags say; returns the exit code."""
+    try:
+        if len(argv) > 1:
+            raise UsageError(Problem("command line", f"unexpected argument {argv[1]!r}"))
+        return _convert()
+    except ConversionError as err:
+        if _JSON.value:
+            problems = [vars(p) for p in err.problems]
+            report = {"ok": False, "error": type(err).__name__, "problems": problems}
+            print(json.dumps(report, indent=2))
+        print(f"tf2rust: {err.title}", file=sys.stderr)
+        for problem in err.problems:
+            print(f"  {problem}", file=sys.stderr)
+        return err.exit_code
+
+
+def run() -> None:
+    """Entry point of the program; under `bazel run`, paths are relative to the caller's folder."""
+    for name in ("TF2RUST_RUSTFMT",):
+        if name in os.environ:
+            os.environ[name] = str(Path(os.environ[name]).absolute())
+    folder = os.environ.get("BUILD_WORKING_DIRECTORY")
+    if folder:
+        os.chdir(folder)
+    app.run(main, flags_parser=_parse_flags)
+
+
+def _parse_flags(argv: list[str]) -> list[str]:
+    try:
+        return flags.FLAGS(argv)
+    except flags.Error as err:
+        print(f"tf2rust: {err}\nTry --help.", file=sys.stderr)
+        sys.exit(UsageError.exit_code)
+
+
+if __name__ == "__main__":
+    run()

@@ -1,0 +1,112 @@
+"""Reductions, running sums, places of extremes, norms of rows."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.ir import BinaryKind, ReduceKind
+from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops.elementwise import simplified
+from converters.tf.symbolic import Symbol, larger, product
+
+
+def _reduce(kind: ReduceKind) -> Handler:
+    def handler(ctx: Context) -> Result:
+        arg = ctx.args[0]
+        if isinstance(arg, Symbol):
+            return _reduce_dims(arg, kind)
+        x = ctx.value(0)
+        if x.rank == 0:
+            return x
+        return ctx.build.reduce(kind, x, ctx.ints(1), bool(ctx.attr("keep_dims", False)))
+
+    return handler
+
+
+def _reduce_dims(arg: Symbol, kind: ReduceKind) -> Result:
+    result = np.empty((), object)
+    dims = list(arg.dims.ravel())
+    if kind is ReduceKind.PROD:
+        result[()] = product(dims)
+    elif kind is ReduceKind.MAX:
+        total = dims[0]
+        for dim in dims[1:]:
+            total = larger(total, dim)
+        result[()] = total
+    else:
+        raise Unsupported("the batch size is used as data")
+    return simplified(Symbol(result, arg.dtype))
+
+
+def _arg(smallest: bool) -> Handler:
+    def handler(ctx: Context) -> Result:
+        x = ctx.value(0)
+        axis = ctx.axis(1, x.rank)
+        if isinstance(x.shape[axis], ir.Batch):
+            raise Unsupported("a place along the batch")
+        shape = (*x.shape[:axis], *x.shape[axis + 1 :])
+        op = ir.ArgExtreme(axis, smallest)
+        return ctx.build.emit(op, [x], shape, ctx.dtype("output_type"))
+
+    return handler
+
+
+def _cumulative(multiply: bool) -> Handler:
+    def handler(ctx: Context) -> Result:
+        x = ctx.value(0)
+        axis = ctx.axis(1, x.rank)
+        if isinstance(x.shape[axis], ir.Batch):
+            raise Unsupported("a running sum along the batch")
+        exclusive, reverse = bool(ctx.attr("exclusive")), bool(ctx.attr("reverse"))
+        return ctx.build.emit(ir.Cumulative(axis, multiply, exclusive, reverse), [x], x.shape)
+
+    return handler
+
+
+def _softmax(log: bool) -> Handler:
+    def handler(ctx: Context) -> Result:
+        x = ctx.value(0)
+        return ctx.build.emit(ir.Softmax(log), [x], x.shape)
+
+    return handler
+
+
+def _batch_norm(ctx: Context) -> Result:
+    if ctx.attr("is_training", True):
+        raise Unsupported("a batch norm in training mode")
+    b = ctx.build
+    x, gamma, beta, mean, variance = (ctx.value(i) for i in range(5))
+    epsilon = b.scalar(ctx.attr("epsilon", 1e-3), variance.dtype)
+    scale = b.unary(ir.Fn.RSQRT, b.binary(BinaryKind.ADD, variance, epsilon))
+    scale = b.binary(BinaryKind.MUL, scale, gamma)
+    shift = b.binary(BinaryKind.SUB, beta, b.binary(BinaryKind.MUL, mean, scale))
+    if ctx.attr("data_format", "NHWC") in ("NCHW", "NCDHW"):
+        wide = (*scale.shape, *(1,) * (x.rank - 2))
+        scale, shift = b.reshape(scale, wide), b.reshape(shift, wide)
+    return b.binary(BinaryKind.ADD, b.binary(BinaryKind.MUL, x, scale), shift)
+
+
+def _segment_sum(ctx: Context) -> Result:
+    raise Unsupported("a sum by segments of the batch")
+
+
+OPS: dict[str, Handler] = {
+    "Sum": _reduce(ReduceKind.SUM),
+    "Mean": _reduce(ReduceKind.MEAN),
+    "Max": _reduce(ReduceKind.MAX),
+    "Min": _reduce(ReduceKind.MIN),
+    "Prod": _reduce(ReduceKind.PROD),
+    "All": _reduce(ReduceKind.ALL),
+    "Any": _reduce(ReduceKind.ANY),
+    "ArgMax": _arg(False),
+    "ArgMin": _arg(True),
+    "Cumsum": _cumulative(False),
+    "Cumprod": _cumulative(True),
+    "Softmax": _softmax(False),
+    "LogSoftmax": _softmax(True),
+    "FusedBatchNorm": _batch_norm,
+    "FusedBatchNormV2": _batch_norm,
+    "FusedBatchNormV3": _batch_norm,
+    "UnsortedSegmentSum": _segment_sum,
+}

@@ -1,0 +1,22 @@
+"""Every TensorFlow op that is supported, with the function that lowers it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from converters.tf.lower import Handler
+from converters.tf.ops import (
+    control,
+    elementwise,
+    indexing,
+    linear,
+    reductions,
+    shapes,
+    windows,
+)
+
+_FAMILIES = (control, elementwise, indexing, linear, reductions, shapes, windows)
+
+HANDLERS: Mapping[str, Handler] = {
+    op: handler for family in _FAMILIES for op, handler in family.OPS.items()
+}

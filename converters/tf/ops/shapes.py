@@ -1,0 +1,357 @@
+"""Ops that ask for shapes, move elements, or make tensors of a given shape."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.build import static
+from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported
+from converters.tf.ops.elementwise import simplified
+from converters.tf.symbolic import Symbol, complete, map_dims, of_shape, product
+
+
+def _shape_of(arg: Tensor) -> ir.Shape:
+    if isinstance(arg, Symbol):
+        return tuple(int(d) for d in arg.dims.shape)
+    if isinstance(arg, ir.Value):
+        return arg.shape
+    if hasattr(arg, "data") and arg.data is not None:
+        return tuple(int(d) for d in arg.data.shape)
+    raise Unsupported("the shape of a list or a resource")
+
+
+def _shape(ctx: Context) -> Result:
+    return simplified(of_shape(_shape_of(ctx.args[0]), ctx.attr("out_type", "int32")))
+
+
+def _shape_n(ctx: Context) -> Result:
+    kind = ctx.attr("out_type", "int32")
+    results = (simplified(of_shape(_shape_of(arg), kind)) for arg in ctx.args)
+    return tuple(r for r in results if not isinstance(r, tuple))
+
+
+def _size(ctx: Context) -> Result:
+    total = np.empty((), object)
+    total[()] = product(_shape_of(ctx.args[0]))
+    return simplified(Symbol(total, ctx.attr("out_type", "int32")))
+
+
+def _rank(ctx: Context) -> Result:
+    return ir.constant(np.asarray(len(_shape_of(ctx.args[0])), np.int32))
+
+
+def _reshape(ctx: Context) -> Result:
+    arg = ctx.args[0]
+    target = list(ctx.dims(1).ravel())
+    if isinstance(arg, Symbol):
+        shape = complete(target, int(arg.dims.size))
+        return Symbol(arg.dims.reshape([static(d, "a size") for d in shape]), arg.dtype)
+    x = ctx.value(0)
+    try:
+        return ctx.build.reshape(x, complete(target, product(x.shape)))
+    except ValueError as err:
+        raise Unsupported(str(err)) from err
+
+
+def _squeeze(ctx: Context) -> Result:
+    shape = _shape_of(ctx.args[0])
+    axes = [a % len(shape) for a in ctx.attr("squeeze_dims", ())]
+    if not axes:
+        axes = [i for i, d in enumerate(shape) if d == 1]
+    return _reshaped(ctx, tuple(d for i, d in enumerate(shape) if i not in axes))
+
+
+def _expand_dims(ctx: Context) -> Result:
+    shape = list(_shape_of(ctx.args[0]))
+    shape.insert(ctx.integer(1) % (len(shape) + 1), 1)
+    return _reshaped(ctx, tuple(shape))
+
+
+def _reshaped(ctx: Context, shape: ir.Shape) -> Result:
+    arg = ctx.args[0]
+    if isinstance(arg, Symbol):
+        return Symbol(arg.dims.reshape([static(d, "a size") for d in shape]), arg.dtype)
+    return ctx.build.reshape(ctx.value(0), shape)
+
+
+def _transpose(ctx: Context) -> Result:
+    return ctx.build.transpose(ctx.value(0), ctx.ints(1))
+
+
+def _pack(ctx: Context) -> Result:
+    if ctx.symbolic:
+        parts = [ctx.dims(i) for i in range(len(ctx.args))]
+        return Symbol(np.stack(parts, ctx.attr("axis", 0)), ctx.attr("T", "int32"))
+    parts_ = ctx.values
+    axis = ctx.attr("axis", 0) % (parts_[0].rank + 1)
+    shape = parts_[0].shape
+    wide = (*shape[:axis], 1, *shape[axis:])
+    return ctx.build.concat([ctx.build.reshape(p, wide) for p in parts_], axis)
+
+
+def _unpack(ctx: Context) -> Result:
+    shape = _shape_of(ctx.args[0])
+    axis = ctx.attr("axis", 0) % len(shape)
+    count = static(shape[axis], "the number of unpacked parts")
+    arg = ctx.args[0]
+    if isinstance(arg, Symbol):
+        parts = [simplified(Symbol(np.take(arg.dims, i, axis), arg.dtype)) for i in range(count)]
+        return tuple(p for p in parts if not isinstance(p, tuple))
+    x = ctx.value(0)
+    rest = (*shape[:axis], *shape[axis + 1 :])
+    return tuple(ctx.build.reshape(ctx.build.part(x, axis, i, 1), rest) for i in range(count))
+
+
+def _concat(ctx: Context) -> Result:
+    first = ctx.node.op == "Concat"
+    parts = ctx.args[1:] if first else ctx.args[:-1]
+    offset = 1 if first else 0
+    axis = ctx.integer(0 if first else len(ctx.args) - 1)
+    if ctx.symbolic:
+        dims = [ctx.dims(i + offset) for i in range(len(parts))]
+        return Symbol(np.concatenate(dims, axis), ctx.attr("T", "int32"))
+    values = [ctx.value(i + offset) for i in range(len(parts))]
+    full = [v for v in values if 0 not in v.shape] or values[:1]
+    return ctx.build.concat(full, axis % full[0].rank)
+
+
+def _split(ctx: Context) -> Result:
+    x = ctx.value(1)
+    axis = ctx.axis(0, x.rank)
+    count = ctx.attr("num_split")
+    size = static(x.shape[axis], "the split axis") // count
+    return tuple(ctx.build.part(x, axis, i * size, size) for i in range(count))
+
+
+def _split_v(ctx: Context) -> Result:
+    x = ctx.value(0)
+    axis = ctx.axis(2, x.rank)
+    total = static(x.shape[axis], "the split axis")
+    sizes = ctx.ints(1)
+    rest = total - sum(s for s in sizes if s >= 0)
+    sizes = [rest if s < 0 else s for s in sizes]
+    begins = np.cumsum([0, *sizes])
+    return tuple(ctx.build.part(x, axis, int(b), s) for b, s in zip(begins, sizes, strict=False))
+
+
+def _mask(ctx: Context, name: str, bit: int) -> bool:
+    return bool(ctx.attr(name, 0) >> bit & 1)
+
+
+def _index(ctx: Context, operand: int, place: int) -> ir.Dim:
+    dim: ir.Dim = ctx.dims(operand).ravel()[place]
+    return dim
+
+
+def _strided_slice(ctx: Context) -> Result:
+    shape = _shape_of(ctx.args[0])
+    spec = len(ctx.dims(1).ravel())
+    used = sum(
+        1
+        for i in range(spec)
+        if not (_mask(ctx, "new_axis_mask", i) or _mask(ctx, "ellipsis_mask", i))
+    )
+    begins, counts, steps, target = [], [], [], []
+    axis = 0
+    for i in range(spec):
+        if _mask(ctx, "ellipsis_mask", i):
+            for _ in range(len(shape) - used):
+                begins.append(0)
+                steps.append(1)
+                counts.append(shape[axis])
+                target.append(shape[axis])
+                axis += 1
+            continue
+        if _mask(ctx, "new_axis_mask", i):
+            target.append(1)
+            continue
+        begin, step, count = _one_axis(ctx, i, shape[axis])
+        begins.append(begin)
+        steps.append(step)
+        counts.append(count)
+        if not _mask(ctx, "shrink_axis_mask", i):
+            target.append(count)
+        axis += 1
+    for dim in shape[axis:]:
+        begins.append(0)
+        steps.append(1)
+        counts.append(dim)
+        target.append(dim)
+    arg = ctx.args[0]
+    if isinstance(arg, Symbol):
+        dims = arg.dims
+        for i, (b, s, c) in enumerate(zip(begins, steps, counts, strict=True)):
+            dims = np.take(dims, b + s * np.arange(static(c, "a size")), axis=i)
+        return simplified(Symbol(dims.reshape([static(t, "a size") for t in target]), arg.dtype))
+    part = ctx.build.slice(ctx.value(0), begins, counts, steps)
+    return ctx.build.reshape(part, tuple(target))
+
+
+def _one_axis(ctx: Context, i: int, dim: ir.Dim) -> tuple[int, int, ir.Dim]:
+    step = _index(ctx, 3, i)
+    begin, end = _index(ctx, 1, i), _index(ctx, 2, i)
+    no_begin, no_end = _mask(ctx, "begin_mask", i), _mask(ctx, "end_mask", i)
+    shrink = _mask(ctx, "shrink_axis_mask", i)
+    if isinstance(dim, ir.Batch):
+        whole = step == 1 and not shrink
+        if whole and (no_begin or begin == 0) and (no_end or end in (dim, _END)):
+            return 0, 1, dim
+        raise Unsupported("examples of the batch are taken apart")
+    if isinstance(step, ir.Batch) or isinstance(begin, ir.Batch) or isinstance(end, ir.Batch):
+        raise Unsupported("a slice that depends on the batch size")
+    if shrink:
+        place = begin + dim if begin < 0 else begin
+        if not 0 <= place < dim:
+            raise Unsupported(f"index {begin} of an axis of {dim}")
+        return place, 1, 1
+    places = range(*slice(None if no_begin else begin, None if no_end else end, step).indices(dim))
+    return (places.start if len(places) else 0), step, len(places)
+
+
+_END = np.iinfo(np.int32).max
+
+
+def _slice(ctx: Context) -> Result:
+    arg = ctx.args[0]
+    if isinstance(arg, Symbol):
+        begin, size = ctx.integer(1), ctx.integer(2)
+        end = None if size < 0 else begin + size
+        return simplified(Symbol(arg.dims[begin:end], arg.dtype))
+    x = ctx.value(0)
+    begins = ctx.dims(1).ravel()
+    sizes = ctx.dims(2).ravel()
+    starts: list[int] = []
+    counts: list[ir.Dim] = []
+    for begin, size, dim in zip(begins, sizes, x.shape, strict=True):
+        if isinstance(begin, ir.Batch):
+            raise Unsupported("a slice that depends on the batch size")
+        if isinstance(dim, ir.Batch):
+            if begin != 0 or size not in (-1, dim):
+                raise Unsupported("examples of the batch are taken apart")
+            counts.append(dim)
+        else:
+            counts.append(dim - begin if size == -1 else static(size, "the size of a slice"))
+        starts.append(int(begin))
+    return ctx.build.slice(x, starts, counts)
+
+
+def _reverse(ctx: Context) -> Result:
+    x = ctx.value(0)
+    axes = {a % x.rank for a in ctx.ints(1)}
+    begins, steps = [0] * x.rank, [1] * x.rank
+    for axis in axes:
+        begins[axis] = static(x.shape[axis], "the reversed axis") - 1
+        steps[axis] = -1
+    return ctx.build.slice(x, begins, x.shape, steps)
+
+
+def _pad(ctx: Context) -> Result:
+    x = ctx.value(0)
+    padding = [(int(a), int(b)) for a, b in ctx.array(1)]
+    if ctx.node.op == "MirrorPad":
+        mode = ir.PadMode(ctx.attr("mode", "REFLECT").lower())
+        return ctx.build.pad(x, padding, mode)
+    value = float(ctx.array(2)) if ctx.node.op == "PadV2" else 0.0
+    return ctx.build.pad(x, padding, ir.PadMode.CONSTANT, value)
+
+
+def _tile(ctx: Context) -> Result:
+    arg = ctx.args[0]
+    multiples = ctx.dims(1).ravel()
+    if isinstance(arg, Symbol):
+        return Symbol(np.tile(arg.dims, ctx.ints(1)), arg.dtype)
+    x = ctx.value(0)
+    shape = tuple(product([d, m]) for d, m in zip(x.shape, multiples, strict=True))
+    if any(isinstance(m, ir.Batch) for m in multiples):
+        if all(m == 1 or d == 1 for d, m in zip(x.shape, multiples, strict=True)):
+            return ctx.build.broadcast_to(x, shape)
+        raise Unsupported("a tensor is repeated as often as the batch size says")
+    if all(m == 1 for m in multiples):
+        return x
+    if all(m == 1 or d == 1 for d, m in zip(x.shape, multiples, strict=True)):
+        return ctx.build.broadcast_to(x, shape)
+    return ctx.build.emit(ir.Tile(tuple(int(m) for m in multiples)), [x], shape)
+
+
+def _broadcast_to(ctx: Context) -> Result:
+    return ctx.build.broadcast_to(ctx.value(0), tuple(ctx.dims(1).ravel()))
+
+
+def _fill(ctx: Context) -> Result:
+    return ctx.build.broadcast_to(ctx.value(1), tuple(ctx.dims(0).ravel()))
+
+
+def _like(number: int) -> Handler:
+    def handler(ctx: Context) -> Result:
+        shape = _shape_of(ctx.args[0])
+        arg = ctx.args[0]
+        dtype = arg.dtype if isinstance(arg, ir.Value) else ir.DType.I32
+        return ctx.build.broadcast_to(ctx.build.scalar(number, dtype), shape)
+
+    return handler
+
+
+def _range(ctx: Context) -> Result:
+    start, limit, delta = (ctx.array(i) for i in range(3))
+    places = np.arange(start.item(), limit.item(), delta.item())
+    return ir.constant(places.astype(ctx.dtype("Tidx").numpy))
+
+
+def _lin_space(ctx: Context) -> Result:
+    points = np.linspace(float(ctx.array(0)), float(ctx.array(1)), ctx.integer(2))
+    return ir.constant(points.astype(ctx.dtype("T").numpy))
+
+
+def _broadcast_args(ctx: Context) -> Result:
+    a, b = list(ctx.dims(0)), list(ctx.dims(1))
+    rank = max(len(a), len(b))
+    a, b = [1] * (rank - len(a)) + a, [1] * (rank - len(b)) + b
+    dims = map_dims(lambda x, y: y if x == 1 else x, np.array(a, object), np.array(b, object))
+    return simplified(Symbol(dims, ctx.attr("T", "int32")))
+
+
+def _band_part(ctx: Context) -> Result:
+    x = ctx.value(0)
+    low, high = ctx.integer(1), ctx.integer(2)
+    rows, columns = (static(d, "a matrix") for d in x.shape[-2:])
+    distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
+    keep = np.ones((rows, columns), bool)
+    if low >= 0:
+        keep &= distance >= -low
+    if high >= 0:
+        keep &= distance <= high
+    return ctx.build.select(ir.constant(keep), x, ctx.build.scalar(0, x.dtype))
+
+
+OPS: dict[str, Handler] = {
+    "Shape": _shape,
+    "ShapeN": _shape_n,
+    "Size": _size,
+    "Rank": _rank,
+    "Reshape": _reshape,
+    "Squeeze": _squeeze,
+    "ExpandDims": _expand_dims,
+    "Transpose": _transpose,
+    "Pack": _pack,
+    "Unpack": _unpack,
+    "Concat": _concat,
+    "ConcatV2": _concat,
+    "Split": _split,
+    "SplitV": _split_v,
+    "StridedSlice": _strided_slice,
+    "Slice": _slice,
+    "ReverseV2": _reverse,
+    "Pad": _pad,
+    "PadV2": _pad,
+    "MirrorPad": _pad,
+    "Tile": _tile,
+    "BroadcastTo": _broadcast_to,
+    "BroadcastArgs": _broadcast_args,
+    "Fill": _fill,
+    "ZerosLike": _like(0),
+    "OnesLike": _like(1),
+    "Range": _range,
+    "LinSpace": _lin_space,
+    "MatrixBandPart": _band_part,
+}

@@ -1,0 +1,133 @@
+"""Rules that recognise scaled dot-product attention."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.ir import BinaryKind
+from converters.tf.passes.patterns import number
+from converters.tf.passes.rewrite import Match, Rules
+
+# Numbers below this hide a key for every score that a model computes.
+_HIDDEN = -1e9
+
+
+@dataclass
+class _Scores:
+    """What lies between the product of queries and keys and the softmax."""
+
+    scale: float = 1.0
+    mask: ir.Value | None = None
+    causal: bool = False
+
+
+def _attention(m: Match, node: ir.Node) -> ir.Value | None:
+    assert isinstance(node.op, ir.MatMul)
+    if node.op != ir.MatMul() or node.operand(2) is not None:
+        return None
+    weights, values = node.present
+    softmax = m.made_by(weights, ir.Softmax)
+    if softmax is None or softmax.op != ir.Softmax() or not m.used_once(weights):
+        return None
+    found = _scores(m, softmax.input)
+    if found is None:
+        return None
+    product, scores = found
+    assert isinstance(product.op, ir.MatMul)
+    queries, keys = product.present
+    if not product.op.transpose_b:
+        keys = m.build.transpose(keys, [*range(keys.rank - 2), keys.rank - 1, keys.rank - 2])
+    if not queries.shape[:-2] == keys.shape[:-2] == values.shape[:-2]:
+        return None
+    if queries.rank not in (3, 4):
+        return None
+    heads = [_with_heads(m, x) for x in (queries, keys, values)]
+    mask = scores.mask
+    if mask is not None:
+        lead = (1,) * (queries.rank - mask.rank)
+        mask = m.build.reshape(mask, (*lead, *mask.shape))
+        mask = _with_heads(m, mask)
+    shape = (*heads[0].shape[:3], heads[2].shape[3])
+    op = ir.Attention(scores.scale, scores.causal)
+    result = m.build.emit(op, [*heads, mask], shape)
+    return m.build.reshape(result, node.output.shape)
+
+
+def _with_heads(m: Match, x: ir.Value) -> ir.Value:
+    """Returns a tensor with an axis of heads."""
+    return x if x.rank == 4 else m.build.reshape(x, (x.shape[0], 1, *x.shape[1:]))
+
+
+def _scores(m: Match, value: ir.Value) -> tuple[ir.Node, _Scores] | None:
+    """Returns the product under scales and at most one mask."""
+    scores = _Scores()
+    while True:
+        node = m.producer(value)
+        if node is None or not m.used_once(value):
+            return None
+        if isinstance(node.op, ir.MatMul):
+            plain = not node.op.transpose_a and node.op.activation is None
+            return (node, scores) if plain and node.operand(2) is None else None
+        inner = _unscaled(node, scores) or _unmasked(m, node, scores)
+        if inner is None:
+            return None
+        value = inner
+
+
+def _unscaled(node: ir.Node, scores: _Scores) -> ir.Value | None:
+    if not isinstance(node.op, ir.Binary) or node.op.activation is not None:
+        return None
+    x, constant = node.present
+    factor = number(constant)
+    if node.op.kind is not BinaryKind.MUL or factor is None or x.shape != node.output.shape:
+        return None
+    scores.scale *= factor
+    return x
+
+
+def _unmasked(m: Match, node: ir.Node, scores: _Scores) -> ir.Value | None:
+    if scores.mask is not None or scores.causal or scores.scale != 1.0:
+        return None
+    if isinstance(node.op, ir.Select):
+        seen, x, hidden = node.present
+        bound = number(hidden)
+        if bound is None or bound > _HIDDEN or x.shape != node.output.shape:
+            return None
+        if seen.data is not None and _is_causal(seen.data):
+            scores.causal = True
+            return x
+        zero = m.build.scalar(0, x.dtype)
+        scores.mask = m.build.select(seen, zero, m.build.scalar(bound, x.dtype))
+        return x
+    if not isinstance(node.op, ir.Binary) or node.op.kind is not BinaryKind.ADD:
+        return None
+    if node.op.activation is not None:
+        return None
+    a, b = node.present
+    for x, mask in ((a, b), (b, a)):
+        inner = m.producer(x)
+        below = inner is not None and isinstance(inner.op, ir.MatMul | ir.Binary)
+        if x.shape == node.output.shape and below and _is_mask(mask, x):
+            scores.mask = mask
+            return x
+    return None
+
+
+def _is_mask(mask: ir.Value, scores: ir.Value) -> bool:
+    return mask.rank <= scores.rank and all(
+        d in (1, s) for d, s in zip(mask.shape[::-1], scores.shape[::-1], strict=False)
+    )
+
+
+def _is_causal(seen: ir.Array) -> bool:
+    if seen.ndim < 2 or seen.size != seen.shape[-1] * seen.shape[-2]:
+        return False
+    queries, keys = int(seen.shape[-2]), int(seen.shape[-1])
+    square = seen.reshape(queries, keys)
+    return bool(np.array_equal(square, np.tri(queries, keys, keys - queries, dtype=bool)))
+
+
+RULES: Rules = {ir.MatMul: [_attention]}

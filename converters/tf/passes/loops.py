@@ -1,0 +1,48 @@
+"""Loops: their bodies, and what they carry for nobody."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+
+from converters.tf import ir
+from converters.tf.passes.rewrite import without_dead_nodes
+
+
+def with_bodies(graph: ir.Graph, change: Callable[[ir.Graph], ir.Graph]) -> ir.Graph:
+    """Changes the bodies of all loops after what nobody reads was taken out of them."""
+    read = {port.value for port in graph.outputs}
+    for node in graph.nodes:
+        read.update(node.present)
+    nodes = []
+    for node in graph.nodes:
+        if isinstance(node.op, ir.Loop):
+            node = _pruned(node, read)
+            assert isinstance(node.op, ir.Loop)
+            node = replace(node, op=replace(node.op, body=change(node.op.body)))
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _pruned(node: ir.Node, read: set[ir.Value]) -> ir.Node:
+    """Takes out carried values that neither the graph nor another carried value needs."""
+    assert isinstance(node.op, ir.Loop)
+    body = node.op.body
+    places = range(len(node.outputs))
+    live = {p for p in places if node.outputs[p] in read}
+    while True:
+        kept = replace(body, outputs=tuple(body.outputs[p] for p in sorted(live)))
+        kept = without_dead_nodes(kept)
+        used = {v for n in kept.nodes for v in n.present} | {p.value for p in kept.outputs}
+        grown = live | {p for p in places if body.inputs[p + 1].value in used}
+        if grown == live:
+            break
+        live = grown
+    chosen = sorted(live)
+    inputs = (body.inputs[0], *(body.inputs[p + 1] for p in chosen))
+    return replace(
+        node,
+        op=replace(node.op, body=replace(kept, inputs=inputs)),
+        inputs=tuple(node.inputs[p] for p in chosen),
+        outputs=tuple(node.outputs[p] for p in chosen),
+    )

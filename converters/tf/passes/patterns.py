@@ -1,0 +1,139 @@
+"""A small language for shapes of expressions.
+
+A pattern is one of
+
+* a name: matches any value; the same name matches the same value everywhere,
+* a number: matches a constant all of whose elements are that number (to float32 precision),
+* `Const(name)`: matches a constant,
+* `Op(kind, a, b)`: matches what a node of that kind computes from operands that match; operands of
+  a sum, product, maximum and minimum match in any order.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TypeAlias
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.ir import BinaryKind, CompareKind, Fn
+from converters.tf.passes.rewrite import Match
+
+_ANY_ORDER = (BinaryKind.ADD, BinaryKind.MUL, BinaryKind.MAX, BinaryKind.MIN)
+_CLOSE = 1e-6
+
+
+Kind: TypeAlias = BinaryKind | CompareKind | Fn | ir.Function | type
+
+
+@dataclass(frozen=True)
+class Op:
+    """An expression of a function and its operands."""
+
+    kind: Kind
+    args: tuple[Pattern, ...]
+
+
+@dataclass(frozen=True)
+class Const:
+    """A constant, kept under a name."""
+
+    name: str
+
+
+Pattern: TypeAlias = str | float | Op | Const
+Found: TypeAlias = Mapping[str, ir.Value]
+
+
+def add(a: Pattern, b: Pattern) -> Op:
+    """Matches a sum."""
+    return Op(BinaryKind.ADD, (a, b))
+
+
+def sub(a: Pattern, b: Pattern) -> Op:
+    """Matches a difference."""
+    return Op(BinaryKind.SUB, (a, b))
+
+
+def mul(a: Pattern, b: Pattern) -> Op:
+    """Matches a product."""
+    return Op(BinaryKind.MUL, (a, b))
+
+
+def div(a: Pattern, b: Pattern) -> Op:
+    """Matches a quotient."""
+    return Op(BinaryKind.DIV, (a, b))
+
+
+def where(condition: Pattern, then: Pattern, other: Pattern) -> Op:
+    """Matches a selection."""
+    return Op(ir.Select, (condition, then, other))
+
+
+def fn(kind: Fn | ir.Function, x: Pattern) -> Op:
+    """Matches a function, with whatever parameters if only its kind is given."""
+    return Op(kind, (x,))
+
+
+def find(match: Match, pattern: Pattern, node: ir.Node) -> Found | None:
+    """Returns what the names of a pattern stand for in what a node computes, or nothing."""
+    if not isinstance(pattern, Op):
+        return None
+    return next(_found_op(match, pattern, node, {}), None)
+
+
+def _found(match: Match, pattern: Pattern, value: ir.Value, so_far: Found) -> Iterator[Found]:
+    if isinstance(pattern, str):
+        if so_far.get(pattern, value) is value:
+            yield {**so_far, pattern: value}
+    elif isinstance(pattern, Const):
+        if value.is_constant and so_far.get(pattern.name, value) is value:
+            yield {**so_far, pattern.name: value}
+    elif isinstance(pattern, Op):
+        node = match.producer(value)
+        if node is not None:
+            yield from _found_op(match, pattern, node, so_far)
+    elif is_number(value, float(pattern)):
+        yield so_far
+
+
+def _found_op(match: Match, pattern: Op, node: ir.Node, so_far: Found) -> Iterator[Found]:
+    if not _is(node.op, pattern.kind) or len(node.present) != len(pattern.args):
+        return
+    orders = [node.present]
+    if pattern.kind in _ANY_ORDER:
+        orders.append((node.present[1], node.present[0]))
+    for operands in orders:
+        partial: list[Found] = [so_far]
+        for arg, operand in zip(pattern.args, operands, strict=False):
+            partial = [f for p in partial for f in _found(match, arg, operand, p)]
+        yield from partial
+
+
+def _is(op: ir.Op, kind: Kind) -> bool:
+    if isinstance(kind, CompareKind):
+        return isinstance(op, ir.Compare) and op.kind is kind
+    if isinstance(kind, ir.Function):
+        return isinstance(op, ir.Unary) and op.function == kind
+    if isinstance(kind, BinaryKind):
+        return isinstance(op, ir.Binary) and op.kind is kind and op.activation is None
+    if isinstance(kind, Fn):
+        return isinstance(op, ir.Unary) and op.function.kind is kind
+    return isinstance(op, kind)
+
+
+def is_number(value: ir.Value, number: float) -> bool:
+    """Returns whether a value is a constant all of whose elements are about a number."""
+    if value.data is None or value.data.dtype.kind not in "fiu" or value.data.size == 0:
+        return False
+    return bool(np.all(np.abs(value.data - number) <= _CLOSE * max(1.0, abs(number))))
+
+
+def number(value: ir.Value) -> float | None:
+    """Returns the number that all elements of a constant are."""
+    if value.data is None or value.data.dtype.kind not in "fiu" or value.data.size == 0:
+        return None
+    first = float(value.data.flat[0])
+    return first if bool(np.all(value.data == value.data.flat[0])) else None

@@ -1,0 +1,47 @@
+"""The passes in their order."""
+
+from __future__ import annotations
+
+from converters.tf import ir
+from converters.tf.passes import (
+    algebra,
+    attention,
+    functions,
+    fusion,
+    images,
+    loops,
+    norms,
+    recurrent,
+)
+from converters.tf.passes.rewrite import merged, rewrite, without_dead_nodes, without_twins
+
+
+def optimize(graph: ir.Graph) -> ir.Graph:
+    """Returns a graph that computes the same with fewer and larger nodes.
+
+    First constants move into weights, then functions, norms and recurrent layers are recognised,
+    and what comes before and after products joins them last: a product with an activation hides
+    its parts.
+    """
+    return _fuse(_recognise(graph))
+
+
+def _recognise(graph: ir.Graph) -> ir.Graph:
+    graph = loops.with_bodies(without_dead_nodes(graph), _recognise)
+    graph = without_twins(graph)
+    graph = rewrite(graph, merged(algebra.RULES, fusion.FOLD))
+    graph = without_twins(graph)
+    known = merged(
+        algebra.RULES,
+        norms.RULES,
+        functions.RULES,
+        attention.RULES,
+        recurrent.RULES,
+        images.RULES,
+    )
+    return without_twins(rewrite(graph, known))
+
+
+def _fuse(graph: ir.Graph) -> ir.Graph:
+    graph = rewrite(graph, merged(algebra.RULES, fusion.FUSE))
+    return loops.with_bodies(without_twins(graph), _fuse)

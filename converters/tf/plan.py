@@ -1,0 +1,467 @@
+"""The memory plan: a place in one arena for every tensor of a graph, and what each op costs.
+
+Places are for one example; a call with a batch multiplies them, so that places that are apart stay
+apart. A tensor without a batch axis has a place too and uses the front of it. A `Reshape` moves
+nothing: both its ends share a place. The results and the scratch memory of one op lie side by side,
+because an op writes one piece of the arena and reads around it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+from converters.tf import ir
+
+ALIGN = 64
+# Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
+_LANES = (8, 16)
+_PACKED_ROWS = 512
+_PACKED_TOGETHER = 2 * 1024 * 1024
+_LARGE_FLOPS = 16_000_000
+_ATTENTION_QUERIES = 64
+_DIRECT_ROWS = 4
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a tensor lies.
+
+    Attributes:
+        at: First byte for one example, a multiple of 64.
+        elements: Elements of one example, or of the tensor if it is fixed.
+        fixed: Whether the tensor has no batch axis.
+        dtype: Type of an element.
+    """
+
+    at: int
+    elements: int
+    fixed: bool
+    dtype: ir.DType
+
+    @property
+    def end(self) -> int:
+        """Returns the first byte after the tensor and its padding."""
+        return self.at + _padded(self.elements * self.dtype.bytes)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What the plan says about one node.
+
+    Attributes:
+        node: The node.
+        scratch: Its scratch memory, after its last output; of size 0 if it needs none.
+        onto: Index of the operand whose place the output takes, or `None`.
+        macs: Multiplications with addition for one example.
+        weight_bytes: Bytes of constants that it reads.
+    """
+
+    node: ir.Node
+    scratch: Place
+    onto: int | None
+    macs: int
+    weight_bytes: int
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The memory plan of a graph.
+
+    Attributes:
+        graph: The graph.
+        steps: Its nodes that compute something, in their order.
+        places: The place of every value that a step writes, and of those that share it.
+        roots: The value whose elements a reshaped value has: a result, an input or a constant.
+        arena_bytes: Bytes of the arena for one example.
+    """
+
+    graph: ir.Graph
+    steps: tuple[Step, ...]
+    places: Mapping[ir.Value, Place]
+    roots: Mapping[ir.Value, ir.Value]
+    arena_bytes: int
+
+    def root(self, value: ir.Value) -> ir.Value:
+        """Returns the value that holds the elements of `value`."""
+        return self.roots.get(value, value)
+
+    @property
+    def macs(self) -> int:
+        """Returns the multiplications with addition for one example."""
+        return sum(step.macs for step in self.steps)
+
+
+@dataclass
+class _Part:
+    """A piece of a block: `size` bytes at `offset`, needed from step `first` to step `last`."""
+
+    offset: int
+    size: int
+    first: int
+    last: int
+
+
+@dataclass
+class _Block:
+    """What one step allocates, as one piece of the arena."""
+
+    parts: list[_Part] = field(default_factory=list)
+    at: int = -1
+
+    @property
+    def size(self) -> int:
+        return max((part.offset + part.size for part in self.parts), default=0)
+
+
+def plan_memory(
+    graph: ir.Graph, inplace: bool = True, memdrop: bool = True, packed: bool = True
+) -> Plan:
+    """Plans the memory of a graph.
+
+    Args:
+        graph: The graph.
+        inplace: Whether elementwise ops may write over their operand.
+        memdrop: Whether a place is free again after its last use; else every tensor has its own.
+        packed: Whether matrices of weights are packed beforehand, or in scratch memory each time.
+    """
+    planner = _Planner(graph, inplace, memdrop, packed)
+    return planner.plan()
+
+
+def elements(shape: ir.Shape) -> int:
+    """Returns the elements of one example of a tensor."""
+    return math.prod(d.scale if isinstance(d, ir.Batch) else d for d in shape)
+
+
+def is_fixed(shape: ir.Shape) -> bool:
+    """Returns whether a shape does not depend on the batch."""
+    return not any(isinstance(d, ir.Batch) for d in shape)
+
+
+def problems(graph: ir.Graph) -> list[tuple[str, str]]:
+    """Returns the layer and the reason for every tensor that has no place in the plan."""
+    found = []
+    for node in graph.nodes:
+        for value in node.outputs:
+            if sum(isinstance(d, ir.Batch) for d in value.shape) > 1:
+                shape = ir.shape_text(value.shape)
+                found.append((node.layer, f"{shape} grows with the square of the batch size"))
+    return found
+
+
+def _padded(size: int) -> int:
+    return -(-size // ALIGN) * ALIGN
+
+
+class _Planner:
+    def __init__(self, graph: ir.Graph, inplace: bool, memdrop: bool, packed: bool) -> None:
+        self.graph = graph
+        self.inplace = inplace
+        self.memdrop = memdrop
+        self.packed = packed
+        self.roots: dict[ir.Value, ir.Value] = {}
+        self.nodes = [n for n in graph.nodes if not self._alias(n)]
+        self.last: dict[ir.Value, int] = {}
+        self.read: set[ir.Value] = set()
+        for index, node in enumerate(self.nodes):
+            for value in node.present:
+                self.last[self.root(value)] = index
+                self.read.add(self.root(value))
+        for port in graph.outputs:
+            self.last[self.root(port.value)] = len(self.nodes)
+            self.read.add(self.root(port.value))
+        self.homes: dict[ir.Value, tuple[_Block, _Part]] = {}
+        self.blocks: list[_Block] = []
+
+    def root(self, value: ir.Value) -> ir.Value:
+        return self.roots.get(value, value)
+
+    def _alias(self, node: ir.Node) -> bool:
+        if not isinstance(node.op, ir.Reshape):
+            return False
+        self.roots[node.output] = self.root(node.input)
+        return True
+
+    def plan(self) -> Plan:
+        scratches = []
+        ontos = []
+        for index, node in enumerate(self.nodes):
+            onto = self._onto(node, index) if self.inplace else None
+            ontos.append(onto)
+            scratches.append(self._allocate(node, index, onto))
+        _pack(self.blocks)
+        places: dict[ir.Value, Place] = {}
+        for node in self.nodes:
+            for value in node.outputs:
+                places[value] = self._place(value)
+        for value, root in self.roots.items():
+            if root in places:
+                places[value] = places[root]
+        steps = []
+        for node, scratch, onto in zip(self.nodes, scratches, ontos, strict=True):
+            if scratch is None:
+                place = Place(places[node.outputs[-1]].end, 0, False, ir.DType.F32)
+            else:
+                block, part = scratch
+                place = Place(block.at + part.offset, part.size // 4, False, ir.DType.F32)
+            constants = {v for v in node.present if v.data is not None}
+            weight_bytes = sum(v.data.nbytes for v in constants if v.data is not None)
+            steps.append(Step(node, place, onto, macs(node), weight_bytes))
+        size = max((b.at + b.size for b in self.blocks), default=0)
+        return Plan(self.graph, tuple(steps), places, self.roots, size)
+
+    def _place(self, value: ir.Value) -> Place:
+        block, part = self.homes[value]
+        count = elements(value.shape) if part.size else 0
+        return Place(block.at + part.offset, count, is_fixed(value.shape), value.dtype)
+
+    def _end(self, value: ir.Value, index: int) -> int:
+        return self.last.get(value, index) if self.memdrop else len(self.nodes)
+
+    def _allocate(self, node: ir.Node, index: int, onto: int | None) -> tuple[_Block, _Part] | None:
+        if onto is not None:
+            operand = node.operand(onto)
+            assert operand is not None
+            block, part = self.homes[self.root(operand)]
+            part.last = max(part.last, self._end(node.output, index))
+            self.homes[node.output] = (block, part)
+            return None
+        block = _Block()
+        offset = 0
+        for place, value in enumerate(node.outputs):
+            unread = value not in self.read and place == 0 and len(node.outputs) > 1
+            size = 0 if unread else _padded(elements(value.shape) * value.dtype.bytes)
+            part = _Part(offset, size, index, self._end(value, index))
+            block.parts.append(part)
+            self.homes[value] = (block, part)
+            offset += size
+        self.blocks.append(block)
+        size = _padded(4 * scratch_elements(node, self.packed))
+        if not size:
+            return None
+        part = _Part(offset, size, index, index)
+        block.parts.append(part)
+        return block, part
+
+    def _onto(self, node: ir.Node, index: int) -> int | None:
+        """Returns the operand that may be overwritten, because nobody reads it afterwards."""
+        out = node.outputs[0]
+        if scratch_elements(node, self.packed):
+            return None
+        for operand in _candidates(node):
+            value = node.operand(operand)
+            if value is None or value.dtype != out.dtype:
+                continue
+            root = self.root(value)
+            if root not in self.homes or self.last.get(root) != index:
+                continue
+            others = [v for i, v in enumerate(node.inputs) if v is not None and i != operand]
+            if any(self.root(v) is root for v in others):
+                continue
+            if elements(value.shape) == elements(out.shape) and _same_batch(value, out):
+                return operand
+        return None
+
+
+def _same_batch(a: ir.Value, b: ir.Value) -> bool:
+    return is_fixed(a.shape) == is_fixed(b.shape)
+
+
+def _candidates(node: ir.Node) -> Iterable[int]:
+    op = node.op
+    if isinstance(op, ir.Unary):
+        return (0,)
+    if isinstance(op, ir.Binary):
+        return tuple(i for i in (0, 1) if _shape(node, i) == node.output.shape)
+    if isinstance(op, ir.Dense) and node.operand(3) is not None:
+        return (3,)
+    if is_pointwise_sum(node):
+        return (3,)
+    return ()
+
+
+def _shape(node: ir.Node, index: int) -> ir.Shape | None:
+    value = node.operand(index)
+    return None if value is None else value.shape
+
+
+def _pack(blocks: list[_Block]) -> None:
+    """Gives every block a place, the large ones first."""
+    placed: list[tuple[int, int, int, int]] = []  # from, to, first, last
+    for block in sorted(blocks, key=lambda b: (-b.size, b.parts[0].first)):
+        taken = []
+        for part in block.parts:
+            if part.size == 0:
+                continue
+            for low, high, first, last in placed:
+                if first <= part.last and part.first <= last:
+                    taken.append((low - part.offset - part.size, high - part.offset))
+        at = 0
+        for low, high in sorted(taken):
+            if low < at < high:
+                at = high
+        block.at = at
+        for part in block.parts:
+            if part.size:
+                low = block.at + part.offset
+                placed.append((low, low + part.size, part.first, part.last))
+
+
+def _packed_len(lanes: int, k: int, n: int) -> int:
+    return k * (-(-n // lanes) * lanes)
+
+
+def _plain_product(m: int, n: int, k: int) -> int:
+    """Returns the scratch elements of a product with a matrix that is not packed."""
+    if m <= 1 or n <= 1 or k == 0 or m <= _DIRECT_ROWS:
+        return 0
+    return _packed_len(16, min(k, _PACKED_ROWS), n)
+
+
+def scratch_elements(node: ir.Node, packed: bool = True) -> int:
+    """Returns the f32 elements of scratch memory that a node needs for one example.
+
+    Args:
+        node: The node.
+        packed: Whether matrices of weights are packed beforehand.
+    """
+    op = node.op
+    if isinstance(op, ir.MatMul):
+        return _mat_mul_scratch(node, op)
+    if isinstance(op, ir.Attention):
+        return _attention_scratch(node)
+    if isinstance(op, ir.Lstm | ir.Gru | ir.SimpleRnn):
+        return _recurrent_scratch(node, packed)
+    if packed:
+        return 0
+    if isinstance(op, ir.Dense):
+        k, n = _numbers(_present(node, 1).shape)
+        return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
+    if is_pointwise_sum(node):
+        k, n = _numbers(_present(node, 1).shape)[-2:]
+        return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
+    if isinstance(op, ir.Conv) and not is_depthwise(node):
+        *size, group_in, out = _numbers(_present(node, 1).shape)
+        return op.groups * _packed_len(16, math.prod(size) * group_in, out // op.groups)
+    if isinstance(op, ir.ConvTranspose):
+        *size, group_out, inputs = _numbers(_present(node, 1).shape)
+        return _packed_len(16, math.prod(size) * inputs // op.groups, group_out) * op.groups
+    return 0
+
+
+def is_depthwise(node: ir.Node) -> bool:
+    """Returns whether a convolution has a group per input channel, more than one."""
+    channels = node.input.shape[-1]
+    return isinstance(node.op, ir.Conv) and node.op.groups == channels and channels != 1
+
+
+def is_pointwise_sum(node: ir.Node) -> bool:
+    """Returns whether a convolution with a residual is a product of matrices."""
+    op = node.op
+    kernel = node.operand(1)
+    if not isinstance(op, ir.Conv) or kernel is None or node.operand(3) is None:
+        return False
+    return (
+        op.groups == 1
+        and math.prod(_numbers(kernel.shape)[:-2]) == 1
+        and all(s == 1 for s in op.strides)
+        and all(p == (0, 0) for p in op.padding)
+    )
+
+
+def _present(node: ir.Node, index: int) -> ir.Value:
+    value = node.operand(index)
+    if value is None:
+        raise ValueError(f"{type(node.op).__name__} of layer {node.layer!r} lacks operand {index}")
+    return value
+
+
+def _numbers(shape: ir.Shape) -> list[int]:
+    return [d.scale if isinstance(d, ir.Batch) else d for d in shape]
+
+
+def _mat_mul_scratch(node: ir.Node, op: ir.MatMul) -> int:
+    *lead, m, n = _numbers(node.output.shape)
+    k = _numbers(node.input.shape)[-2 if op.transpose_a else -1]
+    direct = m <= _DIRECT_ROWS and not op.transpose_a and not op.transpose_b
+    if m <= 1 or n <= 1 or k == 0 or direct:
+        return 0
+    most = 0
+    for lanes in _LANES:
+        each = _packed_len(lanes, k, n)
+        together = min(max(1, _PACKED_TOGETHER // max(each, 1)), max(1, math.prod(lead)))
+        one = _packed_len(lanes, min(k, _PACKED_ROWS), n)
+        most = max(most, one, each * together)
+    return most
+
+
+def _attention_scratch(node: ir.Node) -> int:
+    queries, depth = _numbers(node.input.shape)[-2:]
+    keys, width = _numbers(_present(node, 2).shape)[-2:]
+    scores = keys * min(_ATTENTION_QUERIES, queries)
+    packed = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
+    mask = queries * keys if node.operand(3) is not None else 0
+    return packed + scores + mask
+
+
+def _recurrent_scratch(node: ir.Node, packed: bool) -> int:
+    _, steps, inputs = _numbers(node.input.shape)
+    columns = _numbers(_present(node, 1).shape)[1]
+    state = columns if isinstance(node.op, ir.Gru) else 0
+    products = 0 if packed else _plain_product(max(steps, _DIRECT_ROWS + 1), columns, inputs)
+    units = _numbers(_present(node, 2).shape)[0]
+    again = 0 if packed else _plain_product(_DIRECT_ROWS + 1, columns, units)
+    return steps * columns + state + max(products, again)
+
+
+def macs(node: ir.Node) -> int:
+    """Returns the multiplications with addition of a node for one example."""
+    cost = _MACS.get(type(node.op))
+    return 0 if cost is None else cost(node)
+
+
+def _dense_macs(node: ir.Node) -> int:
+    return elements(node.input.shape) * _numbers(_present(node, 1).shape)[1]
+
+
+def _mat_mul_macs(node: ir.Node) -> int:
+    op = node.op
+    transposed = isinstance(op, ir.MatMul) and op.transpose_a
+    return elements(node.output.shape) * _numbers(node.input.shape)[-2 if transposed else -1]
+
+
+def _conv_macs(node: ir.Node) -> int:
+    filter_shape = _numbers(_present(node, 1).shape)
+    return elements(node.output.shape) * math.prod(filter_shape[:-1])
+
+
+def _transpose_macs(node: ir.Node) -> int:
+    filter_shape = _numbers(_present(node, 1).shape)
+    return elements(node.input.shape) * math.prod(filter_shape[:-1])
+
+
+def _attention_macs(node: ir.Node) -> int:
+    keys, width = _numbers(_present(node, 2).shape)[-2:]
+    depth = _numbers(node.input.shape)[-1]
+    return elements(node.input.shape) // max(depth, 1) * keys * (depth + width)
+
+
+def _recurrent_macs(node: ir.Node) -> int:
+    batch, steps, _ = _numbers(node.input.shape)
+    weights = elements(_present(node, 1).shape) + elements(_present(node, 2).shape)
+    return batch * steps * weights
+
+
+_MACS: Mapping[type[object], Callable[[ir.Node], int]] = {
+    ir.Dense: _dense_macs,
+    ir.MatMul: _mat_mul_macs,
+    ir.Conv: _conv_macs,
+    ir.ConvTranspose: _transpose_macs,
+    ir.Attention: _attention_macs,
+    ir.Lstm: _recurrent_macs,
+    ir.Gru: _recurrent_macs,
+    ir.SimpleRnn: _recurrent_macs,
+    ir.ScaleShift: lambda node: elements(node.output.shape),
+}

@@ -1,0 +1,189 @@
+"""Small integer tensors whose elements may be multiples of the batch size: shapes as data."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from converters.tf.ir import Array, Batch, Dim, Shape
+
+Objects: TypeAlias = npt.NDArray[Any]
+
+
+class NotSymbolicError(Exception):
+    """The result depends on the batch size in another way than as a multiple."""
+
+
+@dataclass(frozen=True, eq=False)
+class Symbol:
+    """A tensor of dimensions.
+
+    Attributes:
+        dims: An object array of `int` and `Batch`.
+        dtype: NumPy name of the element type.
+    """
+
+    dims: Objects
+    dtype: str = "int32"
+
+    def known(self) -> Array | None:
+        """Returns the numbers if no element depends on the batch."""
+        if any(isinstance(d, Batch) for d in self.dims.flat):
+            return None
+        return self.dims.astype(self.dtype)
+
+
+def objects(data: Any) -> Objects:
+    """Returns an object array of Python integers."""
+    array = np.asarray(data)
+    result = np.empty(array.shape, object)
+    for index in np.ndindex(array.shape):
+        value = array[index]
+        result[index] = value if isinstance(value, Batch) else int(value)
+    return result
+
+
+def of_shape(shape: Shape, dtype: str = "int32") -> Symbol:
+    """Returns a shape as a tensor."""
+    dims = np.empty(len(shape), object)
+    for index, dim in enumerate(shape):
+        dims[index] = dim
+    return Symbol(dims, dtype)
+
+
+def multiply(a: Dim, b: Dim) -> Dim:
+    """Returns the product.
+
+    Raises:
+        NotSymbolicError: Both depend on the batch, or the factor is negative.
+    """
+    if isinstance(a, Batch) and isinstance(b, Batch):
+        raise NotSymbolicError("the square of the batch size")
+    if isinstance(b, Batch):
+        a, b = b, a
+    if isinstance(a, Batch):
+        if b == 0:
+            return 0
+        if isinstance(b, int) and b > 0:
+            return Batch(a.scale * b)
+        raise NotSymbolicError("a negative multiple of the batch size")
+    return a * b if isinstance(b, int) else b
+
+
+def divide(a: Dim, b: Dim) -> Dim:
+    """Returns the quotient if it is exact for every batch size.
+
+    Raises:
+        NotSymbolicError: It is not.
+    """
+    if isinstance(a, Batch) and isinstance(b, Batch):
+        if a.scale % b.scale == 0:
+            return a.scale // b.scale
+    elif isinstance(a, Batch) and isinstance(b, int):
+        if b > 0 and a.scale % b == 0:
+            return Batch(a.scale // b)
+    elif isinstance(a, int) and isinstance(b, int) and b != 0:
+        return a // b
+    raise NotSymbolicError(f"{a} / {b}")
+
+
+def add(a: Dim, b: Dim) -> Dim:
+    """Returns the sum.
+
+    Raises:
+        NotSymbolicError: It is not a multiple of the batch size.
+    """
+    if isinstance(a, Batch) and isinstance(b, Batch):
+        return Batch(a.scale + b.scale)
+    if a == 0:
+        return b
+    if b == 0:
+        return a
+    if isinstance(a, int) and isinstance(b, int):
+        return a + b
+    raise NotSymbolicError(f"{a} + {b}")
+
+
+def subtract(a: Dim, b: Dim) -> Dim:
+    """Returns the difference.
+
+    Raises:
+        NotSymbolicError: It is not a multiple of the batch size.
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return a - b
+    if a == b:
+        return 0
+    if b == 0:
+        return a
+    if isinstance(a, Batch) and isinstance(b, Batch) and a.scale > b.scale:
+        return Batch(a.scale - b.scale)
+    raise NotSymbolicError(f"{a} - {b}")
+
+
+def larger(a: Dim, b: Dim) -> Dim:
+    """Returns the larger dimension, a batch being at least 1.
+
+    Raises:
+        NotSymbolicError: It depends on the batch size which one that is.
+    """
+    if isinstance(a, int) and isinstance(b, int):
+        return max(a, b)
+    if isinstance(b, Batch):
+        a, b = b, a
+    if isinstance(a, Batch) and (b.scale if isinstance(b, Batch) else b) <= a.scale:
+        return a
+    if isinstance(a, Batch) and isinstance(b, Batch):
+        return b
+    raise NotSymbolicError(f"max({a}, {b})")
+
+
+def map_dims(function: Callable[..., Dim], *arrays: Any) -> Objects:
+    """Applies a function of dimensions elementwise, with broadcasting."""
+    result = np.frompyfunc(function, len(arrays), 1)(*(objects(a) for a in arrays))
+    array = np.empty(np.shape(result), object)
+    array[...] = result
+    return array
+
+
+def product(dims: Sequence[Dim]) -> Dim:
+    """Returns the product of dimensions.
+
+    Raises:
+        NotSymbolicError: Two of them depend on the batch.
+    """
+    result: Dim = 1
+    for dim in dims:
+        result = multiply(result, dim)
+    return result
+
+
+def complete(target: Sequence[Dim], total: Dim) -> Shape:
+    """Returns a shape of `total` elements, its one `-1` replaced.
+
+    Raises:
+        NotSymbolicError: No dimension fits for every batch size.
+        ValueError: The number of elements differs.
+    """
+    open_places = [i for i, d in enumerate(target) if d == -1]
+    rest = product([d for d in target if d != -1])
+    shape = list(target)
+    if len(open_places) > 1:
+        raise ValueError("a shape has more than one -1")
+    if open_places:
+        shape[open_places[0]] = divide(total, rest)
+    elif rest != total:
+        if isinstance(total, Batch) and isinstance(rest, int):
+            raise NotSymbolicError(f"{rest} elements out of {total}")
+        raise ValueError(f"{rest} elements out of {total}")
+    return tuple(shape)
+
+
+def size_at_one(shape: Shape) -> int:
+    """Returns the number of elements at batch size 1."""
+    return math.prod(d.scale if isinstance(d, Batch) else d for d in shape)

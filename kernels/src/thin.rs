@@ -1,0 +1,183 @@
+//! The product of one row and a packed matrix, where the blocks of [`crate::gemm`] would cost more
+//! than a small product itself.
+
+// Indices keep sums in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
+use crate::adapt::check_count;
+use crate::error::Result;
+use crate::gemm::pack::{panel_at, panels};
+use crate::gemm::{Activation, Packed};
+use crate::simd::{Body, Simd, dispatch};
+
+/// Rows of the matrix whose products are summed side by side.
+const ROWS: usize = 4;
+
+/// What is done with the product of a row.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Thin<'a> {
+    /// One element per column.
+    pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+    /// Add to what the output holds.
+    pub accumulate: bool,
+}
+
+impl Thin<'_> {
+    /// `out = activation(x * matrix + bias)`, on the calling thread.
+    ///
+    /// The error of an element is at most `(k + 2) * 2^-24 * sum(|x| * |b|)`.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Length`] unless the slices are as long as the matrix says.
+    pub fn run(&self, x: &[f32], matrix: &Packed<'_>, out: &mut [f32]) -> Result<()> {
+        check_count("x", x.len(), matrix.k)?;
+        check_count("out", out.len(), matrix.n)?;
+        if let Some(bias) = self.bias {
+            check_count("bias", bias.len(), matrix.n)?;
+        }
+        let row = Row {
+            of: self,
+            x,
+            matrix,
+            out,
+        };
+        dispatch(matrix.level, row);
+        if let Activation::Map(function) = self.activation {
+            function(out);
+        }
+        Ok(())
+    }
+}
+
+struct Row<'a, 'b> {
+    of: &'a Thin<'b>,
+    x: &'a [f32],
+    matrix: &'a Packed<'b>,
+    out: &'a mut [f32],
+}
+
+impl Body for Row<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (level, k, n) = (self.matrix.level, self.matrix.k, self.matrix.n);
+        for index in 0..panels(level, n) {
+            let (first, width) = panel_at(level, n, index);
+            let panel = self.matrix.data.get(k * first..).unwrap_or_default();
+            let bias = self.of.bias.and_then(|bias| bias.get(first..));
+            let Some(out) = self.out.get_mut(first..(first + width).min(n)) else {
+                return;
+            };
+            match width / S::LANES {
+                1 => columns::<S, 1>(s, self.of, self.x, panel, bias, out),
+                2 => columns::<S, 2>(s, self.of, self.x, panel, bias, out),
+                _ => columns::<S, 3>(s, self.of, self.x, panel, bias, out),
+            }
+        }
+    }
+}
+
+/// The columns of one panel, which is `NV` vectors wide.
+#[inline(always)]
+fn columns<S: Simd, const NV: usize>(
+    s: S,
+    how: &Thin<'_>,
+    x: &[f32],
+    panel: &[f32],
+    bias: Option<&[f32]>,
+    out: &mut [f32],
+) {
+    let width = NV * S::LANES;
+    let mut sums = [[s.zero(); NV]; ROWS];
+    let (groups, rest) = x.as_chunks::<ROWS>();
+    let mut blocks = panel.chunks_exact(ROWS * width);
+    for (x, rows) in groups.iter().zip(&mut blocks) {
+        for u in 0..ROWS {
+            let factor = s.splat(x[u]);
+            for v in 0..NV {
+                let row = s.load(&rows[u * width + v * S::LANES..]);
+                sums[u][v] = s.mul_add(factor, row, sums[u][v]);
+            }
+        }
+    }
+    let tail = panel
+        .get(groups.len() * ROWS * width..)
+        .unwrap_or_default()
+        .chunks_exact(width);
+    for (x, row) in rest.iter().zip(tail) {
+        for v in 0..NV {
+            sums[0][v] = s.mul_add(s.splat(*x), s.load(&row[v * S::LANES..]), sums[0][v]);
+        }
+    }
+    for v in 0..NV {
+        let Some(to) = out.get_mut(v * S::LANES..) else {
+            return;
+        };
+        let mut sum = s.add(s.add(sums[0][v], sums[1][v]), s.add(sums[2][v], sums[3][v]));
+        if let Some(bias) = bias.and_then(|bias| bias.get(v * S::LANES..)) {
+            sum = s.add(sum, s.load_up_to(bias));
+        }
+        if how.accumulate {
+            sum = s.add(sum, s.load_up_to(to));
+        }
+        if let Some((low, high)) = how.activation.clamp() {
+            sum = s.min(s.splat(high), s.max(s.splat(low), sum));
+        }
+        s.store_up_to(to, sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::gemm::Matrix;
+    use crate::parallel::Serial;
+    use crate::simd::available;
+    use crate::testing::numbers;
+
+    #[test]
+    fn products_are_those_of_double_precision() {
+        for (k, n) in [
+            (1, 1),
+            (6, 64),
+            (64, 8),
+            (8, 4),
+            (13, 47),
+            (0, 5),
+            (33, 130),
+            (5, 33),
+        ] {
+            let (x, b, bias) = (numbers(k, 1), numbers(k * n, 2), numbers(n, 3));
+            let old = numbers(n, 4);
+            for level in available() {
+                let mut memory = vec![0.0; crate::gemm::pack::packed_len(level, k, n).unwrap()];
+                let matrix = Matrix::rows(&b, n);
+                let packed =
+                    Packed::pack_for(level, &matrix, (k, n), &mut memory, &Serial).unwrap();
+                for accumulate in [false, true] {
+                    let mut out = old.clone();
+                    let thin = Thin {
+                        bias: Some(&bias),
+                        activation: Activation::Clamp(-0.5, f32::INFINITY),
+                        accumulate,
+                    };
+                    thin.run(&x, &packed, &mut out).unwrap();
+                    for j in 0..n {
+                        let start = if accumulate { f64::from(old[j]) } else { 0.0 };
+                        let exact = (0..k)
+                            .map(|p| f64::from(x[p]) * f64::from(b[p * n + j]))
+                            .sum::<f64>()
+                            + f64::from(bias[j])
+                            + start;
+                        let error = (f64::from(out[j]) - exact.max(-0.5)).abs();
+                        assert!(error < 1e-5, "{k}x{n} {level:?}: {} {exact}", out[j]);
+                    }
+                    assert!(thin.run(&x, &packed, &mut vec![0.0; n + 1]).is_err());
+                }
+            }
+        }
+    }
+}

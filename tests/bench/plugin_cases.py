@@ -1,0 +1,258 @@
+"""What `plugin_vs_cpu` measures: ops at a tiny and a large size, and whole models."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Sequence
+from typing import Any, Final
+
+import keras
+import numpy as np
+import tensorflow as tf
+
+Tensor = Any
+Array = np.ndarray[Any, Any]
+
+Inputs = Sequence[Array]
+
+
+@dataclasses.dataclass(frozen=True)
+class OpCase:
+    """An op with the inputs of both sizes.
+
+    Attributes:
+        name: What the table says.
+        call: Adds the op, from its inputs.
+        tiny: Inputs whose compute is nothing beside the call.
+        large: Inputs that fill caches and threads.
+    """
+
+    name: str
+    call: Callable[..., Tensor]
+    tiny: Inputs
+    large: Inputs
+
+
+def _normal(*shape: int) -> Array:
+    return np.random.default_rng(1).normal(size=shape).astype(np.float32)
+
+
+def _positive(*shape: int) -> Array:
+    return np.abs(_normal(*shape)) + np.float32(0.5)
+
+
+def _indices(count: int, limit: int) -> Array:
+    return np.random.default_rng(2).integers(0, limit, count).astype(np.int32)
+
+
+LARGE: Final = (1024, 1024)
+_RAW = tf.raw_ops
+
+
+def _unary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = _normal) -> OpCase:
+    return OpCase(name, op, [make(8)], [make(*LARGE)])
+
+
+def _binary(name: str, op: Callable[..., Tensor], make: Callable[..., Array] = _normal) -> OpCase:
+    return OpCase(name, op, [make(8), make(8)], [make(*LARGE), make(*LARGE)])
+
+
+def _conv(x: Tensor, w: Tensor) -> Tensor:
+    return tf.nn.conv2d(x, w, 1, "SAME")
+
+
+def _conv_filter(x: Tensor, w: Tensor, dy: Tensor) -> Tensor:
+    return _RAW.Conv2DBackpropFilter(
+        input=x,
+        filter_sizes=w.shape.as_list(),
+        out_backprop=dy,
+        strides=[1, 1, 1, 1],
+        padding="SAME",
+    )
+
+
+def _conv_input(x: Tensor, w: Tensor, dy: Tensor) -> Tensor:
+    return _RAW.Conv2DBackpropInput(
+        input_sizes=x.shape.as_list(),
+        filter=w,
+        out_backprop=dy,
+        strides=[1, 1, 1, 1],
+        padding="SAME",
+    )
+
+
+def _max_pool_grad(x: Tensor, y: Tensor, dy: Tensor) -> Tensor:
+    return _RAW.MaxPoolGrad(
+        orig_input=x,
+        orig_output=y,
+        grad=dy,
+        ksize=[1, 2, 2, 1],
+        strides=[1, 2, 2, 1],
+        padding="VALID",
+    )
+
+
+def _pooled(x: Array) -> Array:
+    n, h, w, c = x.shape
+    pooled: Array = x.reshape(n, h // 2, 2, w // 2, 2, c).max((2, 4))
+    return pooled
+
+
+def _pool_inputs(*shape: int) -> Inputs:
+    x = _normal(*shape)
+    y = _pooled(x)
+    return [x, y, _normal(*y.shape)]
+
+
+def _loss(logits: Tensor, labels: Tensor) -> Tensor:
+    return tf.nn.sparse_softmax_cross_entropy_with_logits(labels, logits)
+
+
+def _uniform(like: Tensor) -> Tensor:
+    return tf.random.stateless_uniform(like.shape, [1, 2])
+
+
+OPS: Final[tuple[OpCase, ...]] = (
+    _binary("AddV2", lambda a, b: a + b),
+    _binary("Mul", lambda a, b: a * b),
+    _binary("Sub", lambda a, b: a - b),
+    _binary("RealDiv", lambda a, b: a / b, _positive),
+    _binary("Maximum", tf.maximum),
+    _binary("Pow", tf.pow, _positive),
+    _binary("SquaredDifference", tf.math.squared_difference),
+    _binary("GreaterEqual", lambda a, b: a >= b),
+    OpCase("AddV2, one row", lambda a, b: a + b, [_normal(2, 4), _normal(4)],
+           [_normal(*LARGE), _normal(LARGE[1])]),
+    _unary("Relu", tf.nn.relu),
+    _binary("ReluGrad", lambda dy, x: _RAW.ReluGrad(gradients=dy, features=x)),
+    _unary("Sigmoid", tf.sigmoid),
+    _unary("Tanh", tf.tanh),
+    _unary("Exp", tf.exp),
+    _unary("Log", tf.math.log, _positive),
+    _unary("Sqrt", tf.sqrt, _positive),
+    _unary("Rsqrt", tf.math.rsqrt, _positive),
+    _unary("Square", tf.square),
+    _unary("Neg", tf.negative),
+    _unary("Erf", tf.math.erf),
+    _unary("Cast to int32", lambda x: tf.cast(x, tf.int32)),
+    OpCase("Softmax", tf.nn.softmax, [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("SparseSoftmaxCrossEntropy", _loss, [_normal(2, 4), _indices(2, 4)],
+           [_normal(*LARGE), _indices(LARGE[0], LARGE[1])]),
+    OpCase("Sum, rows", lambda x: tf.reduce_sum(x, 1), [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("Mean, columns", lambda x: tf.reduce_mean(x, 0), [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("Max, all", tf.reduce_max, [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("ArgMax", lambda x: tf.argmax(x, 1), [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("BiasAdd", tf.nn.bias_add, [_normal(2, 4), _normal(4)],
+           [_normal(*LARGE), _normal(LARGE[1])]),
+    OpCase("BiasAddGrad", lambda x: _RAW.BiasAddGrad(out_backprop=x), [_normal(2, 4)],
+           [_normal(*LARGE)]),
+    OpCase("Transpose", tf.transpose, [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("ConcatV2", lambda a, b: tf.concat([a, b], 1), [_normal(2, 2), _normal(2, 2)],
+           [_normal(*LARGE), _normal(*LARGE)]),
+    OpCase("Split", lambda x: tf.split(x, 2, 1)[0], [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("Tile", lambda x: tf.tile(x, [2, 1]), [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("Pad", lambda x: tf.pad(x, [[1, 1], [1, 1]]), [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("StridedSlice", lambda x: x[1:, ::2], [_normal(2, 4)], [_normal(*LARGE)]),
+    OpCase("GatherV2", tf.gather, [_normal(4, 4), _indices(2, 4)],
+           [_normal(*LARGE), _indices(2048, 1024)]),
+    OpCase("OneHot", lambda x: tf.one_hot(x, 1000), [_indices(2, 1000)], [_indices(1024, 1000)]),
+    OpCase("SelectV2", lambda a, b: tf.where(a > 0, a, b), [_normal(8), _normal(8)],
+           [_normal(*LARGE), _normal(*LARGE)]),
+    OpCase("MatMul", tf.matmul, [_normal(2, 4), _normal(4, 2)], [_normal(512, 512)] * 2),
+    OpCase("MatMul, batch 1", tf.matmul, [_normal(1, 4), _normal(4, 2)],
+           [_normal(1, 1024), _normal(*LARGE)]),
+    OpCase("BatchMatMulV2", tf.matmul, [_normal(2, 2, 4), _normal(2, 4, 2)],
+           [_normal(16, 128, 64), _normal(16, 64, 128)]),
+    OpCase("Conv2D 3x3", _conv, [_normal(1, 4, 4, 1), _normal(3, 3, 1, 2)],
+           [_normal(8, 56, 56, 64), _normal(3, 3, 64, 64)]),
+    OpCase("Conv2D 1x1", _conv, [_normal(1, 4, 4, 1), _normal(1, 1, 1, 2)],
+           [_normal(8, 28, 28, 128), _normal(1, 1, 128, 256)]),
+    OpCase("Conv2DBackpropFilter", _conv_filter,
+           [_normal(1, 4, 4, 1), _normal(3, 3, 1, 2), _normal(1, 4, 4, 2)],
+           [_normal(8, 28, 28, 64), _normal(3, 3, 64, 64), _normal(8, 28, 28, 64)]),
+    OpCase("Conv2DBackpropInput", _conv_input,
+           [_normal(1, 4, 4, 1), _normal(3, 3, 1, 2), _normal(1, 4, 4, 2)],
+           [_normal(8, 28, 28, 64), _normal(3, 3, 64, 64), _normal(8, 28, 28, 64)]),
+    OpCase("DepthwiseConv2d", lambda x, w: tf.nn.depthwise_conv2d(x, w, [1, 1, 1, 1], "SAME"),
+           [_normal(1, 4, 4, 1), _normal(3, 3, 1, 1)],
+           [_normal(8, 56, 56, 64), _normal(3, 3, 64, 1)]),
+    OpCase("MaxPool", lambda x: tf.nn.max_pool2d(x, 2, 2, "VALID"), [_normal(1, 4, 4, 1)],
+           [_normal(8, 56, 56, 64)]),
+    OpCase("AvgPool", lambda x: tf.nn.avg_pool2d(x, 2, 2, "VALID"), [_normal(1, 4, 4, 1)],
+           [_normal(8, 56, 56, 64)]),
+    OpCase("MaxPoolGrad", _max_pool_grad, _pool_inputs(1, 4, 4, 1), _pool_inputs(8, 56, 56, 64)),
+    OpCase("StatelessRandomUniform", _uniform, [_normal(8)], [_normal(*LARGE)]),
+)  # fmt: skip
+
+
+@dataclasses.dataclass(frozen=True)
+class ModelCase:
+    """A step of a model.
+
+    Attributes:
+        name: What the table says.
+        make: Builds the model on the current device and returns its step.
+    """
+
+    name: str
+    make: Callable[[], Callable[[], Tensor]]
+
+
+def _training(layers: Callable[[], list[Any]], shape: tuple[int, ...], batch: int) -> Any:
+    def make() -> Callable[[], Tensor]:
+        keras.utils.set_random_seed(1)
+        model = keras.Sequential([keras.Input(shape), *layers()])
+        optimizer = keras.optimizers.Adam()
+        optimizer.build(model.trainable_variables)
+        loss_of = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
+        x, y = tf.constant(_normal(batch, *shape)), tf.constant(_indices(batch, 10))
+
+        def step() -> Tensor:
+            with tf.GradientTape() as tape:
+                loss = loss_of(y, model(x, training=True))
+            gradients = tape.gradient(loss, model.trainable_variables)
+            optimizer.apply(gradients, model.trainable_variables)
+            return loss
+
+        return step
+
+    return make
+
+
+def _mlp() -> list[Any]:
+    return [
+        keras.layers.Dense(512, activation="relu"),
+        keras.layers.Dense(256, activation="relu"),
+        keras.layers.Dense(10),
+    ]
+
+
+def _cnn() -> list[Any]:
+    return [
+        keras.layers.Conv2D(32, 3, activation="relu"),
+        keras.layers.MaxPooling2D(),
+        keras.layers.Conv2D(64, 3, activation="relu"),
+        keras.layers.BatchNormalization(),
+        keras.layers.MaxPooling2D(),
+        keras.layers.Flatten(),
+        keras.layers.Dropout(0.5),
+        keras.layers.Dense(10),
+    ]
+
+
+def _resnet(batch: int) -> Callable[[], Callable[[], Tensor]]:
+    def make() -> Callable[[], Tensor]:
+        keras.utils.set_random_seed(1)
+        model = keras.applications.ResNet50(weights=None)
+        x = tf.constant(_normal(batch, 224, 224, 3))
+        return lambda: model(x, training=False)
+
+    return make
+
+
+MODELS: Final[tuple[ModelCase, ...]] = (
+    ModelCase("MLP training step, batch 128", _training(_mlp, (784,), 128)),
+    ModelCase("CNN training step, batch 32", _training(_cnn, (28, 28, 1), 32)),
+    ModelCase("ResNet50 inference, batch 1", _resnet(1)),
+    ModelCase("ResNet50 inference, batch 8", _resnet(8)),
+)

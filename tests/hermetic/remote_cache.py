@@ -1,0 +1,453 @@
+"""Proves the remote cache of `--config=ci`: a real server, then a false one that fails.
+
+One checkout builds and tests with an empty output base and writes into the cache; a second one,
+under another path and with an empty output base of its own, only reads. All that can come from the
+cache has to, and what both made has to be the same. Then a server is down, slow, corrupt, and dies,
+and each build has to go on. The disk cache is off throughout.
+
+Exit status: 0 if all of it holds, 1 if not, 2 if there is no server to test with.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import datetime
+import hashlib
+import http.server
+import json
+import os
+import pathlib
+import re
+import shutil
+import socket
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from absl import app, flags
+
+_TARGETS = flags.DEFINE_list("targets", ["//..."], "What both checkouts build and test.")
+_SMALL = flags.DEFINE_string(
+    "small", "//bindings/sys/loader:tfp_sys_loader", "What is built while the server fails."
+)
+_WRITE = flags.DEFINE_string("write", None, "The page to write, such as docs/remote-cache.md.")
+_KEEP = flags.DEFINE_bool("keep", False, "Keep the two checkouts and output bases.")
+
+BUILDGRID: Final = "buildgrid==0.4.4"
+# Repositories that come over the network. The nested builds use the copies that this build has.
+FETCHED: Final = ("crates", "pip", "pip_*", "pypi__*")
+
+_ARGUMENTS: Final = re.compile(r"-\d+\.params$")
+
+SERVER: Final = """\
+server:
+  - !channel
+    address: 127.0.0.1:{port}
+    insecure-mode: true
+instances:
+  - name: ''
+    storages:
+      - !lru-storage &cas
+        size: 4gb
+    caches:
+      - !lru-action-cache &actions
+        storage: *cas
+        max-cached-refs: 200000
+        cache-failed-actions: true
+        allow-updates: true
+    services:
+      - !action-cache
+        cache: *actions
+      - !cas
+        storage: *cas
+      - !bytestream
+        storage: *cas
+thread-pool-size: 100
+"""
+
+PAGE: Final = """\
+# The remote cache, proved
+
+`tools/bazel run //tests/hermetic:remote_cache -- --targets={targets} --write docs/remote-cache.md`
+wrote this page on {date}, against {server} on loopback.
+
+One checkout ran `tools/bazel test --config=ci {targets}` with an empty output base, the disk cache
+off, and `TFP_REMOTE_CACHE_WRITE=1`. A second one, under a longer path and with an empty output base
+of its own, ran the same and could only read. The counts are those of its execution log.
+
+| | |
+|---|---|
+| actions and tests that may be cached | {cacheable} |
+| of them from the cache | {hits} |
+| of them tests | {tests} |
+| run in spite of the cache | {missed} |
+| not cacheable | {uncacheable} |
+| files that both made, compared byte by byte | {files} |
+| files that differ | {different} |
+| time of the first | {first:.0f} s |
+| time of the second | {second:.0f} s |
+
+What is not cacheable, and why: {reasons}.
+
+## When the server fails
+
+Each build is of `{small}` from an empty output base, and has to succeed.
+
+| the server | status | actions run | warnings |
+|---|---|---|---|
+{faults}
+"""
+
+
+@dataclasses.dataclass(frozen=True)
+class Build:
+    """What a nested build did.
+
+    Attributes:
+        status: Its exit status.
+        seconds: How long it took.
+        errors: What it wrote.
+        spawns: The entries of its execution log.
+    """
+
+    status: int
+    seconds: float
+    errors: str
+    spawns: list[dict[str, Any]]
+
+    def warnings(self) -> list[str]:
+        """Returns the lines that are warnings, of the launcher or of Bazel, about the cache."""
+        return [
+            line
+            for line in self.errors.splitlines()
+            if line.startswith(("WARNING:", "tfp: ")) and ("cache" in line.lower())
+        ]
+
+
+@dataclasses.dataclass(frozen=True)
+class Checkout:
+    """A checkout with an output base of its own."""
+
+    folder: pathlib.Path
+    base: pathlib.Path
+
+    def bazel(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Runs the launcher."""
+        kept = {
+            name: value
+            for name, value in os.environ.items()
+            if not name.startswith(
+                ("TEST_", "BAZEL_", "BUILD_", "RUNFILES", "PYTHON", "TFP_REMOTE")
+            )
+        }
+        return subprocess.run(
+            [str(self.folder / "tools/bazel"), f"--output_base={self.base}", *arguments],
+            cwd=self.folder,
+            env={**kept, **variables},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    def run(self, verb: str, targets: Sequence[str], **variables: str) -> Build:
+        """Builds or tests; the disk cache is off."""
+        log = self.base.with_suffix(".json")
+        start = time.monotonic()
+        done = self.bazel(
+            verb,
+            "--config=ci",
+            "--disk_cache=",
+            f"--execution_log_json_file={log}",
+            *overrides(),
+            "--",
+            *targets,
+            **variables,
+        )
+        seconds = time.monotonic() - start
+        return Build(done.returncode, seconds, done.stderr, read_log(log))
+
+    def remove(self) -> None:
+        """Ends its Bazel and removes its output base."""
+        self.bazel("clean", "--expunge")
+
+
+def read_log(log: pathlib.Path) -> list[dict[str, Any]]:
+    """Reads an execution log, JSON objects one after the other."""
+    text = log.read_text(encoding="utf-8") if log.exists() else ""
+    decoder, spawns, at = json.JSONDecoder(), [], 0
+    while at < len(text):
+        if text[at].isspace():
+            at += 1
+            continue
+        spawn, at = decoder.raw_decode(text, at)
+        spawns.append(spawn)
+    return spawns
+
+
+def overrides() -> list[str]:
+    """Options that point a nested build at the repositories that this build has fetched."""
+    external = pathlib.Path(os.environ["FETCHED_MARKER"]).resolve()
+    while external.name != "external":
+        external = external.parent
+    return [
+        f"--override_repository={repository.name}={repository}"
+        for pattern in FETCHED
+        for repository in sorted(external.glob(pattern))
+        if repository.is_dir()
+    ]
+
+
+def check_out(folder: pathlib.Path, base: pathlib.Path) -> Checkout:
+    """Makes a checkout of the last commit of the workspace."""
+    workspace = os.environ["BUILD_WORKSPACE_DIRECTORY"]
+    folder.mkdir(parents=True)
+    archive = subprocess.Popen(["git", "-C", workspace, "archive", "HEAD"], stdout=subprocess.PIPE)
+    subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, check=True)
+    if archive.wait():
+        raise RuntimeError(f"git archive failed in {workspace}")
+    return Checkout(folder, base)
+
+
+def free_port() -> int:
+    """Returns a port that nobody uses."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port: int = server.getsockname()[1]
+        return port
+
+
+@contextlib.contextmanager
+def buildgrid(folder: pathlib.Path) -> Iterator[str]:
+    """Installs BuildGrid into a folder and runs it; gives its address."""
+    python = folder / "venv/bin/python"
+    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
+    subprocess.run([str(python), "-m", "pip", "install", "--quiet", BUILDGRID], check=True)
+    port = free_port()
+    configuration = folder / "server.yml"
+    configuration.write_text(SERVER.format(port=port), encoding="utf-8")
+    with (folder / "server.log").open("w", encoding="utf-8") as log:
+        server = subprocess.Popen(
+            [str(folder / "venv/bin/bgd"), "server", "start", str(configuration)],
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            for _ in range(240):
+                with contextlib.suppress(OSError):
+                    socket.create_connection(("127.0.0.1", port), 1).close()
+                    break
+                time.sleep(0.5)
+            else:
+                raise RuntimeError(f"BuildGrid does not start; see {folder / 'server.log'}")
+            yield f"grpc://127.0.0.1:{port}"
+        finally:
+            server.terminate()
+            server.wait()
+
+
+class FalseServer(http.server.ThreadingHTTPServer):
+    """A cache over HTTP that keeps what it is given and fails as it is told.
+
+    Attributes:
+        kept: What it was given, by path.
+        how: `well`, `slow` (an answer after longer than Bazel waits, but for the first question,
+            which is the launcher's), `corrupt` (other bytes than those that were given) or `dies`
+            (hangs up from the third question on).
+    """
+
+    def __init__(self) -> None:
+        """Listens on a free port."""
+        super().__init__(("127.0.0.1", 0), _Handler)
+        self.kept: dict[str, bytes] = {}
+        self.how = "well"
+        self.asked = 0
+
+
+class _Handler(http.server.BaseHTTPRequestHandler):
+    server: FalseServer
+    # Bazel talks to no other.
+    protocol_version = "HTTP/1.1"
+
+    def do_GET(self) -> None:
+        self.server.asked += 1
+        if self.server.how == "slow" and self.server.asked > 1:
+            time.sleep(40)
+        if self.server.how == "dies" and self.server.asked > 2:
+            self.close_connection = True
+            return
+        data = self.server.kept.get(self.path)
+        if data is None:
+            self.send_error(404)
+            return
+        if self.server.how == "corrupt" and self.path.startswith("/cas/"):
+            data = bytes(byte ^ 1 for byte in data)
+        self.send_response(200)
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        with contextlib.suppress(OSError):
+            self.wfile.write(data)
+
+    def do_PUT(self) -> None:
+        data = self.rfile.read(int(self.headers["Content-Length"]))
+        self.server.kept[self.path] = data
+        self.send_response(200)
+        self.send_header("Content-Length", "0")
+        self.end_headers()
+
+    def log_message(self, *_: object) -> None:
+        return
+
+
+def made_files(base: pathlib.Path) -> dict[str, str]:
+    """Returns the digest of each file that actions made, by its path in the output tree.
+
+    Trees of links to inputs and the lists of where they are belong to the checkout's place, and
+    files of arguments are written only where an action runs.
+    """
+    found = {}
+    for top in ("bin", "testlogs"):
+        for tree in base.glob(f"execroot/tfp/bazel-out/*/{top}"):
+            for path in tree.rglob("*"):
+                relative = path.relative_to(tree.parent.parent)
+                placed = any(
+                    part.endswith((".runfiles", ".runfiles_manifest")) for part in relative.parts
+                )
+                if placed or path.is_symlink() or not path.is_file():
+                    continue
+                if path.name in ("MANIFEST", "test.cache_status") or _ARGUMENTS.search(path.name):
+                    continue
+                found[str(relative)] = hashlib.sha256(path.read_bytes()).hexdigest()
+    return found
+
+
+def reasons(spawns: Sequence[Mapping[str, Any]]) -> str:
+    """Says what of a log may not be cached."""
+    kinds: Counter[str] = Counter()
+    for spawn in spawns:
+        why = (
+            "its rule forbids caching" if not spawn.get("cacheable") else "its rule keeps it local"
+        )
+        kinds[f"{spawn['mnemonic']} of {spawn.get('targetLabel', 'no target')} ({why})"] += 1
+    return "; ".join(sorted(kinds)) or "nothing"
+
+
+def _short(warning: str) -> str:
+    """Returns a warning as the table has it."""
+    text = warning.replace("|", "/")
+    return text if len(text) <= 160 else f"{text[:157]}..."
+
+
+def fault_rows(folder: pathlib.Path) -> tuple[list[str], bool]:
+    """Builds while a server fails; returns the table's rows, and whether all builds went on."""
+    server = FalseServer()
+    threading.Thread(target=server.serve_forever, daemon=True).start()
+    url = f"http://127.0.0.1:{server.server_address[1]}"
+    rows: list[str] = []
+    well = True
+    for how, address, said in (
+        ("well", url, "fills it"),
+        ("well", url, "works"),
+        ("down", f"http://127.0.0.1:{free_port()}", "is down (HTTP)"),
+        ("down", f"grpc://127.0.0.1:{free_port()}", "is down (gRPC)"),
+        ("corrupt", url, "gives other bytes than it got"),
+        ("dies", url, "hangs up from the third question on"),
+        ("slow", url, "answers after 40 s"),
+    ):
+        server.how, server.asked = how, 0
+        checkout = check_out(folder / f"{len(rows)}", folder / f"{len(rows)}-base")
+        write = "1" if said == "fills it" else "0"
+        build = checkout.run(
+            "build", [_SMALL.value], TFP_REMOTE_CACHE=address, TFP_REMOTE_CACHE_WRITE=write
+        )
+        local = sum(not spawn.get("cacheHit") for spawn in build.spawns)
+        warned = [_short(warning) for warning in build.warnings()]
+        rows.append(
+            f"| {said} | {build.status} | {local} of {len(build.spawns)} | "
+            f"{len(warned)}{': ' if warned else ''}{'; '.join(warned[:1])} |"
+        )
+        print(rows[-1], file=sys.stderr, flush=True)
+        well = well and build.status == 0 and bool(build.spawns)
+        well = well and (local == 0) == (said == "works")
+        if how == "down":
+            well = well and len(warned) == 1
+        elif how in ("corrupt", "dies"):
+            well = well and bool(warned)
+        checkout.remove()
+    server.shutdown()
+    return rows, well
+
+
+def main(argv: Sequence[str]) -> int:
+    """Runs the proof; returns its exit status."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected arguments: {' '.join(argv[1:])}")
+    folder = pathlib.Path(tempfile.mkdtemp(prefix="tfp-remote-cache-"))
+    try:
+        return prove(folder)
+    except (RuntimeError, subprocess.CalledProcessError) as error:
+        print(f"remote_cache: {error}", file=sys.stderr)
+        return 2
+    finally:
+        if not _KEEP.value:
+            shutil.rmtree(folder, ignore_errors=True)
+
+
+def prove(folder: pathlib.Path) -> int:
+    """Runs both checkouts and the failures; writes the page."""
+    with buildgrid(folder) as url:
+        one = check_out(folder / "one", folder / "one-base")
+        two = check_out(folder / "another/and/longer/path/two", folder / "elsewhere-two-base")
+        first = one.run("test", _TARGETS.value, TFP_REMOTE_CACHE=url, TFP_REMOTE_CACHE_WRITE="1")
+        print(f"first: {first.status}, {len(first.spawns)} actions", file=sys.stderr, flush=True)
+        second = two.run("test", _TARGETS.value, TFP_REMOTE_CACHE=url)
+        print(f"second: {second.status}, {len(second.spawns)} actions", file=sys.stderr, flush=True)
+    made, again = made_files(one.base), made_files(two.base)
+    common = sorted(made.keys() & again.keys())
+    different = [name for name in common if made[name] != again[name]]
+    different += sorted(made.keys() ^ again.keys())
+    able = [spawn for spawn in second.spawns if spawn.get("remoteCacheable")]
+    unable = [spawn for spawn in second.spawns if not spawn.get("remoteCacheable")]
+    missed = [spawn for spawn in able if not spawn.get("cacheHit")]
+    for spawn in missed:
+        print(f"missed: {spawn['mnemonic']} {spawn.get('targetLabel')}", file=sys.stderr)
+    for name in different:
+        print(f"differs: {name}", file=sys.stderr)
+    for build in (first, second):
+        if build.status:
+            print("\n".join(build.errors.splitlines()[-40:]), file=sys.stderr)
+    if not _KEEP.value:
+        one.remove()
+        two.remove()
+    rows, well = fault_rows(folder)
+    page = PAGE.format(
+        targets=",".join(_TARGETS.value),
+        date=datetime.datetime.now(datetime.UTC).date(),
+        server=f"BuildGrid ({BUILDGRID.replace('==', ' ')}, the wheel)",
+        cacheable=len(able),
+        hits=len(able) - len(missed),
+        tests=sum(spawn["mnemonic"] == "TestRunner" for spawn in able),
+        missed=len(missed),
+        uncacheable=len(unable),
+        files=len(common),
+        different=len(different),
+        first=first.seconds,
+        second=second.seconds,
+        reasons=reasons(unable),
+        small=_SMALL.value,
+        faults="\n".join(rows),
+    )
+    if _WRITE.value:
+        base = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
+        (base / _WRITE.value).write_text(page, encoding="utf-8")
+    print(page)
+    holds = not (first.status or second.status or missed or different) and bool(able) and well
+    return 0 if holds else 1
+
+
+if __name__ == "__main__":
+    app.run(main)

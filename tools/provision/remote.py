@@ -1,0 +1,175 @@
+"""The remote cache of ``--config=ci``: what TFP_REMOTE_CACHE says, and whether it answers.
+
+A cache that is down when a build starts is left out, with one line; one that fails later costs
+time, never the build: Bazel then computes what it cannot fetch.
+"""
+
+import hashlib
+import http.client
+import socket
+import urllib.error
+import urllib.request
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from pathlib import Path
+from urllib.parse import SplitResult, urlsplit
+
+from tools.provision.cache import write_whole
+from tools.provision.messages import StartError, say
+
+URL = "TFP_REMOTE_CACHE"
+WRITE = "TFP_REMOTE_CACHE_WRITE"
+SCHEMES = ("grpc", "grpcs", "http", "https")
+PATIENCE_S = 3.0
+
+# The first words of an HTTP/2 client: the preface and an empty frame of settings.
+_HTTP2_HELLO = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])
+_HTTP2_SETTINGS = 4
+
+OPTIONS = (
+    # What was built or fetched lies on this disk: a server that dies later breaks no build.
+    "--remote_download_outputs=all",
+    "--remote_verify_downloads",
+    "--remote_local_fallback",
+    "--remote_timeout=15s",
+    "--remote_retries=1",
+    "--remote_retry_max_delay=1s",
+    "--experimental_circuit_breaker_strategy=failure",
+)
+
+
+def wanted(arguments: Sequence[str]) -> bool:
+    """Whether a command line asks for the configuration of CI."""
+    return "--config=ci" in arguments or ("--config", "ci") in pairwise(arguments)
+
+
+def read_url(environ: Mapping[str, str]) -> SplitResult | None:
+    """The cache's address; None if there is none.
+
+    Raises:
+        StartError: it is no address of a cache.
+    """
+    text = environ.get(URL, "").strip()
+    if not text:
+        return None
+    try:
+        url = urlsplit(text)
+        known = url.scheme in SCHEMES and bool(url.hostname)
+        known = known and (url.port is None or url.port > 0)
+    except ValueError:
+        known = False
+    if not known:
+        raise StartError(
+            f"checking {URL}",
+            f"{text} is no address of a cache, expected one such as grpc://cache.example:9092 or "
+            f"http://cache.example:8080 (schemes: {', '.join(SCHEMES)})",
+            "correct it or unset it",
+        )
+    return url
+
+
+def may_write(environ: Mapping[str, str]) -> bool:
+    """Whether what is built here goes into the cache.
+
+    Raises:
+        StartError: the variable says neither.
+    """
+    text = environ.get(WRITE, "").strip()
+    if text not in ("", "0", "1"):
+        raise StartError(f"checking {WRITE}", f"it is {text}, expected 0 or 1", "correct it")
+    return text == "1"
+
+
+def public(url: SplitResult) -> str:
+    """The address without a password."""
+    host = url.netloc.rpartition("@")[2]
+    return f"{url.scheme}://{host}{url.path}"
+
+
+def silence(url: SplitResult, patience_s: float = PATIENCE_S) -> str | None:
+    """Why a cache can't be used, in a few words; None if it answers."""
+    try:
+        if url.scheme == "grpc":
+            return _ask_http2(url, patience_s)
+        if url.scheme == "grpcs":
+            socket.create_connection((url.hostname, url.port or 443), patience_s).close()
+            return None
+        return _ask_http(url, patience_s)
+    except http.client.HTTPException:
+        return "it speaks no HTTP"
+    except TimeoutError:
+        return f"no answer in {patience_s:g} s"
+    except OSError as error:
+        reason = getattr(error, "reason", error)
+        if isinstance(reason, TimeoutError):
+            return f"no answer in {patience_s:g} s"
+        return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
+
+
+def _ask_http2(url: SplitResult, patience_s: float) -> str | None:
+    with socket.create_connection((url.hostname, url.port or 80), patience_s) as connection:
+        connection.settimeout(patience_s)
+        connection.sendall(_HTTP2_HELLO)
+        head = b""
+        while len(head) < 9:
+            part = connection.recv(9 - len(head))
+            if not part:
+                return "it hangs up, so it speaks no gRPC"
+            head += part
+    return None if head[3] == _HTTP2_SETTINGS else "it speaks no gRPC"
+
+
+def _ask_http(url: SplitResult, patience_s: float) -> str | None:
+    """Asks for an action that nobody has; "not found" is the right answer."""
+    base = public(url).rstrip("/")
+    request = urllib.request.Request(f"{base}/ac/{'0' * 64}", method="GET")
+    if url.username:
+        password = urllib.request.HTTPPasswordMgrWithDefaultRealm()
+        password.add_password(None, base, url.username, url.password or "")
+        opener = urllib.request.build_opener(urllib.request.HTTPBasicAuthHandler(password))
+    else:
+        opener = urllib.request.build_opener()
+    try:
+        opener.open(request, timeout=patience_s).close()
+    except urllib.error.HTTPError as error:
+        with error:
+            return None if error.code == 404 else f"it answers {error.code}"
+    return None
+
+
+def lines(url: SplitResult, write: bool) -> list[str]:
+    """The bazelrc lines that make ``--config=ci`` use a cache."""
+    options = [
+        f"--remote_cache={url.geturl()}",
+        f"--remote_upload_local_results={'true' if write else 'false'}",
+        *OPTIONS,
+    ]
+    return [f"build:ci {option}" for option in options]
+
+
+def startup_options(root: Path, environ: Mapping[str, str], arguments: Sequence[str]) -> list[str]:
+    """What to put before the user's arguments.
+
+    Args:
+        root: the cache folder.
+        environ: the environment of the start.
+        arguments: the user's arguments.
+
+    Raises:
+        StartError: a variable means nothing.
+    """
+    if not wanted(arguments):
+        return []
+    url, write = read_url(environ), may_write(environ)
+    if url is None:
+        return []
+    why = silence(url)
+    if why is not None:
+        say(f"the remote cache {public(url)} is not used: {why}; this build goes on without it")
+        return []
+    text = "# Generated by tools/bazel.\n" + "".join(f"{line}\n" for line in lines(url, write))
+    name = hashlib.sha256(text.encode()).hexdigest()[:16]
+    rc = root / "plans" / f"remote-{name}.bazelrc"
+    write_whole(rc, text)
+    rc.chmod(0o600)
+    return [f"--bazelrc={rc}"]
