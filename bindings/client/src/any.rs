@@ -178,6 +178,10 @@ pub trait Mode: Context {
     ///
     /// # Errors
     /// [`ErrorKind::Foreign`] for a value of another mode.
+    #[allow(
+        clippy::wrong_self_convention,
+        reason = "the context decides what it takes: a function captures"
+    )]
     fn from_any(&self, value: AnyValue) -> Result<Self::Value>;
 }
 

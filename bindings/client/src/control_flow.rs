@@ -311,11 +311,14 @@ fn check_results(variables: &[AnyValue], results: &[AnyValue], shapes: &[Shape])
     Ok(())
 }
 
+type Condition<'c> = dyn Fn(&AnyContext, &[AnyValue]) -> Result<AnyValue> + 'c;
+type Body<'b> = dyn Fn(&AnyContext, &[AnyValue]) -> Result<Vec<AnyValue>> + 'b;
+
 fn run_loop(
     cx: &AnyContext,
     mut variables: Vec<AnyValue>,
-    condition: &dyn Fn(&AnyContext, &[AnyValue]) -> Result<AnyValue>,
-    body: &dyn Fn(&AnyContext, &[AnyValue]) -> Result<Vec<AnyValue>>,
+    condition: &Condition<'_>,
+    body: &Body<'_>,
     options: &LoopOptions<'_>,
 ) -> Result<Vec<AnyValue>> {
     let mut left = options.maximum_iterations.unwrap_or(i64::MAX);
@@ -336,8 +339,8 @@ fn run_loop(
 fn trace_loop(
     cx: &AnyContext,
     variables: &[AnyValue],
-    condition: &dyn Fn(&AnyContext, &[AnyValue]) -> Result<AnyValue>,
-    body: &dyn Fn(&AnyContext, &[AnyValue]) -> Result<Vec<AnyValue>>,
+    condition: &Condition<'_>,
+    body: &Body<'_>,
     options: &LoopOptions<'_>,
 ) -> Result<Vec<AnyValue>> {
     let mut variables = variables.to_vec();

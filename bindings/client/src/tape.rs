@@ -310,6 +310,38 @@ impl Tape {
         })
     }
 
+    /// Watches the variables that an op reads, itself or by the functions that it calls.
+    fn watch_read(
+        &self,
+        prepared: &Prepared<'_, TensorHandle>,
+        attrs: &[AttrValue<'_>],
+        desc: &'static OpDesc,
+        handles: &[&TensorHandle],
+    ) -> Result<()> {
+        let read: Vec<bool> = if calls::READS.contains(&desc.name_str()) {
+            vec![true]
+        } else if CALLS.contains(&desc.name_str())
+            && handles
+                .iter()
+                .any(|handle| handle.dtype() == DataType::RESOURCE)
+        {
+            let record = self.record(prepared, attrs, desc, handles, &[])?;
+            for function in record.functions() {
+                self.eager.add_function(function)?;
+            }
+            calls::read_variables(&AnyContext::Eager(self.eager.clone()), &record)?
+        } else {
+            return Ok(());
+        };
+        let mut state = self.open()?;
+        for (&resource, _) in handles.iter().zip(read).filter(|(_, read)| *read) {
+            if state.tracked.insert(resource.id()) {
+                state.watched.push(resource.clone());
+            }
+        }
+        Ok(())
+    }
+
     /// Records values that were computed outside of the tape, with their gradient.
     pub(crate) fn record_custom(
         &self,
@@ -353,25 +385,19 @@ impl Context for Tape {
         let desc = call.desc();
         let prepared = call.prepare(self, attrs)?;
         let handles: Vec<&TensorHandle> = prepared.values().collect();
+        let is_call = CALLS.contains(&desc.name_str());
+        if self.inner.watches_variables {
+            self.watch_read(&prepared, attrs, desc, &handles)?;
+        }
         let tracked: Vec<bool> = {
-            let mut state = self.open()?;
-            if self.inner.watches_variables
-                && matches!(
-                    desc.name_str(),
-                    "ReadVariableOp" | "ResourceGather" | "ResourceGatherNd"
-                )
-                && let Some(&resource) = handles.first()
-                && state.tracked.insert(resource.id())
-            {
-                state.watched.push(resource.clone());
-            }
+            let state = self.open()?;
             handles
                 .iter()
                 .map(|handle| state.tracked.contains(&handle.id()))
                 .collect()
         };
         let is_tracked = tracked.contains(&true);
-        if is_tracked && CALLS.contains(&desc.name_str()) {
+        if is_tracked && is_call {
             let record = self.record(&prepared, attrs, desc, &handles, &[])?;
             if let Some(outputs) = calls::on_tape(self, record, &tracked)? {
                 return prepared.results(outputs.into_iter().collect(), ());

@@ -20,6 +20,7 @@ use super::record::OpRecord;
 use super::registry::SharedRule;
 use crate::any::{AnyContext, AnyValue, Mode};
 use crate::function::OWN_PREFIX;
+use crate::function::body::{Body, Library};
 use crate::tape::Tape;
 
 /// The ops of this file.
@@ -58,15 +59,50 @@ type Plans = HashMap<String, Arc<dyn Plan>>;
 /// How many plans are kept before all are forgotten.
 const MOST_PLANS: usize = 512;
 
-/// Returns the plan of a call on a tape, one that was made before where there is one.
-fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Arc<dyn Plan>> {
-    static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
-    let names = match op.op_type() {
+/// Returns the names of the functions that an op calls.
+fn called(op: &OpRecord) -> Result<Vec<String>> {
+    Ok(match op.op_type() {
         "PartitionedCall" | "StatefulPartitionedCall" => vec![op.function("f")?],
         "While" | "StatelessWhile" => vec![op.function("cond")?, op.function("body")?],
         "Case" | "StatelessCase" => op.function_list("branches")?,
         _ => vec![op.function("then_branch")?, op.function("else_branch")?],
-    };
+    })
+}
+
+/// The ops that read a variable so that a gradient flows.
+pub(crate) const READS: &[&str] = &["ReadVariableOp", "ResourceGather", "ResourceGatherNd"];
+
+/// Returns, for each input of a call, whether it is a variable that the functions read.
+pub(crate) fn read_variables(cx: &AnyContext, op: &OpRecord) -> Result<Vec<bool>> {
+    static KNOWN: Mutex<Option<HashMap<String, Vec<bool>>>> = Mutex::new(None);
+    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+    let names = called(op)?;
+    let key = format!("{} {names:?}", op.op_type());
+    if let Some(found) = known().as_ref().and_then(|known| known.get(&key)) {
+        return Ok(found.clone());
+    }
+    let first = usize::from(op.op_type().ends_with("If") || op.op_type().ends_with("Case"));
+    let mut found = vec![false; op.inputs().len()];
+    for name in &names {
+        let body = Body::import(&Library::of(cx, name)?, &[])?;
+        for (input, reads) in body.inputs.iter().zip(&mut found[first..]) {
+            *reads |= input.dtype() == DataType::RESOURCE
+                && input.operation().consumers(0).iter().any(|(consumer, _)| {
+                    let op_type = consumer.op_type();
+                    READS.contains(&op_type.as_str()) || CALLS.contains(&op_type.as_str())
+                });
+        }
+    }
+    if names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
+        known().get_or_insert_default().insert(key, found.clone());
+    }
+    Ok(found)
+}
+
+/// Returns the plan of a call on a tape, one that was made before where there is one.
+fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Arc<dyn Plan>> {
+    static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
+    let names = called(op)?;
     // Other names may mean another function in another context.
     if !names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
         return plan(cx, op, wanted).map(Arc::from);

@@ -1,4 +1,8 @@
 //! Reverse accumulation over a list of ops, which a graph or a tape gives.
+#![allow(
+    clippy::mutable_key_type,
+    reason = "a value's hash and equality are those of its place, which does not change"
+)]
 
 use std::collections::{HashMap, HashSet};
 

@@ -130,6 +130,8 @@ def _nn() -> Iterator[Case]:
         "ResizeBicubic", [f(1, 3, 3, 2), ints(5, 4)], {"half_pixel_centers": True}, second=False
     )
     yield case("ResizeNearestNeighbor", [r(1, 3, 3, 2), ints(5, 4)], {}, second=False)
+    places = np.asarray([[0, 0], [0, 1], [1, 0]], "i8")
+    yield case("CTCLoss", [f(4, 2, 3), places, ints(0, 1, 1), ints(4, 3)], {}, second=False)
     boxes = np.asarray([[0.1, 0.2, 0.8, 0.9], [0.0, 0.1, 0.7, 0.6]], "f4")
     yield case(
         "CropAndResize",

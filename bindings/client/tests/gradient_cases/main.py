@@ -118,7 +118,7 @@ def _describe(case: Case) -> list[str]:
             if value.dtype.is_floating or value.dtype.is_complex
         ]
         if case.op.startswith("FusedBatchNorm") or case.op.endswith(
-            ("CrossEntropyWithLogits", "EigV2")
+            ("CrossEntropyWithLogits", "EigV2", "CTCLoss")
         ):
             # Further outputs are what the gradient needs, or statistics without one.
             used = used[:1]

@@ -484,3 +484,31 @@ fn gradients_are_taken_inside_of_a_function() -> Result<()> {
     assert_eq!((value(&found[0])?, value(&found[1])?), (30.0, 9.0));
     Ok(())
 }
+
+#[test]
+fn variables_that_a_function_reads_are_watched() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let options = ops::VarHandleOpOptions {
+        shared_name: Some(tfp::Bytes::new("in a function")),
+        ..Default::default()
+    };
+    let weight = ops::var_handle_op(&eager, DataType::FLOAT, &Shape::scalar(), options)?;
+    ops::assign_variable_op(&eager, &weight, 4.0_f32, Default::default())?;
+    let model = GraphFunction::trace(
+        &eager,
+        "model",
+        &[(DataType::FLOAT, Shape::scalar())],
+        |cx, args| {
+            let weight = ops::read_variable_op(cx, &weight, DataType::FLOAT)?;
+            Ok(vec![ops::mul(cx, ops::square(cx, weight)?, &args[0])?])
+        },
+    )?;
+    // Twice, as in training: the second time nothing is traced.
+    for _ in 0..2 {
+        let tape = Tape::new(&eager);
+        let loss = model.call(&tape, &[eager_scalar(&eager, 3.0)?])?.remove(0);
+        assert_eq!(tape.watched_variables().len(), 1);
+        assert_eq!(value(&tape.gradient(&loss, &weight)?)?, 24.0);
+    }
+    Ok(())
+}

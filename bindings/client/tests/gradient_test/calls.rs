@@ -286,3 +286,49 @@ fn through_nested_loops_and_branches() -> Result<()> {
     // y = 5, x = 2: 20, then 22: y x^2 + x.
     check(&program, &[2.0, 5.0], 22.0, &[21.0, 4.0], &[10.0, 4.0])
 }
+
+#[test]
+fn through_variables_that_branches_and_loops_read() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let options = ops::VarHandleOpOptions {
+        shared_name: Some(tfp::Bytes::new("looped")),
+        ..Default::default()
+    };
+    let weight = ops::var_handle_op(&eager, DataType::DOUBLE, &Shape::scalar(), options)?;
+    ops::assign_variable_op(&eager, &weight, 2.0_f64, Default::default())?;
+    // x w^3 when x is positive, else x: the loop and the branch read the variable inside.
+    let scalars = [(DataType::DOUBLE, Shape::scalar())];
+    let model = GraphFunction::trace(&eager, "model", &scalars, |cx, args| {
+        let positive = ops::greater(cx, &args[0], 0.0)?;
+        tfp::cond(
+            cx,
+            &positive,
+            |cx| {
+                let zero = cx.constant(&Tensor::scalar(0_i32)?)?;
+                let found = tfp::while_loop(
+                    cx,
+                    &[zero, args[0].clone()],
+                    |cx, v| ops::less(cx, &v[0], 3),
+                    |cx, v| {
+                        let weight = ops::read_variable_op(cx, &weight, DataType::DOUBLE)?;
+                        Ok(vec![
+                            ops::add_v2(cx, &v[0], 1)?,
+                            ops::mul(cx, &v[1], weight)?,
+                        ])
+                    },
+                )?;
+                Ok(vec![found[1].clone()])
+            },
+            |_| Ok(vec![args[0].clone()]),
+        )
+    })?;
+    for (at, y, slope) in [(5.0_f64, 40.0, 60.0), (-5.0, -5.0, 0.0)] {
+        let tape = Tape::new(&eager);
+        let x = eager.handle(&Tensor::scalar(at)?)?;
+        let found = model.call(&tape, &[x])?.remove(0);
+        assert_eq!(scalar(&found.to_tensor()?)?, y);
+        let dw = tape.gradient(&found, &weight)?;
+        assert_eq!(scalar(&dw.to_tensor()?)?, slope);
+    }
+    Ok(())
+}

@@ -4,5 +4,6 @@ mod api;
 mod calls;
 mod fixture;
 mod large;
+mod lists;
 mod ops;
 mod support;
