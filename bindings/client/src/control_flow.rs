@@ -39,7 +39,12 @@ pub fn cond<C: Mode>(
             false => otherwise(&any)?,
         }
     } else {
-        branches(&any, &predicate, vec![Box::new(then), Box::new(otherwise)], false)?
+        branches(
+            &any,
+            &predicate,
+            vec![Box::new(then), Box::new(otherwise)],
+            false,
+        )?
     };
     values.into_iter().map(|value| cx.from_any(value)).collect()
 }
@@ -296,7 +301,9 @@ fn check_results(variables: &[AnyValue], results: &[AnyValue], shapes: &[Shape])
         if !found.is_compatible_with(shape) {
             return Err(Error::new(ErrorKind::Shape {
                 what: format!("value {index} of the body of a loop"),
-                expected: format!("shape {shape}, that of its variable (LoopOptions::shapes can say less)"),
+                expected: format!(
+                    "shape {shape}, that of its variable (LoopOptions::shapes can say less)"
+                ),
                 found,
             }));
         }
@@ -355,7 +362,10 @@ fn trace_loop(
         let args = variables
             .iter()
             .zip(&shapes)
-            .map(|(value, shape)| func.argument("variable", value.dtype(), shape).map(Into::into))
+            .map(|(value, shape)| {
+                func.argument("variable", value.dtype(), shape)
+                    .map(Into::into)
+            })
             .collect::<Result<_>>()?;
         Ok((func, args))
     };

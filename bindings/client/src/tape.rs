@@ -5,8 +5,8 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{
-    AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, OpDesc, Prepared, Result, Results, Tensor,
-    TensorHandle,
+    AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, OpDesc, Prepared, Result,
+    Results, Tensor, TensorHandle,
 };
 
 use crate::any::{AnyContext, AnyValue, Mode, foreign};
@@ -265,7 +265,11 @@ impl Tape {
             }
             grad_ys.push(grad.as_ref().map(AnyValue::from));
         }
-        let records = self.open()?.records.clone();
+        let (records, known): (_, Vec<bool>) = {
+            let state = self.open()?;
+            let known = xs.iter().map(|x| state.tracked.contains(&x.id()));
+            (state.records.clone(), known.collect())
+        };
         let records: Vec<&OpRecord> = records.iter().map(|record| &**record).collect();
         let question = Question {
             ys: &ys,
@@ -275,8 +279,10 @@ impl Tape {
         };
         engine::differentiate(&self.parent, &records, &question)?
             .into_iter()
-            .zip(&any_xs)
-            .map(|(grad, x)| {
+            .zip(any_xs.iter().zip(known))
+            .map(|(grad, (x, known))| {
+                // An op may have been recorded for another input than one that nobody watched.
+                let grad = grad.filter(|_| known);
                 let grad = match (grad, options.unconnected) {
                     (None, Unconnected::Zeros) => Some(engine::zeros_of(&self.parent, x)?.into()),
                     (grad, _) => grad,

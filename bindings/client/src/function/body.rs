@@ -5,7 +5,7 @@ use std::collections::{HashMap, HashSet};
 use tfp_core::op::{ArgKind, AttrDefault};
 use tfp_core::wire::{Reader, Writer, shape_proto};
 use tfp_core::{
-    DataType, Error, ErrorKind, Graph, ImportOptions, Operation, Output, Result, Shape,
+    DataType, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output, Result, Shape,
 };
 
 use super::graph_function::name_of;
@@ -27,18 +27,21 @@ pub(crate) struct Library {
 impl Library {
     /// Collects a function of a context's library and all that it calls.
     pub(crate) fn of(cx: &AnyContext, name: &str) -> Result<Self> {
-        let in_graph: HashMap<String, Vec<u8>> = match cx.graph() {
+        let in_graph: HashMap<String, Function> = match cx.graph() {
             Some(graph) => graph
                 .functions()?
                 .into_iter()
-                .map(|function| Ok((function.name().to_owned(), function.to_function_def()?)))
-                .collect::<Result<_>>()?,
+                .map(|function| (function.name().to_owned(), function))
+                .collect(),
             None => HashMap::new(),
         };
         let find = |name: &str| -> Result<Vec<u8>> {
             let found = match cx.eager() {
                 Some(eager) => eager.function_def(name).ok(),
-                None => in_graph.get(name).cloned(),
+                None => match in_graph.get(name) {
+                    Some(function) => Some(function.to_function_def()?),
+                    None => None,
+                },
             };
             found.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound {

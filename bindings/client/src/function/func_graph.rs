@@ -1,15 +1,15 @@
 //! The graph of a function while it is traced.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{
-    AttrValue, Call, Context, DataType, Graph, Operation, Output, Result, Results, Scope, Shape,
-    Tensor,
+    AttrValue, Call, Context, DataType, Function, Graph, Operation, Output, Result, Results, Scope,
+    Shape, Tensor,
 };
 
-use crate::any::{AnyContext, AnyValue};
+use crate::any::{AnyContext, AnyValue, is_own};
 use crate::op_info::OpInfo;
 
 /// A graph that becomes the body of a function.
@@ -41,6 +41,8 @@ struct State {
     last: Option<Operation>,
     // What must run whenever the function does.
     effects: Vec<Operation>,
+    // Functions of this crate that the library has; one of the same name is the same.
+    library: HashSet<String>,
 }
 
 /// The operations on a resource that later ones must wait for.
@@ -157,11 +159,24 @@ impl FuncGraph {
     /// Returns the input that stands for a value of the place of the call; it is added when no
     /// operation has taken it.
     pub(crate) fn input_for(&self, outer: &AnyValue) -> Result<Output> {
-        let found = self.state().captures.iter().find(|(value, _)| value == outer).cloned();
+        let found = self
+            .state()
+            .captures
+            .iter()
+            .find(|(value, _)| value == outer)
+            .cloned();
         match found {
             Some((_, input)) => Ok(input),
             None => self.capture(outer),
         }
+    }
+
+    /// Adds a function to the library of the graph.
+    pub(crate) fn add_function(&self, function: &Function) -> Result<()> {
+        if is_own(function) && !self.state().library.insert(function.name().to_owned()) {
+            return Ok(());
+        }
+        self.graph().add_function(function)
     }
 
     /// Returns the operations that must run whenever the function does.

@@ -184,7 +184,10 @@ impl GraphFunction {
             // The call may be exchanged for one that keeps what its gradient needs; these stay.
             false => identities(&any, &outputs)?,
         };
-        outputs.into_iter().map(|value| cx.from_any(value)).collect()
+        outputs
+            .into_iter()
+            .map(|value| cx.from_any(value))
+            .collect()
     }
 
     fn check(&self, inputs: &[AnyValue]) -> Result<()> {
@@ -224,7 +227,10 @@ impl GraphFunction {
 
 /// Returns values that stay when the operation that computes them is exchanged.
 pub(crate) fn identities(cx: &AnyContext, values: &[AnyValue]) -> Result<Vec<AnyValue>> {
-    values.iter().map(|value| ops::identity(cx, value)).collect()
+    values
+        .iter()
+        .map(|value| ops::identity(cx, value))
+        .collect()
 }
 
 /// Returns the name of a serialized `FunctionDef`.

@@ -8,7 +8,7 @@ use tfp_core::{
     Result, Shape,
 };
 
-use super::FuncGraph;
+use super::{FuncGraph, OWN_PREFIX};
 use crate::any::{AnyContext, AnyValue};
 use crate::op_info::OpInfo;
 
@@ -76,7 +76,7 @@ impl Traced {
             .collect();
         // The number tells functions of this process apart, the hash those of other processes.
         let number = NEXT.fetch_add(1, Ordering::Relaxed);
-        let name = format!("tfp_{legal}_{number}");
+        let name = format!("{OWN_PREFIX}{legal}_{number}");
         let function = graph.to_function(&name, inputs, outputs, &options)?;
         Ok(Self {
             function,

@@ -9,6 +9,9 @@ mod call;
 mod derivative;
 pub(crate) mod loops;
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
 use tfp_core::{DataType, Error, Operation, Output, Result, Shape, TensorHandle};
 
 use super::call::{Backward, InputGradients};
@@ -16,6 +19,7 @@ use super::engine::is_differentiable;
 use super::record::OpRecord;
 use super::registry::SharedRule;
 use crate::any::{AnyContext, AnyValue, Mode};
+use crate::function::OWN_PREFIX;
 use crate::tape::Tape;
 
 /// The ops of this file.
@@ -46,6 +50,48 @@ trait Plan: Send + Sync {
         ran: &Ran,
         grads: &[Option<AnyValue>],
     ) -> Result<Vec<Option<AnyValue>>>;
+}
+
+/// Plans of calls on tapes, which repeat with the same functions and shapes.
+type Plans = HashMap<String, Arc<dyn Plan>>;
+
+/// How many plans are kept before all are forgotten.
+const MOST_PLANS: usize = 512;
+
+/// Returns the plan of a call on a tape, one that was made before where there is one.
+fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Arc<dyn Plan>> {
+    static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
+    let names = match op.op_type() {
+        "PartitionedCall" | "StatefulPartitionedCall" => vec![op.function("f")?],
+        "While" | "StatelessWhile" => vec![op.function("cond")?, op.function("body")?],
+        "Case" | "StatelessCase" => op.function_list("branches")?,
+        _ => vec![op.function("then_branch")?, op.function("else_branch")?],
+    };
+    // Other names may mean another function in another context.
+    if !names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
+        return plan(cx, op, wanted).map(Arc::from);
+    }
+    let mut key = format!(
+        "{} {names:?} {:?} {:?}",
+        op.op_type(),
+        wanted.grads,
+        wanted.needs
+    );
+    for input in op.inputs() {
+        key.push_str(&format!(" {}", known_shape(input)?));
+    }
+    let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = plans().as_ref().and_then(|plans| plans.get(&key)) {
+        return Ok(Arc::clone(found));
+    }
+    let made: Arc<dyn Plan> = plan(cx, op, wanted)?.into();
+    let mut plans = plans();
+    let known = plans.get_or_insert_default();
+    if known.len() >= MOST_PLANS {
+        known.clear();
+    }
+    known.insert(key, Arc::clone(&made));
+    Ok(made)
 }
 
 /// Which gradients there are and which are wanted.
@@ -160,7 +206,7 @@ pub(crate) fn on_tape(
         grads: &flows,
         needs: tracked,
     };
-    let plan = plan(&any, &op, &wanted)?;
+    let plan = repeated_plan(&any, &op, &wanted)?;
     let (outputs, kept) = plan.forward(parent, op.inputs())?;
     let handles: Vec<TensorHandle> = outputs
         .iter()
@@ -172,7 +218,7 @@ pub(crate) fn on_tape(
         .map(|value| value.handle().cloned())
         .collect::<Result<_>>()?;
     let ran = (outputs, kept);
-    let rule = SharedRule(std::sync::Arc::new(move |c: &Backward<'_>| {
+    let rule = SharedRule(Arc::new(move |c: &Backward<'_>| {
         let grads: Vec<Option<AnyValue>> = flows
             .iter()
             .enumerate()

@@ -23,26 +23,44 @@ fn in_graph(program: &Program<'_>, at: &[f64]) -> Result<Outcome> {
     let graph = Graph::new()?;
     let xs: Vec<AnyValue> = at
         .iter()
-        .map(|_| graph.scope().placeholder("x", DataType::DOUBLE, &Shape::scalar()).map(Into::into))
+        .map(|_| {
+            graph
+                .scope()
+                .placeholder("x", DataType::DOUBLE, &Shape::scalar())
+                .map(Into::into)
+        })
         .collect::<Result<_>>()?;
     let any = graph.any();
     let y = program(&any, &xs)?;
     let grads = tfp::gradients(&any, &[y.clone()], &xs)?;
     let seconds = tfp::gradients(&any, &[grads[0].clone().expect("a gradient")], &xs)?;
     let session = Session::new(&graph)?;
-    let tensors: Vec<Tensor> = at.iter().map(|&x| Tensor::scalar(x)).collect::<Result<_>>()?;
+    let tensors: Vec<Tensor> = at
+        .iter()
+        .map(|&x| Tensor::scalar(x))
+        .collect::<Result<_>>()?;
     let feeds: Vec<(&tfp::Output, &Tensor)> = xs
         .iter()
         .zip(&tensors)
         .map(|(x, tensor)| Ok((x.output()?, tensor)))
         .collect::<Result<_>>()?;
-    let fetch = |value: &AnyValue| -> Result<f64> {
-        scalar(&session.eval(&feeds, &[value.output()?])?[0])
+    let values: Vec<&tfp::Output> = std::iter::once(&y)
+        .chain(grads.iter().chain(&seconds).flatten())
+        .map(AnyValue::output)
+        .collect::<Result<_>>()?;
+    let mut found = session.eval(&feeds, &values)?.into_iter();
+    let mut next = || scalar(&found.next().expect("a value per fetch"));
+    let value = next()?;
+    let mut all = |list: &[Option<AnyValue>]| -> Result<Vec<Option<f64>>> {
+        list.iter()
+            .map(|value| value.as_ref().map(|_| next()).transpose())
+            .collect()
     };
-    let all = |list: &[Option<AnyValue>]| -> Result<Vec<Option<f64>>> {
-        list.iter().map(|value| value.as_ref().map(fetch).transpose()).collect()
-    };
-    Ok(Outcome { value: fetch(&y)?, grads: all(&grads)?, seconds: all(&seconds)? })
+    Ok(Outcome {
+        value,
+        grads: all(&grads)?,
+        seconds: all(&seconds)?,
+    })
 }
 
 fn on_tapes(program: &Program<'_>, at: &[f64]) -> Result<Outcome> {
@@ -76,7 +94,13 @@ fn on_tapes(program: &Program<'_>, at: &[f64]) -> Result<Outcome> {
 
 /// Asserts the value, the gradients, and the gradients of the first gradient, in all modes: in a
 /// graph, on tapes, and as a function that both call.
-fn check(program: &Program<'_>, at: &[f64], value: f64, grads: &[f64], seconds: &[f64]) -> Result<()> {
+fn check(
+    program: &Program<'_>,
+    at: &[f64],
+    value: f64,
+    grads: &[f64],
+    seconds: &[f64],
+) -> Result<()> {
     let signature = vec![(DataType::DOUBLE, Shape::scalar()); at.len()];
     let called = |cx: &AnyContext, xs: &[AnyValue]| -> Result<AnyValue> {
         let function = GraphFunction::trace(cx, "program", &signature, |cx, xs| {
@@ -100,7 +124,11 @@ fn check(program: &Program<'_>, at: &[f64], value: f64, grads: &[f64], seconds: 
             Ok(outcome) => {
                 let same = near(&Some(outcome.value), value)
                     && outcome.grads.iter().zip(grads).all(|(f, e)| near(f, *e))
-                    && outcome.seconds.iter().zip(seconds).all(|(f, e)| near(f, *e));
+                    && outcome
+                        .seconds
+                        .iter()
+                        .zip(seconds)
+                        .all(|(f, e)| near(f, *e));
                 if !same {
                     problems.push(format!(
                         "{mode}: {outcome:?}, expected {value} {grads:?} {seconds:?}"
@@ -119,7 +147,10 @@ fn through_a_function() -> Result<()> {
     let program = |cx: &AnyContext, xs: &[AnyValue]| {
         let signature = vec![(DataType::DOUBLE, Shape::scalar()); 2];
         let square = GraphFunction::trace(cx, "square_times", &signature, |cx, xs| {
-            Ok(vec![ops::mul(cx, ops::square(cx, &xs[0])?, &xs[1])?, ops::identity(cx, &xs[1])?])
+            Ok(vec![
+                ops::mul(cx, ops::square(cx, &xs[0])?, &xs[1])?,
+                ops::identity(cx, &xs[1])?,
+            ])
         })?;
         let found = square.call(cx, &[xs[0].clone(), xs[1].clone()])?;
         ops::add_v2(cx, &found[0], &found[1])
@@ -144,7 +175,13 @@ fn through_captured_values_and_nested_functions() -> Result<()> {
         Ok(outer.call(cx, &[xs[0].clone()])?.remove(0))
     };
     let e = 0.5_f64.exp();
-    check(&program, &[0.5, 2.0], 8.0 * e, &[8.0 * e, 12.0 * e], &[8.0 * e, 12.0 * e])
+    check(
+        &program,
+        &[0.5, 2.0],
+        8.0 * e,
+        &[8.0 * e, 12.0 * e],
+        &[8.0 * e, 12.0 * e],
+    )
 }
 
 fn branch(cx: &AnyContext, xs: &[AnyValue]) -> Result<AnyValue> {
@@ -169,15 +206,23 @@ fn through_both_branches() -> Result<()> {
 
 #[test]
 fn through_cases() -> Result<()> {
-    for (index, value, dx, d2x) in [(0, 9.0, 6.0, 2.0), (1, 27.0, 27.0, 18.0), (7, 3.0, 1.0, 0.0)] {
+    for (index, value, dx, d2x) in [
+        (0, 9.0, 6.0, 2.0),
+        (1, 27.0, 27.0, 18.0),
+        (7, 3.0, 1.0, 0.0),
+    ] {
         let program = move |cx: &AnyContext, xs: &[AnyValue]| {
             let x = &xs[0];
             let index = cx.constant(&Tensor::scalar(index)?)?;
-            let found = tfp::case(cx, &index, vec![
-                Box::new(|cx| Ok(vec![ops::square(cx, x)?])),
-                Box::new(|cx| Ok(vec![ops::mul(cx, ops::square(cx, x)?, x)?])),
-                Box::new(|cx| Ok(vec![ops::identity(cx, x)?])),
-            ])?;
+            let found = tfp::case(
+                cx,
+                &index,
+                vec![
+                    Box::new(|cx| Ok(vec![ops::square(cx, x)?])),
+                    Box::new(|cx| Ok(vec![ops::mul(cx, ops::square(cx, x)?, x)?])),
+                    Box::new(|cx| Ok(vec![ops::identity(cx, x)?])),
+                ],
+            )?;
             Ok(found[0].clone())
         };
         check(&program, &[3.0], value, &[dx], &[d2x])?;
@@ -209,7 +254,10 @@ fn through_nested_loops_and_branches() -> Result<()> {
     let program = |cx: &AnyContext, xs: &[AnyValue]| {
         let zero = cx.constant(&Tensor::scalar(0_i32)?)?;
         let x = xs[0].clone();
-        let options = LoopOptions { maximum_iterations: Some(2), ..Default::default() };
+        let options = LoopOptions {
+            maximum_iterations: Some(2),
+            ..Default::default()
+        };
         let found = tfp::while_loop_with(
             cx,
             &[xs[1].clone()],
@@ -225,9 +273,7 @@ fn through_nested_loops_and_branches() -> Result<()> {
                             cx,
                             &[zero.clone(), v[0].clone()],
                             |cx, w| ops::less(cx, &w[0], 2),
-                            |cx, w| {
-                                Ok(vec![ops::add_v2(cx, &w[0], 1)?, ops::mul(cx, &w[1], &x)?])
-                            },
+                            |cx, w| Ok(vec![ops::add_v2(cx, &w[0], 1)?, ops::mul(cx, &w[1], &x)?]),
                         )?;
                         Ok(vec![inner[1].clone()])
                     },

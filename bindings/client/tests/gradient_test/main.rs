@@ -3,5 +3,6 @@
 mod api;
 mod calls;
 mod fixture;
+mod large;
 mod ops;
 mod support;

@@ -47,7 +47,10 @@ impl BranchPlan {
         let mut results = vec![None; inputs];
         let mut next = 0;
         for (index, result) in results.iter_mut().enumerate() {
-            if derivatives.iter().any(|branch| branch.results[index].is_some()) {
+            if derivatives
+                .iter()
+                .any(|branch| branch.results[index].is_some())
+            {
                 *result = Some(next);
                 next += 1;
             }
@@ -62,7 +65,9 @@ impl BranchPlan {
             is_case,
             forward,
             backward,
-            count: derivatives.first().map_or(0, |first| first.body.outputs.len()),
+            count: derivatives
+                .first()
+                .map_or(0, |first| first.body.outputs.len()),
             results,
         })
     }
@@ -110,7 +115,8 @@ fn arguments_like(func: &FuncGraph, inputs: &[Output]) -> Result<Vec<AnyValue>> 
                 DataType::RESOURCE | DataType::VARIANT => Shape::unknown(),
                 _ => input.shape()?,
             };
-            func.argument("argument", input.dtype(), &shape).map(Into::into)
+            func.argument("argument", input.dtype(), &shape)
+                .map(Into::into)
         })
         .collect()
 }
@@ -144,7 +150,9 @@ fn backward_branch(
     for (other, values) in kept.iter().enumerate() {
         for value in values {
             // The others' have any shape here.
-            let value: AnyValue = func.argument("kept", value.dtype(), &Shape::unknown())?.into();
+            let value: AnyValue = func
+                .argument("kept", value.dtype(), &Shape::unknown())?
+                .into();
             if other == branch {
                 mine.push(value);
             }
@@ -153,7 +161,11 @@ fn backward_branch(
     args.extend(own.arguments(&inputs, &mine));
     let found = own.core.call(&cx, &args)?;
     let mut outputs = Vec::new();
-    for (index, input) in inputs.iter().enumerate().filter(|(index, _)| results[*index].is_some()) {
+    for (index, input) in inputs
+        .iter()
+        .enumerate()
+        .filter(|(index, _)| results[*index].is_some())
+    {
         outputs.push(match own.results[index].and_then(|at| found.get(at)) {
             Some(grad) => grad.clone(),
             None => zeros(&cx, input, || of_variable(derivatives, index))?,

@@ -41,18 +41,30 @@ impl Derivative {
         let body = Body::import(&Library::of(cx, name)?, shapes)?;
         let back = FuncGraph::over(&tfp_core::Graph::new()?, None, true)?;
         let (mut ys, mut dys) = (Vec::new(), Vec::new());
-        for (output, _) in body.outputs.iter().zip(wanted.grads).filter(|(_, has)| **has) {
+        for (output, _) in body
+            .outputs
+            .iter()
+            .zip(wanted.grads)
+            .filter(|(_, has)| **has)
+        {
             let shape = match output.dtype() {
                 DataType::VARIANT => Shape::unknown(),
                 _ => output.shape()?,
             };
             ys.push(AnyValue::from(output));
-            dys.push(Some(AnyValue::from(back.argument("gradient", output.dtype(), &shape)?)));
+            dys.push(Some(AnyValue::from(back.argument(
+                "gradient",
+                output.dtype(),
+                &shape,
+            )?)));
         }
         let needed: Vec<usize> = (0..body.inputs.len())
             .filter(|&index| wanted.needs.get(index).copied().unwrap_or(false))
             .collect();
-        let xs: Vec<AnyValue> = needed.iter().map(|&index| (&body.inputs[index]).into()).collect();
+        let xs: Vec<AnyValue> = needed
+            .iter()
+            .map(|&index| (&body.inputs[index]).into())
+            .collect();
         let cx_back = back.any();
         let question = Question {
             ys: &ys,
@@ -71,8 +83,7 @@ impl Derivative {
                 outputs.push(back.capture(&dense)?);
             }
         }
-        let (values, stand_ins): (Vec<AnyValue>, Vec<Output>) =
-            back.captures().into_iter().unzip();
+        let (values, stand_ins): (Vec<AnyValue>, Vec<Output>) = back.captures().into_iter().unzip();
         let sources = values
             .iter()
             .map(|value| {
@@ -108,7 +119,13 @@ impl Derivative {
     pub(super) fn with_results(&self, more: &[Output]) -> Result<Traced> {
         let outputs: Vec<Output> = self.body.outputs.iter().chain(more).cloned().collect();
         let body = &self.body;
-        Traced::new("forward", &body.graph, &body.inputs, &outputs, &body.effects)
+        Traced::new(
+            "forward",
+            &body.graph,
+            &body.inputs,
+            &outputs,
+            &body.effects,
+        )
     }
 
     /// Returns the inputs of the gradient's function behind the gradients: `kept` are the values of

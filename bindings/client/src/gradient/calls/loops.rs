@@ -70,7 +70,11 @@ impl LoopPlan {
         let count = op.inputs().len();
         // Shapes as they are through all iterations: what is known of them after the loop.
         let shapes: Vec<Shape> = match op.operation() {
-            Some(operation) => operation.outputs().iter().map(known_shape).collect::<Result<_>>()?,
+            Some(operation) => operation
+                .outputs()
+                .iter()
+                .map(known_shape)
+                .collect::<Result<_>>()?,
             None => vec![Shape::unknown(); count],
         };
         let plain = Body::import(&Library::of(cx, &body_name)?, &shapes)?;
@@ -166,7 +170,13 @@ impl LoopPlan {
         })
     }
 
-    fn run(&self, cx: &AnyContext, functions: &[Traced; 2], vars: &[AnyValue], shapes: &[Shape]) -> Result<Vec<AnyValue>> {
+    fn run(
+        &self,
+        cx: &AnyContext,
+        functions: &[Traced; 2],
+        vars: &[AnyValue],
+        shapes: &[Shape],
+    ) -> Result<Vec<AnyValue>> {
         call_loop(cx, functions, vars, shapes, self.parallel)
     }
 }
@@ -211,11 +221,20 @@ impl Parts<'_> {
     fn forward_arguments(&self, func: &FuncGraph) -> Result<Vec<AnyValue>> {
         let mut args = Vec::new();
         for input in &self.derivative.body.inputs {
-            args.push(func.argument("variable", input.dtype(), &known_shape(input)?)?.into());
+            args.push(
+                func.argument("variable", input.dtype(), &known_shape(input)?)?
+                    .into(),
+            );
         }
-        args.push(func.argument("count", DataType::INT32, &Shape::scalar())?.into());
+        args.push(
+            func.argument("count", DataType::INT32, &Shape::scalar())?
+                .into(),
+        );
         for _ in self.pushed {
-            args.push(func.argument("list", DataType::VARIANT, &Shape::unknown())?.into());
+            args.push(
+                func.argument("list", DataType::VARIANT, &Shape::unknown())?
+                    .into(),
+            );
         }
         Ok(args)
     }
@@ -254,11 +273,16 @@ impl Parts<'_> {
     fn backward(&self) -> Result<[Traced; 2]> {
         let derivative = self.derivative;
         let arguments = |func: &FuncGraph| -> Result<Vec<AnyValue>> {
-            let mut args: Vec<AnyValue> =
-                vec![func.argument("count", DataType::INT32, &Shape::scalar())?.into()];
+            let mut args: Vec<AnyValue> = vec![
+                func.argument("count", DataType::INT32, &Shape::scalar())?
+                    .into(),
+            ];
             for &index in self.passed {
                 let input = &derivative.body.inputs[index];
-                args.push(func.argument("gradient", input.dtype(), &known_shape(input)?)?.into());
+                args.push(
+                    func.argument("gradient", input.dtype(), &known_shape(input)?)?
+                        .into(),
+                );
             }
             for &index in self.added {
                 let dtype = derivative.results[index]
@@ -266,11 +290,17 @@ impl Parts<'_> {
                 args.push(func.argument("sum", dtype, &Shape::unknown())?.into());
             }
             for _ in self.pushed {
-                args.push(func.argument("list", DataType::VARIANT, &Shape::unknown())?.into());
+                args.push(
+                    func.argument("list", DataType::VARIANT, &Shape::unknown())?
+                        .into(),
+                );
             }
             for &index in self.same {
                 let input = &derivative.body.inputs[index];
-                args.push(func.argument("same", input.dtype(), &known_shape(input)?)?.into());
+                args.push(
+                    func.argument("same", input.dtype(), &known_shape(input)?)?
+                        .into(),
+                );
             }
             Ok(args)
         };
@@ -341,7 +371,11 @@ impl Plan for LoopPlan {
         for &dtype in &self.lists {
             vars.push(ops::empty_tensor_list(cx, &any, &any, dtype)?);
         }
-        let shapes: Vec<Shape> = self.forward[1].inputs.iter().map(|(_, shape)| shape.clone()).collect();
+        let shapes: Vec<Shape> = self.forward[1]
+            .inputs
+            .iter()
+            .map(|(_, shape)| shape.clone())
+            .collect();
         let mut outputs = self.run(cx, &self.forward, &vars, &shapes)?;
         let kept = outputs.split_off(self.count);
         Ok((outputs, kept))
@@ -370,7 +404,11 @@ impl Plan for LoopPlan {
         }
         vars.extend(kept[1..].iter().cloned());
         vars.extend(self.same.iter().map(|&index| inputs[index].clone()));
-        let shapes: Vec<Shape> = self.backward[1].inputs.iter().map(|(_, shape)| shape.clone()).collect();
+        let shapes: Vec<Shape> = self.backward[1]
+            .inputs
+            .iter()
+            .map(|(_, shape)| shape.clone())
+            .collect();
         let results = self.run(cx, &self.backward, &vars, &shapes)?;
         let mut found = vec![None; inputs.len()];
         for (place, &index) in self.passed.iter().chain(&self.added).enumerate() {
