@@ -220,9 +220,7 @@ class _Planner:
     def _end(self, value: ir.Value, index: int) -> int:
         return self.last.get(value, index) if self.memdrop else len(self.nodes)
 
-    def _allocate(
-        self, node: ir.Node, index: int, onto: int | None
-    ) -> tuple[_Block, _Part] | None:
+    def _allocate(self, node: ir.Node, index: int, onto: int | None) -> tuple[_Block, _Part] | None:
         if onto is not None:
             operand = node.operand(onto)
             assert operand is not None

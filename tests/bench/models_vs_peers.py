@@ -164,9 +164,7 @@ def child(entry: Entry, threads: int, folder: str, argv: Sequence[str]) -> Row |
         f"--child_threads={threads}",
         f"--folder={folder}",
     ]
-    done = subprocess.run(
-        command, env=environment, capture_output=True, text=True, check=False
-    )
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
     if done.returncode or not lines:
         print(f"{entry.name}: {done.stderr.strip()[-2000:]}", file=sys.stderr)
@@ -198,13 +196,13 @@ def page(rows: Sequence[Row]) -> str:
         "# Models against their peers",
         "",
         f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
-        "`tools/bazel run //tests/bench:models_vs_peers`. Batch 1, float32, random weights. Calls of",
-        "all implementations alternate in one process with the same input; a time is the median of",
-        f"{FLAGS.rounds} rounds, each the mean of as many calls as fill {FLAGS.round_seconds:g} s. A",
-        "ratio is the peer's time over ours, so above 1 ours is faster; the spread is the distance",
-        "of the quartiles of our times over their median. Ours is called from Rust, the peers from",
-        "Python, which costs each call about a microsecond. onnxruntime gets the graph that tf2rust",
-        "has found.",
+        "`tools/bazel run //tests/bench:models_vs_peers`. Batch 1, float32, random weights. Calls",
+        "of all implementations alternate in one process with the same input; a time is the median",
+        f"of {FLAGS.rounds} rounds, each the mean of as many calls as fill",
+        f"{FLAGS.round_seconds:g} s. A ratio is the peer's time over ours, so above 1 ours is",
+        "faster; the spread is the distance of the quartiles of our times over their median. Ours",
+        "is called from Rust, the peers from Python, which costs each call about a microsecond.",
+        "onnxruntime gets the graph that tf2rust has found.",
     ]
     peers = list(dict.fromkeys(who for row in rows for who in row.seconds if who != OURS))
     for threads in sorted({row.threads for row in rows}):
@@ -233,8 +231,9 @@ def page(rows: Sequence[Row]) -> str:
         "",
         "## Sizes",
         "",
-        "The library is the compiled crate with weights and runtime. A call needs the memory of its",
-        "workspace; a model keeps its weights a second time, packed, beside those in the program.",
+        "The library is the compiled crate with weights and runtime. A call needs the memory of",
+        "its workspace; a model has its weights a second time, packed, beside those that are in",
+        "the program.",
         "",
         "| model | MACs | weights | workspace | library | rustc | memory of rustc |",
         "|---|---|---|---|---|---|---|",

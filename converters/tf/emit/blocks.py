@@ -7,7 +7,6 @@ struct of places, of which each use of the block has a constant.
 
 from __future__ import annotations
 
-import os
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -224,7 +223,7 @@ class Blocks:
             for match in _TOKEN.finditer(line)
             if match["field"]
         ]
-        prefix = os.path.commonprefix(names)
+        prefix = _common_prefix(names)
         if all(name == prefix or name[len(prefix)] == "_" for name in names):
             return prefix
         return prefix.rpartition("_")[0]
@@ -312,3 +311,9 @@ class Blocks:
 def _label(match: re.Match[str]) -> str:
     """Returns the name that a text stands for."""
     return match["field"] or match["tensor"] or match["slot"] or match["scratch"] or match[0]
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    low, high = min(names, default=""), max(names, default="")
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return low[:same]

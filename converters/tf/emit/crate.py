@@ -246,7 +246,9 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         ],
         "arena": text.plan.arena_bytes,
         "macs": text.plan.macs,
-        "weight_bytes": sum(t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None),
+        "weight_bytes": sum(
+            t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None
+        ),
         "uses": sorted(uses),
         "imports": _grouped(imports),
         "block_imports": _grouped(block_imports),
@@ -257,13 +259,15 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "input_names": ", ".join(p.field for p in text.inputs),
         "deliver_lines": deliver,
         "tensors_of": [
-            (port, name) for port, name in zip(map(_PortView, ports), tensor_types(ports), strict=True)
+            (port, name)
+            for port, name in zip(map(_PortView, ports), tensor_types(ports), strict=True)
         ],
         "input_types": tensor_types(ports)[: len(text.inputs)],
         "output_types": tensor_types(ports)[len(text.inputs) :],
         "tolerance": repr(options.tolerance),
         "dynamic": next((p for p in text.inputs if not p.fixed), None)
         and _Dynamic(next(p for p in text.inputs if not p.fixed)),
+        "stacked": all(p.leading for p in ports),
         "batches": "1, 10" if any(not p.fixed for p in text.inputs) else "1",
         "constructor": "new()" if embed else 'from_file("model/model_weights.bin")',
     }
@@ -280,8 +284,12 @@ def _weights_path(options: Options, incbin: bool) -> str:
 
 def tensor_types(ports: Sequence[PortText]) -> list[str]:
     """Returns the names of the types of inputs and outputs, of the crates without std."""
-    scope = Scope(frozenset(["Inputs", "Outputs", "Model", "Workspace", "Error", "Memory", "Aligned"]))
-    return [scope.unique(camel(p.name, "Tensor"), f"{camel(p.name, 'Tensor')}Tensor") for p in ports]
+    scope = Scope(
+        frozenset(["Inputs", "Outputs", "Model", "Workspace", "Error", "Memory", "Aligned"])
+    )
+    return [
+        scope.unique(camel(p.name, "Tensor"), f"{camel(p.name, 'Tensor')}Tensor") for p in ports
+    ]
 
 
 class _PortView:
@@ -297,6 +305,7 @@ class _PortView:
         self.zero = port.zero
         self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
         self.fixed = port.fixed
+        self.leading = port.leading
         self.elements = port.elements
         if port.fixed:
             self.length = str(port.elements)
@@ -357,7 +366,11 @@ def _parts(text: ModelText) -> list[_Part]:
     count = -(-len(text.lines) // _PART)
     size = -(-len(text.lines) // count)
     return [
-        _Part(f"part_{i + 1}", f"Part {i + 1} of {count}.", list(text.lines[i * size : (i + 1) * size]))
+        _Part(
+            f"part_{i + 1}",
+            f"Part {i + 1} of {count}.",
+            list(text.lines[i * size : (i + 1) * size]),
+        )
         for i in range(count)
     ]
 
@@ -388,4 +401,3 @@ def _deliver_lines(text: ModelText, slice_of: str) -> list[str]:
         f"{p.source}, outputs.{p.field}{slice_of})?;"
         for p in text.outputs
     ]
-

@@ -70,7 +70,9 @@ def _onto(c: Context, step: Step, name: str, x: str, out: str) -> str:
     return f"self.{name}.run_onto(m, {x}, {out})?;"
 
 
-def _axis(c: Context, size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int]) -> str:
+def _axis(
+    c: Context, size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int]
+) -> str:
     c.use("conv::Axis")
     if (size, taps, stride, dilation, pad) == (1, 1, 1, 1, (0, 0)):
         return "Axis::UNIT"
@@ -85,7 +87,11 @@ def _numbers(shape: ir.Shape) -> list[int]:
 
 
 def _geometry(
-    c: Context, op: ir.Conv | ir.ConvTranspose, image: ir.Value, taps: list[int], ends: tuple[int, int]
+    c: Context,
+    op: ir.Conv | ir.ConvTranspose,
+    image: ir.Value,
+    taps: list[int],
+    ends: tuple[int, int],
 ) -> str:
     """Returns the sizes of a convolution over `image`, with `ends` channels at both sides."""
     c.use("conv::Geometry")
@@ -115,7 +121,9 @@ def _conv(c: Context, step: Step) -> list[str]:
     geometry = _geometry(c, node.op, node.input, taps, (inputs, outputs))
     weights = f"{c.tensor(kernel)}, {c.optional_tensor(bias)}, {c.activation(node.op.activation)}"
     window = "x".join(str(t) for t in taps)
-    doc = _shapes(node, f"{window}{_stride_words(node.op)} {activation_words(node.op.activation)}".strip())
+    doc = _shapes(
+        node, f"{window}{_stride_words(node.op)} {activation_words(node.op.activation)}".strip()
+    )
     key = (node.op, kernel, bias, tuple(_numbers(node.input.shape)))
     path = weight_path(node, 1)
     x = c.source(node.input)
@@ -236,9 +244,7 @@ def embedding(c: Context, step: Step) -> list[str]:
     indices = node.operand(1)
     assert indices is not None
     rows, width = node.input.shape
-    value = (
-        f"Embedding {{ name: @name, table: {c.tensor(node.input)}, size: [{rows}, {width}] }}"
-    )
+    value = f"Embedding {{ name: @name, table: {c.tensor(node.input)}, size: [{rows}, {width}] }}"
     doc = f"{ir.shape_text(indices.shape)} -> {ir.shape_text(node.output.shape)}"
     key = (node.op, node.input)
     name = c.layer(node, "gather::Embedding", weight_path(node, 0), value, doc, key)

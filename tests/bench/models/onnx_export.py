@@ -58,7 +58,7 @@ class _Export:
             if method is None:
                 raise NotImplementedError(f"{type(node.op).__name__} in ONNX")
             method(node, node.op)
-        outputs = []
+        outputs: list[Any] = []
         for port in self.graph.outputs:
             name = f"out_{len(outputs)}"
             self.nodes.append(helper.make_node("Identity", [self.read(port.value)], [name]))
@@ -210,7 +210,7 @@ class _Export:
         assert scale.data is not None and shift.data is not None
         if self.is_image(node.input):
             shape = (-1,) + (1,) * (node.input.rank - 2)
-            factors = [self.constant(np.reshape(v.data, shape)) for v in (scale, shift)]
+            factors = [self.constant(x.reshape(shape)) for x in (scale.data, shift.data)]
             x = self.image(node.input)
         else:
             factors = [self.read(scale), self.read(shift)]
@@ -314,5 +314,3 @@ class _Export:
         self.last[node.outputs[0]] = self.add("Transpose", [sequence], perm=[1, 0, 2])
         for value, name in zip(node.outputs[1:], outputs[1:], strict=True):
             self.last[value] = self.add("Squeeze", [name, axis])
-
-

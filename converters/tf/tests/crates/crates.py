@@ -24,6 +24,7 @@ def recorded(graph: ir.Graph, examples: int = EXAMPLES) -> Features:
     for port in graph.inputs:
         shape = ir.shape_at(port.value.shape, examples)
         kind = port.value.dtype.numpy
+        data: ir.Array
         if kind.kind == "f":
             data = random.normal(size=shape)
         else:

@@ -20,6 +20,8 @@ from converters.tf.tests.crates.crates import (
 )
 from converters.tf.tests.crates.graphs import GRAPHS, mlp
 
+_OK = "test result: ok"
+
 
 def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> str:
     assert problems(graph) == []
@@ -33,7 +35,7 @@ def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
     graph: ir.Graph = make()
     options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
-    assert "3 passed" in _run(graph, options, tmp_path, runtime_flags())
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
 def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
@@ -47,7 +49,7 @@ def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
             inplace=False,
             memdrop=False,
         )
-        assert "3 passed" in _run(graph, options, tmp_path / graph.name, runtime_flags())
+        assert _OK in _run(graph, options, tmp_path / graph.name, runtime_flags())
 
 
 def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
@@ -55,7 +57,7 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
         graph = make()
         options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
         flags = ["-Adead_code"]
-        assert "1 passed" in _run(graph, options, tmp_path / graph.name, flags)
+        assert _OK in _run(graph, options, tmp_path / graph.name, flags)
 
 
 def test_plain_cargo(tmp_path: Path) -> None:
@@ -68,4 +70,4 @@ def test_plain_cargo(tmp_path: Path) -> None:
     if "RUSTC" in os.environ:
         env["RUSTC"] = str(Path(os.environ["RUSTC"]).absolute())
     command = [str(Path(cargo).absolute()), "test", "--offline", "--quiet"]
-    assert "3 passed" in must([*command, "--config=profile.dev.opt-level=0"], tmp_path, env)
+    assert _OK in must([*command, "--config=profile.dev.opt-level=0"], tmp_path, env)

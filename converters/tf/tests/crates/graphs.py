@@ -98,20 +98,24 @@ def elementwise() -> ir.Graph:
             s.op(ir.Unary(function), [flag], shape, BOOL, str(kind))
         else:
             s.op(ir.Unary(function), [x], shape, BOOL if kind in _BOOLS else F32, str(kind))
-    for kind in ir.BinaryKind:
-        if str(kind).startswith("logical"):
-            s.op(ir.Binary(kind), [flag, flag], shape, BOOL, str(kind))
+    for two in ir.BinaryKind:
+        if str(two).startswith("logical"):
+            s.op(ir.Binary(two), [flag, flag], shape, BOOL, str(two))
         else:
-            s.op(ir.Binary(kind), [x, y], shape, F32, str(kind))
+            s.op(ir.Binary(two), [x, y], shape, F32, str(two))
     for relation in ir.CompareKind:
         s.op(ir.Compare(relation), [x, row], shape, BOOL, f"{relation}_row")
-        s.op(ir.Compare(relation), [i, ir.constant(np.int32(3))], shape, BOOL, f"{relation}_i32")
-    for kind in (ir.BinaryKind.ADD, ir.BinaryKind.SUB, ir.BinaryKind.MUL, ir.BinaryKind.MAX):
-        s.op(ir.Binary(kind), [i, i], shape, I32, f"{kind}_i32")
+        s.op(
+            ir.Compare(relation),
+            [i, ir.constant(np.array(3, np.int32))],
+            shape,
+            BOOL,
+            f"{relation}_i32",
+        )
+    for two in (ir.BinaryKind.ADD, ir.BinaryKind.SUB, ir.BinaryKind.MUL, ir.BinaryKind.MAX):
+        s.op(ir.Binary(two), [i, i], shape, I32, f"{two}_i32")
     s.op(ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x, row], shape, name="add relu")
-    s.op(
-        ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh"
-    )
+    s.op(ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh")
     s.op(ir.Select(), [flag, x, row], shape, name="select")
     for target in (ir.DType.F64, I32, I64, BOOL):
         s.op(ir.Cast(), [x], shape, target, f"to_{target}")
@@ -174,7 +178,9 @@ def layout() -> ir.Graph:
             continue
         s.op(ir.Reduce(kind, (1, 2)), [x], (B, 3), name=f"reduce_{kind}")
         s.op(ir.Reduce(kind, (3,), True), [x], (B, 4, 6, 1), name=f"reduce_last_{kind}")
-    positive = s.op(ir.Compare(ir.CompareKind.GT), [x, ir.constant(np.float32(-0.5))], x.shape, BOOL)
+    positive = s.op(
+        ir.Compare(ir.CompareKind.GT), [x, ir.constant(np.array(-0.5, np.float32))], x.shape, BOOL
+    )
     s.op(ir.Reduce(ir.ReduceKind.ALL, (1, 3)), [positive], (B, 6), BOOL)
     s.op(ir.Reduce(ir.ReduceKind.ANY, (1, 3)), [positive], (B, 6), BOOL)
     s.op(ir.ArgExtreme(3), [x], (B, 4, 6), I64)
@@ -204,7 +210,9 @@ def products() -> ir.Graph:
     h = s.op(ir.Dense(relu), [v, s.weight(6, 5), s.weight(5)], (B, 7, 5))
     s.op(ir.Dense(tanh), [v, s.weight(6, 5), None, h], (B, 7, 5))
     one, same = ((0, 0), (0, 0)), ((1, 1), (1, 1))
-    s.op(ir.Conv((1, 1), (1, 1), one, 1, relu), [x, s.weight(3, 2, 4, 5), s.weight(5)], (B, 7, 7, 5))
+    s.op(
+        ir.Conv((1, 1), (1, 1), one, 1, relu), [x, s.weight(3, 2, 4, 5), s.weight(5)], (B, 7, 7, 5)
+    )
     s.op(ir.Conv((2, 1), (1, 2), same), [x, s.weight(3, 3, 4, 6)], (B, 5, 6, 6))
     s.op(ir.Conv((1, 1), (1, 1), same, 2), [x, s.weight(3, 3, 2, 6), s.weight(6)], (B, 9, 8, 6))
     s.op(ir.Conv((1, 1), (1, 1), same, 4, tanh), [x, s.weight(3, 3, 1, 4)], (B, 9, 8, 4))
@@ -221,13 +229,17 @@ def products() -> ir.Graph:
             (B, 9, 8, 4),
         )
     s.op(ir.Conv((2,), (1,), ((2, 0),), 1), [v, s.weight(3, 6, 4)], (B, 4, 4))
-    s.op(ir.ConvTranspose((2, 2), (1, 1), one, 1, relu), [x, s.weight(2, 2, 3, 4), s.weight(3)], (B, 18, 16, 3))
+    s.op(
+        ir.ConvTranspose((2, 2), (1, 1), one, 1, relu),
+        [x, s.weight(2, 2, 3, 4), s.weight(3)],
+        (B, 18, 16, 3),
+    )
     s.op(ir.ConvTranspose((2,), (1,), ((0, 0),)), [v, s.weight(3, 5, 6)], (B, 15, 5))
     for kind in ir.PoolKind:
         s.op(ir.Pool(kind, (3, 2), (2, 2), ((1, 1), (0, 0))), [x], (B, 5, 4, 4))
         s.op(ir.Pool(kind, (2,), (2,), ((0, 1),)), [v], (B, 4, 6))
-    for kind in ir.NormKind:
-        s.op(ir.Norm(kind, 1e-3), [v, s.weight(6), s.weight(6)], v.shape)
+    for norm in ir.NormKind:
+        s.op(ir.Norm(norm, 1e-3), [v, s.weight(6), s.weight(6)], v.shape)
     s.op(ir.Norm(ir.NormKind.LAYER, 1e-3), [v, None, None], v.shape)
     s.op(ir.GroupNorm(2, 1e-3), [x, s.weight(4), None], x.shape)
     s.op(ir.MatMul(), [v, s.weight(6, 3)], (B, 7, 3))
