@@ -89,9 +89,7 @@ def _connect(graph: dict[str, dict[str, list[str]]], before: str, after: str) ->
             edges.append(other)
 
 
-def _architecture(
-    trace: Trace, connections: Mapping[str, dict[str, list[str]]]
-) -> dict[str, Any]:
+def _architecture(trace: Trace, connections: Mapping[str, dict[str, list[str]]]) -> dict[str, Any]:
     config = trace.architecture.get("config")
     described = config.get("layers", []) if isinstance(config, dict) else []
     layers = {}

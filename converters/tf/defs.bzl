@@ -21,10 +21,11 @@ def _rust_model_files_impl(ctx):
     arguments.add("--name", ctx.attr.crate_name)
     arguments.add_all(ctx.attr.flags)
     inputs = [ctx.file.model]
-    for flag, file in [("--features", ctx.file.features), ("--thresholds", ctx.file.thresholds)]:
+    for flag, file in [("--features", ctx.file.recorded), ("--thresholds", ctx.file.thresholds)]:
         if file:
             arguments.add(flag, file)
             inputs.append(file)
+    arguments.add("--rustfmt", ctx.file._rustfmt)
     for role, file in outputs.items():
         arguments.add("--%s_out" % role, file)
     ctx.actions.run(
@@ -32,6 +33,7 @@ def _rust_model_files_impl(ctx):
         arguments = [arguments],
         inputs = inputs,
         outputs = outputs.values(),
+        tools = [ctx.file._rustfmt] + ctx.files._rustc_lib,
         mnemonic = "Tf2Rust",
         progress_message = "Converting %{label}",
     )
@@ -44,13 +46,22 @@ _rust_model_files = rule(
     implementation = _rust_model_files_impl,
     attrs = {
         "crate_name": attr.string(mandatory = True),
-        "features": attr.label(allow_single_file = [".npz"]),
         "flags": attr.string_list(),
         "model": attr.label(allow_single_file = True, mandatory = True),
+        "recorded": attr.label(allow_single_file = [".npz"]),
         "thresholds": attr.label(allow_single_file = [".json"]),
         "_program": attr.label(
             default = "//converters/tf:rust_model",
             executable = True,
+            cfg = "exec",
+        ),
+        "_rustc_lib": attr.label(
+            default = "@rust_sysroot//:rustc_lib",
+            cfg = "exec",
+        ),
+        "_rustfmt": attr.label(
+            allow_single_file = True,
+            default = "@rust_sysroot//:bin/rustfmt",
             cfg = "exec",
         ),
     },
@@ -82,7 +93,7 @@ def rust_model(
         name = files,
         testonly = testonly,
         crate_name = crate,
-        features = features,
+        recorded = features,
         flags = flags + (["--binary"] if thresholds else []),
         model = model,
         thresholds = thresholds,

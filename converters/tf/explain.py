@@ -84,7 +84,9 @@ def print_table(plan: Plan, console: Console) -> None:
     table.add_column("MACs", f"{macs:,}", justify="right")
     table.add_column("weight bytes", f"{weights:,}", justify="right")
     for row in found:
-        table.add_row(Text(row.layer), Text(row.op), Text(row.shape), f"{row.macs:,}", f"{row.weight_bytes:,}")
+        table.add_row(
+            Text(row.layer), Text(row.op), Text(row.shape), f"{row.macs:,}", f"{row.weight_bytes:,}"
+        )
     console.print(table)
 
 

@@ -29,12 +29,9 @@ def made(graph: ir.Graph, predict: Predict) -> Features:
     for port in graph.inputs:
         shape = ir.shape_at(port.value.shape, _EXAMPLES)
         kind = port.value.dtype.numpy
-        if kind.kind == "f":
-            data = random.normal(size=shape)
-        elif kind.kind == "b":
-            data = random.integers(0, 2, shape)
-        else:
-            data = random.integers(0, _limit(graph, port.value), shape)
+        limit = 2 if kind.kind == "b" else _limit(graph, port.value)
+        whole = random.integers(0, limit, shape)
+        data = random.normal(size=shape) if kind.kind == "f" else whole
         inputs[port.name] = data.astype(kind)
     return Features(inputs, predict(inputs))
 
@@ -63,12 +60,11 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
     if len(graph.inputs) and not problems:
         sizes = {_examples(p.value, arrays[input_keys[p.name]]) for p in graph.inputs} - {None}
         if len(sizes) > 1:
-            problems.append(Problem(str(path), f"its inputs have {sorted(map(str, sizes))} examples"))
+            what = f"its inputs have {' and '.join(sorted(map(str, sizes)))} examples"
+            problems.append(Problem(str(path), what))
     if problems:
         raise FeaturesError.of(problems)
-    inputs = {
-        p.name: arrays[input_keys[p.name]].astype(p.value.dtype.numpy) for p in graph.inputs
-    }
+    inputs = {p.name: arrays[input_keys[p.name]].astype(p.value.dtype.numpy) for p in graph.inputs}
     outputs = predict(inputs)
     for port in graph.outputs:
         key = output_keys[port.name]
@@ -127,9 +123,7 @@ def _examples(value: ir.Value, array: ir.Array) -> int | None:
     return None
 
 
-def _disagreement(
-    path: Path, key: str, recorded: ir.Array, own: ir.Array
-) -> list[Problem]:
+def _disagreement(path: Path, key: str, recorded: ir.Array, own: ir.Array) -> list[Problem]:
     if recorded.shape != own.shape:
         what = f"array {key!r} has the shape {list(recorded.shape)}, the model's {list(own.shape)}"
         return [Problem(str(path), what)]

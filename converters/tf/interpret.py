@@ -182,7 +182,7 @@ def _gather(op: ir.Gather, x: list[Array], shape: tuple[int, ...]) -> Array:
     places = indices.reshape(groups, *indices.shape[lead:])
     if op.wrap:
         places = np.where(places < 0, places + params.shape[axis], places)
-    if places.size and not (0 <= places.min() and places.max() < params.shape[axis]):
+    if places.size and (places.min() < 0 or places.max() >= params.shape[axis]):
         raise ValueError(f"an index is not below {params.shape[axis]}")
     taken = [np.take(p, i, axis=axis - lead) for p, i in zip(flat, places, strict=True)]
     return np.asarray(taken, params.dtype).reshape(shape)
@@ -190,7 +190,9 @@ def _gather(op: ir.Gather, x: list[Array], shape: tuple[int, ...]) -> Array:
 
 def _one_hot(op: ir.OneHot, x: list[Array], shape: tuple[int, ...]) -> Array:
     hits = np.expand_dims(x[0], op.axis)
-    places = np.arange(shape[op.axis]).reshape([-1 if i == op.axis else 1 for i in range(len(shape))])
+    places = np.arange(shape[op.axis]).reshape(
+        [-1 if i == op.axis else 1 for i in range(len(shape))]
+    )
     return np.where(hits == places, op.on, op.off)
 
 

@@ -158,7 +158,7 @@ class Context:
         """Returns a known operand as numbers."""
         return [int(i) for i in np.ravel(self.array(index))]
 
-    def int(self, index: int) -> int:
+    def integer(self, index: int) -> int:
         """Returns a known operand as one number."""
         (number,) = self.ints(index)
         return number
@@ -174,7 +174,7 @@ class Context:
 
     def axis(self, index: int, rank: int) -> int:
         """Returns a known operand as an axis that is not negative."""
-        return self.int(index) % rank if rank else 0
+        return self.integer(index) % rank if rank else 0
 
     @property
     def symbolic(self) -> bool:
@@ -379,17 +379,15 @@ def lower(
     outputs = []
     for name, result in zip(trace.outputs, results, strict=True):
         try:
-            value = _as_value(low, result)
+            found = _as_value(low, result)
         except Unsupported as err:
             low.problems.append(Problem(f"output {name}", str(err)))
             continue
-        if value is not None:
-            outputs.append(ir.Port(name, value))
+        if found is not None:
+            outputs.append(ir.Port(name, found))
     if low.problems:
         raise UnsupportedError.of(low.problems)
-    return ir.Graph(
-        trace.name, tuple(inputs), tuple(outputs), tuple(low.build.nodes), trace.layers
-    )
+    return ir.Graph(trace.name, tuple(inputs), tuple(outputs), tuple(low.build.nodes), trace.layers)
 
 
 def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:

@@ -9,12 +9,13 @@ features don't match the model; 6 the model needs what is not supported.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from absl import app, flags
@@ -30,9 +31,7 @@ _NAME = flags.DEFINE_string("model_name", None, "name of the model in Rust, such
 _BINARY = flags.DEFINE_bool(
     "binary_classification", False, "turn the output into confidence levels (thresholds.json)"
 )
-_INPLACE = flags.DEFINE_bool(
-    "enable_inplace", True, "let elementwise ops write over their operand"
-)
+_INPLACE = flags.DEFINE_bool("enable_inplace", True, "let elementwise ops write over their operand")
 _MEMDROP = flags.DEFINE_bool(
     "enable_memdrop", True, "use the memory of a tensor again after its last use"
 )
@@ -66,6 +65,20 @@ def _progress(text: str) -> None:
         print(f"tf2rust: {text} ...", file=sys.stderr, flush=True)
 
 
+@contextlib.contextmanager
+def _silent() -> Iterator[None]:
+    """Keeps what TensorFlow's C++ logs while it starts away from the error stream."""
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with Path(os.devnull).open("w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
 def _rustfmt() -> str | None:
     """Returns the program that lays out Rust text: of the build rule, or an installed one."""
     return os.environ.get("TF2RUST_RUSTFMT") or shutil.which("rustfmt")
@@ -92,9 +105,10 @@ def _convert() -> int:
         binary=_BINARY.value,
     )
     _progress("start TensorFlow")
-    from converters.tf import explain, tf2rust
-    from converters.tf.load.model import LoadOptions
-    from converters.tf.load.shapes import FixedShapes
+    with _silent():
+        from converters.tf import explain, tf2rust
+        from converters.tf.load.model import LoadOptions
+        from converters.tf.load.shapes import FixedShapes
 
     request = tf2rust.Request(
         model=model,

@@ -220,9 +220,7 @@ class _Planner:
     def _end(self, value: ir.Value, index: int) -> int:
         return self.last.get(value, index) if self.memdrop else len(self.nodes)
 
-    def _allocate(
-        self, node: ir.Node, index: int, onto: int | None
-    ) -> tuple[_Block, _Part] | None:
+    def _allocate(self, node: ir.Node, index: int, onto: int | None) -> tuple[_Block, _Part] | None:
         if onto is not None:
             operand = node.operand(onto)
             assert operand is not None
@@ -278,6 +276,8 @@ def _candidates(node: ir.Node) -> Iterable[int]:
     if isinstance(op, ir.Binary):
         return tuple(i for i in (0, 1) if _shape(node, i) == node.output.shape)
     if isinstance(op, ir.Dense) and node.operand(3) is not None:
+        return (3,)
+    if is_pointwise_sum(node):
         return (3,)
     return ()
 
@@ -339,6 +339,9 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
     if isinstance(op, ir.Dense):
         k, n = _numbers(_present(node, 1).shape)
         return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
+    if is_pointwise_sum(node):
+        k, n = _numbers(_present(node, 1).shape)[-2:]
+        return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
     if isinstance(op, ir.Conv) and not is_depthwise(node):
         *size, group_in, out = _numbers(_present(node, 1).shape)
         return op.groups * _packed_len(16, math.prod(size) * group_in, out // op.groups)
@@ -352,6 +355,20 @@ def is_depthwise(node: ir.Node) -> bool:
     """Returns whether a convolution has a group per input channel, more than one."""
     channels = node.input.shape[-1]
     return isinstance(node.op, ir.Conv) and node.op.groups == channels and channels != 1
+
+
+def is_pointwise_sum(node: ir.Node) -> bool:
+    """Returns whether a convolution with a residual is a product of matrices."""
+    op = node.op
+    kernel = node.operand(1)
+    if not isinstance(op, ir.Conv) or kernel is None or node.operand(3) is None:
+        return False
+    return (
+        op.groups == 1
+        and math.prod(_numbers(kernel.shape)[:-2]) == 1
+        and all(s == 1 for s in op.strides)
+        and all(p == (0, 0) for p in op.padding)
+    )
 
 
 def _present(node: ir.Node, index: int) -> ir.Value:

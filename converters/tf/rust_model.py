@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -24,6 +23,7 @@ _THRESHOLDS = flags.DEFINE_string("thresholds", None, "confidence levels (.json)
 _BINARY = flags.DEFINE_bool("binary", False, "turn the output into confidence levels")
 _CODE = flags.DEFINE_bool("allow_custom_code", False, "run code that the model file holds")
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
+_RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
 _RUST = flags.DEFINE_string("rust_out", None, "the crate's root", required=True)
 _TEST = flags.DEFINE_string("test_out", None, "its test", required=True)
 _BENCH = flags.DEFINE_string("bench_out", None, "its bench", required=True)
@@ -48,7 +48,7 @@ def _main(_: Sequence[str]) -> int:
         options=options,
         load=LoadOptions(shapes=shapes, allow_custom_code=_CODE.value),
         features=Path(_FEATURES.value) if _FEATURES.value else None,
-        rustfmt=os.environ.get("TF2RUST_RUSTFMT"),
+        rustfmt=_RUSTFMT.value,
         crate_only=True,
     )
     try:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from converters.tf import features as recorded
@@ -19,6 +19,8 @@ from converters.tf.plan import Plan, plan_memory
 from converters.tf.trace import Loaded
 
 Progress = Callable[[str], None]
+# Largest difference of a generated test from predictions that were made in half precision.
+_HALF_TOLERANCE = 2e-2
 
 
 @dataclass(frozen=True)
@@ -76,8 +78,11 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     else:
         features = recorded.read(request.features, graph, loaded.predict)
     progress("write Rust")
+    options = request.options
+    if loaded.trace.half:
+        options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     try:
-        crate = emit_crate(graph, request.options, features, request.rustfmt)
+        crate = emit_crate(graph, options, features, request.rustfmt)
     except OSError as err:
         raise UsageError(Problem(str(request.rustfmt), f"can't be started: {err}")) from err
     files = {f"rust_generated_code/{path}": content for path, content in crate.items()}
@@ -98,8 +103,7 @@ def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:
     progress(f"convert {total} nodes")
     graph = convert(loaded.trace)
     refused = [
-        Problem(f"layer {layer}" if layer else "model", reason)
-        for layer, reason in problems(graph)
+        Problem(f"layer {layer}" if layer else "model", reason) for layer, reason in problems(graph)
     ]
     if refused:
         raise UnsupportedError.of(refused)

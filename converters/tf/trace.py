@@ -110,6 +110,7 @@ class Trace:
         variables: Captured tensors by placeholder.
         layers: Keras layers in the order in which they ran.
         architecture: The Keras config, or an empty mapping.
+        half: Whether it computes in half precision somewhere; here it does so in float32.
         weights: Names of each layer's variables in Keras' order, by path of the layer.
     """
 
@@ -121,6 +122,7 @@ class Trace:
     variables: Mapping[str, Variable]
     layers: tuple[Layer, ...] = ()
     architecture: Mapping[str, Any] = field(default_factory=dict)
+    half: bool = False
     weights: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
 
 

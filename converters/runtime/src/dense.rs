@@ -194,6 +194,22 @@ impl Dense {
         self.product(&reader, x, out, &mut [], true)
     }
 
+    /// As [`Dense::run_onto`], with scratch memory right after the output.
+    ///
+    /// # Errors
+    /// As [`Dense::run`].
+    pub fn run_onto_with<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let x = reader.read(x.into())?;
+        self.product(&reader, x, out, scratch, true)
+    }
+
     fn product(
         &self,
         reader: &Reader<'_>,

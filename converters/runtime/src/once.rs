@@ -23,6 +23,8 @@ impl<T> Once<T> {
     }
 
     /// The value, the first time that it is asked for; afterwards `None`.
+    // The flag makes the reference the only one.
+    #[allow(clippy::mut_from_ref)]
     pub fn take(&'static self) -> Option<&'static mut T> {
         if self.taken.swap(true, Ordering::AcqRel) {
             return None;

@@ -10,6 +10,7 @@ from converters.tf.emit.functions import Kernel, float_literal, unary
 from converters.tf.emit.names import Scope, field_scope, screaming, wishes
 from converters.tf.emit.weights import WeightFile, rust_type
 from converters.tf.plan import Place, Plan, Step
+from tools.codegen.rust import string_literal
 
 
 @dataclass(frozen=True)
@@ -200,6 +201,4 @@ class Context:
 
 def rust_string(text: str) -> str:
     """Returns a name as a Rust string literal."""
-    from tools.codegen.rust import string_literal
-
     return string_literal(text)

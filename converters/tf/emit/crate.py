@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,6 +19,7 @@ from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMod
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
+from tools.codegen.rust import string_literal
 from tools.codegen.rustfmt import format_rust
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -94,21 +96,29 @@ def emit_crate(
     text = model_text(graph, options)
     env = environment(_TEMPLATES)
     values = _values(text, graph, options)
-    templates = _RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD
+    templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)
+    if text.blocks:
+        templates["src/blocks.rs"] = "blocks.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
-    files = {path: content.encode() for path, content in rust.items()}
     if options.runtime is RuntimeMode.INCLUDE:
-        for path, content in _runtime(values).items():
-            files[f"src/runtime/{path}"] = content.encode()
+        for path, source in _runtime(values).items():
+            rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
+    files = {path: content.encode() for path, content in rust.items()}
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
     files["model/model_weights.bin"] = text.weights.content
     files["model/thresholds.json"] = (options.thresholds or THRESHOLDS).encode()
     files["testdata/features.npz"] = npz_bytes(features_arrays(graph, features))
     return dict(sorted(files.items()))
+
+
+@functools.cache
+def _formatted(text: str, rustfmt: str) -> str:
+    """Returns a file of the runtime, laid out; the same for all crates of a process."""
+    return format_rust({"runtime.rs": text}, rustfmt)["runtime.rs"]
 
 
 _RUST_FILES = {
@@ -171,10 +181,23 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     for function in ("deliver", "deliver_bools"):
         if any(line.startswith(f"{function}(") for line in deliver):
             uses.add(f"ports::{function}")
-    if not any(re.search(r"\bSlot::", line) for line in text.lines):
-        uses.discard("memory::Slot")
-    imports = ["crate::places::*", "crate::weights"]
-    imports += [f"crate::runtime::{use}" for use in uses]
+    body = "\n".join([*text.lines, *deliver, *(f"{f.type} {f.value}" for f in text.fields)])
+    body += " Engine Workspace Error Memory examples Weights Aligned Serial Thresholds"
+    body += " BinaryModelResult"
+    block_body = "\n".join(
+        [*(line for b in text.blocks for line in b.lines)]
+        + [r.type for b in text.blocks for r in b.roles]
+        + ["Error Memory"]
+    )
+    imports = ["crate::places::*"]
+    if re.search(r"\bweights::", body) or std:
+        imports.append("crate::weights")
+    imports += [f"crate::blocks::{b.type}" for b in text.blocks]
+    imports += [f"crate::runtime::{use}" for use in uses if _names(use, body)]
+    block_uses = uses | {"memory::Slot"}
+    block_imports = [f"crate::runtime::{use}" for use in block_uses if _names(use, block_body)]
+    if "Tensor<" in block_body:
+        block_imports.append("crate::runtime::weights::Tensor")
     calls = list(text.lines)
     if parts:
         calls = [f"self.{p.name}({'x, ' if p.x else ''}m)?;" for p in parts]
@@ -196,6 +219,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
             "uses_batch": batch_call,
             "calls": calls,
             "parts": parts,
+            "blocks": text.blocks,
         },
         "std": std,
         "linked": options.runtime is RuntimeMode.CRATE,
@@ -222,22 +246,28 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         ],
         "arena": text.plan.arena_bytes,
         "macs": text.plan.macs,
-        "weight_bytes": sum(t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None),
+        "weight_bytes": sum(
+            t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None
+        ),
         "uses": sorted(uses),
         "imports": _grouped(imports),
+        "block_imports": _grouped(block_imports),
+        "place_weights": any(r.kind == "tensor" for b in text.blocks for r in b.roles),
         "batch_lines": _batch_lines(text),
         "any_batch": all(p.fixed for p in text.outputs),
         "array_result": f"Vec<{text.outputs[0].type}>" if len(text.outputs) == 1 else "Outputs",
         "input_names": ", ".join(p.field for p in text.inputs),
         "deliver_lines": deliver,
         "tensors_of": [
-            (port, name) for port, name in zip(map(_PortView, ports), tensor_types(ports), strict=True)
+            (port, name)
+            for port, name in zip(map(_PortView, ports), tensor_types(ports), strict=True)
         ],
         "input_types": tensor_types(ports)[: len(text.inputs)],
         "output_types": tensor_types(ports)[len(text.inputs) :],
         "tolerance": repr(options.tolerance),
         "dynamic": next((p for p in text.inputs if not p.fixed), None)
         and _Dynamic(next(p for p in text.inputs if not p.fixed)),
+        "stacked": all(p.leading for p in ports),
         "batches": "1, 10" if any(not p.fixed for p in text.inputs) else "1",
         "constructor": "new()" if embed else 'from_file("model/model_weights.bin")',
     }
@@ -254,8 +284,12 @@ def _weights_path(options: Options, incbin: bool) -> str:
 
 def tensor_types(ports: Sequence[PortText]) -> list[str]:
     """Returns the names of the types of inputs and outputs, of the crates without std."""
-    scope = Scope(frozenset(["Inputs", "Outputs", "Model", "Workspace", "Error", "Memory", "Aligned"]))
-    return [scope.unique(camel(p.name, "Tensor"), f"{camel(p.name, 'Tensor')}Tensor") for p in ports]
+    scope = Scope(
+        frozenset(["Inputs", "Outputs", "Model", "Workspace", "Error", "Memory", "Aligned"])
+    )
+    return [
+        scope.unique(camel(p.name, "Tensor"), f"{camel(p.name, 'Tensor')}Tensor") for p in ports
+    ]
 
 
 class _PortView:
@@ -264,12 +298,14 @@ class _PortView:
     def __init__(self, port: PortText) -> None:
         self.field = port.field
         self.name = _one_line(port.name)
-        self.key = port.key
+        self.literal = string_literal(port.name)
+        self.key = string_literal(port.key)
         self.type = port.type
         self.shape = port.shape
         self.zero = port.zero
         self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
         self.fixed = port.fixed
+        self.leading = port.leading
         self.elements = port.elements
         if port.fixed:
             self.length = str(port.elements)
@@ -301,6 +337,11 @@ def _slot(slot: Any) -> dict[str, object]:
     }
 
 
+def _names(use: str, text: str) -> bool:
+    """Returns whether a text names what an import brings."""
+    return re.search(rf"\b{use.rpartition('::')[2]}\b", text) is not None
+
+
 def _grouped(paths: list[str]) -> list[str]:
     """Returns imports with one line per module."""
     modules: dict[str, set[str]] = {}
@@ -325,7 +366,11 @@ def _parts(text: ModelText) -> list[_Part]:
     count = -(-len(text.lines) // _PART)
     size = -(-len(text.lines) // count)
     return [
-        _Part(f"part_{i + 1}", f"Part {i + 1} of {count}.", list(text.lines[i * size : (i + 1) * size]))
+        _Part(
+            f"part_{i + 1}",
+            f"Part {i + 1} of {count}.",
+            list(text.lines[i * size : (i + 1) * size]),
+        )
         for i in range(count)
     ]
 
@@ -336,7 +381,7 @@ def _batch_lines(text: ModelText) -> list[str]:
     dynamic = [p for p in text.inputs if not p.fixed]
     for port in dynamic[:1]:
         lines.append(
-            f'let batch = examples("{_quoted(port.name)}", self.{port.field}.len(), '
+            f"let batch = examples({string_literal(port.name)}, self.{port.field}.len(), "
             f"{port.elements}, None)?;"
         )
     if not dynamic:
@@ -344,20 +389,15 @@ def _batch_lines(text: ModelText) -> list[str]:
     for port in [*dynamic[1:], *(p for p in text.inputs if p.fixed)]:
         count = "1" if port.fixed else "batch"
         lines.append(
-            f'examples("{_quoted(port.name)}", self.{port.field}.len(), '
+            f"examples({string_literal(port.name)}, self.{port.field}.len(), "
             f"{port.elements}, Some({count}))?;"
         )
     return [*lines, "Ok(batch)"]
 
 
-def _quoted(text: str) -> str:
-    return _one_line(text).replace("\\", "\\\\").replace('"', '\\"')
-
-
 def _deliver_lines(text: ModelText, slice_of: str) -> list[str]:
     return [
-        f'{"deliver_bools" if p.type == "bool" else "deliver"}("{_quoted(p.name)}", '
+        f"{'deliver_bools' if p.type == 'bool' else 'deliver'}({string_literal(p.name)}, "
         f"{p.source}, outputs.{p.field}{slice_of})?;"
         for p in text.outputs
     ]
-

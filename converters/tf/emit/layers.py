@@ -9,7 +9,7 @@ from converters.tf import ir
 from converters.tf.emit.context import Context
 from converters.tf.emit.functions import activation_words, float_literal
 from converters.tf.emit.names import wishes
-from converters.tf.plan import Step, is_depthwise
+from converters.tf.plan import Step, is_depthwise, is_pointwise_sum
 
 Emit = Callable[[Context, Step], list[str]]
 
@@ -58,13 +58,21 @@ def _dense(c: Context, step: Step) -> list[str]:
         if step.onto is None:
             c.use("layout")
             lines.append(f"layout::copy(m, {c.source(residual)}, {out})?;")
-        return [*lines, f"self.{name}.run_onto(m, {x}, {out})?;"]
+        return [*lines, _onto(c, step, name, x, out)]
     if step.scratch.elements:
         return [f"self.{name}.run_with(m, {x}, {out}, {c.scratch(step)})?;"]
     return [f"self.{name}.run(m, {x}, {out})?;"]
 
 
-def _axis(c: Context, size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int]) -> str:
+def _onto(c: Context, step: Step, name: str, x: str, out: str) -> str:
+    if step.scratch.elements:
+        return f"self.{name}.run_onto_with(m, {x}, {out}, {c.scratch(step)})?;"
+    return f"self.{name}.run_onto(m, {x}, {out})?;"
+
+
+def _axis(
+    c: Context, size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int]
+) -> str:
     c.use("conv::Axis")
     if (size, taps, stride, dilation, pad) == (1, 1, 1, 1, (0, 0)):
         return "Axis::UNIT"
@@ -79,7 +87,11 @@ def _numbers(shape: ir.Shape) -> list[int]:
 
 
 def _geometry(
-    c: Context, op: ir.Conv | ir.ConvTranspose, image: ir.Value, taps: list[int], ends: tuple[int, int]
+    c: Context,
+    op: ir.Conv | ir.ConvTranspose,
+    image: ir.Value,
+    taps: list[int],
+    ends: tuple[int, int],
 ) -> str:
     """Returns the sizes of a convolution over `image`, with `ends` channels at both sides."""
     c.use("conv::Geometry")
@@ -104,12 +116,14 @@ def _conv(c: Context, step: Step) -> list[str]:
     assert kernel is not None
     *taps, _, outputs = _numbers(kernel.shape)
     inputs = _numbers(node.input.shape)[-1]
-    if _is_pointwise(node):
+    if is_pointwise_sum(node):
         return _pointwise(c, step)
     geometry = _geometry(c, node.op, node.input, taps, (inputs, outputs))
     weights = f"{c.tensor(kernel)}, {c.optional_tensor(bias)}, {c.activation(node.op.activation)}"
     window = "x".join(str(t) for t in taps)
-    doc = _shapes(node, f"{window}{_stride_words(node.op)} {activation_words(node.op.activation)}".strip())
+    doc = _shapes(
+        node, f"{window}{_stride_words(node.op)} {activation_words(node.op.activation)}".strip()
+    )
     key = (node.op, kernel, bias, tuple(_numbers(node.input.shape)))
     path = weight_path(node, 1)
     x = c.source(node.input)
@@ -139,20 +153,6 @@ def _stride_words(op: ir.Conv | ir.ConvTranspose) -> str:
     return words
 
 
-def _is_pointwise(node: ir.Node) -> bool:
-    """Returns whether a convolution with a residual is a product of matrices."""
-    op = node.op
-    kernel = node.operand(1)
-    assert isinstance(op, ir.Conv) and kernel is not None
-    return (
-        node.operand(3) is not None
-        and op.groups == 1
-        and math.prod(_numbers(kernel.shape)[:-2]) == 1
-        and all(s == 1 for s in op.strides)
-        and all(p == (0, 0) for p in op.padding)
-    )
-
-
 def _pointwise(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Conv)
@@ -171,7 +171,7 @@ def _pointwise(c: Context, step: Step) -> list[str]:
     if step.onto is None:
         c.use("layout")
         lines.append(f"layout::copy(m, {c.source(residual)}, {out})?;")
-    return [*lines, f"self.{name}.run_onto(m, {c.source(node.input)}, {out})?;"]
+    return [*lines, _onto(c, step, name, c.source(node.input), out)]
 
 
 def _conv_transpose(c: Context, step: Step) -> list[str]:
@@ -244,9 +244,7 @@ def embedding(c: Context, step: Step) -> list[str]:
     indices = node.operand(1)
     assert indices is not None
     rows, width = node.input.shape
-    value = (
-        f"Embedding {{ name: @name, table: {c.tensor(node.input)}, size: [{rows}, {width}] }}"
-    )
+    value = f"Embedding {{ name: @name, table: {c.tensor(node.input)}, size: [{rows}, {width}] }}"
     doc = f"{ir.shape_text(indices.shape)} -> {ir.shape_text(node.output.shape)}"
     key = (node.op, node.input)
     name = c.layer(node, "gather::Embedding", weight_path(node, 0), value, doc, key)

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from converters.tf import ir
+from converters.tf.emit.blocks import Block, Blocks
 from converters.tf.emit.context import Context, Field, SlotName
 from converters.tf.emit.layers import packed_constants
 from converters.tf.emit.names import Scope, camel, snake
@@ -26,6 +28,7 @@ class PortText:
         elements: Elements of one example.
         fixed: Whether the length does not depend on the batch.
         shape: The shape as text.
+        leading: Whether examples follow each other: the batch is the first axis, or there is none.
         source: Expression of an output's elements; empty for an input.
     """
 
@@ -36,6 +39,7 @@ class PortText:
     elements: int
     fixed: bool
     shape: str
+    leading: bool
     source: str = ""
 
     @property
@@ -56,6 +60,7 @@ class ModelText:
         fields: Layers.
         slots: Places of tensors.
         lines: Statements of a run.
+        blocks: Repeated parts.
         uses: Imports below the runtime.
         uses_batch: Whether the statements name the batch.
         weights: The file of weights.
@@ -70,6 +75,7 @@ class ModelText:
     fields: tuple[Field, ...]
     slots: tuple[SlotName, ...]
     lines: tuple[str, ...]
+    blocks: tuple[Block, ...]
     uses: frozenset[str]
     uses_batch: bool
     weights: WeightFile
@@ -141,20 +147,57 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         field = scope.unique(snake(port.name, "output"))
         source = _output(context, port.value)
         outputs.append(_port(port, field, output_keys[port.name], source))
+    slots = tuple(context.slots.values())
+    tensors = tuple(weights.tensors.values())
+    blocks = tuple(Blocks(context.lines, context.fields, slots, tensors).find())
     return ModelText(
         crate=_crate_name(options.name),
         type=_type_name(options.name, context.imports),
         inputs=tuple(inputs),
         outputs=tuple(outputs),
-        fields=tuple(context.fields),
-        slots=tuple(context.slots.values()),
-        lines=tuple(context.lines),
+        fields=tuple(_with_blocks(context.fields, blocks)),
+        slots=slots,
+        lines=tuple(_calls(context.lines, blocks)),
+        blocks=blocks,
         uses=frozenset(context.imports),
         uses_batch=context.uses_batch,
         weights=weights,
         plan=plan,
         binary=binary_column(graph) if options.binary else None,
     )
+
+
+def _calls(lines: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+    """Returns the statements with a call for every use of a block."""
+    starts = {use.start: (block, use) for block in blocks for use in block.uses}
+    out = []
+    skip = 0
+    for index, line in enumerate(lines):
+        if index in starts:
+            block, use = starts[index]
+            out.append(f"self.{use.name}.run(m, &{use.constant})?;")
+            skip = len(block.lines)
+        if skip:
+            skip -= 1
+            continue
+        out.append(line)
+    return out
+
+
+def _with_blocks(fields: Sequence[Field], blocks: Sequence[Block]) -> list[Field]:
+    """Returns the fields of the model, with one for every use of a block."""
+    inside: dict[str, Field] = {}
+    for block in blocks:
+        for use in block.uses:
+            values = ", ".join(
+                f"{role.name}: {f.value}" for role, f in zip(block.fields, use.fields, strict=True)
+            )
+            first, last = (f.doc.partition(":")[0] for f in (use.fields[0], use.fields[-1]))
+            whole = Field(
+                use.name, block.type, f"{first} to {last}", f"{block.type} {{ {values} }}", ()
+            )
+            inside |= {f.name: whole for f in use.fields}
+    return list(dict.fromkeys(inside.get(f.name, f) for f in fields))
 
 
 # Cargo refuses them, or they are crates that every program has.
@@ -193,6 +236,7 @@ def _port(port: ir.Port, field: str, key: str, source: str = "") -> PortText:
         elements(value.shape),
         is_fixed(value.shape),
         ir.shape_text(value.shape),
+        is_fixed(value.shape) or isinstance(value.shape[0], ir.Batch),
         source,
     )
 

@@ -1,8 +1,8 @@
 """Names of a generated crate: fields, constants and types, unique in their scope."""
 
 from __future__ import annotations
-import re
 
+import re
 
 from tools.codegen import names
 

@@ -108,9 +108,7 @@ def _scale_shift(c: Context, step: Step) -> list[str]:
     c.use("elementwise")
     operands = ", ".join(c.source(_operand(node, i)) for i in range(3))
     out = _result(c, node, "scaled")
-    return [
-        f"elementwise::scale_shift(m, {operands}, {c.activation(node.op.activation)}, {out})?;"
-    ]
+    return [f"elementwise::scale_shift(m, {operands}, {c.activation(node.op.activation)}, {out})?;"]
 
 
 def _mat_mul(c: Context, step: Step) -> list[str]:
@@ -122,15 +120,11 @@ def _mat_mul(c: Context, step: Step) -> list[str]:
         finish = "mat_mul::Finish::NONE"
     else:
         activation = c.activation(node.op.activation)
-        finish = (
-            f"mat_mul::Finish {{ bias: {c.optional_source(bias)}, activation: {activation} }}"
-        )
+        finish = f"mat_mul::Finish {{ bias: {c.optional_source(bias)}, activation: {activation} }}"
     transposed = f"({str(node.op.transpose_a).lower()}, {str(node.op.transpose_b).lower()})"
     a, b = _shaped(c, _operand(node, 0)), _shaped(c, _operand(node, 1))
     out = _result(c, node, "product")
-    return [
-        f"mat_mul::mat_mul(m, {a}, {b}, {transposed}, {finish}, ({out}, {c.scratch(step)}))?;"
-    ]
+    return [f"mat_mul::mat_mul(m, {a}, {b}, {transposed}, {finish}, ({out}, {c.scratch(step)}))?;"]
 
 
 def _pool(c: Context, step: Step) -> list[str]:

@@ -11,9 +11,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
 _USE = re.compile(r"\bcrate::(?:\{([^}]*)\}|(\w+))")
-_MODULE = re.compile(
-    r"^((?:#\[[^\n]*\]\n)*)(pub |pub\(crate\) |)mod (\w+);\n", re.MULTILINE
-)
+_MODULE = re.compile(r"^((?:#\[[^\n]*\]\n)*)(pub |pub\(crate\) |)mod (\w+);\n", re.MULTILINE)
 ALLOW = "#![allow(dead_code, unused_imports, unused_macros, clippy::all)]\n"
 
 
@@ -95,8 +93,10 @@ def _used(text: str) -> Iterator[str]:
 def _root(lib: str, modules: Iterable[str], inner: str | None) -> str:
     """Returns the file that declares the modules, with the attributes of `lib`."""
     doc = "".join(line + "\n" for line in lib.split("\n") if line.startswith("//!"))
-    declared = {name: f"{attributes}{visible}mod {name};\n" for attributes, visible, name
-                in _MODULE.findall(lib)}
+    declared = {
+        name: f"{attributes}{visible}mod {name};\n"
+        for attributes, visible, name in _MODULE.findall(lib)
+    }
     names = sorted([*modules, *([inner] if inner else [])])
     body = "".join(declared.get(name, f"pub mod {name};\n") for name in names)
     return f"{doc}{ALLOW if inner else ''}\n{body}"

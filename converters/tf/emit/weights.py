@@ -66,7 +66,9 @@ def lay_out(graph: ir.Graph, packed: Collection[ir.Value]) -> WeightFile:
     kept = HEADER
     for value in ordered:
         data = little_endian(value)
-        tensors[value] = Tensor(names[value], HEADER + len(body), int(np.size(value.data)), value)
+        tensors[value] = Tensor(
+            names[value], HEADER + len(body), len(data) // value.dtype.bytes, value
+        )
         body += data
         body += bytes(-len(body) % _ALIGN)
         if value not in packed:

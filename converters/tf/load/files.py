@@ -84,7 +84,9 @@ def _check_member(path: Path, member: zipfile.ZipInfo) -> None:
         raise FileError(Problem(str(path), f"config.json has {member.file_size} bytes"))
     ratio = member.file_size / max(1, member.compress_size)
     if member.file_size > _LARGE and ratio > _MOST_RATIO:
-        what = f"{member.filename!r} unpacks from {member.compress_size} to {member.file_size} bytes"
+        what = (
+            f"{member.filename!r} unpacks to {member.file_size} bytes, {ratio:.0f} times its size"
+        )
         raise FileError(Problem(str(path), what, "that is no model but an attack"))
 
 

@@ -14,7 +14,7 @@ from converters.tf.errors import Problem, UnsupportedError
 from converters.tf.ir import Array, Layer
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.load.tracer import trace_function
+from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
 
 
@@ -85,7 +85,8 @@ def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
                 "call it once and save it again, or export it as a SavedModel",
             )
         )
-    names, specs = [], []
+    names: list[str] = []
+    specs: list[Any] = []
     for path, tensor in keras.tree.flatten_with_path(structure):
         name = str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name)
         shape = fixed.resolve(name, tuple(tensor.shape))
@@ -159,18 +160,23 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
         variables=captured(graph, _variable_names(model, recorder)),
         layers=tuple(Layer(path, kind) for path, kind in recorder.layers.items()),
         architecture=_architecture(model),
+        half=uses_half([main, *functions.values()]),
         weights={path: tuple(names) for path, names in recorder.weights.items()},
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        flat = [tf.constant(arrays[p.name], spec.dtype) for p, spec in zip(inputs, specs, strict=True)]
+        flat = [
+            tf.constant(arrays[p.name], spec.dtype) for p, spec in zip(inputs, specs, strict=True)
+        ]
         return {n: np.asarray(t) for n, t in zip(outputs, concrete(*flat), strict=True)}
 
     return Loaded(trace, predict)
 
 
 def _variable_names(model: Any, recorder: _Recorder) -> dict[int, str]:
-    names = {id(v._value.handle): str(v.path) for v in model.variables if hasattr(v._value, "handle")}
+    names = {
+        id(v._value.handle): str(v.path) for v in model.variables if hasattr(v._value, "handle")
+    }
     for variable in model.variables:
         path = recorder.variables.get(id(variable._value))
         if path is not None and hasattr(variable._value, "handle"):

@@ -11,10 +11,10 @@ import tensorflow as tf
 from google.protobuf.message import DecodeError
 
 from converters.tf.errors import FileError, Problem, UnsupportedError
+from converters.tf.ir import Array
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.load.tracer import trace_function
-from converters.tf.ir import Array
+from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
 
 _DEFAULT = "serving_default"
@@ -60,19 +60,19 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         variables=variables,
+        half=uses_half([main, *functions.values()]),
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
         given = {p.name: tf.constant(arrays[p.name], p.dtype) for p in inputs}
-        return {name: np.asarray(t) for name, t in concrete(**given).items()}
+        results = concrete(**given)
+        return {name: np.asarray(results[name]) for name in outputs}
 
     return Loaded(trace, predict)
 
 
 def _signature(path: Path, loaded: Any, wanted: str) -> Any:
-    available = {
-        name: function for name, function in loaded.signatures.items() if name[:2] != "__"
-    }
+    available = {name: function for name, function in loaded.signatures.items() if name[:2] != "__"}
     names = ", ".join(available) or "none"
     if wanted:
         if wanted not in available:
@@ -190,6 +190,7 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
         inputs=tuple(_input(str(t.op.name), t, fixed) for t in placeholders),
         outputs=names,
         variables={},
+        half=uses_half([main, *functions.values()]),
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:

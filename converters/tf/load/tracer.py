@@ -80,6 +80,12 @@ def _function(
     )
 
 
+def uses_half(functions: Iterable[TraceFunction]) -> bool:
+    """Returns whether a node computes in half precision."""
+    kinds = ("float16", "bfloat16", "half")
+    return any(n.attrs.get("T") in kinds for f in functions for n in f.nodes.values())
+
+
 def _ref(tensor: Any) -> TensorRef:
     return TensorRef(tensor.op.name, tensor.value_index)
 

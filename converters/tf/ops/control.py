@@ -35,7 +35,7 @@ def _if(ctx: Context) -> Result:
 
 
 def _case(ctx: Context) -> Result:
-    index = ctx.int(0)
+    index = ctx.integer(0)
     names = ctx.attr("branches")
     return tuple(_branch(ctx, names[index if 0 <= index < len(names) else -1]))
 

@@ -9,9 +9,7 @@ from converters.tf.build import Builder, static
 from converters.tf.symbolic import product
 
 EmitConv = Callable[[Builder, ir.Value, ir.Value, ir.Conv, ir.Value | None], ir.Value]
-EmitTransposed = Callable[
-    [Builder, ir.Value, ir.Value, ir.ConvTranspose, Sequence[int]], ir.Value
-]
+EmitTransposed = Callable[[Builder, ir.Value, ir.Value, ir.ConvTranspose, Sequence[int]], ir.Value]
 EmitPool = Callable[[Builder, ir.Value, ir.Pool], ir.Value]
 
 

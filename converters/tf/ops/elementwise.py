@@ -249,12 +249,10 @@ def _select(ctx: Context) -> Result:
 
 def _clip(ctx: Context) -> Result:
     x, low, high = ctx.values
-    if low.data is not None and high.data is not None and low.rank == high.rank == 0:
-        if x.dtype is ir.DType.F32:
-            return ctx.build.unary(Fn.CLAMP, x, float(low.data), float(high.data))
-    return ctx.build.binary(
-        BinaryKind.MIN, ctx.build.binary(BinaryKind.MAX, x, low), high
-    )
+    bounds = (low.data, high.data)
+    if x.dtype is ir.DType.F32 and low.rank == high.rank == 0 and None not in bounds:
+        return ctx.build.unary(Fn.CLAMP, x, *(float(b) for b in bounds if b is not None))
+    return ctx.build.binary(BinaryKind.MIN, ctx.build.binary(BinaryKind.MAX, x, low), high)
 
 
 def _leaky_relu(ctx: Context) -> Result:

@@ -17,7 +17,7 @@ def _gather(ctx: Context) -> Result:
     versioned = len(ctx.args) > 2
     arg = ctx.args[0]
     if isinstance(arg, Symbol):
-        axis = ctx.int(2) if versioned else 0
+        axis = ctx.integer(2) if versioned else 0
         return simplified(Symbol(np.asarray(np.take(arg.dims, ctx.array(1), axis)), arg.dtype))
     params, indices = ctx.value(0), ctx.value(1)
     axis = ctx.axis(2, params.rank) if versioned else 0
@@ -65,7 +65,7 @@ def _gather_nd(ctx: Context) -> Result:
 
 
 def _one_hot(ctx: Context) -> Result:
-    indices, depth = ctx.value(0), ctx.int(1)
+    indices, depth = ctx.value(0), ctx.integer(1)
     on, off = ctx.array(2), ctx.array(3)
     axis = ctx.attr("axis", -1)
     axis = indices.rank if axis == -1 else axis

@@ -49,9 +49,9 @@ def _einsum(ctx: Context) -> Result:
     summed = [c for c in left if c in right and c not in out]
     own = [c for c in out if c in left and c not in right]
     other = [c for c in out if c in right and c not in left]
-    if own and other and out.index(other[-1]) < out.index(own[0]) and not a.is_constant:
-        if not b.is_constant:
-            a, b, left, right, own, other = b, a, right, left, other, own
+    backwards = bool(own and other) and out.index(other[-1]) < out.index(own[0])
+    if backwards and not a.is_constant and not b.is_constant:
+        a, b, left, right, own, other = b, a, right, left, other, own
     if a.is_constant and not b.is_constant and not shared:
         a, b, left, right, own, other = b, a, right, left, other, own
     sizes = dict(zip(left, a.shape, strict=True)) | dict(zip(right, b.shape, strict=True))

@@ -51,8 +51,7 @@ def _returned(function: TraceFunction, ref: TensorRef) -> str:
 
 def _invariants(body: TraceFunction) -> list[bool]:
     return [
-        _returned(body, ref) == name
-        for name, ref in zip(body.arguments, body.results, strict=True)
+        _returned(body, ref) == name for name, ref in zip(body.arguments, body.results, strict=True)
     ]
 
 
@@ -291,7 +290,7 @@ def _shape_hint(ctx: Context, index: int) -> ir.Shape | None:
 
 def _reserve(ctx: Context) -> Result:
     dtype = element_type(ctx.attr("element_dtype"))
-    return TensorList(None, ctx.int(1), dtype, _shape_hint(ctx, 0))
+    return TensorList(None, ctx.integer(1), dtype, _shape_hint(ctx, 0))
 
 
 def _from_tensor(ctx: Context) -> Result:

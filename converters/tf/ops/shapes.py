@@ -43,7 +43,7 @@ def _rank(ctx: Context) -> Result:
 
 def _reshape(ctx: Context) -> Result:
     arg = ctx.args[0]
-    target = [d for d in ctx.dims(1).ravel()]
+    target = list(ctx.dims(1).ravel())
     if isinstance(arg, Symbol):
         shape = complete(target, int(arg.dims.size))
         return Symbol(arg.dims.reshape([static(d, "a size") for d in shape]), arg.dtype)
@@ -64,7 +64,7 @@ def _squeeze(ctx: Context) -> Result:
 
 def _expand_dims(ctx: Context) -> Result:
     shape = list(_shape_of(ctx.args[0]))
-    shape.insert(ctx.int(1) % (len(shape) + 1), 1)
+    shape.insert(ctx.integer(1) % (len(shape) + 1), 1)
     return _reshaped(ctx, tuple(shape))
 
 
@@ -100,16 +100,14 @@ def _unpack(ctx: Context) -> Result:
         return tuple(p for p in parts if not isinstance(p, tuple))
     x = ctx.value(0)
     rest = (*shape[:axis], *shape[axis + 1 :])
-    return tuple(
-        ctx.build.reshape(ctx.build.part(x, axis, i, 1), rest) for i in range(count)
-    )
+    return tuple(ctx.build.reshape(ctx.build.part(x, axis, i, 1), rest) for i in range(count))
 
 
 def _concat(ctx: Context) -> Result:
     first = ctx.node.op == "Concat"
     parts = ctx.args[1:] if first else ctx.args[:-1]
     offset = 1 if first else 0
-    axis = ctx.int(0 if first else len(ctx.args) - 1)
+    axis = ctx.integer(0 if first else len(ctx.args) - 1)
     if ctx.symbolic:
         dims = [ctx.dims(i + offset) for i in range(len(parts))]
         return Symbol(np.concatenate(dims, axis), ctx.attr("T", "int32"))
@@ -134,9 +132,7 @@ def _split_v(ctx: Context) -> Result:
     rest = total - sum(s for s in sizes if s >= 0)
     sizes = [rest if s < 0 else s for s in sizes]
     begins = np.cumsum([0, *sizes])
-    return tuple(
-        ctx.build.part(x, axis, int(b), s) for b, s in zip(begins, sizes, strict=False)
-    )
+    return tuple(ctx.build.part(x, axis, int(b), s) for b, s in zip(begins, sizes, strict=False))
 
 
 def _mask(ctx: Context, name: str, bit: int) -> bool:
@@ -199,7 +195,7 @@ def _one_axis(ctx: Context, i: int, dim: ir.Dim) -> tuple[int, int, ir.Dim]:
     shrink = _mask(ctx, "shrink_axis_mask", i)
     if isinstance(dim, ir.Batch):
         whole = step == 1 and not shrink
-        if whole and (no_begin or begin == 0) and (no_end or end == dim or end == _END):
+        if whole and (no_begin or begin == 0) and (no_end or end in (dim, _END)):
             return 0, 1, dim
         raise Unsupported("examples of the batch are taken apart")
     if isinstance(step, ir.Batch) or isinstance(begin, ir.Batch) or isinstance(end, ir.Batch):
@@ -219,7 +215,7 @@ _END = np.iinfo(np.int32).max
 def _slice(ctx: Context) -> Result:
     arg = ctx.args[0]
     if isinstance(arg, Symbol):
-        begin, size = ctx.int(1), ctx.int(2)
+        begin, size = ctx.integer(1), ctx.integer(2)
         end = None if size < 0 else begin + size
         return simplified(Symbol(arg.dims[begin:end], arg.dtype))
     x = ctx.value(0)
@@ -298,11 +294,12 @@ def _like(number: int) -> Handler:
 
 def _range(ctx: Context) -> Result:
     start, limit, delta = (ctx.array(i) for i in range(3))
-    return ir.constant(np.arange(start, limit, delta, dtype=ctx.dtype("Tidx").numpy))
+    places = np.arange(start.item(), limit.item(), delta.item())
+    return ir.constant(places.astype(ctx.dtype("Tidx").numpy))
 
 
 def _lin_space(ctx: Context) -> Result:
-    points = np.linspace(float(ctx.array(0)), float(ctx.array(1)), ctx.int(2))
+    points = np.linspace(float(ctx.array(0)), float(ctx.array(1)), ctx.integer(2))
     return ir.constant(points.astype(ctx.dtype("T").numpy))
 
 
@@ -316,7 +313,7 @@ def _broadcast_args(ctx: Context) -> Result:
 
 def _band_part(ctx: Context) -> Result:
     x = ctx.value(0)
-    low, high = ctx.int(1), ctx.int(2)
+    low, high = ctx.integer(1), ctx.integer(2)
     rows, columns = (static(d, "a matrix") for d in x.shape[-2:])
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     keep = np.ones((rows, columns), bool)

@@ -140,9 +140,7 @@ def _chain(m: Match, node: ir.Node) -> ir.Value | None:
         return None
     source, constant = inner.present
     if inner.op.kind is node.op.kind:
-        return m.build.binary(
-            node.op.kind, source, m.build.binary(node.op.kind, constant, outer)
-        )
+        return m.build.binary(node.op.kind, source, m.build.binary(node.op.kind, constant, outer))
     if inner.op.kind is BinaryKind.ADD:
         product = m.build.binary(BinaryKind.MUL, source, outer)
         shift = m.build.binary(BinaryKind.MUL, constant, outer)

@@ -125,8 +125,8 @@ def _is_mask(mask: ir.Value, scores: ir.Value) -> bool:
 def _is_causal(seen: ir.Array) -> bool:
     if seen.ndim < 2 or seen.size != seen.shape[-1] * seen.shape[-2]:
         return False
-    square = seen.reshape(seen.shape[-2:])
-    queries, keys = square.shape
+    queries, keys = int(seen.shape[-2]), int(seen.shape[-1])
+    square = seen.reshape(queries, keys)
     return bool(np.array_equal(square, np.tri(queries, keys, keys - queries, dtype=bool)))
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, Fn
-from converters.tf.passes.rewrite import Match, Rules
+from converters.tf.passes.rewrite import Match, Rule, Rules
 
 # Functions whose result is no f32.
 _NOT_FUSED = (Fn.LOGICAL_NOT, Fn.IS_NAN, Fn.IS_INF, Fn.IS_FINITE)
@@ -204,14 +205,26 @@ def _affine(m: Match, node: ir.Node) -> ir.Value | None:
     return m.emit_at(node, ir.ScaleShift(), operands, x)
 
 
+def _unless_scalar(rule: Rule) -> Rule:
+    """Leaves numbers alone: they may be part of a function that is recognised later."""
+
+    def guarded(m: Match, node: ir.Node) -> ir.Value | Sequence[ir.Value] | None:
+        constant = node.operand(1)
+        if constant is not None and constant.is_constant and constant.rank == 0:
+            return None
+        return rule(m, node)
+
+    return guarded
+
+
 FOLD: Rules = {
-    ir.Binary: [_bias, _scale, _through_reshape],
+    ir.Binary: [_unless_scalar(rule) for rule in (_bias, _scale, _through_reshape)],
     ir.Conv: [_padding],
 }
 """Constants into weights; before functions are recognised."""
 
 FUSE: Rules = {
-    ir.Binary: [_bias, _scale, _affine, _residual],
+    ir.Binary: [_bias, _scale, _through_reshape, _affine, _residual],
     ir.Unary: [_activation, _through_reshape],
     ir.Conv: [_padding],
 }

@@ -71,9 +71,8 @@ def _statistics(m: Match, found: Found) -> tuple[ir.NormKind, tuple[int, ...]] |
             return ir.NormKind.LAYER, axes
     if isinstance(squares.op, ir.Unary) and squares.op.function.kind is Fn.SQUARE:
         centered = m.made_by(squares.input, ir.Binary)
-        if centered is not None and isinstance(centered.op, ir.Binary):
-            if centered.op.kind is BinaryKind.SUB and centered.present == (x, mean):
-                return ir.NormKind.LAYER, axes
+        if centered is not None and centered.op == ir.Binary(BinaryKind.SUB):
+            return (ir.NormKind.LAYER, axes) if centered.present == (x, mean) else None
     return None
 
 

@@ -3,7 +3,16 @@
 from __future__ import annotations
 
 from converters.tf import ir
-from converters.tf.passes import algebra, attention, functions, fusion, images, loops, norms, recurrent
+from converters.tf.passes import (
+    algebra,
+    attention,
+    functions,
+    fusion,
+    images,
+    loops,
+    norms,
+    recurrent,
+)
 from converters.tf.passes.rewrite import merged, rewrite, without_dead_nodes, without_twins
 
 

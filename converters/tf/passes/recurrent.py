@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.build import elements
 from converters.tf.ir import Fn
 from converters.tf.passes.patterns import Const, add, find, fn, is_number, mul, sub
 from converters.tf.passes.rewrite import Match, Rules
@@ -161,10 +162,11 @@ def _sum(
     if not arrays:
         return a, b, None
     names = [t.name for t in (found.get("bias"), a.bias, b.bias) if t is not None]
-    total = np.sum(arrays, axis=0, dtype=np.float64).astype(np.float32)
-    if total.size == 1:
-        total = np.full(a.kernel.shape[-1:], total[0], np.float32)
-    return a, b, ir.constant(total, names[0])
+    width = elements(a.kernel.shape[-1:])
+    total = np.zeros(width)
+    for array in arrays:
+        total = total + array
+    return a, b, ir.constant(total.astype(np.float32), names[0])
 
 
 def _gru(body: _Body, place: int) -> _Cell | None:
@@ -214,9 +216,7 @@ def _reset_after(body: _Body, place: int, new: ir.Value, parts: Parts) -> _Cell 
         if x is None or h is None or h.x is not body.ins[place]:
             continue
         op = ir.Gru(True)
-        return _Cell(
-            place, new, x.kernel, h.kernel, x.bias, h.bias, x.x, op, {place: new}
-        )
+        return _Cell(place, new, x.kernel, h.kernel, x.bias, h.bias, x.x, op, {place: new})
     return None
 
 
@@ -370,9 +370,7 @@ def _recurrent(m: Match, node: ir.Node) -> Sequence[ir.Value] | None:
     return None
 
 
-def _replacement(
-    m: Match, node: ir.Node, body: _Body, cell: _Cell
-) -> Sequence[ir.Value] | None:
+def _replacement(m: Match, node: ir.Node, body: _Body, cell: _Cell) -> Sequence[ir.Value] | None:
     found = _roles(body, cell)
     source = body.read(cell.x)
     if found is None or source is None:
@@ -395,9 +393,7 @@ def _replacement(
             mask = m.build.transpose(stacked, [1, 0, *range(2, stacked.rank)])
             x, reverse = m.build.transpose(x_stacked, [1, 0, 2]), False
         mask = m.build.reshape(mask, mask.shape[:2])
-    starts = [
-        None if body.zeros[p] else node.present[p] for p in cell.states
-    ]
+    starts = [None if body.zeros[p] else node.present[p] for p in cell.states]
     outputs = _emit(m, node, body, cell, (x, mask, starts), (reverse, masking.zero))
     return _results(m, node, cell, roles, outputs, mask is not None)
 

@@ -1,0 +1,319 @@
+"""Repeated parts of a model become a struct with a function.
+
+Two runs of statements are the same block if they differ only in their layers, in the places of
+their tensors and in their weights. Layers become fields of the block, the rest the fields of a
+struct of places, of which each use of the block has a constant.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+from converters.tf.emit.context import Field, SlotName
+from converters.tf.emit.names import Scope, camel, screaming, snake
+from converters.tf.emit.weights import Tensor, rust_type
+
+# Shortest and longest run of statements that is worth a struct.
+_SHORTEST = 3
+_LONGEST = 80
+# Statements that a block saves, at least.
+_SAVED = 4
+_TOKEN = re.compile(
+    r"self\.(?P<field>\w+)|weights::(?P<tensor>\w+)|Slot::new\((?P<scratch>\d+, \d+)\)"
+    r"|\bx\.(?P<input>\w+)|\b(?P<slot>[A-Z][A-Z0-9_]+)\b"
+)
+
+
+@dataclass(frozen=True)
+class Role:
+    """A thing in which the uses of a block differ.
+
+    Attributes:
+        name: Its field in the block or in the places.
+        type: Its Rust type.
+        kind: `field`, `slot`, `tensor` or `scratch`.
+    """
+
+    name: str
+    type: str
+    kind: str
+
+
+@dataclass(frozen=True)
+class Use:
+    """One use of a block.
+
+    Attributes:
+        name: Field of the model.
+        constant: Constant with the places.
+        fields: The layers, in the order of the block's roles.
+        places: Expressions of the places, in the order of the block's roles.
+        start: First statement.
+    """
+
+    name: str
+    constant: str
+    fields: tuple[Field, ...]
+    places: tuple[str, ...]
+    start: int
+
+
+@dataclass(frozen=True)
+class Block:
+    """A repeated run of statements.
+
+    Attributes:
+        type: Name of the struct.
+        doc: What it is, in one line.
+        roles: What differs.
+        lines: The statements.
+        uses: Where it is used.
+    """
+
+    type: str
+    doc: str
+    roles: tuple[Role, ...]
+    lines: tuple[str, ...]
+    uses: tuple[Use, ...]
+
+    @property
+    def fields(self) -> tuple[Role, ...]:
+        """Returns the layers."""
+        return tuple(r for r in self.roles if r.kind == "field")
+
+    @property
+    def places(self) -> tuple[Role, ...]:
+        """Returns the rest."""
+        return tuple(r for r in self.roles if r.kind != "field")
+
+    @property
+    def uses_batch(self) -> bool:
+        """Returns whether the statements name the batch."""
+        return any(re.search(r"[\[(, ]b[\], )]", line) for line in self.lines)
+
+
+class Blocks:
+    """Finds the blocks of a model."""
+
+    def __init__(
+        self,
+        lines: Sequence[str],
+        fields: Sequence[Field],
+        slots: Sequence[SlotName],
+        tensors: Sequence[Tensor],
+    ) -> None:
+        """Takes the statements of a model and what they name."""
+        self._lines = list(lines)
+        self._fields = {f.name: f for f in fields}
+        self._slots = {s.name: s for s in slots}
+        self._tensors = {t.name: t for t in tensors}
+        self._owner: dict[str, set[int]] = {}
+        for index, line in enumerate(lines):
+            for match in _TOKEN.finditer(line):
+                if match["field"]:
+                    self._owner.setdefault(match["field"], set()).add(index)
+        self._skeletons = [self._skeleton(line) for line in lines]
+        self._claimed = [False] * len(lines)
+        self._type_names = {f.type for f in fields} | {"Memory", "Error", "Slot", "Tensor"}
+        self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
+        self._constants = Scope(frozenset(self._slots))
+
+    def find(self) -> list[Block]:
+        """Returns the blocks, those that save most first."""
+        blocks = []
+        while (best := self._best()) is not None:
+            blocks.append(self._block(*best))
+        return blocks
+
+    def _skeleton(self, line: str) -> str:
+        def word(match: re.Match[str]) -> str:
+            if match["field"]:
+                known = self._fields.get(match["field"])
+                return f"self.<{known.type if known else match['field']}>"
+            if match["slot"]:
+                known_slot = self._slots.get(match["slot"])
+                if known_slot is None:
+                    return match["slot"]
+                return f"<{rust_type(known_slot.place.dtype)}>"
+            if match["tensor"]:
+                return f"<weights of {rust_type(self._tensors[match['tensor']].value.dtype)}>"
+            return "<input>" if match["input"] else "<place>"
+
+        return _TOKEN.sub(word, line)
+
+    def _key(self, start: int, length: int) -> tuple[str, ...]:
+        """Returns the statements with roles by number instead of names."""
+        numbers: dict[str, int] = {}
+
+        def word(match: re.Match[str]) -> str:
+            if match["slot"] and match["slot"] not in self._slots:
+                return match[0]
+            return f"#{numbers.setdefault(match[0], len(numbers))}"
+
+        lines = self._lines[start : start + length]
+        return tuple(
+            self._skeletons[start + i] + "|" + _TOKEN.sub(word, line)
+            for i, line in enumerate(lines)
+        )
+
+    def _usable(self, start: int, length: int) -> bool:
+        """Returns whether the layers of a run are used nowhere else, and there are some."""
+        inside = range(start, start + length)
+        layers = 0
+        for index in inside:
+            if self._claimed[index] or "<input>" in self._skeletons[index]:
+                return False
+            for match in _TOKEN.finditer(self._lines[index]):
+                if match["field"]:
+                    layers += 1
+                    if not all(i in inside for i in self._owner[match["field"]]):
+                        return False
+        return layers > 1
+
+    def _best(self) -> tuple[list[int], int] | None:
+        best: tuple[float, list[int], int] | None = None
+        count = len(self._lines)
+        for length in range(_SHORTEST, min(_LONGEST, count // 2) + 1):
+            shapes: dict[tuple[str, ...], list[int]] = {}
+            for start in range(count - length + 1):
+                shapes.setdefault(tuple(self._skeletons[start : start + length]), []).append(start)
+            for starts in shapes.values():
+                if len(starts) < 2 or (best and 2 * (len(starts) - 1) * length < best[0]):
+                    continue
+                for same in self._groups(starts, length):
+                    saved = (len(same) - 1) * length
+                    if saved < _SAVED:
+                        continue
+                    weight = saved * (1 + self._unity(same, length))
+                    if best is None or weight > best[0]:
+                        best = (weight, same, length)
+        return None if best is None else (best[1], best[2])
+
+    def _groups(self, starts: Sequence[int], length: int) -> list[list[int]]:
+        groups: dict[tuple[str, ...], list[int]] = {}
+        for start in starts:
+            if not self._usable(start, length):
+                continue
+            group = groups.setdefault(self._key(start, length), [])
+            if not group or group[-1] + length <= start:
+                group.append(start)
+        return [group for group in groups.values() if len(group) > 1]
+
+    def _unity(self, starts: Sequence[int], length: int) -> float:
+        """Returns for how many runs the names of the layers say the same, as a part of all.
+
+        There a block ends where the model's author ended one: `stage1_conv`, `stage1_norm`.
+        """
+        ends: dict[tuple[str, ...], int] = {}
+        for start in starts:
+            prefix = self._prefix(start, length)
+            if prefix:
+                names = (m["field"] for m in self._matches(start, length) if m["field"])
+                end = tuple(name[len(prefix) :] for name in names)
+                ends[end] = ends.get(end, 0) + 1
+        return max(ends.values(), default=0) / len(starts)
+
+    def _prefix(self, start: int, length: int) -> str:
+        """Returns what the names of a run's layers start with."""
+        names = [
+            match["field"]
+            for line in self._lines[start : start + length]
+            for match in _TOKEN.finditer(line)
+            if match["field"]
+        ]
+        prefix = _common_prefix(names)
+        if all(name == prefix or name[len(prefix)] == "_" for name in names):
+            return prefix
+        return prefix.rpartition("_")[0]
+
+    def _block(self, starts: Sequence[int], length: int) -> Block:
+        first = starts[0]
+        prefix = self._prefix(first, length)
+        roles = self._roles(first, length, prefix)
+        words = [w for w in re.split(r"[_\d]+", prefix) if w]
+        base = camel("_".join(words), "") if words else ""
+        kind = self._type_name(base if len(base) > 3 else f"{base}Block")
+        uses = [self._use(start, length, roles, kind) for start in starts]
+        for start in starts:
+            for index in range(start, start + length):
+                self._claimed[index] = True
+        layers = ", ".join(dict.fromkeys(r.type for r in roles.values() if r.kind == "field"))
+        names = {
+            text: ("self." if role.kind == "field" else "p.") + role.name
+            for text, role in roles.items()
+        }
+        lines = tuple(
+            _TOKEN.sub(lambda m: names.get(m[0], m[0]), line)
+            for line in self._lines[first : first + length]
+        )
+        return Block(kind, f"A block of {layers}.", tuple(roles.values()), lines, tuple(uses))
+
+    def _type_name(self, wish: str) -> str:
+        number = 2
+        name = wish
+        while name in self._type_names:
+            name = f"{wish}{number}"
+            number += 1
+        self._type_names |= {name, f"{name}Places"}
+        return name
+
+    def _roles(self, start: int, length: int, prefix: str) -> dict[str, Role]:
+        scope = Scope(frozenset(["p", "m", "b", "run"]))
+        places = Scope()
+        roles: dict[str, Role] = {}
+        for match in self._matches(start, length):
+            text, label = match[0], _label(match)
+            if text in roles:
+                continue
+            short = label.lower()
+            if prefix and short.startswith(prefix) and len(short) > len(prefix) + 1:
+                short = short[len(prefix) + 1 :]
+            if match["field"]:
+                wish = scope.unique(snake(short, "layer"))
+                roles[text] = Role(wish, self._fields[label].type, "field")
+            elif match["tensor"]:
+                kind = rust_type(self._tensors[label].value.dtype)
+                wish = places.unique(snake(short, "weights"))
+                roles[text] = Role(wish, f"Tensor<{kind}>", "tensor")
+            elif match["scratch"]:
+                roles[text] = Role(places.unique("scratch"), "Slot<f32>", "scratch")
+            else:
+                kind = rust_type(self._slots[label].place.dtype)
+                outside = prefix and not label.lower().startswith(prefix)
+                wish = places.unique("input" if outside else snake(short, "tensor"))
+                roles[text] = Role(wish, f"Slot<{kind}>", "slot")
+        return roles
+
+    def _matches(self, start: int, length: int) -> Iterator[re.Match[str]]:
+        """Yields what a run names, without words that only look like it."""
+        for line in self._lines[start : start + length]:
+            for match in _TOKEN.finditer(line):
+                if not match["slot"] or match["slot"] in self._slots:
+                    yield match
+
+    def _use(self, start: int, length: int, roles: Mapping[str, Role], kind: str) -> Use:
+        texts = {match[0]: _label(match) for match in self._matches(start, length)}
+        fields = []
+        places = []
+        for role, (text, label) in zip(roles.values(), texts.items(), strict=True):
+            if role.kind == "field":
+                fields.append(self._fields[label])
+            else:
+                places.append(text)
+        prefix = self._prefix(start, length) or snake(kind, "block")
+        name = self._names.unique(snake(prefix, "block"))
+        constant = screaming(self._constants.unique(name.upper(), f"{name.upper()}_PLACES"))
+        return Use(name, constant, tuple(fields), tuple(places), start)
+
+
+def _label(match: re.Match[str]) -> str:
+    """Returns the name that a text stands for."""
+    return match["field"] or match["tensor"] or match["slot"] or match["scratch"] or match[0]
+
+
+def _common_prefix(names: Sequence[str]) -> str:
+    low, high = min(names, default=""), max(names, default="")
+    same = next((i for i, (a, b) in enumerate(zip(low, high, strict=False)) if a != b), len(low))
+    return low[:same]

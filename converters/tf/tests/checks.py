@@ -1,0 +1,116 @@
+"""Compares converted models with Keras."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any
+
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+
+import keras
+import numpy as np
+from hypothesis import HealthCheck, Phase, settings
+
+from converters.tf import ir
+from converters.tf.convert import convert
+from converters.tf.interpret import interpret
+from converters.tf.load.model import trace_model
+from converters.tf.trace import Loaded
+
+# Largest difference, relative to the largest element of the expected tensor.
+TOLERANCE = 1e-5
+BATCHES = (1, 3, 17)
+# Configurations per property; the sweep asks for more.
+EXAMPLES = int(os.environ.get("TF2RUST_EXAMPLES", "4"))
+
+few = settings(
+    max_examples=EXAMPLES,
+    deadline=None,
+    derandomize="TF2RUST_EXAMPLES" not in os.environ,
+    database=None,
+    phases=[Phase.explicit, Phase.generate],
+    suppress_health_check=list(HealthCheck),
+)
+
+
+def model_of(
+    shapes: Sequence[tuple[int | None, ...]],
+    body: Callable[..., Any],
+    dtypes: Sequence[str] = (),
+) -> keras.Model:
+    """Returns a functional model with random weights.
+
+    Args:
+        shapes: Shapes of the inputs without the batch.
+        body: Gets the inputs, returns the outputs.
+        dtypes: Element types of the inputs; float32 if not given.
+    """
+    kinds = [*dtypes, *("float32",) * (len(shapes) - len(dtypes))]
+    inputs = [keras.Input(s, dtype=d) for s, d in zip(shapes, kinds, strict=True)]
+    model = keras.Model(inputs if len(inputs) > 1 else inputs[0], body(*inputs))
+    randomize(model)
+    return model
+
+
+def randomize(model: keras.Model, seed: int = 7) -> None:
+    """Gives every weight a random value, variances and scales positive ones."""
+    random = np.random.default_rng(seed)
+    for variable in model.variables:
+        if variable.dtype != "float32":
+            continue
+        values = random.normal(size=variable.shape) / np.sqrt(max(1, np.prod(variable.shape[:-1])))
+        if "variance" in variable.path or variable.path.endswith("gamma"):
+            values = np.abs(values) + 0.5
+        variable.assign(values.astype("float32"))
+
+
+def inputs_for(graph: ir.Graph, batch: int, whole: int = 5) -> dict[str, ir.Array]:
+    """Returns random inputs; integers are below `whole`."""
+    random = np.random.default_rng(batch)
+    arrays = {}
+    for port in graph.inputs:
+        shape = ir.shape_at(port.value.shape, batch)
+        kind = port.value.dtype.numpy
+        data = random.normal(size=shape) if kind.kind == "f" else random.integers(0, whole, shape)
+        arrays[port.name] = data.astype(kind)
+    return arrays
+
+
+def difference(found: ir.Array, expected: ir.Array) -> float:
+    """Returns the largest difference relative to the largest expected element."""
+    assert found.shape == expected.shape, (found.shape, expected.shape)
+    assert found.dtype == expected.dtype, (found.dtype, expected.dtype)
+    if not expected.size:
+        return 0.0
+    a, b = found.astype(np.float64), expected.astype(np.float64)
+    assert np.array_equal(np.isnan(a), np.isnan(b))
+    scale = max(float(np.nanmax(np.abs(b), initial=0)), 1e-6)
+    with np.errstate(invalid="ignore"):
+        apart = np.where(a == b, 0, np.abs(a - b))
+    return float(np.nanmax(apart, initial=0)) / scale
+
+
+def check(
+    model: keras.Model | Loaded,
+    batches: Iterable[int] = BATCHES,
+    whole: int = 5,
+    given: Mapping[str, ir.Array] | None = None,
+) -> ir.Graph:
+    """Converts a model and compares every output with Keras for several batch sizes."""
+    loaded = model if isinstance(model, Loaded) else trace_model(model)
+    graph = convert(loaded.trace)
+    for batch in batches:
+        arrays = dict(given) if given is not None else inputs_for(graph, batch, whole)
+        found, expected = interpret(graph, arrays), loaded.predict(arrays)
+        assert list(found) == list(expected)
+        for name, array in expected.items():
+            assert difference(found[name], array) <= TOLERANCE, name
+        if given is not None:
+            break
+    return graph
+
+
+def ops(graph: ir.Graph) -> list[str]:
+    """Returns the names of the ops in order, reshapes left out."""
+    return [type(n.op).__name__ for n in graph.nodes if not isinstance(n.op, ir.Reshape)]

@@ -1,0 +1,111 @@
+"""Emits crates for graphs and compiles them: rustc against the runtime of the build, or Cargo."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.emit.crate import Features, emit_crate
+from converters.tf.emit.options import Options
+from converters.tf.interpret import interpret
+
+EXAMPLES = 3
+
+
+def recorded(graph: ir.Graph, examples: int = EXAMPLES) -> Features:
+    """Returns random inputs and what the interpreter makes of them."""
+    random = np.random.default_rng(11)
+    inputs = {}
+    for port in graph.inputs:
+        shape = ir.shape_at(port.value.shape, examples)
+        kind = port.value.dtype.numpy
+        data: ir.Array
+        if kind.kind == "f":
+            data = random.normal(size=shape)
+        else:
+            data = random.integers(0, 2 if kind.kind == "b" else 9, shape)
+        inputs[port.name] = data.astype(kind)
+    return Features(inputs, interpret(graph, inputs))
+
+
+def program(variable: str, default: str) -> str:
+    """Returns the program that the environment names, else the one on PATH."""
+    given = os.environ.get(variable)
+    path = str(Path(given).absolute()) if given else shutil.which(default)
+    if path is None:
+        raise RuntimeError(f"no {default}: set {variable}")
+    return path
+
+
+def rustfmt() -> str:
+    """The rustfmt of the build, else of the machine."""
+    return program("RUSTFMT", "rustfmt")
+
+
+def emitted(graph: ir.Graph, options: Options) -> dict[str, bytes]:
+    """Returns a crate's files."""
+    return emit_crate(graph, options, recorded(graph), rustfmt())
+
+
+def write(files: dict[str, bytes], folder: Path) -> None:
+    """Writes a crate's files."""
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+
+
+def must(command: list[str], cwd: Path, env: dict[str, str] | None = None) -> str:
+    """Runs a command that has to succeed; returns its output."""
+    done = subprocess.run(
+        command, cwd=cwd, capture_output=True, text=True, timeout=600, env=env, check=False
+    )
+    if done.returncode != 0:
+        raise AssertionError(f"{' '.join(command)}\n{done.stdout}\n{done.stderr}")
+    return done.stdout
+
+
+def compile_and_test(folder: Path, crate: str, flags: list[str]) -> str:
+    """Compiles a crate and its test with rustc, and runs the test.
+
+    Args:
+        folder: The crate's folder.
+        crate: Its name.
+        flags: Flags of both compilations.
+    """
+    rustc = program("RUSTC", "rustc")
+    env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
+    common = [rustc, "--edition=2024", "-Dwarnings", "-Copt-level=1", *flags]
+    library = folder / f"lib{crate}.rlib"
+    must(
+        [*common, "--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs", "-o", str(library)],
+        folder,
+        env,
+    )
+    test = folder / "golden_test"
+    extern = f"--extern={crate}={library}"
+    must([*common, "--test", extern, "tests/golden.rs", "-o", str(test)], folder, env)
+    return must([str(test), "--test-threads=1"], folder, env)
+
+
+def runtime_flags() -> list[str]:
+    """Returns the flags that link the runtime of the build.
+
+    Raises:
+        RuntimeError: The environment does not name it.
+    """
+    paths = os.environ.get("TFP_RUNTIME", "").split()
+    if not paths:
+        raise RuntimeError("TFP_RUNTIME names no libraries")
+    absolute = [Path(path).absolute() for path in paths]
+    runtime = next(path for path in absolute if path.name.startswith("libtfp_runtime"))
+    folders = dict.fromkeys(str(path.parent) for path in absolute)
+    return [
+        f"--extern=tfp_runtime={runtime}",
+        *(f"-Ldependency={folder}" for folder in folders),
+    ]

@@ -1,0 +1,73 @@
+"""Generated crates compute what the interpreter does, whatever the profile and the options."""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+import pytest
+
+from converters.tf import ir
+from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
+from converters.tf.emit.support import problems
+from converters.tf.tests.crates.crates import (
+    compile_and_test,
+    emitted,
+    must,
+    runtime_flags,
+    write,
+)
+from converters.tf.tests.crates.graphs import GRAPHS, mlp
+
+_OK = "test result: ok"
+
+
+def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> str:
+    assert problems(graph) == []
+    files = emitted(graph, options)
+    write(files, folder)
+    return compile_and_test(folder, graph.name, flags)
+
+
+@pytest.mark.parametrize("make", GRAPHS, ids=lambda make: make.__name__)
+def test_every_op(make: object, tmp_path: Path) -> None:
+    assert callable(make)
+    graph: ir.Graph = make()
+    options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
+    for make in GRAPHS[1:3]:
+        graph = make()
+        options = Options(
+            graph.name,
+            "graphs.py",
+            runtime=RuntimeMode.CRATE,
+            weights=WeightsMode.FILE,
+            inplace=False,
+            memdrop=False,
+        )
+        assert _OK in _run(graph, options, tmp_path / graph.name, runtime_flags())
+
+
+def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
+    for make in (*GRAPHS[1:], mlp):
+        graph = make()
+        options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
+        flags = ["-Adead_code"]
+        assert _OK in _run(graph, options, tmp_path / graph.name, flags)
+
+
+def test_plain_cargo(tmp_path: Path) -> None:
+    graph = mlp()
+    write(emitted(graph, Options(graph.name, "graphs.py", binary=True)), tmp_path)
+    cargo = os.environ.get("CARGO") or shutil.which("cargo")
+    if cargo is None:
+        pytest.fail("no cargo: set CARGO")
+    env = {**os.environ, "CARGO_HOME": str(tmp_path / "home")}
+    if "RUSTC" in os.environ:
+        env["RUSTC"] = str(Path(os.environ["RUSTC"]).absolute())
+    command = [str(Path(cargo).absolute()), "test", "--offline", "--quiet"]
+    assert _OK in must([*command, "--config=profile.dev.opt-level=0"], tmp_path, env)

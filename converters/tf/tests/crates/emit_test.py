@@ -1,0 +1,125 @@
+"""The text of generated crates."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from converters.tf import ir
+from converters.tf.emit.crate import emit_crate
+from converters.tf.emit.names import snake
+from converters.tf.emit.options import Options, Profile, RuntimeMode
+from converters.tf.emit.vendor import strip
+from converters.tf.plan import plan_memory
+from converters.tf.tests.crates import graphs
+from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
+from converters.tf.tests.crates.golden_files import GOLDENS, difference
+
+
+@pytest.mark.parametrize("name", GOLDENS)
+def test_goldens(name: str) -> None:
+    assert difference(name) == ""
+
+
+def test_the_same_graph_gives_the_same_bytes() -> None:
+    options = Options("layout", "graphs.py")
+    assert emitted(graphs.layout(), options) == emitted(graphs.layout(), options)
+
+
+def test_text_is_laid_out_as_rustfmt_does() -> None:
+    """What is copied is laid out too, after paths have become longer."""
+    files = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    text = {p: c.decode() for p, c in files.items() if p.endswith(".rs")}
+    from tools.codegen.rustfmt import format_rust
+
+    changed = {p for p, c in format_rust(text, rustfmt()).items() if c != text[p]}
+    assert changed == set()
+
+
+def test_names_may_be_anything() -> None:
+    for name in ("self", "fn", "9 lives", "../../etc", 'a"b\n', "日本", "Dense", "std", ""):
+        graph = graphs.mlp()
+        port = ir.Port(name, graph.inputs[0].value)
+        graph = ir.Graph(name, (port,), graph.outputs, graph.nodes)
+        files = emit_crate(
+            graph, Options(name or "x", name, runtime=RuntimeMode.CRATE), recorded(graph), rustfmt()
+        )
+        assert re.search(r'^name = "[a-z_0-9]+"$', files["Cargo.toml"].decode(), re.MULTILINE)
+        assert all(".." not in path for path in files)
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [("block_1_expand", "block_1_expand"), ("Conv2D", "conv2d"), ("type", "type_"), ("é", "x")],
+)
+def test_snake_case(name: str, expected: str) -> None:
+    assert snake(name, "x") == expected
+
+
+def test_vendored_sources_have_no_tests_and_no_tables() -> None:
+    text = "\n".join(
+        [
+            "use crate::def::KernelDef;",
+            "",
+            "/// Doc.",
+            "pub static DEF: KernelDef = KernelDef {",
+            '    op: "X",',
+            "};",
+            "",
+            "fn kept() {}",
+            "",
+            "#[cfg(test)]",
+            "mod tests {",
+            "    fn gone() {}",
+            "}",
+            "",
+        ]
+    )
+    assert strip(text) == "use crate::def::KernelDef;\n\nfn kept() {}\n"
+
+
+@pytest.mark.parametrize("make", graphs.GRAPHS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("memdrop", [True, False])
+def test_live_tensors_do_not_overlap(make: object, memdrop: bool) -> None:
+    assert callable(make)
+    graph: ir.Graph = make()
+    plan = plan_memory(graph, memdrop=memdrop)
+    steps = list(plan.steps)
+    last: dict[ir.Value, int] = {}
+    for index, step in enumerate(steps):
+        for value in step.node.present:
+            last[plan.root(value)] = index
+    for port in graph.outputs:
+        last[plan.root(port.value)] = len(steps)
+    alive: dict[ir.Value, int] = {}
+    for index, step in enumerate(steps):
+        written = [(plan.places[v].at, plan.places[v].end) for v in step.node.outputs]
+        written.append((step.scratch.at, step.scratch.end))
+        taken = None
+        if step.onto is not None:
+            operand = step.node.operand(step.onto)
+            assert operand is not None
+            taken = plan.root(operand)
+            assert last[taken] == index
+        for value, end in alive.items():
+            if end < index or value is taken:
+                continue
+            place = plan.places[value]
+            for low, high in written:
+                assert high <= place.at or place.end <= low, (step.node, value)
+        for value in step.node.outputs:
+            if plan.places[value].elements:
+                alive[value] = last.get(value, index)
+            assert plan.places[value].end <= plan.arena_bytes
+
+
+def test_only_needed_files_are_copied() -> None:
+    files = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    names = {p.removeprefix("src/runtime/") for p in files if p.startswith("src/runtime/")}
+    assert {"dense.rs", "softmax.rs", "kernels/gemm/mod.rs"} <= names
+    assert not {"conv.rs", "recurrent.rs", "kernels/philox.rs", "kernels/unary.rs"} & names
+    linked = emitted(graphs.mlp(), Options("mlp", "graphs.py", runtime=RuntimeMode.CRATE))
+    assert not any(path.startswith("src/runtime/") for path in linked)
+    bare = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=Profile.NO_STD))
+    assert b"#![no_std]" in bare["src/lib.rs"]

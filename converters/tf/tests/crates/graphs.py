@@ -1,0 +1,304 @@
+"""Graphs that hold every op: each op's result is an output of its graph."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from converters.tf import ir
+
+F32, I32, I64, BOOL = ir.DType.F32, ir.DType.I32, ir.DType.I64, ir.DType.BOOL
+B = ir.Batch()
+
+
+@dataclass
+class Sketch:
+    """A graph in the making.
+
+    Attributes:
+        name: Its name.
+    """
+
+    name: str
+    inputs: list[ir.Port] = field(default_factory=list)
+    outputs: list[ir.Port] = field(default_factory=list)
+    nodes: list[ir.Node] = field(default_factory=list)
+    random: np.random.Generator = field(default_factory=lambda: np.random.default_rng(7))
+
+    def input(self, name: str, shape: ir.Shape, dtype: ir.DType = F32) -> ir.Value:
+        """Adds an input."""
+        value = ir.Value(dtype, shape, name=name)
+        self.inputs.append(ir.Port(name, value))
+        return value
+
+    def weight(self, *shape: int, name: str = "") -> ir.Value:
+        """Returns a random constant."""
+        data = self.random.normal(0, 0.5, shape).astype(np.float32)
+        return ir.constant(data, name or f"w{len(self.nodes)}/{'x'.join(map(str, shape))}")
+
+    def op(
+        self,
+        op: ir.Op,
+        operands: Sequence[ir.Value | None],
+        shape: ir.Shape,
+        dtype: ir.DType = F32,
+        name: str = "",
+    ) -> ir.Value:
+        """Adds a node whose result is an output."""
+        (value,) = self.ops(op, operands, [shape], dtype, name)
+        return value
+
+    def ops(
+        self,
+        op: ir.Op,
+        operands: Sequence[ir.Value | None],
+        shapes: Sequence[ir.Shape],
+        dtype: ir.DType = F32,
+        name: str = "",
+    ) -> list[ir.Value]:
+        """Adds a node whose results are outputs."""
+        layer = name or f"{type(op).__name__.lower()}_{len(self.nodes)}"
+        values = [ir.Value(dtype, shape) for shape in shapes]
+        self.nodes.append(ir.Node(op, tuple(operands), tuple(values), layer))
+        for i, value in enumerate(values):
+            self.outputs.append(ir.Port(f"{layer}_{i}" if len(values) > 1 else layer, value))
+        return values
+
+    def graph(self) -> ir.Graph:
+        """Returns the graph."""
+        return ir.Graph(self.name, tuple(self.inputs), tuple(self.outputs), tuple(self.nodes))
+
+
+_PARAMS: dict[ir.Fn, tuple[float, ...]] = {
+    ir.Fn.CLAMP: (-0.5, 0.75),
+    ir.Fn.LEAKY_RELU: (0.3,),
+    ir.Fn.ELU: (1.5,),
+    ir.Fn.CELU: (0.8,),
+    ir.Fn.HARD_SHRINK: (0.5,),
+    ir.Fn.SOFT_SHRINK: (0.5,),
+    ir.Fn.SQUARE_PLUS: (4.0,),
+    ir.Fn.THRESHOLD: (0.25, -1.0),
+}
+_BOOLS = frozenset([ir.Fn.IS_NAN, ir.Fn.IS_INF, ir.Fn.IS_FINITE])
+
+
+def elementwise() -> ir.Graph:
+    """Returns functions of one and two elements, comparisons, selections and conversions."""
+    s = Sketch("elementwise")
+    shape: ir.Shape = (B, 3, 5)
+    x, y = s.input("x", shape), s.input("y", shape)
+    row = s.input("type", (5,))
+    i, flag = s.input("i", shape, I32), s.input("flag", shape, BOOL)
+    for kind in ir.Fn:
+        function = ir.Function(kind, _PARAMS.get(kind, ()))
+        if kind is ir.Fn.LOGICAL_NOT:
+            s.op(ir.Unary(function), [flag], shape, BOOL, str(kind))
+        else:
+            s.op(ir.Unary(function), [x], shape, BOOL if kind in _BOOLS else F32, str(kind))
+    for two in ir.BinaryKind:
+        if str(two).startswith("logical"):
+            s.op(ir.Binary(two), [flag, flag], shape, BOOL, str(two))
+        else:
+            s.op(ir.Binary(two), [x, y], shape, F32, str(two))
+    for relation in ir.CompareKind:
+        s.op(ir.Compare(relation), [x, row], shape, BOOL, f"{relation}_row")
+        s.op(
+            ir.Compare(relation),
+            [i, ir.constant(np.array(3, np.int32))],
+            shape,
+            BOOL,
+            f"{relation}_i32",
+        )
+    for two in (ir.BinaryKind.ADD, ir.BinaryKind.SUB, ir.BinaryKind.MUL, ir.BinaryKind.MAX):
+        s.op(ir.Binary(two), [i, i], shape, I32, f"{two}_i32")
+    s.op(ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x, row], shape, name="add relu")
+    s.op(ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh")
+    s.op(ir.Select(), [flag, x, row], shape, name="select")
+    for target in (ir.DType.F64, I32, I64, BOOL):
+        s.op(ir.Cast(), [x], shape, target, f"to_{target}")
+    s.op(ir.Cast(), [flag], shape, F32, "from_bool")
+    scale, shift = s.weight(5), s.weight(5)
+    s.op(ir.ScaleShift(ir.RELU6), [x, scale, shift], shape, name="scale_shift")
+    return s.graph()
+
+
+def in_place() -> ir.Graph:
+    """Returns a chain in which every op may write over its operand."""
+    s = Sketch("in_place")
+    shape: ir.Shape = (B, 4)
+    x = s.input("x", shape)
+    value = s.op(ir.Dense(), [x, s.weight(4, 4), None], shape)
+    chain: list[tuple[ir.Op, list[ir.Value | None]]] = [
+        (ir.Unary(ir.Function(ir.Fn.TANH)), []),
+        (ir.Binary(ir.BinaryKind.SUB), [x]),
+        (ir.Binary(ir.BinaryKind.MUL), [s.weight(4)]),
+        (ir.Reshape(), []),
+        (ir.Unary(ir.Function(ir.Fn.NEG)), []),
+        (ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x]),
+    ]
+    for op, more in chain:
+        value = s.op(op, [value, *more], shape)
+    value = s.op(ir.Binary(ir.BinaryKind.SUB), [x, value], shape)
+    value = s.op(ir.Binary(ir.BinaryKind.MUL), [value, value], shape)
+    value = s.op(ir.Dense(ir.RELU), [x, s.weight(4, 4), s.weight(4), value], shape)
+    last = s.outputs[-1]
+    s.outputs[:] = [last]
+    return s.graph()
+
+
+def layout() -> ir.Graph:
+    """Returns ops that move, select and combine elements."""
+    s = Sketch("layout")
+    x = s.input("x", (B, 4, 6, 3))
+    table = s.weight(9, 4)
+    ids = s.input("ids", (B, 5), I32)
+    s.op(ir.Transpose((0, 2, 1, 3)), [x], (B, 6, 4, 3))
+    s.op(ir.Transpose((3, 0, 2, 1)), [x], (3, B, 6, 4))
+    flat = s.op(ir.Reshape(), [x], (ir.Batch(4), 18))
+    s.op(ir.Softmax(), [flat], (ir.Batch(4), 18))
+    s.op(ir.Softmax(log=True), [x], (B, 4, 6, 3))
+    s.op(ir.Concat(3), [x, x, x], (B, 4, 6, 9))
+    s.op(ir.Concat(1), [x, x], (B, 8, 6, 3))
+    s.op(ir.Slice((0, 3, 1, 0), (1, -1, 2, 1)), [x], (B, 4, 3, 2))
+    padding = ((0, 0), (1, 2), (0, 1), (0, 0))
+    for mode in ir.PadMode:
+        s.op(ir.Pad(padding, mode, 1.5), [x], (B, 7, 7, 3), name=f"pad_{mode}")
+    s.op(ir.Gather(0), [table, ids], (B, 5, 4), name="embedding")
+    s.op(ir.Gather(2), [x, ir.constant(np.array([5, 0], np.int64))], (B, 4, 2, 3))
+    s.op(ir.Gather(1, 1), [flat_rows(s, x), ids], (B, 5, 3))
+    s.op(ir.OneHot(2, 2.0, -1.0), [ids], (B, 5, 9))
+    s.op(ir.OneHot(1), [ids], (B, 9, 5), I32)
+    s.op(ir.Tile((1, 2, 1, 3)), [x], (B, 8, 6, 9))
+    s.op(ir.BroadcastTo(), [s.weight(6, 3)], (B, 4, 6, 3))
+    for kind in ir.ReduceKind:
+        if kind in (ir.ReduceKind.ALL, ir.ReduceKind.ANY):
+            continue
+        s.op(ir.Reduce(kind, (1, 2)), [x], (B, 3), name=f"reduce_{kind}")
+        s.op(ir.Reduce(kind, (3,), True), [x], (B, 4, 6, 1), name=f"reduce_last_{kind}")
+    positive = s.op(
+        ir.Compare(ir.CompareKind.GT), [x, ir.constant(np.array(-0.5, np.float32))], x.shape, BOOL
+    )
+    s.op(ir.Reduce(ir.ReduceKind.ALL, (1, 3)), [positive], (B, 6), BOOL)
+    s.op(ir.Reduce(ir.ReduceKind.ANY, (1, 3)), [positive], (B, 6), BOOL)
+    s.op(ir.ArgExtreme(3), [x], (B, 4, 6), I64)
+    s.op(ir.ArgExtreme(1, True), [x], (B, 6, 3), I32)
+    s.op(ir.Cumulative(2), [x], x.shape)
+    s.op(ir.Cumulative(1, True, True, True), [x], x.shape)
+    for half in (False, True):
+        corners = {"align_corners": not half, "half_pixel": half}
+        s.op(ir.Resize(ir.ResizeKind.BILINEAR, **corners), [x], (B, 7, 9, 3))
+        s.op(ir.Resize(ir.ResizeKind.NEAREST, half_pixel=half), [x], (B, 8, 12, 3))
+    s.op(ir.Slice((0, 0), (1, 1)), [ids], (B, 2), I32)
+    s.outputs.append(ir.Port("same", x))
+    s.outputs.append(ir.Port("constant", table))
+    return s.graph()
+
+
+def flat_rows(s: Sketch, x: ir.Value) -> ir.Value:
+    """Adds `x` as rows of three elements."""
+    return s.op(ir.Reshape(), [x], (B, 24, 3))
+
+
+def products() -> ir.Graph:
+    """Returns products, convolutions, pools and norms."""
+    s = Sketch("products")
+    x, v = s.input("x", (B, 9, 8, 4)), s.input("v", (B, 7, 6))
+    relu, tanh = ir.RELU, ir.Function(ir.Fn.TANH)
+    h = s.op(ir.Dense(relu), [v, s.weight(6, 5), s.weight(5)], (B, 7, 5))
+    s.op(ir.Dense(tanh), [v, s.weight(6, 5), None, h], (B, 7, 5))
+    one, same = ((0, 0), (0, 0)), ((1, 1), (1, 1))
+    s.op(
+        ir.Conv((1, 1), (1, 1), one, 1, relu), [x, s.weight(3, 2, 4, 5), s.weight(5)], (B, 7, 7, 5)
+    )
+    s.op(ir.Conv((2, 1), (1, 2), same), [x, s.weight(3, 3, 4, 6)], (B, 5, 6, 6))
+    s.op(ir.Conv((1, 1), (1, 1), same, 2), [x, s.weight(3, 3, 2, 6), s.weight(6)], (B, 9, 8, 6))
+    s.op(ir.Conv((1, 1), (1, 1), same, 4, tanh), [x, s.weight(3, 3, 1, 4)], (B, 9, 8, 4))
+    s.op(ir.Conv((1, 1), (1, 1), same, 4), [x, s.weight(3, 3, 1, 8), s.weight(8)], (B, 9, 8, 8))
+    for act in (relu, tanh):
+        s.op(
+            ir.Conv((1, 1), (1, 1), same, 1, act),
+            [x, s.weight(3, 3, 4, 4), s.weight(4), x],
+            (B, 9, 8, 4),
+        )
+        s.op(
+            ir.Conv((1, 1), (1, 1), one, 1, act),
+            [x, s.weight(1, 1, 4, 4), s.weight(4), x],
+            (B, 9, 8, 4),
+        )
+    s.op(ir.Conv((2,), (1,), ((2, 0),), 1), [v, s.weight(3, 6, 4)], (B, 4, 4))
+    s.op(
+        ir.ConvTranspose((2, 2), (1, 1), one, 1, relu),
+        [x, s.weight(2, 2, 3, 4), s.weight(3)],
+        (B, 18, 16, 3),
+    )
+    s.op(ir.ConvTranspose((2,), (1,), ((0, 0),)), [v, s.weight(3, 5, 6)], (B, 15, 5))
+    for kind in ir.PoolKind:
+        s.op(ir.Pool(kind, (3, 2), (2, 2), ((1, 1), (0, 0))), [x], (B, 5, 4, 4))
+        s.op(ir.Pool(kind, (2,), (2,), ((0, 1),)), [v], (B, 4, 6))
+    for norm in ir.NormKind:
+        s.op(ir.Norm(norm, 1e-3), [v, s.weight(6), s.weight(6)], v.shape)
+    s.op(ir.Norm(ir.NormKind.LAYER, 1e-3), [v, None, None], v.shape)
+    s.op(ir.GroupNorm(2, 1e-3), [x, s.weight(4), None], x.shape)
+    s.op(ir.MatMul(), [v, s.weight(6, 3)], (B, 7, 3))
+    s.op(ir.MatMul(transpose_b=True, activation=relu), [v, v], (B, 7, 7))
+    s.op(ir.MatMul(transpose_a=True), [v, v, s.weight(6)], (B, 6, 6))
+    return s.graph()
+
+
+def sequences() -> ir.Graph:
+    """Returns recurrent layers and attention."""
+    s = Sketch("sequences")
+    t, i, u = 5, 3, 4
+    x = s.input("x", (B, t, i))
+    mask = s.input("mask", (B, t), BOOL)
+    h, c = s.input("h", (B, u)), s.input("c", (B, u))
+    states: list[ir.Shape] = [(B, t, u), (B, u), (B, u)]
+    for bits in range(4):
+        reverse, zero = bool(bits & 1), bool(bits & 2)
+        seen = mask if bits else None
+        start = (h, c) if bits & 1 else (None, None)
+        lstm = [s.weight(i, 4 * u), s.weight(u, 4 * u), s.weight(4 * u), *start, seen]
+        s.ops(ir.Lstm(reverse, zero), [x, *lstm], states, name=f"lstm_{bits}")
+        gru = [s.weight(i, 3 * u), s.weight(u, 3 * u), s.weight(3 * u)]
+        after = bool(bits & 1)
+        again = s.weight(3 * u) if after else None
+        operands = [x, *gru, again, start[0], seen]
+        s.ops(ir.Gru(after, reverse, zero), operands, states[:2], name=f"gru_{bits}")
+        rnn = [s.weight(i, u), s.weight(u, u), None, start[0], seen]
+        op = ir.SimpleRnn(ir.Function(ir.Fn.TANH), reverse, zero)
+        s.ops(op, [x, *rnn], states[:2], name=f"rnn_{bits}")
+    q, k, v = (s.input(name, (B, 2, t, d)) for name, d in (("q", 6), ("k", 6), ("v", 4)))
+    out: ir.Shape = (B, 2, t, 4)
+    s.op(ir.Attention(1 / math.sqrt(6)), [q, k, v], out)
+    s.op(ir.Attention(0.5, True), [q, k, v], out)
+    bias = s.input("bias", (B, 1, 1, t))
+    s.op(ir.Attention(0.5), [q, k, v, bias], out)
+    s.op(ir.Attention(0.5), [q, k, v, s.weight(t, t)], out)
+    return s.graph()
+
+
+GRAPHS = (elementwise, in_place, layout, products, sequences)
+
+
+def mlp() -> ir.Graph:
+    """Returns a small classifier."""
+    s = Sketch("mlp")
+    x = s.input("x", (B, 6))
+    h = s.op(
+        ir.Dense(ir.RELU),
+        [x, s.weight(6, 8, name="hidden/kernel"), s.weight(8, name="hidden/bias")],
+        (B, 8),
+        name="hidden",
+    )
+    y = s.op(
+        ir.Dense(),
+        [h, s.weight(8, 2, name="logits/kernel"), s.weight(2, name="logits/bias")],
+        (B, 2),
+        name="logits",
+    )
+    s.op(ir.Softmax(), [y], (B, 2), name="probabilities")
+    s.outputs[:] = [ir.Port("probabilities", s.outputs[-1].value)]
+    return s.graph()

@@ -1,0 +1,135 @@
+"""What is refused without TensorFlow: hostile archives, flags, folders."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converters.tf import ir
+from converters.tf.arguments import parse_shapes
+from converters.tf.errors import FeaturesError, FileError, UsageError
+from converters.tf.features import made, read
+from converters.tf.load.files import Kind, kind_of
+from converters.tf.output_folder import write_folder
+
+
+def _zip(path: Path, members: dict[str, bytes]) -> Path:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, content in members.items():
+            archive.writestr(name, content)
+    return path
+
+
+GOOD = {"config.json": b'{"class_name": "Sequential"}', "model.weights.h5": b"x"}
+
+
+def test_a_zip_with_what_a_model_has(tmp_path: Path) -> None:
+    assert kind_of(_zip(tmp_path / "m.bin", GOOD)) is Kind.KERAS
+
+
+@pytest.mark.parametrize(
+    ("members", "what"),
+    [
+        ({"config.json": b"{}"}, "without model.weights.h5"),
+        ({**GOOD, "config.json": b"{"}, "config.json is damaged"),
+        ({**GOOD, "config.json": b"[1]"}, "does not describe a model"),
+        ({**GOOD, "../../etc/x": b""}, "points outside"),
+        ({**GOOD, "model.weights.h5": bytes(200 << 20)}, "times its size"),
+        ({**GOOD, "config.json": b'{"a":' * 300 + b"{}" + b"}" * 300}, "does not describe a model"),
+        ({**GOOD, "config.json": b"[" * 100_000}, "config.json is damaged"),
+    ],
+)
+def test_hostile_archives(tmp_path: Path, members: dict[str, bytes], what: str) -> None:
+    with pytest.raises(FileError, match=what):
+        kind_of(_zip(tmp_path / "m.keras", members))
+
+
+@pytest.mark.parametrize(
+    ("content", "what"), [(b"", "no model"), (b"hello", "no model"), (b"PK\x03\x04", "damaged zip")]
+)
+def test_files_that_are_no_models(tmp_path: Path, content: bytes, what: str) -> None:
+    path = tmp_path / "m.keras"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=what):
+        kind_of(path)
+
+
+def test_a_path_that_is_nothing(tmp_path: Path) -> None:
+    with pytest.raises(FileError, match="No such file"):
+        kind_of(tmp_path / "missing")
+    with pytest.raises(FileError, match=r"without saved_model\.pb"):
+        kind_of(tmp_path)
+
+
+def test_shapes_of_inputs() -> None:
+    assert parse_shapes(["image=5,6,3", "7"]) == {"image": (5, 6, 3), "": (7,)}
+    for bad in ("image=", "image=5,x", "image=0,1", ""):
+        with pytest.raises(UsageError, match="expected"):
+            parse_shapes([bad])
+
+
+def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
+    out = tmp_path / "out"
+    write_folder(out, {"rust_generated_code/a": b"1"}, overwrite=False)
+    with pytest.raises(UsageError, match="is not empty"):
+        write_folder(out, {"rust_generated_code/b": b"2"}, overwrite=False)
+    write_folder(out, {"rust_generated_code/b": b"2"}, overwrite=True)
+    assert [p.name for p in (out / "rust_generated_code").iterdir()] == ["b"]
+    (out / "mine.txt").write_text("precious")
+    with pytest.raises(UsageError, match="did not write"):
+        write_folder(out, {"rust_generated_code/c": b"3"}, overwrite=True)
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+def _graph() -> ir.Graph:
+    x = ir.Value(ir.DType.F32, (ir.Batch(), 3), None, "x")
+    y = ir.Value(ir.DType.F32, (ir.Batch(), 3), None, "y")
+    node = ir.Node(ir.Unary(ir.Function(ir.Fn.NEG)), (x,), (y,))
+    return ir.Graph("g", (ir.Port("x", x),), (ir.Port("y", y),), (node,))
+
+
+def _predict(arrays: object) -> dict[str, ir.Array]:
+    assert isinstance(arrays, dict)
+    return {"y": -arrays["x"]}
+
+
+def test_recorded_features(tmp_path: Path) -> None:
+    path = tmp_path / "features.npz"
+    x = np.arange(6, dtype=np.float32).reshape(2, 3)
+    np.savez(path, x=x, predictions=-x)
+    assert np.array_equal(read(path, _graph(), _predict).outputs["y"], -x)
+    assert made(_graph(), _predict).inputs["x"].shape == (3, 3)
+
+
+@pytest.mark.parametrize(
+    ("arrays", "what"),
+    [
+        ({"z": np.zeros((2, 3), np.float32)}, "no array 'x'; there are z"),
+        ({"x": np.zeros((2, 4), np.float32)}, "expected float32"),
+        ({"x": np.zeros((0, 3), np.float32)}, "expected float32"),
+        (
+            {"x": np.zeros((2, 3), np.float32), "predictions": np.ones((2, 3), np.float32)},
+            "differs from what the model predicts",
+        ),
+        (
+            {"x": np.zeros((2, 3), np.float32), "predictions": np.ones((2, 1), np.float32)},
+            "the model's",
+        ),
+    ],
+)
+def test_features_of_another_model(tmp_path: Path, arrays: dict[str, ir.Array], what: str) -> None:
+    path = tmp_path / "features.npz"
+    np.savez(path, **arrays)  # type: ignore[arg-type]
+    with pytest.raises(FeaturesError, match=what):
+        read(path, _graph(), _predict)
+
+
+def test_features_that_are_no_arrays(tmp_path: Path) -> None:
+    path = tmp_path / "features.npz"
+    path.write_text(json.dumps({"x": 1}))
+    with pytest.raises(FeaturesError, match=r"can't be read as \.npz"):
+        read(path, _graph(), _predict)

@@ -1,0 +1,382 @@
+"""Every layer over random configurations."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from keras import layers
+
+from converters.tf.convert import convert
+from converters.tf.interpret import interpret
+from converters.tf.load.model import trace_model
+from converters.tf.tests.checks import check, few, inputs_for, model_of, ops
+
+sizes = st.integers(1, 9)
+channels = st.integers(1, 7)
+flags = st.booleans()
+paddings = st.sampled_from(["valid", "same"])
+
+ACTIVATIONS = [
+    "celu",
+    "elu",
+    "exponential",
+    "gelu",
+    "hard_shrink",
+    "hard_sigmoid",
+    "hard_silu",
+    "hard_tanh",
+    "leaky_relu",
+    "linear",
+    "log_sigmoid",
+    "log_softmax",
+    "mish",
+    "relu",
+    "relu6",
+    "selu",
+    "sigmoid",
+    "silu",
+    "soft_shrink",
+    "softmax",
+    "softplus",
+    "softsign",
+    "sparse_plus",
+    "sparse_sigmoid",
+    "squareplus",
+    "tanh",
+    "tanh_shrink",
+]
+FUSED = sorted(set(ACTIVATIONS) - {"linear", "log_softmax", "softmax", "sparse_sigmoid"})
+
+
+@pytest.mark.parametrize("name", ACTIVATIONS)
+def test_activation(name: str) -> None:
+    graph = check(model_of([(5, 8)], layers.Activation(name)))
+    if name not in ("linear", "sparse_sigmoid"):
+        assert len(ops(graph)) == 1
+
+
+@pytest.mark.parametrize("name", FUSED)
+def test_activation_joins_the_layer_before(name: str) -> None:
+    graph = check(model_of([(8,)], layers.Dense(5, activation=name)))
+    assert ops(graph) == ["Dense"]
+
+
+@few
+@given(st.floats(0, 0.9), st.floats(0.5, 7) | st.none(), st.floats(0, 2))
+def test_relu(slope: float, most: float | None, threshold: float) -> None:
+    layer = layers.ReLU(max_value=most, negative_slope=slope, threshold=threshold)
+    check(model_of([(4, 9)], layer))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.LeakyReLU(0.13),
+        layers.ELU(0.7),
+        layers.PReLU(),
+        layers.PReLU(shared_axes=[1]),
+        layers.Softmax(axis=1),
+        layers.Softmax(axis=[1, 2]),
+        layers.Activation("glu"),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_advanced_activation(layer: Any) -> None:
+    check(model_of([(5, 4)], layer))
+
+
+@few
+@given(st.lists(sizes, min_size=1, max_size=3), channels, flags, st.sampled_from(FUSED))
+def test_dense(shape: list[int], units: int, bias: bool, activation: str) -> None:
+    layer = layers.Dense(units, use_bias=bias, activation=activation)
+    graph = check(model_of([tuple(shape)], layer))
+    assert ops(graph) == ["Dense"]
+
+
+@pytest.mark.parametrize(
+    ("equation", "shape", "bias"),
+    [
+        ("abc,cd->abd", (5, 3), "d"),
+        ("abc,bcd->abd", (5, 3), "bd"),
+        ("abc,cde->abde", (5, 3, 2), "de"),
+        ("abc,cd->adb", (3, 5), "d"),
+        ("...c,cd->...d", (3,), "d"),
+    ],
+)
+def test_einsum_dense(equation: str, shape: tuple[int | None, ...], bias: str) -> None:
+    check(model_of([(5, 4)], layers.EinsumDense(equation, shape, bias_axes=bias)))
+
+
+@few
+@given(st.data(), st.integers(1, 3), paddings | st.just("causal"), flags)
+def test_conv(data: st.DataObject, rank: int, padding: str, bias: bool) -> None:
+    if padding == "causal" and rank > 1:
+        padding = "same"
+    window = data.draw(st.tuples(*(st.integers(1, 4),) * rank))
+    strides = data.draw(st.tuples(*(st.integers(1, 3),) * rank))
+    groups = data.draw(st.integers(1, 3)) if rank < 3 else 1
+    dilation = (1,) * rank
+    if set(strides) == {1}:
+        dilation = data.draw(st.tuples(*(st.integers(1, 3),) * rank))
+    if padding == "causal":
+        strides = strides if dilation == (1,) else (1,)
+    shape = data.draw(st.tuples(*(st.integers(10, 13),) * rank))
+    kind = [layers.Conv1D, layers.Conv2D, layers.Conv3D][rank - 1]
+    layer = kind(
+        2 * groups,
+        window,
+        strides,
+        padding,
+        dilation_rate=dilation,
+        groups=groups,
+        use_bias=bias,
+        activation="relu",
+    )
+    graph = check(model_of([(*shape, 2 * groups)], layer), (1, 3))
+    assert rank == 3 or ops(graph) == ["Conv"]
+
+
+@few
+@given(st.data(), st.integers(1, 2), paddings)
+def test_depthwise_and_separable(data: st.DataObject, rank: int, padding: str) -> None:
+    stride = data.draw(st.integers(1, 2))
+    dilation = data.draw(st.integers(1, 3)) if stride == 1 else 1
+    multiplier = data.draw(st.integers(1, 3))
+    size = data.draw(st.integers(1, 3))
+    shape = data.draw(st.tuples(*(st.integers(7, 11),) * rank))
+    depthwise = [layers.DepthwiseConv1D, layers.DepthwiseConv2D][rank - 1]
+    separable = [layers.SeparableConv1D, layers.SeparableConv2D][rank - 1]
+    options = {"strides": stride, "padding": padding, "dilation_rate": dilation}
+    body = depthwise(size, depth_multiplier=multiplier, activation="relu6", **options)
+    graph = check(model_of([(*shape, 3)], body), (1, 3))
+    assert ops(graph) == ["Conv"]
+    check(model_of([(*shape, 3)], separable(4, size, depth_multiplier=multiplier, **options)), (3,))
+
+
+@few
+@given(st.data(), st.integers(1, 3), paddings)
+def test_conv_transpose(data: st.DataObject, rank: int, padding: str) -> None:
+    size = data.draw(st.tuples(*(st.integers(1, 4),) * rank))
+    strides = data.draw(st.tuples(*(st.integers(1, 3),) * rank))
+    shape = data.draw(st.tuples(*(st.integers(2, 5),) * rank))
+    kind = [layers.Conv1DTranspose, layers.Conv2DTranspose, layers.Conv3DTranspose][rank - 1]
+    layer = kind(3, size, strides, padding, activation="tanh")
+    check(model_of([(*shape, 2)], layer), (1, 3))
+
+
+@few
+@given(st.data(), st.integers(1, 3), paddings, flags)
+def test_pool(data: st.DataObject, rank: int, padding: str, largest: bool) -> None:
+    size = data.draw(st.tuples(*(st.integers(1, 4),) * rank))
+    strides = data.draw(st.tuples(*(st.integers(1, 3),) * rank))
+    shape = data.draw(st.tuples(*(st.integers(5, 8),) * rank))
+    kinds = (
+        [layers.MaxPooling1D, layers.MaxPooling2D, layers.MaxPooling3D]
+        if largest
+        else [layers.AveragePooling1D, layers.AveragePooling2D, layers.AveragePooling3D]
+    )
+    check(model_of([(*shape, 3)], kinds[rank - 1](size, strides, padding)), (1, 3))
+
+
+@few
+@given(st.integers(1, 3), flags, flags)
+def test_global_pool(rank: int, largest: bool, keepdims: bool) -> None:
+    kinds = (
+        [layers.GlobalMaxPooling1D, layers.GlobalMaxPooling2D, layers.GlobalMaxPooling3D]
+        if largest
+        else [
+            layers.GlobalAveragePooling1D,
+            layers.GlobalAveragePooling2D,
+            layers.GlobalAveragePooling3D,
+        ]
+    )
+    check(model_of([(*(3, 5, 4)[:rank], 6)], kinds[rank - 1](keepdims=keepdims)))
+
+
+@few
+@given(st.integers(1, 3), flags, flags)
+def test_batch_norm(rank: int, center: bool, scale: bool) -> None:
+    layer = layers.BatchNormalization(center=center, scale=scale)
+    check(model_of([(*(3, 5, 4)[:rank], 6)], layer))
+    if rank > 1:
+        check(model_of([(*(3, 5, 4)[:rank], 6)], layers.BatchNormalization(axis=1)))
+
+
+def test_batch_norm_joins_the_convolution_before() -> None:
+    def body(x: Any) -> Any:
+        x = layers.BatchNormalization()(layers.Conv2D(4, 3)(x))
+        x = layers.ReLU(6.0)(layers.BatchNormalization()(layers.DepthwiseConv2D(3)(x)))
+        y = layers.BatchNormalization()(layers.Conv2D(4, 1)(x))
+        return layers.ReLU()(layers.Add()([x, y]))
+
+    assert ops(check(model_of([(9, 8, 3)], body))) == ["Conv", "Conv", "Conv"]
+
+
+@few
+@given(st.integers(1, 3), flags, flags, st.sampled_from([1e-3, 1e-6]))
+def test_layer_norm(rank: int, center: bool, scale: bool, epsilon: float) -> None:
+    layer = layers.LayerNormalization(center=center, scale=scale, epsilon=epsilon)
+    graph = check(model_of([(*(3, 5, 4)[:rank], 6)], layer))
+    assert ops(graph) == ["Norm"]
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.LayerNormalization(axis=[1, 2]),
+        layers.RMSNormalization(),
+        layers.GroupNormalization(3),
+        layers.GroupNormalization(1),
+        layers.GroupNormalization(-1),
+        layers.GroupNormalization(2, center=False, scale=False),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_other_norms_are_one_op(layer: Any) -> None:
+    assert len(ops(check(model_of([(5, 6)], layer)))) == 1
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.UnitNormalization(),
+        layers.Normalization(mean=1.0, variance=2.0),
+        layers.Rescaling(0.1, -3.0),
+        layers.SpectralNormalization(layers.Dense(3)),
+        layers.Dropout(0.3),
+        layers.SpatialDropout1D(0.3),
+        layers.GaussianNoise(0.3),
+        layers.GaussianDropout(0.3),
+        layers.AlphaDropout(0.3),
+        layers.ActivityRegularization(0.1),
+        layers.Identity(),
+        layers.Flatten(),
+        layers.Reshape((6, -1)),
+        layers.Permute((2, 1)),
+        layers.Cropping1D((1, 2)),
+        layers.ZeroPadding1D((2, 1)),
+        layers.UpSampling1D(3),
+        layers.Lambda(lambda x: keras.ops.sin(x) * 2 + x[:, ::-1, 1:2]),
+        layers.TimeDistributed(layers.Dense(3)),
+        layers.Discretization([-1.0, 0.0, 0.5]),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_layer_of_a_sequence(layer: Any) -> None:
+    check(model_of([(5, 6)], layer))
+
+
+@pytest.mark.parametrize(
+    "layer",
+    [
+        layers.ZeroPadding2D(((1, 0), (2, 3))),
+        layers.Cropping2D(((1, 0), (2, 1))),
+        layers.UpSampling2D((2, 3)),
+        layers.UpSampling2D(2, interpolation="bilinear"),
+        layers.Resizing(5, 9),
+        layers.Resizing(5, 9, interpolation="nearest"),
+        layers.CenterCrop(3, 4),
+        layers.SpatialDropout2D(0.2),
+        layers.TimeDistributed(layers.Conv1D(2, 3)),
+        layers.Conv2D(5, 2, data_format="channels_first"),
+        layers.AdaptiveAveragePooling2D(3),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_layer_of_images(layer: Any) -> None:
+    check(model_of([(7, 6, 4)], layer), (1, 3))
+
+
+@pytest.mark.parametrize(
+    "merge",
+    [
+        layers.Add(),
+        layers.Subtract(),
+        layers.Multiply(),
+        layers.Average(),
+        layers.Maximum(),
+        layers.Minimum(),
+        layers.Concatenate(),
+        layers.Concatenate(axis=1),
+        layers.Dot(-1),
+        layers.Dot(1, normalize=True),
+    ],
+    ids=lambda layer: layer.name,
+)
+def test_merge(merge: Any) -> None:
+    check(model_of([(5, 6), (5, 6)], lambda a, b: merge([a, b])))
+
+
+def test_merges_broadcast() -> None:
+    check(model_of([(5, 6), (1, 6)], lambda a, b: layers.Multiply()([a, b])))
+    check(model_of([(5, 6), (5, 1)], lambda a, b: layers.Add()([a, b])))
+
+
+@few
+@given(sizes, st.integers(5, 20), channels)
+def test_embedding(length: int, words: int, width: int) -> None:
+    graph = check(model_of([(length,)], layers.Embedding(words, width), ["int32"]))
+    assert ops(graph) == ["Gather"]
+
+
+def test_a_masked_mean_ignores_padding() -> None:
+    def body(x: Any) -> Any:
+        return layers.GlobalAveragePooling1D()(layers.Embedding(5, 4, mask_zero=True)(x))
+
+    check(model_of([(6,)], body, ["int32"]))
+
+
+def test_functions_of_keras_ops() -> None:
+    o = keras.ops
+
+    def body(x: Any) -> list[Any]:
+        y = o.matmul(x, o.transpose(x, (0, 2, 1)))
+        return [
+            o.mean(x, axis=1, keepdims=True) + x[:, ::2],
+            o.softmax(y, axis=1),
+            o.max(y, axis=-1),
+            o.argmax(y, axis=-1),
+            o.where(y > 0, y, -y),
+            o.cumsum(y, axis=1),
+            o.one_hot(o.argmin(y, axis=-1), 5),
+            o.einsum("abc,adc->abd", x, x),
+            o.split(x, 2, axis=-1)[1],
+            o.stack([x, x + 1], axis=2),
+            o.tile(x, (1, 2, 1)),
+            o.clip(x, -0.5, 0.5),
+            o.sqrt(o.abs(x)) ** 3,
+            o.floor(x) // 2,
+            o.logsumexp(x, axis=-1),
+            o.var(x, axis=-1),
+            o.take(x, [3, 0, 2], axis=1),
+            o.flip(x, axis=1),
+            o.pad(x, ((0, 0), (1, 2), (0, 0)), mode="reflect"),
+            o.isnan(x),
+        ]
+
+    check(model_of([(5, 4)], body))
+
+
+def test_nan_and_infinity_pass_through() -> None:
+    model = model_of([(4,)], lambda x: [layers.Activation(a)(x) for a in ("relu", "tanh", "gelu")])
+    special = np.array([[np.nan, np.inf, -np.inf, 0.0]], "float32")
+    check(model, given={model.inputs[0].name: special})
+
+
+def test_half_precision_is_computed_in_float32() -> None:
+    keras.mixed_precision.set_global_policy("mixed_float16")
+    try:
+        model = model_of([(6,)], lambda x: layers.Dense(3)(layers.Dense(4)(x)))
+    finally:
+        keras.mixed_precision.set_global_policy("float32")
+    loaded = trace_model(model)
+    assert loaded.trace.half
+    graph = convert(loaded.trace)
+    arrays = inputs_for(graph, 3)
+    (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
+    np.testing.assert_allclose(found, expected, rtol=2e-2, atol=2e-2)

@@ -1,0 +1,207 @@
+"""Whole models, every file format, and the files that describe them."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+from keras import layers
+
+from converters.tf.architecture import description_files
+from converters.tf.errors import ConversionError, FileError, UnsupportedError, UsageError
+from converters.tf.load.model import LoadOptions, load, trace_model
+from converters.tf.load.shapes import FixedShapes
+from converters.tf.tests.checks import check, model_of, ops, randomize
+from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
+
+
+@pytest.mark.parametrize("name", sorted(MODELS))
+def test_model(name: str) -> None:
+    model = MODELS[name]()
+    randomize(model)
+    graph = check(model, (1, 3))
+    assert graph.name == name
+
+
+def test_an_embedding_used_with_a_mask_and_states_is_small() -> None:
+    model = MODELS["seq2seq"]()
+    randomize(model)
+    assert ops(check(model, (3,))).count("Lstm") == 2
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5", ""])
+def test_file_formats_agree(tmp_path: Path, suffix: str) -> None:
+    model = unet()
+    randomize(model)
+    path = tmp_path / f"model{suffix}"
+    if suffix:
+        model.save(path)
+    else:
+        model.export(path, verbose=False)
+    loaded = load(path, LoadOptions())
+    graph = check(loaded, (1, 3))
+    assert graph.inputs[0].name == "image"
+    assert graph.outputs[0].name == ("mask" if suffix else "output_0")
+
+
+def test_frozen_graph(tmp_path: Path) -> None:
+    from tensorflow.python.framework.convert_to_constants import (
+        convert_variables_to_constants_v2,
+    )
+
+    model = text_cnn()
+    spec = tf.TensorSpec((None, 20), tf.int32, name="words")
+    function = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
+    frozen = convert_variables_to_constants_v2(function)
+    path = tmp_path / "graph.pb"
+    path.write_bytes(frozen.graph.as_graph_def().SerializeToString())
+    check(load(path, LoadOptions()), (1, 3))
+
+
+class _Module(tf.Module):  # type: ignore[misc]
+    """A model without Keras, with a branch and a loop."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = tf.Variable(np.eye(4, 3, dtype=np.float32), name="w")
+
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=[
+            tf.TensorSpec((None, 4), tf.float32, name="a"),
+            tf.TensorSpec((), tf.bool, name="b"),
+        ]
+    )
+    def run(self, a: Any, b: Any) -> dict[str, Any]:
+        y = tf.nn.relu(a @ self.w)
+        total = tf.zeros_like(y)
+        for i in tf.range(3):
+            total += y * tf.cast(i + 1, tf.float32)
+        chosen = tf.cond(b, lambda: total, lambda: -y)
+        return {"sum": total, "chosen": chosen, "width": tf.nn.softmax(a)}
+
+
+def test_plain_module(tmp_path: Path) -> None:
+    module = _Module()
+    tf.saved_model.save(module, tmp_path / "m", signatures={"run": module.run})
+    loaded = load(tmp_path / "m", LoadOptions())
+    graph = check(loaded, (1, 3), whole=2)
+    assert [p.name for p in graph.outputs] == ["chosen", "sum", "width"]
+    with pytest.raises(FileError, match="no signature 'walk'; available: run"):
+        load(tmp_path / "m", LoadOptions(signature="walk"))
+
+
+class Subclassed(keras.Model):  # type: ignore[misc]
+    """A model that is code."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.blocks = [layers.Dense(5, activation="tanh") for _ in range(2)]
+        self.rnn = layers.Bidirectional(layers.GRU(3))
+
+    def call(self, x: Any) -> Any:
+        for block in self.blocks:
+            x = block(x) + x
+        return self.rnn(x)
+
+
+def test_subclassed_model_as_saved_model(tmp_path: Path) -> None:
+    model = Subclassed()
+    model(np.zeros((2, 6, 5), "float32"))
+    randomize(model)
+    archive = keras.export.ExportArchive()
+    archive.track(model)
+    spec = tf.TensorSpec((None, 6, 5), tf.float32, name="x")
+    archive.add_endpoint("serve", lambda x: model(x, training=False), input_signature=[spec])
+    archive.write_out(tmp_path / "m", verbose=False)
+    graph = check(load(tmp_path / "m", LoadOptions()), (1, 3))
+    assert ops(graph).count("Gru") == 2
+
+
+def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
+    model = model_of([(None, 4)], layers.GRU(3))
+    with pytest.raises(UsageError, match=r"leaves more open than the batch \(give --input_shape"):
+        trace_model(model)
+    check(trace_model(model, FixedShapes({"": (5, 4)})), (1, 3))
+    with pytest.raises(UsageError, match="the model's input has the shape"):
+        trace_model(model, FixedShapes({"": (5, 3)}))
+    image = model_of([(None, None, 3)], layers.GlobalAveragePooling2D())
+    assert check(trace_model(image), (1,)).inputs[0].value.shape[1:] == (224, 224, 3)
+
+
+def test_everything_unsupported_is_reported_at_once() -> None:
+    def body(x: Any) -> list[Any]:
+        first = layers.Lambda(lambda t: keras.ops.top_k(t, 2)[0], name="first")(x)
+        second = layers.Lambda(lambda t: keras.ops.sort(t), name="second")(x)
+        third = layers.Lambda(lambda t: t[0], name="third")(x)
+        return [first, second, layers.Dense(2)(second), third]
+
+    with pytest.raises(UnsupportedError) as caught:
+        check(model_of([(4,)], body))
+    text = str(caught.value)
+    assert len(caught.value.problems) == 3
+    for name in ("layer first", "layer second", "layer third"):
+        assert name in text
+    assert "TopKV2" in text
+    assert "examples of the batch are taken apart" in text
+
+
+def test_code_in_a_file_does_not_run(tmp_path: Path) -> None:
+    model = model_of([(4,)], layers.Lambda(lambda x: x * 2))
+    model.save(tmp_path / "m.keras")
+    with pytest.raises(FileError, match=r"was not run.*--allow_custom_code"):
+        load(tmp_path / "m.keras", LoadOptions())
+    check(load(tmp_path / "m.keras", LoadOptions(allow_custom_code=True)), (1,))
+
+
+@pytest.mark.parametrize("kind", ["cut", "flipped", "empty"])
+@pytest.mark.parametrize("suffix", [".keras", ".h5", ""])
+def test_damaged_files_give_one_error(tmp_path: Path, suffix: str, kind: str) -> None:
+    path = tmp_path / f"model{suffix}"
+    if suffix:
+        mlp().save(path)
+    else:
+        mlp().export(path, verbose=False)
+    victim = path if suffix else path / "saved_model.pb"
+    data = bytearray(victim.read_bytes())
+    if kind == "cut":
+        data = data[: len(data) // 2]
+    elif kind == "flipped":
+        for at in range(0, len(data), 37):
+            data[at] ^= 0x5A
+    else:
+        data = bytearray()
+    victim.write_bytes(bytes(data))
+    with pytest.raises(ConversionError) as caught:
+        check(load(path, LoadOptions()), (1,))
+    assert isinstance(caught.value, FileError)
+    assert len(caught.value.problems) == 1
+
+
+def test_a_missing_weight_is_one_error(tmp_path: Path) -> None:
+    import h5py
+
+    path = tmp_path / "m.h5"
+    mlp().save(path)
+    with h5py.File(path, "r+") as file:
+        for name in list(file["model_weights"]):
+            if name.startswith("dense"):
+                del file["model_weights"][name]
+    with pytest.raises(FileError):
+        load(path, LoadOptions())
+
+
+def test_descriptions_of_the_source_model() -> None:
+    model = siamese()
+    files = description_files(trace_model(model).trace)
+    graph = json.loads(files["computation_graph.json"])
+    assert graph["tower"]["inbounds"] == ["left", "right"]
+    assert graph["left"]["outbounds"] == ["tower"]
+    described = json.loads(files["model_architecture.json"])
+    assert described["layers"]["tower"]["class_name"] == "Sequential"
+    again = description_files(trace_model(model).trace)
+    assert again == files

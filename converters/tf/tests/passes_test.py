@@ -1,0 +1,159 @@
+"""The passes and the arithmetic of dimensions on graphs made by hand; no TensorFlow."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from converters.tf import ir
+from converters.tf.build import Builder, ShapeError, broadcast
+from converters.tf.interpret import interpret
+from converters.tf.ir import Batch, BinaryKind, Fn
+from converters.tf.passes.pipeline import optimize
+from converters.tf.symbolic import (
+    NotSymbolicError,
+    add,
+    complete,
+    divide,
+    larger,
+    multiply,
+    subtract,
+)
+
+B = Batch()
+
+
+def _input(*shape: ir.Dim) -> ir.Value:
+    return ir.Value(ir.DType.F32, shape, None, "x")
+
+
+def _graph(x: ir.Value, build: Builder, *results: ir.Value) -> ir.Graph:
+    outputs = tuple(ir.Port(f"y{i}", v) for i, v in enumerate(results))
+    return ir.Graph("g", (ir.Port("x", x),), outputs, tuple(build.nodes))
+
+
+def _same(graph: ir.Graph) -> ir.Graph:
+    """Returns the optimized graph after comparing it with the plain one."""
+    shape = ir.shape_at(graph.inputs[0].value.shape, 3)
+    x = np.random.default_rng(1).normal(size=shape).astype(np.float32)
+    better = optimize(graph)
+    before, after = interpret(graph, {"x": x}), interpret(better, {"x": x})
+    for name, value in before.items():
+        np.testing.assert_allclose(after[name], value, rtol=1e-5, atol=1e-6)
+    return better
+
+
+def _constant(*shape: int) -> ir.Value:
+    data = np.random.default_rng(2).normal(size=shape)
+    return ir.constant(data.astype(np.float32), "c")
+
+
+def test_scale_and_shift_go_into_a_dense_layer() -> None:
+    x, b = _input(B, 4), Builder()
+    y = b.mat_mul(x, _constant(4, 3))
+    y = b.binary(BinaryKind.MUL, y, _constant(3))
+    y = b.binary(BinaryKind.ADD, y, _constant(3))
+    y = b.unary(Fn.CLAMP, y, 0.0, 6.0)
+    (node,) = _same(_graph(x, b, y)).nodes
+    assert node.op == ir.Dense(ir.RELU6)
+
+
+def test_a_value_that_is_read_twice_keeps_its_node() -> None:
+    x, b = _input(B, 4), Builder()
+    y = b.mat_mul(x, _constant(4, 3))
+    z = b.binary(BinaryKind.ADD, y, _constant(3))
+    assert len(_same(_graph(x, b, y, z)).nodes) == 2
+
+
+def test_a_residual_joins_the_later_product() -> None:
+    x, b = _input(B, 4), Builder()
+    y = b.mat_mul(x, _constant(4, 4))
+    y = b.binary(BinaryKind.ADD, x, y)
+    (node,) = _same(_graph(x, b, b.unary(Fn.TANH, y))).nodes
+    assert node.operand(3) is x
+    assert node.op == ir.Dense(ir.Function(Fn.TANH))
+
+
+def test_equal_work_is_done_once_and_dead_work_never() -> None:
+    x, b = _input(B, 4), Builder()
+    b.unary(Fn.SIN, x)
+    y = b.binary(BinaryKind.MUL, b.unary(Fn.EXP, x), b.unary(Fn.EXP, x))
+    assert len(_same(_graph(x, b, y)).nodes) == 2
+
+
+def test_equal_ops_with_other_shapes_stay_apart() -> None:
+    x, b = _input(B, 1), Builder()
+    results = [b.broadcast_to(x, (B, n)) for n in (2, 3)]
+    assert len(_same(_graph(x, b, *results)).nodes) == 2
+
+
+def test_reshapes_and_transposes_cancel() -> None:
+    x, b = _input(B, 4, 6), Builder()
+    y = b.transpose(b.transpose(x, [0, 2, 1]), [0, 2, 1])
+    y = b.reshape(b.reshape(y, (B, 24)), (B, 4, 6))
+    assert _same(_graph(x, b, y)).nodes == ()
+
+
+def test_a_pooled_border_is_not_a_convolutions_border() -> None:
+    x, b = _input(B, 5, 2), Builder()
+    padded = b.pad(x, [(0, 0), (1, 1), (0, 0)])
+    kernel = _constant(3, 2, 4)
+    y = b.emit(ir.Conv((1,), (1,), ((0, 0),)), [padded, kernel], (B, 5, 4))
+    pool = ir.Pool(ir.PoolKind.MAX, (2,), (1,), ((0, 0),))
+    z = b.emit(pool, [padded], (B, 6, 2))
+    kinds = [type(n.op).__name__ for n in _same(_graph(x, b, y, z)).nodes]
+    assert sorted(kinds) == ["Conv", "Pad", "Pool"]
+
+
+def test_constants_are_computed_now() -> None:
+    b = Builder()
+    y = b.binary(BinaryKind.ADD, _constant(3), b.scalar(1, ir.DType.F32))
+    assert y.is_constant
+    assert b.nodes == []
+
+
+def test_what_a_loop_carries_for_nobody_goes() -> None:
+    x = _input(B, 2)
+    turn = ir.Value(ir.DType.I32, ())
+    kept, unused = _input(B, 2), _input(B, 2)
+    inner = Builder()
+    doubled = inner.binary(BinaryKind.ADD, kept, kept)
+    wasted = inner.unary(Fn.SIN, unused)
+    body = ir.Graph(
+        "body",
+        tuple(ir.Port(n, v) for n, v in (("i", turn), ("a", kept), ("b", unused))),
+        (ir.Port("a", doubled), ir.Port("b", wasted)),
+        tuple(inner.nodes),
+    )
+    b = Builder()
+    y, _ = b.emit_many(ir.Loop(3, body), [x, x], [(x.dtype, x.shape)] * 2)
+    (node,) = _same(_graph(x, b, y)).nodes
+    assert len(node.inputs) == 1
+
+
+def test_dimensions() -> None:
+    assert multiply(Batch(2), 3) == Batch(6)
+    assert multiply(0, B) == 0
+    assert divide(Batch(6), Batch(2)) == 3
+    assert add(B, Batch(2)) == Batch(3)
+    assert subtract(Batch(3), Batch(3)) == 0
+    assert larger(1, B) == B
+    assert complete((-1, 4), Batch(12)) == (Batch(3), 4)
+    assert complete((B, -1), Batch(12)) == (B, 12)
+    for wrong in (
+        lambda: multiply(B, B),
+        lambda: divide(B, 2),
+        lambda: add(B, 1),
+        lambda: larger(2, B),
+        lambda: complete((-1, 5), Batch(12)),
+    ):
+        with pytest.raises(NotSymbolicError):
+            wrong()
+    with pytest.raises(ValueError, match="5 elements out of 6"):
+        complete((5,), 6)
+
+
+def test_broadcasting() -> None:
+    assert broadcast((B, 1, 3), (4, 1)) == (B, 4, 3)
+    with pytest.raises(ShapeError):
+        broadcast((B, 3), (2, 3))

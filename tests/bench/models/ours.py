@@ -1,0 +1,149 @@
+"""A generated crate as a shared library that times itself."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import subprocess
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.emit.crate import Features, emit_crate
+from converters.tf.emit.options import Options, RuntimeMode
+
+_ABI = """
+/// Makes the model; null if it can't be made.
+#[unsafe(no_mangle)]
+pub extern "C" fn bench_new(threads: usize) -> *mut Bench {
+    let Ok(model) = @TYPE::new() else {
+        return core::ptr::null_mut();
+    };
+    let model = model.with_threads(threads);
+    let workspace = model.workspace(1);
+    Box::into_raw(Box::new(Bench { model, workspace, outputs: Outputs::zeroed(1) }))
+}
+
+/// A model with its memory.
+pub struct Bench {
+    model: @TYPE,
+    workspace: Workspace,
+    outputs: Outputs,
+}
+
+/// Seconds of one of `calls` calls; negative if one fails.
+///
+/// # Safety
+/// The model comes from `bench_new`, the input has the model's length, the output room for `len`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bench_run(
+    bench: *mut Bench,
+    input: *const @IN,
+    elements: usize,
+    output: *mut f32,
+    len: usize,
+    calls: u32,
+) -> f64 {
+    // SAFETY: see above.
+    let (bench, input) = unsafe { (&mut *bench, core::slice::from_raw_parts(input, elements)) };
+    // SAFETY: see above.
+    let output = unsafe { core::slice::from_raw_parts_mut(output, len) };
+    let start = std::time::Instant::now();
+    for _ in 0..calls {
+        let inputs = std::hint::black_box(Inputs { @FIELD: input });
+        if bench.model.predict_into(inputs, &mut bench.workspace, bench.outputs.as_mut()).is_err() {
+            return -1.0;
+        }
+    }
+    let seconds = start.elapsed().as_secs_f64() / f64::from(calls);
+    output.copy_from_slice(&bench.outputs.@OUT);
+    seconds
+}
+"""
+
+
+class Ours:
+    """A compiled model.
+
+    Attributes:
+        size: Bytes of the library with its weights.
+        arena: Bytes of memory of a call.
+        output: What the last call computed.
+    """
+
+    def __init__(
+        self, graph: ir.Graph, sample: Any, outputs: Any, folder: Path, threads: int
+    ) -> None:
+        """Converts, compiles and loads a model with one input and one output."""
+        library = folder / "libmodel_bench.so"
+        if not library.exists():
+            _compile(graph, sample, outputs, folder, library)
+        self.size = library.stat().st_size
+        self._library = ctypes.CDLL(str(library))
+        self._library.bench_new.restype = ctypes.c_void_p
+        self._library.bench_run.restype = ctypes.c_double
+        model = self._library.bench_new(ctypes.c_size_t(threads))
+        if not model:
+            raise RuntimeError("the generated model can't be made")
+        self._model = ctypes.c_void_p(model)
+        self._input = np.ascontiguousarray(sample)
+        self.output = np.zeros(outputs.shape, np.float32)
+
+    def run(self, calls: int) -> float:
+        """Returns the seconds of one of so many calls."""
+        seconds = self._library.bench_run(
+            self._model,
+            ctypes.c_void_p(self._input.ctypes.data),
+            ctypes.c_size_t(self._input.size),
+            ctypes.c_void_p(self.output.ctypes.data),
+            ctypes.c_size_t(self.output.size),
+            ctypes.c_uint32(calls),
+        )
+        if seconds < 0:
+            raise RuntimeError("the generated model refused its input")
+        return float(seconds)
+
+
+def _compile(graph: ir.Graph, sample: Any, outputs: Any, folder: Path, library: Path) -> None:
+    features = Features({graph.inputs[0].name: sample}, {graph.outputs[0].name: outputs})
+    options = Options("bench_model", "zoo.py", runtime=RuntimeMode.CRATE)
+    files = emit_crate(graph, options, features)
+    for name, content in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content)
+    root = folder / "src/lib.rs"
+    text = root.read_text("utf-8").replace("#![deny(missing_docs)]", "")
+    model = files["src/model.rs"].decode()
+    abi = (
+        _ABI.replace("@TYPE", "BenchModel")
+        .replace("@IN", "i32" if sample.dtype == np.int32 else "f32")
+        .replace("@FIELD", _field(model, "pub struct Inputs"))
+        .replace("@OUT", _field(model, "pub struct Outputs"))
+    )
+    root.write_text(text + abi, "utf-8")
+    runtime = [Path(p).absolute() for p in os.environ["TFP_RUNTIME"].split()]
+    rlib = next(p for p in runtime if p.name.startswith("libtfp_runtime"))
+    command = [
+        str(Path(os.environ["RUSTC"]).absolute()),
+        *("--edition=2024", "--crate-type=cdylib", "--crate-name=model_bench"),
+        *("-Copt-level=3", "-Cstrip=symbols", f"--extern=tfp_runtime={rlib}"),
+        *(f"-Ldependency={folder}" for folder in dict.fromkeys(str(p.parent) for p in runtime)),
+        *("src/lib.rs", "-o", str(library)),
+    ]
+    env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
+    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise RuntimeError(done.stderr)
+
+
+def _field(text: str, struct: str) -> str:
+    """Returns the name of the first field of a struct."""
+    body = text.split(struct, 1)[1]
+    return next(
+        line.strip().removeprefix("pub ").split(":")[0]
+        for line in body.split("\n")
+        if line.strip().startswith("pub ")
+    )
