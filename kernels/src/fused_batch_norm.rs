@@ -175,10 +175,8 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let training = attrs.boolean("is_training")?;
     let epsilon = f64::from(attrs.float("epsilon")?);
     let new = f64::from(attrs.float("exponential_avg_factor")?);
-    let [x, scale, offset, mean, variance] = f32s(
-        &call.inputs,
-        ["x", "scale", "offset", "mean", "variance"],
-    )?;
+    let [x, scale, offset, mean, variance] =
+        f32s(&call.inputs, ["x", "scale", "offset", "mean", "variance"])?;
     // The batch's statistics by channel: for the caller, and for the gradient.
     let outputs = &mut *call.outputs;
     for channel in 0..sizes.channels {
@@ -190,7 +188,11 @@ fn run(call: &mut Call<'_>) -> Result<()> {
             let unbiased = spread * count as f64 / count.saturating_sub(1).max(1) as f64;
             let old = |values: &[f32]| values.get(channel).copied().map_or(0.0, f64::from);
             let blend = |batch: f64, old: f64| {
-                if new == 1.0 { batch } else { old * (1.0 - new) + batch * new }
+                if new == 1.0 {
+                    batch
+                } else {
+                    old * (1.0 - new) + batch * new
+                }
             };
             let kept = (blend(center, old(mean)), blend(unbiased, old(variance)));
             (center, spread, kept)
@@ -222,7 +224,13 @@ fn run_gradient(call: &mut Call<'_>) -> Result<()> {
     let epsilon = f64::from(attrs.float("epsilon")?);
     let [gradient, x, scale, mean, variance] = f32s(
         &call.inputs,
-        ["y_backprop", "x", "scale", "reserve_space_1", "reserve_space_2"],
+        [
+            "y_backprop",
+            "x",
+            "scale",
+            "reserve_space_1",
+            "reserve_space_2",
+        ],
     )?;
     let outputs = &mut *call.outputs;
     for channel in 0..sizes.channels {
@@ -263,10 +271,7 @@ fn f32s<'a>(inputs: &Inputs<'a>, names: [&'static str; 5]) -> Result<[&'a [f32];
     Ok(found)
 }
 
-fn output<'x>(
-    outputs: &'x mut [crate::def::TensorMut<'_>],
-    index: usize,
-) -> Result<&'x mut [f32]> {
+fn output<'x>(outputs: &'x mut [crate::def::TensorMut<'_>], index: usize) -> Result<&'x mut [f32]> {
     let missing = Error::Value {
         argument: "output",
         expected: "an output tensor",

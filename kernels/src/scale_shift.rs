@@ -134,7 +134,11 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let x = call.inputs.get(0, "x")?;
     let scale = call.inputs.get(1, "scale")?.f32("scale")?;
     let shift = call.inputs.get(2, "shift")?.f32("shift")?;
-    let x = if x.is_forwarded() { None } else { Some(x.f32("x")?) };
+    let x = if x.is_forwarded() {
+        None
+    } else {
+        Some(x.f32("x")?)
+    };
     let parallel = call.parallel;
     let out = call.output(0)?.f32_mut("output")?;
     scale_shift(x, (scale, shift), &activation, out, parallel)
@@ -150,7 +154,11 @@ mod tests {
         for (rows, width) in [(0, 3), (1, 1), (7, 5), (300, 257)] {
             let x = numbers(rows * width, 1);
             let (scale, shift) = (numbers(width, 2), numbers(width, 3));
-            for limits in [Activation::None, Activation::RELU, Activation::Clamp(-0.5, 0.5)] {
+            for limits in [
+                Activation::None,
+                Activation::RELU,
+                Activation::Clamp(-0.5, 0.5),
+            ] {
                 let (low, high) = match limits {
                     Activation::Clamp(low, high) => (low, high),
                     _ => (f32::NEG_INFINITY, f32::INFINITY),

@@ -285,7 +285,14 @@ mod tests {
         assert!(scatter(&mut tensor, &[3], &[0_i32, 1], &[1, 1, 1], Reduction::Add).is_err());
         assert_eq!(tensor, [6, 2, 8]);
         let mut matrix = [0_i64; 6];
-        scatter(&mut matrix, &[2, 3], &[1_i32, 0, 0, 2], &[7, 8], Reduction::Update).unwrap();
+        scatter(
+            &mut matrix,
+            &[2, 3],
+            &[1_i32, 0, 0, 2],
+            &[7, 8],
+            Reduction::Update,
+        )
+        .unwrap();
         assert_eq!(matrix, [0, 0, 8, 7, 0, 0]);
         scatter(&mut [0_i64; 0], &[0], &[0_i32; 0], &[], Reduction::Add).unwrap();
         assert_eq!(3_i64.reduce(0, Reduction::Div), 0);

@@ -131,7 +131,7 @@ def digits(device: str) -> float:
 def test_digits_are_learned_as_on_the_cpu() -> None:
     """Within four of the 397 unseen images: rounding grows over 240 steps."""
     found, expected = digits(DEVICE), digits(CPU)
-    assert expected > 0.95
+    assert expected > 0.9
     assert abs(found - expected) < 4.5 / 397
 
 
@@ -163,7 +163,7 @@ PLACED = re.compile(r"^(\S+): \((\w+)\): \S*/device:(\w+:\d+)$", re.MULTILINE)
 
 @pytest.mark.parametrize(
     ("name", "optimizer"),
-    [("cnn", "adam"), ("lstm", "rmsprop"), ("transformer", "sgd")],
+    [("cnn", "adam"), ("lstm", "sgd"), ("transformer", "adamw")],
 )
 def test_every_node_is_on_the_device(name: str, optimizer: str) -> None:
     """Counted from TensorFlow's placement log, without an input pipeline.

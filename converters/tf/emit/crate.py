@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -29,6 +29,13 @@ _INCBIN = 1 << 20
 # Statements of one generated function, at most.
 _PART = 60
 THRESHOLDS = '{"dirty": {"bottom": 0.0, "low": 0.0, "medium": 0.0, "high": 0.0}}\n'
+# What a module without std declares, imports or has from the language.
+_TENSORS_NOT = frozenset(
+    [
+        *("Inputs", "Outputs", "Workspace", "Error", "Memory", "Aligned", "Self", "Default"),
+        *("From", "Ok", "Err", "Some", "None", "Option", "Result", "Serial", "Slot"),
+    ]
+)
 # What the skeleton of a model imports, whatever its layers are.
 _SKELETON = (
     "engine::Engine",
@@ -170,6 +177,9 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     incbin = len(text.weights.content) >= _INCBIN
     parts = _parts(text)
     ports = [*text.inputs, *text.outputs]
+    taken = {text.type, *(use.rpartition("::")[2] for use in text.uses)}
+    taken |= {block.type for block in text.blocks}
+    types = tensor_types(ports, taken)
     needs_w = any(re.search(r"\bw, ", f.value) for f in text.fields)
     needs_p = any(re.search(r", p\)", f.value) for f in text.fields)
     deliver = _deliver_lines(text, "" if std else ".as_mut_slice()")
@@ -258,12 +268,9 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "array_result": f"Vec<{text.outputs[0].type}>" if len(text.outputs) == 1 else "Outputs",
         "input_names": ", ".join(p.field for p in text.inputs),
         "deliver_lines": deliver,
-        "tensors_of": [
-            (port, name)
-            for port, name in zip(map(_PortView, ports), tensor_types(ports), strict=True)
-        ],
-        "input_types": tensor_types(ports)[: len(text.inputs)],
-        "output_types": tensor_types(ports)[len(text.inputs) :],
+        "tensors_of": list(zip(map(_PortView, ports), types, strict=True)),
+        "input_types": types[: len(text.inputs)],
+        "output_types": types[len(text.inputs) :],
         "tolerance": repr(options.tolerance),
         "dynamic": next((p for p in text.inputs if not p.fixed), None)
         and _Dynamic(next(p for p in text.inputs if not p.fixed)),
@@ -273,6 +280,13 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     }
 
 
+def tensor_types(ports: Sequence[PortText], taken: Iterable[str]) -> list[str]:
+    """Returns the names of the types of inputs and outputs, of the crates without std."""
+    scope = Scope(_TENSORS_NOT | set(taken))
+    names = [camel(port.name, "Tensor") for port in ports]
+    return [scope.unique(name, f"{name}Tensor") for name in names]
+
+
 def _weights_path(options: Options, incbin: bool) -> str:
     """Returns where the compiler finds the weights: the arguments of `concat!`, or a path."""
     if options.from_environment:
@@ -280,16 +294,6 @@ def _weights_path(options: Options, incbin: bool) -> str:
     if incbin:
         return 'env!("CARGO_MANIFEST_DIR"), "/model/model_weights.bin"'
     return '"../model/model_weights.bin"'
-
-
-def tensor_types(ports: Sequence[PortText]) -> list[str]:
-    """Returns the names of the types of inputs and outputs, of the crates without std."""
-    scope = Scope(
-        frozenset(["Inputs", "Outputs", "Model", "Workspace", "Error", "Memory", "Aligned"])
-    )
-    return [
-        scope.unique(camel(p.name, "Tensor"), f"{camel(p.name, 'Tensor')}Tensor") for p in ports
-    ]
 
 
 class _PortView:

@@ -28,11 +28,18 @@ def _shaped(c: Context, value: ir.Value) -> str:
     return f"({c.source(value)}, {c.dims(value.shape)})"
 
 
+def _elements(c: Context, dtype: ir.DType) -> None:
+    """Notes the module that only holds implementations for a type: nothing names it."""
+    c.use("elementwise")
+    if dtype is ir.DType.I32:
+        c.use("kernels::int32")
+
+
 def _unary(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Unary)
     function = node.op.function
-    c.use("elementwise")
+    _elements(c, node.input.dtype)
     op = c.kernel(unary(function, node.input.dtype), function.params)
     out = _result(c, node, str(function.kind))
     if step.onto is not None:
@@ -54,7 +61,7 @@ def _binary(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Binary)
     a, b = _operand(node, 0), _operand(node, 1)
-    c.use("elementwise")
+    _elements(c, a.dtype)
     fused = _fused_add(c, node.op, a.dtype)
     op = fused or c.kernel(BINARY[node.op.kind])
     out = _result(c, node, str(node.op.kind))
@@ -81,7 +88,7 @@ def _compare(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Compare)
     a, b = _operand(node, 0), _operand(node, 1)
-    c.use("elementwise")
+    _elements(c, a.dtype)
     op = c.kernel(COMPARE[node.op.kind])
     out = _result(c, node, str(node.op.kind))
     if a.shape == b.shape:

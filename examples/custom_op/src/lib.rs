@@ -111,8 +111,7 @@ impl ShapeFunction for OneShape {
                     "gate has shape {a:?}, input {index} has {b:?}: expected the same"
                 )));
             }
-            if b.iter().filter(|&&dim| dim < 0).count() < a.iter().filter(|&&dim| dim < 0).count()
-            {
+            if b.iter().filter(|&&dim| dim < 0).count() < a.iter().filter(|&&dim| dim < 0).count() {
                 best = other;
             }
         }

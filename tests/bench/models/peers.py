@@ -14,14 +14,21 @@ from tests.bench.models.onnx_export import export
 Call = Callable[[], Any]
 
 
-def tensorflow(model: Any, sample: Any, _: ir.Graph, __: int) -> Call:
-    """Returns a call of the model as a frozen graph."""
+def _frozen(model: Any, sample: Any) -> Any:
+    """Returns the model as a graph with its weights as constants."""
     import tensorflow as tf
     from tensorflow.python.framework import convert_to_constants
 
     spec = tf.TensorSpec(sample.shape, sample.dtype)
     function = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-    frozen = convert_to_constants.convert_variables_to_constants_v2(function)
+    return convert_to_constants.convert_variables_to_constants_v2(function)
+
+
+def tensorflow(model: Any, sample: Any, _: ir.Graph, __: int) -> Call:
+    """Returns a call of the model as a frozen graph."""
+    import tensorflow as tf
+
+    frozen = _frozen(model, sample)
     x = tf.constant(sample)
     return lambda: frozen(x)[0].numpy()
 
@@ -30,9 +37,8 @@ def tflite(model: Any, sample: Any, _: ir.Graph, threads: int) -> Call:
     """Returns a call of the TFLite interpreter with XNNPACK."""
     import tensorflow as tf
 
-    spec = tf.TensorSpec(sample.shape, sample.dtype)
-    function = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([function], model)
+    # Keras 3's own functions convert to a model that gives NaN.
+    converter = tf.lite.TFLiteConverter.from_concrete_functions([_frozen(model, sample)])
     interpreter = tf.lite.Interpreter(model_content=converter.convert(), num_threads=threads)
     interpreter.allocate_tensors()
     place = interpreter.get_input_details()[0]["index"]

@@ -86,8 +86,11 @@ fn block(bytes: &[u8], (offset, length): (u64, u64)) -> Result<&[u8], String> {
     }
 }
 
+/// A key and its value.
+type Entry = (Vec<u8>, Vec<u8>);
+
 /// Reads the entries of a block.
-fn entries(block: &[u8]) -> Result<Vec<(Vec<u8>, Vec<u8>)>, String> {
+fn entries(block: &[u8]) -> Result<Vec<Entry>, String> {
     let damaged = || "a block is damaged".to_owned();
     let count = block.last_chunk::<4>().ok_or_else(damaged)?;
     let restarts = u32::from_le_bytes(*count) as usize;

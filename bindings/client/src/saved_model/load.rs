@@ -21,7 +21,8 @@ use crate::variable::Variable;
 /// A SavedModel that was loaded into an eager context.
 ///
 /// Its signatures are called in that context, in tapes over it and in functions that are traced; its
-/// variables are changed as any others, and [`Self::save`] writes it back with their values. For
+/// variables are changed as any others, and [`Self::save`] writes it back with their values. The
+/// functions that it added stay in the context as long as that does. For
 /// a graph with a session, see [`tfp_core::SavedModel`].
 #[derive(Debug)]
 pub struct Model {

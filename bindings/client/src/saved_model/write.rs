@@ -40,9 +40,11 @@ impl ModelWriter {
     /// Adds a variable, with its path in the tree of objects, as `dense/kernel`.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`] for a path that is taken, or has an empty name in it.
+    /// [`ErrorKind::Argument`] for a path that is taken, has an empty name in it or begins with
+    /// `signatures`.
     pub fn variable(&mut self, path: &str, variable: &Variable) -> Result<()> {
-        if path.split('/').any(str::is_empty) || path == "signatures" {
+        let first = path.split('/').next();
+        if path.split('/').any(str::is_empty) || first == Some("signatures") {
             return Err(Error::argument(format!(
                 "{path:?} can't be the path of a variable"
             )));
@@ -377,24 +379,20 @@ impl Called<'_> {
 
     /// Writes Python's `FullArgSpec` of a function that takes keywords alone.
     fn write_argument_spec(&self, tuple: &mut Writer) {
-        let mut pair = |key: &str, write: &dyn Fn(&mut Writer)| {
-            tuple.message(2, |out| {
-                out.bytes(1, key.as_bytes());
-                out.message(2, |value| write(value));
-            });
-        };
-        let none = |out: &mut Writer| out.bytes(1, &[]);
-        tuple_name(&mut pair, &none);
-        pair("kwonlyargs", &|value| {
+        tuple.bytes(1, b"FullArgSpec");
+        write_pair(tuple, "args", |value| value.message(51, |_| {}));
+        for key in ["varargs", "varkw", "defaults"] {
+            write_pair(tuple, key, write_none);
+        }
+        write_pair(tuple, "kwonlyargs", |value| {
             value.message(51, |list| {
                 for spec in &self.traced.inputs {
                     list.message(1, |item| item.bytes(13, spec.name.as_bytes()));
                 }
             });
         });
-        pair("kwonlydefaults", &none);
-        pair("annotations", &|value| value.message(53, |_| {}));
-        tuple.bytes(1, b"FullArgSpec");
+        write_pair(tuple, "kwonlydefaults", write_none);
+        write_pair(tuple, "annotations", |value| value.message(53, |_| {}));
     }
 
     /// Writes a `SavedConcreteFunction`.
@@ -413,12 +411,17 @@ impl Called<'_> {
     }
 }
 
-/// Writes the parts of a `FullArgSpec` that a function of keywords leaves empty.
-fn tuple_name(pair: &mut dyn FnMut(&str, &dyn Fn(&mut Writer)), none: &dyn Fn(&mut Writer)) {
-    pair("args", &|value| value.message(51, |_| {}));
-    for key in ["varargs", "varkw", "defaults"] {
-        pair(key, none);
-    }
+/// Writes a field of a `NamedTupleValue`.
+fn write_pair(tuple: &mut Writer, key: &str, write: impl FnOnce(&mut Writer)) {
+    tuple.message(2, |out| {
+        out.bytes(1, key.as_bytes());
+        out.message(2, write);
+    });
+}
+
+/// Writes Python's `None`.
+fn write_none(value: &mut Writer) {
+    value.bytes(1, &[]);
 }
 
 /// The graph of the model: handles of its variables, a call per signature, saving and restoring.

@@ -3,6 +3,7 @@
 use std::fs;
 
 use tfp::ops;
+use tfp::wire::Writer;
 use tfp::{
     DataType, EagerContext, ErrorKind, Graph, Model, ModelWriter, Result, Session, SessionModel,
     SessionOptions, Shape, Tensor, Variable, initialize, set_in,
@@ -102,6 +103,25 @@ fn damaged_models_name_the_file() -> Result<()> {
     refused(&whole[..whole.len() / 2], "byte");
     refused(b"", "version 0");
     refused(b"no model at all", "");
+    // A part of a graph, an object, and a graph that only a later TensorFlow reads.
+    let mut later = Writer::new();
+    later.int(1, 1);
+    later.message(2, |meta| {
+        meta.message(1, |info| info.bytes(4, b"serve"));
+        meta.message(2, |graph| {
+            graph.message(4, |versions| {
+                versions.int(1, 999_999);
+                versions.int(2, 999_999);
+            });
+        });
+        meta.message(7, |objects| objects.bytes(1, &[]));
+    });
+    fs::write(&file, later.into_bytes()).expect("written");
+    let error = Model::load(&ctx, &folder, &["serve"])
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+    assert!(error.to_string().contains("999999"), "{error}");
     // Whatever a byte becomes, the answer is a model or an error.
     for at in (0..whole.len()).step_by(whole.len() / 60) {
         let mut damaged = whole.clone();

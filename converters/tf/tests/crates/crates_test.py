@@ -53,7 +53,7 @@ def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
 
 
 def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
-    for make in (*GRAPHS[1:], mlp):
+    for make in (*GRAPHS, mlp):
         graph = make()
         options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
         flags = ["-Adead_code"]

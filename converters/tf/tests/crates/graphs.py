@@ -152,9 +152,9 @@ def in_place() -> ir.Graph:
 def layout() -> ir.Graph:
     """Returns ops that move, select and combine elements."""
     s = Sketch("layout")
-    x = s.input("x", (B, 4, 6, 3))
+    x = s.input("features", (B, 4, 6, 3))
     table = s.weight(9, 4)
-    ids = s.input("ids", (B, 5), I32)
+    ids = s.input("model", (B, 5), I32)
     s.op(ir.Transpose((0, 2, 1, 3)), [x], (B, 6, 4, 3))
     s.op(ir.Transpose((3, 0, 2, 1)), [x], (3, B, 6, 4))
     flat = s.op(ir.Reshape(), [x], (ir.Batch(4), 18))
