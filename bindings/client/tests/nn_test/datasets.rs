@@ -19,7 +19,10 @@ fn elements_come_in_order() -> Result<()> {
     let cx = EagerContext::new()?;
     let ten = Dataset::range(&cx, 0, 10)?;
     assert_eq!(numbers(&ten)?, (0..10).collect::<Vec<_>>());
-    assert_eq!(numbers(&ten.skip(3)?.take(4)?.repeat(2)?)?, [3, 4, 5, 6, 3, 4, 5, 6]);
+    assert_eq!(
+        numbers(&ten.skip(3)?.take(4)?.repeat(2)?)?,
+        [3, 4, 5, 6, 3, 4, 5, 6]
+    );
 
     let batches = ten.batch(4, false)?.prefetch(2)?;
     assert_eq!(batches.shapes(), [Shape::from([-1])]);
@@ -62,8 +65,13 @@ fn a_dataset_trains_a_model() -> Result<()> {
     let cx = EagerContext::new()?;
     let x: Vec<f32> = (0..64).map(|index| index as f32 / 32.0 - 1.0).collect();
     let y: Vec<f32> = x.iter().map(|x| 3.0 * x - 1.0).collect();
-    let rows = [Tensor::from_vec(x, &[64, 1])?, Tensor::from_vec(y, &[64, 1])?];
-    let data = Dataset::rows(&cx, &rows)?.shuffle(64, 1)?.batch(16, false)?;
+    let rows = [
+        Tensor::from_vec(x, &[64, 1])?,
+        Tensor::from_vec(y, &[64, 1])?,
+    ];
+    let data = Dataset::rows(&cx, &rows)?
+        .shuffle(64, 1)?
+        .batch(16, false)?;
     let model = Sequential::new(&Weights::new(&Graph::new()?, 0), &[1], &[&Dense::new(1)])?;
     let plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.2);
     let mut trainer = Trainer::new(model, plan)?;

@@ -186,7 +186,10 @@ fn a_list_after_a_list_has_its_own_type() -> Result<()> {
         .list([[0_i32, 2], [1, 3]])
         .list([[0.5_f64, 2.5], [1.5, 3.5]])
         .one(&eager)?;
-    assert_eq!(stitched.to_tensor()?.as_slice::<f64>()?, [0.5, 1.5, 2.5, 3.5]);
+    assert_eq!(
+        stitched.to_tensor()?.as_slice::<f64>()?,
+        [0.5, 1.5, 2.5, 3.5]
+    );
     let first = eager.handle(&Tensor::from_array([1_i32, 2])?)?;
     assert_ne!(first.id(), stitched.id());
     assert_eq!(first.id(), first.clone().id());

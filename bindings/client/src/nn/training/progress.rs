@@ -65,10 +65,7 @@ impl<R: Rule> Callback<R> for Progress {
                 }
             };
             // A terminal that is gone is no reason to end a training.
-            drop(write!(
-                io::stderr(),
-                "\r{head} {bar}{steps} loss {loss:.4}"
-            ));
+            drop(write!(io::stderr(), "\r{head} {bar}{steps} loss {loss:.4}"));
             self.drawn = Some(Instant::now());
         }
         Ok(())
