@@ -7,7 +7,7 @@ use tfp_ops as ops;
 const PHILOX: i32 = 1;
 
 /// The standard deviation of a normal distribution that is cut off at two of its own.
-const TRUNCATED_DEVIATION: f32 = 0.879_625_66;
+const TRUNCATED_DEVIATION: f32 = 0.879_625_7;
 
 /// Which of a weight's dimensions a variance is scaled by.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

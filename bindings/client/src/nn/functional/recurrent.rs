@@ -56,7 +56,7 @@ pub fn run<C: Context + ?Sized>(
 ) -> Result<(C::Value, Vec<C::Value>)> {
     let count = known("recurrent layer", x, 1)?;
     let by_step = ops::UnpackOptions { axis: Some(1) };
-    let mut steps = ops::unpack(cx, cell.project(cx, x)?, count, by_step.clone())?;
+    let mut steps = ops::unpack(cx, cell.project(cx, x)?, count, by_step)?;
     let mut masks = match mask {
         Some(mask) => ops::unpack(cx, ops::expand_dims(cx, mask, -1)?, count, by_step)?,
         None => Vec::new(),

@@ -112,7 +112,7 @@ impl Engine {
                     fetches: vec![graph.predicted.clone()],
                     targets: Vec::new(),
                 };
-                let mut values = graph.run(&step, &[graph.x.clone()], &[x])?;
+                let mut values = graph.run(&step, std::slice::from_ref(&graph.x), &[x])?;
                 values
                     .pop()
                     .ok_or_else(|| tfp_core::Error::argument("a session returned no value"))
