@@ -353,8 +353,10 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
 
 def is_depthwise(node: ir.Node) -> bool:
     """Returns whether a convolution has a group per input channel, more than one."""
+    if not isinstance(node.op, ir.Conv):
+        return False
     channels = node.input.shape[-1]
-    return isinstance(node.op, ir.Conv) and node.op.groups == channels and channels != 1
+    return node.op.groups == channels and channels != 1
 
 
 def is_pointwise_sum(node: ir.Node) -> bool:

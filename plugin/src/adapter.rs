@@ -105,9 +105,19 @@ struct First {
 
 /// What a step makes.
 struct Plan {
-    outputs: Slots<Spec, INLINE>,
+    outputs: Slots<Output, INLINE>,
     /// Bytes of scratch memory.
     scratch: usize,
+}
+
+/// What one output of a step is.
+#[derive(Clone, Copy)]
+struct Output {
+    spec: Spec,
+    /// Inputs of the same type and shape that may give it their buffer; the first `count` are
+    /// meant.
+    candidates: [usize; CANDIDATES],
+    count: usize,
 }
 
 impl Kernel for OpKernel {
@@ -172,8 +182,22 @@ type Spec = (DType, Shape);
 const NO_INPUT: Option<Tensor> = None;
 /// As [`NO_INPUT`].
 const NO_SPEC: Spec = (DType::U8, Shape::SCALAR);
+/// As [`NO_INPUT`].
+const NO_OUTPUT: Output = Output {
+    spec: NO_SPEC,
+    candidates: [0; CANDIDATES],
+    count: 0,
+};
+
+/// Whether two lists have the same types and shapes.
+#[inline]
+fn same(a: &[Spec], b: &[Spec]) -> bool {
+    let mut pairs = a.iter().zip(b);
+    a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.iter().eq(b.1.iter()))
+}
 impl OpKernel {
     /// One step, with a place per input in each list.
+    #[inline]
     fn step<'a>(
         &'a self,
         context: &mut Context<'_>,
@@ -188,7 +212,7 @@ impl OpKernel {
         }
         let made;
         let plan = match self.first.get() {
-            Some(first) if *first.inputs == *specs => &first.plan,
+            Some(first) if same(&first.inputs, specs) => &first.plan,
             _ => {
                 let plan = self.plan(context.outputs(), inputs, specs)?;
                 if self.by_shape && self.first.get().is_none() {
@@ -212,13 +236,13 @@ impl OpKernel {
             attrs: &self.attrs,
         };
         let mut plan = Plan {
-            outputs: Slots::new(outputs, || NO_SPEC),
+            outputs: Slots::new(outputs, || NO_OUTPUT),
             scratch: 0,
         };
         let mut next = 0;
         let mut sink = |dtype, shape| {
-            if let Some(spec) = plan.outputs.all_mut().get_mut(next) {
-                *spec = (dtype, shape);
+            if let Some(output) = plan.outputs.all_mut().get_mut(next) {
+                output.spec = (dtype, shape);
             }
             next += 1;
             Ok(())
@@ -230,41 +254,47 @@ impl OpKernel {
             )));
         }
         plan.scratch = (self.def.scratch)(&inputs).map_err(refused)?;
+        for &(input, output) in self.def.forward {
+            if let (Some(of), Some(to)) = (specs.get(input), plan.outputs.all_mut().get_mut(output))
+                && *of == to.spec
+                && to.count < CANDIDATES
+            {
+                to.candidates[to.count] = input;
+                to.count += 1;
+            }
+        }
         Ok(plan)
     }
 
     /// The buffer of an output: an input's that nobody else needs, or a fresh one. An input whose
     /// buffer is taken is gone from `inputs` afterwards.
+    #[inline]
     fn output(
         &self,
         context: &mut Context<'_>,
         index: usize,
-        spec: &Spec,
+        output: &Output,
         inputs: &mut [Option<Tensor>],
-        specs: &[Spec],
     ) -> Result<TensorMut> {
-        let (dtype, shape) = spec;
-        let mut candidates = [0; CANDIDATES];
-        let mut count = 0;
-        for &(input, output) in self.def.forward {
-            let fits = output == index && count < CANDIDATES && specs.get(input) == Some(spec);
-            // A handle would count as a user of the buffer.
-            if fits && inputs[input].take().is_some() {
-                candidates[count] = input;
-                count += 1;
-            }
+        let (dtype, shape) = &output.spec;
+        let candidates = &output.candidates[..output.count];
+        if candidates.is_empty() {
+            return context.allocate_output(index, data_type(*dtype)?, shape);
         }
-        if count > 0 {
-            let candidates = &candidates[..count];
-            let (tensor, taken) = context.forward_or_allocate_output(candidates, index, shape)?;
-            for &input in candidates {
-                if taken != Some(input) {
-                    inputs[input] = Some(context.input(input)?);
-                }
-            }
+        // A handle would count as a user of the buffer.
+        for &input in candidates {
+            inputs[input] = None;
+        }
+        let (tensor, taken) = context.forward_or_allocate_output(candidates, index, shape)?;
+        if let ([_], Some(_)) = (candidates, taken) {
             return Ok(tensor);
         }
-        context.allocate_output(index, data_type(*dtype)?, shape)
+        for &input in candidates {
+            if taken != Some(input) && !context.is_forwarded(input) {
+                inputs[input] = Some(context.input(input)?);
+            }
+        }
+        Ok(tensor)
     }
 
     /// Allocates what a step makes, and computes it.
@@ -281,35 +311,40 @@ impl OpKernel {
             bytes => Some(context.allocate_temp(DataType::UINT8, &[bytes], false)?),
         };
         match plan.outputs.all() {
-            [spec] => {
-                let mut output = self.output(context, 0, spec, inputs, specs)?;
+            [output] => {
+                let mut tensor = self.output(context, 0, output, inputs)?;
                 view_all(inputs, specs, refs)?;
-                self.call(refs, &mut [writable(&mut output, spec)?], &mut scratch)
+                self.call(
+                    refs,
+                    &mut [writable(&mut tensor, &output.spec)?],
+                    &mut scratch,
+                )
             }
             [first, second] => {
                 let mut outputs = [
-                    self.output(context, 0, first, inputs, specs)?,
-                    self.output(context, 1, second, inputs, specs)?,
+                    self.output(context, 0, first, inputs)?,
+                    self.output(context, 1, second, inputs)?,
                 ];
                 view_all(inputs, specs, refs)?;
                 let [a, b] = &mut outputs;
-                let outputs = &mut [writable(a, first)?, writable(b, second)?];
+                let outputs = &mut [writable(a, &first.spec)?, writable(b, &second.spec)?];
                 self.call(refs, outputs, &mut scratch)
             }
             all => {
                 let mut outputs = Vec::with_capacity(all.len());
-                for (index, spec) in all.iter().enumerate() {
-                    outputs.push(self.output(context, index, spec, inputs, specs)?);
+                for (index, output) in all.iter().enumerate() {
+                    outputs.push(self.output(context, index, output, inputs)?);
                 }
                 view_all(inputs, specs, refs)?;
                 let outputs = outputs.iter_mut().zip(all);
-                let outputs = outputs.map(|(tensor, spec)| writable(tensor, spec));
+                let outputs = outputs.map(|(tensor, output)| writable(tensor, &output.spec));
                 let mut outputs = outputs.collect::<Result<Vec<_>>>()?;
                 self.call(refs, &mut outputs, &mut scratch)
             }
         }
     }
 
+    #[inline]
     fn call<'a>(
         &'a self,
         tensors: &'a [TensorRef<'a>],
@@ -334,6 +369,7 @@ impl OpKernel {
     }
 }
 
+#[inline]
 fn writable<'a>(tensor: &'a mut TensorMut, spec: &Spec) -> Result<KernelMut<'a>> {
     KernelMut::new(spec.0, spec.1, tensor.bytes_mut()?).map_err(refused)
 }
@@ -370,6 +406,7 @@ fn no_ref<'a>() -> TensorRef<'a> {
     TensorRef::forwarded(DType::U8, Shape::SCALAR)
 }
 
+#[inline]
 fn read_spec(tensor: &Tensor, spec: &mut Spec) -> Result<()> {
     let data_type = tensor.data_type();
     spec.0 = dtype::from_tensorflow(data_type)
@@ -381,6 +418,7 @@ fn read_spec(tensor: &Tensor, spec: &mut Spec) -> Result<()> {
 }
 
 /// The inputs as the kernels see them; one that is gone has been forwarded.
+#[inline]
 fn view_all<'a>(
     inputs: &'a [Option<Tensor>],
     shapes: &[Spec],

@@ -91,7 +91,8 @@ pub unsafe extern "C" fn TF_InitGraph(
             let device_type = config.names.device_type;
             graph::configure(Settings {
                 device_type: device_type.clone(),
-                fuse: config.fusion,
+                fuse: config.fusion && ops::are_defined(),
+                own_ops: ops::are_defined(),
             });
             let off = graph::passes_off(&device_type);
             (device_type, off)

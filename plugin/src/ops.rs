@@ -1,7 +1,17 @@
 //! Ops of the plug-in's own, which the graph optimizer puts into graphs.
 
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use tfp_bindings::op::{OpDefinition, SameShape, UnknownShapes};
 use tfp_bindings::{Code, Result, log};
+
+/// Whether this process knows all of them.
+static DEFINED: AtomicBool = AtomicBool::new(false);
+
+/// Whether this process knows all of them.
+pub fn are_defined() -> bool {
+    DEFINED.load(Ordering::Relaxed)
+}
 
 /// Defines them for the process.
 pub fn define() {
@@ -43,17 +53,38 @@ pub fn define() {
         .output("y: T")
         .attr(activation)
         .attr("T: type");
-    report(fused_mat_mul.register::<UnknownShapes>());
-    report(fused_conv.register::<UnknownShapes>());
-    report(scale_shift.register::<SameShape>());
-    report(scatter.register::<SameShape>());
+    let results = [
+        fused_mat_mul.register::<UnknownShapes>(),
+        fused_conv.register::<UnknownShapes>(),
+        scale_shift.register::<SameShape>(),
+        scatter.register::<SameShape>(),
+    ];
+    let known = results.map(is_known);
+    DEFINED.store(known.iter().all(|&known| known), Ordering::Relaxed);
 }
 
-fn report(result: Result<()>) {
+/// Whether an op is defined after an attempt with this result.
+fn is_known(result: Result<()>) -> bool {
     match result {
-        Ok(()) => {}
+        Ok(()) => true,
         // Another copy of the library has been loaded before.
-        Err(error) if error.code() == Code::AlreadyExists => {}
-        Err(error) => log(&format!("op left out: {error}")),
+        Err(error) if error.code() == Code::AlreadyExists => true,
+        Err(error) => {
+            log(&format!("op left out: {error}"));
+            false
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use tfp_bindings::Error;
+
+    #[test]
+    fn an_op_that_exists_is_known() {
+        assert!(is_known(Ok(())));
+        assert!(is_known(Err(Error::new(Code::AlreadyExists, "it does"))));
+        assert!(!is_known(Err(Error::internal("broken"))));
     }
 }

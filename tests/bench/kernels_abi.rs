@@ -12,14 +12,22 @@ use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
+use tfp_kernels::activation::Gelu;
+use tfp_kernels::binary::add_v2;
 use tfp_kernels::conv::depthwise::Depthwise;
 use tfp_kernels::conv::{Conv, Direction, Filter, Forward, PackedFilter, Padding, Window};
 use tfp_kernels::error::Result;
-use tfp_kernels::gemm::{Gemm, Matrix};
+use tfp_kernels::gemm::{Activation, Gemm, Matrix};
 use tfp_kernels::level::level;
-use tfp_kernels::parallel::Parallel;
+use tfp_kernels::map::map;
+use tfp_kernels::norm::{Kind, normalize_rows, scale_shift};
+use tfp_kernels::parallel::{Parallel, Serial};
+use tfp_kernels::pooling::{self, Pooling};
+use tfp_kernels::shape::Shape;
 use tfp_kernels::simd::{Body, Simd, dispatch};
+use tfp_kernels::softmax::softmax;
 use tfp_kernels::threads::ThreadPool;
+use tfp_kernels::unary::{erf, exp, log, relu, sigmoid, tanh};
 
 /// The pool of as many threads as the last caller asked for.
 fn with_pool(threads: usize, work: impl FnOnce(&dyn Parallel) -> Result<()>) -> f64 {
@@ -232,4 +240,176 @@ pub unsafe extern "C" fn bench_conv(
         };
         forward.run(input, output, &mut [], pool)
     })
+}
+
+/// An operation of `n` elements: 0 copy, 1 relu, 2 exp, 3 tanh, 4 sigmoid, 5 erf, 6 log, 7 gelu.
+///
+/// # Safety
+/// The pointers are valid for `n` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bench_unary(
+    threads: usize,
+    op: usize,
+    n: usize,
+    x: *const f32,
+    y: *mut f32,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    let (x, y) = unsafe { (from_raw_parts(x, n), from_raw_parts_mut(y, n)) };
+    with_pool(threads, |pool| match op {
+        0 => {
+            y.copy_from_slice(x);
+            Ok(())
+        }
+        1 => relu(x, y, pool),
+        2 => exp(x, y, pool),
+        3 => tanh(x, y, pool),
+        4 => sigmoid(x, y, pool),
+        5 => erf(x, y, pool),
+        6 => log(x, y, pool),
+        _ => map(Gelu {}, x, y, pool),
+    })
+}
+
+/// The sum of two vectors of `n` elements.
+///
+/// # Safety
+/// The pointers are valid for `n` elements.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bench_add(
+    threads: usize,
+    n: usize,
+    x: *const f32,
+    y: *const f32,
+    z: *mut f32,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    let (x, y, z) = unsafe {
+        (
+            from_raw_parts(x, n),
+            from_raw_parts(y, n),
+            from_raw_parts_mut(z, n),
+        )
+    };
+    with_pool(threads, |pool| {
+        let shape = Shape::new(&[n])?;
+        add_v2((x, &shape), (y, &shape), z, pool)
+    })
+}
+
+/// Rows of `width` elements: 0 softmax, 1 layer normalisation, 2 factor and shift per column.
+///
+/// # Safety
+/// The pointers are valid for `rows * width` elements, those of the parameters for `width`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bench_rows(
+    threads: usize,
+    op: usize,
+    sizes: *const [usize; 2],
+    x: *const f32,
+    scale: *const f32,
+    shift: *const f32,
+    y: *mut f32,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    let [rows, width] = unsafe { *sizes };
+    // SAFETY: the caller's promise.
+    let (x, scale, shift, y) = unsafe {
+        (
+            from_raw_parts(x, rows * width),
+            from_raw_parts(scale, width),
+            from_raw_parts(shift, width),
+            from_raw_parts_mut(y, rows * width),
+        )
+    };
+    with_pool(threads, |pool| match op {
+        0 => softmax(x, width, y, pool),
+        1 => {
+            let parameters = (Some(scale), Some(shift));
+            normalize_rows(Kind::Layer, x, width, parameters, 1e-3, y, pool)
+        }
+        _ => scale_shift(x, scale, shift, y, pool),
+    })
+}
+
+/// A pooling without padding of one image: whether it takes the mean, then side, channels, window
+/// and stride.
+///
+/// # Safety
+/// `sizes` is valid for five elements, the other pointers for those of input and output.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bench_pool(
+    threads: usize,
+    sizes: *const [usize; 5],
+    x: *const f32,
+    y: *mut f32,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    let [mean, side, channels, size, stride] = unsafe { *sizes };
+    let kind = if mean == 1 {
+        pooling::Kind::Average
+    } else {
+        pooling::Kind::Max
+    };
+    let pooling = Window::new(side, size, stride, 1, Padding::Valid)
+        .and_then(|window| Pooling::new(kind, 1, channels, window, window));
+    let Ok(pooling) = pooling else {
+        return -1.0;
+    };
+    // SAFETY: the caller's promise.
+    let (x, y) = unsafe {
+        (
+            from_raw_parts(x, pooling.input_len()),
+            from_raw_parts_mut(y, pooling.output_len()),
+        )
+    };
+    with_pool(threads, |pool| pooling.run(x, y, pool))
+}
+
+/// A perceptron of 6, 64, 8 and 4 units with `relu` between, `calls` times. The weights are those
+/// of each layer, then its bias.
+///
+/// # Safety
+/// `x` is valid for 6 elements, `weights` for 1004, `y` for 4.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn bench_mlp(
+    calls: usize,
+    x: *const f32,
+    weights: *const f32,
+    y: *mut f32,
+) -> f64 {
+    // SAFETY: the caller's promise.
+    let (x, weights, y) = unsafe {
+        (
+            from_raw_parts(x, 6),
+            from_raw_parts(weights, 1004),
+            from_raw_parts_mut(y, 4),
+        )
+    };
+    let (w1, rest) = weights.split_at(6 * 64);
+    let (b1, rest) = rest.split_at(64);
+    let (w2, rest) = rest.split_at(64 * 8);
+    let (b2, rest) = rest.split_at(8);
+    let (w3, b3) = rest.split_at(8 * 4);
+    let dense = |x: &[f32], w: &[f32], bias: &[f32], activation, y: &mut [f32]| {
+        let (k, n) = (x.len(), y.len());
+        let gemm = Gemm {
+            bias: Some(bias),
+            activation,
+            ..Gemm::new((1, n, k), Matrix::rows(x, k), Matrix::rows(w, n))
+        };
+        gemm.run(y, n, &mut [], &Serial)
+    };
+    let start = Instant::now();
+    for _ in 0..calls {
+        let (mut first, mut second) = ([0.0; 64], [0.0; 8]);
+        let done = dense(black_box(x), w1, b1, Activation::RELU, &mut first)
+            .and_then(|()| dense(&first, w2, b2, Activation::RELU, &mut second))
+            .and_then(|()| dense(&second, w3, b3, Activation::None, y));
+        if done.is_err() {
+            return -1.0;
+        }
+        black_box(&mut *y);
+    }
+    start.elapsed().as_secs_f64()
 }

@@ -182,8 +182,15 @@ def _fused_conv(types: Types) -> Iterator[Call]:
                 "filter": values((size, size, 3, 7), types["T"], 1, -1, 1),
                 "bias": values((7,), types["T"], 2, -5, 5),
             }
-            attributes = {"strides": [1, stride, stride, 1], "padding": padding}
-            yield Call(call, {**attributes, "activation": activation})
+            attributes = {
+                "strides": [1, stride, stride, 1],
+                "dilations": [1, 1, 1, 1],
+                "padding": padding,
+                "explicit_paddings": [],
+                "data_format": "NHWC",
+                "activation": activation,
+            }
+            yield Call(call, attributes)
 
 
 def _scale_shift(types: Types) -> Iterator[Call]:

@@ -24,9 +24,7 @@ def _conv_2d(
     return _ACTIVATIONS[activation](tf.nn.bias_add(product, bias))
 
 
-def _scale_shift(
-    x: tf.Tensor, scale: tf.Tensor, shift: tf.Tensor, activation: str
-) -> tf.Tensor:
+def _scale_shift(x: tf.Tensor, scale: tf.Tensor, shift: tf.Tensor, activation: str) -> tf.Tensor:
     return _ACTIVATIONS[activation](x * scale + shift)
 
 

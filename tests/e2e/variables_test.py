@@ -197,9 +197,7 @@ def test_other_steps(in_graph: bool, op: str) -> None:
 def test_a_bad_index_is_a_clean_error_and_changes_nothing(in_graph: bool, index: int) -> None:
     with tf.device(DEVICE):
         v = tf.Variable(VALUES)
-        change = call(
-            lambda i: v.scatter_add(tf.IndexedSlices(tf.ones([1, 3]), i)), in_graph
-        )
+        change = call(lambda i: v.scatter_add(tf.IndexedSlices(tf.ones([1, 3]), i)), in_graph)
         for function in (change, call(lambda i: tf.gather(v, i), in_graph)):
             with pytest.raises(tf.errors.InvalidArgumentError, match=f"{index}"):
                 function(tf.constant([index]))
@@ -214,7 +212,6 @@ def test_inside_of_loops_and_branches() -> None:
     def compute() -> Array:
         v = tf.Variable(VALUES)
 
-        @tf.function(jit_compile=False)
         def run(turns: tf.Tensor) -> tf.Tensor:
             total = tf.zeros([3])
             for i in tf.range(turns):
@@ -226,7 +223,7 @@ def test_inside_of_loops_and_branches() -> None:
                 total += tf.reduce_sum(tf.gather(v, [0, 3]), 0)
             return total
 
-        total = run(tf.constant(7)).numpy()
+        total = tf.function(run, jit_compile=False)(tf.constant(7)).numpy()
         return np.concatenate([v.numpy().ravel(), total])
 
     agree(compute)

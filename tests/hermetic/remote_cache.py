@@ -18,6 +18,7 @@ import http.server
 import json
 import os
 import pathlib
+import re
 import shutil
 import socket
 import subprocess
@@ -41,6 +42,8 @@ _KEEP = flags.DEFINE_bool("keep", False, "Keep the two checkouts and output base
 BUILDGRID: Final = "buildgrid==0.4.4"
 # Repositories that come over the network. The nested builds use the copies that this build has.
 FETCHED: Final = ("crates", "pip", "pip_*", "pypi__*")
+
+_ARGUMENTS: Final = re.compile(r"-\d+\.params$")
 
 SERVER: Final = """\
 server:
@@ -267,6 +270,8 @@ class FalseServer(http.server.ThreadingHTTPServer):
 
 class _Handler(http.server.BaseHTTPRequestHandler):
     server: FalseServer
+    # Bazel talks to no other.
+    protocol_version = "HTTP/1.1"
 
     def do_GET(self) -> None:
         self.server.asked += 1
@@ -291,6 +296,7 @@ class _Handler(http.server.BaseHTTPRequestHandler):
         data = self.rfile.read(int(self.headers["Content-Length"]))
         self.server.kept[self.path] = data
         self.send_response(200)
+        self.send_header("Content-Length", "0")
         self.end_headers()
 
     def log_message(self, *_: object) -> None:
@@ -300,7 +306,8 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 def made_files(base: pathlib.Path) -> dict[str, str]:
     """Returns the digest of each file that actions made, by its path in the output tree.
 
-    Trees of links to inputs, and the lists of where they are, belong to the checkout's place.
+    Trees of links to inputs and the lists of where they are belong to the checkout's place, and
+    files of arguments are written only where an action runs.
     """
     found = {}
     for top in ("bin", "testlogs"):
@@ -312,7 +319,7 @@ def made_files(base: pathlib.Path) -> dict[str, str]:
                 )
                 if placed or path.is_symlink() or not path.is_file():
                     continue
-                if path.name in ("MANIFEST", "test.cache_status"):
+                if path.name in ("MANIFEST", "test.cache_status") or _ARGUMENTS.search(path.name):
                     continue
                 found[str(relative)] = hashlib.sha256(path.read_bytes()).hexdigest()
     return found
@@ -327,6 +334,12 @@ def reasons(spawns: Sequence[Mapping[str, Any]]) -> str:
         )
         kinds[f"{spawn['mnemonic']} of {spawn.get('targetLabel', 'no target')} ({why})"] += 1
     return "; ".join(sorted(kinds)) or "nothing"
+
+
+def _short(warning: str) -> str:
+    """Returns a warning as the table has it."""
+    text = warning.replace("|", "/")
+    return text if len(text) <= 160 else f"{text[:157]}..."
 
 
 def fault_rows(folder: pathlib.Path) -> tuple[list[str], bool]:
@@ -352,16 +365,18 @@ def fault_rows(folder: pathlib.Path) -> tuple[list[str], bool]:
             "build", [_SMALL.value], TFP_REMOTE_CACHE=address, TFP_REMOTE_CACHE_WRITE=write
         )
         local = sum(not spawn.get("cacheHit") for spawn in build.spawns)
-        warned = [warning.replace("|", "/") for warning in build.warnings()]
+        warned = [_short(warning) for warning in build.warnings()]
         rows.append(
             f"| {said} | {build.status} | {local} of {len(build.spawns)} | "
-            f"{'; '.join(warned) or 'none'} |"
+            f"{len(warned)}{': ' if warned else ''}{'; '.join(warned[:1])} |"
         )
         print(rows[-1], file=sys.stderr, flush=True)
         well = well and build.status == 0 and bool(build.spawns)
         well = well and (local == 0) == (said == "works")
-        if how not in ("well", "slow"):
+        if how == "down":
             well = well and len(warned) == 1
+        elif how in ("corrupt", "dies"):
+            well = well and bool(warned)
         checkout.remove()
     server.shutdown()
     return rows, well

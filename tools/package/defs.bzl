@@ -86,3 +86,68 @@ def tfp_wheel(name, distribution, tag = "py3-none-any", licences = ["//:LICENSE"
         tag = tag,
         **kwargs
     )
+
+def _crate_impl(ctx):
+    out = ctx.actions.declare_file(ctx.attr.file_name)
+    arguments = ctx.actions.args()
+    arguments.use_param_file("--flagfile=%s", use_always = True)
+    arguments.set_param_file_format("multiline")
+    arguments.add(out, format = "--out=%s")
+    arguments.add(VERSION, format = "--version=%s")
+    arguments.add(ctx.file.manifest, format = "--manifest=%s")
+    arguments.add(ctx.file.licence, format = "--licence=%s")
+    inputs = [ctx.file.manifest, ctx.file.licence]
+    top = ctx.label.package + "/"
+    for file in ctx.files.srcs:
+        inputs.append(file)
+        path = file.short_path[len(top):]
+        for old, new in ctx.attr.moved.items():
+            if path.startswith(old + "/"):
+                path = new + path[len(old):]
+        arguments.add("{}={}".format(file.path, path), format = "--file=%s")
+    ctx.actions.run(
+        outputs = [out],
+        inputs = inputs,
+        executable = ctx.executable._builder,
+        arguments = [arguments],
+        mnemonic = "Crate",
+        progress_message = "Packing %{output}",
+    )
+    return [DefaultInfo(files = depset([out]))]
+
+_crate = rule(
+    implementation = _crate_impl,
+    attrs = {
+        "file_name": attr.string(mandatory = True),
+        "licence": attr.label(allow_single_file = True, mandatory = True),
+        "manifest": attr.label(allow_single_file = [".toml"], mandatory = True),
+        "moved": attr.string_dict(),
+        "srcs": attr.label_list(allow_files = True, mandatory = True),
+        "_builder": attr.label(
+            default = "//tools/package:crate_main",
+            executable = True,
+            cfg = "exec",
+        ),
+    },
+    doc = "Builds one package of Cargo.",
+)
+
+def tfp_crate(name, package, srcs, moved = {}, **kwargs):
+    """A package that Cargo takes, of the repository's version, from the crate of this folder.
+
+    Args:
+      name: name of the target.
+      package: name of the package, such as `tfp-sys`.
+      srcs: its files; the folder `src` is where they go.
+      moved: folder here -> folder in the package, for generated sources.
+      **kwargs: `manifest`, `visibility`.
+    """
+    _crate(
+        name = name,
+        srcs = srcs,
+        file_name = "{}-{}.crate".format(package, VERSION),
+        licence = "//:LICENSE",
+        manifest = kwargs.pop("manifest", "Cargo.toml"),
+        moved = moved,
+        **kwargs
+    )

@@ -97,8 +97,8 @@ def test_needed_glibc_is_what_the_linker_says() -> None:
         ["readelf", "-V", str(LIBRARY)], check=True, capture_output=True, text=True
     )
     needs = done.stdout.partition("Version needs section")[2]
-    names = [word for word in needs.split() if word.startswith("GLIBRARY_2")]
-    expected = max(tuple(map(int, name.removeprefix("GLIBRARY_").split(".")[:2])) for name in names)
+    names = [word for word in needs.split() if word.startswith("GLIBC_2")]
+    expected = max(tuple(map(int, name.removeprefix("GLIBC_").split(".")[:2])) for name in names)
     assert elf.needed_glibc(LIBRARY.read_bytes()) == expected
 
 

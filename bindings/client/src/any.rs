@@ -117,6 +117,11 @@ impl AnyValue {
     }
 }
 
+/// Whether a function was traced by this crate.
+pub(crate) fn is_own(function: &tfp_core::Function) -> bool {
+    function.name().starts_with(crate::function::OWN_PREFIX)
+}
+
 #[cold]
 pub(crate) fn foreign(what: impl Into<String>) -> Error {
     Error::new(ErrorKind::Foreign { what: what.into() })
@@ -221,11 +226,17 @@ impl AnyContext {
     /// # Errors
     /// TensorFlow's status when another function of the name is there.
     pub fn add_function(&self, function: &tfp_core::Function) -> Result<()> {
+        if let Self::Func(func) = self {
+            return func.add_function(function);
+        }
         match self.graph() {
             Some(graph) => graph.add_function(function),
-            None => self
-                .eager()
-                .map_or(Ok(()), |eager| eager.add_function(function)),
+            None => match self.eager() {
+                // Functions of this crate have names of their own: one that is there is the same.
+                Some(eager) if is_own(function) && eager.has_function(function.name())? => Ok(()),
+                Some(eager) => eager.add_function(function),
+                None => Ok(()),
+            },
         }
     }
 

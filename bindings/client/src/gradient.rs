@@ -6,6 +6,7 @@
 //! differentiated again.
 
 pub(crate) mod call;
+pub(crate) mod calls;
 mod custom;
 mod einsum;
 pub(crate) mod engine;

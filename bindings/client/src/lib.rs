@@ -30,14 +30,15 @@ mod variable;
 
 pub use any::{AnyContext, AnyValue, Mode};
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
-pub use function::FuncGraph;
+pub use control_flow::{Branch, LoopOptions, case, cond, while_loop, while_loop_with};
+pub use function::{FuncGraph, GraphFunction};
 pub use gradient::{
     Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
     custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,
 };
 pub use ragged::RaggedTensor;
 pub use random::{RandomAlgorithm, RandomGenerator};
-pub use saved_model::{Model, ModelFunction, ModelWriter, Spec};
+pub use saved_model::{Model, ModelFunction, ModelWriter, SessionModel, Spec};
 pub use sparse::SparseTensor;
 pub use table::{Column, LookupTable};
 pub use tape::{EagerMode, Tape};

@@ -232,12 +232,21 @@ impl RandomGenerator {
     pub fn binomial<'a, C: Mode>(
         &self,
         context: &C,
-        shape: &'a [i64],
+        shape: &[i64],
         counts: impl IntoOperand<'a, C::Value>,
         probs: impl IntoOperand<'a, C::Value>,
         dtype: DataType,
     ) -> Result<C::Value> {
         let handle = self.state.handle_in(context)?;
+        // The kernel takes a shape of `INT32` alone, and ends the process for another one.
+        let shape = shape
+            .iter()
+            .map(|&dim| i32::try_from(dim).ok().filter(|&dim| dim >= 0));
+        let Some(shape) = shape.collect::<Option<Vec<i32>>>() else {
+            return Err(Error::argument(
+                "random numbers of a shape with a negative or too large dimension were asked for",
+            ));
+        };
         let options = ops::StatefulRandomBinomialOptions { dtype: Some(dtype) };
         let algorithm = i64::from(self.algorithm.number());
         ops::stateful_random_binomial(context, handle, algorithm, shape, counts, probs, options)

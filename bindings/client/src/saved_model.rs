@@ -4,10 +4,12 @@ mod load;
 mod proto;
 mod rename;
 mod save;
+mod session;
 mod structure;
 mod trace;
 mod write;
 
 pub use load::{Model, ModelFunction};
+pub use session::SessionModel;
 pub use structure::Spec;
 pub use write::ModelWriter;

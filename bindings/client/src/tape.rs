@@ -5,11 +5,12 @@ use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{
-    AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, Result, Results, Tensor,
-    TensorHandle,
+    AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, OpDesc, Prepared, Result,
+    Results, Tensor, TensorHandle,
 };
 
 use crate::any::{AnyContext, AnyValue, Mode, foreign};
+use crate::gradient::calls::{self, CALLS};
 use crate::gradient::engine::{self, Question, is_differentiable};
 use crate::gradient::record::OpRecord;
 use crate::gradient::registry::SharedRule;
@@ -264,7 +265,11 @@ impl Tape {
             }
             grad_ys.push(grad.as_ref().map(AnyValue::from));
         }
-        let records = self.open()?.records.clone();
+        let (records, known): (_, Vec<bool>) = {
+            let state = self.open()?;
+            let known = xs.iter().map(|x| state.tracked.contains(&x.id()));
+            (state.records.clone(), known.collect())
+        };
         let records: Vec<&OpRecord> = records.iter().map(|record| &**record).collect();
         let question = Question {
             ys: &ys,
@@ -274,8 +279,10 @@ impl Tape {
         };
         engine::differentiate(&self.parent, &records, &question)?
             .into_iter()
-            .zip(&any_xs)
-            .map(|(grad, x)| {
+            .zip(any_xs.iter().zip(known))
+            .map(|(grad, (x, known))| {
+                // An op may have been recorded for another input than one that nobody watched.
+                let grad = grad.filter(|_| known);
                 let grad = match (grad, options.unconnected) {
                     (None, Unconnected::Zeros) => Some(engine::zeros_of(&self.parent, x)?.into()),
                     (grad, _) => grad,
@@ -284,6 +291,23 @@ impl Tape {
                     .transpose()
             })
             .collect()
+    }
+
+    fn record(
+        &self,
+        prepared: &Prepared<'_, TensorHandle>,
+        attrs: &[AttrValue<'_>],
+        desc: &'static OpDesc,
+        inputs: &[&TensorHandle],
+        outputs: &[TensorHandle],
+    ) -> Result<OpRecord> {
+        Ok(OpRecord {
+            op_type: desc.name_str().to_owned(),
+            inputs: inputs.iter().map(|&handle| handle.into()).collect(),
+            outputs: outputs.iter().map(Into::into).collect(),
+            attrs: OpRecord::attrs_of_call(desc, prepared, attrs)?,
+            custom: None,
+        })
     }
 
     /// Records values that were computed outside of the tape, with their gradient.
@@ -329,7 +353,7 @@ impl Context for Tape {
         let desc = call.desc();
         let prepared = call.prepare(self, attrs)?;
         let handles: Vec<&TensorHandle> = prepared.values().collect();
-        let is_tracked = {
+        let tracked: Vec<bool> = {
             let mut state = self.open()?;
             if self.inner.watches_variables
                 && matches!(
@@ -343,8 +367,16 @@ impl Context for Tape {
             }
             handles
                 .iter()
-                .any(|handle| state.tracked.contains(&handle.id()))
+                .map(|handle| state.tracked.contains(&handle.id()))
+                .collect()
         };
+        let is_tracked = tracked.contains(&true);
+        if is_tracked && CALLS.contains(&desc.name_str()) {
+            let record = self.record(&prepared, attrs, desc, &handles, &[])?;
+            if let Some(outputs) = calls::on_tape(self, record, &tracked)? {
+                return prepared.results(outputs.into_iter().collect(), ());
+            }
+        }
         let mut passed = Call::new(desc);
         let mut rest = handles.as_slice();
         for (is_list, operands) in prepared.inputs() {
@@ -367,13 +399,7 @@ impl Context for Tape {
             .iter()
             .any(|handle| is_differentiable(handle.dtype()))
         {
-            let record = OpRecord {
-                op_type: desc.name_str().to_owned(),
-                inputs: handles.iter().map(|&handle| handle.into()).collect(),
-                outputs: outputs.iter().map(Into::into).collect(),
-                attrs: OpRecord::attrs_of_call(desc, &prepared, attrs)?,
-                custom: None,
-            };
+            let record = self.record(&prepared, attrs, desc, &handles, &outputs)?;
             let mut state = self.open()?;
             let tracked = outputs
                 .iter()

@@ -351,7 +351,7 @@ pub fn initialize<'v>(
     session: &Session,
     variables: impl IntoIterator<Item = &'v Variable>,
 ) -> Result<()> {
-    let mut run = session.run();
+    let (mut run, mut is_empty) = (session.run(), true);
     for variable in variables {
         variable.own(variable.inner.handle.output())?;
         let Some(operation) = variable.initializer() else {
@@ -364,6 +364,10 @@ pub fn initialize<'v>(
             return Err(foreign(variable));
         }
         run = run.target(operation);
+        is_empty = false;
+    }
+    if is_empty {
+        return Ok(());
     }
     run.go().map(drop)
 }
@@ -397,6 +401,9 @@ pub fn values_in(session: &Session, variables: &[Variable]) -> Result<Vec<Tensor
             _ => read_variable_op(&scope.named(&name), handle, variable.dtype())?,
         };
         reads.push(read);
+    }
+    if reads.is_empty() {
+        return Ok(Vec::new());
     }
     session.eval(&[], &reads.iter().collect::<Vec<_>>())
 }
@@ -433,6 +440,9 @@ pub fn set_in(session: &Session, values: &[(&Variable, &Tensor)]) -> Result<()> 
             .ok_or_else(|| Error::argument("an assignment has no value"))?;
         feeds.push((fed, *tensor));
         targets.push(assign);
+    }
+    if targets.is_empty() {
+        return Ok(());
     }
     let mut run = session.run();
     for (output, tensor) in &feeds {

@@ -447,6 +447,31 @@ impl Graph {
             .collect())
     }
 
+    /// Makes an operation that exists run after these, and after no others.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for an operation of another graph.
+    pub fn set_control_inputs(&self, operation: &Operation, after: &[Operation]) -> Result<()> {
+        self.check_operation(operation)?;
+        after
+            .iter()
+            .try_for_each(|before| self.check_operation(before))?;
+        let _guard = self.inner.lock();
+        let api = &self.inner.api.c_api;
+        // SAFETY: all operations are of this graph, whose edges nobody else reads under the lock.
+        unsafe {
+            api.TF_RemoveAllControlInputs(self.inner.as_ptr(), operation.as_ptr());
+            for before in after {
+                api.TF_AddOperationControlInput(
+                    self.inner.as_ptr(),
+                    operation.as_ptr(),
+                    before.as_ptr(),
+                );
+            }
+        }
+        Ok(())
+    }
+
     /// Makes an input of an operation that exists come from another output of the same graph.
     ///
     /// # Errors

@@ -613,15 +613,29 @@ const MAX_RANK: c_int = 254;
 /// Returns the number of elements of a tensor.
 pub(crate) fn count(dims: &[i64]) -> Result<usize> {
     c_int_of(dims.len())?;
-    let shape = Shape::new(dims);
-    match shape.element_count().map(usize::try_from) {
-        Some(Ok(count)) => Ok(count),
-        _ => Err(Error::shape(
-            "dimensions of a tensor",
-            "dimensions that are not negative and whose product fits 63 bits",
-            shape,
-        )),
+    let mut count = Some(1_i64);
+    let mut is_empty = false;
+    for &dim in dims {
+        if dim < 0 {
+            return Err(impossible(dims));
+        }
+        is_empty |= dim == 0;
+        count = count.and_then(|count| count.checked_mul(dim));
     }
+    if is_empty {
+        return Ok(0);
+    }
+    let count = count.and_then(|count| usize::try_from(count).ok());
+    count.ok_or_else(|| impossible(dims))
+}
+
+#[cold]
+fn impossible(dims: &[i64]) -> Error {
+    Error::shape(
+        "dimensions of a tensor",
+        "dimensions that are not negative and whose product fits 63 bits",
+        Shape::new(dims),
+    )
 }
 
 pub(crate) fn check_count(elements: usize, dims: &[i64]) -> Result<()> {

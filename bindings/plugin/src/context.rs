@@ -14,8 +14,8 @@ use crate::tensor::{Tensor, TensorMut};
 
 /// Largest rank that TensorFlow allows.
 const MAX_RANK: usize = 254;
-/// Shapes up to this rank are handed over without allocation.
-const INLINE_RANK: usize = 8;
+/// Candidates for forwarding that are considered.
+const CANDIDATES: usize = 4;
 
 /// One step of a kernel.
 pub struct Context<'a> {
@@ -78,8 +78,9 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// If there is no such input, or its buffer has become an output.
+    #[inline]
     pub fn input(&self, index: usize) -> Result<Tensor> {
-        if index < 64 && self.forwarded & (1 << index) != 0 {
+        if self.is_forwarded(index) {
             return Err(gone(index));
         }
         let number = c_index(index, "input")?;
@@ -100,6 +101,13 @@ impl<'a> Context<'a> {
         // SAFETY: the callee passed ownership of `tensor`. Inputs are not written during a step
         // unless they are forwarded, which needs the only reference to the buffer.
         unsafe { Tensor::from_owned_ptr(tensor, self.api, "an input") }
+    }
+
+    /// Whether the buffer of input `index` has become an output.
+    #[must_use]
+    #[inline]
+    pub fn is_forwarded(&self, index: usize) -> bool {
+        index < 64 && self.forwarded & (1 << index) != 0
     }
 
     /// The inputs that the argument `name` stands for: one, or several for a list.
@@ -179,7 +187,8 @@ impl<'a> Context<'a> {
         }
         let bytes = byte_size(data_type, dims)?;
         let number = c_index(index, "output")?;
-        let raw = with_dims(dims, |pointer, rank| {
+        let (pointer, rank) = c_dims(dims);
+        let raw = {
             // SAFETY: context and status are live, `pointer` is valid for `rank` dimensions, and
             // index and shape have been checked.
             unsafe {
@@ -193,7 +202,7 @@ impl<'a> Context<'a> {
                     self.status.as_ptr(),
                 )
             }
-        })?;
+        };
         self.status.take()?;
         // SAFETY: the callee passed ownership of a fresh output that nobody else sees before the
         // kernel is finished.
@@ -206,6 +215,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// As [`Context::allocate_output`].
+    #[inline]
     pub fn forward_or_allocate_output(
         &mut self,
         candidates: &[usize],
@@ -217,7 +227,7 @@ impl<'a> Context<'a> {
         }
         extent(LARGEST_ELEMENT, dims).ok_or_else(|| impossible("output", dims))?;
         let number = c_index(index, "output")?;
-        let mut inputs = [0; INLINE_RANK];
+        let mut inputs = [0; CANDIDATES];
         let mut count = 0;
         let allowed = candidates
             .iter()
@@ -228,7 +238,8 @@ impl<'a> Context<'a> {
             count += 1;
         }
         let mut taken = -1;
-        let raw = with_dims(dims, |pointer, rank| {
+        let (pointer, rank) = c_dims(dims);
+        let raw = {
             // SAFETY: context and status are live, the arrays are as long as said, and indices
             // and shape have been checked.
             unsafe {
@@ -243,7 +254,7 @@ impl<'a> Context<'a> {
                     self.status.as_ptr(),
                 )
             }
-        })?;
+        };
         // The callee gives a tensor exactly when it succeeds.
         if raw.is_null() {
             self.status.take()?;
@@ -273,7 +284,8 @@ impl<'a> Context<'a> {
             struct_size: sys::TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE,
             on_host: on_host.into(),
         };
-        let raw = with_dims(dims, |pointer, rank| {
+        let (pointer, rank) = c_dims(dims);
+        let raw = {
             // SAFETY: all pointers are live and as long as said; the shape has been checked.
             unsafe {
                 self.api.kernels.TF_AllocateTemp(
@@ -285,7 +297,7 @@ impl<'a> Context<'a> {
                     self.status.as_ptr(),
                 )
             }
-        })?;
+        };
         self.status.take()?;
         // SAFETY: the callee passed ownership of a fresh tensor.
         unsafe { TensorMut::from_owned_ptr(raw, self.api, "temporary memory") }
@@ -384,6 +396,7 @@ fn no_such(what: &str, index: usize, count: usize) -> Error {
     Error::internal(format!("{what} {index} of {count} does not exist"))
 }
 
+#[inline]
 fn c_index(index: usize, what: &str) -> Result<i32> {
     i32::try_from(index).map_err(|_| Error::internal(format!("{what} {index} is out of range")))
 }
@@ -393,6 +406,7 @@ const LARGEST_ELEMENT: usize = 16;
 
 /// Bytes of a tensor, its empty dimensions left out; `None` for one that can't exist, so that
 /// TensorFlow's own assertions never see it.
+#[inline]
 fn extent(element: usize, dims: &[usize]) -> Option<usize> {
     if dims.len() > MAX_RANK {
         return None;
@@ -416,20 +430,15 @@ fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
     Ok(if dims.contains(&0) { 0 } else { bytes })
 }
 
-/// Calls `body` with the dimensions as C wants them. They have passed [`byte_size`].
+// A dimension is handed over as it lies in memory.
+const _: () = assert!(size_of::<usize>() == size_of::<i64>());
+
+/// The dimensions and the rank as C wants them. The dimensions have passed [`extent`], so that each
+/// fits an `i64`.
 #[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)]
-fn with_dims<T>(dims: &[usize], body: impl FnOnce(*const i64, i32) -> T) -> Result<T> {
-    let rank = dims.len() as i32;
-    if dims.len() <= INLINE_RANK {
-        let mut inline = [0_i64; INLINE_RANK];
-        for (slot, &dim) in inline.iter_mut().zip(dims) {
-            *slot = dim as i64;
-        }
-        Ok(body(inline.as_ptr(), rank))
-    } else {
-        let long: Vec<i64> = dims.iter().map(|&dim| dim as i64).collect();
-        Ok(body(long.as_ptr(), rank))
-    }
+#[inline]
+fn c_dims(dims: &[usize]) -> (*const i64, i32) {
+    (dims.as_ptr().cast(), dims.len() as i32)
 }
 
 #[cfg(test)]

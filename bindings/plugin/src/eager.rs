@@ -277,7 +277,10 @@ impl Eager {
             }
             status.take()?;
             let count = usize::try_from(count).unwrap_or(0);
-            raw.into_iter().take(count).map(|raw| self.own(raw)).collect()
+            raw.into_iter()
+                .take(count)
+                .map(|raw| self.own(raw))
+                .collect()
         })
     }
 }
@@ -293,12 +296,9 @@ impl Op<'_> {
                 Attr::Bool(value) => functions.TFE_OpSetAttrBool(op, name_ptr, (*value).into()),
                 Attr::Int(value) => functions.TFE_OpSetAttrInt(op, name_ptr, *value),
                 Attr::Float(value) => functions.TFE_OpSetAttrFloat(op, name_ptr, *value),
-                Attr::String(value) => functions.TFE_OpSetAttrString(
-                    op,
-                    name_ptr,
-                    value.as_ptr().cast(),
-                    value.len(),
-                ),
+                Attr::String(value) => {
+                    functions.TFE_OpSetAttrString(op, name_ptr, value.as_ptr().cast(), value.len())
+                }
                 other => {
                     return Err(Error::internal(format!(
                         "attribute {name} is a {}, which can't be set here",

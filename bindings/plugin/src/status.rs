@@ -90,11 +90,7 @@ pub(crate) unsafe fn read(api: &Api, status: *const sys::TF_Status) -> Result<()
 /// # Safety
 /// As [`read`].
 #[cold]
-unsafe fn read_error(
-    api: &Api,
-    status: *const sys::TF_Status,
-    code: sys::TSL_Code,
-) -> Result<()> {
+unsafe fn read_error(api: &Api, status: *const sys::TF_Status, code: sys::TSL_Code) -> Result<()> {
     let Some(code) = Code::from_raw(code) else {
         return Ok(());
     };

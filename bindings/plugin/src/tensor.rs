@@ -26,6 +26,7 @@ impl Tensor {
     /// # Safety
     /// `raw` is a live tensor that nobody else will delete, and nobody writes its buffer while
     /// this object lives.
+    #[inline]
     pub(crate) unsafe fn from_owned_ptr(
         raw: *mut sys::TF_Tensor,
         api: &'static Api,
@@ -50,12 +51,14 @@ impl Tensor {
 
     /// Element type.
     #[must_use]
+    #[inline]
     pub fn data_type(&self) -> DataType {
         self.data_type
     }
 
     /// Number of dimensions.
     #[must_use]
+    #[inline]
     pub fn rank(&self) -> usize {
         // SAFETY: `raw` is live.
         usize::try_from(unsafe { self.api.tf_tensor.TF_NumDims(self.raw.as_ptr()) }).unwrap_or(0)
@@ -72,12 +75,14 @@ impl Tensor {
     }
 
     /// All dimensions, in order.
+    #[inline]
     pub fn dims(&self) -> impl ExactSizeIterator<Item = usize> + '_ {
         (0..self.rank()).map(|axis| self.dim_within(axis))
     }
 
     /// Size of dimension `axis`, which is below the rank.
     #[allow(clippy::cast_possible_truncation, clippy::cast_possible_wrap)]
+    #[inline]
     fn dim_within(&self, axis: usize) -> usize {
         // SAFETY: `raw` is live and `axis` is below its rank, which is an `int`.
         let dim = unsafe { self.api.tf_tensor.TF_Dim(self.raw.as_ptr(), axis as i32) };
@@ -97,6 +102,7 @@ impl Tensor {
     /// # Errors
     /// [`Code::InvalidArgument`](crate::Code::InvalidArgument) for strings, resources and variants,
     /// whose buffers hold objects.
+    #[inline]
     pub fn bytes(&self) -> Result<&[u8]> {
         let (data, length) = self.span()?;
         // SAFETY: `span` gives a buffer that this object keeps alive, `length` initialised bytes
@@ -131,6 +137,7 @@ impl Tensor {
         }
     }
 
+    #[inline]
     fn span(&self) -> Result<(NonNull<u8>, usize)> {
         let data_type = self.data_type();
         if data_type.size().is_none() {
@@ -151,6 +158,7 @@ impl Tensor {
 }
 
 impl Drop for Tensor {
+    #[inline]
     fn drop(&mut self) {
         // SAFETY: `raw` is owned and not used again.
         unsafe { self.api.tf_tensor.TF_DeleteTensor(self.raw.as_ptr()) }
@@ -165,6 +173,7 @@ impl TensorMut {
     ///
     /// # Safety
     /// As [`Tensor::from_owned_ptr`], and nobody reads the buffer either while this object lives.
+    #[inline]
     pub(crate) unsafe fn from_owned_ptr(
         raw: *mut sys::TF_Tensor,
         api: &'static Api,
@@ -178,6 +187,7 @@ impl TensorMut {
     ///
     /// # Errors
     /// As [`Tensor::bytes`].
+    #[inline]
     pub fn bytes_mut(&mut self) -> Result<&mut [u8]> {
         let (data, length) = self.0.span()?;
         // SAFETY: the buffer lives as long as this object, which alone may touch it. Its memory

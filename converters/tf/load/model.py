@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import tempfile
 import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -19,6 +20,7 @@ import tensorflow as tf
 from converters.tf.errors import ConversionError, FileError, Problem, UnsupportedError
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
+from converters.tf.load.legacy import CUSTOM_OBJECTS, readable
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.trace import Loaded
@@ -76,12 +78,13 @@ def trace_model(model: Any, shapes: FixedShapes | None = None) -> Loaded:
 
 
 def _load_keras(path: Path, options: LoadOptions) -> Any:
-    named = path
-    with contextlib.ExitStack() as stack:
-        named = _with_suffix(path, stack)
+    with tempfile.TemporaryDirectory() as folder:
         try:
             return keras.saving.load_model(
-                str(named), compile=False, safe_mode=not options.allow_custom_code
+                str(_acceptable(path, Path(folder))),
+                custom_objects=dict(CUSTOM_OBJECTS),
+                compile=False,
+                safe_mode=not options.allow_custom_code,
             )
         except RecursionError as err:
             raise FileError(Problem(str(path), "its description is cyclic or too deep")) from err
@@ -89,15 +92,14 @@ def _load_keras(path: Path, options: LoadOptions) -> Any:
             raise FileError(_explained(path, err)) from err
 
 
-def _with_suffix(path: Path, stack: contextlib.ExitStack) -> Path:
-    """Returns a path whose suffix Keras accepts for the content."""
-    import tempfile
-
+def _acceptable(path: Path, folder: Path) -> Path:
+    """Returns a file that Keras 3 accepts: with the suffix of its content, and of version 3."""
     wanted = ".keras" if kind_of(path) is Kind.KERAS else ".h5"
+    if wanted == ".h5":
+        path = readable(path, folder)
     if path.suffix in (wanted, ".hdf5" if wanted == ".h5" else wanted):
         return path
-    folder = stack.enter_context(tempfile.TemporaryDirectory())
-    link = Path(folder, f"model{wanted}")
+    link = folder / f"link{wanted}"
     link.symlink_to(path.resolve())
     return link
 
@@ -105,13 +107,17 @@ def _with_suffix(path: Path, stack: contextlib.ExitStack) -> Path:
 def _explained(path: Path, err: Exception) -> Problem:
     text = " ".join(str(err).split())
     lowered = text.lower()
-    if "safe_mode" in lowered or "unsafe" in lowered or "lambda" in lowered:
+    if "'module': 'tf_keras" in lowered or "'tf_ker" in lowered:
+        what = "a .keras file of Keras 2 (tf_keras), whose weights Keras 3 does not find"
+        return Problem(str(path), what, "save it as .h5 or as a SavedModel")
+    missing = "could not locate class" in lowered or "unknown layer" in lowered
+    if not missing and any(w in lowered for w in ("safe_mode", "unsafe", "lambda")):
         return Problem(
             str(path),
             f"it holds code of its own, which was not run: {_shortened(text)}",
             "pass --allow_custom_code if you trust it, or export it as a SavedModel",
         )
-    if "could not locate class" in lowered or "unknown layer" in lowered:
+    if missing:
         return Problem(
             str(path),
             f"it needs a class that is not part of Keras: {_shortened(text)}",

@@ -74,7 +74,7 @@ def _softmax(log: bool) -> Handler:
 
 def _batch_norm(ctx: Context) -> Result:
     if ctx.attr("is_training", True):
-        raise Unsupported("a batch norm in training mode")
+        return _row_norm(ctx)
     b = ctx.build
     x, gamma, beta, mean, variance = (ctx.value(i) for i in range(5))
     epsilon = b.scalar(ctx.attr("epsilon", 1e-3), variance.dtype)
@@ -85,6 +85,21 @@ def _batch_norm(ctx: Context) -> Result:
         wide = (*scale.shape, *(1,) * (x.rank - 2))
         scale, shift = b.reshape(scale, wide), b.reshape(shift, wide)
     return b.binary(BinaryKind.ADD, b.binary(BinaryKind.MUL, x, scale), shift)
+
+
+def _row_norm(ctx: Context) -> Result:
+    """Returns a norm of rows, which Keras 2 writes as a batch norm of the only example."""
+    x, gamma, beta = (ctx.value(i) for i in range(3))
+    batch, rows, *rest = x.shape
+    if ctx.attr("data_format", "NHWC") != "NCHW" or batch != 1:
+        raise Unsupported("a batch norm in training mode")
+    b = ctx.build
+    matrix = b.reshape(x, (rows, product(rest)))
+    norm = ir.Norm(ir.NormKind.LAYER, float(ctx.attr("epsilon", 1e-3)))
+    result = b.emit(norm, [matrix], matrix.shape)
+    result = b.binary(BinaryKind.MUL, result, b.reshape(gamma, (rows, 1)))
+    result = b.binary(BinaryKind.ADD, result, b.reshape(beta, (rows, 1)))
+    return b.reshape(result, x.shape)
 
 
 def _segment_sum(ctx: Context) -> Result:

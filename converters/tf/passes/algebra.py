@@ -19,6 +19,9 @@ def _reshape(m: Match, node: ir.Node) -> ir.Value | None:
     inner = m.made_by(node.input, ir.Reshape)
     if inner is not None:
         return m.build.reshape(inner.input, node.output.shape)
+    repeated = m.made_by(node.input, ir.BroadcastTo)
+    if repeated is not None and repeated.input.rank == 0:
+        return m.build.broadcast_to(repeated.input, node.output.shape)
     return node.input if node.input.shape == node.output.shape else None
 
 

@@ -155,24 +155,31 @@ def _scaled(m: Match, node: ir.Node) -> ir.Value | None:
     """Takes a scale and a shift after a norm into it."""
     assert isinstance(node.op, ir.Binary)
     x, constant = node.present
+    reshape = m.made_by(x, ir.Reshape)
+    if reshape is not None and reshape.input.rank and reshape.input.shape[-1] == x.shape[-1]:
+        x = reshape.input
     norm = m.producer(x)
     if norm is None or not isinstance(norm.op, ir.Norm | ir.GroupNorm) or node.op.activation:
         return None
-    if constant.data is None or node.output.shape != x.shape or not m.used_once(x):
+    unread = m.used_once(x) and m.used_once(node.present[0])
+    if constant.data is None or node.output.shape != node.present[0].shape or not unread:
         return None
     width = x.shape[-1]
     if not isinstance(width, int):
         return None
-    flat = _over(constant, (width,), x.rank) if constant.rank <= x.rank else None
+    rank = node.output.rank
+    flat = _over(constant, (width,), rank) if constant.rank <= rank else None
     if flat is None or flat.data is None:
         return None
     scale, shift = norm.operand(1), norm.operand(2)
     if node.op.kind is BinaryKind.ADD and shift is None:
-        return m.emit_at(norm, norm.op, [norm.input, scale, flat], x)
+        result = m.emit_at(norm, norm.op, [norm.input, scale, flat], x)
+        return m.build.reshape(result, node.output.shape)
     if node.op.kind is BinaryKind.MUL and shift is None:
         if scale is not None and scale.data is not None:
             flat = ir.constant(scale.data * flat.data, scale.name)
-        return m.emit_at(norm, norm.op, [norm.input, flat], x)
+        result = m.emit_at(norm, norm.op, [norm.input, flat], x)
+        return m.build.reshape(result, node.output.shape)
     return None
 
 

@@ -14,6 +14,7 @@ from converters.tf.passes import (
     recurrent,
 )
 from converters.tf.passes.rewrite import merged, rewrite, without_dead_nodes, without_twins
+from converters.tf.passes.unroll import without_loops
 
 
 def optimize(graph: ir.Graph) -> ir.Graph:
@@ -21,9 +22,10 @@ def optimize(graph: ir.Graph) -> ir.Graph:
 
     First constants move into weights, then functions, norms and recurrent layers are recognised,
     and what comes before and after products joins them last: a product with an activation hides
-    its parts.
+    its parts. Loops that are left are written out.
     """
-    return _fuse(_recognise(graph))
+    graph = without_loops(_fuse(_recognise(graph)))
+    return _fuse(without_dead_nodes(graph))
 
 
 def _recognise(graph: ir.Graph) -> ir.Graph:

@@ -63,14 +63,14 @@ def test_frozen_graph(tmp_path: Path) -> None:
     check(load(path, LoadOptions()), (1, 3))
 
 
-class _Module(tf.Module):
+class _Module(tf.Module):  # type: ignore[misc]
     """A model without Keras, with a branch and a loop."""
 
     def __init__(self) -> None:
         super().__init__()
         self.w = tf.Variable(np.eye(4, 3, dtype=np.float32), name="w")
 
-    @tf.function(
+    @tf.function(  # type: ignore[untyped-decorator]
         input_signature=[
             tf.TensorSpec((None, 4), tf.float32, name="a"),
             tf.TensorSpec((), tf.bool, name="b"),
@@ -95,7 +95,7 @@ def test_plain_module(tmp_path: Path) -> None:
         load(tmp_path / "m", LoadOptions(signature="walk"))
 
 
-class Subclassed(keras.Model):
+class Subclassed(keras.Model):  # type: ignore[misc]
     """A model that is code."""
 
     def __init__(self) -> None:
@@ -205,3 +205,31 @@ def test_descriptions_of_the_source_model() -> None:
     assert described["layers"]["tower"]["class_name"] == "Sequential"
     again = description_files(trace_model(model).trace)
     assert again == files
+
+
+def test_h5_of_keras_2(tmp_path: Path) -> None:
+    import h5py
+
+    def body(x: Any) -> Any:
+        return layers.MultiHeadAttention(2, 3)(*[layers.LSTM(4, return_sequences=True)(x)] * 2)
+
+    path = tmp_path / "m.h5"
+    model_of([(5, 4)], body).save(path)
+    with h5py.File(path, "r+") as file:
+        config = json.loads(file.attrs["model_config"])
+        for layer in config["config"]["layers"]:
+            if layer["class_name"] == "LSTM":
+                layer["config"]["time_major"] = False
+            if layer["class_name"] == "MultiHeadAttention":
+                layer["config"] |= {"query_shape": [None, 5, 4], "softmax_robust_masking": False}
+        file.attrs["model_config"] = json.dumps(config)
+    check(load(path, LoadOptions()), (1, 3))
+
+
+def test_thresholded_relu_of_keras_2(tmp_path: Path) -> None:
+    from converters.tf.load.legacy import ThresholdedReLU
+
+    path = tmp_path / "m.h5"
+    model_of([(5,)], ThresholdedReLU(theta=0.4)).save(path)
+    (node,) = check(load(path, LoadOptions()), (3,)).nodes
+    assert "threshold" in repr(node.op)

@@ -99,9 +99,12 @@ def test_unusual_cells(layer: Any) -> None:
     check(model_of([(4, 2)], layer))
 
 
-def test_a_convolution_over_time_is_a_loop() -> None:
-    layer = layers.ConvLSTM1D(3, 2, padding="same", return_sequences=True)
-    assert "Loop" in ops(check(model_of([(4, 5, 2)], layer), (1, 3)))
+@pytest.mark.parametrize("sequences", [True, False])
+def test_a_convolution_over_time_is_written_out(sequences: bool) -> None:
+    layer = layers.ConvLSTM1D(3, 2, padding="same", return_sequences=sequences)
+    found = ops(check(model_of([(4, 5, 2)], layer), (1, 3)))
+    assert found.count("Conv") == 4 * 8
+    assert "Loop" not in found
 
 
 @few

@@ -74,8 +74,6 @@ const ROWS_OF_B: usize = MAX_RUN;
 /// Elements of B that all rows of a block meet before the next ones' turn: they stay in the second
 /// cache.
 pub const ELEMENTS_OF_B: usize = 256 * 1024;
-/// Panels from which on rows of A are copied.
-const COPY_PANELS: usize = 2;
 
 /// The right-hand side.
 #[derive(Clone, Copy)]
@@ -361,7 +359,7 @@ fn rows_columns<S: Simd>(
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let packed = matches!(b.b, B::Packed { .. });
-    let copied = packed && b.panels.len() >= COPY_PANELS && source.taps_follow();
+    let copied = packed && source.taps_follow();
     let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];

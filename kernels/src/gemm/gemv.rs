@@ -118,8 +118,58 @@ impl Body for Vector<'_> {
                 *out += terms.map(|(a, b)| a * b).sum::<f32>();
             }
         } else {
-            sums(s, (x, step), k, matrix, first, out);
+            let x = (x, step);
+            match out.len().div_ceil(S::LANES) {
+                1 => few_sums::<S, 1, 4>(s, x, k, matrix, first, out),
+                2 => few_sums::<S, 2, 2>(s, x, k, matrix, first, out),
+                3 => few_sums::<S, 3, 2>(s, x, k, matrix, first, out),
+                4 => few_sums::<S, 4, 1>(s, x, k, matrix, first, out),
+                _ => sums(s, x, k, matrix, first, out),
+            }
         }
+    }
+}
+
+/// As [`sums`] for results of `NV` vectors, the last of which may be cut: they stay in registers,
+/// `CHAINS` times so that one sum need not wait for the one before.
+#[inline(always)]
+fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
+    s: S,
+    (x, step): (&[f32], usize),
+    k: usize,
+    matrix: &Matrix<'_>,
+    first: usize,
+    out: &mut [f32],
+) {
+    let width = out.len();
+    let cut = (NV - 1) * S::LANES;
+    let mut sums = [[s.zero(); NV]; CHAINS];
+    let mut p = 0;
+    while p < k {
+        // What is left over in the end goes to the first chain.
+        let chains = if p + CHAINS <= k { CHAINS } else { 1 };
+        for chain in 0..CHAINS {
+            if chain < chains {
+                let row = &matrix.data[(p + chain) * matrix.ld + first..][..width];
+                let (whole, last) = row.split_at(cut);
+                let factor = s.splat(x[(p + chain) * step]);
+                for v in 0..NV - 1 {
+                    let row = s.load(&whole[v * S::LANES..]);
+                    sums[chain][v] = s.mul_add(factor, row, sums[chain][v]);
+                }
+                let row = s.load_up_to(last);
+                sums[chain][NV - 1] = s.mul_add(factor, row, sums[chain][NV - 1]);
+            }
+        }
+        p += chains;
+    }
+    for v in 0..NV {
+        let to = &mut out[v * S::LANES..];
+        let mut sum = s.load_up_to(to);
+        for chain in 0..CHAINS {
+            sum = s.add(sum, sums[chain][v]);
+        }
+        s.store_up_to(to, sum);
     }
 }
 

@@ -153,7 +153,10 @@ impl<'a> Gemm<'a> {
         let most = (PACKED_LEN / rows.max(1)).max(1);
         let columns = self.n.div_ceil(self.n.div_ceil(most).max(1));
         let panel = pack::panel(self.level);
-        (rows, columns.div_ceil(panel).saturating_mul(panel).min(self.n))
+        (
+            rows,
+            columns.div_ceil(panel).saturating_mul(panel).min(self.n),
+        )
     }
 
     fn needs_packing(&self, b: &Matrix<'_>) -> bool {

@@ -10,7 +10,7 @@ use std::sync::OnceLock;
 
 use tfp_bindings::optimizer::{Item, Optimizer, Pass};
 use tfp_bindings::proto::graph::GraphDef;
-use tfp_bindings::{Error, Result};
+use tfp_bindings::{Error, Result, log};
 
 /// The device type that TensorFlow's own passes know.
 const GPU: &str = "GPU";
@@ -37,6 +37,8 @@ pub struct Settings {
     pub device_type: String,
     /// Whether nodes are fused.
     pub fuse: bool,
+    /// Whether TensorFlow knows the plug-in's own ops.
+    pub own_ops: bool,
 }
 
 static SETTINGS: OnceLock<Settings> = OnceLock::new();
@@ -59,24 +61,37 @@ impl Optimizer for GraphOptimizer {
 
     fn optimize(&self, mut graph: GraphDef, item: &Item<'_>) -> Result<GraphDef> {
         let settings = self.0;
-        variables::replace(&mut graph, &settings.device_type);
+        variables::replace(&mut graph, &settings.device_type, settings.own_ops);
         if settings.fuse {
-            let preserved: HashSet<String> = item.preserved()?.into_iter().collect();
-            fuse::fuse(&mut graph, &settings.device_type, &preserved);
-            if norm::is_needed(&graph, &settings.device_type) {
-                let properties = item.properties()?;
-                let shapes = |input: &str| {
-                    let view::Edge::Data(node, output) = view::edge(input) else {
-                        return None;
-                    };
-                    let outputs = properties.outputs(node).ok()?;
-                    outputs.into_iter().nth(output)?.1
-                };
-                norm::rewrite(&mut graph, &settings.device_type, &preserved, &shapes);
+            // What is done so far is good without this.
+            if let Err(error) = fuse_all(&mut graph, item, &settings.device_type) {
+                log(&format!("nothing is fused: {error}"));
             }
         }
         Ok(graph)
     }
+}
+
+/// Fuses nodes, if TensorFlow says which ones have to stay.
+fn fuse_all(graph: &mut GraphDef, item: &Item<'_>, device_type: &str) -> Result<()> {
+    let preserved: HashSet<String> = item.preserved()?.into_iter().collect();
+    fuse::fuse(graph, device_type, &preserved);
+    if !norm::is_needed(graph, device_type) {
+        return Ok(());
+    }
+    let Ok(properties) = item.properties() else {
+        // Without shapes there is nothing to decide by.
+        return Ok(());
+    };
+    let shapes = |input: &str| {
+        let view::Edge::Data(node, output) = view::edge(input) else {
+            return None;
+        };
+        let outputs = properties.outputs(node).ok()?;
+        outputs.into_iter().nth(output)?.1
+    };
+    norm::rewrite(graph, device_type, &preserved, &shapes);
+    Ok(())
 }
 
 #[cfg(test)]

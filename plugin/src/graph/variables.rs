@@ -19,8 +19,8 @@ const EVERYWHERE: &[&str] = &[
     "ReadVariableOp",
 ];
 
-/// Replaces what can be replaced.
-pub fn replace(graph: &mut GraphDef, device_type: &str) {
+/// Replaces what can be replaced, with the plug-in's own ops if TensorFlow knows them.
+pub fn replace(graph: &mut GraphDef, device_type: &str, own_ops: bool) {
     let known = |node: &NodeDef| table::ops().any(|op| op == node.op);
     if !graph.nodes.iter().any(known) {
         return;
@@ -30,7 +30,7 @@ pub fn replace(graph: &mut GraphDef, device_type: &str) {
     for node in nodes {
         if known(&node)
             && is_on(&node, device_type)
-            && let Ok(replacement) = replacement(&node, &mut names)
+            && let Ok(replacement) = replacement(&node, own_ops, &mut names)
         {
             graph.nodes.extend(replacement);
         } else {
@@ -40,10 +40,11 @@ pub fn replace(graph: &mut GraphDef, device_type: &str) {
 }
 
 /// The nodes that do what `node` does. One of them has its name.
-fn replacement(node: &NodeDef, names: &mut Names) -> Result<Vec<NodeDef>> {
+fn replacement(node: &NodeDef, own_ops: bool, names: &mut Names) -> Result<Vec<NodeDef>> {
     let (row, types) = describe(&node.op, |name| attr(node, name))?;
     let mut nodes = Nodes {
         replaced: node,
+        own_ops,
         names,
         nodes: Vec::new(),
         effects: Vec::new(),
@@ -56,6 +57,7 @@ fn replacement(node: &NodeDef, names: &mut Names) -> Result<Vec<NodeDef>> {
 /// The nodes of a replacement.
 struct Nodes<'a> {
     replaced: &'a NodeDef,
+    own_ops: bool,
     names: &'a mut Names,
     nodes: Vec<NodeDef>,
     /// Places of the nodes that change variables.
@@ -66,7 +68,8 @@ struct Nodes<'a> {
 
 impl Nodes<'_> {
     fn add(&mut self, op: &str, inputs: Vec<String>, attrs: &[(&'static str, Attr)]) -> Result<()> {
-        if !EVERYWHERE.contains(&op) && !adapter::serves(op, attrs) {
+        let is_served = adapter::serves(op, attrs) && (self.own_ops || !op.starts_with("Tfp"));
+        if !is_served && !EVERYWHERE.contains(&op) {
             return Err(Error::internal(format!("no kernel for {op}")));
         }
         let mut node = NodeDef {
@@ -186,11 +189,15 @@ mod tests {
     }
 
     fn replaced(node: NodeDef) -> Vec<String> {
+        replaced_with(node, true)
+    }
+
+    fn replaced_with(node: NodeDef, own_ops: bool) -> Vec<String> {
         let mut graph = GraphDef {
             nodes: vec![node],
             other: Vec::new(),
         };
-        replace(&mut graph, "TFP");
+        replace(&mut graph, "TFP", own_ops);
         let show = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(" "));
         graph.nodes.iter().map(show).collect()
     }
@@ -235,6 +242,11 @@ mod tests {
     fn what_has_no_kernel_stays() {
         let strings = replaced(gather(DataType::STRING));
         assert_eq!(strings, ["g = ResourceGather(v i:1 ^before)"]);
+        let mut scatter = gather(DataType::FLOAT);
+        scatter.op = "ResourceScatterAdd".into();
+        scatter.inputs.insert(2, "u".into());
+        assert_eq!(replaced_with(scatter.clone(), true).len(), 3);
+        assert_eq!(replaced_with(scatter, false).len(), 1);
         let mut elsewhere = gather(DataType::FLOAT);
         elsewhere.device = "/device:CPU:0".into();
         assert_eq!(replaced(elsewhere).len(), 1);

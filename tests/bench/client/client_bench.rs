@@ -1,7 +1,8 @@
 //! What the client costs over the C API: the same work by both, alternating in one process.
 //!
 //! Prints a row per kind of work: the median time of the C API, the client's, and their ratio, with
-//! the first and third quartile of each. `--json` prints one object per line instead.
+//! the first and third quartile of each; the fastest times; and the median of what the client takes
+//! more than the C API's run beside it. `--json` prints one object per line instead.
 
 use std::hint::black_box;
 use std::ptr;
@@ -21,6 +22,8 @@ struct Row {
     /// Nanoseconds of one unit of work, sorted.
     raw: Vec<f64>,
     client: Vec<f64>,
+    /// What the client took more than the C API beside it, sorted.
+    more: Vec<f64>,
 }
 
 /// Times both sides in turn; each call does `units` units of work.
@@ -34,6 +37,7 @@ fn measure(
         name,
         raw: Vec::new(),
         client: Vec::new(),
+        more: Vec::new(),
     };
     let time = |work: &mut dyn FnMut() -> Result<()>| -> Result<f64> {
         let start = Instant::now();
@@ -52,10 +56,12 @@ fn measure(
         if round >= 3 {
             row.raw.push(c);
             row.client.push(r);
+            row.more.push(r - c);
         }
     }
     row.raw.sort_by(f64::total_cmp);
     row.client.sort_by(f64::total_cmp);
+    row.more.sort_by(f64::total_cmp);
     Ok(row)
 }
 
@@ -70,13 +76,17 @@ impl Row {
         };
         let ([c1, c, c3], [r1, r, r3]) = (quartiles(&self.raw), quartiles(&self.client));
         let (name, ratio) = (self.name, r / c);
+        let (least_c, least_r) = (self.raw[0], self.client[0]);
+        let [_, more, _] = quartiles(&self.more);
         if json {
             println!(
-                "{{\"name\": \"{name}\", \"c_ns\": [{c1}, {c}, {c3}], \"client_ns\": [{r1}, {r}, {r3}], \"ratio\": {ratio}}}"
+                "{{\"name\": \"{name}\", \"c_ns\": [{c1}, {c}, {c3}], \"client_ns\": [{r1}, {r}, {r3}], \"ratio\": {ratio}, \
+                 \"fastest\": [{least_c}, {least_r}], \"more\": {more}}}"
             );
         } else {
             println!(
-                "| {name} | {c:.0} ({c1:.0} to {c3:.0}) | {r:.0} ({r1:.0} to {r3:.0}) | {ratio:.2} |"
+                "| {name} | {c:.0} ({c1:.0} to {c3:.0}) | {r:.0} ({r1:.0} to {r3:.0}) | {ratio:.2} \
+                 | {least_c:.0}, {least_r:.0} | {more:+.0} |"
             );
         }
     }
@@ -352,7 +362,8 @@ fn main() -> Result<()> {
     let json = std::env::args().any(|argument| argument == "--json");
     let desc = OpDesc::find("AddV2")?;
     if !json {
-        println!("| work | C API, ns | client, ns | ratio |\n|---|---|---|---|");
+        println!("| work | C API, ns | client, ns | ratio | fastest, ns | difference, ns |");
+        println!("|---|---|---|---|---|---|");
     }
     for row in [
         graph_build(desc)?,

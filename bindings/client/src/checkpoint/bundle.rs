@@ -155,9 +155,16 @@ fn read_entry(bytes: &[u8]) -> Result<(DataType, Shape)> {
 /// With the names of variables this is what `tf.compat.v1.train.Saver` restores.
 ///
 /// # Errors
-/// What TensorFlow says, as for a folder that can't be written.
+/// [`ErrorKind::File`] for a folder that can't be made, and what TensorFlow says.
 pub fn write_tensors(prefix: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let prefix = prefix.as_ref();
+    if let Some(folder) = prefix
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+    {
+        std::fs::create_dir_all(folder)
+            .map_err(|error| file_error(folder, format!("it can't be made: {error}")))?;
+    }
     let host = host()?;
     let names: Vec<&str> = tensors.iter().map(|(name, _)| *name).collect();
     let slices = vec![""; names.len()];

@@ -1,15 +1,15 @@
 //! The graph of a function while it is traced.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{
-    AttrValue, Call, Context, DataType, Graph, Operation, Output, Result, Results, Scope, Shape,
-    Tensor,
+    AttrValue, Call, Context, DataType, Function, Graph, Operation, Output, Result, Results, Scope,
+    Shape, Tensor,
 };
 
-use crate::any::{AnyContext, AnyValue};
+use crate::any::{AnyContext, AnyValue, is_own};
 use crate::op_info::OpInfo;
 
 /// A graph that becomes the body of a function.
@@ -41,6 +41,8 @@ struct State {
     last: Option<Operation>,
     // What must run whenever the function does.
     effects: Vec<Operation>,
+    // Functions of this crate that the library has; one of the same name is the same.
+    library: HashSet<String>,
 }
 
 /// The operations on a resource that later ones must wait for.
@@ -133,11 +135,6 @@ impl FuncGraph {
         Ok(output)
     }
 
-    /// Makes an output that exists already an argument.
-    pub(crate) fn adopt_argument(&self, output: &Output) {
-        self.state().inputs.push(output.clone());
-    }
-
     /// Returns the arguments, captured ones aside.
     #[must_use]
     pub fn arguments(&self) -> Vec<Output> {
@@ -159,9 +156,45 @@ impl FuncGraph {
         }
     }
 
+    /// Returns the input that stands for a value of the place of the call; it is added when no
+    /// operation has taken it.
+    pub(crate) fn input_for(&self, outer: &AnyValue) -> Result<Output> {
+        let found = self
+            .state()
+            .captures
+            .iter()
+            .find(|(value, _)| value == outer)
+            .cloned();
+        match found {
+            Some((_, input)) => Ok(input),
+            None => self.capture(outer),
+        }
+    }
+
+    /// Adds a function to the library of the graph.
+    pub(crate) fn add_function(&self, function: &Function) -> Result<()> {
+        if is_own(function) && !self.state().library.insert(function.name().to_owned()) {
+            return Ok(());
+        }
+        self.graph().add_function(function)
+    }
+
     /// Returns the operations that must run whenever the function does.
     pub(crate) fn effects(&self) -> Vec<Operation> {
         self.state().effects.clone()
+    }
+
+    /// Puts an output in the place of another one, as far as it was captured.
+    pub(crate) fn replace_captured(&self, old: &AnyValue, new: &AnyValue) {
+        let mut state = self.state();
+        if let Some(input) = state.known.remove(old) {
+            state.known.insert(new.clone(), input);
+        }
+        for (value, _) in &mut state.captures {
+            if value == old {
+                *value = new.clone();
+            }
+        }
     }
 
     /// Puts an operation in the place of another one, as far as the order of effects goes.

@@ -2,6 +2,7 @@
 
 mod array;
 mod binary;
+mod control;
 mod conv;
 mod gather;
 mod linalg;
@@ -20,6 +21,7 @@ type Rules = &'static [(&'static str, Rule)];
 pub(super) static ALL: &[Rules] = &[
     array::RULES,
     binary::RULES,
+    control::RULES,
     conv::RULES,
     gather::RULES,
     linalg::RULES,

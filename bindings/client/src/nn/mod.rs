@@ -2,6 +2,7 @@
 //! numbers of Keras 3.
 
 mod activation;
+mod dataset;
 pub mod functional;
 mod initializer;
 pub mod layer;
@@ -12,6 +13,7 @@ pub mod training;
 mod weights;
 
 pub use activation::Activation;
+pub use dataset::{Dataset, Elements};
 pub use initializer::{Fans, Initializer};
 pub use loss::Loss;
 pub use metric::{Meter, Metric};

@@ -35,15 +35,24 @@ pub struct Model {
     pub(super) paths: BTreeMap<usize, String>,
 }
 
-/// A function of a [`Model`], with its captured variables.
+/// A function of a [`Model`], with its captured variables. A tape that calls it watches those that
+/// training changes.
 #[derive(Clone, Debug)]
 pub struct ModelFunction {
     name: String,
     function: String,
     inputs: Vec<Spec>,
     outputs: Vec<Spec>,
-    captures: Vec<AnyValue>,
+    captures: Vec<Capture>,
     what: String,
+}
+
+/// A tensor that a function takes after its arguments.
+#[derive(Clone, Debug)]
+struct Capture {
+    value: AnyValue,
+    /// Whether it is a variable that tapes watch.
+    is_trainable: bool,
 }
 
 impl Model {
@@ -76,7 +85,7 @@ impl Model {
         }
         let mut model = Self {
             folder: folder.to_owned(),
-            paths: paths(&meta),
+            paths: object_paths(&meta),
             meta,
             context: context.clone(),
             suffix,
@@ -336,7 +345,10 @@ impl Model {
                     ),
                 ));
             };
-            captures.push(value.clone());
+            captures.push(Capture {
+                value: value.clone(),
+                is_trainable: self.variables.get(at).is_some_and(Variable::is_trainable),
+            });
         }
         Ok(ModelFunction {
             name: name.to_owned(),
@@ -388,11 +400,11 @@ impl ModelFunction {
         let mut all: Vec<C::Value> = arguments.to_vec();
         for capture in &self.captures {
             if let AnyContext::Tape(tape) = context.any()
-                && capture.dtype() == DataType::RESOURCE
+                && capture.is_trainable
             {
-                tape.watch(capture.handle()?)?;
+                tape.watch(capture.value.handle()?)?;
             }
-            all.push(context.from_any(capture.clone())?);
+            all.push(context.from_any(capture.value.clone())?);
         }
         let types: Vec<DataType> = self.outputs.iter().map(|spec| spec.dtype).collect();
         stateful_partitioned_call(
@@ -522,7 +534,7 @@ fn check_versions(graph_def: &[u8]) -> Result<()> {
 }
 
 /// Returns a shortest path to every object.
-fn paths(meta: &MetaGraph) -> BTreeMap<usize, String> {
+pub(super) fn object_paths(meta: &MetaGraph) -> BTreeMap<usize, String> {
     let objects = meta.nodes.iter().map(|node| crate::checkpoint::Object {
         children: node.children.clone(),
         ..Default::default()

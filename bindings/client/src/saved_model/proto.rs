@@ -101,7 +101,8 @@ pub(super) fn parse_model(bytes: &[u8]) -> Result<Vec<MetaGraph>> {
     parts.into_iter().map(read_meta_graph).collect()
 }
 
-fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
+/// Reads a `MetaGraphDef`.
+pub(super) fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
     let mut meta = MetaGraph::default();
     for field in Reader::new("MetaGraphDef", bytes) {
         match field? {
@@ -128,6 +129,7 @@ fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
     Ok(meta)
 }
 
+/// Reads a `SavedObjectGraph`.
 fn read_objects(bytes: &[u8], meta: &mut MetaGraph) -> Result<()> {
     for field in Reader::new("SavedObjectGraph", bytes) {
         match field? {
@@ -310,5 +312,99 @@ impl MetaGraph {
             }
         }
         signatures
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tfp_core::wire::Writer;
+
+    use super::parse_model;
+
+    /// A model of one part: an object with a variable, a signature of a function with one body.
+    fn model() -> Vec<u8> {
+        let mut out = Writer::new();
+        out.int(1, 1);
+        out.message(2, |meta| {
+            meta.message(1, |info| info.bytes(4, b"serve"));
+            meta.message(7, |graph| {
+                graph.message(1, |root| {
+                    for (id, name) in [(1, "v"), (2, "signatures")] {
+                        root.message(1, |child| {
+                            child.int(1, id);
+                            child.bytes(2, name.as_bytes());
+                        });
+                    }
+                });
+                graph.message(1, |node| node.message(7, |variable| variable.int(1, 1)));
+                graph.message(1, |map| {
+                    map.message(1, |child| {
+                        child.int(1, 3);
+                        child.bytes(2, b"serving_default");
+                    });
+                });
+                graph.message(1, |node| {
+                    node.message(8, |bare| {
+                        bare.bytes(1, b"f");
+                        bare.bytes(2, b"x");
+                    });
+                });
+                graph.message(2, |entry| {
+                    entry.bytes(1, b"f");
+                    entry.message(2, |function| function.int(2, 1));
+                });
+            });
+        });
+        out.into_bytes()
+    }
+
+    #[test]
+    fn signatures_are_found() {
+        let parts = parse_model(&model()).expect("a model");
+        let signatures = parts[0].signatures();
+        assert_eq!(
+            signatures["serving_default"],
+            ("f".to_owned(), vec!["x".to_owned()])
+        );
+        assert_eq!(parts[0].functions["f"].bound_inputs, [1]);
+    }
+
+    #[test]
+    fn other_versions_and_numbers_are_refused_with_what_is_wrong() {
+        let problem = |bytes: &[u8]| parse_model(bytes).expect_err("refused").to_string();
+        let mut future = model();
+        future[1] = 9;
+        assert!(
+            problem(&future).contains("version 9"),
+            "{}",
+            problem(&future)
+        );
+        assert!(problem(&[]).contains("version 0"));
+        assert!(problem(&[8, 1]).contains("no graph"));
+        let whole = model();
+        let at = whole
+            .windows(2)
+            .position(|pair| pair == [16, 1])
+            .expect("a bound input");
+        let mut far = whole;
+        far[at + 1] = 77;
+        assert!(problem(&far).contains("object 77"), "{}", problem(&far));
+    }
+
+    #[test]
+    fn damaged_bytes_never_panic() {
+        let whole = model();
+        for at in 0..whole.len() {
+            let _ = parse_model(&whole[..at]);
+            for value in 0..=255 {
+                let mut damaged = whole.clone();
+                damaged[at] = value;
+                if let Ok(parts) = parse_model(&damaged) {
+                    for part in parts {
+                        let _ = part.signatures();
+                    }
+                }
+            }
+        }
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use tfp_core::{Error, Result, Tensor};
 
 use super::load::{Model, variables_prefix};
-use crate::checkpoint::{CheckpointReader, file_error, read_objects, write_tensors};
+use crate::checkpoint::{CheckpointReader, file_error, index_path, read_objects, write_tensors};
 
 impl Model {
     /// Writes the model to another folder, with the values that its variables have now.
@@ -18,33 +18,41 @@ impl Model {
     /// [`ErrorKind::File`](tfp_core::ErrorKind::File) for what can't be read or written, and
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for the folder that it was loaded from.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
-        let folder = folder.as_ref();
-        let real = |path: &Path| path.canonicalize().ok();
-        if real(folder).is_some() && real(folder) == real(&self.folder) {
-            return Err(Error::argument(format!(
-                "the model was loaded from '{}': save it to another folder",
-                folder.display()
-            )));
-        }
-        let prefix = variables_prefix(&self.folder);
         let mut changed = BTreeMap::new();
         if !self.variables_by_node().is_empty() {
-            let reader = CheckpointReader::open(&prefix)?;
+            let reader = CheckpointReader::open(variables_prefix(&self.folder))?;
             let keys = self.checkpoint_keys(&read_objects(&reader)?, &reader)?;
             for (at, key) in keys {
                 changed.insert(key, self.variables_by_node()[&at].to_tensor()?);
             }
         }
-        copy_folder(&self.folder, folder)?;
-        if changed.is_empty() {
-            return Ok(());
-        }
-        rewrite(&prefix, &variables_prefix(folder), &changed)
+        save_with(&self.folder, folder.as_ref(), &changed)
     }
 }
 
+/// Copies a model's folder, with other values of some variables.
+pub(super) fn save_with(
+    from: &Path,
+    folder: &Path,
+    changed: &BTreeMap<String, Tensor>,
+) -> Result<()> {
+    let real = |path: &Path| path.canonicalize().ok();
+    if real(folder).is_some() && real(folder) == real(from) {
+        return Err(Error::argument(format!(
+            "the model was loaded from '{}': save it to another folder",
+            folder.display()
+        )));
+    }
+    copy_folder(from, folder)?;
+    let prefix = variables_prefix(from);
+    if index_path(&prefix).is_file() {
+        rewrite(&prefix, &variables_prefix(folder), changed)?;
+    }
+    Ok(())
+}
+
 /// Writes the tensors of a checkpoint again, some of them with other values.
-pub(super) fn rewrite(from: &Path, to: &Path, changed: &BTreeMap<String, Tensor>) -> Result<()> {
+fn rewrite(from: &Path, to: &Path, changed: &BTreeMap<String, Tensor>) -> Result<()> {
     let reader = CheckpointReader::open(from)?;
     let rest: Vec<&str> = reader
         .entries()

@@ -217,3 +217,43 @@ fn read_components(bytes: &[u8]) -> Result<usize> {
         ))),
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use tfp_core::wire::Writer;
+    use tfp_core::{DataType, Shape};
+
+    use super::{Spec, Structure};
+
+    #[test]
+    fn structures_are_read_as_they_were_written() {
+        let spec = |name: &str| Spec {
+            name: name.to_owned(),
+            dtype: DataType::FLOAT,
+            shape: Shape::from([-1, 2]),
+        };
+        let structure = Structure::Tuple(vec![
+            Structure::List(vec![Structure::Tensor(spec("first")), Structure::Nothing]),
+            Structure::of_specs(&[spec("z"), spec("a")]),
+        ]);
+        let mut out = Writer::new();
+        structure.write(&mut out);
+        let read = Structure::read(&out.into_bytes()).expect("a structure");
+        assert_eq!(read, structure);
+        let names: Vec<String> = read.flatten().into_iter().map(|spec| spec.name).collect();
+        assert_eq!(names, ["first", "a", "z"]);
+    }
+
+    #[test]
+    fn structures_without_an_end_are_refused() {
+        let mut bytes = Vec::new();
+        for _ in 0..200 {
+            let mut list = Writer::new();
+            list.bytes(1, &bytes);
+            let mut value = Writer::new();
+            value.bytes(51, &list.into_bytes());
+            bytes = value.into_bytes();
+        }
+        assert!(Structure::read(&bytes).is_err());
+    }
+}

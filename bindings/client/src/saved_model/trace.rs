@@ -20,6 +20,8 @@ pub(super) struct Traced {
     pub(super) outputs: Vec<Spec>,
     pub(super) captures: Vec<AnyValue>,
     pub(super) function: Function,
+    /// The functions that it may call.
+    pub(super) nested: Vec<Function>,
 }
 
 /// Makes a function of a closure.
@@ -84,6 +86,7 @@ pub(super) fn trace(
         outputs: specs(named.iter().map(|(key, output)| (key.as_str(), output)))?,
         captures: captures.into_iter().map(|(value, _)| value).collect(),
         function,
+        nested: func.graph().functions()?,
     })
 }
 
@@ -154,6 +157,7 @@ pub(super) fn cut(
         outputs: specs(results)?,
         captures: handles.into_iter().map(AnyValue::from).collect(),
         function,
+        nested: graph.functions()?,
     })
 }
 

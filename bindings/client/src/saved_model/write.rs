@@ -469,6 +469,9 @@ impl Outer {
             });
             captures.push(capture);
         }
+        for function in &traced.nested {
+            self.graph.add_function(function)?;
+        }
         let types: Vec<DataType> = traced.outputs.iter().map(|spec| spec.dtype).collect();
         let results = stateful_partitioned_call(
             &scope,

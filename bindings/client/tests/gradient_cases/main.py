@@ -5,6 +5,7 @@ and has a line per attribute, input, output gradient and expected gradient, in t
 """
 
 import inspect
+import pathlib
 import sys
 import zlib
 from collections.abc import Sequence
@@ -15,14 +16,19 @@ import tensorflow as tf
 from absl import app, flags
 from tensorflow.python.framework import op_def_registry
 
-from bindings.client.tests.gradient_cases import cases
+from bindings.client.tests.gradient_cases import cases, layers
+from bindings.client.tests.gradient_cases.case import Case
 
 _OUT = flags.DEFINE_string("out", None, "File to write.", required=True)
 
 # Arguments that tf.raw_ops names otherwise than the op's definition.
 _RENAMED = {
-    "dim": "axis", "e": "y", "reduction_indices": "axis", "split_dim": "axis",
-    "squeeze_dims": "axis", "t": "x",
+    "dim": "axis",
+    "e": "y",
+    "reduction_indices": "axis",
+    "split_dim": "axis",
+    "squeeze_dims": "axis",
+    "t": "x",
 }
 
 _DIFFERENTIABLE = ("f2", "f4", "f8", "c8", "c16")
@@ -73,7 +79,7 @@ def _seed(name: str, index: int, like: Any) -> Any:
     return values.astype(like.dtype.as_numpy_dtype)
 
 
-def _describe(case: cases.Case) -> list[str]:
+def _describe(case: Case) -> list[str]:
     """Returns the lines of a case."""
     lines = [f"case {case.name} {case.op} {case.numeric:d} {case.python:d} {case.second:d}"]
     lines += [f"attr {name} {_attr(value)}" for name, value in case.attrs.items()]
@@ -88,9 +94,10 @@ def _describe(case: cases.Case) -> list[str]:
             lines.append(f"input {_tensor(value)}")
     call = getattr(tf.raw_ops, case.op)
     accepted = inspect.signature(call).parameters
-    python_name = {name: name if name in accepted else _RENAMED[name] for name in [
-        *(argument.name for argument in definition.input_arg), *attrs
-    ]}
+    python_name = {
+        name: name if name in accepted else _RENAMED[name]
+        for name in [*(argument.name for argument in definition.input_arg), *attrs]
+    }
     names = [python_name[argument.name] for argument in definition.input_arg]
     attrs = {python_name[name]: value for name, value in attrs.items()}
     inputs = [
@@ -133,8 +140,8 @@ def _describe(case: cases.Case) -> list[str]:
         second = outer.gradient(present, watched, weights)
         lines += [f"weight {_tensor(weight.numpy())}" for weight in weights]
         for grad in second:
-            missing = grad is None
-            lines.append("second none" if missing else f"second {_tensor(tf.convert_to_tensor(grad).numpy())}")
+            text = "none" if grad is None else _tensor(tf.convert_to_tensor(grad).numpy())
+            lines.append(f"second {text}")
     return lines
 
 
@@ -143,15 +150,14 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     lines, failed = [], []
-    for case in cases.cases():
+    for case in [*cases.cases(), *layers.cases()]:
         try:
             lines += _describe(case)
         except Exception as error:  # Any case may fail in its own way; all are reported.
             failed.append(f"{case.name}: {error}")
     if failed:
         sys.exit("cases that Python can't compute:\n" + "\n".join(failed))
-    with open(_OUT.value, "w", encoding="utf-8") as file:
-        file.write("\n".join(lines) + "\n")
+    pathlib.Path(_OUT.value).write_text("\n".join(lines) + "\n", encoding="utf-8")
 
 
 if __name__ == "__main__":

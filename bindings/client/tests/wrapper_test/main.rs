@@ -1,7 +1,9 @@
 //! Variables and what is built on them, in both modes.
 
 mod checkpoints;
+mod models;
 mod variables;
+mod wrappers;
 
 /// Returns an empty folder of a test.
 fn scratch(name: &str) -> std::path::PathBuf {

@@ -157,6 +157,27 @@ fn executions_are_recorded_on_demand() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn ops_on_references_are_refused_by_name() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let types = [DataType::FLOAT];
+    let variable = OpBuilder::new("VariableV2")?
+        .attr("shape", &Shape::scalar())?
+        .attr("dtype", types[0])?
+        .one(&ctx);
+    let error = refused(variable, &["VariableV2", "'ref'", "reference", "graphs"]);
+    assert!(matches!(error.kind(), ErrorKind::GraphOnly { .. }));
+    assert_eq!(error.code(), Code::Unimplemented);
+    refused(
+        OpBuilder::new("Assign")?
+            .input(1.0_f32)
+            .input(2.0_f32)
+            .one(&ctx),
+        &["Assign", "'ref'"],
+    );
+    Ok(())
+}
+
 /// TensorFlow itself infers the types of a second list from the wrong operand.
 #[test]
 fn a_list_after_a_list_has_its_own_type() -> Result<()> {

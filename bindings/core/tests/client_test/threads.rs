@@ -127,3 +127,37 @@ fn threads_call_one_prepared_run() -> Result<()> {
         Ok(())
     })
 }
+
+#[test]
+fn threads_with_executors_of_their_own_share_the_ops_of_a_context() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let one = ctx.handle(&Tensor::scalar(1.0_f32)?)?;
+    thread::scope(|scope| {
+        let workers: Vec<_> = (0..THREADS)
+            .map(|worker| {
+                let (ctx, one) = (ctx.clone(), one.clone());
+                scope.spawn(move || -> Result<()> {
+                    let mut sum = one.clone();
+                    for round in 0..ROUNDS / 10 {
+                        // Ops wait in a pool between calls; none may use the executor of another
+                        // thread, or one that is gone.
+                        let executor = Executor::new(&ctx, (worker + round) % 2 == 0, 0)?;
+                        executor.use_for_thread();
+                        for _ in 0..10 {
+                            sum = add(&ctx, &sum, &one)?;
+                        }
+                        executor.wait()?;
+                    }
+                    assert_eq!(sum.to_tensor()?.to_scalar::<f32>()?, 1.0 + ROUNDS as f32);
+                    Ok(())
+                })
+            })
+            .collect();
+        for worker in workers {
+            worker
+                .join()
+                .map_err(|_| Error::argument("a thread panicked"))??;
+        }
+        Ok(())
+    })
+}

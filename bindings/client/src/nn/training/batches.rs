@@ -11,6 +11,18 @@ pub struct Batch {
     pub truth: Tensor,
 }
 
+/// Where a training's batches come from.
+pub trait Source {
+    /// Returns the number of batches of an epoch, when it is known.
+    fn count(&self) -> Option<usize>;
+
+    /// Reads the batches of an epoch.
+    ///
+    /// # Errors
+    /// Those of reading.
+    fn epoch(&self, epoch: u64) -> Result<Box<dyn Iterator<Item = Result<Batch>> + '_>>;
+}
+
 /// Data in memory that is read in batches.
 #[derive(Debug)]
 pub struct Batches {
@@ -82,6 +94,16 @@ impl Batches {
                 truth: take(&self.truth, rows)?,
             })
         })
+    }
+}
+
+impl Source for Batches {
+    fn count(&self) -> Option<usize> {
+        Some(self.count())
+    }
+
+    fn epoch(&self, epoch: u64) -> Result<Box<dyn Iterator<Item = Result<Batch>> + '_>> {
+        Ok(Box::new(self.iter(epoch)))
     }
 }
 

@@ -71,11 +71,11 @@ pub enum Control {
 
 /// Something that is told of a training's progress.
 pub trait Callback<R: Rule> {
-    /// An epoch of so many, with so many batches, begins.
+    /// An epoch of so many, with so many batches where their number is known, begins.
     ///
     /// # Errors
     /// Those that end the training.
-    fn begin(&mut self, _epoch: usize, _epochs: usize, _batches: usize) -> Result<()> {
+    fn begin(&mut self, _epoch: usize, _epochs: usize, _batches: Option<usize>) -> Result<()> {
         Ok(())
     }
 

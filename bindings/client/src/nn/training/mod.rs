@@ -12,7 +12,7 @@ use super::optimizer::{Optimizer, Rule};
 use super::{Loss, Meter, Metric};
 use engine::Engine;
 
-pub use batches::{Batch, Batches};
+pub use batches::{Batch, Batches, Source};
 pub use callback::{Callback, Control, EarlyStopping, Logs, SaveBest};
 pub use progress::Progress;
 
@@ -192,9 +192,9 @@ impl<R: Rule> Trainer<R> {
     ///
     /// # Errors
     /// As for [`Self::train_on`].
-    pub fn evaluate(&mut self, data: &Batches) -> Result<Logs> {
+    pub fn evaluate(&mut self, data: &impl Source) -> Result<Logs> {
         self.logs("");
-        for batch in data.iter(0) {
+        for batch in data.epoch(0)? {
             let Batch { x, truth } = batch?;
             self.test_on(&x, &truth)?;
         }
@@ -208,9 +208,9 @@ impl<R: Rule> Trainer<R> {
     /// As for [`Self::train_on`], and those of callbacks.
     pub fn fit(
         &mut self,
-        data: &Batches,
+        data: &impl Source,
         epochs: usize,
-        validation: Option<&Batches>,
+        validation: Option<&dyn Source>,
         callbacks: &mut [&mut dyn Callback<R>],
     ) -> Result<Vec<Logs>> {
         let mut history = Vec::new();
@@ -219,7 +219,7 @@ impl<R: Rule> Trainer<R> {
             for callback in callbacks.iter_mut() {
                 callback.begin(epoch, epochs, data.count())?;
             }
-            for (index, batch) in data.iter(epoch as u64).enumerate() {
+            for (index, batch) in data.epoch(epoch as u64)?.enumerate() {
                 let Batch { x, truth } = batch?;
                 self.train_on(&x, &truth)?;
                 let loss = self.loss.result();
@@ -229,7 +229,7 @@ impl<R: Rule> Trainer<R> {
             }
             let mut logs = self.logs("");
             if let Some(validation) = validation {
-                for batch in validation.iter(0) {
+                for batch in validation.epoch(0)? {
                     let Batch { x, truth } = batch?;
                     self.test_on(&x, &truth)?;
                 }

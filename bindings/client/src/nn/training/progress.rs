@@ -16,7 +16,7 @@ const WIDTH: usize = 24;
 #[derive(Debug)]
 pub struct Progress {
     epoch: (usize, usize),
-    batches: usize,
+    batches: Option<usize>,
     begun: Instant,
     drawn: Option<Instant>,
     is_terminal: bool,
@@ -26,7 +26,7 @@ impl Default for Progress {
     fn default() -> Self {
         Self {
             epoch: (0, 0),
-            batches: 0,
+            batches: None,
             begun: Instant::now(),
             drawn: None,
             is_terminal: io::stderr().is_terminal(),
@@ -41,7 +41,7 @@ impl Progress {
 }
 
 impl<R: Rule> Callback<R> for Progress {
-    fn begin(&mut self, epoch: usize, epochs: usize, batches: usize) -> Result<()> {
+    fn begin(&mut self, epoch: usize, epochs: usize, batches: Option<usize>) -> Result<()> {
         self.epoch = (epoch, epochs);
         self.batches = batches;
         self.begun = Instant::now();
@@ -55,19 +55,19 @@ impl<R: Rule> Callback<R> for Progress {
             .drawn
             .is_none_or(|drawn| drawn.elapsed().as_millis() >= 100);
         if self.is_terminal && is_due {
-            let done = (index + 1) * WIDTH / self.batches.max(1);
-            let bar = format!(
-                "{}{}",
-                "=".repeat(done),
-                " ".repeat(WIDTH - done.min(WIDTH))
-            );
             let head = self.head();
+            let (steps, bar) = match self.batches {
+                None => (format!("{}", index + 1), String::new()),
+                Some(batches) => {
+                    let done = ((index + 1) * WIDTH / batches.max(1)).min(WIDTH);
+                    let bar = format!("[{}{}] ", "=".repeat(done), " ".repeat(WIDTH - done));
+                    (format!("{}/{batches}", index + 1), bar)
+                }
+            };
             // A terminal that is gone is no reason to end a training.
             drop(write!(
                 io::stderr(),
-                "\r{head} [{bar}] {}/{} loss {loss:.4}",
-                index + 1,
-                self.batches
+                "\r{head} {bar}{steps} loss {loss:.4}"
             ));
             self.drawn = Some(Instant::now());
         }

@@ -1,0 +1,369 @@
+//! The body of a function of a library, as a graph again.
+
+use std::collections::{HashMap, HashSet};
+
+use tfp_core::op::{ArgKind, AttrDefault};
+use tfp_core::wire::{Reader, Writer, shape_proto};
+use tfp_core::{
+    DataType, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output, Result, Shape,
+};
+
+use super::graph_function::name_of;
+use crate::any::AnyContext;
+use crate::op_info::OpInfo;
+
+fn bad(problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::Proto {
+        message: "FunctionDef",
+        problem: problem.into(),
+    })
+}
+
+/// A function with all that it calls, each as a serialized `FunctionDef`.
+pub(crate) struct Library {
+    defs: Vec<Vec<u8>>,
+}
+
+impl Library {
+    /// Collects a function of a context's library and all that it calls.
+    pub(crate) fn of(cx: &AnyContext, name: &str) -> Result<Self> {
+        let in_graph: HashMap<String, Function> = match cx.graph() {
+            Some(graph) => graph
+                .functions()?
+                .into_iter()
+                .map(|function| (function.name().to_owned(), function))
+                .collect(),
+            None => HashMap::new(),
+        };
+        let find = |name: &str| -> Result<Vec<u8>> {
+            let found = match cx.eager() {
+                Some(eager) => eager.function_def(name).ok(),
+                None => match in_graph.get(name) {
+                    Some(function) => Some(function.to_function_def()?),
+                    None => None,
+                },
+            };
+            found.ok_or_else(|| {
+                Error::new(ErrorKind::NotFound {
+                    what: "function",
+                    name: name.to_owned(),
+                    place: match cx.is_eager() {
+                        true => "the eager context".to_owned(),
+                        false => {
+                            format!("the graph's library of {} functions", in_graph.len())
+                        }
+                    },
+                })
+            })
+        };
+        let mut defs = vec![find(name)?];
+        let mut known: HashSet<String> = HashSet::from([name.to_owned()]);
+        let mut at = 0;
+        while at < defs.len() {
+            for called in called_functions(&defs[at])? {
+                if known.insert(called.clone()) {
+                    defs.push(find(&called)?);
+                }
+            }
+            at += 1;
+        }
+        Ok(Self { defs })
+    }
+
+    pub(crate) fn main(&self) -> &[u8] {
+        &self.defs[0]
+    }
+
+    pub(crate) fn others(&self) -> impl Iterator<Item = &[u8]> {
+        self.defs[1..].iter().map(Vec::as_slice)
+    }
+}
+
+/// Returns the names of the functions that a body's nodes have as attributes.
+fn called_functions(def: &[u8]) -> Result<Vec<String>> {
+    fn of_func(bytes: &[u8], names: &mut Vec<String>) -> Result<()> {
+        for field in Reader::new("NameAttrList", bytes) {
+            if let (1, name) = field? {
+                names.push(name.text());
+            }
+        }
+        Ok(())
+    }
+    let mut names = Vec::new();
+    for field in Reader::new("FunctionDef", def) {
+        let (3, node) = field? else { continue };
+        for field in Reader::new("NodeDef", node.bytes()) {
+            let (5, entry) = field? else { continue };
+            for field in Reader::new("NodeDef.AttrEntry", entry.bytes()) {
+                let (2, value) = field? else { continue };
+                for field in Reader::new("AttrValue", value.bytes()) {
+                    match field? {
+                        (10, func) => of_func(func.bytes(), &mut names)?,
+                        (1, list) => {
+                            for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+                                if let (9, func) = field? {
+                                    of_func(func.bytes(), &mut names)?;
+                                }
+                            }
+                        }
+                        _ => {}
+                    }
+                }
+            }
+        }
+    }
+    names.retain(|name| !name.is_empty());
+    Ok(names)
+}
+
+/// The body of a function: its arguments are placeholders.
+pub(crate) struct Body {
+    pub(crate) graph: Graph,
+    pub(crate) inputs: Vec<Output>,
+    pub(crate) outputs: Vec<Output>,
+    /// What runs whenever the function does.
+    pub(crate) effects: Vec<Operation>,
+}
+
+/// A node of a body as it is read.
+#[derive(Default)]
+struct Node<'a> {
+    name: String,
+    op: String,
+    inputs: Vec<String>,
+    rest: Vec<(u32, &'a [u8])>,
+    attrs: Vec<(String, &'a [u8])>,
+}
+
+fn read_node(bytes: &[u8]) -> Result<Node<'_>> {
+    let mut node = Node::default();
+    for field in Reader::new("NodeDef", bytes) {
+        match field? {
+            (1, name) => node.name = name.text(),
+            (2, op) => node.op = op.text(),
+            (3, input) => node.inputs.push(input.text()),
+            (number, field) => {
+                if number == 5 {
+                    let (mut name, mut value) = (String::new(), &[][..]);
+                    for field in Reader::new("NodeDef.AttrEntry", field.bytes()) {
+                        match field? {
+                            (1, field) => name = field.text(),
+                            (2, field) => value = field.bytes(),
+                            _ => {}
+                        }
+                    }
+                    node.attrs.push((name, value));
+                }
+                node.rest.push((number, field.bytes()));
+            }
+        }
+    }
+    Ok(node)
+}
+
+/// Returns how many tensors an attribute of a node stands for.
+fn attr_length(node: &Node<'_>, info: &OpInfo, index: u8) -> Result<usize> {
+    let attr = &info.desc.attrs[usize::from(index)];
+    let found = node
+        .attrs
+        .iter()
+        .find(|(name, _)| name.as_bytes() == attr.name.to_bytes());
+    let Some((_, value)) = found else {
+        return match attr.default {
+            AttrDefault::Int(length) => Ok(usize::try_from(length).unwrap_or(0)),
+            AttrDefault::Types(types) => Ok(types.len()),
+            _ => Err(bad(format!("node '{}' lacks an attribute", node.name))),
+        };
+    };
+    let mut length = 0;
+    for field in Reader::new("AttrValue", value) {
+        match field? {
+            (3, value) => length = usize::try_from(value.int()).unwrap_or(0),
+            (1, list) => {
+                let mut types = Vec::new();
+                for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+                    if let (6, field) = field? {
+                        tfp_core::wire::read_ints(field, &mut types)?;
+                    }
+                }
+                length = types.len();
+            }
+            _ => {}
+        }
+    }
+    Ok(length)
+}
+
+/// Returns the first position of each output argument of a node.
+fn output_starts(node: &Node<'_>) -> Result<HashMap<String, usize>> {
+    let info = OpInfo::find(&node.op)?;
+    let mut starts = HashMap::new();
+    let mut next = 0;
+    for output in info.desc.outputs {
+        let name = output.name.to_str().unwrap_or("?");
+        starts.insert(format!("{}:{name}", node.name), next);
+        next += match output.kind {
+            ArgKind::One(_) => 1,
+            ArgKind::Many { count, .. } => attr_length(node, info, count)?,
+            ArgKind::Types(types) => attr_length(node, info, types)?,
+        };
+    }
+    Ok(starts)
+}
+
+/// Reads a map entry of two texts.
+fn text_entry(bytes: &[u8]) -> Result<(String, String)> {
+    let (mut key, mut value) = (String::new(), String::new());
+    for field in Reader::new("FunctionDef.Entry", bytes) {
+        match field? {
+            (1, field) => key = field.text(),
+            (2, field) => value = field.text(),
+            _ => {}
+        }
+    }
+    Ok((key, value))
+}
+
+/// Reads an `OpDef.ArgDef` of a function: a name and a type.
+fn read_argument(bytes: &[u8]) -> Result<(String, DataType)> {
+    let (mut name, mut dtype) = (String::new(), None);
+    for field in Reader::new("OpDef.ArgDef", bytes) {
+        match field? {
+            (1, field) => name = field.text(),
+            (3, field) => dtype = u32::try_from(field.int()).ok(),
+            _ => {}
+        }
+    }
+    match dtype {
+        Some(dtype) => Ok((name, DataType::from_number(dtype))),
+        None => Err(bad(format!(
+            "argument '{name}' has no fixed type: functions with type attributes can't be taken apart"
+        ))),
+    }
+}
+
+impl Body {
+    /// Makes a graph of a function. An argument has the shape at its place, as far as one is given.
+    pub(crate) fn import(library: &Library, shapes: &[Shape]) -> Result<Self> {
+        let def = library.main();
+        let (mut arguments, mut results) = (Vec::new(), Vec::new());
+        let (mut nodes, mut returned, mut controls) = (Vec::new(), HashMap::new(), Vec::new());
+        for field in Reader::new("FunctionDef", def) {
+            match field? {
+                (1, signature) => {
+                    for field in Reader::new("OpDef", signature.bytes()) {
+                        match field? {
+                            (2, argument) => arguments.push(read_argument(argument.bytes())?),
+                            (3, result) => results.push(read_argument(result.bytes())?.0),
+                            _ => {}
+                        }
+                    }
+                }
+                (3, node) => nodes.push(read_node(node.bytes())?),
+                (4, entry) => returned.extend([text_entry(entry.bytes())?]),
+                (6, entry) => controls.push(text_entry(entry.bytes())?.1),
+                _ => {}
+            }
+        }
+        let mut starts: HashMap<String, usize> = HashMap::new();
+        for node in &nodes {
+            starts.extend(output_starts(node)?);
+        }
+        let place_of: HashMap<&str, usize> = arguments
+            .iter()
+            .enumerate()
+            .map(|(index, (name, _))| (name.as_str(), index))
+            .collect();
+        // `argument`, `node:output:index`, or `^node`, as a graph writes it.
+        let rewritten = |input: &str| -> Result<String> {
+            if let Some(node) = input.strip_prefix('^') {
+                return Ok(match place_of.get(node) {
+                    Some(index) => format!("^tfp_argument_{index}"),
+                    None => input.to_owned(),
+                });
+            }
+            let (head, index) = match input.rsplit_once(':') {
+                Some((head, index)) if head.contains(':') => (head, index),
+                _ => {
+                    let name = input.split(':').next().unwrap_or(input);
+                    if let Some(index) = place_of.get(name) {
+                        return Ok(format!("tfp_argument_{index}:0"));
+                    }
+                    // An output without an index is the first of its list.
+                    (input, "0")
+                }
+            };
+            let (node, _) = head.split_once(':').unwrap_or((head, ""));
+            match (starts.get(head), index.parse::<usize>()) {
+                (Some(start), Ok(index)) => Ok(format!("{node}:{}", start + index)),
+                _ => Err(bad(format!(
+                    "'{}' takes {input:?}, which is no output of its body",
+                    name_of(def)?
+                ))),
+            }
+        };
+        let mut out = Writer::new();
+        for (index, (_, dtype)) in arguments.iter().enumerate() {
+            let shape = match *dtype {
+                DataType::RESOURCE | DataType::VARIANT => Shape::unknown(),
+                _ => shapes.get(index).cloned().unwrap_or_else(Shape::unknown),
+            };
+            out.message(1, |node| {
+                node.bytes(1, format!("tfp_argument_{index}").as_bytes());
+                node.bytes(2, b"Placeholder");
+                let mut attr = |name: &[u8], write: &dyn Fn(&mut Writer)| {
+                    node.message(5, |entry| {
+                        entry.bytes(1, name);
+                        entry.message(2, |value| write(value));
+                    });
+                };
+                attr(b"dtype", &|value| value.int(6, dtype.number().into()));
+                attr(b"shape", &|value| value.bytes(7, &shape_proto(&shape)));
+            });
+        }
+        for node in &nodes {
+            let inputs = node
+                .inputs
+                .iter()
+                .map(|input| rewritten(input))
+                .collect::<Result<Vec<_>>>()?;
+            out.message(1, |to| {
+                to.bytes(1, node.name.as_bytes());
+                to.bytes(2, node.op.as_bytes());
+                for input in &inputs {
+                    to.bytes(3, input.as_bytes());
+                }
+                for (number, bytes) in &node.rest {
+                    to.bytes(*number, bytes);
+                }
+            });
+        }
+        out.message(2, |functions| {
+            for def in library.others() {
+                functions.bytes(1, def);
+            }
+        });
+        let graph = Graph::new()?;
+        graph.import(&out.into_bytes(), &ImportOptions::default())?;
+        let inputs = (0..arguments.len())
+            .map(|index| graph.output(&format!("tfp_argument_{index}:0")))
+            .collect::<Result<_>>()?;
+        let outputs = results
+            .iter()
+            .map(|name| match returned.get(name) {
+                Some(value) => graph.output(&rewritten(value)?),
+                None => Err(bad(format!("result '{name}' has no value"))),
+            })
+            .collect::<Result<_>>()?;
+        let effects = controls
+            .iter()
+            .map(|name| graph.operation(name))
+            .collect::<Result<_>>()?;
+        Ok(Self {
+            graph,
+            inputs,
+            outputs,
+            effects,
+        })
+    }
+}

@@ -1,0 +1,236 @@
+//! Gradients of ops that call functions: calls, branches and loops.
+//!
+//! A call is exchanged for one that also returns the intermediate values that its gradient needs;
+//! the gradient is a call of another function, of those values. In a graph the operations that took
+//! the old call's outputs take the new one's; a tape calls the new one from the start.
+
+mod branches;
+mod call;
+mod derivative;
+pub(crate) mod loops;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use tfp_core::{DataType, Error, Operation, Output, Result, Shape, TensorHandle};
+
+use super::call::{Backward, InputGradients};
+use super::engine::is_differentiable;
+use super::record::OpRecord;
+use super::registry::SharedRule;
+use crate::any::{AnyContext, AnyValue, Mode};
+use crate::function::OWN_PREFIX;
+use crate::tape::Tape;
+
+/// The ops of this file.
+pub(crate) const CALLS: &[&str] = &[
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+    "If",
+    "StatelessIf",
+    "Case",
+    "StatelessCase",
+    "While",
+    "StatelessWhile",
+];
+
+/// What a call returned: its outputs, and what its gradient needs.
+type Ran = (Vec<AnyValue>, Vec<AnyValue>);
+
+/// How a call is exchanged, and differentiated then.
+trait Plan: Send + Sync {
+    /// Calls with the same inputs; returns the outputs of the original call, and what is kept.
+    fn forward(&self, cx: &AnyContext, inputs: &[AnyValue]) -> Result<Ran>;
+
+    /// Returns the gradients of the inputs.
+    fn backward(
+        &self,
+        cx: &AnyContext,
+        inputs: &[AnyValue],
+        ran: &Ran,
+        grads: &[Option<AnyValue>],
+    ) -> Result<Vec<Option<AnyValue>>>;
+}
+
+/// Plans of calls on tapes, which repeat with the same functions and shapes.
+type Plans = HashMap<String, Arc<dyn Plan>>;
+
+/// How many plans are kept before all are forgotten.
+const MOST_PLANS: usize = 512;
+
+/// Returns the plan of a call on a tape, one that was made before where there is one.
+fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Arc<dyn Plan>> {
+    static PLANS: Mutex<Option<Plans>> = Mutex::new(None);
+    let names = match op.op_type() {
+        "PartitionedCall" | "StatefulPartitionedCall" => vec![op.function("f")?],
+        "While" | "StatelessWhile" => vec![op.function("cond")?, op.function("body")?],
+        "Case" | "StatelessCase" => op.function_list("branches")?,
+        _ => vec![op.function("then_branch")?, op.function("else_branch")?],
+    };
+    // Other names may mean another function in another context.
+    if !names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
+        return plan(cx, op, wanted).map(Arc::from);
+    }
+    let mut key = format!(
+        "{} {names:?} {:?} {:?}",
+        op.op_type(),
+        wanted.grads,
+        wanted.needs
+    );
+    for input in op.inputs() {
+        key.push_str(&format!(" {}", known_shape(input)?));
+    }
+    let plans = || PLANS.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(found) = plans().as_ref().and_then(|plans| plans.get(&key)) {
+        return Ok(Arc::clone(found));
+    }
+    let made: Arc<dyn Plan> = plan(cx, op, wanted)?.into();
+    let mut plans = plans();
+    let known = plans.get_or_insert_default();
+    if known.len() >= MOST_PLANS {
+        known.clear();
+    }
+    known.insert(key, Arc::clone(&made));
+    Ok(made)
+}
+
+/// Which gradients there are and which are wanted.
+pub(super) struct Wanted<'a> {
+    /// For each output, whether it has a gradient.
+    grads: &'a [bool],
+    /// For each input, whether its gradient is wanted.
+    needs: &'a [bool],
+}
+
+fn plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Box<dyn Plan>> {
+    let shapes: Vec<Shape> = op.inputs().iter().map(known_shape).collect::<Result<_>>()?;
+    Ok(match op.op_type() {
+        "PartitionedCall" | "StatefulPartitionedCall" => {
+            Box::new(call::CallPlan::new(cx, op, &shapes, wanted)?)
+        }
+        "While" | "StatelessWhile" => Box::new(loops::LoopPlan::new(cx, op, wanted)?),
+        _ => Box::new(branches::BranchPlan::new(cx, op, &shapes, wanted)?),
+    })
+}
+
+/// Returns a shape where tensors have one.
+fn known_shape(value: &AnyValue) -> Result<Shape> {
+    match value.dtype() {
+        DataType::RESOURCE | DataType::VARIANT => Ok(Shape::unknown()),
+        _ => value.shape(),
+    }
+}
+
+/// The gradient function of calls in a graph.
+pub(super) fn gradient(c: &Backward<'_>) -> Result<InputGradients> {
+    let Some(operation) = c.op.operation() else {
+        return Err(Error::argument(format!(
+            "a call by {} was recorded without what its gradient needs",
+            c.op.op_type()
+        )));
+    };
+    let graph = operation.graph();
+    let grads: Vec<Option<AnyValue>> = (0..c.op.outputs().len())
+        .map(|index| c.grad_or_none(index))
+        .collect::<Result<_>>()?;
+    let present: Vec<bool> = grads.iter().map(Option::is_some).collect();
+    // The place of the call, waiting for what the call waits for.
+    let scope = graph.scope().on_device(&operation.device())?;
+    let place = AnyContext::Scope(scope.after(&operation.control_inputs())?);
+    let wanted = Wanted {
+        grads: &present,
+        needs: c.needs,
+    };
+    let plan = plan(&place, c.op, &wanted)?;
+    let ran = plan.forward(&place, c.op.inputs())?;
+    exchange(c.cx, operation, &ran.0)?;
+    let found = plan.backward(c.cx, c.op.inputs(), &ran, &grads)?;
+    Ok(found.into_iter().map(|grad| grad.map(Into::into)).collect())
+}
+
+/// Gives the consumers of an operation the outputs of another one.
+fn exchange(cx: &AnyContext, old: &Operation, new: &[AnyValue]) -> Result<()> {
+    let graph = old.graph();
+    let new: Vec<&Output> = new.iter().map(AnyValue::output).collect::<Result<_>>()?;
+    for (index, output) in new.iter().enumerate() {
+        for (consumer, input) in old.consumers(index) {
+            graph.update_edge(output, &consumer, input)?;
+        }
+    }
+    if let Some(output) = new.first() {
+        for consumer in old.control_outputs() {
+            let mut controls = consumer.control_inputs();
+            for control in controls.iter_mut().filter(|control| *control == old) {
+                control.clone_from(output.operation());
+            }
+            graph.set_control_inputs(&consumer, &controls)?;
+        }
+    }
+    if let AnyContext::Func(func) = cx {
+        for (index, output) in new.iter().enumerate() {
+            func.replace_captured(&old.output(index)?.into(), &(*output).into());
+        }
+        if let Some(output) = new.first() {
+            func.replace_effect(old, output.operation());
+        }
+    }
+    Ok(())
+}
+
+/// Executes a call on a tape; `None` where its gradient does not matter.
+pub(crate) fn on_tape(
+    tape: &Tape,
+    op: OpRecord,
+    tracked: &[bool],
+) -> Result<Option<Vec<TensorHandle>>> {
+    let parent = tape.parent();
+    let any: AnyContext = tape.any();
+    let types = match op.op_type() {
+        "While" | "StatelessWhile" => op.inputs().iter().map(AnyValue::dtype).collect(),
+        _ => match op.attr("Tout")? {
+            tfp_core::Attr::TypeList(types) => types,
+            _ => Vec::new(),
+        },
+    };
+    let flows: Vec<bool> = types
+        .iter()
+        .map(|&dtype| is_differentiable(dtype) && dtype != DataType::RESOURCE)
+        .collect();
+    if !flows.contains(&true) {
+        return Ok(None);
+    }
+    for function in op.functions() {
+        parent.add_function(function)?;
+    }
+    let wanted = Wanted {
+        grads: &flows,
+        needs: tracked,
+    };
+    let plan = repeated_plan(&any, &op, &wanted)?;
+    let (outputs, kept) = plan.forward(parent, op.inputs())?;
+    let handles: Vec<TensorHandle> = outputs
+        .iter()
+        .map(|value| value.handle().cloned())
+        .collect::<Result<_>>()?;
+    let inputs: Vec<TensorHandle> = op
+        .inputs()
+        .iter()
+        .map(|value| value.handle().cloned())
+        .collect::<Result<_>>()?;
+    let ran = (outputs, kept);
+    let rule = SharedRule(Arc::new(move |c: &Backward<'_>| {
+        let grads: Vec<Option<AnyValue>> = flows
+            .iter()
+            .enumerate()
+            .map(|(index, flows)| match flows {
+                true => c.grad(index).map(Some),
+                false => Ok(None),
+            })
+            .collect::<Result<_>>()?;
+        let found = plan.backward(c.cx, c.op.inputs(), &ran, &grads)?;
+        Ok(found.into_iter().map(|grad| grad.map(Into::into)).collect())
+    }));
+    let flowing: Vec<TensorHandle> = handles.clone();
+    tape.record_custom(op.op_type(), inputs, &flowing, rule)?;
+    Ok(Some(handles))
+}

@@ -1,0 +1,202 @@
+//! SavedModels that are damaged, of another version or put together wrongly are refused by name.
+
+use std::fs;
+
+use tfp::ops;
+use tfp::{
+    DataType, EagerContext, ErrorKind, Graph, Model, ModelWriter, Result, Session, SessionModel,
+    SessionOptions, Shape, Tensor, Variable, initialize, set_in,
+};
+
+use crate::scratch;
+
+/// Writes a model with a variable and a signature.
+fn write_model(ctx: &EagerContext, folder: &std::path::Path) -> Result<()> {
+    let w = Variable::new(ctx, "w", [2.0_f32, 3.0])?;
+    let mut writer = ModelWriter::new();
+    writer.variable("layer/w", &w)?;
+    let argument = ("x", DataType::FLOAT, Shape::from([-1, 2]));
+    writer.signature("serving_default", &[argument], |func, arguments| {
+        let y = ops::mul(func, &arguments["x"], w.read(func)?)?;
+        Ok(vec![("y".to_owned(), y)])
+    })?;
+    writer.write(folder)
+}
+
+#[test]
+fn calls_that_do_not_fit_are_refused() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("calls"));
+    write_model(&ctx, &folder.join("m"))?;
+    let model = Model::load(&ctx, folder.join("m"), &[])?;
+    assert_eq!(model.signatures(), ["serving_default"]);
+    let function = model.signature("serving_default")?;
+    assert_eq!(
+        (
+            function.inputs()[0].name.as_str(),
+            function.outputs()[0].name.as_str()
+        ),
+        ("x", "y")
+    );
+    let y = function.call_named(&ctx, [("x", [[1.0, 2.0]])])?;
+    assert_eq!(y["y"].to_tensor()?.to_vec::<f32>()?, [2.0, 6.0]);
+    let kind = |error: tfp::Error, text: &str| {
+        assert!(error.to_string().contains(text), "{error}");
+        error.kind().clone()
+    };
+    let error = function.call_named(&ctx, [("x", [[1.0_f32]])]).unwrap_err();
+    assert!(matches!(
+        kind(error, "'x' of signature 'serving_default'"),
+        ErrorKind::Shape { .. }
+    ));
+    let error = function.call_named(&ctx, [("x", ["text"])]).unwrap_err();
+    assert!(matches!(kind(error, "'x'"), ErrorKind::DType { .. }));
+    let error = function.call_named(&ctx, [("z", 1.0_f32)]).unwrap_err();
+    assert!(matches!(kind(error, "takes x"), ErrorKind::NotFound { .. }));
+    let error = function.call_named(&ctx, [("x", 1.0_f32); 0]).unwrap_err();
+    assert!(matches!(
+        kind(error, "not given"),
+        ErrorKind::Argument { .. }
+    ));
+    let error = model.signature("predict").unwrap_err();
+    assert!(matches!(
+        kind(error, "serving_default"),
+        ErrorKind::NotFound { .. }
+    ));
+    let error = Model::load(&ctx, folder.join("m"), &["train"]).unwrap_err();
+    assert!(matches!(kind(error, "serve"), ErrorKind::NotFound { .. }));
+    let error = model.save(folder.join("m")).unwrap_err();
+    assert!(matches!(
+        kind(error, "another folder"),
+        ErrorKind::Argument { .. }
+    ));
+    Ok(())
+}
+
+#[test]
+fn damaged_models_name_the_file() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("models"));
+    write_model(&ctx, &folder)?;
+    let file = folder.join("saved_model.pb");
+    let whole = fs::read(&file).expect("a model");
+    let refused = |bytes: &[u8], text: &str| {
+        fs::write(&file, bytes).expect("written");
+        for error in [
+            Model::load(&ctx, &folder, &["serve"])
+                .map(drop)
+                .unwrap_err(),
+            SessionModel::load(&folder, &["serve"], &SessionOptions::default())
+                .map(drop)
+                .unwrap_err(),
+        ] {
+            assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+            let message = error.to_string();
+            assert!(
+                message.contains("saved_model.pb") && message.contains(text),
+                "{message}"
+            );
+        }
+    };
+    let mut future = whole.clone();
+    future[1] = 2;
+    refused(&future, "version 2");
+    refused(&whole[..whole.len() / 2], "byte");
+    refused(b"", "version 0");
+    refused(b"no model at all", "");
+    // Whatever a byte becomes, the answer is a model or an error.
+    for at in (0..whole.len()).step_by(whole.len() / 60) {
+        let mut damaged = whole.clone();
+        damaged[at] ^= 0x15;
+        fs::write(&file, &damaged).expect("written");
+        let _ = Model::load(&ctx, &folder, &["serve"]);
+    }
+    fs::write(&file, &whole).expect("written");
+    fs::remove_file(folder.join("variables/variables.index")).expect("removed");
+    let error = Model::load(&ctx, &folder, &["serve"])
+        .map(drop)
+        .unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+    assert!(error.to_string().contains("variables.index"), "{error}");
+    fs::remove_file(&file).expect("removed");
+    let error = Model::load(&ctx, &folder, &["serve"])
+        .map(drop)
+        .unwrap_err();
+    assert!(error.to_string().contains("saved_model.pb"), "{error}");
+    let error = Model::load(&ctx, folder.join("nothing"), &["serve"])
+        .map(drop)
+        .unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::NotFound { .. }),
+        "{error}"
+    );
+    Ok(())
+}
+
+#[test]
+fn a_session_changes_a_model_and_writes_it_back() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("session"));
+    write_model(&ctx, &folder.join("m"))?;
+    let loaded = SessionModel::load(folder.join("m"), &["serve"], &SessionOptions::default())?;
+    let paths: Vec<&str> = loaded.variables().map(|(path, _)| path).collect();
+    assert_eq!(paths, ["layer/w"]);
+    for (_, variable) in loaded.variables() {
+        assert!(variable.is_trainable());
+        set_in(
+            &loaded.model.session,
+            &[(variable, &Tensor::from_array([10.0_f32, 20.0])?)],
+        )?;
+    }
+    loaded.save(folder.join("changed"))?;
+    let x = Tensor::from_array([[1.0_f32, 1.0]])?;
+    let here = loaded.model.call("serving_default", &[("x", &x)])?;
+    assert_eq!(here["y"].to_vec::<f32>()?, [10.0, 20.0]);
+    let model = Model::load(&ctx, folder.join("changed"), &["serve"])?;
+    let y = model
+        .signature("serving_default")?
+        .call_named(&ctx, [("x", &x)])?;
+    assert_eq!(y["y"].to_tensor()?.to_vec::<f32>()?, [10.0, 20.0]);
+    Ok(())
+}
+
+#[test]
+fn models_that_are_put_together_wrongly() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("wrong"));
+    let w = Variable::new(&ctx, "forgotten", 2.0_f32)?;
+    let mut writer = ModelWriter::new();
+    writer.signature("s", &[], |func, _| {
+        Ok(vec![("y".to_owned(), w.read(func)?)])
+    })?;
+    let error = writer.write(&folder).unwrap_err();
+    assert!(error.to_string().contains("'s' uses a variable"), "{error}");
+    assert!(!folder.join("saved_model.pb").exists());
+    writer.variable("w", &w)?;
+    assert!(writer.variable("w", &w).is_err() && writer.variable("a//b", &w).is_err());
+    assert!(writer.signature("s", &[], |_, _| Ok(Vec::new())).is_err());
+    writer.write(&folder)?;
+
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let x = scope.placeholder("x", DataType::FLOAT, &Shape::scalar())?;
+    let hidden = scope.placeholder("hidden", DataType::FLOAT, &Shape::scalar())?;
+    let v = Variable::new(&scope, "v", 1.0_f32)?;
+    let y = ops::add_v2(&scope, ops::mul(&scope, &x, v.read(&scope)?)?, &hidden)?;
+    let mut writer = ModelWriter::new();
+    let error = writer
+        .graph_signature("s", &[("x", &x)], &[("y", &y)])
+        .unwrap_err();
+    assert!(error.to_string().contains("'hidden'"), "{error}");
+    writer.graph_signature("s", &[("x", &x), ("h", &hidden)], &[("y", &y)])?;
+    let session = Session::new(&graph)?;
+    initialize(&session, [&v])?;
+    let error = writer.write_from(&session, folder.join("g")).unwrap_err();
+    assert!(error.to_string().contains("'v'"), "{error}");
+    writer.variable("v", &v)?;
+    let error = writer.write(folder.join("g")).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::Foreign { .. }), "{error}");
+    writer.write_from(&session, folder.join("g"))?;
+    let model = Model::load(&ctx, folder.join("g"), &["serve"])?;
+    let result = model
+        .signature("s")?
+        .call_named(&ctx, [("x", 3.0_f32), ("h", 0.5)])?;
+    assert_eq!(result["y"].to_tensor()?.to_scalar::<f32>()?, 3.5);
+    Ok(())
+}

@@ -1,0 +1,102 @@
+"""The program: flags, exit codes, reports, and what it writes."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from converters.tf.tests.models import mlp
+
+_PROGRAM = os.environ.get("TF2RUST", "")
+
+
+def _run(*arguments: object) -> subprocess.CompletedProcess[str]:
+    start = [str(Path(_PROGRAM).absolute())] if _PROGRAM else [sys.executable, "-m", _MODULE]
+    command = [*start, *(str(a) for a in arguments)]
+    return subprocess.run(command, capture_output=True, text=True, check=False)
+
+
+_MODULE = "converters.tf.main"
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("model") / "mlp.keras"
+    mlp().save(path)
+    return path
+
+
+def _files(folder: Path) -> dict[str, bytes]:
+    found = (p for p in sorted(folder.rglob("*")) if p.is_file())
+    return {str(p.relative_to(folder)): p.read_bytes() for p in found}
+
+
+def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
+    features = tmp_path / "features.npz"
+    arguments = ["--path_to_tf_model", model, "--model_name", "Mlp", "--json"]
+    done = _run(*arguments, "--path_to_save", tmp_path / "a")
+    assert done.returncode == 0, done.stderr
+    report = json.loads(done.stdout)
+    assert report["ok"]
+    assert report["macs"] == 6 * 16 + 16 * 4
+    files = _files(tmp_path / "a")
+    assert sorted(files) == report["files"]
+    for name in (
+        "rust_generated_code/Cargo.toml",
+        "rust_generated_code/src/lib.rs",
+        "rust_generated_code/src/model.rs",
+        "rust_generated_code/model/thresholds.json",
+        "rust_generated_code/testdata/features.npz",
+        "saved_model_from_tensorflow/computation_graph.json",
+        "saved_model_from_tensorflow/model_architecture.json",
+        "saved_model_from_tensorflow/model_weights.npz",
+    ):
+        assert name in files
+    features.write_bytes(files["rust_generated_code/testdata/features.npz"])
+    again = _run(*arguments, "--path_to_fv", features, "--path_to_save", tmp_path / "b")
+    assert again.returncode == 0, again.stderr
+    assert _files(tmp_path / "b") == files
+    refused = _run(*arguments, "--path_to_save", tmp_path / "a")
+    assert refused.returncode == 2
+    assert "--overwrite" in refused.stderr
+
+
+def test_features_of_another_model_leave_nothing(model: Path, tmp_path: Path) -> None:
+    np.savez(tmp_path / "f.npz", other=np.zeros(3))
+    out = tmp_path / "out"
+    done = _run(
+        *("--path_to_tf_model", model, "--path_to_save", out, "--path_to_fv", tmp_path / "f.npz")
+    )
+    assert done.returncode == 4
+    assert "no array" in done.stderr
+    assert not out.exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "what"),
+    [
+        ([], 2, "no model given"),
+        (["--nonsense"], 2, "Unknown command line flag"),
+        (["--path_to_tf_model", "x"], 2, "no folder given"),
+        (["extra"], 2, "unexpected argument"),
+        (["--path_to_tf_model", "x", "--path_to_save", "y", "--weights", "z"], 2, "weights"),
+        (["--path_to_tf_model", "x", "--path_to_save", "y", "--input_shape", "z"], 2, "expected"),
+    ],
+)
+def test_wrong_usage(tmp_path: Path, arguments: list[str], code: int, what: str) -> None:
+    done = _run(*arguments)
+    assert done.returncode == code
+    assert what in done.stderr
+
+
+def test_a_missing_model(tmp_path: Path) -> None:
+    done = _run("--path_to_tf_model", tmp_path / "no", "--path_to_save", tmp_path / "o", "--json")
+    assert done.returncode == 3
+    assert json.loads(done.stdout)["error"] == "FileError"
+    assert "No such file" in done.stderr

@@ -1,0 +1,57 @@
+"""Every tutorial, executed in an environment that has the wheels and nothing of this repository."""
+
+from __future__ import annotations
+
+import os
+import pathlib
+
+import pytest
+
+from docs import tutorials
+from tests.packages import clean
+
+CARGO, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
+WHEELS = [pathlib.Path(path).absolute() for path in os.environ["WHEELS"].split()]
+PAGES = sorted(pathlib.Path("docs/tutorials").glob("*.md"))
+
+
+@pytest.fixture(scope="module")
+def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("clean")
+    venv = clean.Venv(folder / "venv")
+    venv.link_locked()
+    clean.checked(venv.pip("install", "--no-index", "--no-deps", *WHEELS))
+    path = f"{venv.python.parent}:{CARGO.parent}:/usr/local/bin:/usr/bin:/bin"
+    cargo = {
+        "CARGO_HOME": str(folder / "cargo"),
+        "CARGO_TARGET_DIR": str(folder / "target"),
+        "CARGO_NET_OFFLINE": "true",
+        "RUSTC": str(RUSTC),
+    }
+    return clean.environment(HOME=str(folder), PATH=path, **cargo)
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_tutorial_does_what_it_says(
+    page: pathlib.Path, variables: dict[str, str], tmp_path: pathlib.Path
+) -> None:
+    assert tutorials.run(page, tmp_path, variables) > 3
+
+
+def test_an_output_that_is_not_the_page_s_is_an_error(tmp_path: pathlib.Path) -> None:
+    page = tmp_path / "page.md"
+    text = (
+        '```text title="a/b"\nline\n```\n```console\n$ cat a/b\n{}\n$ echo 1; echo 2\n...\n2\n```\n'
+    )
+    page.write_text(text.format("l...e"))
+    assert tutorials.run(page, tmp_path, {"PATH": os.environ["PATH"]}) == 3
+    page.write_text(text.format("lime"))
+    with pytest.raises(tutorials.TutorialError, match=r"page\.md:5: `cat a/b` prints\nline"):
+        tutorials.run(page, tmp_path, {"PATH": os.environ["PATH"]})
+    page.write_text("```console\n$ false\n```\n")
+    with pytest.raises(tutorials.TutorialError, match="ends with 1"):
+        tutorials.run(page, tmp_path, {"PATH": os.environ["PATH"]})
+
+
+def test_the_pages_are_there() -> None:
+    assert {page.stem for page in PAGES} >= {"plugin", "tf2rust"}

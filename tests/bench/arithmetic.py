@@ -1,0 +1,154 @@
+"""Sections that count operations: products and convolutions."""
+
+import math
+from collections.abc import Iterable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+from absl import flags
+
+from tests.bench.library import OURS, Library, Row, Shape, alternate, fetched, timed
+
+FLAGS = flags.FLAGS
+GEMMS = [(256,) * 3, (384,) * 3, (512,) * 3, (768,) * 3, (1024,) * 3, (1536,) * 3, (2048,) * 3]
+MODELS = ["ResNet50", "MobileNetV2", "EfficientNetB0"]
+
+
+def session_of(model: Any, threads: int) -> Any:
+    """Returns a session of onnxruntime for a model."""
+    import onnxruntime
+
+    options = onnxruntime.SessionOptions()
+    options.intra_op_num_threads = threads
+    options.inter_op_num_threads = 1
+    return onnxruntime.InferenceSession(
+        model.SerializeToString(), options, providers=["CPUExecutionProvider"]
+    )
+
+
+def onnx_model(node: Any, inputs: dict[str, Any], weights: dict[str, Any], out: Any) -> Any:
+    """Returns a model of one node, whose inputs and weights are arrays and whose output is `y`."""
+    from onnx import TensorProto, helper, numpy_helper
+
+    def value(name: str, array: Any) -> Any:
+        return helper.make_tensor_value_info(name, TensorProto.FLOAT, array.shape)
+
+    graph = helper.make_graph(
+        [node],
+        "row",
+        [value(name, array) for name, array in inputs.items()],
+        [value("y", out)],
+        [numpy_helper.from_array(array, name) for name, array in weights.items()],
+    )
+    return helper.make_model(graph, opset_imports=[helper.make_opsetid("", 17)], ir_version=9)
+
+
+def limited(rows: Sequence[Any]) -> Sequence[Any]:
+    """Returns as many rows of a section as `--limit` allows."""
+    return rows[: FLAGS.limit] if FLAGS.limit else rows
+
+
+def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
+    """Square products."""
+    import tensorflow as tf
+
+    rng = np.random.default_rng(1)
+    for m, n, k in limited(GEMMS):
+        a = rng.standard_normal((m, k), np.float32)
+        b = rng.standard_normal((k, n), np.float32)
+        c, d = np.empty((m, n), np.float32), np.empty((m, n), np.float32)
+        ta, tb = tf.constant(a), tf.constant(b)
+        multiply = tf.function(tf.matmul)
+        calls = {
+            OURS: library.gemm(a, b, c),
+            "OpenBLAS": timed(partial(np.matmul, a, b, out=d)),
+            "TensorFlow": timed(partial(fetched, multiply, ta, tb)),
+        }
+        seconds = alternate(calls, FLAGS.rounds)
+        np.testing.assert_allclose(c, d, rtol=1e-3, atol=1e-3)
+        name = f"{m} x {k} x {n}"
+        yield Row("gemm", name, threads, 2.0 * m * n * k, library.peak(), seconds)
+
+
+def conv_shapes() -> list[Shape]:
+    """Every distinct convolution of the models."""
+    import keras
+
+    shapes: dict[Shape, None] = {}
+    for name in MODELS:
+        model = getattr(keras.applications, name)(weights=None)
+        for layer in model.layers:
+            depthwise = isinstance(layer, keras.layers.DepthwiseConv2D)
+            if not depthwise and type(layer) is not keras.layers.Conv2D:
+                continue
+            _, height, width, channels = layer.input.shape
+            shapes[
+                Shape(
+                    height,
+                    width,
+                    channels,
+                    layer.output.shape[-1],
+                    layer.kernel_size[0],
+                    layer.kernel_size[1],
+                    layer.strides[0],
+                    layer.padding == "same",
+                    channels if depthwise else 1,
+                )
+            ] = None
+    return list(shapes)
+
+
+def conv_rows(library: Library, threads: int) -> Iterable[Row]:
+    """Convolutions with a bias, batch 1, weights packed or constant."""
+    import tensorflow as tf
+    from onnx import helper
+
+    rng = np.random.default_rng(1)
+    for shape in limited(conv_shapes()):
+        x = rng.standard_normal((1, shape.height, shape.width, shape.in_channels), np.float32)
+        depth = shape.in_channels // shape.groups
+        w = rng.standard_normal(
+            (shape.rows, shape.columns, depth, shape.out_channels), np.float32
+        ) / np.float32(math.sqrt(shape.rows * shape.columns * depth))
+        bias = rng.standard_normal(shape.out_channels, np.float32)
+        y = np.empty((1, *shape.output(), shape.out_channels), np.float32)
+
+        node = helper.make_node(
+            "Conv",
+            ["x", "w", "bias"],
+            ["y"],
+            auto_pad="SAME_UPPER" if shape.same else "VALID",
+            group=shape.groups,
+            strides=[shape.stride, shape.stride],
+        )
+        first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+        weights = np.ascontiguousarray(w.transpose(3, 2, 0, 1))
+        model = onnx_model(
+            node, {"x": first}, {"w": weights, "bias": bias}, y.transpose(0, 3, 1, 2)
+        )
+        session = session_of(model, threads)
+
+        tx, tb = tf.constant(x), tf.constant(bias)
+        padding = "SAME" if shape.same else "VALID"
+        if shape.groups > 1:
+            tw = tf.constant(w.transpose(0, 1, 3, 2))
+
+            def compute(x: Any, w: Any, b: Any, s: int = shape.stride, p: str = padding) -> Any:
+                return tf.nn.bias_add(tf.nn.depthwise_conv2d(x, w, [1, s, s, 1], p), b)
+        else:
+            tw = tf.constant(w)
+
+            def compute(x: Any, w: Any, b: Any, s: int = shape.stride, p: str = padding) -> Any:
+                return tf.nn.bias_add(tf.nn.conv2d(x, w, s, p), b)
+
+        function = tf.function(compute, autograph=False)
+        calls = {
+            OURS: library.conv(shape, x, w, bias, y),
+            "onnxruntime": timed(partial(session.run, None, {"x": first})),
+            "TensorFlow": timed(partial(fetched, function, tx, tw, tb)),
+        }
+        seconds = alternate(calls, FLAGS.rounds)
+        expected = session.run(None, {"x": first})[0].transpose(0, 2, 3, 1)
+        np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-3)
+        yield Row("conv", shape.name(), threads, shape.flops(), library.peak(), seconds)

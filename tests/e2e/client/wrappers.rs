@@ -1,0 +1,356 @@
+//! What the test of wrappers starts, once: reads what Python wrote into a folder, and writes models,
+//! checkpoints and tensors for Python there.
+
+use std::error::Error;
+use std::path::Path;
+
+use tfp::ops;
+use tfp::{
+    Checkpoint, CheckpointReader, Column, DataType, EagerContext, Graph, LookupTable, Mode, Model,
+    ModelWriter, RaggedTensor, RandomAlgorithm, RandomGenerator, Session, Shape, SparseTensor,
+    Tape, Tensor, TensorHandle, Variable, initialize, write_tensors,
+};
+
+type Outcome<T> = Result<T, Box<dyn Error>>;
+
+/// Results by name.
+struct Found(Vec<(String, Tensor)>);
+
+impl Found {
+    fn add(&mut self, name: &str, handle: &TensorHandle) -> Outcome<()> {
+        self.0.push((name.to_owned(), handle.to_tensor()?));
+        Ok(())
+    }
+}
+
+/// Calls a signature of a model with the inputs that Python left for it.
+fn call_model(
+    ctx: &EagerContext,
+    model: &Model,
+    signature: &str,
+    name: &str,
+    inputs: &CheckpointReader,
+    found: &mut Found,
+) -> Outcome<()> {
+    let function = model.signature(signature)?;
+    let mut arguments = Vec::new();
+    for spec in function.inputs() {
+        arguments.push((
+            spec.name.clone(),
+            inputs.read(&format!("{name}/{}", spec.name))?,
+        ));
+    }
+    let pairs = arguments
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor));
+    for (key, value) in function.call_named(ctx, pairs)? {
+        found.add(&format!("{name}/{key}"), &value)?;
+    }
+    Ok(())
+}
+
+/// Loads models of Python, calls them, changes one and saves it.
+fn models(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let inputs = CheckpointReader::open(work.join("inputs"))?;
+    for name in ["module", "keras", "keras2"] {
+        let model = Model::load(ctx, work.join(name), &["serve"])?;
+        call_model(ctx, &model, "serving_default", name, &inputs, found)?;
+        if name == "module" {
+            // Called by its path, with arguments in their order.
+            let x = ctx.handle(&inputs.read("module/x")?)?;
+            let key = ctx.handle(&inputs.read("module/key")?)?;
+            let results = model.function("both")?.call(ctx, &[x, key])?;
+            found.add("module/by_path", &results[1])?;
+        }
+        for (_, variable) in model.variables() {
+            if variable.is_trainable() {
+                let half = ops::mul(ctx, variable.read(ctx)?, 0.5_f32)?;
+                variable.assign(ctx, ops::add_v2(ctx, half, 0.125_f32)?)?;
+            }
+        }
+        let changed = format!("{name}_changed");
+        model.save(work.join(&changed))?;
+        let function = model.signature("serving_default")?;
+        let mut arguments = Vec::new();
+        for spec in function.inputs() {
+            arguments.push(ctx.handle(&inputs.read(&format!("{name}/{}", spec.name))?)?);
+        }
+        let results = function.call(ctx, &arguments)?;
+        for (spec, value) in function.outputs().iter().zip(results) {
+            found.add(&format!("{changed}/{}", spec.name), &value)?;
+        }
+    }
+    Ok(())
+}
+
+/// Restores a checkpoint of Python, and writes another one.
+fn checkpoints(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let w = Variable::new(ctx, "w", [[0.0_f32; 3]; 2])?;
+    let step = Variable::new(ctx, "step", 0_i64)?;
+    let generator = RandomGenerator::from_seed(ctx, 0, RandomAlgorithm::Philox)?;
+    let mut checkpoint = Checkpoint::new();
+    checkpoint.add("model/layer/w", &w)?;
+    checkpoint.add("step", &step)?;
+    checkpoint.add("random/_state_var", generator.state())?;
+    let latest = tfp::latest_checkpoint(work.join("checkpoints"))?;
+    checkpoint.restore(&latest)?.complete()?;
+    found.0.push(("checkpoint/w".to_owned(), w.to_tensor()?));
+    found
+        .0
+        .push(("checkpoint/step".to_owned(), step.to_tensor()?));
+    found.add(
+        "checkpoint/random",
+        &generator.normal(ctx, &[3], DataType::FLOAT)?,
+    )?;
+    w.assign_add(ctx, [[1.0; 3]; 2])?;
+    step.assign_add(ctx, 1)?;
+    checkpoint.save(work.join("checkpoints/rust"))?;
+    let named = (w.to_tensor()?, step.to_tensor()?);
+    write_tensors(
+        work.join("by_name"),
+        &[("layer/w", &named.0), ("step", &named.1)],
+    )?;
+    Ok(())
+}
+
+/// A layer and a constant, in any mode.
+fn dense<C: Mode>(ctx: &C, x: &C::Value, w: &Variable, b: &Variable) -> tfp::Result<C::Value> {
+    let product = ops::mat_mul(ctx, x, w.read(ctx)?, Default::default())?;
+    ops::tanh(ctx, ops::add_v2(ctx, product, b.read(ctx)?)?)
+}
+
+/// Writes models that are made here, of closures and of a graph.
+fn new_models(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let x = CheckpointReader::open(work.join("inputs"))?.read("keras/keras_tensor")?;
+    let kernel = [[0.5_f32, -1.0], [0.25, 2.0], [1.0, -0.5]];
+    let w = Variable::new(ctx, "dense/kernel", kernel)?;
+    let b = Variable::new(ctx, "dense/bias", [0.25_f32, -0.25])?;
+    let calls = Variable::new(ctx, "calls", 0_i64)?;
+    let scale = ctx.handle(&Tensor::scalar(3.0_f32)?)?;
+    let mut writer = ModelWriter::new();
+    writer.variable("dense/kernel", &w)?;
+    writer.variable("dense/bias", &b)?;
+    writer.variable("_calls", &calls)?;
+    let argument = ("x", DataType::FLOAT, Shape::from([-1, 3]));
+    writer.signature(
+        "serving_default",
+        std::slice::from_ref(&argument),
+        |func, arguments| {
+            let y = dense(func, &arguments["x"], &w, &b)?;
+            let scale = func.from_any((&scale).into())?;
+            let scaled = ops::mul(func, &y, &scale)?;
+            calls.assign_add(func, 1_i64)?;
+            Ok(vec![("y".to_owned(), y), ("scaled".to_owned(), scaled)])
+        },
+    )?;
+    writer.signature("calls", &[], |func, _| {
+        Ok(vec![("count".to_owned(), calls.read(func)?)])
+    })?;
+    // A branch is a function that the signature's function calls.
+    let arguments = [
+        ("flag", DataType::BOOL, Shape::scalar()),
+        ("x", DataType::FLOAT, Shape::from([2])),
+    ];
+    writer.signature("branch", &arguments, |func, arguments| {
+        let x = func.to_any(&arguments["x"]);
+        let then = |cx: &tfp::AnyContext| Ok(vec![ops::mul(cx, &x, b.read(cx)?)?]);
+        let otherwise = |cx: &tfp::AnyContext| Ok(vec![ops::neg(cx, &x)?]);
+        let chosen = tfp::cond(func, &arguments["flag"], then, otherwise)?;
+        Ok(vec![("chosen".to_owned(), chosen[0].clone())])
+    })?;
+    writer.write(work.join("rust_model"))?;
+    found.add("rust_model/y", &dense(ctx, &ctx.handle(&x)?, &w, &b)?)?;
+
+    // What was written is loaded here too: in an eager context, and into a session.
+    let model = Model::load(ctx, work.join("rust_model"), &["serve"])?;
+    let again = model
+        .signature("serving_default")?
+        .call_named(ctx, [("x", &x)])?;
+    found.add("rust_model/again", &again["y"])?;
+    let count = model.signature("calls")?.call(ctx, &[])?;
+    found.add("rust_model/count", &count[0])?;
+    let branch = model.signature("branch")?;
+    let flag = ctx.handle(&Tensor::scalar(true)?)?;
+    let two = ctx.handle(&Tensor::from_array([2.0_f32, 4.0])?)?;
+    found.add("rust_model/branch", &branch.call(ctx, &[flag, two])?[0])?;
+    let session = tfp::SavedModel::load(work.join("rust_model"), &["serve"], &Default::default())?;
+    let values = session.call("serving_default", &[("x", &x)])?;
+    found
+        .0
+        .push(("rust_model/session".to_owned(), values["scaled"].share()?));
+
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let fed = scope.placeholder("fed", DataType::FLOAT, &Shape::from([-1, 3]))?;
+    let w = Variable::new(&scope.sub_scope("dense"), "kernel", kernel)?;
+    let b = Variable::new(&scope.sub_scope("dense"), "bias", [0.5_f32, 0.5])?;
+    let y = dense(&scope, &fed, &w, &b)?;
+    let session = Session::new(&graph)?;
+    initialize(&session, [&w, &b])?;
+    let mut writer = ModelWriter::new();
+    writer.variable("kernel", &w)?;
+    writer.variable("bias", &b)?;
+    writer.graph_signature("serving_default", &[("x", &fed)], &[("y", &y)])?;
+    writer.write_from(&session, work.join("rust_graph_model"))?;
+    let values = session.eval(&[(&fed, &x)], &[&y])?;
+    found
+        .0
+        .push(("rust_graph_model/y".to_owned(), values[0].share()?));
+    Ok(())
+}
+
+/// Takes random numbers of every kind.
+fn random(ctx: &EagerContext, found: &mut Found) -> Outcome<()> {
+    for seed in [1234, -5] {
+        let generator = RandomGenerator::from_seed(ctx, seed, RandomAlgorithm::Philox)?;
+        let name = |kind: &str| format!("random/{seed}/{kind}");
+        found.add(
+            &name("normal"),
+            &generator.normal(ctx, &[2, 3], DataType::FLOAT)?,
+        )?;
+        found.add(
+            &name("uniform"),
+            &generator.uniform(ctx, &[3], DataType::DOUBLE)?,
+        )?;
+        found.add(
+            &name("int"),
+            &generator.uniform_int(ctx, &[4], 0_i32, 10_i32)?,
+        )?;
+        found.add(
+            &name("full"),
+            &generator.uniform_full_int(ctx, &[2], DataType::UINT64)?,
+        )?;
+        let truncated = generator.truncated_normal(ctx, &[4], DataType::FLOAT)?;
+        found.add(&name("truncated"), &truncated)?;
+        let binomial = generator.binomial(
+            ctx,
+            &[2],
+            [10.0_f32, 20.0],
+            [0.5_f32, 0.25],
+            DataType::INT32,
+        )?;
+        found.add(&name("binomial"), &binomial)?;
+        for (at, part) in generator.split(ctx, 2)?.iter().enumerate() {
+            found.add(
+                &name(&format!("split{at}")),
+                &part.normal(ctx, &[2], DataType::FLOAT)?,
+            )?;
+        }
+        found
+            .0
+            .push((name("state"), generator.state().to_tensor()?));
+    }
+    Ok(())
+}
+
+/// Computes with sparse and ragged tensors, and looks up keys.
+fn structures(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let dense = ctx.handle(&Tensor::from_array([
+        [0.0_f32, 1.5, 0.0, -2.0],
+        [0.0, 0.0, 0.0, 0.0],
+        [3.0, 0.0, 0.5, 0.0],
+    ])?)?;
+    let sparse = SparseTensor::from_dense(ctx, &dense)?;
+    let other = ctx.handle(&Tensor::from_array([
+        [1.0_f32, 2.0],
+        [3.0, 4.0],
+        [5.0, 6.0],
+        [7.0, 8.0],
+    ])?)?;
+    found.add("sparse/indices", &sparse.indices)?;
+    found.add("sparse/dense", &sparse.to_dense(ctx, 9.0)?)?;
+    found.add("sparse/mat_mul", &sparse.mat_mul(ctx, &other)?)?;
+    found.add("sparse/sum", &sparse.reduce_sum(ctx, &[1])?)?;
+    found.add("sparse/softmax", &sparse.softmax(ctx)?.values)?;
+    let transposed = sparse.transpose(ctx, &[1, 0])?;
+    found.add("sparse/transposed", &transposed.to_dense(ctx, 0.0)?)?;
+    let doubled = sparse.add(ctx, &sparse)?;
+    let doubled = SparseTensor::concat(ctx, &[doubled, sparse.clone()], 0)?;
+    found.add(
+        "sparse/concat",
+        &doubled.slice(ctx, &[1, 0], &[4, 3])?.to_dense(ctx, 0.0)?,
+    )?;
+    found.add("sparse/reshaped", &sparse.reshape(ctx, &[2, 6])?.indices)?;
+    let (filled, empty) = sparse.fill_empty_rows(ctx, 7.0)?;
+    found.add("sparse/filled", &filled.values)?;
+    found.add("sparse/empty", &empty)?;
+    found.add("sparse/product", &sparse.mul_dense(ctx, &dense)?.values)?;
+    found.add("sparse/added", &sparse.add_dense(ctx, &dense)?)?;
+
+    let rows: [&[f32]; 4] = [&[1.0, 2.0, 3.0], &[], &[4.0], &[5.0, 6.0]];
+    let ragged = RaggedTensor::from_rows(ctx, &rows)?;
+    found.add("ragged/dense", &ragged.to_dense(ctx, -1.0)?)?;
+    found.add("ragged/lengths", &ragged.row_lengths(ctx)?)?;
+    found.add("ragged/ids", &ragged.value_row_ids(ctx)?)?;
+    found.add("ragged/sums", &ragged.row_sums(ctx)?)?;
+    let squares = ragged.map(ctx, |ctx, values| ops::square(ctx, values))?;
+    found.add(
+        "ragged/gathered",
+        &squares.gather(ctx, [3, 0])?.to_dense(ctx, 0.0)?,
+    )?;
+    found.add("ragged/sparse", &ragged.to_sparse(ctx)?.indices)?;
+
+    let keys = Tensor::from_strings(&["emerson", "lake", "palmer"], &[3])?;
+    let values = Tensor::from_array([0_i64, 1, 2])?;
+    let none = Tensor::scalar(-1_i64)?;
+    let table = LookupTable::new(ctx, "table", &keys, &values, &none)?;
+    found.add(
+        "table/found",
+        &table.find(ctx, ["lake", "nobody", "palmer"])?,
+    )?;
+    let file = work.join("vocabulary.txt");
+    let key = (Column::Line, DataType::STRING);
+    let lines = LookupTable::from_file(ctx, "lines", &file, key, Column::LineNumber, "\t", &none)?;
+    found.add("table/lines", &lines.find(ctx, ["b", "c", "z"])?)?;
+    Ok(())
+}
+
+/// Computes the gradient of a loaded model's variables.
+fn gradients(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let x = CheckpointReader::open(work.join("inputs"))?.read("keras/keras_tensor")?;
+    let model = Model::load(ctx, work.join("keras"), &["serve"])?;
+    let tape = Tape::new(ctx);
+    let results = model
+        .signature("serving_default")?
+        .call_named(&tape, [("keras_tensor", &x)])?;
+    let loss = ops::sum(
+        &tape,
+        ops::square(&tape, &results["output_0"])?,
+        [0, 1],
+        Default::default(),
+    )?;
+    let handles = tape.watched_variables();
+    let handles: Vec<&TensorHandle> = handles.iter().collect();
+    for (gradient, handle) in tape.gradients(&[&loss], &handles)?.iter().zip(handles) {
+        let named = model.variables().find(|(_, variable)| {
+            variable
+                .handle()
+                .handle()
+                .is_ok_and(|own| own.id() == handle.id())
+        });
+        if let (Some(gradient), Some((_, variable))) = (gradient, named) {
+            found.add(&format!("gradient/{}", variable.name()), gradient)?;
+        }
+    }
+    Ok(())
+}
+
+fn main() -> Outcome<()> {
+    let work = std::env::args_os().nth(1).ok_or("usage: wrappers FOLDER")?;
+    let work = Path::new(&work);
+    let ctx = EagerContext::new()?;
+    let mut found = Found(Vec::new());
+    models(&ctx, work, &mut found)?;
+    checkpoints(&ctx, work, &mut found)?;
+    new_models(&ctx, work, &mut found)?;
+    random(&ctx, &mut found)?;
+    structures(&ctx, work, &mut found)?;
+    gradients(&ctx, work, &mut found)?;
+    let list: Vec<(&str, &Tensor)> = found
+        .0
+        .iter()
+        .map(|(name, tensor)| (name.as_str(), tensor))
+        .collect();
+    write_tensors(work.join("found"), &list)?;
+    Ok(())
+}
