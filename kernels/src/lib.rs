@@ -91,9 +91,9 @@ pub mod strided;
 pub mod strided_slice;
 #[cfg(test)]
 mod testing;
+pub mod thin;
 #[cfg(feature = "std")]
 pub mod threads;
-pub mod thin;
 pub mod tile;
 pub mod transpose;
 #[cfg(test)]

@@ -7,6 +7,13 @@ use crate::kernels::error::Error as KernelError;
 /// The result of every fallible function of a model.
 pub type Result<T> = core::result::Result<T, Error>;
 
+/// The error of a kernel; in a box where there is memory for one, since it is large.
+#[cfg(feature = "std")]
+pub type Cause = std::boxed::Box<KernelError>;
+/// The error of a kernel.
+#[cfg(not(feature = "std"))]
+pub type Cause = KernelError;
+
 /// Why a model refused its arguments or could not be loaded.
 #[derive(Debug)]
 #[non_exhaustive]
@@ -52,7 +59,7 @@ pub enum Error {
         /// The layer or operation.
         layer: &'static str,
         /// What the kernel says.
-        error: KernelError,
+        error: Cause,
     },
     /// `thresholds.json` can't be read.
     Thresholds {
@@ -123,6 +130,9 @@ impl fmt::Display for Error {
 impl core::error::Error for Error {
     fn source(&self) -> Option<&(dyn core::error::Error + 'static)> {
         match self {
+            #[cfg(feature = "std")]
+            Self::Layer { error, .. } => Some(&**error),
+            #[cfg(not(feature = "std"))]
             Self::Layer { error, .. } => Some(error),
             #[cfg(feature = "std")]
             Self::File(error) => Some(error),
@@ -133,5 +143,8 @@ impl core::error::Error for Error {
 
 /// Names the layer that a kernel's error comes from.
 pub(crate) fn at(layer: &'static str) -> impl FnOnce(KernelError) -> Error {
-    move |error| Error::Layer { layer, error }
+    move |error| Error::Layer {
+        layer,
+        error: error.into(),
+    }
 }
