@@ -2,6 +2,7 @@
 
 use mnist::{Error, Inputs, Mnist};
 
+#[rustfmt::skip]
 const DIGIT: [&str; 8] = [
     "  .##.  ",
     " .####. ",
@@ -27,7 +28,11 @@ fn main() -> Result<(), Error> {
     for line in DIGIT {
         println!("{line}");
     }
-    let best = outputs.digit.iter().zip(0..).max_by(|a, b| a.0.total_cmp(b.0));
+    let best = outputs
+        .digit
+        .iter()
+        .zip(0..)
+        .max_by(|a, b| a.0.total_cmp(b.0));
     if let Some((confidence, digit)) = best {
         println!("{digit}, {:.0} %", confidence * 100.0);
     }

@@ -56,7 +56,8 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
     for make in (*GRAPHS, mlp):
         graph = make()
         options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
-        flags = ["-Adead_code"]
+        # Six crates with a runtime each: quick to compile matters more than quick to run.
+        flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
         assert _OK in _run(graph, options, tmp_path / graph.name, flags)
 
 
