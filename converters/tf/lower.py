@@ -312,6 +312,11 @@ class Lowering:
             place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
             self.problems.append(Problem(f"{place} ({node.op})", what))
             return (POISON,) * 32
+        except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
+            place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
+            what = f"it is not as TensorFlow writes it: {type(err).__name__}: {err}"
+            self.problems.append(Problem(f"{place} ({node.op})", what))
+            return (POISON,) * 32
         finally:
             self.build.layer = before
 
