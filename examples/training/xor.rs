@@ -20,9 +20,8 @@ fn predict(
 
 fn main() -> Result<()> {
     let cx = EagerContext::new()?;
-    let first = |shape: &[i64], seed| {
-        Initializer::GLOROT_UNIFORM.value(&cx, shape, DataType::FLOAT, seed)
-    };
+    let first =
+        |shape: &[i64], seed| Initializer::GLOROT_UNIFORM.value(&cx, shape, DataType::FLOAT, seed);
     let zeros = |shape: &[i64]| Initializer::Zeros.value(&cx, shape, DataType::FLOAT, 0);
     let weights = [
         Variable::new(&cx, "hidden/kernel", first(&[2, UNITS], 1)?)?,

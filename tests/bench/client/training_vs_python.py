@@ -96,9 +96,7 @@ def main(argv: Sequence[str]) -> None:
     rust.wait()
 
 
-def _in_turn(
-    rust: subprocess.Popen[str], model: str, mode: str
-) -> tuple[list[float], list[float]]:
+def _in_turn(rust: subprocess.Popen[str], model: str, mode: str) -> tuple[list[float], list[float]]:
     """Returns the microseconds per step of both sides, Python's first."""
     python = python_steps(model, mode)
 
