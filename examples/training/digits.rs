@@ -69,7 +69,10 @@ fn run(arguments: &[String]) -> Result<(), Box<dyn Error>> {
             &Conv::new(16, 3)
                 .padding(Padding::Same)
                 .activation(Activation::Relu),
-            &BatchNorm::default(),
+            &BatchNorm {
+                momentum: 0.9,
+                ..BatchNorm::default()
+            },
             &Pooling::max(2),
             &Conv::new(32, 3)
                 .padding(Padding::Same)

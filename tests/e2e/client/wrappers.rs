@@ -328,7 +328,10 @@ fn gradients(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> 
                 .handle()
                 .is_ok_and(|own| own.id() == handle.id())
         });
-        if let (Some(gradient), Some((_, variable))) = (gradient, named) {
+        // The tape watches also what training does not change: the running means of a norm.
+        if let (Some(gradient), Some((_, variable))) = (gradient, named)
+            && variable.is_trainable()
+        {
             found.add(&format!("gradient/{}", variable.name()), gradient)?;
         }
     }

@@ -14,7 +14,7 @@ use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
 use super::structure::Spec;
-use crate::any::{AnyContext, AnyValue, Mode};
+use crate::any::{AnyValue, Mode};
 use crate::checkpoint::{CheckpointReader, Objects, VALUE, file_error, read_objects};
 use crate::variable::Variable;
 
@@ -36,24 +36,17 @@ pub struct Model {
     pub(super) paths: BTreeMap<usize, String>,
 }
 
-/// A function of a [`Model`], with its captured variables. A tape that calls it watches those that
-/// training changes.
+/// A function of a [`Model`], with its captured variables. A tape that calls it watches those that it
+/// reads, as any variable.
 #[derive(Clone, Debug)]
 pub struct ModelFunction {
     name: String,
     function: String,
     inputs: Vec<Spec>,
     outputs: Vec<Spec>,
-    captures: Vec<Capture>,
+    /// The tensors that the function takes after its arguments.
+    captures: Vec<AnyValue>,
     what: String,
-}
-
-/// A tensor that a function takes after its arguments.
-#[derive(Clone, Debug)]
-struct Capture {
-    value: AnyValue,
-    /// Whether it is a variable that tapes watch.
-    is_trainable: bool,
 }
 
 impl Model {
@@ -346,10 +339,7 @@ impl Model {
                     ),
                 ));
             };
-            captures.push(Capture {
-                value: value.clone(),
-                is_trainable: self.variables.get(at).is_some_and(Variable::is_trainable),
-            });
+            captures.push(value.clone());
         }
         Ok(ModelFunction {
             name: name.to_owned(),
@@ -400,12 +390,7 @@ impl ModelFunction {
         }
         let mut all: Vec<C::Value> = arguments.to_vec();
         for capture in &self.captures {
-            if let AnyContext::Tape(tape) = context.any()
-                && capture.is_trainable
-            {
-                tape.watch(capture.value.handle()?)?;
-            }
-            all.push(context.from_any(capture.value.clone())?);
+            all.push(context.from_any(capture.clone())?);
         }
         let types: Vec<DataType> = self.outputs.iter().map(|spec| spec.dtype).collect();
         stateful_partitioned_call(
