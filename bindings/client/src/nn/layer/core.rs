@@ -74,9 +74,6 @@ impl Layer for Activation {
     }
 }
 
-/// An activation as a layer of its own. [`Activation`] itself is one, too.
-pub type Activate = Activation;
-
 /// Rows of a table for numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Embedding {

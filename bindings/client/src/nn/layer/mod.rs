@@ -19,7 +19,7 @@ use super::Weights;
 use crate::any::{AnyContext, AnyValue};
 
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
-pub use self::core::{Activate, Dense, Dropout, Embedding, Flatten, Reshape};
+pub use self::core::{Dense, Dropout, Embedding, Flatten, Reshape};
 pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm};
 pub use self::pool::{GlobalPool, Pooling};
 pub use self::recurrent::{Bidirectional, Merge, MultiHeadAttention, Recurrent, RnnKind};

@@ -43,15 +43,6 @@ impl Rule for Adagrad {
         vec![Slot::filled("accumulator", self.initial)]
     }
 
-    fn coefficients<C: Context + ?Sized>(
-        &self,
-        _: &C,
-        rate: &C::Value,
-        _: &C::Value,
-    ) -> Result<Vec<C::Value>> {
-        Ok(vec![rate.clone()])
-    }
-
     fn update<C: Context + ?Sized>(
         &self,
         cx: &C,
@@ -98,15 +89,6 @@ impl Rule for Adadelta {
             Slot::zeros("accumulated_grad"),
             Slot::zeros("accumulated_delta_var"),
         ]
-    }
-
-    fn coefficients<C: Context + ?Sized>(
-        &self,
-        _: &C,
-        rate: &C::Value,
-        _: &C::Value,
-    ) -> Result<Vec<C::Value>> {
-        Ok(vec![rate.clone()])
     }
 
     fn update<C: Context + ?Sized>(
@@ -169,15 +151,6 @@ impl Rule for RmsProp {
             slots.push(Slot::zeros("average_gradient"));
         }
         slots
-    }
-
-    fn coefficients<C: Context + ?Sized>(
-        &self,
-        _: &C,
-        rate: &C::Value,
-        _: &C::Value,
-    ) -> Result<Vec<C::Value>> {
-        Ok(vec![rate.clone()])
     }
 
     fn update<C: Context + ?Sized>(

@@ -32,15 +32,6 @@ impl Rule for Lion {
         vec![Slot::zeros("momentum")]
     }
 
-    fn coefficients<C: Context + ?Sized>(
-        &self,
-        _: &C,
-        rate: &C::Value,
-        _: &C::Value,
-    ) -> Result<Vec<C::Value>> {
-        Ok(vec![rate.clone()])
-    }
-
     fn update<C: Context + ?Sized>(
         &self,
         cx: &C,

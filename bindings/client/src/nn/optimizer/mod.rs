@@ -106,16 +106,18 @@ pub trait Rule {
     fn slots(&self) -> Vec<Slot>;
 
     /// Computes what the updates of all variables share from the learning rate and from the number
-    /// of this step, which begins with 1. Both are float32 scalars.
+    /// of this step, which begins with 1. Both are float32 scalars. By default it is the rate alone.
     ///
     /// # Errors
     /// What TensorFlow says.
     fn coefficients<C: Context + ?Sized>(
         &self,
-        cx: &C,
+        _cx: &C,
         rate: &C::Value,
-        step: &C::Value,
-    ) -> Result<Vec<C::Value>>;
+        _step: &C::Value,
+    ) -> Result<Vec<C::Value>> {
+        Ok(vec![rate.clone()])
+    }
 
     /// Computes one variable's update.
     ///

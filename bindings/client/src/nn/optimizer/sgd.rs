@@ -28,15 +28,6 @@ impl Rule for Sgd {
         }
     }
 
-    fn coefficients<C: Context + ?Sized>(
-        &self,
-        _: &C,
-        rate: &C::Value,
-        _: &C::Value,
-    ) -> Result<Vec<C::Value>> {
-        Ok(vec![rate.clone()])
-    }
-
     fn update<C: Context + ?Sized>(
         &self,
         cx: &C,
