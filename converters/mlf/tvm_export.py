@@ -14,9 +14,9 @@ from pathlib import Path
 
 from absl import app, flags
 
-from converters.mlf.errors import MlfError, Problem, UsageError
 from converters.mlf.tvm_export_lower import load_model, plan_module
 from converters.mlf.tvm_export_plan import archive_files, archive_tar
+from tools.codegen.conversion import ConversionError, Problem, UsageError
 
 _MODEL = flags.DEFINE_string("model", None, "model to export: .onnx, .tflite or .keras (required)")
 _OUT = flags.DEFINE_string("out", None, "archive to write, a .tar file (required)")
@@ -37,10 +37,8 @@ def main(argv: Sequence[str]) -> int:
         staging = out.with_name(out.name + ".part")
         staging.write_bytes(archive_tar(archive_files(plan)))
         staging.replace(out)
-    except MlfError as err:
-        print(f"tvm_export: {err.title}", file=sys.stderr)
-        for problem in err.problems:
-            print(f"  {problem}", file=sys.stderr)
+    except ConversionError as err:
+        print(err.text("tvm_export"), file=sys.stderr)
         return err.exit_code
     except OSError as err:
         print(f"tvm_export: {_OUT.value}: cannot be written: {err}", file=sys.stderr)

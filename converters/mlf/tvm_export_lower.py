@@ -12,9 +12,10 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from converters.mlf.errors import FormatError, Problem, UnsupportedError, UsageError
+from converters.mlf.errors import FormatError
 from converters.mlf.rules import DTYPES, MIN_ALIGNMENT
 from converters.mlf.tvm_export_plan import Call, ConstantPool, Place, Plan, TensorPlan
+from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 
 VERSION = "0.27.0.post1"
 #: Operators that give another view of their first argument.
@@ -240,7 +241,7 @@ def _walk(tvm: Any, module: Any, name: str, kernels: str, prototypes: tuple[str,
         if source != Place("output", index):
             walker.calls.append(Call("", (Place("output", index), source), tensor.size))
     if problems:
-        raise UnsupportedError(problems)
+        raise UnsupportedError(*problems)
     return Plan(
         name=name,
         inputs=tuple(inputs),

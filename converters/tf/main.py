@@ -22,8 +22,8 @@ from absl import app, flags
 
 from converters.tf.arguments import parse_shapes
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
-from converters.tf.errors import ConversionError, Problem, UsageError
 from converters.tf.output_folder import check_folder, write_folder
+from tools.codegen.conversion import ConversionError, Problem, UsageError
 
 _MODEL = flags.DEFINE_string("path_to_tf_model", None, "the model: a file or a SavedModel's folder")
 _SAVE = flags.DEFINE_string("path_to_save", None, "folder to write; it must be empty or missing")
@@ -140,12 +140,8 @@ def main(argv: Sequence[str]) -> int:
         return _convert()
     except ConversionError as err:
         if _JSON.value:
-            problems = [vars(p) for p in err.problems]
-            report = {"ok": False, "error": type(err).__name__, "problems": problems}
-            print(json.dumps(report, indent=2))
-        print(f"tf2rust: {err.title}", file=sys.stderr)
-        for problem in err.problems:
-            print(f"  {problem}", file=sys.stderr)
+            print(json.dumps(err.report(), indent=2))
+        print(err.text("tf2rust"), file=sys.stderr)
         return err.exit_code
 
 

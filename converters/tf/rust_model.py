@@ -11,10 +11,10 @@ from absl import app, flags
 from converters.tf.arguments import parse_shapes
 from converters.tf.emit.options import Options, RuntimeMode
 from converters.tf.emit.single_file import crate_root, test_root
-from converters.tf.errors import ConversionError
 from converters.tf.load.model import LoadOptions
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.tf2rust import Request, run
+from tools.codegen.conversion import ConversionError
 
 _MODEL = flags.DEFINE_string("model", None, "the model", required=True)
 _NAME = flags.DEFINE_string("name", None, "name of the model", required=True)

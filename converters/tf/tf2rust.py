@@ -13,10 +13,10 @@ from converters.tf.convert import convert
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.options import Options
 from converters.tf.emit.support import problems
-from converters.tf.errors import Problem, UnsupportedError, UsageError
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.plan import Plan, plan_memory
 from converters.tf.trace import Loaded
+from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 
 Progress = Callable[[str], None]
 # Largest difference of a generated test from predictions that were made in half precision.

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from converters.mlf.errors import FormatError, Problem
+from converters.mlf.errors import FormatError
 from converters.mlf.parse.c_text import Token, logical_lines, split_comments, tokens
 from converters.mlf.parse.relay import TensorType, parse_tensor_types
+from tools.codegen.conversion import Problem
 
 V = TypeVar("V")
 

@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from converters.mlf.errors import FormatError, Problem
+from converters.mlf.errors import FormatError
 from converters.mlf.parse.c_text import split_comments
+from tools.codegen.conversion import Problem
 
 _NUMBER = r"([0-9]{1,18})"
 _RUN = re.compile(r"\bint32_t\s{1,8}(tvmgen_[^\s()]{1,256}_run)\s{0,8}\(([^){]{0,4096})\)\s{0,8}\{")

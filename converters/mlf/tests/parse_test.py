@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from converters.mlf.errors import ArchiveError, FormatError, UnsupportedError
+from converters.mlf.errors import ArchiveError, FormatError
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.parse.archive import member_name, parse_tar, read_archive
 from converters.mlf.parse.c_header import parse_header
@@ -18,6 +18,7 @@ from converters.mlf.parse.metadata import natural_key, parse_metadata
 from converters.mlf.parse.relay import parse_main_signature
 from converters.mlf.tests.dialects import DIALECTS, header, metadata, tar_of
 from converters.mlf.tests.requests import REAL, TESTDATA
+from tools.codegen.conversion import UnsupportedError
 
 
 def tar_with(kind: bytes, name: str = "evil", link: str = "/etc/passwd") -> bytes:

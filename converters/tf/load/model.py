@@ -17,13 +17,14 @@ os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 import keras
 import tensorflow as tf
 
-from converters.tf.errors import ConversionError, FileError, Problem, UnsupportedError
+from converters.tf.errors import FileError
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.legacy import CUSTOM_OBJECTS, readable
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.trace import Loaded
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
 
 
 @dataclass(frozen=True)

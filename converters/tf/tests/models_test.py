@@ -13,11 +13,12 @@ import tensorflow as tf
 from keras import layers
 
 from converters.tf.architecture import description_files
-from converters.tf.errors import ConversionError, FileError, UnsupportedError, UsageError
+from converters.tf.errors import FileError
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import check, model_of, ops, randomize
 from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
+from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))

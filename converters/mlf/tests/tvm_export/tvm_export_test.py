@@ -20,10 +20,10 @@ import numpy as np
 import pytest
 
 from converters.mlf.convert import Request, convert
-from converters.mlf.errors import UnsupportedError
 from converters.mlf.tests.build import build, run_rust
 from converters.mlf.tvm_export_lower import fixed_batch, load_model, plan_module
 from converters.mlf.tvm_export_plan import archive_files, archive_tar
+from tools.codegen.conversion import UnsupportedError
 
 keras: Any = importlib.import_module("keras")
 tensorflow: Any = importlib.import_module("tensorflow")
