@@ -55,6 +55,9 @@ _RUST_OUT = flags.DEFINE_string(
     "rust_out", None, "for build rules: the one .rs file; no --out then"
 )
 _UNIT_OUT = flags.DEFINE_string("unit_out", None, "for build rules: folder of the C units")
+_GUARD_OUT = flags.DEFINE_string(
+    "guard_out", None, "for build rules: folder of the C units to link whole"
+)
 _INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
 
@@ -86,6 +89,7 @@ def _write_for_rule(result: Result) -> None:
         for prefix, target in (
             (f"{result.crate.name}.rs", _RUST_OUT.value),
             ("c/unit/", _UNIT_OUT.value),
+            ("c/guard/", _GUARD_OUT.value),
             (result.output.include + "/", _INCLUDE_OUT.value),
         ):
             if target and name.startswith(prefix):
