@@ -303,15 +303,15 @@ def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
         data = b""
         if constant is not None:
             text = header.defines.get(f"{macro}_CONSTANT_POOL_DATA")
-            words = [w.strip() for w in text.value.split(",") if w.strip()] if text else []
-            if not all(re.fullmatch(r"0[xX][0-9a-fA-F]{1,2}", w) for w in words):
+            octets = text.octets() if text is not None else b""
+            if octets is None:
                 raise FormatError(
                     Problem(
                         f"{header.where}:{constant.line}",
                         f"{macro}_CONSTANT_POOL_DATA is not bytes",
                     )
                 )
-            data = bytes(int(w, 16) for w in words)
+            data = octets
             if len(data) != size:
                 problems.append(
                     Problem(

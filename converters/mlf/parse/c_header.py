@@ -30,6 +30,8 @@ C_KEYWORDS = frozenset(
     }
 )  # fmt: skip
 
+_OCTETS = re.compile(r"(?:\s*+0[xX][0-9a-fA-F]{1,2}+\s*+(?:,|$))*+\s*+")
+
 PART_NAMES = ("inputs", "outputs", "workspace_pools", "devices")
 
 
@@ -48,6 +50,16 @@ class Define:
         if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text):
             return int(text, 16)
         return None
+
+    def octets(self) -> bytes | None:
+        """Returns the value as bytes, or None when it is not a list like `0x12, 0xff`."""
+        if not _OCTETS.fullmatch(self.value):
+            return None
+        words = self.value.replace("0X", "0x").replace(",", " ")
+        try:
+            return bytes.fromhex(words.replace("0x", ""))
+        except ValueError:  # A word of one digit.
+            return bytes(int(word, 16) for word in words.split())
 
 
 @dataclass(frozen=True)
