@@ -11,6 +11,7 @@ use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
+use crate::thin::Thin;
 
 /// A forward convolution: `activation(conv(input, filter) + bias)`.
 #[derive(Clone, Copy, Debug)]
@@ -75,17 +76,25 @@ impl<'a> Forward<'a> {
         if let Some(bias) = self.bias {
             check_len("bias", bias.len(), conv.out_channels)?;
         }
-        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
         let direction = Direction::Forward;
         let packed =
             PackedFilter::of(&self.filter, self.level, direction, conv, scratch, parallel)?;
         if output.is_empty() {
             return Ok(());
         }
+        if conv.is_pointwise() && conv.groups == 1 && output.len() == conv.out_channels {
+            let thin = Thin {
+                bias: self.bias,
+                activation: self.activation,
+                accumulate: false,
+            };
+            return thin.run(input, &packed.matrix(conv), output, parallel);
+        }
+        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
         for group in 0..conv.groups {
             self.group(group, input, &packed, output, parallel);
         }

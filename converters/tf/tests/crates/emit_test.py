@@ -9,7 +9,7 @@ import pytest
 from converters.tf import ir
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import snake
-from converters.tf.emit.options import Options, Profile, RuntimeMode
+from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.vendor import strip
 from converters.tf.plan import plan_memory
 from converters.tf.tests.crates import graphs
@@ -123,3 +123,13 @@ def test_only_needed_files_are_copied() -> None:
     assert not any(path.startswith("src/runtime/") for path in linked)
     bare = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=Profile.NO_STD))
     assert b"#![no_std]" in bare["src/lib.rs"]
+
+
+def test_many_weights_are_a_file() -> None:
+    many = (256 << 20) + 1
+    auto = Options("m", "m", weights=WeightsMode.AUTO)
+    assert auto.weights_for(many - 1) is WeightsMode.EMBED
+    assert auto.weights_for(many) is WeightsMode.FILE
+    assert Options("m", "m").weights_for(many) is WeightsMode.EMBED
+    bare = Options("m", "m", weights=WeightsMode.AUTO, profile=Profile.NO_STD)
+    assert bare.weights_for(many) is WeightsMode.EMBED
