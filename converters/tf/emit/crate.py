@@ -306,6 +306,7 @@ class _PortView:
         self.key = string_literal(port.key)
         self.type = port.type
         self.shape = port.shape
+        self.dims = port.dims
         self.zero = port.zero
         self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
         self.fixed = port.fixed
