@@ -16,6 +16,7 @@ def success_report(result: Result) -> dict[str, object]:
         "files": list(result.output.files),
         "c": {
             "units": list(result.output.units),
+            "guards": list(result.output.guards),
             "include": result.output.include,
             "flags": list(C_FLAGS),
             "libraries": list(result.output.libraries),

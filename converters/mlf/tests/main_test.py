@@ -101,3 +101,10 @@ def test_sections_reach_the_statics(tmp_path: Path) -> None:
     text = (out / "src" / "default.rs").read_text()
     assert '#[unsafe(link_section = ".ccmram")]\n        static POOL' in text
     assert '#[unsafe(link_section = ".qspi")]\npub static FLASH' in text
+
+
+def test_names_that_are_kept_are_guarded(tmp_path: Path) -> None:
+    arguments = ["--mlf", str(TESTDATA / "plain.tar"), "--out", str(tmp_path / "crate"), "--json"]
+    assert json.loads(run(*arguments).stdout)["c"]["guards"] == []
+    (guard,) = json.loads(run(*arguments, "--link_prefix=").stdout)["c"]["guards"]
+    assert "_tvmgen_default" in (tmp_path / "crate" / guard).read_text()
