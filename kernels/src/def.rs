@@ -5,6 +5,7 @@
 //! The adapter registers one TensorFlow kernel per [`Variant`], reads the attributes once when a
 //! node is constructed, and calls `outputs`, `scratch` and `run` in this order for every step.
 
+#[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
 
 use crate::dtype::DType;
@@ -102,6 +103,7 @@ pub struct State {
     /// none of its own.
     pub entropy: [u64; 2],
     /// Starts at 0; kernels that continue a stream advance it atomically.
+    #[cfg(target_has_atomic = "64")]
     pub counter: AtomicU64,
 }
 
