@@ -56,6 +56,7 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
         "rust_generated_code/testdata/features.npz",
         "saved_model_from_tensorflow/computation_graph.json",
         "saved_model_from_tensorflow/model_architecture.json",
+        "saved_model_from_tensorflow/model_overview.png",
         "saved_model_from_tensorflow/model_weights.npz",
     ):
         assert name in files
