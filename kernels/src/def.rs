@@ -206,6 +206,7 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     /// [`Error::Length`] if `data` is not exactly as long as type and shape say.
+    #[inline]
     pub fn new(dtype: DType, shape: Shape, data: &'a [u8]) -> Result<Self> {
         check_length(dtype, &shape, data.len())?;
         Ok(Self {
@@ -218,6 +219,7 @@ impl<'a> TensorRef<'a> {
 
     /// Stands for an input whose buffer, with its values, has become the output's.
     #[must_use]
+    #[inline]
     pub fn forwarded(dtype: DType, shape: Shape) -> Self {
         Self {
             dtype,
@@ -257,6 +259,7 @@ impl<'a> TensorMut<'a> {
     ///
     /// # Errors
     /// [`Error::Length`] if `data` is not exactly as long as type and shape say.
+    #[inline]
     pub fn new(dtype: DType, shape: Shape, data: &'a mut [u8]) -> Result<Self> {
         check_length(dtype, &shape, data.len())?;
         Ok(Self { dtype, shape, data })
@@ -281,6 +284,7 @@ impl<'a> TensorMut<'a> {
     }
 }
 
+#[inline]
 fn check_length(dtype: DType, shape: &Shape, found: usize) -> Result<()> {
     let expected = shape
         .elements()
