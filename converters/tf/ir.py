@@ -638,6 +638,13 @@ class Graph:
                 seen.add(value)
                 yield value
 
+    def all_nodes(self) -> Iterator[Node]:
+        """Yields every node, those of a loop's body after the loop."""
+        for node in self.nodes:
+            yield node
+            if isinstance(node.op, Loop):
+                yield from node.op.body.all_nodes()
+
     def _uses(self) -> Iterator[Value]:
         for node in self.nodes:
             yield from node.present

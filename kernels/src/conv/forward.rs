@@ -60,8 +60,9 @@ impl<'a> Forward<'a> {
     /// Computes the output; `input` and `output` are dense, channels last.
     ///
     /// # Errors
-    /// [`Error::Length`] if a slice has not the length that the sizes say or the scratch is too
-    /// short; [`Error::Value`] and [`Error::Overflow`] for sizes that do not fit together.
+    /// [`Length`](crate::error::Error::Length) if a slice has not the length that the sizes say or
+    /// the scratch is too short; [`Value`](crate::error::Error::Value) and
+    /// [`Overflow`](crate::error::Error::Overflow) for sizes that do not fit together.
     pub fn run(
         &self,
         input: &[f32],
