@@ -54,11 +54,15 @@ def is_inside(error: ET.Element, library: str) -> bool:
     return any(library in objects(stack) for stack in error.iter("stack"))
 
 
-def is_by(error: ET.Element, program: str) -> bool:
-    """Whether a program did it itself: the first frame outside the C library lies in it."""
+def is_by(error: ET.Element, program: str, depth: int = 1) -> bool:
+    """Whether a program did it itself: the first frame outside the C library lies in it.
+
+    With a `depth` of 2 also whether a function that the program called did it, as one does that
+    returns an object.
+    """
     for stack in error.iter("stack"):
-        names = (name for name in objects(stack) if not name.startswith(C_LIBRARY))
-        if next(names, "") == program:
+        names = [name for name in objects(stack) if not name.startswith(C_LIBRARY)]
+        if program in names[:depth]:
             return True
     return False
 
