@@ -44,6 +44,37 @@ impl Axis {
         padding: (0, 0),
     };
 
+    /// A filter of `size` taps that stops at every element of `input`, without padding.
+    #[must_use]
+    pub const fn new(input: usize, size: usize) -> Self {
+        Self {
+            input,
+            size,
+            ..Self::UNIT
+        }
+    }
+
+    /// With so many elements from one stop to the next.
+    #[must_use]
+    pub const fn stride(mut self, elements: usize) -> Self {
+        self.stride = elements;
+        self
+    }
+
+    /// With so many elements from one tap to the next.
+    #[must_use]
+    pub const fn dilation(mut self, elements: usize) -> Self {
+        self.dilation = elements;
+        self
+    }
+
+    /// With so many zeros before and after.
+    #[must_use]
+    pub const fn padding(mut self, before: usize, after: usize) -> Self {
+        self.padding = (before, after);
+        self
+    }
+
     /// The window of the kernels.
     ///
     /// # Errors
@@ -72,6 +103,37 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// A convolution over images, vertical axis first, from `inputs` to `outputs` channels.
+    #[must_use]
+    pub const fn new(y: Axis, x: Axis, inputs: usize, outputs: usize) -> Self {
+        Self {
+            y,
+            x,
+            inputs,
+            outputs,
+            groups: 1,
+        }
+    }
+
+    /// A convolution whose axes are alike.
+    #[must_use]
+    pub const fn square(axis: Axis, inputs: usize, outputs: usize) -> Self {
+        Self::new(axis, axis, inputs, outputs)
+    }
+
+    /// A convolution over sequences.
+    #[must_use]
+    pub const fn line(axis: Axis, inputs: usize, outputs: usize) -> Self {
+        Self::new(Axis::UNIT, axis, inputs, outputs)
+    }
+
+    /// In so many groups that do not see each other's channels.
+    #[must_use]
+    pub const fn groups(mut self, groups: usize) -> Self {
+        self.groups = groups;
+        self
+    }
+
     fn sizes(&self, batch: usize) -> KernelResult<Sizes> {
         Ok(Sizes {
             batch,

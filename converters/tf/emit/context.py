@@ -145,9 +145,12 @@ class Context:
         return "None" if value is None else f"Some({self.tensor(value)})"
 
     def scratch(self, step: Step) -> str:
-        """Returns the expression of a step's scratch memory."""
-        self.use("memory::Slot")
-        return f"Slot::new({step.scratch.at}, {step.scratch.elements})"
+        """Returns the name of a step's scratch memory."""
+        value = ir.Value(ir.DType.F32, (ir.Batch(step.scratch.elements),))
+        names = [f"{wish}_scratch" for wish in wishes(step.node.layer, "step")]
+        name = screaming(self._slots.unique(*names))
+        self.slots[value] = SlotName(name, step.scratch, "f32, between the steps of a layer")
+        return name
 
     def dim(self, dim: ir.Dim) -> str:
         """Returns a dimension as an expression."""

@@ -256,6 +256,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         ],
         "arena": text.plan.arena_bytes,
         "macs": text.plan.macs,
+        "layers": len(text.fields) + sum(len(u.fields) - 1 for b in text.blocks for u in b.uses),
         "weight_bytes": sum(
             t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None
         ),
@@ -370,14 +371,13 @@ def _parts(text: ModelText) -> list[_Part]:
         return []
     count = -(-len(text.lines) // _PART)
     size = -(-len(text.lines) // count)
-    return [
-        _Part(
-            f"part_{i + 1}",
-            f"Part {i + 1} of {count}.",
-            list(text.lines[i * size : (i + 1) * size]),
-        )
-        for i in range(count)
-    ]
+    parts = []
+    for i in range(count):
+        lines = list(text.lines[i * size : (i + 1) * size])
+        layers = re.findall(r"\bself\.(\w+)", "\n".join(lines))
+        ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
+        parts.append(_Part(f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines))
+    return parts
 
 
 def _batch_lines(text: ModelText) -> list[str]:

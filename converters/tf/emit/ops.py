@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from converters.tf import ir
 from converters.tf.emit.context import Context
-from converters.tf.emit.functions import BINARY, COMPARE, REDUCE, Kernel, float_literal, unary
-from converters.tf.emit.layers import LAYERS, Emit, embedding, is_embedding
+from converters.tf.emit.functions import ADD_CLAMP, BINARY, COMPARE, REDUCE, float_literal, unary
+from converters.tf.emit.layers import LAYERS, Emit, axis, embedding, is_embedding
 from converters.tf.emit.names import wishes
 from converters.tf.plan import Step
 
@@ -53,8 +53,7 @@ def _fused_add(c: Context, op: ir.Binary, dtype: ir.DType) -> str | None:
         return None
     if op.activation.kind is not ir.Fn.CLAMP:
         return None
-    kernel = Kernel("clamp::AddClamp", "AddClamp { low: @a, high: @b }")
-    return c.kernel(kernel, op.activation.params)
+    return c.kernel(ADD_CLAMP, op.activation.params)
 
 
 def _binary(c: Context, step: Step) -> list[str]:
@@ -141,16 +140,16 @@ def _pool(c: Context, step: Step) -> list[str]:
     c.use("pool", "conv::Axis")
     _, *spatial, channels = (d.scale if isinstance(d, ir.Batch) else d for d in node.input.shape)
     axes = [
-        f"Axis {{ input: {size}, size: {taps}, stride: {stride}, dilation: 1, "
-        f"padding: ({pad[0]}, {pad[1]}) }}"
+        axis(c, size, taps, stride, 1, pad)
         for size, taps, stride, pad in zip(spatial, op.size, op.strides, op.padding, strict=True)
     ]
     if len(axes) == 1:
         axes.insert(0, "Axis::UNIT")
+    both = f"[{axes[0]}; 2]" if axes[0] == axes[1] else f"[{axes[0]}, {axes[1]}]"
     kind = f"pool::Kind::{str(op.kind).capitalize()}"
     out = _result(c, node, "pool")
     x = c.source(node.input)
-    return [f"pool::pool(m, {kind}, [{', '.join(axes)}], {channels}, {x}, {out})?;"]
+    return [f"pool::pool(m, {kind}, {both}, {channels}, {x}, {out})?;"]
 
 
 def _axes(axes: tuple[int, ...]) -> str:
