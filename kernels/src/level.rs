@@ -27,26 +27,62 @@ impl Level {
 /// `TFP_KERNELS` names (`portable`, `avx2` or `avx512`). Read once.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[must_use]
+#[inline]
 pub fn level() -> Level {
-    use std::sync::OnceLock;
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
-        let best = best();
-        let asked = std::env::var("TFP_KERNELS").ok();
-        [Level::Portable, Level::Avx2, Level::Avx512]
-            .into_iter()
-            .find(|level| asked.as_deref() == Some(level.name()))
-            .map_or(best, |level| level.min(best))
-    })
+    static LEVEL: Once = Once::new();
+    LEVEL.get(asked)
 }
 
 /// The best level of this processor, whatever the environment says. Found once.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[must_use]
+#[inline]
 pub fn best() -> Level {
-    use std::sync::OnceLock;
-    static BEST: OnceLock<Level> = OnceLock::new();
-    *BEST.get_or_init(detect)
+    static BEST: Once = Once::new();
+    BEST.get(detect)
+}
+
+/// A level that is found once; a small product asks for it as often as it multiplies.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+struct Once(core::sync::atomic::AtomicU8);
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+impl Once {
+    /// Larger than the number of any level.
+    const UNKNOWN: u8 = u8::MAX;
+
+    const fn new() -> Self {
+        Self(core::sync::atomic::AtomicU8::new(Self::UNKNOWN))
+    }
+
+    #[inline]
+    fn get(&self, find: fn() -> Level) -> Level {
+        const LEVELS: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+        // Nothing else is published with the number, and all threads find the same one.
+        let found = self.0.load(core::sync::atomic::Ordering::Relaxed);
+        match LEVELS.get(usize::from(found)) {
+            Some(&level) => level,
+            None => self.find(find),
+        }
+    }
+
+    #[cold]
+    fn find(&self, find: fn() -> Level) -> Level {
+        let level = find();
+        self.0
+            .store(level as u8, core::sync::atomic::Ordering::Relaxed);
+        level
+    }
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+fn asked() -> Level {
+    let best = best();
+    let asked = std::env::var("TFP_KERNELS").ok();
+    [Level::Portable, Level::Avx2, Level::Avx512]
+        .into_iter()
+        .find(|level| asked.as_deref() == Some(level.name()))
+        .map_or(best, |level| level.min(best))
 }
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]

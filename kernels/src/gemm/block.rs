@@ -7,7 +7,7 @@ use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
 use crate::blocks::Block;
 use crate::level::Level;
-use crate::simd::{Body, Simd};
+use crate::simd::{Body, Simd, prefetch};
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
 /// and again while there are rows left, from the tallest tile that the level has to those of one
@@ -69,6 +69,9 @@ pub const MAX_ROWS: usize = 14;
 /// Most rows that are multiplied by a matrix that is not packed: one tile.
 pub const DIRECT_ROWS: usize = MAX_ROWS;
 
+/// Rows of B from which on a tile takes longer than it takes to fetch what it is added to.
+const LONG: usize = 128;
+
 /// Rows of B that are multiplied before the next ones' turn.
 const ROWS_OF_B: usize = MAX_RUN;
 /// Elements of B that all rows of a block meet before the next ones' turn: they stay in the second
@@ -85,7 +88,8 @@ pub enum B<'a> {
         /// Rows.
         k: usize,
     },
-    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`] of at most [`DIRECT_ROWS`] rows.
+    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`], and best with at most
+    /// [`DIRECT_ROWS`] rows.
     Rows {
         /// Elements.
         data: &'a [f32],
@@ -434,6 +438,12 @@ fn strip_columns<S: Simd>(
             strip.len() - done,
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
+                    if k >= LONG {
+                        // Until the sums are there, so are the lines that they go to.
+                        for &name in &names[done..done + MR] {
+                            prefetch(&block.row(name)[place.0..place.0 + place.1]);
+                        }
+                    }
                     let zero = [[s.zero(); NV]; MR];
                     let sums = tile::strip::<S, MR, NV>(s, zero, rows, k, b_row);
                     tile::store(s, &sums, block, &names[done..done + MR], place, store);
