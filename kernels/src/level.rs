@@ -123,3 +123,38 @@ pub const fn level() -> Level {
 pub const fn best() -> Level {
     level()
 }
+
+#[cfg(all(test, feature = "std", target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+
+    #[test]
+    fn the_level_is_what_the_environment_says() {
+        let asked = std::env::var("TFP_KERNELS").ok();
+        let asked = ALL.into_iter().find(|l| asked.as_deref() == Some(l.name()));
+        assert_eq!(level(), asked.unwrap_or(best()).min(best()));
+        assert_eq!(level(), level());
+    }
+
+    /// The level is read once, so that each value takes a process.
+    #[test]
+    fn every_value_of_the_environment_is_obeyed() {
+        for name in ["portable", "avx2", "avx512", "", "AVX2", "sse"] {
+            let done = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "level::tests::the_level_is_what_the_environment_says",
+                ])
+                .env("TFP_KERNELS", name)
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&done.stdout);
+            assert!(
+                done.status.success() && text.contains("1 passed"),
+                "{name}: {text}"
+            );
+        }
+    }
+}

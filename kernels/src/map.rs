@@ -44,7 +44,7 @@ impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
 /// Whether a loop of this cost per element is faster than memory, so that it is of use to write
 /// past the caches. Rare element types do without: it is a second loop.
 pub(crate) const fn waits_for_memory<T: Element>(cost: usize) -> bool {
-    T::LEVELS && cost <= 4
+    T::LEVELS && cost <= 2
 }
 
 /// The loop of one operation, past the caches or not. What surrounds it is compiled once per

@@ -9,8 +9,8 @@ use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
-use crate::rows;
-use crate::simd::{self, Simd};
+use crate::rows::{self, Pairs};
+use crate::simd::{self, Simd, stream};
 
 const LANES: usize = 32;
 
@@ -62,6 +62,8 @@ struct Rows<'a> {
     shift: Option<&'a [f32]>,
     epsilon: f32,
     out: &'a mut [f32],
+    /// No cache holds the rows.
+    far: bool,
 }
 
 impl simd::Body for Rows<'_> {
@@ -69,8 +71,8 @@ impl simd::Body for Rows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let rows = self.x.chunks(self.width);
-        for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
+        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+        while let Some((x, out)) = rows.pair() {
             let (mean, variance) = match self.kind {
                 Kind::Layer => moments(s, x),
                 Kind::Rms => {
@@ -130,6 +132,7 @@ pub fn normalize_rows(
     }
     check_rows("x", x.len(), width)?;
     let chunk = chunk_len(parallel, out.len(), width, 4);
+    let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         dispatch_simd(Rows {
             kind,
@@ -139,6 +142,7 @@ pub fn normalize_rows(
             shift,
             epsilon,
             out,
+            far,
         });
     });
     Ok(())

@@ -7,12 +7,50 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::math::single::{EXP, LN_2_HIGH, LN_2_LOW, ROUNDER};
-use crate::simd::Simd;
+use crate::simd::{Simd, prefetch};
 
 /// Elements that are added to the lanes at a time.
 const LANES: usize = 64;
 /// Elements whose sum stays in `f32`.
 const BLOCK: usize = 64 * LANES;
+
+/// Elements of a row that are fetched ahead.
+const AHEAD: usize = 1024;
+
+/// The rows of a tensor and of its result, one after the other.
+pub(crate) struct Pairs<'a> {
+    x: &'a [f32],
+    out: &'a mut [f32],
+    width: usize,
+    far: bool,
+}
+
+impl<'a> Pairs<'a> {
+    /// Rows of `width` elements; those that are `far` from any cache are fetched a row ahead, since
+    /// a row is gone through several times and memory rests meanwhile.
+    #[inline(always)]
+    pub(crate) fn new(x: &'a [f32], out: &'a mut [f32], width: usize, far: bool) -> Self {
+        Self { x, out, width, far }
+    }
+
+    /// The next pair.
+    #[inline(always)]
+    pub(crate) fn pair(&mut self) -> Option<(&'a [f32], &'a mut [f32])> {
+        let width = self.width.min(self.x.len());
+        if width == 0 {
+            return None;
+        }
+        let (row, x) = self.x.split_at(width);
+        let (to, out) = core::mem::take(&mut self.out).split_at_mut(width);
+        (self.x, self.out) = (x, out);
+        if self.far {
+            let ahead = AHEAD.min(self.width).min(self.x.len());
+            prefetch(&self.x[..ahead]);
+            prefetch(&self.out[..ahead]);
+        }
+        Some((row, to))
+    }
+}
 
 /// Takes an element into a lane.
 pub(crate) trait Step: Copy {

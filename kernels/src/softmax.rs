@@ -8,13 +8,15 @@ use crate::error::{Error, Result};
 use crate::map::outputs_like_first;
 use crate::math;
 use crate::parallel::Parallel;
-use crate::rows;
-use crate::simd::{Body, Simd};
+use crate::rows::{self, Pairs};
+use crate::simd::{Body, Simd, stream};
 
 struct Rows<'a, const LOG: bool> {
     x: &'a [f32],
     width: usize,
     out: &'a mut [f32],
+    /// No cache holds the rows.
+    far: bool,
 }
 
 impl<const LOG: bool> Body for Rows<'_, LOG> {
@@ -22,8 +24,8 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let rows = self.x.chunks(self.width);
-        for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
+        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+        while let Some((x, out)) = rows.pair() {
             let largest = rows::largest(s, x);
             if LOG {
                 let sum = rows::weights_sum(s, x, largest);
@@ -57,9 +59,10 @@ fn each_row<const LOG: bool>(
         });
     }
     let chunk = chunk_len(parallel, out.len(), width, 8);
+    let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = &x[start..start + out.len()];
-        dispatch_simd(Rows::<LOG> { x, width, out });
+        dispatch_simd(Rows::<LOG> { x, width, out, far });
     });
     Ok(())
 }

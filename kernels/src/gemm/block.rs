@@ -7,7 +7,7 @@ use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
 use crate::blocks::Block;
 use crate::level::Level;
-use crate::simd::{Body, Simd, prefetch};
+use crate::simd::{Body, Simd};
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
 /// and again while there are rows left, from the tallest tile that the level has to those of one
@@ -68,9 +68,6 @@ pub const MAX_ROWS: usize = 14;
 
 /// Most rows that are multiplied by a matrix that is not packed: one tile.
 pub const DIRECT_ROWS: usize = MAX_ROWS;
-
-/// Rows of B from which on a tile takes longer than it takes to fetch what it is added to.
-const LONG: usize = 128;
 
 /// Rows of B that are multiplied before the next ones' turn.
 const ROWS_OF_B: usize = MAX_RUN;
@@ -438,12 +435,6 @@ fn strip_columns<S: Simd>(
             strip.len() - done,
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
-                    if k >= LONG {
-                        // Until the sums are there, so are the lines that they go to.
-                        for &name in &names[done..done + MR] {
-                            prefetch(&block.row(name)[place.0..place.0 + place.1]);
-                        }
-                    }
                     let zero = [[s.zero(); NV]; MR];
                     let sums = tile::strip::<S, MR, NV>(s, zero, rows, k, b_row);
                     tile::store(s, &sums, block, &names[done..done + MR], place, store);

@@ -35,18 +35,22 @@ pub(crate) fn map<T: Copy, U: Copy + Default>(
     far: Option<&Fence>,
     value: impl Fn(T) -> U,
 ) {
+    let Some(fence) = far else {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = value(x);
+        }
+        return;
+    };
     let count = x.len().min(out.len());
     let (x, out) = (&x[..count], &mut out[..count]);
-    let [head, tail] = far.map_or([0, 0], |_| ends(out));
-    if let Some(fence) = far {
-        let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
-        for (line, x) in lines.iter_mut().zip(x[head..tail].as_chunks::<BLOCK>().0) {
-            let mut block = [U::default(); BLOCK];
-            for i in 0..BLOCK {
-                block[i] = value(x[i]);
-            }
-            fence.store(line, &block);
+    let [head, tail] = ends(out);
+    let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
+    for (line, x) in lines.iter_mut().zip(x[head..tail].as_chunks::<BLOCK>().0) {
+        let mut block = [U::default(); BLOCK];
+        for i in 0..BLOCK {
+            block[i] = value(x[i]);
         }
+        fence.store(line, &block);
     }
     for part in [0..head, tail..count] {
         for (out, &x) in out[part.clone()].iter_mut().zip(&x[part]) {
@@ -64,20 +68,28 @@ pub(crate) fn zip<T: Copy, U: Copy + Default>(
     far: Option<&Fence>,
     value: impl Fn(T, T) -> U,
 ) {
+    let Some(fence) = far else {
+        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+            *out = value(a, b);
+        }
+        return;
+    };
     let count = a.len().min(b.len()).min(out.len());
     let (a, b, out) = (&a[..count], &b[..count], &mut out[..count]);
-    let [head, tail] = far.map_or([0, 0], |_| ends(out));
-    if let Some(fence) = far {
-        let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
-        let a = a[head..tail].as_chunks::<BLOCK>().0;
-        let pairs = a.iter().zip(b[head..tail].as_chunks::<BLOCK>().0);
-        for (line, (a, b)) in lines.iter_mut().zip(pairs) {
-            let mut block = [U::default(); BLOCK];
-            for i in 0..BLOCK {
-                block[i] = value(a[i], b[i]);
-            }
-            fence.store(line, &block);
+    let [head, tail] = ends(out);
+    let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
+    let (a_lines, b_lines) = (&a[head..tail], &b[head..tail]);
+    let pairs = a_lines
+        .as_chunks::<BLOCK>()
+        .0
+        .iter()
+        .zip(b_lines.as_chunks::<BLOCK>().0);
+    for (line, (a, b)) in lines.iter_mut().zip(pairs) {
+        let mut block = [U::default(); BLOCK];
+        for i in 0..BLOCK {
+            block[i] = value(a[i], b[i]);
         }
+        fence.store(line, &block);
     }
     for part in [0..head, tail..count] {
         let pairs = a[part.clone()].iter().zip(&b[part.clone()]);
