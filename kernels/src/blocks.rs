@@ -143,16 +143,30 @@ pub fn for_each_chunk<T: Send>(
     });
 }
 
+/// Tasks that are told apart by a bit each.
+const MARKED: usize = 256;
+const WORD: usize = usize::BITS as usize;
+
 /// Calls `task` with each number below `count` at most once, whatever `parallel` does, and exactly
-/// once if it keeps its contract: disjointness must not rest on a safe trait.
-fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
+/// once if it keeps its contract: disjointness must not rest on a safe trait. Up to 256 tasks are
+/// run on the threads that `parallel` means for them.
+pub(crate) fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
     if count == 1 {
         return task(0);
     }
-    let next = AtomicUsize::new(0);
-    parallel.run(count, &|_| {
-        let ticket = next.fetch_add(1, Ordering::Relaxed);
-        if ticket < count {
+    if count > MARKED {
+        let next = AtomicUsize::new(0);
+        return parallel.run(count, &|_| {
+            let ticket = next.fetch_add(1, Ordering::Relaxed);
+            if ticket < count {
+                task(ticket);
+            }
+        });
+    }
+    let begun = [const { AtomicUsize::new(0) }; MARKED / WORD];
+    parallel.run(count, &|ticket| {
+        let mark = 1 << (ticket % WORD);
+        if ticket < count && begun[ticket / WORD].fetch_or(mark, Ordering::Relaxed) & mark == 0 {
             task(ticket);
         }
     });

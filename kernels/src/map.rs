@@ -86,6 +86,8 @@ fn map_loop<T: Element, U: Element>(
 
 /// Elements that are worked on at a time in place; their old values are kept meanwhile.
 const BLOCK: usize = 256;
+/// As [`BLOCK`], for tensors that have no more: clearing a large block would cost more than the work.
+const SMALL: usize = 16;
 
 /// `values[i] = op(values[i])`.
 pub fn map_in_place<O: Map<T, Out = T>, T: Element>(
@@ -102,15 +104,22 @@ fn map_loop_in_place<T: Element>(
     parallel: &dyn Parallel,
     body: &Loop<'_, T, T>,
 ) {
+    if values.len() <= SMALL {
+        return in_blocks::<T, SMALL>(values, body);
+    }
     let chunk = chunk_len(parallel, values.len(), 16, cost);
     for_each_chunk(parallel, values, chunk, &|_, values| {
-        let mut kept = [T::default(); BLOCK];
-        for out in values.chunks_mut(BLOCK) {
-            let x = &mut kept[..out.len()];
-            x.copy_from_slice(out);
-            body(x, out, false);
-        }
+        in_blocks::<T, BLOCK>(values, body);
     });
+}
+
+fn in_blocks<T: Element, const N: usize>(values: &mut [T], body: &Loop<'_, T, T>) {
+    let mut kept = [T::default(); N];
+    for out in values.chunks_mut(N) {
+        let x = &mut kept[..out.len()];
+        x.copy_from_slice(out);
+        body(x, out, false);
+    }
 }
 
 /// One output of the first input's type and shape.

@@ -53,6 +53,7 @@ class Context:
         fields: Layers, in the order of their first use.
         slots: Names of tensors in memory.
         lines: Statements of the model's run, one or more per node.
+        carried: What a loop carries, by the results of the loop that it becomes.
     """
 
     plan: Plan
@@ -62,6 +63,7 @@ class Context:
     fields: list[Field] = field(default_factory=list)
     slots: dict[ir.Value, SlotName] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    carried: dict[ir.Value, ir.Value] = field(default_factory=dict)
     uses_batch: bool = False
     _fields: Scope = field(default_factory=field_scope)
     _slots: Scope = field(default_factory=Scope)
@@ -108,6 +110,7 @@ class Context:
 
     def slot(self, value: ir.Value) -> str:
         """Returns the name of a value's place."""
+        value = self.carried.get(value, value)
         return self.name_slot(value, *wishes(value.name, "reshaped"))
 
     def source(self, value: ir.Value) -> str:

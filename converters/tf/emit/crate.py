@@ -173,7 +173,7 @@ def _runtime(values: Mapping[str, Any]) -> dict[str, str]:
 def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any]:
     """Returns everything that the templates name."""
     std = options.profile is Profile.STD
-    embed = options.weights is WeightsMode.EMBED or not std
+    embed = options.weights_for(len(text.weights.content)) is WeightsMode.EMBED
     incbin = len(text.weights.content) >= _INCBIN
     parts = _parts(text)
     ports = [*text.inputs, *text.outputs]

@@ -400,7 +400,7 @@ def packed_constants(graph: ir.Graph) -> set[ir.Value]:
     """Returns the constants that are only packed."""
     packed: set[ir.Value] = set()
     read: set[ir.Value] = {port.value for port in graph.outputs}
-    for node in graph.nodes:
+    for node in graph.all_nodes():
         places = () if is_depthwise(node) else PACKED.get(type(node.op), ())
         for index, value in enumerate(node.inputs):
             if value is not None and value.data is not None:

@@ -309,6 +309,29 @@ def _update(c: Context, step: Step) -> list[str]:
     return [f"layout::update(m, {x}, {index}, {part}, {_result(c, node, 'updated')})?;"]
 
 
+def _loop(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.Loop)
+    c.use("layout")
+    turn, *carried = (port.value for port in node.op.body.inputs)
+    slots = [c.name_slot(v, *wishes(v.name or node.layer, "carried")) for v in carried]
+    c.carried.update(zip(node.outputs, carried, strict=True))
+    lines = [
+        f"layout::copy(m, {c.source(start)}, {slot})?;"
+        for start, slot in zip(node.present, slots, strict=True)
+    ]
+    counted = c.plan.places[turn].elements > 0
+    inner = [f"layout::set(m, turn, {c.name_slot(turn, 'turn')})?;"] if counted else []
+    for part in step.body:
+        inner += OPS[type(part.node.op)](c, part)
+    for port, value, slot in zip(node.op.body.outputs, carried, slots, strict=True):
+        if c.plan.root(port.value) is not value:
+            inner.append(f"layout::copy(m, {c.source(port.value)}, {slot})?;")
+    turns = f"for {'turn' if counted else '_'} in 0..{node.op.trips}"
+    # One statement, which nothing takes apart.
+    return [*lines, "\n".join([f"{turns} {{", *inner, "}"])]
+
+
 OPS: Mapping[type[object], Emit] = {
     **LAYERS,
     ir.ArgExtreme: _arg,
@@ -319,6 +342,7 @@ OPS: Mapping[type[object], Emit] = {
     ir.Concat: _concat,
     ir.Cumulative: _cumulative,
     ir.Gather: _gather,
+    ir.Loop: _loop,
     ir.MatMul: _mat_mul,
     ir.OneHot: _one_hot,
     ir.Pad: _pad,

@@ -21,7 +21,7 @@ use crate::parallel::{Parallel, Serial};
 use crate::simd::{Body, Simd, dispatch};
 
 /// Multiplications and additions below which another thread costs more than it saves.
-const PARALLEL_FLOPS: usize = 1_000_000;
+const PARALLEL_FLOPS: usize = 400_000;
 
 /// A depthwise convolution. In `conv`, `groups` is the number of input channels; the filter is
 /// `[height, width, in_channels, out_channels / in_channels]`, and output channel `o` sees input

@@ -11,6 +11,7 @@ use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
+use crate::thin::Thin;
 
 /// A forward convolution: `activation(conv(input, filter) + bias)`.
 #[derive(Clone, Copy, Debug)]
@@ -74,8 +75,9 @@ impl<'a> Forward<'a> {
     /// Computes the output; `input` and `output` are dense, channels last.
     ///
     /// # Errors
-    /// [`Error::Length`] if a slice has not the length that the sizes say or the scratch is too
-    /// short; [`Error::Value`] and [`Error::Overflow`] for sizes that do not fit together.
+    /// [`Length`](crate::error::Error::Length) if a slice has not the length that the sizes say or
+    /// the scratch is too short; [`Value`](crate::error::Error::Value) and
+    /// [`Overflow`](crate::error::Error::Overflow) for sizes that do not fit together.
     pub fn run(
         &self,
         input: &[f32],
@@ -90,11 +92,6 @@ impl<'a> Forward<'a> {
         if let Some(bias) = self.bias {
             check_len("bias", bias.len(), conv.out_channels)?;
         }
-        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
         let unpacked = match self.filter {
             Filter::Plain(filter) => {
                 check_len("filter", filter.len(), conv.filter_len())?;
@@ -102,25 +99,35 @@ impl<'a> Forward<'a> {
             }
             Filter::Packed(_) => None,
         };
-        let direction = Direction::Forward;
         let filter = match unpacked {
             Some(rows) => rows,
-            None => B::Packed {
-                data: PackedFilter::of(
-                    &self.filter,
-                    self.level,
-                    direction,
-                    conv,
-                    scratch,
-                    parallel,
-                )?
-                .data,
-                k: conv.y.size * conv.x.size * conv.group_in(),
-            },
+            None => {
+                let (filter, direction) = (&self.filter, Direction::Forward);
+                let packed =
+                    PackedFilter::of(filter, self.level, direction, conv, scratch, parallel)?;
+                let one = conv.groups == 1 && output.len() == conv.out_channels;
+                if one && conv.is_pointwise() && !output.is_empty() {
+                    let thin = Thin {
+                        bias: self.bias,
+                        activation: self.activation,
+                        accumulate: false,
+                    };
+                    return thin.run(input, &packed.matrix(conv), output, parallel);
+                }
+                B::Packed {
+                    data: packed.data,
+                    k: conv.y.size * conv.x.size * conv.group_in(),
+                }
+            }
         };
         if output.is_empty() {
             return Ok(());
         }
+        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
         for group in 0..conv.groups {
             self.group(group, input, &filter, output, parallel);
         }

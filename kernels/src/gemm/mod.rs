@@ -3,7 +3,7 @@
 //! C is cut into blocks, one task each; a block is computed tile by tile ([`tile`]), where a tile
 //! reads A in place and B in panels ([`pack`]). B is packed by a caller that uses it again
 //! ([`Packed`]), else into scratch memory, some rows at a time. A vector on either side takes a
-//! path of its own ([`gemv`]). Convolutions run the same blocks over an image ([`source`]).
+//! path of its own ([`gemv`], [`crate::thin`]). Convolutions run the same blocks over an image ([`source`]).
 //!
 //! Sums are in f32, in an order that depends on the shape and the level, not on the threads. For
 //! finite values the error of an element is at most `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities
@@ -22,6 +22,7 @@ use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
+use crate::thin::Thin;
 use block::{A, B, DIRECT_ROWS, Multiply};
 pub use pack::{Matrix, Packed};
 use source::Source;
@@ -32,11 +33,12 @@ const PACKED_ROWS: usize = source::MAX_RUN;
 /// Elements of B that are packed at a time: they stay in the second cache.
 const PACKED_LEN: usize = block::ELEMENTS_OF_B;
 /// Multiplications and additions below which another thread costs more than it saves.
-pub(crate) const PARALLEL_FLOPS: usize = 2_000_000;
-/// Tasks per thread, so that a thread that is held up does not hold up all.
-const TASKS_PER_THREAD: usize = 4;
-/// As many where a task is some rows, which costs less.
-const ROW_TASKS_PER_THREAD: usize = 8;
+pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
+/// Tasks per thread, at most.
+const ROUNDS: usize = 4;
+/// The part of the time that is spent on smaller tasks than would be best, so that a thread that
+/// is held up does not hold up all.
+const SLACK: usize = 32;
 
 /// What is applied to every element of a result.
 #[derive(Clone, Copy, Debug, Default)]
@@ -191,6 +193,14 @@ impl<'a> Gemm<'a> {
         let needed = self.check(c, ldc, scratch.len())?;
         if self.m == 0 || self.n == 0 {
             return Ok(());
+        }
+        if let (1, false, Right::Packed(b)) = (self.m, self.a.transposed, &self.b) {
+            let thin = Thin {
+                bias: self.bias,
+                activation: self.activation,
+                accumulate: self.accumulate,
+            };
+            return thin.run(&self.a.data[..self.k], b, &mut c[..self.n], parallel);
         }
         let flops = self
             .m
@@ -391,20 +401,37 @@ fn check_rows(
     Ok(())
 }
 
-/// How C is cut into one block for each task.
+/// What it costs a block to read a strip of A, or a panel of B, in units of multiplying a strip by
+/// a panel.
+const READ: usize = 1;
+/// The unit of the costs above.
+const MULTIPLY: usize = 8;
+
+/// How C is cut into one block for each task: so that no thread has more work than it must.
 pub(crate) fn cut(level: Level, (m, n): (usize, usize), threads: usize) -> Cut {
     let (strip, panel) = (block::strip_rows(level), pack::panel(level));
     let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
     let (mut rows, mut columns) = (strips, panels);
     if threads > 1 {
-        let tasks = threads * TASKS_PER_THREAD;
-        if strips >= 2 * tasks {
-            rows = strips.div_ceil(threads * ROW_TASKS_PER_THREAD);
-        } else {
-            // Each task by columns reads all of A, each by rows all of B, which is more.
-            let across = panels.min(tasks);
-            columns = panels.div_ceil(across);
-            rows = strips.div_ceil(tasks.div_ceil(across));
+        let mut best = usize::MAX;
+        let mut across = 1;
+        loop {
+            let width = panels.div_ceil(across);
+            let across_now = panels.div_ceil(width);
+            for rounds in 1..=ROUNDS {
+                let height = strips.div_ceil((rounds * threads).div_ceil(across_now));
+                let tasks = strips.div_ceil(height) * across_now;
+                let task = height * width * MULTIPLY + (height + width) * READ;
+                let cost = tasks.div_ceil(threads).saturating_mul(task);
+                if cost <= best.saturating_add(best / SLACK) {
+                    (rows, columns) = (height, width);
+                    best = best.min(cost);
+                }
+            }
+            if across >= panels.min(ROUNDS * threads) {
+                break;
+            }
+            across *= 2;
         }
     }
     Cut {
