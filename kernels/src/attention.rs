@@ -1,18 +1,19 @@
 //! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
 
 use crate::blocks::for_each_chunk;
+use crate::body::dispatch_simd;
 use crate::conv::geometry::check_len;
 use crate::error::{Error, Result};
 use crate::gemm::pack::packed_len;
 use crate::gemm::{Gemm, Matrix, Packed};
 use crate::level::level;
-use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
+use crate::rows;
 use crate::shape::Shape;
-use crate::unary::Exp;
+use crate::simd::{Body, Simd};
 
 /// Queries whose scores are kept at a time.
-const QUERIES: usize = 64;
+pub(crate) const QUERIES: usize = 64;
 /// Scores below which another thread costs more than it saves.
 const PARALLEL_SCORES: usize = 1 << 14;
 
@@ -66,16 +67,7 @@ impl Attention<'_> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
-        let len = |lines: usize, depth: usize| {
-            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
-        };
-        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
-        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
-        check_len("values", values.len(), len(self.keys, self.width)?)?;
-        check_len("output", output.len(), len(self.queries, self.width)?)?;
-        if let Some(mask) = self.mask {
-            check_len("mask", mask.len(), self.queries * self.keys)?;
-        }
+        self.check(queries, keys, values, ("output", output.len()))?;
         let expected = self.scratch_len()?;
         let found = scratch.len();
         let scratch = scratch.get_mut(..expected).ok_or(Error::Length {
@@ -114,8 +106,30 @@ impl Attention<'_> {
         Ok(())
     }
 
+    /// Fails unless the slices have the lengths that the sizes say; `output` is named.
+    pub(crate) fn check(
+        &self,
+        queries: &[f32],
+        keys: &[f32],
+        values: &[f32],
+        output: (&'static str, usize),
+    ) -> Result<()> {
+        let len = |lines: usize, depth: usize| {
+            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
+        };
+        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
+        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
+        check_len("values", values.len(), len(self.keys, self.width)?)?;
+        check_len(output.0, output.1, len(self.queries, self.width)?)?;
+        let scores = Shape::new(&[self.queries, self.keys, 4]).map(|_| self.queries * self.keys)?;
+        match self.mask {
+            Some(mask) => check_len("mask", mask.len(), scores),
+            None => Ok(()),
+        }
+    }
+
     /// Turns the scores of the queries from `first` on into weights.
-    fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
+    pub(crate) fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
         let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
             &Serial
         } else {
@@ -132,21 +146,41 @@ impl Attention<'_> {
             };
             let (row, rest) = row.split_at_mut(hidden);
             rest.fill(0.0);
-            let mut top = f32::NEG_INFINITY;
             let mask = self.mask.map(|mask| &mask[query * self.keys..]);
-            for (i, x) in row.iter_mut().enumerate() {
-                *x = *x * self.scale + mask.map_or(0.0, |mask| mask[i]);
-                top = if *x > top { *x } else { top };
-            }
-            row.iter_mut().for_each(|x| *x -= top);
-            map_in_place(Exp, row, &Serial);
-            let sum: f32 = row.iter().sum();
-            let factor = 1.0 / sum;
-            row.iter_mut().for_each(|x| *x *= factor);
+            dispatch_simd(Weights {
+                row: &mut *row,
+                scale: self.scale,
+                mask,
+            });
             if row.is_empty() {
                 rest.fill(f32::NAN);
             }
         });
+    }
+}
+
+/// Turns the scores of one query into weights.
+struct Weights<'a> {
+    row: &'a mut [f32],
+    scale: f32,
+    mask: Option<&'a [f32]>,
+}
+
+impl Body for Weights<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self { row, scale, mask } = self;
+        match mask {
+            Some(mask) => {
+                for (x, mask) in row.iter_mut().zip(mask) {
+                    *x = *x * scale + mask;
+                }
+            }
+            None => row.iter_mut().for_each(|x| *x *= scale),
+        }
+        rows::softmax_in_place(s, row);
     }
 }
 
