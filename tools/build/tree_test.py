@@ -77,8 +77,9 @@ def test_documents_name_files_and_packages_that_are_there() -> None:
         if not name.endswith(".md"):
             continue
         for path in re.findall(r"`((?:[\w.]+/)+[\w.]*)[^`]*`", text):
-            place = TREE / path
-            there = place.exists() or place.with_name(place.name + ".source").exists()
+            places = [TREE / path, (TREE / name).parent / path]
+            places += [place.with_name(f"{place.name}.source") for place in places]
+            there = "NAME" in path or any(place.exists() for place in places)
             if path.partition("/")[0] in tops and not there:
                 gone.append(f"{name}: {path}")
         for package in re.findall(r"(?<![\w:@])//([\w/]+):\w", text):

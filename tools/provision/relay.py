@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
+from types import FrameType
 
 from tools.provision.messages import StartError
 
@@ -80,18 +81,36 @@ def run(argv: Sequence[str], environ: Mapping[str, str], relay: Relay) -> int:
     Raises:
         StartError: it can't be started.
     """
+    child: subprocess.Popen[bytes] | None = None
+    early: list[int] = []
+
+    def pass_on(number: int, _: FrameType | None) -> None:
+        if child is None:
+            early.append(number)
+        else:
+            child.send_signal(number)
+
+    # A handler is gone in the program that is started, where "ignore" would stay.
+    before = {signal.SIGINT: signal.signal(signal.SIGINT, lambda *_: None)}
+    for each in (signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(each) != signal.SIG_IGN:
+            before[each] = signal.signal(each, pass_on)
     try:
         child = subprocess.Popen(argv, env=dict(environ), stderr=subprocess.PIPE)
+        for number in early:
+            child.send_signal(number)
+        status = _follow(child, relay)
     except OSError as error:
         raise StartError("starting Bazel", f"{argv[0]}: {error.strerror}", "start again") from error
+    finally:
+        for each, handler in before.items():
+            signal.signal(each, handler)
+    return status if status >= 0 else 128 - status
+
+
+def _follow(child: subprocess.Popen[bytes], relay: Relay) -> int:
+    """Relays what a program writes until it ends; returns its status."""
     assert child.stderr is not None
-    before = {
-        signal.SIGINT: signal.signal(signal.SIGINT, signal.SIG_IGN),
-        **{
-            each: signal.signal(each, lambda number, _: child.send_signal(number))
-            for each in (signal.SIGTERM, signal.SIGHUP)
-        },
-    }
     source, ended = child.stderr.fileno(), os.pidfd_open(child.pid)
     try:
         while True:
@@ -103,14 +122,11 @@ def run(argv: Sequence[str], environ: Mapping[str, str], relay: Relay) -> int:
                     continue
             # What the program has started and left may hold the pipe open: its end is what counts.
             status = child.wait()
-            break
-        _write(relay.end())
+            _write(relay.end())
+            return status
     finally:
         os.close(ended)
         child.stderr.close()
-        for each, handler in before.items():
-            signal.signal(each, handler)
-    return status if status >= 0 else 128 - status
 
 
 def _write(data: bytes) -> None:

@@ -74,7 +74,8 @@ def start(program: Path, body: str) -> subprocess.Popen[str]:
     program.write_text(f"#!/bin/sh\n{body}\n")
     program.chmod(0o755)
     code = (
-        "import sys\n"
+        "import signal, sys\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
         f"sys.path.insert(0, {str(Path(relay.__file__).parents[2])!r})\n"
         "from tools.provision import relay\n"
         f"sys.exit(relay.run([{str(program)!r}], {{'PATH': '/usr/bin:/bin', 'A': 'b'}}, "
