@@ -115,6 +115,7 @@ def _convert() -> int:
     _progress("start TensorFlow")
     with _silent():
         from converters.tf import explain, tf2rust
+        from converters.tf.emit.model import binary_column
         from converters.tf.load.model import LoadOptions
         from converters.tf.load.shapes import FixedShapes
 
@@ -132,6 +133,11 @@ def _convert() -> int:
     )
     start = time.monotonic()
     result = tf2rust.run(request, _progress)
+    if options.binary and binary_column(result.plan.graph) is None:
+        what = (
+            "the model has not one output of one or two floats, so there are no confidence levels"
+        )
+        print(f"tf2rust: --binary_classification: {what}", file=sys.stderr)
     if out is not None:
         write_folder(out, result.files, _OVERWRITE.value)
         _progress(f"{len(result.files)} files in {time.monotonic() - start:.1f} s, in {out}")
@@ -174,9 +180,22 @@ def run() -> None:
     app.run(main, flags_parser=_parse_flags)
 
 
+def _joined(argv: list[str]) -> list[str]:
+    """Returns the arguments with `--enable_inplace True` as one: `--enable_inplace=True`."""
+    joined: list[str] = []
+    for argument in argv:
+        flag = joined[-1].lstrip("-") if joined and joined[-1].startswith("-") else ""
+        known = flag in flags.FLAGS and flags.FLAGS[flag].boolean
+        if known and argument.lower() in ("true", "false"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def _parse_flags(argv: list[str]) -> list[str]:
     try:
-        return flags.FLAGS(argv)
+        return flags.FLAGS(_joined(argv))
     except flags.Error as err:
         print(f"tf2rust: {err}\nTry --help.", file=sys.stderr)
         sys.exit(UsageError.exit_code)

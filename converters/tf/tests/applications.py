@@ -14,7 +14,6 @@ import re
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any, Final
@@ -60,15 +59,14 @@ Every model with its own image size, its 1000 classes as logits and random weigh
 tf2rust with its default flags, compiled by `cargo build --release` with the runtime as source, run
 by a program of its own on three images and compared with Keras; its generated tests pass too. The
 difference is the largest one of a logit over the largest logit; {tolerance:g} is allowed. Lines
-are those of `model.rs` and `blocks.rs`. Compiling may take {seconds:.0f} s of processor time
-("CPU", of all cores together; "rustc" is what passed on a machine that did other work too) and
-{megabytes:.0f} MB in one process.
+are those of `model.rs` and `blocks.rs`. Compiling may take {seconds:.0f} s of processor time,
+of all cores together, and {megabytes:.0f} MB in one process.
 
 Written by `tools/bazel run //converters/tf/tests:applications_sweep -- --write
 docs/performance/applications.md`, {date}, {cpu}, {cores} cores.
 
-| model | parameters | weights | lines | conversion | rustc | CPU | memory | difference |
-|---|---|---|---|---|---|---|---|---|
+| model | parameters | weights | lines | rustc | its memory | difference |
+|---|---|---|---|---|---|---|
 {rows}
 """
 
@@ -98,9 +96,7 @@ class Result:
         mode: Where the crate has its weights.
         weight_bytes: Bytes of the weights.
         lines: Lines of the model's own text.
-        conversion: Seconds from the file to the files of the crate.
-        seconds: Seconds of `cargo build`.
-        processor: Seconds of processors that it used.
+        processor: Processor time of `cargo build`, in seconds.
         megabytes: Most memory of one of its processes.
         difference: Largest difference from Keras, over the largest logit.
         error: What failed, or empty.
@@ -111,8 +107,6 @@ class Result:
     mode: str = ""
     weight_bytes: int = 0
     lines: int = 0
-    conversion: float = 0.0
-    seconds: float = 0.0
     processor: float = 0.0
     megabytes: float = 0.0
     difference: float = float("nan")
@@ -131,8 +125,7 @@ class Result:
         return (
             f"| {self.model} | {self.parameters / 1e6:.1f} M "
             f"| {self.weight_bytes / 1e6:.0f} MB, {self.mode} | {self.lines} "
-            f"| {self.conversion:.1f} s | {self.seconds:.1f} s | {self.processor:.1f} s "
-            f"| {self.megabytes:.0f} MB | {self.difference:.1e} |"
+            f"| {self.processor:.0f} s | {self.megabytes:.0f} MB | {self.difference:.1e} |"
         )
 
 
@@ -149,7 +142,6 @@ def convert(name: str, folder: Path) -> None:
     randomize(model)
     path = folder / f"{name}.keras"
     model.save(path)
-    start = time.monotonic()
     options = Options(name, path.name, weights=WeightsMode.AUTO)
     result = run(Request(path, options, rustfmt=rustfmt()))
     write(result.files, folder)
@@ -158,23 +150,23 @@ def convert(name: str, folder: Path) -> None:
         "parameters": int(model.count_params()),
         "mode": str(result.weights),
         "weight_bytes": len(result.files["rust_generated_code/model/model_weights.bin"]),
-        "conversion": time.monotonic() - start,
     }
     print(json.dumps(facts))
 
 
 def attempt(name: str, folder: Path) -> Result:
     """Converts, compiles, runs and compares one model."""
-    again = [sys.executable, __file__, f"--convert={name}", f"--folder={folder}"]
+    here = str(Path(__file__).absolute())
+    again = [sys.executable, here, f"--convert={name}", f"--folder={folder}"]
     env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
     try:
-        facts: dict[str, Any] = json.loads(_must(again, folder, env).splitlines()[-1])
+        facts: dict[str, Any] = json.loads(_must(again, Path.cwd(), env).splitlines()[-1])
         crate = folder / "rust_generated_code"
         texts = [crate / "src" / f for f in ("model.rs", "blocks.rs")]
         facts["lines"] = sum(t.read_text("utf-8").count("\n") for t in texts if t.exists())
         facts |= _compiled(crate)
         facts["difference"] = _difference(crate, facts["mode"])
-        _must([program("CARGO", "cargo"), "test", "--offline", "--release"], crate, _rust())
+        _must([program("CARGO", "cargo"), "test", "--offline", "--release"], crate, _rust(crate))
     except RuntimeError as err:
         return Result(name, error=" ".join(str(err).split())[-400:])
     return Result(name, **facts)
@@ -187,8 +179,8 @@ def _must(command: Sequence[str], cwd: Path, env: dict[str, str]) -> str:
     return done.stdout
 
 
-def _rust() -> dict[str, str]:
-    env = {**os.environ, "CARGO_TARGET_DIR": "target"}
+def _rust(crate: Path) -> dict[str, str]:
+    env = {**os.environ, "CARGO_TARGET_DIR": "target", "CARGO_HOME": str(crate / "target/home")}
     if "RUSTC" in os.environ:
         env["RUSTC"] = program("RUSTC", "rustc")
     return env
@@ -197,14 +189,12 @@ def _rust() -> dict[str, str]:
 def _compiled(crate: Path) -> dict[str, float]:
     """Compiles a crate; returns what that took."""
     command = [program("CARGO", "cargo"), "build", "--offline", "--release", "--quiet"]
-    start = time.monotonic()
-    with subprocess.Popen(command, cwd=crate, env=_rust()) as process:
+    with subprocess.Popen(command, cwd=crate, env=_rust(crate)) as process:
         _, status, usage = os.wait4(process.pid, 0)
         process.returncode = os.waitstatus_to_exitcode(status)
     if process.returncode != 0:
         raise RuntimeError("cargo build fails")
     return {
-        "seconds": time.monotonic() - start,
         "processor": usage.ru_utime + usage.ru_stime,
         "megabytes": usage.ru_maxrss * 1024 / 1e6,
     }
@@ -224,7 +214,7 @@ def _difference(crate: Path, mode: str) -> float:
         (image,) = (recorded[key] for key in recorded.files if key != "predictions")
     image.astype("<f4").tofile(crate / "image")
     cargo = [program("CARGO", "cargo"), "run", "--offline", "--release", "--example=outputs"]
-    _must([*cargo, "--", "image", "logits"], crate, _rust())
+    _must([*cargo, "--", "image", "logits"], crate, _rust(crate))
     found = np.fromfile(crate / "logits", "<f4").reshape(expected.shape)
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 

@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from converters.tf.tests.checks import TOLERANCE, differences
+from converters.tf.tests.checks import SMALL, TOLERANCE, differences
 
 _PAGE = """\
 # Keras layers in tf2rust
 
-Models of one or a few layers with random options, shapes and weights, for batches of 1, 3 and 17:
-the graph of tf2rust, computed by its definition in NumPy, against Keras. The difference is the
-largest one of an element over the largest element of its tensor; {tolerance:g} is allowed. Every
-graph is also one that the emitters of Rust take, and
-[every op of a graph is compared as Rust](tf2rust.md) by the tests of generated crates.
+Models of one or a few layers with random options, shapes and weights, for batches of up to 17: the
+graph of tf2rust, computed by its definition in NumPy, against Keras. The difference is the largest
+one of an element over the largest element of its tensor, or over {small:g} if that is more;
+{tolerance:g} is allowed. The emitters of Rust take every one of these graphs; the tests of
+generated crates compile each of their ops and compare it with the same definition. How to convert
+a model: [tf2rust](tf2rust.md).
 
 Written by `TF2RUST_PAGE=docs/keras-layers.md tools/bazel run //converters/tf/tests:keras_sweep`,
 {date}; {failed}.
@@ -39,6 +40,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     ]
     text = _PAGE.format(
         tolerance=TOLERANCE,
+        small=SMALL,
         date=datetime.datetime.now(datetime.UTC).date(),
         failed=f"{session.testsfailed} of {session.testscollected} tests failed",
         rows="\n".join(rows),

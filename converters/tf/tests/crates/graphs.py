@@ -323,7 +323,26 @@ def loops() -> ir.Graph:
     return s.graph()
 
 
-GRAPHS = (elementwise, in_place, layout, loops, products, sequences)
+def blocks() -> ir.Graph:
+    """Returns convolutions that repeat: a struct of their own in the crate."""
+    s = Sketch("blocks")
+    shape: ir.Shape = (B, 8, 8, 4)
+    y = s.input("image", shape)
+    around, none = ((1, 1), (1, 1)), ((0, 0), (0, 0))
+    for i in range(4):
+        for name, op, size, residual in (
+            ("depthwise", ir.Conv((1, 1), (1, 1), around, 4, ir.RELU6), (3, 3, 1, 4), None),
+            ("project", ir.Conv((1, 1), (1, 1), none), (1, 1, 4, 4), y),
+        ):
+            path = f"block_{i}_{name}"
+            weights = s.weight(*size, name=f"{path}/kernel")
+            y = s.op(op, [y, weights, s.weight(4, name=f"{path}/bias"), residual], shape, name=path)
+        y = s.op(ir.Unary(ir.RELU), [y], shape, name=f"block_{i}_relu")
+    s.outputs[:] = s.outputs[-1:]
+    return s.graph()
+
+
+GRAPHS = (blocks, elementwise, in_place, layout, loops, products, sequences)
 
 
 def mlp() -> ir.Graph:
