@@ -133,7 +133,8 @@ impl Step for Weights {
 
     #[inline(always)]
     fn step<S: Simd>(self, s: S, lane: S::F, x: S::F) -> S::F {
-        s.add(lane, exp_of_negative(s, s.sub(x, s.splat(self.0))))
+        let [weight] = exp_of_negative(s, [s.sub(x, s.splat(self.0))]);
+        s.add(lane, weight)
     }
 }
 
@@ -239,29 +240,43 @@ pub(crate) fn weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -
 
 #[inline(always)]
 fn block_weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> [f32; 16] {
-    let vectors = const { LANES / S::LANES };
     let mut lanes: Lanes<S> = [s.zero(); 8];
-    let top = s.splat(largest);
     let (chunks, rest) = x.as_chunks::<LANES>();
     let (to, to_rest) = out.as_chunks_mut::<LANES>();
     for (x, out) in chunks.iter().zip(to) {
-        for v in 0..vectors {
-            let weight = exp_of_negative(s, s.sub(s.load(&x[v * S::LANES..]), top));
-            lanes[v] = s.add(lanes[v], weight);
-            s.store(&mut out[v * S::LANES..], weight);
-        }
+        chunk_weights(s, x, largest, &mut lanes, out);
     }
     if !rest.is_empty() {
-        let mut last = padded(rest, f32::NEG_INFINITY);
-        for v in 0..vectors {
-            let x = s.load(&last[v * S::LANES..]);
-            let weight = exp_of_negative(s, s.sub(x, top));
-            lanes[v] = s.add(lanes[v], weight);
-            s.store(&mut last[v * S::LANES..], weight);
-        }
-        to_rest.copy_from_slice(&last[..rest.len()]);
+        let last = padded(rest, f32::NEG_INFINITY);
+        let mut weights = [0.0; LANES];
+        chunk_weights(s, &last, largest, &mut lanes, &mut weights);
+        to_rest.copy_from_slice(&weights[..rest.len()]);
     }
     folded(s, lanes, Sum)
+}
+
+#[inline(always)]
+fn chunk_weights<S: Simd>(
+    s: S,
+    x: &[f32; LANES],
+    largest: f32,
+    lanes: &mut Lanes<S>,
+    out: &mut [f32; LANES],
+) {
+    /// Vectors side by side.
+    const SIDE: usize = 4;
+    let top = s.splat(largest);
+    for first in (0..const { LANES / S::LANES }).step_by(SIDE) {
+        let mut distances = [s.zero(); SIDE];
+        for v in 0..SIDE {
+            distances[v] = s.sub(s.load(&x[(first + v) * S::LANES..]), top);
+        }
+        let weights = exp_of_negative(s, distances);
+        for v in 0..SIDE {
+            lanes[first + v] = s.add(lanes[first + v], weights[v]);
+            s.store(&mut out[(first + v) * S::LANES..], weights[v]);
+        }
+    }
 }
 
 /// Turns a row into the weights of its softmax.
@@ -288,28 +303,40 @@ pub(crate) fn scale<S: Simd>(s: S, row: &mut [f32], factor: f32) {
     }
 }
 
-/// Exponential of numbers that are not positive, 0 below -87, where the result is hardly a normal
-/// number; 1 ulp elsewhere. The operations are those of [`crate::math::single::exp`].
+/// Exponentials of numbers that are not positive, 0 below -87, where the result is hardly a normal
+/// number; 1 ulp elsewhere. The operations are those of [`crate::math::single::exp`], each on all
+/// vectors before the next one, because a single chain of them waits most of the time.
 #[inline(always)]
-fn exp_of_negative<S: Simd>(s: S, x: S::F) -> S::F {
+fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
     let least = s.splat(-87.0);
     let rounder = s.splat(ROUNDER);
-    // A NaN stays.
-    let cut = s.max(least, x);
-    let shifted = s.add(s.mul(cut, s.splat(core::f32::consts::LOG2_E)), rounder);
-    let whole = s.sub(shifted, rounder);
-    let r = s.sub(cut, s.mul(whole, s.splat(LN_2_HIGH)));
-    let r = s.sub(r, s.mul(whole, s.splat(LN_2_LOW)));
-    let mut p = s.splat(EXP[EXP.len() - 1]);
-    for i in (0..EXP.len() - 1).rev() {
-        p = s.add(s.mul(p, r), s.splat(EXP[i]));
+    let (mut r, mut shifted) = (x, x);
+    for v in 0..N {
+        // A NaN stays.
+        r[v] = s.max(least, x[v]);
+        shifted[v] = s.mul(r[v], s.splat(core::f32::consts::LOG2_E));
+        shifted[v] = s.add(shifted[v], rounder);
     }
-    let fraction = s.add(s.mul(p, s.mul(r, r)), r);
+    for v in 0..N {
+        let whole = s.sub(shifted[v], rounder);
+        r[v] = s.sub(r[v], s.mul(whole, s.splat(LN_2_HIGH)));
+        r[v] = s.sub(r[v], s.mul(whole, s.splat(LN_2_LOW)));
+    }
+    let mut p = [s.splat(EXP[EXP.len() - 1]); N];
+    for i in (0..EXP.len() - 1).rev() {
+        for v in 0..N {
+            p[v] = s.add(s.mul(p[v], r[v]), s.splat(EXP[i]));
+        }
+    }
     // The low bits of the sum are the exponent.
     let bias = 127_i32.wrapping_sub(ROUNDER.to_bits().cast_signed());
-    let power = s.shl_i::<23>(s.add_i(s.to_bits(shifted), s.splat_i(bias)));
-    let value = s.mul(s.add(fraction, s.splat(1.0)), s.from_bits(power));
-    s.select(s.lt(x, least), s.zero(), value)
+    for v in 0..N {
+        let fraction = s.add(s.mul(p[v], s.mul(r[v], r[v])), r[v]);
+        let power = s.shl_i::<23>(s.add_i(s.to_bits(shifted[v]), s.splat_i(bias)));
+        let value = s.mul(s.add(fraction, s.splat(1.0)), s.from_bits(power));
+        p[v] = s.select(s.lt(x[v], least), s.zero(), value);
+    }
+    p
 }
 
 #[cfg(test)]

@@ -113,7 +113,7 @@ impl Body for Vector<'_> {
         } else if matrix.transposed {
             for (j, out) in out.iter_mut().enumerate() {
                 let line = &matrix.data[(first + j) * matrix.ld..][..k];
-                let terms = line.iter().zip(x.iter().step_by(step));
+                let terms = line.iter().zip(x.iter().step_by(step.max(1)));
                 *out += terms.map(|(a, b)| a * b).sum::<f32>();
             }
         } else {
@@ -168,7 +168,7 @@ fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
     let (width, rest) = (out.len(), out.len() - cut);
     let mut sums = [[s.zero(); NV]; CHAINS];
     let lines = matrix.data[first..].chunks(matrix.ld.max(1));
-    let mut terms = x.iter().step_by(step).take(k).zip(lines);
+    let mut terms = x.iter().step_by(step.max(1)).take(k).zip(lines);
     'all: loop {
         for chain in 0..CHAINS {
             let Some((&factor, line)) = terms.next() else {
