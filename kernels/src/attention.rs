@@ -1,10 +1,10 @@
 //! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
 
-use crate::blocks::for_each_chunk;
+use crate::blocks::for_each_pair;
 use crate::conv::geometry::check_len;
 use crate::error::{Error, Result};
 use crate::gemm::pack::packed_len;
-use crate::gemm::{Gemm, Matrix, Packed};
+use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
 use crate::level::level;
 use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
@@ -13,8 +13,10 @@ use crate::unary::Exp;
 
 /// Queries whose scores are kept at a time.
 const QUERIES: usize = 64;
-/// Scores below which another thread costs more than it saves.
-const PARALLEL_SCORES: usize = 1 << 14;
+/// Queries of a task, at least.
+const ROWS: usize = 4;
+/// Elements of keys and values below which packing them on another thread costs more than it saves.
+const PARALLEL_WEIGHTS: usize = 1 << 15;
 
 /// Attention of `heads` independent heads (a batch times its heads), dense: queries
 /// `[heads, queries, depth]`, keys `[heads, keys, depth]`, values `[heads, keys, width]`, output
@@ -53,7 +55,7 @@ impl Attention<'_> {
             .ok_or(overflow)
     }
 
-    /// Computes the output. A query that sees no key gets NaN.
+    /// Computes the output. A query whose keys are all hidden gets NaN, and 0 without keys.
     ///
     /// # Errors
     /// [`Error::Length`] if a slice has not the length that the sizes say; [`Error::Overflow`].
@@ -83,12 +85,25 @@ impl Attention<'_> {
             found,
             expected,
         })?;
-        if output.is_empty() {
+        if output.is_empty() || self.keys == 0 {
+            output.fill(0.0);
             return Ok(());
         }
         let (key_memory, rest) = scratch.split_at_mut(packed_len(level(), self.depth, self.keys)?);
         let (value_memory, scores) = rest.split_at_mut(packed_len(level(), self.keys, self.width)?);
         let each = self.queries * self.width;
+        let weights = self.keys.saturating_mul(self.depth + self.width);
+        let flops = weights.saturating_mul(2 * QUERIES.min(self.queries));
+        let threads: &dyn Parallel = if flops < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
+        let packing: &dyn Parallel = if weights < PARALLEL_WEIGHTS {
+            &Serial
+        } else {
+            parallel
+        };
         for (head, output) in output.chunks_exact_mut(each).enumerate() {
             let of = |x: &'_ [f32], lines: usize, depth: usize| {
                 let from = head * lines * depth;
@@ -97,32 +112,37 @@ impl Attention<'_> {
             let queries = &queries[of(queries, self.queries, self.depth)];
             let keys = Matrix::columns(&keys[of(keys, self.keys, self.depth)], self.depth);
             let values = Matrix::rows(&values[of(values, self.keys, self.width)], self.width);
-            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, parallel)?;
-            let values = Packed::pack(&values, (self.keys, self.width), value_memory, parallel)?;
+            let size = (self.keys, self.width);
+            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, packing)?;
+            let values = Packed::pack(&values, size, value_memory, packing)?;
             let blocks = output.chunks_mut(QUERIES * self.width);
             for (block, output) in blocks.enumerate() {
                 let first = block * QUERIES;
                 let count = output.len() / self.width;
-                let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
                 let scores = &mut scores[..count * self.keys];
-                Gemm::packed(count, queries, keys).run(scores, self.keys, &mut [], parallel)?;
-                self.softmax(first, scores, parallel);
-                let scores = Matrix::rows(scores, self.keys);
-                Gemm::packed(count, scores, values).run(output, self.width, &mut [], parallel)?;
+                let each = count.div_ceil(threads.threads()).max(ROWS);
+                let output = (output, each * self.width);
+                let scores = (scores, each * self.keys);
+                for_each_pair(threads, output, scores, |part, output, scores| {
+                    let (first, count) = (first + part * each, output.len() / self.width);
+                    let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
+                    // The lengths have been checked.
+                    let product = Gemm::packed(count, queries, keys);
+                    let _ = product.run(scores, self.keys, &mut [], &Serial);
+                    self.softmax(first, scores);
+                    let scores = Matrix::rows(scores, self.keys);
+                    let product = Gemm::packed(count, scores, values);
+                    let _ = product.run(output, self.width, &mut [], &Serial);
+                });
             }
         }
         Ok(())
     }
 
     /// Turns the scores of the queries from `first` on into weights.
-    fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
-        let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
-            &Serial
-        } else {
-            parallel
-        };
-        for_each_chunk(parallel, scores, self.keys, |start, row| {
-            let query = first + start / self.keys;
+    fn softmax(&self, first: usize, scores: &mut [f32]) {
+        for (index, row) in scores.chunks_exact_mut(self.keys).enumerate() {
+            let query = first + index;
             let hidden = if self.causal {
                 // The last query sees all keys.
                 let seen = (query + 1 + self.keys).saturating_sub(self.queries);
@@ -146,7 +166,7 @@ impl Attention<'_> {
             if row.is_empty() {
                 rest.fill(f32::NAN);
             }
-        });
+        }
     }
 }
 

@@ -135,6 +135,7 @@ impl<'a> Forward<'a> {
             accumulate: false,
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
+            map: self.activation.map(),
         };
         let cut = cut(packed.level, (rows, columns), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
@@ -150,7 +151,6 @@ impl<'a> Forward<'a> {
                     store,
                 },
             );
-            self.activation.map_block(&mut block);
         });
     }
 }
