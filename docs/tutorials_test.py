@@ -1,9 +1,10 @@
-"""Every tutorial, executed in an environment that has the wheels and nothing of this repository."""
+"""Every page with commands, executed where there are the packages and nothing else of ours."""
 
 from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 
 import pytest
 
@@ -11,8 +12,20 @@ from docs import tutorials
 from tests.packages import clean
 
 CARGO, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
-WHEELS = [pathlib.Path(path).absolute() for path in os.environ["WHEELS"].split()]
-PAGES = sorted(pathlib.Path("docs/tutorials").glob("*.md"))
+WHEELS, CRATES, ARCHIVES = (
+    [pathlib.Path(path).absolute() for path in os.environ[name].split()]
+    for name in ("WHEELS", "CRATES", "ARCHIVES")
+)
+VENDORED = pathlib.Path(os.environ["VENDORED"]).absolute().with_name("vendor")
+TUTORIALS = sorted(pathlib.Path("docs/tutorials").glob("*.md"))
+PAGES = [
+    *TUTORIALS,
+    *(
+        page
+        for page in sorted(pathlib.Path("docs/how-to").glob("*.md"))
+        if "$ " in page.read_text()
+    ),
+]
 
 
 @pytest.fixture(scope="module")
@@ -22,8 +35,15 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     venv.link_locked()
     clean.checked(venv.pip("install", "--no-index", "--no-deps", *WHEELS))
     path = f"{venv.python.parent}:{CARGO.parent}:/usr/local/bin:/usr/bin:/bin"
+    home = folder / "cargo"
+    home.mkdir()
+    # The registry, offline.
+    home.joinpath("config.toml").write_text(
+        '[source.crates-io]\nreplace-with = "vendored"\n'
+        f'[source.vendored]\ndirectory = "{VENDORED}"\n'
+    )
     cargo = {
-        "CARGO_HOME": str(folder / "cargo"),
+        "CARGO_HOME": str(home),
         "CARGO_TARGET_DIR": str(folder / "target"),
         "CARGO_NET_OFFLINE": "true",
         "RUSTC": str(RUSTC),
@@ -31,10 +51,21 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     return clean.environment(HOME=str(folder), PATH=path, **cargo)
 
 
+def prepare(folder: pathlib.Path) -> None:
+    """Puts into a folder what pages say that their reader has."""
+    packages = folder / "packages"
+    packages.mkdir()
+    for crate in CRATES:
+        shutil.copy(crate, packages)
+    for file in ARCHIVES:
+        shutil.copy(file, folder)
+
+
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
 def test_a_tutorial_does_what_it_says(
     page: pathlib.Path, variables: dict[str, str], tmp_path: pathlib.Path
 ) -> None:
+    prepare(tmp_path)
     assert tutorials.run(page, tmp_path, variables) > 3
 
 
@@ -54,4 +85,4 @@ def test_an_output_that_is_not_the_page_s_is_an_error(tmp_path: pathlib.Path) ->
 
 
 def test_the_pages_are_there() -> None:
-    assert {page.stem for page in PAGES} >= {"plugin", "tf2rust"}
+    assert {page.stem for page in TUTORIALS} == {"client", "mlf2rust", "plugin", "tf2rust"}

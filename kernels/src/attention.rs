@@ -1,18 +1,21 @@
 //! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
 
-use crate::blocks::for_each_pair;
+use crate::blocks::{for_each_chunk, for_each_pair};
+use crate::body::dispatch_simd;
 use crate::conv::geometry::check_len;
 use crate::error::{Error, Result};
 use crate::gemm::pack::packed_len;
 use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
 use crate::level::level;
-use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
+use crate::rows;
 use crate::shape::Shape;
-use crate::unary::Exp;
+use crate::simd::{Body, Simd};
 
 /// Queries whose scores are kept at a time.
-const QUERIES: usize = 64;
+pub(crate) const QUERIES: usize = 64;
+/// Scores below which another thread costs more than it saves.
+const PARALLEL_SCORES: usize = 1 << 14;
 /// Queries of a task, at least.
 const ROWS: usize = 4;
 /// Elements of keys and values below which packing them on another thread costs more than it saves.
@@ -68,16 +71,7 @@ impl Attention<'_> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
-        let len = |lines: usize, depth: usize| {
-            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
-        };
-        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
-        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
-        check_len("values", values.len(), len(self.keys, self.width)?)?;
-        check_len("output", output.len(), len(self.queries, self.width)?)?;
-        if let Some(mask) = self.mask {
-            check_len("mask", mask.len(), self.queries * self.keys)?;
-        }
+        self.check(queries, keys, values, ("output", output.len()))?;
         let expected = self.scratch_len()?;
         let found = scratch.len();
         let scratch = scratch.get_mut(..expected).ok_or(Error::Length {
@@ -129,7 +123,7 @@ impl Attention<'_> {
                     // The lengths have been checked.
                     let product = Gemm::packed(count, queries, keys);
                     let _ = product.run(scores, self.keys, &mut [], &Serial);
-                    self.softmax(first, scores);
+                    self.softmax(first, scores, &Serial);
                     let scores = Matrix::rows(scores, self.keys);
                     let product = Gemm::packed(count, scores, values);
                     let _ = product.run(output, self.width, &mut [], &Serial);
@@ -139,10 +133,37 @@ impl Attention<'_> {
         Ok(())
     }
 
+    /// Fails unless the slices have the lengths that the sizes say; `output` is named.
+    pub(crate) fn check(
+        &self,
+        queries: &[f32],
+        keys: &[f32],
+        values: &[f32],
+        output: (&'static str, usize),
+    ) -> Result<()> {
+        let len = |lines: usize, depth: usize| {
+            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
+        };
+        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
+        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
+        check_len("values", values.len(), len(self.keys, self.width)?)?;
+        check_len(output.0, output.1, len(self.queries, self.width)?)?;
+        let scores = Shape::new(&[self.queries, self.keys, 4]).map(|_| self.queries * self.keys)?;
+        match self.mask {
+            Some(mask) => check_len("mask", mask.len(), scores),
+            None => Ok(()),
+        }
+    }
+
     /// Turns the scores of the queries from `first` on into weights.
-    fn softmax(&self, first: usize, scores: &mut [f32]) {
-        for (index, row) in scores.chunks_exact_mut(self.keys).enumerate() {
-            let query = first + index;
+    pub(crate) fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
+        let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
+            &Serial
+        } else {
+            parallel
+        };
+        for_each_chunk(parallel, scores, self.keys, |start, row| {
+            let query = first + start / self.keys;
             let hidden = if self.causal {
                 // The last query sees all keys.
                 let seen = (query + 1 + self.keys).saturating_sub(self.queries);
@@ -152,21 +173,41 @@ impl Attention<'_> {
             };
             let (row, rest) = row.split_at_mut(hidden);
             rest.fill(0.0);
-            let mut top = f32::NEG_INFINITY;
             let mask = self.mask.map(|mask| &mask[query * self.keys..]);
-            for (i, x) in row.iter_mut().enumerate() {
-                *x = *x * self.scale + mask.map_or(0.0, |mask| mask[i]);
-                top = if *x > top { *x } else { top };
-            }
-            row.iter_mut().for_each(|x| *x -= top);
-            map_in_place(Exp, row, &Serial);
-            let sum: f32 = row.iter().sum();
-            let factor = 1.0 / sum;
-            row.iter_mut().for_each(|x| *x *= factor);
+            dispatch_simd(Weights {
+                row: &mut *row,
+                scale: self.scale,
+                mask,
+            });
             if row.is_empty() {
                 rest.fill(f32::NAN);
             }
+        });
+    }
+}
+
+/// Turns the scores of one query into weights.
+struct Weights<'a> {
+    row: &'a mut [f32],
+    scale: f32,
+    mask: Option<&'a [f32]>,
+}
+
+impl Body for Weights<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self { row, scale, mask } = self;
+        match mask {
+            Some(mask) => {
+                for (x, mask) in row.iter_mut().zip(mask) {
+                    *x = *x * scale + mask;
+                }
+            }
+            None => row.iter_mut().for_each(|x| *x *= scale),
         }
+        rows::softmax_in_place(s, row);
     }
 }
 

@@ -32,3 +32,6 @@ pub fn first_output<'x, 'a>(
         expected: "an output tensor",
     })
 }
+
+#[cfg(test)]
+mod tests;

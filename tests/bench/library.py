@@ -13,6 +13,7 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 OURS = "ours"
+COPY = "copy"
 UNARY = ["copy", "relu", "exp", "tanh", "sigmoid", "erf", "log", "gelu"]
 MLP_CALLS = 1000
 
@@ -28,6 +29,8 @@ class Row:
         flops: multiplications and additions of one call; 0 where its data count.
         peak: operations per second of one thread that only multiplies and adds, measured here.
         moved: bytes that one call reads and writes; 0 where its operations count.
+        compute: seconds that ours takes for as many elements that stay in the cache; 0 where the
+            row itself stays there.
         seconds: all calls of each implementation.
     """
 
@@ -38,6 +41,11 @@ class Row:
     peak: float
     seconds: dict[str, list[float]]
     moved: float = 0.0
+    compute: float = 0.0
+
+    def limit(self) -> float:
+        """Seconds below which a call cannot be: those of the copy or of the computation."""
+        return max(self.median(COPY), self.compute)
 
     def median(self, who: str) -> float:
         """Seconds of the median call."""

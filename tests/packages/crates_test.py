@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
 import json
 import os
@@ -25,6 +26,31 @@ fn main() -> Result<()> {
     let b = eager.handle(&Tensor::from_array([4.0_f32, 12.0])?)?;
     let sum = add_v2(&eager, square(&eager, a)?, square(&eager, b)?)?;
     println!("{:?}", sqrt(&eager, sum)?.to_tensor()?.as_slice::<f32>()?);
+    Ok(())
+}
+"""
+
+TRAINING = """
+use tfp::{EagerContext, Result, Tape, Variable, ops};
+
+fn main() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let w = Variable::new(&ctx, "w", 2.0_f32)?;
+    let tape = Tape::new(&ctx);
+    let square = ops::square(&tape, w.read(&tape)?)?;
+    let gradient = tape.gradient(&square, &w.handle_in(&ctx)?)?;
+    println!("{}", gradient.to_tensor()?.to_scalar::<f32>()?);
+    Ok(())
+}
+"""
+
+COMPUTE = """
+use tfp_runtime::kernels::{parallel::Serial, softmax};
+
+fn main() -> Result<(), tfp_kernels::error::Error> {
+    let mut out = [0.0; 4];
+    softmax::softmax(&[1.0, 1.0, 0.0, 0.0], 2, &mut out, &Serial)?;
+    println!("{out:?}");
     Ok(())
 }
 """
@@ -123,8 +149,18 @@ def version(name: str) -> str:
     return found.rpartition("-")[2].removesuffix(".crate")
 
 
-def test_a_client_builds_and_runs(project: pathlib.Path) -> None:
-    assert {version(crate.name.rpartition("-")[0]) for crate in CRATES} == {version("tfp-core")}
+def build(project: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
+    """Builds a package; returns the program."""
+    built = run([str(CARGO), "build", "--quiet"], folder)
+    assert built.returncode == 0, built.stderr
+    return project / "target/debug" / folder.name
+
+
+def test_all_have_one_version() -> None:
+    assert {version(crate.name.rpartition("-")[0]) for crate in CRATES} == {version("tfp")}
+
+
+def test_a_client_with_one_group_of_ops_builds_and_runs(project: pathlib.Path) -> None:
     wanted = version("tfp-core")
     folder = package(
         project,
@@ -134,27 +170,48 @@ def test_a_client_builds_and_runs(project: pathlib.Path) -> None:
         f'tfp-core = "{wanted}"\n'
         f'tfp-ops = {{ version = "{wanted}", default-features = false, features = ["math"] }}',
     )
-    built = run([str(CARGO), "build", "--quiet"], folder)
-    assert built.returncode == 0, built.stderr
-    program = str(project / "target/debug/client")
+    program = str(build(project, folder))
     done = run([program], folder, TF_LIBRARY_PATH=str(LIBRARY))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[5.0, 13.0]\n"
+    # Neither a library nor a Python that knows of one.
     without = run([program], folder, PATH="/nowhere")
     assert without.returncode != 0
-    (line,) = without.stderr.strip().splitlines()[:1]
-    assert "TF_LIBRARY_PATH" in without.stderr, without.stderr
-    assert "libtensorflow" in without.stderr, line
+    (line,) = without.stderr.splitlines()
+    assert "TensorFlow not found: no libtensorflow_framework.so.2" in line
+    assert "set TF_LIBRARY_PATH to the folder of the libraries" in line
 
 
-def test_a_device_and_what_models_run_on_build(project: pathlib.Path) -> None:
-    wanted = version("tfp-bindings")
-    folder = package(
-        project, "device", "lib.rs", DEVICE, f'tfp-bindings = "{wanted}"\ntfp-runtime = "{wanted}"'
-    )
-    # The kernels' code is compiled where the plug-in is; here they have to be accepted.
-    done = run([str(CARGO), "check", "--quiet"], folder)
+def test_the_whole_client_builds_and_runs(project: pathlib.Path) -> None:
+    folder = package(project, "training", "main.rs", TRAINING, f'tfp = "{version("tfp")}"')
+    done = run([str(build(project, folder))], folder, TF_LIBRARY_PATH=str(LIBRARY))
     assert done.returncode == 0, done.stderr
+    assert done.stdout == "4\n"
+
+
+def test_kernels_and_what_models_run_on_compute(project: pathlib.Path) -> None:
+    wanted = version("tfp-kernels")
+    folder = package(
+        project,
+        "compute",
+        "main.rs",
+        COMPUTE,
+        f'tfp-kernels = "{wanted}"\ntfp-runtime = "{wanted}"',
+    )
+    done = run([str(build(project, folder))], folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "[0.5, 0.5, 0.5, 0.5]\n"
+
+
+def test_a_device_is_a_plug_in(project: pathlib.Path) -> None:
+    """It exports what TensorFlow looks for, and needs nothing of it to be loaded."""
+    wanted = version("tfp-bindings")
+    needed = f'tfp-bindings = "{wanted}"\ntfp-sys = "{wanted}"'
+    folder = package(project, "device", "lib.rs", DEVICE, needed)
+    program = build(project, folder)
+    library = ctypes.CDLL(str(program.with_name("libdevice.so")))
+    assert library.SE_InitPlugin
+    assert library.TF_InitKernel
 
 
 def test_every_package_says_what_it_is(project: pathlib.Path) -> None:

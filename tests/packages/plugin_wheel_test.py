@@ -55,6 +55,39 @@ def test_another_platform_is_refused(tmp_path: pathlib.Path) -> None:
     assert "is not a supported wheel on this platform" in done.stderr
 
 
+def test_a_tensorflow_that_is_too_old_is_named(tmp_path: pathlib.Path) -> None:
+    """A stand-in: TensorFlow 2.15 refuses the library, lists no device, and has nothing else."""
+    bare = clean.Venv(tmp_path / "bare")
+    clean.checked(bare.pip("install", "--no-index", "--no-deps", WHEEL))
+    framework = bare.packages / "tensorflow/python/framework"
+    framework.mkdir(parents=True)
+    (bare.packages / "tensorflow/__init__.py").write_text(
+        '__version__ = "2.15.1"\n'
+        "class config:\n"
+        "    @staticmethod\n"
+        "    def list_physical_devices(kind):\n"
+        "        return []\n"
+    )
+    (framework / "load_library.py").write_text(
+        "import ctypes\n"
+        "def load_pluggable_device_library(path):\n"
+        "    print('loading')\n"
+        "    ctypes.CDLL(path)\n"
+    )
+    code = (
+        "import tfp\n"
+        "for _ in range(2):\n"
+        "    try:\n        tfp.enable()\n"
+        "    except tfp.DeviceError as error:\n        print(error)\n"
+    )
+    expected = (
+        "TensorFlow 2.15.1 has no TFP device: TensorFlow 2.15.1 is too old for libtfp.so, which "
+        "serves 2.16 to 2.21: install one of these\n"
+    )
+    # A library that was loaded and offered nothing is not loaded again: it would say why again.
+    assert clean.checked(clean.run([bare.python, "-c", code])) == "loading\n" + 2 * expected
+
+
 def test_uninstalled_it_leaves_nothing(venv: clean.Venv) -> None:
     """Last: the environment is of no use afterwards."""
     clean.checked(venv.pip("uninstall", "--yes", "tfp-plugin"))

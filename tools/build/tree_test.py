@@ -67,3 +67,21 @@ def test_links_between_documents_exist() -> None:
                 ):
                     broken.append(f"{name}: {target}")
     assert not broken
+
+
+def test_documents_name_files_and_packages_that_are_there() -> None:
+    """Paths that begin at the root, such as `tools/bazel`, and labels such as `//tools:x`."""
+    tops = {path.name for path in TREE.iterdir() if path.is_dir()}
+    gone = []
+    for name, text in texts():
+        if not name.endswith(".md"):
+            continue
+        for path in re.findall(r"`((?:[\w.]+/)+[\w.]*)[^`]*`", text):
+            place = TREE / path
+            there = place.exists() or place.with_name(place.name + ".source").exists()
+            if path.partition("/")[0] in tops and not there:
+                gone.append(f"{name}: {path}")
+        for package in re.findall(r"(?<![\w:@])//([\w/]+):\w", text):
+            if not (TREE / package / "BUILD.source").exists():
+                gone.append(f"{name}: //{package}")
+    assert not gone

@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import urllib.parse
 from collections.abc import Sequence
 from typing import Final
 
@@ -56,7 +57,7 @@ class Row:
     """What became of a package.
 
     Attributes:
-        file: Name of the package's file; empty if it was not built.
+        file: Path of the package; empty if it was not built.
         size: Its bytes.
         sha256: Its digest.
         target: What builds it.
@@ -70,64 +71,86 @@ class Row:
     test: str
 
 
-def _bazel(workspace: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+def bazel_test(workspace: pathlib.Path, labels: Sequence[str]) -> str:
+    """Builds and tests; returns the build events, a JSON object per line."""
     kept = {name: value for name, value in os.environ.items() if not name.startswith("BUILD_")}
-    return subprocess.run(
-        [str(workspace / "tools/bazel"), *arguments],
-        cwd=workspace,
-        env=kept,
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
-    )
-
-
-def test_results(events: str) -> dict[str, str]:
-    """Reads the status of each test from a file of build events, a JSON object per line."""
-    found = {}
-    for line in events.splitlines():
-        event = json.loads(line)
-        if "testSummary" in event:
-            passed = event["testSummary"]["overallStatus"] == "PASSED"
-            found[event["id"]["testSummary"]["label"]] = "passed" if passed else "failed"
-    return found
-
-
-def check(workspace: pathlib.Path) -> list[Row]:
-    """Builds and tests; returns a row per package."""
-    tests = sorted({package.test for package in PACKAGES})
-    targets = [package.target for package in PACKAGES]
     with tempfile.TemporaryDirectory() as folder:
         events = pathlib.Path(folder) / "events.json"
-        _bazel(
-            workspace,
-            "test",
-            "--keep_going",
-            f"--build_event_json_file={events}",
-            *targets,
-            *tests,
+        subprocess.run(
+            [
+                str(workspace / "tools/bazel"),
+                "test",
+                "--keep_going",
+                f"--build_event_json_file={events}",
+                "--",
+                *labels,
+            ],
+            cwd=workspace,
+            env=kept,
+            check=False,
         )
-        text = events.read_text(encoding="utf-8") if events.exists() else ""
-        results = test_results(text)
+        return events.read_text(encoding="utf-8") if events.exists() else ""
+
+
+def outcomes(events: str) -> tuple[dict[str, pathlib.Path], dict[str, str]]:
+    """Reads build events.
+
+    Args:
+        events: A JSON object per line.
+
+    Returns:
+        The first file of each target that was built, and `passed` or `failed` for each test that
+        ran; by label.
+    """
+    sets: dict[str, list[str]] = {}
+    files: dict[str, pathlib.Path] = {}
+    tests: dict[str, str] = {}
+    # A set is always told before the target that has it.
+    for event in map(json.loads, events.splitlines()):
+        key = event["id"]
+        if "namedSet" in key:
+            listed = event["namedSetOfFiles"].get("files", [])
+            sets[key["namedSet"]["id"]] = [file["uri"] for file in listed if "uri" in file]
+        elif "targetCompleted" in key and event.get("completed", {}).get("success"):
+            for group in event["completed"].get("outputGroup", []):
+                of_group = [uri for each in group.get("fileSets", []) for uri in sets[each["id"]]]
+                if group["name"] == "default" and of_group:
+                    path = urllib.parse.unquote(urllib.parse.urlsplit(of_group[0]).path)
+                    files[key["targetCompleted"]["label"]] = pathlib.Path(path)
+        elif "testSummary" in key:
+            passed = event["testSummary"]["overallStatus"] == "PASSED"
+            tests[key["testSummary"]["label"]] = "passed" if passed else "failed"
+    return files, tests
+
+
+def rows_of(events: str, packages: Sequence[Package] = PACKAGES) -> list[Row]:
+    """Returns a row per package, from the events of the build that made and tested them."""
+    files, tests = outcomes(events)
     rows = []
-    for package in PACKAGES:
-        listed = _bazel(workspace, "cquery", "--output=files", package.target).stdout.split()
-        file = workspace / listed[0] if listed else None
+    for package in packages:
+        file = files.get(package.target)
         data = file.read_bytes() if file is not None and file.is_file() else b""
-        if data and file is not None and _OUT.value:
-            out = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", ".")) / _OUT.value
-            out.mkdir(parents=True, exist_ok=True)
-            shutil.copy(file, out)
         rows.append(
             Row(
-                file=file.name if file is not None and data else "",
+                file=str(file) if data else "",
                 size=len(data),
                 sha256=hashlib.sha256(data).hexdigest() if data else "",
                 target=package.target,
-                test=results.get(package.test, "not run"),
+                test=tests.get(package.test, "not run"),
             )
         )
     return rows
+
+
+def copy_to(out: pathlib.Path, rows: Sequence[Row]) -> None:
+    """Copies the packages into a folder, which is made if it is not there."""
+    out.mkdir(parents=True, exist_ok=True)
+    for row in rows:
+        if row.file:
+            target = out / pathlib.Path(row.file).name
+            # What Bazel made can't be written, and a copy keeps that.
+            target.unlink(missing_ok=True)
+            shutil.copyfile(row.file, target)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -138,15 +161,20 @@ def main(argv: Sequence[str]) -> int:
     if workspace is None:
         print("release_check: run it with `tools/bazel run //tools:release_check`", file=sys.stderr)
         return 2
-    rows = check(pathlib.Path(workspace))
+    labels = [package.target for package in PACKAGES]
+    tests = sorted({package.test for package in PACKAGES})
+    rows = rows_of(bazel_test(pathlib.Path(workspace), [*labels, *tests]))
+    if _OUT.value:
+        copy_to(pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", ".")) / _OUT.value, rows)
     if _JSON.value:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
     else:
-        _print_table(rows)
+        print_table(rows)
     return 0 if all(row.file and row.test == "passed" for row in rows) else 1
 
 
-def _print_table(rows: Sequence[Row]) -> None:
+def print_table(rows: Sequence[Row]) -> None:
+    """Prints the rows for people."""
     from rich.console import Console
     from rich.table import Table
 
@@ -155,7 +183,7 @@ def _print_table(rows: Sequence[Row]) -> None:
         table.add_column(heading, justify="right" if heading == "bytes" else "left")
     for row in rows:
         table.add_row(
-            row.file or "[red]not built",
+            pathlib.Path(row.file).name or "[red]not built",
             f"{row.size:,}",
             row.sha256[:12],
             row.target,

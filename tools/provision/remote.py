@@ -1,7 +1,8 @@
 """The remote cache of ``--config=ci``: what TFP_REMOTE_CACHE says, and whether it answers.
 
-A cache that is down when a build starts is left out, with one line; one that fails later costs
-time, never the build: Bazel then computes what it cannot fetch.
+A cache that is down when a build starts is left out, with one line. One that fails later costs
+time, never the build: Bazel computes what it cannot fetch, after a dozen failures asks no more, and
+its warnings go through ``relay.py``, which says one line of them.
 """
 
 import hashlib
@@ -34,7 +35,9 @@ OPTIONS = (
     "--remote_timeout=15s",
     "--remote_retries=1",
     "--remote_retry_max_delay=1s",
+    # After a dozen failures, whenever they were, a build asks no more.
     "--experimental_circuit_breaker_strategy=failure",
+    "--experimental_remote_failure_window_interval=1d",
 )
 
 
@@ -84,6 +87,12 @@ def public(url: SplitResult) -> str:
     """The address without a password."""
     host = url.netloc.rpartition("@")[2]
     return f"{url.scheme}://{host}{url.path}"
+
+
+def shown(environ: Mapping[str, str]) -> str:
+    """The cache's address as people may see it; empty if there is none."""
+    url = read_url(environ)
+    return public(url) if url is not None else ""
 
 
 def silence(url: SplitResult, patience_s: float = PATIENCE_S) -> str | None:

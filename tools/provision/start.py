@@ -5,6 +5,7 @@ import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from tools.provision import mounts
 from tools.provision.messages import EXIT_ENVIRONMENT, StartError, say
 from tools.provision.plan import Plan, fingerprint, read_plan
 
@@ -45,11 +46,16 @@ def main(arguments: Sequence[str]) -> int:
                 say(note)
         if environ.get("TFP_PROVISION_ONLY") == "1":
             return 0
-        options = list(plan.argv)
+        options = [*plan.argv, *mounts.startup_options(root, environ)]
         if environ.get("TFP_REMOTE_CACHE"):
-            from tools.provision.remote import startup_options  # not needed by most starts
+            from tools.provision.remote import shown, startup_options  # not needed by most starts
 
-            options += startup_options(root, environ, arguments)
+            cache = startup_options(root, environ, arguments)
+            if cache:
+                from tools.provision import relay
+
+                argv = [*options, *cache, *arguments]
+                return relay.run(argv, {**environ, **plan.variables}, relay.Relay(shown(environ)))
         sys.stdout.flush()
         sys.stderr.flush()
         os.execve(plan.argv[0], [*options, *arguments], {**environ, **plan.variables})

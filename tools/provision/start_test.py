@@ -1,18 +1,22 @@
 import shutil
+import socket
 import subprocess
 import sys
+import threading
 import time
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from tools.provision import cache, messages, plan, start, upstream, wheels
+from tools.provision import cache, messages, mounts, plan, start, upstream, wheels
 from tools.provision.messages import StartError
 from tools.provision.testing.fakes import wheel_bytes
 
 HERE = Path(plan.__file__).parent
+WARN = 'echo "WARNING: Remote Cache: no luck" >&2; echo "$FROM_PLAN"'
 LAUNCHER = HERE.parent / "bazel"
 
 
@@ -119,6 +123,71 @@ def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
     loud = launch(["info"], {**variables, "TFP_VERBOSE": "1"}, tmp_path, launcher)
     assert loud.stderr.count("tfp: ") == 3
     assert set(checkout.rglob("*")) == before
+
+
+def test_folders_that_a_sandbox_hides_are_mounted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cache_folder, rust, elsewhere = (tmp_path / name for name in ("tmp/cache", "tmp/rust", "here"))
+    for folder in (cache_folder, rust, elsewhere):
+        folder.mkdir(parents=True)
+    link = elsewhere / "link"
+    link.symlink_to(rust)
+    monkeypatch.setattr(mounts, "HIDDEN", tmp_path / "tmp")
+    assert mounts.startup_options(elsewhere, {"TFP_RUST_SYSROOT": str(elsewhere)}) == []
+    assert mounts.startup_options(elsewhere, {"RUSTUP_HOME": str(tmp_path / "tmp/gone")}) == []
+    (option,) = mounts.startup_options(cache_folder, {"TFP_RUST_SYSROOT": str(link)})
+    lines = Path(option.removeprefix("--bazelrc=")).read_text().splitlines()[1:]
+    assert lines == [
+        f'build "--sandbox_add_mount_pair={folder}"' for folder in (cache_folder, rust)
+    ]
+    monkeypatch.setattr(mounts, "HIDDEN", HERE.parents[2])
+    assert mounts.hidden_folders(elsewhere, {}) == [str(HERE.parents[1])]
+
+
+def test_a_cache_that_fails_is_said_once_by_a_whole_start(tmp_path: Path) -> None:
+    """The launcher stays between Bazel and its reader where a remote cache is in use."""
+    real = program(tmp_path / "bazel", f"for i in 1 2 3; do {WARN}; done; exit 5")
+    made = plan.Plan([str(real)], [], [], [], {"FROM_PLAN": "1"})
+    code = (
+        "import sys\n"
+        f"sys.path.insert(0, {str(HERE.parents[1])!r})\n"
+        "from tools.provision import plan, start\n"
+        f"start.ready_plan = lambda root, environ: plan.Plan(**{asdict(made)!r})\n"
+        "sys.exit(start.main(sys.argv[1:]))\n"
+    )
+
+    def run(url: str) -> tuple[int, str, list[str]]:
+        done = subprocess.run(
+            [sys.executable, "-c", code, "build", "--config=ci", "//x"],
+            env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin", "TFP_REMOTE_CACHE": url},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        return done.returncode, done.stdout, done.stderr.splitlines()
+
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        port = server.getsockname()[1]
+
+        def answer() -> None:
+            connection, _ = server.accept()
+            with connection:
+                connection.recv(33)
+                connection.sendall(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+
+        thread = threading.Thread(target=answer)
+        thread.start()
+        status, out, errors = run(f"grpc://user:secret@127.0.0.1:{port}")
+        thread.join()
+    assert status == 5
+    assert out == "1\n" * 3
+    (line,) = errors
+    assert line.startswith(f"tfp: the remote cache grpc://127.0.0.1:{port} fails: no luck; ")
+    # Left out before Bazel starts: Bazel's own words come through.
+    status, _, errors = run(f"grpc://127.0.0.1:{port}")
+    assert status == 5
+    assert [line.startswith("tfp: the remote cache ") for line in errors] == [True] + 3 * [False]
 
 
 def test_cache_root(tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ where
 /// `x = op(x)`.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn map_in_place<O: Map<T, Out = T>, T: Element + Pod>(
     m: &mut Memory<'_>,
     op: O,
@@ -47,7 +47,7 @@ pub fn map_in_place<O: Map<T, Out = T>, T: Element + Pod>(
 /// `out = op(a, b)`, all of one shape.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn zip<'a, O: Zip<T>, T: Element + Pod>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -68,7 +68,7 @@ where
 /// `a = op(a, b)`, or `op(b, a)` unless `LEFT`, both of one shape.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn zip_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -85,7 +85,7 @@ pub fn zip_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn zip_broadcast<'a, O: Zip<T>, T: Element + Pod>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -107,7 +107,7 @@ where
 /// `a = op(a, b)`, or `op(b, a)` unless `LEFT`, where `b` is broadcast to the shape of `a`.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn zip_broadcast_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -126,7 +126,7 @@ pub fn zip_broadcast_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LE
 /// `then` where the condition is 1, else `otherwise`; all three are broadcast.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn select<'a, T: Pod>(
     m: &'a mut Memory<'_>,
     (condition, condition_shape): (impl Into<Source<'a, u8>>, &[usize]),
@@ -146,7 +146,7 @@ pub fn select<'a, T: Pod>(
 /// `out = x` in another type.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn cast<'a, T: Element + Pod, U: Element + Pod>(
     m: &'a mut Memory<'_>,
     x: impl Into<Source<'a, T>>,
@@ -163,7 +163,7 @@ where
 /// `activation(x * scale + shift)` along the last axis.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn scale_shift<'a>(
     m: &'a mut Memory<'_>,
     x: impl Into<Source<'a, f32>>,
@@ -183,7 +183,7 @@ pub fn scale_shift<'a>(
 /// Applies an activation in place.
 ///
 /// # Errors
-/// As [`map`].
+/// As [`map()`].
 pub fn activate(m: &mut Memory<'_>, activation: Activation, x: Slot<f32>) -> Result<()> {
     finish(activation, m.get_mut(x)?);
     Ok(())

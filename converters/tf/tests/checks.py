@@ -14,6 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from converters.tf import ir
 from converters.tf.convert import convert
+from converters.tf.emit.support import problems
 from converters.tf.interpret import interpret
 from converters.tf.load.model import trace_model
 from converters.tf.trace import Loaded
@@ -23,6 +24,8 @@ TOLERANCE = 1e-5
 BATCHES = (1, 3, 17)
 # Configurations per property; the sweep asks for more.
 EXAMPLES = int(os.environ.get("TF2RUST_EXAMPLES", "4"))
+# The largest difference of every model that was compared, by the test that did it.
+differences: dict[str, list[float]] = {}
 
 few = settings(
     max_examples=EXAMPLES,
@@ -97,17 +100,25 @@ def check(
     whole: int = 5,
     given: Mapping[str, ir.Array] | None = None,
 ) -> ir.Graph:
-    """Converts a model and compares every output with Keras for several batch sizes."""
+    """Converts a model and compares every output with Keras for several batch sizes.
+
+    The graph must be one that the emitters take.
+    """
     loaded = model if isinstance(model, Loaded) else trace_model(model)
     graph = convert(loaded.trace)
+    assert problems(graph) == []
+    largest = 0.0
     for batch in batches:
         arrays = dict(given) if given is not None else inputs_for(graph, batch, whole)
         found, expected = interpret(graph, arrays), loaded.predict(arrays)
         assert list(found) == list(expected)
         for name, array in expected.items():
-            assert difference(found[name], array) <= TOLERANCE, name
+            largest = max(largest, difference(found[name], array))
+            assert largest <= TOLERANCE, name
         if given is not None:
             break
+    test = os.environ.get("PYTEST_CURRENT_TEST", "").partition("::")[2].partition(" (")[0]
+    differences.setdefault(test.partition("[")[0], []).append(largest)
     return graph
 
 

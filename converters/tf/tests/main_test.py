@@ -45,6 +45,7 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert report["ok"]
     assert report["macs"] == 6 * 16 + 16 * 4
+    assert report["weights"] == "embed"
     files = _files(tmp_path / "a")
     assert sorted(files) == report["files"]
     for name in (
@@ -55,6 +56,7 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
         "rust_generated_code/testdata/features.npz",
         "saved_model_from_tensorflow/computation_graph.json",
         "saved_model_from_tensorflow/model_architecture.json",
+        "saved_model_from_tensorflow/model_overview.png",
         "saved_model_from_tensorflow/model_weights.npz",
     ):
         assert name in files

@@ -85,7 +85,8 @@ pub enum B<'a> {
         /// Rows.
         k: usize,
     },
-    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`] of at most [`DIRECT_ROWS`] rows.
+    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`], and best with at most
+    /// [`DIRECT_ROWS`] rows.
     Rows {
         /// Elements.
         data: &'a [f32],

@@ -133,7 +133,8 @@ impl<'a> Gemm<'a> {
     }
 
     /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
-    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements.
+    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements. Never
+    /// more than half as much again as A and B have.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -162,7 +163,18 @@ impl<'a> Gemm<'a> {
 
     fn needs_packing(&self, b: &Matrix<'_>) -> bool {
         let direct = self.m <= DIRECT_ROWS && !self.a.transposed && !b.transposed;
-        self.m > 1 && self.n > 1 && self.k > 0 && !direct
+        self.k > 0 && !direct && !self.is_narrow()
+    }
+
+    /// Whether rows are multiplied one by one: packing would fill more memory with zeros than A
+    /// and B have elements.
+    fn is_narrow(&self) -> bool {
+        let lanes = pack::lanes(self.level);
+        let narrow = self.m < lanes && self.n < 2 * lanes && {
+            let padded = self.n.next_multiple_of(lanes);
+            2 * padded > 3 * (self.m + self.n)
+        };
+        self.m <= 1 || self.n <= 1 || narrow
     }
 
     /// Computes the product into `c`, a matrix of `m` rows of `n` elements, `ldc` apart.
@@ -231,7 +243,7 @@ impl<'a> Gemm<'a> {
             Right::Plain(b) if self.m == 1 || (self.n == 1 && ldc == 1) => {
                 gemv::run(self, b, c, parallel);
             }
-            Right::Plain(_) if self.n == 1 => {
+            Right::Plain(_) if self.is_narrow() => {
                 for i in 0..self.m {
                     let row = Self {
                         m: 1,

@@ -92,18 +92,23 @@ def devices() -> list[str]:
     """Returns the names of our devices as TensorFlow lists them, such as `TFP:0`.
 
     Where TensorFlow has not loaded the installed plug-in, because it is in a folder in which
-    TensorFlow does not look, this loads it; loaded twice it changes nothing.
+    TensorFlow does not look, this loads it. One that was loaded and offered nothing has said why.
     """
     import tensorflow as tf
 
     if not tf.config.list_physical_devices(device_type()):
         path = library()
-        if path is not None and path.is_file():
+        if path is not None and path.is_file() and not _is_loaded(path):
             from tensorflow.python.framework import load_library
 
             load_library.load_pluggable_device_library(str(path))
     found = tf.config.list_physical_devices(device_type())
     return [device.name.rpartition("physical_device:")[2] for device in found]
+
+
+def _is_loaded(path: pathlib.Path) -> bool:
+    maps = pathlib.Path("/proc/self/maps").read_text(encoding="utf-8", errors="replace")
+    return any(line.endswith(f" {path.resolve()}") for line in maps.splitlines())
 
 
 def enable() -> list[str]:

@@ -9,6 +9,14 @@ load("@rules_rust//cargo:defs.bzl", "cargo_build_script")
 load("@rules_rust//rust:defs.bzl", "rust_library", "rust_proc_macro")
 
 package(default_visibility = ["//visibility:public"])
+
+filegroup(
+    name = "package",
+    srcs = glob(
+        ["**"],
+        exclude = ["BUILD"],
+    ),
+)
 """
 
 _TRIPLE = "x86_64-unknown-linux-gnu"
@@ -124,18 +132,22 @@ def _crates_impl(rctx):
     packages = {package["id"]: package for package in metadata["packages"]}
     nodes = {node["id"]: node for node in metadata["resolve"]["nodes"]}
     root = metadata["resolve"]["root"]
-    top = ['package(default_visibility = ["//visibility:public"])', ""]
+    top = ['package(default_visibility = ["//visibility:public"])', "", 'exports_files(["Cargo.lock"])', ""]
     for identity, node in nodes.items():
         if identity != root:
             package = packages[identity]
             rctx.file("vendor/{}/BUILD".format(_folder(package)), _build_file(package, node, packages))
+    folders = ["//vendor/{}:package".format(_folder(packages[each])) for each in nodes if each != root]
+    top.append(_rule("filegroup", [("name", "packages"), ("srcs", repr(sorted(folders)))]))
     for dep in nodes[root]["deps"]:
         top.append(_rule("alias", [("name", dep["name"]), ("actual", _label(packages[dep["pkg"]]))]))
     rctx.file("BUILD", "\n".join(top))
 
 crates_repository = repository_rule(
     implementation = _crates_impl,
-    doc = "Makes `@crates//:NAME` for each dependency of `manifest`, vendored by `lock`.",
+    doc = """Makes `@crates//:NAME` for each dependency of `manifest`, vendored by `lock`.
+
+`@crates//:packages` is the folder `vendor`, a directory source of Cargo, beside `Cargo.lock`.""",
     attrs = {
         "cargo": attr.label(mandatory = True, doc = "The cargo program."),
         "lock": attr.label(mandatory = True, doc = "Cargo.lock beside the manifest."),
