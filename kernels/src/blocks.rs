@@ -60,15 +60,21 @@ impl<'a, T> Block<'a, T> {
     }
 
     /// Applies a function to some columns of some rows, in pieces that are as long as can be.
+    ///
+    /// # Panics
+    /// If the block has no such row or column.
     #[inline(always)]
     pub fn apply(&mut self, rows: &[usize], columns: Range<usize>, function: fn(&mut [T])) {
-        let whole = columns.len() == self.ld && rows.is_sorted_by(|a, b| a + 1 == *b);
-        if let (true, Some(&first), Some(&last)) = (whole, rows.first(), rows.last()) {
-            let len = columns.len();
-            let (start, _) = (self.row(first)[columns].as_mut_ptr(), self.row(last));
-            // SAFETY: `row` has checked both rows. All columns of the matrix belong to the block,
-            // so that the rows from one to the other are a piece of memory that is its own.
-            function(unsafe { core::slice::from_raw_parts_mut(start, rows.len() * len) });
+        let whole = columns == (0..self.columns) && self.columns == self.ld;
+        let follow = rows.is_sorted_by(|a, b| a + 1 == *b);
+        if let (true, true, Some(&first), Some(&last)) = (whole, follow, rows.first(), rows.last())
+        {
+            assert!(last < self.rows, "row outside the block");
+            let len = rows.len() * self.columns;
+            // SAFETY: as for `row`; the rows from one to the other are one piece without gaps.
+            let piece =
+                unsafe { core::slice::from_raw_parts_mut(self.start.add(first * self.ld), len) };
+            function(piece);
             return;
         }
         for &row in rows {

@@ -29,7 +29,8 @@ def _tensorflow(folder: Path, threads: int) -> tuple[Run, Value]:
     graph = tf.compat.v1.GraphDef.FromString((folder / files.FROZEN).read_bytes())
     names = json.loads((folder / files.NAMES).read_text("utf-8"))
     wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph, name=""), [])
-    frozen = wrapped.prune(names["input"], names["output"])
+    ends = [wrapped.graph.as_graph_element(names[end]) for end in ("input", "output")]
+    frozen = wrapped.prune(*ends)
     x = tf.constant(np.load(folder / files.INPUT))
     return _timed(lambda: frozen(x).numpy()), lambda: frozen(x).numpy()
 
