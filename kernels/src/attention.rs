@@ -1,11 +1,11 @@
 //! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
 
-use crate::blocks::for_each_chunk;
+use crate::blocks::{for_each_chunk, for_each_pair};
 use crate::body::dispatch_simd;
 use crate::conv::geometry::check_len;
 use crate::error::{Error, Result};
 use crate::gemm::pack::packed_len;
-use crate::gemm::{Gemm, Matrix, Packed};
+use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
 use crate::level::level;
 use crate::parallel::{Parallel, Serial};
 use crate::rows;
@@ -16,6 +16,10 @@ use crate::simd::{Body, Simd};
 pub(crate) const QUERIES: usize = 64;
 /// Scores below which another thread costs more than it saves.
 const PARALLEL_SCORES: usize = 1 << 14;
+/// Queries of a task, at least.
+const ROWS: usize = 4;
+/// Elements of keys and values below which packing them on another thread costs more than it saves.
+const PARALLEL_WEIGHTS: usize = 1 << 15;
 
 /// Attention of `heads` independent heads (a batch times its heads), dense: queries
 /// `[heads, queries, depth]`, keys `[heads, keys, depth]`, values `[heads, keys, width]`, output
@@ -54,7 +58,7 @@ impl Attention<'_> {
             .ok_or(overflow)
     }
 
-    /// Computes the output. A query that sees no key gets NaN.
+    /// Computes the output. A query whose keys are all hidden gets NaN, and 0 without keys.
     ///
     /// # Errors
     /// [`Error::Length`] if a slice has not the length that the sizes say; [`Error::Overflow`].
@@ -75,12 +79,25 @@ impl Attention<'_> {
             found,
             expected,
         })?;
-        if output.is_empty() {
+        if output.is_empty() || self.keys == 0 {
+            output.fill(0.0);
             return Ok(());
         }
         let (key_memory, rest) = scratch.split_at_mut(packed_len(level(), self.depth, self.keys)?);
         let (value_memory, scores) = rest.split_at_mut(packed_len(level(), self.keys, self.width)?);
         let each = self.queries * self.width;
+        let weights = self.keys.saturating_mul(self.depth + self.width);
+        let flops = weights.saturating_mul(2 * QUERIES.min(self.queries));
+        let threads: &dyn Parallel = if flops < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
+        let packing: &dyn Parallel = if weights < PARALLEL_WEIGHTS {
+            &Serial
+        } else {
+            parallel
+        };
         for (head, output) in output.chunks_exact_mut(each).enumerate() {
             let of = |x: &'_ [f32], lines: usize, depth: usize| {
                 let from = head * lines * depth;
@@ -89,18 +106,28 @@ impl Attention<'_> {
             let queries = &queries[of(queries, self.queries, self.depth)];
             let keys = Matrix::columns(&keys[of(keys, self.keys, self.depth)], self.depth);
             let values = Matrix::rows(&values[of(values, self.keys, self.width)], self.width);
-            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, parallel)?;
-            let values = Packed::pack(&values, (self.keys, self.width), value_memory, parallel)?;
+            let size = (self.keys, self.width);
+            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, packing)?;
+            let values = Packed::pack(&values, size, value_memory, packing)?;
             let blocks = output.chunks_mut(QUERIES * self.width);
             for (block, output) in blocks.enumerate() {
                 let first = block * QUERIES;
                 let count = output.len() / self.width;
-                let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
                 let scores = &mut scores[..count * self.keys];
-                Gemm::packed(count, queries, keys).run(scores, self.keys, &mut [], parallel)?;
-                self.softmax(first, scores, parallel);
-                let scores = Matrix::rows(scores, self.keys);
-                Gemm::packed(count, scores, values).run(output, self.width, &mut [], parallel)?;
+                let each = count.div_ceil(threads.threads()).max(ROWS);
+                let output = (output, each * self.width);
+                let scores = (scores, each * self.keys);
+                for_each_pair(threads, output, scores, |part, output, scores| {
+                    let (first, count) = (first + part * each, output.len() / self.width);
+                    let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
+                    // The lengths have been checked.
+                    let product = Gemm::packed(count, queries, keys);
+                    let _ = product.run(scores, self.keys, &mut [], &Serial);
+                    self.softmax(first, scores, &Serial);
+                    let scores = Matrix::rows(scores, self.keys);
+                    let product = Gemm::packed(count, scores, values);
+                    let _ = product.run(output, self.width, &mut [], &Serial);
+                });
             }
         }
         Ok(())

@@ -15,7 +15,7 @@ use crate::simd::{Body, Simd, dispatch};
 /// Rows of the matrix whose products are summed side by side.
 const ROWS: usize = 4;
 /// Elements of a matrix below which another thread costs more than it saves.
-const PARALLEL_WEIGHTS: usize = 1 << 16;
+const PARALLEL_WEIGHTS: usize = 1 << 17;
 
 /// What is done with the product of a row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -187,8 +187,8 @@ mod tests {
             (0, 5),
             (33, 130),
             (5, 33),
-            (300, 250),
-            (250, 303),
+            (600, 250),
+            (450, 303),
         ] {
             let (x, b, bias) = (numbers(k, 1), numbers(k * n, 2), numbers(n, 3));
             let old = numbers(n, 4);
@@ -213,7 +213,11 @@ mod tests {
                             + f64::from(bias[j])
                             + start;
                         let error = (f64::from(out[j]) - exact.max(-0.5)).abs();
-                        assert!(error < 1e-5, "{k}x{n} {level:?}: {} {exact}", out[j]);
+                        assert!(
+                            error < 1e-5 + k as f64 * 5e-8,
+                            "{k}x{n} {level:?}: {} {exact}",
+                            out[j]
+                        );
                     }
                     assert!(
                         thin.run(&x, &packed, &mut vec![0.0; n + 1], &Serial)

@@ -1,7 +1,7 @@
 """Compares the kernels with numpy, OpenBLAS, TensorFlow's oneDNN and onnxruntime on this machine.
 
-Every measurement alternates: ours, each peer, and again, with the same inputs; of two calls in a
-row the second one counts.
+Every measurement alternates: some calls of ours, of each peer, and again, with the same inputs; the
+first call of a turn does not count.
 The program runs itself once per number of threads, because TensorFlow and OpenBLAS fix theirs
 when they start, and writes a page with medians and quartiles.
 """
@@ -114,8 +114,8 @@ def page(rows: Sequence[Row]) -> str:
         "",
         f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
         "`tools/bazel run //tests/bench:kernels_vs_peers`. Calls of all implementations alternate",
-        "in one process with the same inputs, of two calls in a row the second one counts, and the",
-        "machine may have done other work meanwhile:",
+        "in one process with the same inputs, five at a time after one that does not count, with a",
+        "rest between if there are several threads. The machine may have done other work:",
         "compare the ratios, not the times. A ratio is the peer's median time over ours, so above",
         "1 ours is faster; the spread is the distance of the quartiles of our times over their",
         "median. All are called from Python, which costs each some microseconds per call, but for",

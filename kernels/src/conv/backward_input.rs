@@ -134,6 +134,7 @@ impl<'a> BackwardInput<'a> {
             accumulate: false,
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
+            map: self.activation.map(),
         };
         let cut = cut(packed.level, (rows, columns), parallel.threads());
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
@@ -167,7 +168,6 @@ impl<'a> BackwardInput<'a> {
                     );
                 }
             }
-            self.activation.map_block(&mut block);
         });
     }
 }

@@ -174,14 +174,19 @@ impl<'a> Depthwise<'a> {
     }
 }
 
-/// Lines of an image that one task computes.
+/// Lines of an image that one task computes: so few that a thread that is held up does not hold up
+/// all, if that leaves all with the same work.
 pub(crate) fn lines_per_task(lines: usize, parallel: &dyn Parallel) -> usize {
-    let tasks = if parallel.threads() > 1 {
-        parallel.threads() * 4
-    } else {
-        1
-    };
-    lines.div_ceil(tasks).max(1)
+    let threads = parallel.threads().max(1);
+    let share = lines.div_ceil(threads).max(1);
+    if threads == 1 {
+        return share;
+    }
+    (2..=4)
+        .rev()
+        .map(|rounds| lines.div_ceil(threads * rounds).max(1))
+        .find(|each| lines.div_ceil(*each).div_ceil(threads) * each <= share + share / 16)
+        .unwrap_or(share)
 }
 
 /// One line of the output.

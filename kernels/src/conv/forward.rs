@@ -175,6 +175,7 @@ impl<'a> Forward<'a> {
             accumulate: false,
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
+            map: self.activation.map(),
         };
         let cut = cut(self.level, (rows, columns), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
@@ -190,7 +191,6 @@ impl<'a> Forward<'a> {
                     store,
                 },
             );
-            self.activation.map_block(&mut block);
         });
     }
 }

@@ -17,7 +17,7 @@ pub(crate) mod source;
 mod tests;
 pub(crate) mod tile;
 
-use crate::blocks::{Block, Cut, for_each_block};
+use crate::blocks::{Cut, for_each_block};
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
@@ -48,7 +48,7 @@ pub enum Activation {
     None,
     /// `min(max(x, low), high)`; NaN stays.
     Clamp(f32, f32),
-    /// A function that works in place on any part of a row.
+    /// A function that works in place on each element, in pieces of any length.
     Map(fn(&mut [f32])),
 }
 
@@ -65,11 +65,10 @@ impl Activation {
         }
     }
 
-    pub(crate) fn map_block(&self, block: &mut Block<'_, f32>) {
-        if let Self::Map(function) = self {
-            for i in 0..block.rows {
-                function(block.row(i));
-            }
+    pub(crate) fn map(&self) -> Option<fn(&mut [f32])> {
+        match *self {
+            Self::Map(function) => Some(function),
+            Self::None | Self::Clamp(..) => None,
         }
     }
 }
@@ -314,6 +313,7 @@ impl<'a> Gemm<'a> {
             accumulate,
             bias: self.bias.filter(|_| last),
             clamp: self.activation.clamp().filter(|_| last),
+            map: self.activation.map().filter(|_| last),
         };
         let cut = cut(self.level, (self.m, self.n), parallel.threads());
         for_each_block(parallel, c, ldc, (self.m, self.n), cut, |mut block| {
@@ -328,9 +328,6 @@ impl<'a> Gemm<'a> {
                     store,
                 },
             );
-            if last {
-                self.activation.map_block(&mut block);
-            }
         });
     }
 
@@ -401,31 +398,38 @@ fn check_rows(
     Ok(())
 }
 
-/// What it costs a block to read a strip of A, or a panel of B, in units of multiplying a strip by
-/// a panel.
+/// The part of the time that columns must save.
+const GAIN: usize = 9;
+/// What it costs a block to read a row of A, or a panel of B for each row of a strip, ...
 const READ: usize = 1;
-/// The unit of the costs above.
+/// ... and to multiply a row by a panel.
 const MULTIPLY: usize = 8;
 
-/// How C is cut into one block for each task: so that no thread has more work than it must.
+/// How C is cut into one block for each task: so that no thread has much more work than it must.
+///
+/// Blocks of whole rows come first: what follows a product mostly works on the same rows, and so
+/// each thread finds what it wrote itself.
 pub(crate) fn cut(level: Level, (m, n): (usize, usize), threads: usize) -> Cut {
     let (strip, panel) = (block::strip_rows(level), pack::panel(level));
     let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
     let (mut rows, mut columns) = (strips, panels);
+    let (mut best, mut across) = (usize::MAX, 1);
     if threads > 1 {
-        let mut best = usize::MAX;
-        let mut across = 1;
         loop {
             let width = panels.div_ceil(across);
             let across_now = panels.div_ceil(width);
+            let mut best_now = best - best / GAIN;
             for rounds in 1..=ROUNDS {
                 let height = strips.div_ceil((rounds * threads).div_ceil(across_now));
                 let tasks = strips.div_ceil(height) * across_now;
-                let task = height * width * MULTIPLY + (height + width) * READ;
+                // In rows, because the last strip may be thin.
+                let lines = (height * strip).min(m);
+                let task = lines * width * MULTIPLY + (lines + width * strip) * READ;
                 let cost = tasks.div_ceil(threads).saturating_mul(task);
-                if cost <= best.saturating_add(best / SLACK) {
+                if cost <= best_now.saturating_add(best_now / SLACK) {
                     (rows, columns) = (height, width);
-                    best = best.min(cost);
+                    best_now = best_now.min(cost);
+                    best = best_now;
                 }
             }
             if across >= panels.min(ROUNDS * threads) {
