@@ -46,6 +46,7 @@ pub mod division;
 pub mod dtype;
 pub mod dynamic_stitch;
 pub mod error;
+pub mod expression;
 pub mod fill;
 pub mod fused_batch_norm;
 pub mod fused_conv2d;
@@ -103,6 +104,7 @@ pub mod transpose;
 mod trial;
 pub mod unary;
 pub mod unsorted_segment_sum;
+pub mod where_true;
 pub mod zip;
 
 /// Every kernel that an adapter can register.
@@ -158,6 +160,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &division::TRUNCATE_DIV,
     &division::TRUNCATE_MOD,
     &dynamic_stitch::DYNAMIC_STITCH,
+    &expression::DEF,
     &fill::FILL,
     &fill::ONES_LIKE,
     &fill::ZEROS_LIKE,
@@ -229,6 +232,12 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reverse::REVERSE_V2,
     &scale_shift::DEF,
     &scatter::SCATTER,
+    &scatter::SCATTER_ND,
+    &scatter::TENSOR_SCATTER_ADD,
+    &scatter::TENSOR_SCATTER_MAX,
+    &scatter::TENSOR_SCATTER_MIN,
+    &scatter::TENSOR_SCATTER_SUB,
+    &scatter::TENSOR_SCATTER_UPDATE,
     &select::SELECT,
     &select::SELECT_V2,
     &slice::SLICE,
@@ -239,6 +248,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &split::UNPACK,
     &strided_slice::STRIDED_SLICE,
     &strided_slice::STRIDED_SLICE_GRAD,
+    &strided_slice::TENSOR_STRIDED_SLICE_UPDATE,
     &tile::TILE,
     &transpose::TRANSPOSE,
     &unary::ABS,
@@ -279,4 +289,5 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &unary::TAN,
     &unary::TANH,
     &unsorted_segment_sum::UNSORTED_SEGMENT_SUM,
+    &where_true::DEF,
 ];

@@ -66,6 +66,7 @@ pub enum Attr {
     Int(i64),
     Bool(bool),
     Type(DType),
+    Ints(&'static [i64]),
 }
 
 struct Table<'a>(&'a [(&'static str, Attr)]);
@@ -111,7 +112,10 @@ impl Attrs for Table<'_> {
     }
 
     fn ints(&self, name: &'static str) -> Result<&[i64]> {
-        self.find(name, |_| None)
+        self.find(name, |attr| match attr {
+            Attr::Ints(value) => Some(value),
+            _ => None,
+        })
     }
 }
 
@@ -216,7 +220,10 @@ pub fn run(
     let mut given = tensors.clone();
     let mut taken = vec![false; outputs.len()];
     for &(from, to) in def.forward.iter().filter(|_| forward) {
-        let (input, output) = (&inputs[from], &mut outputs[to]);
+        let Some(input) = inputs.get(from) else {
+            continue;
+        };
+        let output = &mut outputs[to];
         if input.dtype == output.dtype && input.len == output.len && !taken[to] {
             output.bytes_mut().copy_from_slice(input.bytes());
             given[from] = TensorRef::forwarded(input.dtype, *tensors[from].shape());
