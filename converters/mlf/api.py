@@ -8,10 +8,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from math import prod
 
-from converters.mlf.errors import Problem, UsageError
 from converters.mlf.model import CFile, Device, Entry, Interface, Pool, Tensor
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.rules import DTYPES, wants_token
+from tools.codegen.conversion import Problem, UsageError
 
 _MODEL_TYPES = (
     "Model", "Inputs", "Outputs", "WorkspacePools", "Devices", "Pending", "DType", "Error", "Once",

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 
-from converters.mlf.errors import Problem, UsageError
 from converters.mlf.model import Override
 from converters.mlf.rules import DTYPES
+from tools.codegen.conversion import Problem, UsageError
 
 _SHAPE = re.compile(r"(?:([^.=]+)\.)?([^=]+)=([a-z]+[0-9]*)\[([0-9, ]*)\]")
 _SECTION = re.compile(r"([^=]+)=([.\w$,]+)")

@@ -9,10 +9,11 @@ from pathlib import Path
 from converters.mlf.api import CrateApi, crate_api
 from converters.mlf.emit import Output, emit_crate
 from converters.mlf.emit_test import GoldenCase
-from converters.mlf.errors import ArchiveError, Problem, UsageError
+from converters.mlf.errors import ArchiveError
 from converters.mlf.golden_vectors import golden_cases, read_npz
 from converters.mlf.join import Options, model_of_header, models_of_archive
 from converters.mlf.parse.archive import MAX_MEMBER_BYTES, read_archive
+from tools.codegen.conversion import Problem, UsageError
 
 
 @dataclass(frozen=True)
@@ -54,7 +55,7 @@ class Result:
 
 
 def convert(request: Request) -> Result:
-    """Converts; raises MlfError with every reason when the input is refused."""
+    """Converts; raises ConversionError with every reason when the input is refused."""
     if (request.mlf is None) == (request.header is None):
         raise UsageError(Problem("command line", "give either --mlf or --header"))
     if request.mlf is not None:

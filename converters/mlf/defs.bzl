@@ -16,6 +16,7 @@ _COPTS = [
 def _mlf2rust_impl(ctx):
     rust = ctx.actions.declare_file(ctx.attr.crate_name + ".rs")
     units = ctx.actions.declare_directory(ctx.label.name + "_unit")
+    guards = ctx.actions.declare_directory(ctx.label.name + "_guard")
     include = ctx.actions.declare_directory(ctx.label.name + "_include")
     arguments = ctx.actions.args()
     arguments.add("--crate_name", ctx.attr.crate_name)
@@ -25,18 +26,23 @@ def _mlf2rust_impl(ctx):
     arguments.add("--mlf" if ctx.file.mlf else "--header", ctx.file.mlf or ctx.file.header)
     arguments.add("--rust_out", rust)
     arguments.add("--unit_out", units.path)
+    arguments.add("--guard_out", guards.path)
     arguments.add("--include_out", include.path)
     ctx.actions.run(
         executable = ctx.executable._mlf2rust,
         arguments = [arguments],
         inputs = [ctx.file.mlf or ctx.file.header],
-        outputs = [rust, units, include],
+        outputs = [rust, units, guards, include],
         mnemonic = "Mlf2Rust",
         progress_message = "Converting %{label}",
     )
     return [
         DefaultInfo(files = depset([rust])),
-        OutputGroupInfo(unit = depset([units]), include = depset([include])),
+        OutputGroupInfo(
+            unit = depset([units]),
+            guard = depset([guards]),
+            include = depset([include]),
+        ),
     ]
 
 _mlf2rust = rule(
@@ -89,7 +95,7 @@ def tvm_rust_model(
         header = header,
         mlf = mlf,
     )
-    for group in ["unit", "include"]:
+    for group in ["unit", "guard", "include"]:
         native.filegroup(
             name = name + "_" + group,
             testonly = kwargs.get("testonly", False),
@@ -105,11 +111,22 @@ def tvm_rust_model(
         linkopts = ["-lm"],
         deps = deps + ([library] if library else []),
     )
+
+    # Linked whole: a second model with the same symbols in a program is then an error.
+    cc_library(
+        name = name + "_names",
+        testonly = kwargs.get("testonly", False),
+        srcs = [name + "_guard"],
+        alwayslink = True,
+    )
     rust_library(
         name = name,
         srcs = [source],
         crate_name = crate,
         edition = "2024",
-        deps = [name + "_c"],
+        deps = [
+            name + "_c",
+            name + "_names",
+        ],
         **kwargs
     )

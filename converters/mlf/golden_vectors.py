@@ -11,9 +11,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from converters.mlf.emit_test import GoldenCase
-from converters.mlf.errors import FormatError, MismatchError, Problem
+from converters.mlf.errors import FormatError, MismatchError
 from converters.mlf.model import Interface, Tensor
 from converters.mlf.rules import DTYPES
+from tools.codegen.conversion import Problem
 
 MAX_ARRAY_BYTES = 256 << 20
 MAX_ARRAYS = 1024

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from converters.mlf.errors import FormatError, MismatchError, MlfError, Problem, UnsupportedError
+from converters.mlf.errors import FormatError, MismatchError
 from converters.mlf.join_io import io_slots, tensors_of
 from converters.mlf.model import (
     CFile,
@@ -36,6 +36,7 @@ from converters.mlf.rules import (
     STANDARD_HEADERS,
     UNPROVIDED_FUNCTIONS,
 )
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
 
 _SRC = "codegen/host/src/"
 _INCLUDE = "codegen/host/include/"
@@ -61,20 +62,20 @@ def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ..
     """Returns the archive's modules sorted by name.
 
     Raises:
-      MlfError: every reason, of all modules, for which the archive is refused.
+      ConversionError: every reason, of all modules, for which the archive is refused.
     """
     where = f"{archive.origin}:metadata.json"
     modules = parse_metadata(archive.text("metadata.json"), where)
     result = []
-    errors: list[MlfError] = []
+    errors: list[ConversionError] = []
     for facts in modules:
         try:
             result.append(_module(archive, facts, len(modules) == 1, options))
-        except MlfError as err:
+        except ConversionError as err:
             errors.append(err)
     if errors:
         kind = type(errors[0])
-        raise kind([p for e in errors for p in e.problems])
+        raise kind(*(p for e in errors for p in e.problems))
     return tuple(result)
 
 
@@ -254,7 +255,7 @@ def _interface(
 
 def _report(problems: Sequence[Problem]) -> None:
     if problems:
-        raise MismatchError(problems)
+        raise MismatchError(*problems)
 
 
 def _run_parts(header: Header) -> tuple[str, ...]:
@@ -302,15 +303,15 @@ def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
         data = b""
         if constant is not None:
             text = header.defines.get(f"{macro}_CONSTANT_POOL_DATA")
-            words = [w.strip() for w in text.value.split(",") if w.strip()] if text else []
-            if not all(re.fullmatch(r"0[xX][0-9a-fA-F]{1,2}", w) for w in words):
+            octets = text.octets() if text is not None else b""
+            if octets is None:
                 raise FormatError(
                     Problem(
                         f"{header.where}:{constant.line}",
                         f"{macro}_CONSTANT_POOL_DATA is not bytes",
                     )
                 )
-            data = bytes(int(w, 16) for w in words)
+            data = octets
             if len(data) != size:
                 problems.append(
                     Problem(
@@ -355,7 +356,7 @@ def _check_calls(sources: SourceFacts, where: str) -> None:
         if name.startswith(("TVMBackend", "TVMFunc", "TVMArray", "TVMMod"))
     ]
     if problems:
-        raise UnsupportedError(problems)
+        raise UnsupportedError(*problems)
 
 
 def _alignment(sources: SourceFacts, options: Options, where: str) -> int:

@@ -6,12 +6,13 @@ import re
 from collections.abc import Mapping, Sequence
 from math import prod
 
-from converters.mlf.errors import MismatchError, Problem, UnsupportedError
+from converters.mlf.errors import MismatchError
 from converters.mlf.model import IoSlot, Override, Pool, PoolKind, Tensor
 from converters.mlf.parse.c_header import Header
 from converters.mlf.parse.metadata import ModuleFacts, TensorFacts
 from converters.mlf.parse.relay import Signature, TensorType
 from converters.mlf.rules import DTYPES
+from tools.codegen.conversion import Problem, UnsupportedError
 
 #: TVM 0.11 printed the address of an object where the size macro's number belongs.
 GARBAGE_SIZE_MACROS = ("0.11",)
@@ -66,7 +67,7 @@ def tensors_of(
                 tensors.append(tensor)
         sides.append(tuple(tensors))
     if unknown:
-        raise UnsupportedError(unknown)
+        raise UnsupportedError(*unknown)
     return sides[0], sides[1]
 
 
@@ -240,5 +241,5 @@ def io_slots(
             slots.append(IoSlot(tensor, pool.name, offset))
         result[side] = tuple(slots)
     if problems:
-        raise MismatchError(problems)
+        raise MismatchError(*problems)
     return result

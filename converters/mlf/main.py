@@ -17,10 +17,10 @@ from absl import app, flags
 from converters.mlf.arguments import parse_overrides, parse_sections
 from converters.mlf.convert import Request, Result, convert
 from converters.mlf.emit import MARK
-from converters.mlf.errors import MlfError, Problem, UsageError
 from converters.mlf.join import Options
 from converters.mlf.output_folder import write_folder
-from converters.mlf.report import failure_report, success_report
+from converters.mlf.report import success_report
+from tools.codegen.conversion import ConversionError, Problem, UsageError
 
 _MLF = flags.DEFINE_string("mlf", None, "archive: a .tar file, or the folder it was unpacked to")
 _OUT = flags.DEFINE_string("out", None, "folder to write the crate to (required)")
@@ -55,6 +55,9 @@ _RUST_OUT = flags.DEFINE_string(
     "rust_out", None, "for build rules: the one .rs file; no --out then"
 )
 _UNIT_OUT = flags.DEFINE_string("unit_out", None, "for build rules: folder of the C units")
+_GUARD_OUT = flags.DEFINE_string(
+    "guard_out", None, "for build rules: folder of the C units to link whole"
+)
 _INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
 
@@ -86,6 +89,7 @@ def _write_for_rule(result: Result) -> None:
         for prefix, target in (
             (f"{result.crate.name}.rs", _RUST_OUT.value),
             ("c/unit/", _UNIT_OUT.value),
+            ("c/guard/", _GUARD_OUT.value),
             (result.output.include + "/", _INCLUDE_OUT.value),
         ):
             if target and name.startswith(prefix):
@@ -105,12 +109,10 @@ def main(argv: Sequence[str]) -> int:
             _write_for_rule(result)
         elif _OUT.value:
             write_folder(Path(_OUT.value), result.output.files, MARK.encode())
-    except MlfError as err:
+    except ConversionError as err:
         if _JSON.value:
-            print(json.dumps(failure_report(err), indent=2))
-        print(f"mlf2rust: {err.title}", file=sys.stderr)
-        for problem in err.problems:
-            print(f"  {problem}", file=sys.stderr)
+            print(json.dumps(err.report(), indent=2))
+        print(err.text("mlf2rust"), file=sys.stderr)
         return err.exit_code
     if _JSON.value:
         print(json.dumps(success_report(result), indent=2))

@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from converters.mlf.errors import Problem, UsageError
+from tools.codegen.conversion import Problem, UsageError
 
 
 def write_folder(out: Path, files: Mapping[str, bytes], mark: bytes) -> None:

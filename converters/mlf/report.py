@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from converters.mlf.api import ModelApi, TensorApi
 from converters.mlf.convert import Result
-from converters.mlf.errors import MlfError
 from converters.mlf.rules import C_FLAGS
 
 
@@ -17,21 +16,11 @@ def success_report(result: Result) -> dict[str, object]:
         "files": list(result.output.files),
         "c": {
             "units": list(result.output.units),
+            "guards": list(result.output.guards),
             "include": result.output.include,
             "flags": list(C_FLAGS),
             "libraries": list(result.output.libraries),
         },
-    }
-
-
-def failure_report(error: MlfError) -> dict[str, object]:
-    """Returns why nothing was made, as JSON values."""
-    return {
-        "ok": False,
-        "error": type(error).__name__,
-        "problems": [
-            {"where": p.where, "what": p.what, "advice": p.advice} for p in error.problems
-        ],
     }
 
 

@@ -12,9 +12,11 @@ from math import prod
 from pathlib import Path
 from typing import Any
 
-from converters.mlf.errors import FormatError, Problem, UnsupportedError, UsageError
+from converters.mlf.errors import FormatError
 from converters.mlf.rules import DTYPES, MIN_ALIGNMENT
 from converters.mlf.tvm_export_plan import Call, ConstantPool, Place, Plan, TensorPlan
+from converters.mlf.tvm_export_tensorflow import KERAS_SUFFIXES, to_tflite
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
 VERSION = "0.27.0.post1"
 #: Operators that give another view of their first argument.
@@ -33,19 +35,24 @@ def _tvm() -> Any:
         ) from err
 
 
-def load_model(path: Path) -> Any:
-    """Reads an `.onnx`, `.tflite` or `.keras` file into a Relax module with its weights bound.
+def load_model(path: Path, signature: str = "serving_default") -> Any:
+    """Reads a model into a Relax module with its weights bound.
+
+    Args:
+      path: an `.onnx`, `.tflite`, `.keras` or `.h5` file, or the folder of a SavedModel.
+      signature: which of a SavedModel's signatures.
 
     Raises:
-      UsageError: the file cannot be read, has another suffix, or a package for it is missing.
+      UsageError: the model cannot be read, has another form, or a package for it is missing.
       UnsupportedError: the format's own library or TVM's frontend refuses the model.
     """
     _tvm()
-    if path.suffix not in (".onnx", ".tflite", ".keras"):
-        what = f"suffix {path.suffix!r}; expected .onnx, .tflite or .keras"
+    tensorflow = path.suffix in KERAS_SUFFIXES or (path / "saved_model.pb").is_file()
+    if not tensorflow and path.suffix not in (".onnx", ".tflite"):
+        what = "neither an .onnx, .tflite, .keras or .h5 file nor the folder of a SavedModel"
         raise UsageError(Problem(str(path), what))
     try:
-        content = path.read_bytes()
+        content = to_tflite(path, signature) if tensorflow else path.read_bytes()
         if path.suffix == ".onnx":
             onnx = importlib.import_module("onnx")
             frontend = importlib.import_module("tvm.relax.frontend.onnx")
@@ -53,8 +60,6 @@ def load_model(path: Path) -> Any:
             return frontend.from_onnx(model, keep_params_in_input=False)
         tflite = importlib.import_module("tflite")
         frontend = importlib.import_module("tvm.relax.frontend.tflite")
-        if path.suffix == ".keras":
-            content = keras_to_tflite(path)
         return frontend.from_tflite(tflite.Model.GetRootAs(content, 0))
     except ImportError as err:
         raise UsageError(
@@ -62,29 +67,14 @@ def load_model(path: Path) -> Any:
         ) from err
     except OSError as err:
         raise UsageError(Problem(str(path), f"cannot be read: {err}")) from err
+    except ConversionError:
+        raise
     except Exception as err:  # The frontends raise whatever their libraries raise.
         reason = " ".join(str(err).split())
         what = f"the frontend refuses it: {type(err).__name__}: {reason}"
         raise UnsupportedError(
             Problem(str(path), what, "shapes have to be static, the batch size too")
         ) from err
-
-
-def keras_to_tflite(path: Path) -> bytes:
-    """Converts a Keras model to a TFLite model in float32, with batch size 1."""
-    keras = importlib.import_module("keras")
-    lite = importlib.import_module("tensorflow").lite
-    model = fixed_batch(keras.saving.load_model(str(path), compile=False))
-    return bytes(lite.TFLiteConverter.from_keras_model(model).convert())
-
-
-def fixed_batch(model: Any) -> Any:
-    """Returns a Keras model of the same layers and batch size 1, as TVM's TFLite frontend needs."""
-    keras = importlib.import_module("keras")
-    inputs = [
-        keras.Input(batch_shape=(1, *t.shape[1:]), dtype=t.dtype, name=t.name) for t in model.inputs
-    ]
-    return keras.Model(inputs, model(inputs if len(inputs) > 1 else inputs[0]))
 
 
 def plan_module(module: Any, name: str) -> Plan:
@@ -240,7 +230,7 @@ def _walk(tvm: Any, module: Any, name: str, kernels: str, prototypes: tuple[str,
         if source != Place("output", index):
             walker.calls.append(Call("", (Place("output", index), source), tensor.size))
     if problems:
-        raise UnsupportedError(problems)
+        raise UnsupportedError(*problems)
     return Plan(
         name=name,
         inputs=tuple(inputs),

@@ -8,6 +8,7 @@ from typing import Any
 
 from converters.tf import ir
 from converters.tf.emit.npz import npz_bytes
+from converters.tf.overview import Row, overview_png
 from converters.tf.trace import Trace, TraceFunction
 
 FOLDER = "saved_model_from_tensorflow"
@@ -18,14 +19,15 @@ def description_files(trace: Trace) -> dict[str, bytes]:
 
     `computation_graph.json` has for every outermost layer the layers before and after it, over all
     its calls; `model_architecture.json` the Keras description of each with its connections;
-    `model_weights.npz` the variables as float32 under `<layer>_weight_<i>`, in Keras' order and
-    layout.
+    `model_overview.png` is a picture of them; `model_weights.npz` has the variables as float32
+    under `<layer>_weight_<i>`, in Keras' order and layout.
     """
     connections = layer_connections(trace)
     graph = {name.lower(): edges for name, edges in connections.items()}
     return {
         "computation_graph.json": _json(graph),
         "model_architecture.json": _json(_architecture(trace, connections)),
+        "model_overview.png": overview_png(trace.name, overview_rows(trace, connections)),
         "model_weights.npz": npz_bytes(_weights(trace)),
     }
 
@@ -48,6 +50,64 @@ def layer_connections(trace: Trace) -> dict[str, dict[str, list[str]]]:
                 if before != layer and layer:
                     _connect(result, before, layer)
     return result
+
+
+def overview_rows(trace: Trace, connections: Mapping[str, dict[str, list[str]]]) -> list[Row]:
+    """Returns the rows of the picture: inputs, outermost layers, outputs."""
+    function = trace.main
+    inputs = {port.name: port.shape for port in trace.inputs}
+    kinds = {layer.path: layer.kind for layer in trace.layers}
+    index = {name: i for i, name in enumerate(connections)}
+    shapes = _shapes(function) | inputs
+    sizes = _sizes(trace)
+    rows = [
+        Row(
+            name,
+            "input" if name in inputs else kinds.get(name, ""),
+            _shape_text(shapes.get(name)),
+            sizes.get(name, 0),
+            tuple(index[before] for before in edges["inbounds"]),
+        )
+        for name, edges in connections.items()
+    ]
+    names = {port.node: port.name for port in trace.inputs}
+    for name, result in zip(trace.outputs, function.results, strict=True):
+        before = dict.fromkeys(_origins(function, names, result.node, {}))
+        shape = function.nodes[result.node].shape if result.index == 0 else None
+        indices = tuple(index[b] for b in before)
+        rows.append(Row(name, "output", _shape_text(shape), 0, indices))
+    return rows
+
+
+def _shapes(function: TraceFunction) -> dict[str, tuple[int | None, ...] | None]:
+    """Returns the shape of what each outermost layer gives to others first."""
+    found: dict[str, tuple[int | None, ...] | None] = {}
+    readers = [(_outermost(n.layer), ref) for n in function.nodes.values() for ref in n.inputs]
+    readers += [("", ref) for ref in function.results]
+    for reader, ref in readers:
+        node = function.nodes[ref.node]
+        layer = _outermost(node.layer)
+        if layer and layer != reader and ref.index == 0:
+            found.setdefault(layer, node.shape)
+    return found
+
+
+def _sizes(trace: Trace) -> dict[str, int]:
+    """Returns the elements of each outermost layer's weights; shared ones count where first."""
+    known = {v.name: v.data.size for v in trace.variables.values() if v.data is not None}
+    sizes: dict[str, int] = {}
+    for path, names in trace.weights.items():
+        for name in names:
+            layer = _outermost(path)
+            sizes[layer] = sizes.get(layer, 0) + known.pop(name, 0)
+    return sizes
+
+
+def _shape_text(shape: tuple[int | None, ...] | None) -> str:
+    if shape is None:
+        return ""
+    words = [str(d) if d is not None else "?" if i else "batch" for i, d in enumerate(shape)]
+    return f"[{', '.join(words)}]"
 
 
 def _empty() -> dict[str, list[str]]:

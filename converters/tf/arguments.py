@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from converters.tf.errors import Problem, UsageError
+from tools.codegen.conversion import Problem, UsageError
 
 
 def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int, ...]]:

@@ -20,7 +20,9 @@ def _rust_model_files_impl(ctx):
     arguments.add("--model", ctx.file.model.path)
     arguments.add("--name", ctx.attr.crate_name)
     arguments.add_all(ctx.attr.flags)
-    inputs = [ctx.file.model]
+    inputs = [ctx.file.model] + ctx.files.custom_objects
+    for file in ctx.files.custom_objects:
+        arguments.add("--custom_objects", file)
     for flag, file in [("--features", ctx.file.recorded), ("--thresholds", ctx.file.thresholds)]:
         if file:
             arguments.add(flag, file)
@@ -46,6 +48,7 @@ _rust_model_files = rule(
     implementation = _rust_model_files_impl,
     attrs = {
         "crate_name": attr.string(mandatory = True),
+        "custom_objects": attr.label_list(allow_files = [".py"]),
         "flags": attr.string_list(),
         "model": attr.label(allow_single_file = True, mandatory = True),
         "recorded": attr.label(allow_single_file = [".npz"]),
@@ -74,6 +77,7 @@ def rust_model(
         thresholds = None,
         crate_name = None,
         flags = [],
+        custom_objects = [],
         **kwargs):
     """Makes a `rust_library` of a model, a test `<name>_test` and a program `<name>_bench`.
 
@@ -84,6 +88,8 @@ def rust_model(
       thresholds: confidence levels, a `.json` file; the library then has `predict_from`.
       crate_name: name of the crate; default `name`.
       flags: further flags of `//converters/tf:rust_model`, such as `["--input_shape=224,224,3"]`.
+      custom_objects: Python files with classes that the model file names; they run, so they also
+        need `flags = ["--allow_custom_code"]`.
       **kwargs: as for `rust_library`.
     """
     crate = crate_name or name
@@ -93,6 +99,7 @@ def rust_model(
         name = files,
         testonly = testonly,
         crate_name = crate,
+        custom_objects = custom_objects,
         recorded = features,
         flags = flags + (["--binary"] if thresholds else []),
         model = model,

@@ -10,7 +10,17 @@ from rich.table import Table
 from rich.text import Text
 
 from converters.tf import ir
+from converters.tf.emit.options import WeightsMode
 from converters.tf.plan import Plan, Step
+
+_PLACES = {
+    WeightsMode.EMBED: "weights: in the program",
+    WeightsMode.FILE: "weights: in model/model_weights.bin, for from_file",
+    WeightsMode.BYTES: "weights: wherever the program has them, for from_bytes",
+}
+# What rustc 1.95 takes for the crate of a model and for every byte that it embeds.
+_COMPILER_BYTES = 220 << 20
+_COMPILER_FACTOR = 4.2
 
 
 @dataclass(frozen=True)
@@ -73,8 +83,8 @@ def _function(function: ir.Function) -> str:
     return f"{function.kind}({numbers})" if numbers else str(function.kind)
 
 
-def print_table(plan: Plan, console: Console) -> None:
-    """Prints the rows and their sums."""
+def print_table(plan: Plan, mode: WeightsMode, console: Console) -> None:
+    """Prints the rows, their sums and where the weights are."""
     table = Table(title=f"{plan.graph.name}: one example", show_footer=True)
     found = rows(plan)
     macs, weights = sum(r.macs for r in found), sum(r.weight_bytes for r in found)
@@ -87,10 +97,14 @@ def print_table(plan: Plan, console: Console) -> None:
         table.add_row(
             Text(row.layer), Text(row.op), Text(row.shape), f"{row.macs:,}", f"{row.weight_bytes:,}"
         )
+    table.caption = _PLACES[mode]
+    if mode is WeightsMode.EMBED:
+        megabytes = int(_COMPILER_BYTES + _COMPILER_FACTOR * weights) >> 20
+        table.caption += f"; the compiler needs about {megabytes:,} MiB of memory"
     console.print(table)
 
 
-def report(plan: Plan) -> dict[str, object]:
+def report(plan: Plan, mode: WeightsMode) -> dict[str, object]:
     """Returns the same for programs."""
     graph = plan.graph
     return {
@@ -99,6 +113,7 @@ def report(plan: Plan) -> dict[str, object]:
         "outputs": [_port(p) for p in graph.outputs],
         "arena_bytes": plan.arena_bytes,
         "macs": plan.macs,
+        "weights": str(mode),
         "weight_bytes": sum(v.data.nbytes for v in graph.constants() if v.data is not None),
         "ops": [vars(row) for row in rows(plan)],
     }

@@ -11,8 +11,9 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
-from converters.tf.errors import FeaturesError, Problem
+from converters.tf.errors import FeaturesError
 from converters.tf.trace import Predict
+from tools.codegen.conversion import Problem
 
 # Examples that are made if there is no file.
 _EXAMPLES = 3

@@ -1,9 +1,8 @@
 """The typed graph between the front end and the emitters: plain data, no TensorFlow.
 
-Tensors are dense and row-major; images and sequences are channels last. The rank of every tensor
-is known. A dimension is a number, or a multiple of the batch size, the only thing that may differ
-from call to call. An op says everything that a kernel needs, except what the shapes of its operands
-and results say (`Reshape` has no attribute).
+`values.py` says what a tensor is; images and sequences are channels last. An op says everything
+that a kernel needs, except what the shapes of its operands and results say (`Reshape` has no
+attribute).
 
 An operand that is left out is `None`, and operands at the end may be missing: read them with
 `Node.operand`. A value is the output of one node, an input of the graph, or has `data`: then it is
@@ -16,131 +15,17 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
-import numpy as np
-import numpy.typing as npt
-
-Array: TypeAlias = npt.NDArray[Any]
-
-
-class DType(StrEnum):
-    """Element types, by their Rust names. `bool` takes one byte, 0 or 1."""
-
-    F32 = "f32"
-    F64 = "f64"
-    I8 = "i8"
-    I16 = "i16"
-    I32 = "i32"
-    I64 = "i64"
-    U8 = "u8"
-    U16 = "u16"
-    U32 = "u32"
-    U64 = "u64"
-    BOOL = "bool"
-
-    @property
-    def numpy(self) -> np.dtype[Any]:
-        """Returns the NumPy type."""
-        return np.dtype(_NUMPY[self.value])
-
-    @property
-    def bytes(self) -> int:
-        """Returns the size of an element."""
-        return int(self.numpy.itemsize)
-
-    @classmethod
-    def of(cls, dtype: npt.DTypeLike) -> DType:
-        """Returns the type of a NumPy type.
-
-        Raises:
-            ValueError: There is none.
-        """
-        name = np.dtype(dtype).name
-        for ours, numpy in _NUMPY.items():
-            if numpy == name:
-                return cls(ours)
-        raise ValueError(f"element type {name} has no counterpart; known: {', '.join(_NUMPY)}")
-
-
-_NUMPY = {
-    "f32": "float32",
-    "f64": "float64",
-    "i8": "int8",
-    "i16": "int16",
-    "i32": "int32",
-    "i64": "int64",
-    "u8": "uint8",
-    "u16": "uint16",
-    "u32": "uint32",
-    "u64": "uint64",
-    "bool": "bool",
-}
-
-
-@dataclass(frozen=True)
-class Batch:
-    """`scale` times the batch size of the call; `scale` is positive."""
-
-    scale: int = 1
-
-    def __str__(self) -> str:
-        """Returns `batch` or `batch*scale`."""
-        return "batch" if self.scale == 1 else f"batch*{self.scale}"
-
-
-Dim: TypeAlias = int | Batch
-Shape: TypeAlias = tuple[Dim, ...]
-
-
-def shape_at(shape: Shape, batch: int) -> tuple[int, ...]:
-    """Returns the shape for a batch size."""
-    return tuple(d.scale * batch if isinstance(d, Batch) else d for d in shape)
-
-
-def shape_text(shape: Shape) -> str:
-    """Returns the shape as people read it: `[batch, 28, 28, 1]`."""
-    return f"[{', '.join(str(d) for d in shape)}]"
-
-
-@dataclass(frozen=True, eq=False)
-class Value:
-    """A tensor. Two values are equal if they are one object.
-
-    Attributes:
-        dtype: Element type.
-        shape: Dimensions; a constant has numbers only.
-        data: The elements of a constant.
-        name: A wish for a variable's or field's name, in the model's words and any characters:
-            the path of a weight (`block1/conv/kernel`), the layer of another value, or empty.
-    """
-
-    dtype: DType
-    shape: Shape
-    data: Array | None = None
-    name: str = ""
-
-    @property
-    def rank(self) -> int:
-        """Returns the number of dimensions."""
-        return len(self.shape)
-
-    @property
-    def is_constant(self) -> bool:
-        """Returns whether the elements are known."""
-        return self.data is not None
-
-    def __repr__(self) -> str:
-        """Returns name, type and shape."""
-        kind = "const" if self.is_constant else "value"
-        return f"<{kind} {self.name} {self.dtype}{shape_text(self.shape)}>"
-
-
-def constant(data: Array, name: str = "") -> Value:
-    """Returns a constant value of an array."""
-    data = np.ascontiguousarray(data).reshape(np.shape(data))
-    shape: tuple[int, ...] = data.shape
-    return Value(DType.of(data.dtype), shape, data, name)
+from converters.tf.values import Array as Array
+from converters.tf.values import Batch as Batch
+from converters.tf.values import Dim as Dim
+from converters.tf.values import DType as DType
+from converters.tf.values import Shape as Shape
+from converters.tf.values import Value as Value
+from converters.tf.values import constant as constant
+from converters.tf.values import shape_at as shape_at
+from converters.tf.values import shape_text as shape_text
 
 
 class Fn(StrEnum):
@@ -752,6 +637,13 @@ class Graph:
             if value.is_constant and value not in seen:
                 seen.add(value)
                 yield value
+
+    def all_nodes(self) -> Iterator[Node]:
+        """Yields every node, those of a loop's body after the loop."""
+        for node in self.nodes:
+            yield node
+            if isinstance(node.op, Loop):
+                yield from node.op.body.all_nodes()
 
     def _uses(self) -> Iterator[Value]:
         for node in self.nodes:

@@ -11,9 +11,9 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.build import Builder, ShapeError
-from converters.tf.errors import Problem, UnsupportedError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
+from tools.codegen.conversion import Problem, UnsupportedError
 
 _DTYPES = {
     "float32": ir.DType.F32,

@@ -22,8 +22,8 @@ from absl import app, flags
 
 from converters.tf.arguments import parse_shapes
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
-from converters.tf.errors import ConversionError, Problem, UsageError
 from converters.tf.output_folder import check_folder, write_folder
+from tools.codegen.conversion import ConversionError, Problem, UsageError
 
 _MODEL = flags.DEFINE_string("path_to_tf_model", None, "the model: a file or a SavedModel's folder")
 _SAVE = flags.DEFINE_string("path_to_save", None, "folder to write; it must be empty or missing")
@@ -41,7 +41,10 @@ _FV = flags.DEFINE_string(
     "recorded features (.npz): an array per input, and `predictions`; becomes the crate's test",
 )
 _WEIGHTS = flags.DEFINE_enum_class(
-    "weights", WeightsMode.EMBED, WeightsMode, "where the crate has its weights"
+    "weights",
+    WeightsMode.AUTO,
+    WeightsMode,
+    "where the crate has its weights; auto embeds up to 256 MiB and leaves more in a file",
 )
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
 _RUNTIME = flags.DEFINE_enum_class(
@@ -55,6 +58,11 @@ _SHAPE = flags.DEFINE_multi_string(
 )
 _CODE = flags.DEFINE_bool(
     "allow_custom_code", False, "run code that the model file holds, such as lambdas"
+)
+_OBJECTS = flags.DEFINE_multi_string(
+    "custom_objects",
+    [],
+    "a Python file with classes that the model file names; needs --allow_custom_code",
 )
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel")
 _QUIET = flags.DEFINE_bool("quiet", False, "print no progress")
@@ -107,28 +115,44 @@ def _convert() -> int:
     _progress("start TensorFlow")
     with _silent():
         from converters.tf import explain, tf2rust
+        from converters.tf.emit.model import binary_column
         from converters.tf.load.model import LoadOptions
         from converters.tf.load.shapes import FixedShapes
 
     request = tf2rust.Request(
         model=model,
         options=options,
-        load=LoadOptions(FixedShapes(shapes), _CODE.value, _SIGNATURE.value),
+        load=LoadOptions(
+            FixedShapes(shapes),
+            _CODE.value,
+            tuple(Path(p) for p in _OBJECTS.value),
+            _SIGNATURE.value,
+        ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),
     )
     start = time.monotonic()
     result = tf2rust.run(request, _progress)
+    if options.binary and binary_column(result.plan.graph) is None:
+        what = (
+            "the model has not one output of one or two floats, so there are no confidence levels"
+        )
+        print(f"tf2rust: --binary_classification: {what}", file=sys.stderr)
     if out is not None:
         write_folder(out, result.files, _OVERWRITE.value)
         _progress(f"{len(result.files)} files in {time.monotonic() - start:.1f} s, in {out}")
     if _JSON.value:
-        report = {"ok": True, **explain.report(result.plan), "files": list(result.files)}
+        report = {
+            "ok": True,
+            **explain.report(result.plan, result.weights),
+            "files": list(result.files),
+        }
         print(json.dumps(report, indent=2))
     elif _EXPLAIN.value:
         from rich.console import Console
 
-        explain.print_table(result.plan, Console(width=None if sys.stdout.isatty() else 140))
+        console = Console(width=None if sys.stdout.isatty() else 140)
+        explain.print_table(result.plan, result.weights, console)
     return 0
 
 
@@ -140,12 +164,8 @@ def main(argv: Sequence[str]) -> int:
         return _convert()
     except ConversionError as err:
         if _JSON.value:
-            problems = [vars(p) for p in err.problems]
-            report = {"ok": False, "error": type(err).__name__, "problems": problems}
-            print(json.dumps(report, indent=2))
-        print(f"tf2rust: {err.title}", file=sys.stderr)
-        for problem in err.problems:
-            print(f"  {problem}", file=sys.stderr)
+            print(json.dumps(err.report(), indent=2))
+        print(err.text("tf2rust"), file=sys.stderr)
         return err.exit_code
 
 
@@ -160,9 +180,22 @@ def run() -> None:
     app.run(main, flags_parser=_parse_flags)
 
 
+def _joined(argv: list[str]) -> list[str]:
+    """Returns the arguments with `--enable_inplace True` as one: `--enable_inplace=True`."""
+    joined: list[str] = []
+    for argument in argv:
+        flag = joined[-1].lstrip("-") if joined and joined[-1].startswith("-") else ""
+        known = flag in flags.FLAGS and flags.FLAGS[flag].boolean
+        if known and argument.lower() in ("true", "false"):
+            joined[-1] += f"={argument}"
+        else:
+            joined.append(argument)
+    return joined
+
+
 def _parse_flags(argv: list[str]) -> list[str]:
     try:
-        return flags.FLAGS(argv)
+        return flags.FLAGS(_joined(argv))
     except flags.Error as err:
         print(f"tf2rust: {err}\nTry --help.", file=sys.stderr)
         sys.exit(UsageError.exit_code)

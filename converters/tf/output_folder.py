@@ -7,7 +7,7 @@ import tempfile
 from collections.abc import Mapping
 from pathlib import Path
 
-from converters.tf.errors import Problem, UsageError
+from tools.codegen.conversion import Problem, UsageError
 
 # What a folder holds that this program made.
 PARTS = ("rust_generated_code", "saved_model_from_tensorflow")

@@ -9,7 +9,7 @@ because an op writes one piece of the arena and reads around it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
@@ -56,6 +56,7 @@ class Step:
         onto: Index of the operand whose place the output takes, or `None`.
         macs: Multiplications with addition for one example.
         weight_bytes: Bytes of constants that it reads.
+        body: The steps of a loop's turn.
     """
 
     node: ir.Node
@@ -63,6 +64,7 @@ class Step:
     onto: int | None
     macs: int
     weight_bytes: int
+    body: tuple[Step, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -143,7 +145,7 @@ def is_fixed(shape: ir.Shape) -> bool:
 def problems(graph: ir.Graph) -> list[tuple[str, str]]:
     """Returns the layer and the reason for every tensor that has no place in the plan."""
     found = []
-    for node in graph.nodes:
+    for node in graph.all_nodes():
         for value in node.outputs:
             if sum(isinstance(d, ir.Batch) for d in value.shape) > 1:
                 shape = ir.shape_text(value.shape)
@@ -155,6 +157,36 @@ def _padded(size: int) -> int:
     return -(-size // ALIGN) * ALIGN
 
 
+@dataclass(frozen=True)
+class _Event:
+    """A moment of the computation: a node, or the end of a turn of a loop."""
+
+    node: ir.Node
+    ends: bool = False
+
+    @property
+    def reads(self) -> tuple[ir.Value, ...]:
+        """Returns what is read; the end of a turn reads all that the loop carries, before too."""
+        if not self.ends:
+            return self.node.present
+        body = _body(self.node)
+        return tuple(p.value for p in (*body.outputs, *body.inputs[1:]))
+
+    @property
+    def writes(self) -> tuple[ir.Value, ...]:
+        """Returns what is written; a loop writes what its body reads, and has its results there."""
+        if self.ends:
+            return ()
+        if isinstance(self.node.op, ir.Loop):
+            return tuple(p.value for p in _body(self.node).inputs)
+        return self.node.outputs
+
+
+def _body(node: ir.Node) -> ir.Graph:
+    assert isinstance(node.op, ir.Loop)
+    return node.op.body
+
+
 class _Planner:
     def __init__(self, graph: ir.Graph, inplace: bool, memdrop: bool, packed: bool) -> None:
         self.graph = graph
@@ -162,15 +194,15 @@ class _Planner:
         self.memdrop = memdrop
         self.packed = packed
         self.roots: dict[ir.Value, ir.Value] = {}
-        self.nodes = [n for n in graph.nodes if not self._alias(n)]
+        self.events = list(self._events(graph))
         self.last: dict[ir.Value, int] = {}
         self.read: set[ir.Value] = set()
-        for index, node in enumerate(self.nodes):
-            for value in node.present:
+        for index, event in enumerate(self.events):
+            for value in event.reads:
                 self.last[self.root(value)] = index
                 self.read.add(self.root(value))
         for port in graph.outputs:
-            self.last[self.root(port.value)] = len(self.nodes)
+            self.last[self.root(port.value)] = len(self.events)
             self.read.add(self.root(port.value))
         self.homes: dict[ir.Value, tuple[_Block, _Part]] = {}
         self.blocks: list[_Block] = []
@@ -178,39 +210,54 @@ class _Planner:
     def root(self, value: ir.Value) -> ir.Value:
         return self.roots.get(value, value)
 
-    def _alias(self, node: ir.Node) -> bool:
-        if not isinstance(node.op, ir.Reshape):
-            return False
-        self.roots[node.output] = self.root(node.input)
-        return True
+    def _events(self, graph: ir.Graph) -> Iterator[_Event]:
+        """Yields the moments in their order, and notes which values share a place."""
+        for node in graph.nodes:
+            if isinstance(node.op, ir.Reshape):
+                self.roots[node.output] = self.root(node.input)
+                continue
+            yield _Event(node)
+            if isinstance(node.op, ir.Loop):
+                carried = node.op.body.inputs[1:]
+                self.roots |= {v: port.value for v, port in zip(node.outputs, carried, strict=True)}
+                yield from self._events(node.op.body)
+                yield _Event(node, ends=True)
 
     def plan(self) -> Plan:
-        scratches = []
-        ontos = []
-        for index, node in enumerate(self.nodes):
-            onto = self._onto(node, index) if self.inplace else None
-            ontos.append(onto)
-            scratches.append(self._allocate(node, index, onto))
+        scratches: dict[ir.Node, tuple[_Block, _Part] | None] = {}
+        ontos: dict[ir.Node, int | None] = {}
+        for index, event in enumerate(self.events):
+            if event.ends:
+                continue
+            node = event.node
+            ontos[node] = self._onto(node, index) if self.inplace else None
+            scratches[node] = self._allocate(event, index, ontos[node])
         _pack(self.blocks)
-        places: dict[ir.Value, Place] = {}
-        for node in self.nodes:
-            for value in node.outputs:
-                places[value] = self._place(value)
+        places = {v: self._place(v) for event in self.events for v in event.writes}
         for value, root in self.roots.items():
             if root in places:
                 places[value] = places[root]
-        steps = []
-        for node, scratch, onto in zip(self.nodes, scratches, ontos, strict=True):
-            if scratch is None:
-                place = Place(places[node.outputs[-1]].end, 0, False, ir.DType.F32)
-            else:
-                block, part = scratch
-                place = Place(block.at + part.offset, part.size // 4, False, ir.DType.F32)
-            constants = {v for v in node.present if v.data is not None}
-            weight_bytes = sum(v.data.nbytes for v in constants if v.data is not None)
-            steps.append(Step(node, place, onto, macs(node), weight_bytes))
+
+        def steps(graph: ir.Graph) -> Iterator[Step]:
+            for node in graph.nodes:
+                if isinstance(node.op, ir.Reshape):
+                    continue
+                found = scratches[node]
+                if found is None:
+                    place = Place(places[node.outputs[-1]].end, 0, False, ir.DType.F32)
+                else:
+                    block, part = found
+                    place = Place(block.at + part.offset, part.size // 4, False, ir.DType.F32)
+                inner = tuple(steps(node.op.body)) if isinstance(node.op, ir.Loop) else ()
+                constants = {v for v in node.present if v.data is not None}
+                size = sum(v.data.nbytes for v in constants if v.data is not None)
+                size += sum(step.weight_bytes for step in inner)
+                turns = node.op.trips if isinstance(node.op, ir.Loop) else 1
+                cost = macs(node) + turns * sum(step.macs for step in inner)
+                yield Step(node, place, ontos[node], cost, size, inner)
+
         size = max((b.at + b.size for b in self.blocks), default=0)
-        return Plan(self.graph, tuple(steps), places, self.roots, size)
+        return Plan(self.graph, tuple(steps(self.graph)), places, self.roots, size)
 
     def _place(self, value: ir.Value) -> Place:
         block, part = self.homes[value]
@@ -218,9 +265,10 @@ class _Planner:
         return Place(block.at + part.offset, count, is_fixed(value.shape), value.dtype)
 
     def _end(self, value: ir.Value, index: int) -> int:
-        return self.last.get(value, index) if self.memdrop else len(self.nodes)
+        return self.last.get(value, index) if self.memdrop else len(self.events)
 
-    def _allocate(self, node: ir.Node, index: int, onto: int | None) -> tuple[_Block, _Part] | None:
+    def _allocate(self, event: _Event, index: int, onto: int | None) -> tuple[_Block, _Part] | None:
+        node = event.node
         if onto is not None:
             operand = node.operand(onto)
             assert operand is not None
@@ -230,8 +278,8 @@ class _Planner:
             return None
         block = _Block()
         offset = 0
-        for place, value in enumerate(node.outputs):
-            unread = value not in self.read and place == 0 and len(node.outputs) > 1
+        for place, value in enumerate(event.writes):
+            unread = value not in self.read and place == 0 and len(event.writes) > 1
             size = 0 if unread else _padded(elements(value.shape) * value.dtype.bytes)
             part = _Part(offset, size, index, self._end(value, index))
             block.parts.append(part)

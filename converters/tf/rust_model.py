@@ -11,10 +11,10 @@ from absl import app, flags
 from converters.tf.arguments import parse_shapes
 from converters.tf.emit.options import Options, RuntimeMode
 from converters.tf.emit.single_file import crate_root, test_root
-from converters.tf.errors import ConversionError
 from converters.tf.load.model import LoadOptions
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.tf2rust import Request, run
+from tools.codegen.conversion import ConversionError
 
 _MODEL = flags.DEFINE_string("model", None, "the model", required=True)
 _NAME = flags.DEFINE_string("name", None, "name of the model", required=True)
@@ -22,6 +22,7 @@ _FEATURES = flags.DEFINE_string("features", None, "recorded features (.npz)")
 _THRESHOLDS = flags.DEFINE_string("thresholds", None, "confidence levels (.json)")
 _BINARY = flags.DEFINE_bool("binary", False, "turn the output into confidence levels")
 _CODE = flags.DEFINE_bool("allow_custom_code", False, "run code that the model file holds")
+_OBJECTS = flags.DEFINE_multi_string("custom_objects", [], "Python files of classes it names")
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
 _RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
 _RUST = flags.DEFINE_string("rust_out", None, "the crate's root", required=True)
@@ -46,7 +47,11 @@ def _main(_: Sequence[str]) -> int:
     request = Request(
         model=model,
         options=options,
-        load=LoadOptions(shapes=shapes, allow_custom_code=_CODE.value),
+        load=LoadOptions(
+            shapes=shapes,
+            allow_custom_code=_CODE.value,
+            custom_objects=tuple(Path(p) for p in _OBJECTS.value),
+        ),
         features=Path(_FEATURES.value) if _FEATURES.value else None,
         rustfmt=_RUSTFMT.value,
         crate_only=True,

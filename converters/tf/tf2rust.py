@@ -11,12 +11,12 @@ from converters.tf import ir
 from converters.tf.architecture import FOLDER, description_files
 from converters.tf.convert import convert
 from converters.tf.emit.crate import emit_crate
-from converters.tf.emit.options import Options
+from converters.tf.emit.options import Options, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.errors import Problem, UnsupportedError, UsageError
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.plan import Plan, plan_memory
 from converters.tf.trace import Loaded
+from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 
 Progress = Callable[[str], None]
 # Largest difference of a generated test from predictions that were made in half precision.
@@ -50,10 +50,12 @@ class Result:
 
     Attributes:
         plan: The memory plan of its graph.
+        weights: Where the crate has its weights.
         files: Content by path in the output folder.
     """
 
     plan: Plan
+    weights: WeightsMode
     files: dict[str, bytes]
 
 
@@ -90,7 +92,8 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         progress("describe the source model")
         for name, content in description_files(loaded.trace).items():
             files[f"{FOLDER}/{name}"] = content
-    return Result(plan, dict(sorted(files.items())))
+    weights = options.weights_for(len(crate["model/model_weights.bin"]))
+    return Result(plan, weights, dict(sorted(files.items())))
 
 
 def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:

@@ -41,6 +41,8 @@ class TraceNode:
         inputs: Operands, without control edges.
         attrs: Attributes.
         layer: Path of the Keras layer that made it; empty outside of layers.
+        shape: Shape of its first output, `None` for a dimension that is open; `None` where there
+            is no output or its rank is unknown.
     """
 
     name: str
@@ -48,6 +50,7 @@ class TraceNode:
     inputs: tuple[TensorRef, ...]
     attrs: Mapping[str, Attr]
     layer: str = ""
+    shape: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -1,6 +1,7 @@
 //! Where the largest or smallest element along an axis is; the first of equal ones.
 
 use crate::adapt::{Element, check_len, unserved};
+use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
 use crate::dtype::DType;
@@ -58,33 +59,126 @@ pub fn arg_extreme<T: Element + PartialOrd, I: Element>(
     if out.is_empty() {
         return Ok(());
     }
-    let better = |a: T, b: T| match extreme {
-        Extreme::Max => a > b,
-        Extreme::Min => a < b,
-    };
     let chunk = chunk_len(parallel, out.len(), 1, count);
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        for (place, out) in out.iter_mut().enumerate() {
-            let (outer, column) = ((start + place) / inner, (start + place) % inner);
-            let line = &x[outer * count * inner + column..];
-            let mut best = (0, line[0]);
-            if inner == 1 {
-                for (i, &value) in line[..count].iter().enumerate() {
-                    if better(value, best.1) {
-                        best = (i, value);
-                    }
-                }
-            } else {
-                for (i, &value) in line.iter().step_by(inner).take(count).enumerate() {
-                    if better(value, best.1) {
-                        best = (i, value);
-                    }
-                }
+        if inner == 1 {
+            for (place, out) in out.iter_mut().enumerate() {
+                let x = &x[(start + place) * count..][..count];
+                *out = index(dispatch(Line { extreme, x }));
             }
-            *out = index(best.0);
+            return;
+        }
+        let mut at = start;
+        let mut rest = out;
+        while !rest.is_empty() {
+            let (outer, column) = (at / inner, at % inner);
+            let width = rest.len().min(inner - column).min(COLUMNS);
+            let (out, after) = core::mem::take(&mut rest).split_at_mut(width);
+            let mut best = [0; COLUMNS];
+            let x = &x[outer * count * inner + column..];
+            dispatch(Columns {
+                extreme,
+                x,
+                inner,
+                count,
+                best: &mut best[..width],
+            });
+            for (out, &best) in out.iter_mut().zip(&best) {
+                *out = index(best as usize);
+            }
+            at += width;
+            rest = after;
         }
     });
     Ok(())
+}
+
+/// Elements of a line that are compared side by side.
+const LANES: usize = 32;
+/// Lines side by side that are searched at a time.
+const COLUMNS: usize = 128;
+
+#[inline(always)]
+fn better<T: PartialOrd>(extreme: Extreme, a: T, b: T) -> bool {
+    match extreme {
+        Extreme::Max => a > b,
+        Extreme::Min => a < b,
+    }
+}
+
+/// Elements that lie together; there is at least one.
+struct Line<'a, T> {
+    extreme: Extreme,
+    x: &'a [T],
+}
+
+impl<T: Element + PartialOrd> Body for Line<'_, T> {
+    type Output = usize;
+
+    const LEVELS: bool = T::LEVELS;
+
+    /// First the extreme value, then where it is.
+    #[inline(always)]
+    fn run(self) -> usize {
+        let Self { extreme, x } = self;
+        let first = x[0];
+        let mut lanes = [first; LANES];
+        let (blocks, rest) = x.as_chunks::<LANES>();
+        for block in blocks {
+            for (best, &value) in lanes.iter_mut().zip(block) {
+                *best = if better(extreme, value, *best) {
+                    value
+                } else {
+                    *best
+                };
+            }
+        }
+        let values = lanes.iter().chain(rest);
+        let best = values.fold(first, |best, &value| {
+            if better(extreme, value, best) {
+                value
+            } else {
+                best
+            }
+        });
+        let found = blocks
+            .iter()
+            .position(|block| block.iter().fold(false, |found, &x| found | (x == best)));
+        let start = found.map_or(blocks.len() * LANES, |block| block * LANES);
+        // A NaN at the beginning equals nothing, and stays the best.
+        let within = x[start..].iter().position(|&value| value == best);
+        within.map_or(0, |within| start + within)
+    }
+}
+
+/// Lines side by side, whose elements are `inner` apart.
+struct Columns<'a, T> {
+    extreme: Extreme,
+    x: &'a [T],
+    inner: usize,
+    count: usize,
+    best: &'a mut [u64],
+}
+
+impl<T: Element + PartialOrd> Body for Columns<'_, T> {
+    type Output = ();
+
+    const LEVELS: bool = T::LEVELS;
+
+    #[inline(always)]
+    fn run(self) {
+        let width = self.best.len();
+        let mut values = [T::default(); COLUMNS];
+        values[..width].copy_from_slice(&self.x[..width]);
+        for row in 1..self.count {
+            let x = &self.x[row * self.inner..][..width];
+            for ((best, value), &x) in self.best.iter_mut().zip(&mut values).zip(x) {
+                let is_better = better(self.extreme, x, *value);
+                *value = if is_better { x } else { *value };
+                *best = if is_better { row as u64 } else { *best };
+            }
+        }
+    }
 }
 
 macro_rules! arg_variants {
@@ -169,6 +263,42 @@ fn run_typed<T: Element + PartialOrd>(extreme: Extreme, call: &mut Call<'_>) -> 
 mod tests {
     use super::*;
     use crate::testing::Interleaved;
+
+    #[test]
+    fn as_one_after_the_other() {
+        for (outer, count, inner) in [(1, 1, 1), (3, 31, 1), (2, 100, 1), (2, 5, 300), (4, 9, 7)] {
+            let shape = Shape::new(&[outer, count, inner]).unwrap();
+            let mut x = crate::testing::numbers(shape.elements(), 5);
+            // Equal ones, and NaN, also at the beginning of a line.
+            for (i, x) in x.iter_mut().enumerate() {
+                *x = (*x * 6.0).round();
+                if i % 41 == 0 {
+                    *x = f32::NAN;
+                }
+            }
+            for extreme in [Extreme::Max, Extreme::Min] {
+                let [a, b, c] = crate::body::forced::results(|| {
+                    let mut out = vec![-1; outer * inner];
+                    let index = |i| i as i64;
+                    arg_extreme(extreme, (&x, &shape), 1, index, &mut out, &Interleaved).unwrap();
+                    out
+                });
+                assert!(a == b && b == c);
+                for (place, found) in a.into_iter().enumerate() {
+                    let base = place / inner * count * inner + place % inner;
+                    let line: Vec<f32> = (0..count).map(|i| x[base + i * inner]).collect();
+                    let best = (1..count).fold(0, |best, i| {
+                        if better(extreme, line[i], line[best]) {
+                            i
+                        } else {
+                            best
+                        }
+                    });
+                    assert_eq!(found, best as i64);
+                }
+            }
+        }
+    }
 
     #[test]
     fn the_first_of_equal_ones() {

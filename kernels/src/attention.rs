@@ -1,20 +1,25 @@
 //! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
 
-use crate::blocks::for_each_chunk;
+use crate::blocks::{for_each_chunk, for_each_pair};
+use crate::body::dispatch_simd;
 use crate::conv::geometry::check_len;
 use crate::error::{Error, Result};
 use crate::gemm::pack::packed_len;
-use crate::gemm::{Gemm, Matrix, Packed};
+use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
 use crate::level::level;
-use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
+use crate::rows;
 use crate::shape::Shape;
-use crate::unary::Exp;
+use crate::simd::{Body, Simd};
 
 /// Queries whose scores are kept at a time.
-const QUERIES: usize = 64;
+pub(crate) const QUERIES: usize = 64;
 /// Scores below which another thread costs more than it saves.
 const PARALLEL_SCORES: usize = 1 << 14;
+/// Queries of a task, at least.
+const ROWS: usize = 4;
+/// Elements of keys and values below which packing them on another thread costs more than it saves.
+const PARALLEL_WEIGHTS: usize = 1 << 15;
 
 /// Attention of `heads` independent heads (a batch times its heads), dense: queries
 /// `[heads, queries, depth]`, keys `[heads, keys, depth]`, values `[heads, keys, width]`, output
@@ -53,7 +58,7 @@ impl Attention<'_> {
             .ok_or(overflow)
     }
 
-    /// Computes the output. A query that sees no key gets NaN.
+    /// Computes the output. A query whose keys are all hidden gets NaN, and 0 without keys.
     ///
     /// # Errors
     /// [`Error::Length`] if a slice has not the length that the sizes say; [`Error::Overflow`].
@@ -66,16 +71,7 @@ impl Attention<'_> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
-        let len = |lines: usize, depth: usize| {
-            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
-        };
-        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
-        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
-        check_len("values", values.len(), len(self.keys, self.width)?)?;
-        check_len("output", output.len(), len(self.queries, self.width)?)?;
-        if let Some(mask) = self.mask {
-            check_len("mask", mask.len(), self.queries * self.keys)?;
-        }
+        self.check(queries, keys, values, ("output", output.len()))?;
         let expected = self.scratch_len()?;
         let found = scratch.len();
         let scratch = scratch.get_mut(..expected).ok_or(Error::Length {
@@ -83,12 +79,25 @@ impl Attention<'_> {
             found,
             expected,
         })?;
-        if output.is_empty() {
+        if output.is_empty() || self.keys == 0 {
+            output.fill(0.0);
             return Ok(());
         }
         let (key_memory, rest) = scratch.split_at_mut(packed_len(level(), self.depth, self.keys)?);
         let (value_memory, scores) = rest.split_at_mut(packed_len(level(), self.keys, self.width)?);
         let each = self.queries * self.width;
+        let weights = self.keys.saturating_mul(self.depth + self.width);
+        let flops = weights.saturating_mul(2 * QUERIES.min(self.queries));
+        let threads: &dyn Parallel = if flops < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        };
+        let packing: &dyn Parallel = if weights < PARALLEL_WEIGHTS {
+            &Serial
+        } else {
+            parallel
+        };
         for (head, output) in output.chunks_exact_mut(each).enumerate() {
             let of = |x: &'_ [f32], lines: usize, depth: usize| {
                 let from = head * lines * depth;
@@ -97,25 +106,57 @@ impl Attention<'_> {
             let queries = &queries[of(queries, self.queries, self.depth)];
             let keys = Matrix::columns(&keys[of(keys, self.keys, self.depth)], self.depth);
             let values = Matrix::rows(&values[of(values, self.keys, self.width)], self.width);
-            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, parallel)?;
-            let values = Packed::pack(&values, (self.keys, self.width), value_memory, parallel)?;
+            let size = (self.keys, self.width);
+            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, packing)?;
+            let values = Packed::pack(&values, size, value_memory, packing)?;
             let blocks = output.chunks_mut(QUERIES * self.width);
             for (block, output) in blocks.enumerate() {
                 let first = block * QUERIES;
                 let count = output.len() / self.width;
-                let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
                 let scores = &mut scores[..count * self.keys];
-                Gemm::packed(count, queries, keys).run(scores, self.keys, &mut [], parallel)?;
-                self.softmax(first, scores, parallel);
-                let scores = Matrix::rows(scores, self.keys);
-                Gemm::packed(count, scores, values).run(output, self.width, &mut [], parallel)?;
+                let each = count.div_ceil(threads.threads()).max(ROWS);
+                let output = (output, each * self.width);
+                let scores = (scores, each * self.keys);
+                for_each_pair(threads, output, scores, |part, output, scores| {
+                    let (first, count) = (first + part * each, output.len() / self.width);
+                    let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
+                    // The lengths have been checked.
+                    let product = Gemm::packed(count, queries, keys);
+                    let _ = product.run(scores, self.keys, &mut [], &Serial);
+                    self.softmax(first, scores, &Serial);
+                    let scores = Matrix::rows(scores, self.keys);
+                    let product = Gemm::packed(count, scores, values);
+                    let _ = product.run(output, self.width, &mut [], &Serial);
+                });
             }
         }
         Ok(())
     }
 
+    /// Fails unless the slices have the lengths that the sizes say; `output` is named.
+    pub(crate) fn check(
+        &self,
+        queries: &[f32],
+        keys: &[f32],
+        values: &[f32],
+        output: (&'static str, usize),
+    ) -> Result<()> {
+        let len = |lines: usize, depth: usize| {
+            Shape::new(&[self.heads, lines, depth, 4]).map(|_| self.heads * lines * depth)
+        };
+        check_len("queries", queries.len(), len(self.queries, self.depth)?)?;
+        check_len("keys", keys.len(), len(self.keys, self.depth)?)?;
+        check_len("values", values.len(), len(self.keys, self.width)?)?;
+        check_len(output.0, output.1, len(self.queries, self.width)?)?;
+        let scores = Shape::new(&[self.queries, self.keys, 4]).map(|_| self.queries * self.keys)?;
+        match self.mask {
+            Some(mask) => check_len("mask", mask.len(), scores),
+            None => Ok(()),
+        }
+    }
+
     /// Turns the scores of the queries from `first` on into weights.
-    fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
+    pub(crate) fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
         let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
             &Serial
         } else {
@@ -132,21 +173,41 @@ impl Attention<'_> {
             };
             let (row, rest) = row.split_at_mut(hidden);
             rest.fill(0.0);
-            let mut top = f32::NEG_INFINITY;
             let mask = self.mask.map(|mask| &mask[query * self.keys..]);
-            for (i, x) in row.iter_mut().enumerate() {
-                *x = *x * self.scale + mask.map_or(0.0, |mask| mask[i]);
-                top = if *x > top { *x } else { top };
-            }
-            row.iter_mut().for_each(|x| *x -= top);
-            map_in_place(Exp, row, &Serial);
-            let sum: f32 = row.iter().sum();
-            let factor = 1.0 / sum;
-            row.iter_mut().for_each(|x| *x *= factor);
+            dispatch_simd(Weights {
+                row: &mut *row,
+                scale: self.scale,
+                mask,
+            });
             if row.is_empty() {
                 rest.fill(f32::NAN);
             }
         });
+    }
+}
+
+/// Turns the scores of one query into weights.
+struct Weights<'a> {
+    row: &'a mut [f32],
+    scale: f32,
+    mask: Option<&'a [f32]>,
+}
+
+impl Body for Weights<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self { row, scale, mask } = self;
+        match mask {
+            Some(mask) => {
+                for (x, mask) in row.iter_mut().zip(mask) {
+                    *x = *x * scale + mask;
+                }
+            }
+            None => row.iter_mut().for_each(|x| *x *= scale),
+        }
+        rows::softmax_in_place(s, row);
     }
 }
 

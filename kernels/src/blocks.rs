@@ -1,6 +1,7 @@
 //! Disjoint parts of an output, one per task, so that tasks write without locks or `unsafe`.
 
 use core::marker::PhantomData;
+use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::parallel::Parallel;
@@ -56,6 +57,29 @@ impl<'a, T> Block<'a, T> {
         // SAFETY: `new` checked that all rows lie in the matrix, and blocks of one matrix are
         // disjoint, so that this block alone can reach these elements.
         unsafe { core::slice::from_raw_parts_mut(self.start.add(index * self.ld), self.columns) }
+    }
+
+    /// Applies a function to some columns of some rows, in pieces that are as long as can be.
+    ///
+    /// # Panics
+    /// If the block has no such row or column.
+    #[inline(always)]
+    pub fn apply(&mut self, rows: &[usize], columns: Range<usize>, function: fn(&mut [T])) {
+        let whole = columns == (0..self.columns) && self.columns == self.ld;
+        let follow = rows.is_sorted_by(|a, b| a + 1 == *b);
+        if let (true, true, Some(&first), Some(&last)) = (whole, follow, rows.first(), rows.last())
+        {
+            assert!(last < self.rows, "row outside the block");
+            let len = rows.len() * self.columns;
+            // SAFETY: as for `row`; the rows from one to the other are one piece without gaps.
+            let piece =
+                unsafe { core::slice::from_raw_parts_mut(self.start.add(first * self.ld), len) };
+            function(piece);
+            return;
+        }
+        for &row in rows {
+            function(&mut self.row(row)[columns.clone()]);
+        }
     }
 
     /// All elements, if the rows follow each other without a gap.
@@ -143,16 +167,55 @@ pub fn for_each_chunk<T: Send>(
     });
 }
 
+/// Cuts two slices into chunks and calls `task` once for each pair of chunks of the same number,
+/// spread over `parallel`. What has no partner is left out.
+pub(crate) fn for_each_pair<T: Send, U: Send>(
+    parallel: &dyn Parallel,
+    (left, left_chunk): (&mut [T], usize),
+    (right, right_chunk): (&mut [U], usize),
+    task: impl Fn(usize, &mut [T], &mut [U]) + Sync,
+) {
+    let (left_chunk, right_chunk) = (left_chunk.max(1), right_chunk.max(1));
+    let (left_len, right_len) = (left.len(), right.len());
+    let count = left_len.div_ceil(left_chunk);
+    let count = count.min(right_len.div_ceil(right_chunk));
+    let (left, right) = (Shared(left.as_mut_ptr()), Shared(right.as_mut_ptr()));
+    tickets(parallel, count, &|index| {
+        let (l, r) = (index * left_chunk, index * right_chunk);
+        let (l_len, r_len) = (left_chunk.min(left_len - l), right_chunk.min(right_len - r));
+        // SAFETY: the chunk lies in the slice, which is borrowed until `tickets` has returned, and
+        // each index is given once.
+        let a = unsafe { core::slice::from_raw_parts_mut(left.get().add(l), l_len) };
+        // SAFETY: as above.
+        let b = unsafe { core::slice::from_raw_parts_mut(right.get().add(r), r_len) };
+        task(index, a, b);
+    });
+}
+
+/// Tasks that are told apart by a bit each.
+const MARKED: usize = 256;
+const WORD: usize = usize::BITS as usize;
+
 /// Calls `task` with each number below `count` at most once, whatever `parallel` does, and exactly
-/// once if it keeps its contract: disjointness must not rest on a safe trait.
-fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
-    if count == 1 {
-        return task(0);
+/// once if it keeps its contract: disjointness must not rest on a safe trait. Up to 256 tasks are
+/// run on the threads that `parallel` means for them.
+pub(crate) fn tickets(parallel: &dyn Parallel, count: usize, task: &(dyn Fn(usize) + Sync)) {
+    if count <= 1 {
+        return (0..count).for_each(task);
     }
-    let next = AtomicUsize::new(0);
-    parallel.run(count, &|_| {
-        let ticket = next.fetch_add(1, Ordering::Relaxed);
-        if ticket < count {
+    if count > MARKED {
+        let next = AtomicUsize::new(0);
+        return parallel.run(count, &|_| {
+            let ticket = next.fetch_add(1, Ordering::Relaxed);
+            if ticket < count {
+                task(ticket);
+            }
+        });
+    }
+    let begun = [const { AtomicUsize::new(0) }; MARKED / WORD];
+    parallel.run(count, &|ticket| {
+        let mark = 1 << (ticket % WORD);
+        if ticket < count && begun[ticket / WORD].fetch_or(mark, Ordering::Relaxed) & mark == 0 {
             task(ticket);
         }
     });
@@ -230,6 +293,39 @@ mod tests {
                 }
             });
             assert!(slice.iter().enumerate().all(|(i, &x)| x == i + 1));
+        }
+    }
+
+    #[test]
+    fn pairs_of_chunks_meet_once() {
+        for parallel in [&Serial as &dyn Parallel, &Twice] {
+            let (mut a, mut b) = ([0_usize; 10], [0_usize; 7]);
+            for_each_pair(parallel, (&mut a, 3), (&mut b, 2), |index, a, b| {
+                a.iter_mut().chain(b).for_each(|x| *x += index + 1);
+            });
+            assert_eq!(a, [1, 1, 1, 2, 2, 2, 3, 3, 3, 4]);
+            assert_eq!(b, [1, 1, 2, 2, 3, 3, 4]);
+            for_each_pair(parallel, (&mut a, 5), (&mut b[..0], 2), |_, _, _| panic!());
+        }
+    }
+
+    #[test]
+    fn a_function_meets_the_named_places_once() {
+        for (columns, whole) in [(0..4, 4), (1..3, 4), (0..4, 6)] {
+            let mut matrix = vec![1.0_f32; 5 * whole];
+            let mut block = Block::new(&mut matrix, whole, 5, 4);
+            block.apply(&[1, 2, 3], columns.clone(), |x| {
+                x.iter_mut().for_each(|x| *x += 1.0);
+            });
+            block.apply(&[0, 4], columns.clone(), |x| {
+                x.iter_mut().for_each(|x| *x += 2.0);
+            });
+            for (i, &x) in matrix.iter().enumerate() {
+                let (row, column) = (i / whole, i % whole);
+                let more = if row % 4 == 0 { 2.0 } else { 1.0 };
+                let more = if columns.contains(&column) { more } else { 0.0 };
+                assert_eq!(x, 1.0 + more);
+            }
         }
     }
 

@@ -12,6 +12,10 @@ pub(crate) trait Body {
 
     /// Whether there is a copy per level. Rare element types do with the portable one: the other
     /// two would be half of the library.
+    #[cfg_attr(
+        not(all(feature = "std", target_arch = "x86_64")),
+        allow(dead_code, reason = "there is one copy")
+    )]
     const LEVELS: bool = true;
 
     /// Runs the loop.
@@ -37,6 +41,15 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
 #[inline]
 pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
     body.run()
+}
+
+/// Runs a body of [`crate::simd`] for the level in use.
+#[inline]
+pub(crate) fn dispatch_simd<B: crate::simd::Body>(body: B) -> B::Out {
+    let level = crate::level::level();
+    #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
+    let level = forced::level().min(level);
+    crate::simd::dispatch(level, body)
 }
 
 /// Runs the copy of `body` for `level`.
@@ -100,12 +113,16 @@ pub(crate) mod forced {
         results
     }
 
-    /// The result of `run`, which must have the same bits with every body.
+    /// The result of `run`, which must have the same bits with every body, and when it is written
+    /// past the caches.
     pub(crate) fn same_bits(run: impl Fn() -> Vec<f32>) -> Vec<f32> {
         let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
-        let [portable, avx2, avx512] = results(run);
+        let [portable, avx2, avx512] = results(&run);
         assert_eq!(bits(&avx2), bits(&portable));
         assert_eq!(bits(&avx512), bits(&portable));
+        for far in crate::simd::stream::forced::far(|| results(&run)) {
+            assert_eq!(bits(&far), bits(&portable));
+        }
         portable
     }
 }

@@ -45,7 +45,8 @@ macro_rules! casts {
 macro_rules! to_int {
     ($x:ident $to:ident $limit:literal) => {
         if (-$limit..$limit).contains(&$x) {
-            $x as $to
+            // SAFETY: a number in this range has a whole part that the integer type holds.
+            unsafe { $x.to_int_unchecked::<$to>() }
         } else {
             $to::MIN
         }
@@ -60,7 +61,12 @@ casts! {
     f32 => u8 |x| u8::from(x != 0.0);
     f64 => f32 |x| x as f32;
     f64 => f64 |x| x;
-    f64 => i32 |x| if x > -2_147_483_649.0 && x < 2_147_483_648.0 { x as i32 } else { i32::MIN };
+    f64 => i32 |x| if x > -2_147_483_649.0 && x < 2_147_483_648.0 {
+        // SAFETY: as above.
+        unsafe { x.to_int_unchecked::<i32>() }
+    } else {
+        i32::MIN
+    };
     f64 => i64 |x| to_int!(x i64 9_223_372_036_854_775_808.0);
     f64 => u8 |x| u8::from(x != 0.0);
     i32 => f32 |x| x as f32;

@@ -1,11 +1,10 @@
 //! Splits an output between tasks.
 
-use core::sync::atomic::{AtomicUsize, Ordering};
-
+use crate::blocks::tickets;
 use crate::parallel::Parallel;
 
 /// Elements of a cheap operation that repay handing a task to another thread.
-const GRAIN: usize = 1 << 15;
+const GRAIN: usize = 1 << 14;
 
 /// Length of the chunks into which `len` outputs are split: a multiple of `unit`, and the whole if
 /// splitting does not pay. `cost` is the work per output in units of one addition from memory.
@@ -43,17 +42,11 @@ pub(crate) fn for_each_chunk<T: Send>(
     }
     let tasks = len.div_ceil(chunk);
     let base = Shared(out.as_mut_ptr());
-    let next = AtomicUsize::new(0);
-    parallel.run(tasks, &|_| {
-        // The number is claimed here, so that a `Parallel` that repeats one does no harm.
-        let index = next.fetch_add(1, Ordering::Relaxed);
-        if index >= tasks {
-            return;
-        }
+    tickets(parallel, tasks, &|index| {
         let start = index * chunk;
         let count = chunk.min(len - start);
         // SAFETY: `start + count <= len` lies within `out`, which is borrowed until `run` has
-        // returned; each index is claimed once, so that no two of these slices overlap.
+        // returned; `tickets` gives each index once, so that no two of these slices overlap.
         let part = unsafe { core::slice::from_raw_parts_mut(base.at(start), count) };
         task(start, part);
     });

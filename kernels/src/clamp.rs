@@ -12,6 +12,19 @@ pub struct Clamp {
     pub high: f32,
 }
 
+impl Clamp {
+    /// From 0 on.
+    pub const RELU: Self = Self {
+        low: 0.0,
+        high: f32::INFINITY,
+    };
+    /// From 0 to 6.
+    pub const RELU6: Self = Self {
+        low: 0.0,
+        high: 6.0,
+    };
+}
+
 impl Map<f32> for Clamp {
     type Out = f32;
 
@@ -29,6 +42,19 @@ pub struct AddClamp {
     pub low: f32,
     /// Largest result.
     pub high: f32,
+}
+
+impl AddClamp {
+    /// From 0 on.
+    pub const RELU: Self = Self {
+        low: 0.0,
+        high: f32::INFINITY,
+    };
+    /// From 0 to 6.
+    pub const RELU6: Self = Self {
+        low: 0.0,
+        high: 6.0,
+    };
 }
 
 impl Zip<f32> for AddClamp {

@@ -4,7 +4,7 @@
 use crate::adapt::check_shape;
 use crate::conv::attributes::{Format, Sliding};
 use crate::conv::layout::Room;
-use crate::conv::{Conv, Direction, Filter, Forward, PackedFilter};
+use crate::conv::{Conv, Filter, Forward};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -75,7 +75,7 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 
 fn scratch_bytes(inputs: &Inputs<'_>) -> Result<usize> {
     let (format, conv) = of(inputs)?;
-    let packed = PackedFilter::len(Direction::Forward, &conv)?;
+    let packed = Forward::new(conv, Filter::Plain(&[])).scratch_len()?;
     scratch::f32_bytes(packed + images_len(format, &conv))
 }
 

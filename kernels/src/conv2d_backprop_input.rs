@@ -3,7 +3,7 @@
 
 use crate::conv::attributes::Format;
 use crate::conv::layout::Room;
-use crate::conv::{BackwardInput, Conv, Direction, Filter, PackedFilter};
+use crate::conv::{BackwardInput, Conv, Filter};
 use crate::conv2d::{ATTRS, check_gradient, images_len, sizes};
 use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
@@ -48,7 +48,7 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 
 fn scratch_bytes(inputs: &Inputs<'_>) -> Result<usize> {
     let (format, conv) = of(inputs)?;
-    let packed = PackedFilter::len(Direction::Backward, &conv)?;
+    let packed = BackwardInput::new(conv, Filter::Plain(&[])).scratch_len()?;
     scratch::f32_bytes(packed + images_len(format, &conv))
 }
 

@@ -1,15 +1,16 @@
 //! Cross-entropy of a softmax with labels, and its gradient with respect to the logits.
 
 use crate::adapt::{Element, check_count};
-use crate::body::{Body, dispatch};
+use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
+use crate::rows;
 use crate::shape::Shape;
-use crate::softmax::{row_exp, row_max};
+use crate::simd::{Body, Simd};
 
 /// Writes `softmax(logits)` row by row to `out`, and `log(sum(exp(logits - max)))` and the maximum
 /// of each row through `each`.
@@ -23,18 +24,15 @@ struct Rows<'a, F> {
 }
 
 impl<F: FnMut(usize, &[f32], &mut [f32], f64)> Body for Rows<'_, F> {
-    type Output = ();
+    type Out = ();
 
     #[inline(always)]
-    fn run(mut self) {
+    fn run<S: Simd>(mut self, s: S) {
         for (row, out) in self.out.chunks_mut(self.width).enumerate() {
             let x = &self.logits[row * self.stride..][..self.width];
-            let largest = row_max(x);
-            let sum = row_exp(x, largest, out);
-            let scale = 1.0 / sum;
-            for out in out.iter_mut() {
-                *out *= scale;
-            }
+            let largest = rows::largest(s, x);
+            let sum = rows::weights(s, x, largest, out);
+            rows::scale(s, out, 1.0 / sum);
             let shift = f64::from(largest) + math::log(f64::from(sum));
             (self.each)(row, x, out, shift);
         }
@@ -77,7 +75,7 @@ pub fn sparse_softmax_cross_entropy<I: Element + TryInto<usize> + Into<i64>>(
     let chunk = chunk_len(parallel, len, classes, 8);
     for_each_chunk(parallel, backprop, chunk, &|start, out| {
         let labels = &labels[start / classes..];
-        dispatch(Rows {
+        dispatch_simd(Rows {
             logits: &logits[start..],
             stride: classes,
             width: classes,
@@ -92,7 +90,7 @@ pub fn sparse_softmax_cross_entropy<I: Element + TryInto<usize> + Into<i64>>(
     for (row, loss) in loss.iter_mut().enumerate() {
         let x = &logits[row * classes..][..classes];
         let label: usize = labels[row].try_into().unwrap_or(0);
-        *loss = dispatch(Loss { x, label });
+        *loss = dispatch_simd(Loss { x, label });
     }
     Ok(())
 }
@@ -103,12 +101,12 @@ struct Loss<'a> {
 }
 
 impl Body for Loss<'_> {
-    type Output = f32;
+    type Out = f32;
 
     #[inline(always)]
-    fn run(self) -> f32 {
-        let largest = row_max(self.x);
-        let sum = crate::softmax::row_sum(self.x, |x| math::single::exp(x - largest));
+    fn run<S: Simd>(self, s: S) -> f32 {
+        let largest = rows::largest(s, self.x);
+        let sum = rows::weights_sum(s, self.x, largest);
         math::log(f64::from(sum)) as f32 - (self.x[self.label] - largest)
     }
 }
@@ -142,7 +140,7 @@ pub fn softmax_cross_entropy(
     }
     let stride = |len: usize| if len == classes { 0 } else { classes };
     let label_stride = stride(labels.len());
-    dispatch(Rows {
+    dispatch_simd(Rows {
         logits,
         stride: stride(logits.len()),
         width: classes,

@@ -5,6 +5,7 @@
 //! The adapter registers one TensorFlow kernel per [`Variant`], reads the attributes once when a
 //! node is constructed, and calls `outputs`, `scratch` and `run` in this order for every step.
 
+#[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
 
 use crate::dtype::DType;
@@ -102,6 +103,7 @@ pub struct State {
     /// none of its own.
     pub entropy: [u64; 2],
     /// Starts at 0; kernels that continue a stream advance it atomically.
+    #[cfg(target_has_atomic = "64")]
     pub counter: AtomicU64,
 }
 
@@ -204,6 +206,7 @@ impl<'a> TensorRef<'a> {
     ///
     /// # Errors
     /// [`Error::Length`] if `data` is not exactly as long as type and shape say.
+    #[inline]
     pub fn new(dtype: DType, shape: Shape, data: &'a [u8]) -> Result<Self> {
         check_length(dtype, &shape, data.len())?;
         Ok(Self {
@@ -216,6 +219,7 @@ impl<'a> TensorRef<'a> {
 
     /// Stands for an input whose buffer, with its values, has become the output's.
     #[must_use]
+    #[inline]
     pub fn forwarded(dtype: DType, shape: Shape) -> Self {
         Self {
             dtype,
@@ -255,6 +259,7 @@ impl<'a> TensorMut<'a> {
     ///
     /// # Errors
     /// [`Error::Length`] if `data` is not exactly as long as type and shape say.
+    #[inline]
     pub fn new(dtype: DType, shape: Shape, data: &'a mut [u8]) -> Result<Self> {
         check_length(dtype, &shape, data.len())?;
         Ok(Self { dtype, shape, data })
@@ -279,6 +284,7 @@ impl<'a> TensorMut<'a> {
     }
 }
 
+#[inline]
 fn check_length(dtype: DType, shape: &Shape, found: usize) -> Result<()> {
     let expected = shape
         .elements()

@@ -5,11 +5,15 @@
 
 use crate::adapt::check_shape;
 use crate::bias_add::Channels;
+use crate::body::{Body, dispatch};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::conv::attributes::Format;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::math;
+use crate::parallel::Parallel;
+use crate::scratch::f64s;
 use crate::shape::Shape;
 
 const ATTRS: &[(&str, AttrKind)] = &[
@@ -38,7 +42,8 @@ const LATER: &[Variant] = &[Variant {
 }];
 
 macro_rules! definitions {
-    ($($(#[$doc:meta])* $name:ident $op:literal $variants:ident $attrs:ident $outputs:expr, $run:ident;)*) => {$(
+    ($($(#[$doc:meta])* $name:ident $op:literal $variants:ident $attrs:ident $x:literal
+        $outputs:expr, $run:ident;)*) => {$(
         $(#[$doc])*
         pub static $name: KernelDef = KernelDef {
             op: $op,
@@ -46,7 +51,7 @@ macro_rules! definitions {
             attrs: $attrs,
             forward: &[],
             outputs: $outputs,
-            scratch: no_scratch,
+            scratch: |inputs| scratch(inputs, $x),
             run: $run,
         };
     )*};
@@ -54,21 +59,22 @@ macro_rules! definitions {
 
 definitions! {
     /// `FusedBatchNorm` of TensorFlow.
-    FUSED_BATCH_NORM "FusedBatchNorm" FIRST ATTRS |i, sink| outputs(i, sink, 4), run;
+    FUSED_BATCH_NORM "FusedBatchNorm" FIRST ATTRS 0 |i, sink| outputs(i, sink, 4), run;
     /// `FusedBatchNormV2` of TensorFlow.
-    FUSED_BATCH_NORM_V2 "FusedBatchNormV2" LATER ATTRS |i, sink| outputs(i, sink, 4), run;
+    FUSED_BATCH_NORM_V2 "FusedBatchNormV2" LATER ATTRS 0 |i, sink| outputs(i, sink, 4), run;
     /// `FusedBatchNormV3` of TensorFlow; its last output means nothing.
-    FUSED_BATCH_NORM_V3 "FusedBatchNormV3" LATER ATTRS |i, sink| {
+    FUSED_BATCH_NORM_V3 "FusedBatchNormV3" LATER ATTRS 0 |i, sink| {
         outputs(i, sink, 4)?;
         sink(DType::F32, Shape::SCALAR)
     }, run;
     /// `FusedBatchNormGrad` of TensorFlow.
-    FUSED_BATCH_NORM_GRAD "FusedBatchNormGrad" FIRST GRADIENT_ATTRS gradient_outputs, run_gradient;
+    FUSED_BATCH_NORM_GRAD "FusedBatchNormGrad" FIRST GRADIENT_ATTRS 1 gradient_outputs,
+        run_gradient;
     /// `FusedBatchNormGradV2` of TensorFlow.
-    FUSED_BATCH_NORM_GRAD_V2 "FusedBatchNormGradV2" LATER GRADIENT_ATTRS gradient_outputs,
+    FUSED_BATCH_NORM_GRAD_V2 "FusedBatchNormGradV2" LATER GRADIENT_ATTRS 1 gradient_outputs,
         run_gradient;
     /// `FusedBatchNormGradV3` of TensorFlow.
-    FUSED_BATCH_NORM_GRAD_V3 "FusedBatchNormGradV3" LATER GRADIENT_ATTRS gradient_outputs,
+    FUSED_BATCH_NORM_GRAD_V3 "FusedBatchNormGradV3" LATER GRADIENT_ATTRS 1 gradient_outputs,
         run_gradient;
 }
 
@@ -122,51 +128,154 @@ fn gradient_outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()
     sink(DType::F32, empty)
 }
 
-/// Elements of a channel: runs of `inner` elements, `stride` apart.
-#[derive(Clone, Copy)]
-struct Channel {
+/// Channels whose sums run side by side.
+const LANES: usize = 16;
+/// Work per element of the sums in units of one addition.
+const SUM_COST: usize = 2;
+
+/// Sums over the elements of each channel: `terms` gives the two numbers of an element of a channel.
+/// Two numbers per channel come out. The order is that of the elements, whatever the threads.
+struct Sums<'a, F> {
+    sizes: &'a Channels,
     first: usize,
-    runs: usize,
-    stride: usize,
-    inner: usize,
+    terms: F,
+    out: &'a mut [[f64; 2]],
 }
 
-impl Channel {
-    fn of(sizes: &Channels, channel: usize) -> Self {
-        Self {
-            first: channel * sizes.inner,
-            runs: sizes.outer,
-            stride: sizes.channels * sizes.inner,
-            inner: sizes.inner,
-        }
-    }
+impl<F: Fn(usize, usize) -> [f64; 2]> Body for Sums<'_, F> {
+    type Output = ();
 
-    /// Calls `body` with the number of each element.
     #[inline(always)]
-    fn each(self, mut body: impl FnMut(usize)) {
-        for run in 0..self.runs {
-            let start = self.first + run * self.stride;
-            (start..start + self.inner).for_each(&mut body);
+    fn run(self) {
+        let Channels {
+            outer,
+            channels,
+            inner,
+        } = *self.sizes;
+        for (block, out) in self.out.chunks_mut(LANES).enumerate() {
+            let first = self.first + block * LANES;
+            let mut sums = [[0.0; 2]; LANES];
+            for outer in 0..outer {
+                let base = (outer * channels + first) * inner;
+                if inner == 1 && out.len() == LANES {
+                    for (lane, sums) in sums.iter_mut().enumerate() {
+                        let [a, b] = (self.terms)(base + lane, first + lane);
+                        *sums = [sums[0] + a, sums[1] + b];
+                    }
+                } else {
+                    for (lane, sums) in sums.iter_mut().enumerate().take(out.len()) {
+                        for i in 0..inner {
+                            let [a, b] = (self.terms)(base + lane * inner + i, first + lane);
+                            *sums = [sums[0] + a, sums[1] + b];
+                        }
+                    }
+                }
+            }
+            out.copy_from_slice(&sums[..out.len()]);
         }
-    }
-
-    fn count(self) -> usize {
-        self.runs * self.inner
     }
 }
 
-/// Mean and mean squared deviation of a channel; NaN of an empty one.
-fn moments(x: &[f32], channel: Channel) -> (f64, f64) {
-    let count = channel.count() as f64;
-    let mut sum = 0.0;
-    channel.each(|i| sum += f64::from(x[i]));
-    let mean = sum / count;
-    let mut squares = 0.0;
-    channel.each(|i| {
-        let gap = f64::from(x[i]) - mean;
-        squares += gap * gap;
+/// Fills `out`, two numbers per channel, as [`Sums`] says.
+fn sum<F: Fn(usize, usize) -> [f64; 2] + Copy + Sync>(
+    sizes: &Channels,
+    out: &mut [[f64; 2]],
+    parallel: &dyn Parallel,
+    terms: F,
+) {
+    let cost = SUM_COST * sizes.outer.saturating_mul(sizes.inner);
+    let chunk = chunk_len(parallel, out.len(), LANES, cost);
+    for_each_chunk(parallel, out, chunk, &|first, out| {
+        dispatch(Sums {
+            sizes,
+            first,
+            terms,
+            out,
+        });
     });
-    (mean, squares / count)
+}
+
+/// A part of the elements: `value` gives that of an element of a channel.
+struct Apply<'a, F> {
+    sizes: &'a Channels,
+    start: usize,
+    value: F,
+    out: &'a mut [f32],
+}
+
+impl<F: Fn(usize, usize) -> f64> Body for Apply<'_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Channels {
+            channels, inner, ..
+        } = *self.sizes;
+        if inner == 1 {
+            for (row, out) in self.out.chunks_mut(channels).enumerate() {
+                let base = self.start + row * channels;
+                for (channel, out) in out.iter_mut().enumerate() {
+                    *out = (self.value)(base + channel, channel) as f32;
+                }
+            }
+        } else {
+            let first = self.start / inner;
+            for (run, out) in self.out.chunks_mut(inner).enumerate() {
+                let (base, channel) = ((first + run) * inner, (first + run) % channels);
+                for (i, out) in out.iter_mut().enumerate() {
+                    *out = (self.value)(base + i, channel) as f32;
+                }
+            }
+        }
+    }
+}
+
+/// Computes every element of `out`.
+fn apply<F: Fn(usize, usize) -> f64 + Copy + Sync>(
+    sizes: &Channels,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+    value: F,
+) {
+    let unit = if sizes.inner == 1 {
+        sizes.channels
+    } else {
+        sizes.inner
+    };
+    let chunk = chunk_len(parallel, out.len(), unit, 2);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        dispatch(Apply {
+            sizes,
+            start,
+            value,
+            out,
+        });
+    });
+}
+
+/// Two pairs per channel.
+fn scratch(inputs: &Inputs<'_>, index: usize) -> Result<usize> {
+    let channels = channels(inputs, index, "x")?.channels;
+    channels
+        .checked_mul(2 * size_of::<[f64; 2]>())
+        .ok_or(Error::Overflow {
+            argument: "scratch",
+        })
+}
+
+/// Two numbers per channel.
+type Pairs = [[f64; 2]];
+
+/// The scratch memory as two lists of pairs.
+fn pairs(scratch: &mut [u8], channels: usize) -> Result<(&mut Pairs, &mut Pairs)> {
+    let (pairs, _) = f64s(scratch).as_chunks_mut::<2>();
+    let found = pairs.len();
+    let pairs = pairs.get_mut(..2 * channels).ok_or(Error::Length {
+        argument: "scratch",
+        found,
+        expected: 2 * channels,
+    })?;
+    Ok(pairs.split_at_mut(channels))
 }
 
 fn run(call: &mut Call<'_>) -> Result<()> {
@@ -177,14 +286,26 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let new = f64::from(attrs.float("exponential_avg_factor")?);
     let [x, scale, offset, mean, variance] =
         f32s(&call.inputs, ["x", "scale", "offset", "mean", "variance"])?;
+    let (parallel, outputs) = (call.parallel, &mut *call.outputs);
+    let (sums, lines) = pairs(call.scratch, sizes.channels)?;
+    let count = sizes.outer * sizes.inner;
+    if training && count > 0 {
+        // The mean first: squares are of what is left.
+        sum(&sizes, sums, parallel, |i, _| [f64::from(x[i]), 0.0]);
+        for (line, sums) in lines.iter_mut().zip(&*sums) {
+            line[0] = sums[0] / count as f64;
+        }
+        let means = &*lines;
+        sum(&sizes, sums, parallel, |i, channel| {
+            let gap = f64::from(x[i]) - means[channel][0];
+            [0.0, gap * gap]
+        });
+    }
     // The batch's statistics by channel: for the caller, and for the gradient.
-    let outputs = &mut *call.outputs;
     for channel in 0..sizes.channels {
-        let place = Channel::of(&sizes, channel);
-        let (center, spread, kept) = if training && place.count() > 0 {
-            let (center, spread) = moments(x, place);
+        let (center, spread, kept) = if training && count > 0 {
+            let (center, spread) = (lines[channel][0], sums[channel][1] / count as f64);
             // The unbiased estimate; of one element there is none.
-            let count = place.count();
             let unbiased = spread * count as f64 / count.saturating_sub(1).max(1) as f64;
             let old = |values: &[f32]| values.get(channel).copied().map_or(0.0, f64::from);
             let blend = |batch: f64, old: f64| {
@@ -204,13 +325,17 @@ fn run(call: &mut Call<'_>) -> Result<()> {
         };
         let factor = f64::from(scale[channel]) / math::sqrt(spread + epsilon);
         let shift = f64::from(offset[channel]) - center * factor;
-        let y = output(outputs, 0)?;
-        place.each(|i| y[i] = (f64::from(x[i]) * factor + shift) as f32);
+        lines[channel] = [factor, shift];
         let values = [kept.0, kept.1, center, spread];
         for (index, value) in (1..).zip(values) {
             output(outputs, index)?[channel] = value as f32;
         }
     }
+    let lines = &*lines;
+    apply(&sizes, output(outputs, 0)?, parallel, |i, channel| {
+        let [factor, shift] = lines[channel];
+        f64::from(x[i]) * factor + shift
+    });
     if outputs.len() > 5 {
         output(outputs, 5)?.fill(0.0);
     }
@@ -232,33 +357,36 @@ fn run_gradient(call: &mut Call<'_>) -> Result<()> {
             "reserve_space_2",
         ],
     )?;
-    let outputs = &mut *call.outputs;
+    let (parallel, outputs) = (call.parallel, &mut *call.outputs);
+    let (sums, lines) = pairs(call.scratch, sizes.channels)?;
+    sum(&sizes, sums, parallel, |i, channel| {
+        let gradient = f64::from(gradient[i]);
+        [
+            gradient,
+            gradient * (f64::from(x[i]) - f64::from(mean[channel])),
+        ]
+    });
+    let count = (sizes.outer * sizes.inner) as f64;
     for channel in 0..sizes.channels {
-        let place = Channel::of(&sizes, channel);
-        let center = f64::from(mean[channel]);
+        let [sum, product] = sums[channel];
         let squared = f64::from(variance[channel]) + epsilon;
         let root = 1.0 / math::sqrt(squared);
-        let (mut sum, mut product) = (0.0, 0.0);
-        place.each(|i| {
-            let gradient = f64::from(gradient[i]);
-            sum += gradient;
-            product += gradient * (f64::from(x[i]) - center);
-        });
-        let factor = f64::from(scale[channel]) * root;
         let (level, slope) = if training {
-            let count = place.count() as f64;
             (sum / count, product / count / squared)
         } else {
             (0.0, 0.0)
         };
-        let x_gradient = output(outputs, 0)?;
-        place.each(|i| {
-            let gap = f64::from(x[i]) - center;
-            x_gradient[i] = (factor * (f64::from(gradient[i]) - level - gap * slope)) as f32;
-        });
+        lines[channel] = [level, slope];
+        sums[channel] = [f64::from(scale[channel]) * root, 0.0];
         output(outputs, 1)?[channel] = (product * root) as f32;
         output(outputs, 2)?[channel] = sum as f32;
     }
+    let (factors, lines) = (&*sums, &*lines);
+    apply(&sizes, output(outputs, 0)?, parallel, |i, channel| {
+        let [level, slope] = lines[channel];
+        let gap = f64::from(x[i]) - f64::from(mean[channel]);
+        factors[channel][0] * (f64::from(gradient[i]) - level - gap * slope)
+    });
     Ok(())
 }
 
@@ -282,42 +410,36 @@ fn output<'x>(outputs: &'x mut [crate::def::TensorMut<'_>], index: usize) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::testing::numbers;
+    use crate::testing::{Interleaved, numbers};
 
     #[test]
-    fn channels_first_and_last_have_the_same_elements() {
-        let last = Channels {
-            outer: 6,
-            channels: 2,
-            inner: 1,
-        };
-        let first = Channels {
-            outer: 2,
-            channels: 2,
-            inner: 3,
-        };
-        let numbers_of = |sizes: &Channels, channel| {
-            let mut numbers = Vec::new();
-            Channel::of(sizes, channel).each(|i| numbers.push(i));
-            numbers
-        };
-        assert_eq!(numbers_of(&last, 1), [1, 3, 5, 7, 9, 11]);
-        assert_eq!(numbers_of(&first, 1), [3, 4, 5, 9, 10, 11]);
-    }
-
-    #[test]
-    fn moments_are_those_of_the_channel() {
-        let x = numbers(40, 3);
-        let place = Channel {
-            first: 1,
-            runs: 10,
-            stride: 4,
-            inner: 1,
-        };
-        let values: Vec<f64> = (0..10).map(|i| f64::from(x[1 + 4 * i])).collect();
-        let mean = values.iter().sum::<f64>() / 10.0;
-        let variance = values.iter().map(|x| (x - mean).powi(2)).sum::<f64>() / 10.0;
-        let found = moments(&x, place);
-        assert!((found.0 - mean).abs() < 1e-12 && (found.1 - variance).abs() < 1e-12);
+    fn sums_and_values_are_those_of_the_channel() {
+        for (outer, channels, inner) in [(6, 2, 1), (2, 2, 3), (900, 40, 1), (3, 17, 50), (0, 3, 1)]
+        {
+            let sizes = Channels {
+                outer,
+                channels,
+                inner,
+            };
+            let x = numbers(outer * channels * inner, 3);
+            let mut sums = vec![[f64::NAN; 2]; channels];
+            sum(&sizes, &mut sums, &Interleaved, |i, channel| {
+                [f64::from(x[i]), channel as f64]
+            });
+            for (channel, found) in sums.iter().enumerate() {
+                let of = |i: &usize| i / inner % channels == channel;
+                let own: Vec<usize> = (0..x.len()).filter(of).collect();
+                let exact: f64 = own.iter().map(|&i| f64::from(x[i])).sum();
+                assert_eq!(*found, [exact, (channel * own.len()) as f64]);
+            }
+            let mut out = vec![f32::NAN; x.len()];
+            apply(&sizes, &mut out, &Interleaved, |i, channel| {
+                f64::from(x[i]) + channel as f64
+            });
+            for (i, &found) in out.iter().enumerate() {
+                let channel = (i / inner % channels) as f64;
+                assert_eq!(found, (f64::from(x[i]) + channel) as f32);
+            }
+        }
     }
 }

@@ -4,8 +4,11 @@ use crate::def::{AttrKind, Call, KernelDef, Variant};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::gemm::{Activation, Gemm};
+use crate::map::map_in_place;
 use crate::mat_mul::{self, dense};
+use crate::parallel::Serial;
 use crate::scratch;
+use crate::unary::{Elu, Selu, Sigmoid, Softplus, Softsign, Tanh};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
@@ -25,6 +28,13 @@ pub static DEF: KernelDef = KernelDef {
     run,
 };
 
+/// An activation that works on the rows of a result as they are made.
+macro_rules! by_row {
+    ($op:expr) => {
+        Ok(Activation::Map(|row| map_in_place($op, row, &Serial)))
+    };
+}
+
 /// The activation of that name: empty for none, else an op of TensorFlow.
 ///
 /// # Errors
@@ -32,11 +42,17 @@ pub static DEF: KernelDef = KernelDef {
 pub(crate) fn activation(name: &str) -> Result<Activation> {
     match name {
         "" => Ok(Activation::None),
+        "Elu" => by_row!(Elu),
         "Relu" => Ok(Activation::RELU),
         "Relu6" => Ok(Activation::RELU6),
+        "Selu" => by_row!(Selu),
+        "Sigmoid" => by_row!(Sigmoid),
+        "Softplus" => by_row!(Softplus),
+        "Softsign" => by_row!(Softsign),
+        "Tanh" => by_row!(Tanh),
         _ => Err(Error::Value {
             argument: "activation",
-            expected: "nothing, Relu or Relu6",
+            expected: "nothing, Elu, Relu, Relu6, Selu, Sigmoid, Softplus, Softsign or Tanh",
         }),
     }
 }
@@ -100,6 +116,28 @@ mod tests {
     }
 
     #[test]
+    fn curved_activations_are_those_of_the_ops() {
+        use crate::unary::{ELU, SELU, SIGMOID, SOFTPLUS, SOFTSIGN, TANH};
+        for (m, k, n) in [(1, 3, 5), (33, 300, 20), (2, 0, 3), (70, 9, 600)] {
+            let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
+            let inputs = [(vec![m, k], a), (vec![k, n], b), (vec![n], numbers(n, 3))];
+            let attrs = |name| {
+                [
+                    ("transpose_a", Value::Bool(false)),
+                    ("transpose_b", Value::Bool(false)),
+                    ("activation", Value::Text(name)),
+                ]
+            };
+            let plain = call(&DEF, &attrs(""), &inputs).unwrap();
+            for def in [&ELU, &SELU, &SIGMOID, &SOFTPLUS, &SOFTSIGN, &TANH] {
+                let found = call(&DEF, &attrs(def.op), &inputs).unwrap();
+                let expected = call(def, &[], &plain).unwrap();
+                assert_eq!(found, expected, "{}", def.op);
+            }
+        }
+    }
+
+    #[test]
     fn a_bias_of_another_length_is_refused() {
         let attrs = [
             ("transpose_a", Value::Bool(false)),
@@ -115,6 +153,6 @@ mod tests {
         };
         assert!(call(&DEF, &attrs, &inputs(4)).is_ok());
         assert!(call(&DEF, &attrs, &inputs(3)).is_err());
-        assert!(activation("Tanh").is_err());
+        assert!(activation("Cos").is_err());
     }
 }

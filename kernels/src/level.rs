@@ -27,26 +27,62 @@ impl Level {
 /// `TFP_KERNELS` names (`portable`, `avx2` or `avx512`). Read once.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[must_use]
+#[inline]
 pub fn level() -> Level {
-    use std::sync::OnceLock;
-    static LEVEL: OnceLock<Level> = OnceLock::new();
-    *LEVEL.get_or_init(|| {
-        let best = best();
-        let asked = std::env::var("TFP_KERNELS").ok();
-        [Level::Portable, Level::Avx2, Level::Avx512]
-            .into_iter()
-            .find(|level| asked.as_deref() == Some(level.name()))
-            .map_or(best, |level| level.min(best))
-    })
+    static LEVEL: Once = Once::new();
+    LEVEL.get(asked)
 }
 
 /// The best level of this processor, whatever the environment says. Found once.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[must_use]
+#[inline]
 pub fn best() -> Level {
-    use std::sync::OnceLock;
-    static BEST: OnceLock<Level> = OnceLock::new();
-    *BEST.get_or_init(detect)
+    static BEST: Once = Once::new();
+    BEST.get(detect)
+}
+
+/// A level that is found once; a small product asks for it as often as it multiplies.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+struct Once(core::sync::atomic::AtomicU8);
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+impl Once {
+    /// Larger than the number of any level.
+    const UNKNOWN: u8 = u8::MAX;
+
+    const fn new() -> Self {
+        Self(core::sync::atomic::AtomicU8::new(Self::UNKNOWN))
+    }
+
+    #[inline]
+    fn get(&self, find: fn() -> Level) -> Level {
+        const LEVELS: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+        // Nothing else is published with the number, and all threads find the same one.
+        let found = self.0.load(core::sync::atomic::Ordering::Relaxed);
+        match LEVELS.get(usize::from(found)) {
+            Some(&level) => level,
+            None => self.find(find),
+        }
+    }
+
+    #[cold]
+    fn find(&self, find: fn() -> Level) -> Level {
+        let level = find();
+        self.0
+            .store(level as u8, core::sync::atomic::Ordering::Relaxed);
+        level
+    }
+}
+
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+fn asked() -> Level {
+    let best = best();
+    let asked = std::env::var("TFP_KERNELS").ok();
+    [Level::Portable, Level::Avx2, Level::Avx512]
+        .into_iter()
+        .find(|level| asked.as_deref() == Some(level.name()))
+        .map_or(best, |level| level.min(best))
 }
 
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
@@ -86,4 +122,39 @@ pub const fn level() -> Level {
 #[must_use]
 pub const fn best() -> Level {
     level()
+}
+
+#[cfg(all(test, feature = "std", target_arch = "x86_64"))]
+mod tests {
+    use super::*;
+
+    const ALL: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
+
+    #[test]
+    fn the_level_is_what_the_environment_says() {
+        let asked = std::env::var("TFP_KERNELS").ok();
+        let asked = ALL.into_iter().find(|l| asked.as_deref() == Some(l.name()));
+        assert_eq!(level(), asked.unwrap_or(best()).min(best()));
+        assert_eq!(level(), level());
+    }
+
+    /// The level is read once, so that each value takes a process.
+    #[test]
+    fn every_value_of_the_environment_is_obeyed() {
+        for name in ["portable", "avx2", "avx512", "", "AVX2", "sse"] {
+            let done = std::process::Command::new(std::env::current_exe().unwrap())
+                .args([
+                    "--exact",
+                    "level::tests::the_level_is_what_the_environment_says",
+                ])
+                .env("TFP_KERNELS", name)
+                .output()
+                .unwrap();
+            let text = String::from_utf8_lossy(&done.stdout);
+            assert!(
+                done.status.success() && text.contains("1 passed"),
+                "{name}: {text}"
+            );
+        }
+    }
 }

@@ -18,6 +18,7 @@ pub mod adapt;
 pub mod add_n;
 pub mod arg_max;
 pub mod attention;
+pub mod attention_gradient;
 pub mod batch_mat_mul_v2;
 pub mod bias_add;
 pub mod bias_add_grad;
@@ -45,6 +46,7 @@ pub mod division;
 pub mod dtype;
 pub mod dynamic_stitch;
 pub mod error;
+pub mod expression;
 pub mod fill;
 pub mod fused_batch_norm;
 pub mod fused_conv2d;
@@ -73,10 +75,12 @@ pub mod pooling;
 pub mod random;
 pub mod random_stateless;
 pub mod range;
+pub mod recurrent_gradient;
 pub mod reduce;
 pub mod reductions;
 pub mod resize;
 pub mod reverse;
+mod rows;
 pub mod scale_shift;
 pub mod scatter;
 pub mod scratch;
@@ -100,6 +104,7 @@ pub mod transpose;
 mod trial;
 pub mod unary;
 pub mod unsorted_segment_sum;
+pub mod where_true;
 pub mod zip;
 
 /// Every kernel that an adapter can register.
@@ -155,6 +160,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &division::TRUNCATE_DIV,
     &division::TRUNCATE_MOD,
     &dynamic_stitch::DYNAMIC_STITCH,
+    &expression::DEF,
     &fill::FILL,
     &fill::ONES_LIKE,
     &fill::ZEROS_LIKE,
@@ -226,6 +232,12 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &reverse::REVERSE_V2,
     &scale_shift::DEF,
     &scatter::SCATTER,
+    &scatter::SCATTER_ND,
+    &scatter::TENSOR_SCATTER_ADD,
+    &scatter::TENSOR_SCATTER_MAX,
+    &scatter::TENSOR_SCATTER_MIN,
+    &scatter::TENSOR_SCATTER_SUB,
+    &scatter::TENSOR_SCATTER_UPDATE,
     &select::SELECT,
     &select::SELECT_V2,
     &slice::SLICE,
@@ -236,6 +248,7 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &split::UNPACK,
     &strided_slice::STRIDED_SLICE,
     &strided_slice::STRIDED_SLICE_GRAD,
+    &strided_slice::TENSOR_STRIDED_SLICE_UPDATE,
     &tile::TILE,
     &transpose::TRANSPOSE,
     &unary::ABS,
@@ -276,4 +289,5 @@ pub static KERNELS: &[&def::KernelDef] = &[
     &unary::TAN,
     &unary::TANH,
     &unsorted_segment_sum::UNSORTED_SEGMENT_SUM,
+    &where_true::DEF,
 ];

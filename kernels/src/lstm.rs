@@ -7,6 +7,9 @@ use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
 use crate::unary::{Sigmoid, Tanh};
 
+/// Rows of a GRU whose gates are computed at a time.
+pub(crate) const ROWS: usize = 128;
+
 /// A step of an LSTM with tanh and sigmoid. The four gates follow each other in the order input,
 /// forget, candidate, output.
 #[derive(Clone, Copy, Debug)]
@@ -121,12 +124,13 @@ pub enum Recurrent<'a> {
 }
 
 impl Gru<'_> {
-    /// Elements of scratch memory that [`Gru::step`] needs: twice those of the gates.
+    /// Elements of scratch memory that [`Gru::step`] needs: twice those of the gates of 128 rows.
     ///
     /// # Errors
     /// [`Error::Overflow`].
     pub fn scratch_len(&self) -> Result<usize> {
-        gates_len(self.batch, self.units, 6)
+        gates_len(self.batch, self.units, 1)?;
+        gates_len(self.batch.min(ROWS), self.units, 6)
     }
 
     /// Advances `hidden`, `[batch, units]`, by the inputs `[batch, inputs]`.
@@ -140,10 +144,33 @@ impl Gru<'_> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
-        let (batch, units) = (self.batch, self.units);
         let scratch = take(scratch, self.scratch_len()?)?;
-        check_len("hidden", hidden.len(), batch * units)?;
+        check_len("hidden", hidden.len(), self.batch * self.units)?;
+        check_len("rows", inputs.len(), self.batch * self.kernel.rows())?;
+        for first in (0..self.batch).step_by(ROWS) {
+            let rows = first..self.batch.min(first + ROWS);
+            let of = |each: usize| rows.start * each..rows.end * each;
+            let (inputs, hidden) = (&inputs[of(self.kernel.rows())], &mut hidden[of(self.units)]);
+            let part = Self {
+                batch: rows.len(),
+                ..*self
+            };
+            part.rows(inputs, hidden, scratch, parallel)?;
+        }
+        Ok(())
+    }
+
+    /// Advances rows whose gates fit into scratch memory.
+    fn rows(
+        &self,
+        inputs: &[f32],
+        hidden: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let (batch, units) = (self.batch, self.units);
         let (x, h) = scratch.split_at_mut(3 * batch * units);
+        let h = &mut h[..3 * batch * units];
         let sizes = (batch, units, 3 * units);
         project(sizes, &self.kernel, inputs, self.bias, false, x, parallel)?;
         if units == 0 {

@@ -6,6 +6,7 @@ use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
 use crate::parallel::Parallel;
+use crate::simd::stream::{self, Fence};
 
 /// An operation on one element of type `T`.
 pub trait Map<T>: Copy + Sync {
@@ -23,6 +24,8 @@ struct Copied<'a, O, T, U> {
     op: O,
     x: &'a [T],
     out: &'a mut [U],
+    /// Past the caches.
+    far: bool,
 }
 
 impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
@@ -32,18 +35,24 @@ impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
 
     #[inline(always)]
     fn run(self) {
-        for (out, &x) in self.out.iter_mut().zip(self.x) {
-            *out = self.op.apply(x);
-        }
+        let Self { op, x, out, far } = self;
+        let fence = Fence::new(far && const { waits_for_memory::<T>(O::COST) });
+        stream::map(x, out, fence.as_ref(), |x| op.apply(x));
     }
 }
 
-/// The loop of one operation. What surrounds it is compiled once per element type and not per
-/// operation.
-type Loop<'a, T, U> = dyn Fn(&[T], &mut [U]) + Sync + 'a;
+/// Whether a loop of this cost per element is faster than memory, so that it is of use to write
+/// past the caches. Rare element types do without: it is a second loop.
+pub(crate) const fn waits_for_memory<T: Element>(cost: usize) -> bool {
+    T::LEVELS && cost <= 2
+}
 
-fn loop_of<O: Map<T>, T: Element>(op: O) -> impl Fn(&[T], &mut [O::Out]) + Sync {
-    move |x, out| dispatch(Copied { op, x, out })
+/// The loop of one operation, past the caches or not. What surrounds it is compiled once per
+/// element type and not per operation.
+type Loop<'a, T, U> = dyn Fn(&[T], &mut [U], bool) + Sync + 'a;
+
+fn loop_of<O: Map<T>, T: Element>(op: O) -> impl Fn(&[T], &mut [O::Out], bool) + Sync {
+    move |x, out, far| dispatch(Copied { op, x, out, far })
 }
 
 /// `out[i] = op(x[i])`.
@@ -68,14 +77,17 @@ fn map_loop<T: Element, U: Element>(
 ) -> Result<()> {
     check_count("out", out.len(), x.len())?;
     let chunk = chunk_len(parallel, out.len(), 16, cost);
+    let far = stream::is_far::<U>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        body(x.get(start..).unwrap_or_default(), out);
+        body(x.get(start..).unwrap_or_default(), out, far);
     });
     Ok(())
 }
 
 /// Elements that are worked on at a time in place; their old values are kept meanwhile.
 const BLOCK: usize = 256;
+/// As [`BLOCK`], for tensors that have no more: clearing a large block would cost more than the work.
+const SMALL: usize = 16;
 
 /// `values[i] = op(values[i])`.
 pub fn map_in_place<O: Map<T, Out = T>, T: Element>(
@@ -92,15 +104,22 @@ fn map_loop_in_place<T: Element>(
     parallel: &dyn Parallel,
     body: &Loop<'_, T, T>,
 ) {
+    if values.len() <= SMALL {
+        return in_blocks::<T, SMALL>(values, body);
+    }
     let chunk = chunk_len(parallel, values.len(), 16, cost);
     for_each_chunk(parallel, values, chunk, &|_, values| {
-        let mut kept = [T::default(); BLOCK];
-        for out in values.chunks_mut(BLOCK) {
-            let x = &mut kept[..out.len()];
-            x.copy_from_slice(out);
-            body(x, out);
-        }
+        in_blocks::<T, BLOCK>(values, body);
     });
+}
+
+fn in_blocks<T: Element, const N: usize>(values: &mut [T], body: &Loop<'_, T, T>) {
+    let mut kept = [T::default(); N];
+    for out in values.chunks_mut(N) {
+        let x = &mut kept[..out.len()];
+        x.copy_from_slice(out);
+        body(x, out, false);
+    }
 }
 
 /// One output of the first input's type and shape.

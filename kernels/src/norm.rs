@@ -4,11 +4,13 @@
 //! larger of the result and the shift.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch};
+use crate::body::{Body, dispatch, dispatch_simd};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
+use crate::rows::{self, Pairs};
+use crate::simd::{self, Simd, stream};
 
 const LANES: usize = 32;
 
@@ -36,10 +38,10 @@ pub(crate) fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f64 {
 
 /// Mean and mean squared deviation.
 #[inline(always)]
-fn moments(x: &[f32]) -> (f32, f32) {
+fn moments<S: Simd>(s: S, x: &[f32]) -> (f32, f32) {
     let count = x.len() as f64;
-    let mean = (sum(x, |x| x) / count) as f32;
-    let variance = sum(x, |x| (x - mean) * (x - mean)) / count;
+    let mean = (rows::sum(s, x, rows::Sum) / count) as f32;
+    let variance = rows::sum(s, x, rows::Squares(mean)) / count;
     (mean, variance as f32)
 }
 
@@ -60,22 +62,35 @@ struct Rows<'a> {
     shift: Option<&'a [f32]>,
     epsilon: f32,
     out: &'a mut [f32],
+    /// No cache holds the rows.
+    far: bool,
 }
 
-impl Body for Rows<'_> {
-    type Output = ();
+impl simd::Body for Rows<'_> {
+    type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        let rows = self.x.chunks(self.width);
-        for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
+    fn run<S: Simd>(self, s: S) {
+        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+        while let Some((x, out)) = rows.pair() {
             let (mean, variance) = match self.kind {
-                Kind::Layer => moments(x),
-                Kind::Rms => (0.0, (sum(x, |x| x * x) / x.len() as f64) as f32),
+                Kind::Layer => moments(s, x),
+                Kind::Rms => {
+                    let squares = rows::sum(s, x, rows::Squares(0.0));
+                    (0.0, (squares / x.len() as f64) as f32)
+                }
             };
             let factor = (1.0 / math::sqrt(f64::from(variance) + f64::from(self.epsilon))) as f32;
+            let normal = |x: f32| (x - mean) * factor;
+            if let (Some(scale), Some(shift)) = (self.scale, self.shift) {
+                let parameters = scale.iter().zip(shift);
+                for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(parameters) {
+                    *out = normal(x) * scale + shift;
+                }
+                continue;
+            }
             for (out, &x) in out.iter_mut().zip(x) {
-                *out = (x - mean) * factor;
+                *out = normal(x);
             }
             if let Some(scale) = self.scale {
                 for (out, &scale) in out.iter_mut().zip(scale) {
@@ -117,8 +132,9 @@ pub fn normalize_rows(
     }
     check_rows("x", x.len(), width)?;
     let chunk = chunk_len(parallel, out.len(), width, 4);
+    let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        dispatch(Rows {
+        dispatch_simd(Rows {
             kind,
             x: &x[start..start + out.len()],
             width,
@@ -126,6 +142,7 @@ pub fn normalize_rows(
             shift,
             epsilon,
             out,
+            far,
         });
     });
     Ok(())

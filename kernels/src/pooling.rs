@@ -1,5 +1,8 @@
 //! Max and average pooling and their gradients, channels last.
 
+// Indices keep sums in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
 use crate::blocks::for_each_chunk;
 use crate::conv::Window;
 use crate::conv::depthwise::{each_tap, lines_per_task};
@@ -174,34 +177,100 @@ impl Body for Lines<'_> {
                 let (taps_x, first_x) = x.taps(out_x);
                 let count = taps_y.len() * taps_x.len();
                 let scale = s.splat(1.0 / count.max(1) as f32);
-                let mut channel = 0;
-                while channel < channels {
-                    let width = S::LANES.min(channels - channel);
-                    let mut sum = match kind {
-                        Kind::Max => s.splat(f32::MIN),
-                        Kind::Average => s.zero(),
-                    };
-                    for tap_y in 0..taps_y.len() {
-                        let line = (image * y.input + first_y + tap_y * y.dilation) * x.input;
-                        for tap_x in 0..taps_x.len() {
-                            let pixel = line + first_x + tap_x * x.dilation;
-                            let from = &self.input[pixel * channels + channel..][..width];
-                            let value = s.load_up_to(from);
-                            sum = match kind {
-                                // The sum stays where the value is NaN.
-                                Kind::Max => s.max(value, sum),
-                                Kind::Average => s.add(sum, value),
-                            };
-                        }
-                    }
-                    if *kind == Kind::Average {
-                        sum = s.mul(sum, scale);
-                    }
-                    s.store_up_to(&mut output[channel..channel + width], sum);
-                    channel += width;
+                let window = Taps {
+                    channels,
+                    first: ((image * y.input + first_y) * x.input + first_x) * channels,
+                    y: (taps_y.len(), y.dilation * x.input * channels),
+                    x: (taps_x.len(), x.dilation * channels),
+                };
+                match kind {
+                    Kind::Max => window.all::<S, true>(s, self.input, scale, output),
+                    Kind::Average => window.all::<S, false>(s, self.input, scale, output),
                 }
             }
         }
+    }
+}
+
+/// The window of one pixel of the output.
+struct Taps {
+    channels: usize,
+    /// The first element of the input.
+    first: usize,
+    /// Vertical taps, and the elements from one to the next.
+    y: (usize, usize),
+    /// Horizontal taps, and the elements from one to the next.
+    x: (usize, usize),
+}
+
+impl Taps {
+    /// All channels: many vectors at a time, so that what is read of a pixel is one piece.
+    #[inline(always)]
+    fn all<S: Simd, const MAX: bool>(&self, s: S, input: &[f32], scale: S::F, output: &mut [f32]) {
+        let mut channel = 0;
+        // As many sums as registers hold beside what they are made of.
+        if const { S::REGISTERS > 8 } {
+            while channel + 8 * S::LANES <= self.channels {
+                self.some::<S, 8, MAX>(s, input, channel, scale, output);
+                channel += 8 * S::LANES;
+            }
+        }
+        while channel + 4 * S::LANES <= self.channels {
+            self.some::<S, 4, MAX>(s, input, channel, scale, output);
+            channel += 4 * S::LANES;
+        }
+        while channel < self.channels {
+            self.some::<S, 1, MAX>(s, input, channel, scale, output);
+            channel += S::LANES;
+        }
+    }
+
+    /// `NV` vectors of channels from `channel` on; of a single one those that there are.
+    #[inline(always)]
+    fn some<S: Simd, const NV: usize, const MAX: bool>(
+        &self,
+        s: S,
+        input: &[f32],
+        channel: usize,
+        scale: S::F,
+        output: &mut [f32],
+    ) {
+        let width = (NV * S::LANES).min(self.channels - channel);
+        let output = &mut output[channel..channel + width];
+        let mut sums = [if MAX { s.splat(f32::MIN) } else { s.zero() }; NV];
+        for tap_y in 0..self.y.0 {
+            let line = self.first + tap_y * self.y.1 + channel;
+            for tap_x in 0..self.x.0 {
+                let from = &input[line + tap_x * self.x.1..][..width];
+                for v in 0..NV {
+                    let value = load::<S, NV>(s, from, v);
+                    sums[v] = if MAX {
+                        // The sum stays where the value is NaN.
+                        s.max(value, sums[v])
+                    } else {
+                        s.add(sums[v], value)
+                    };
+                }
+            }
+        }
+        for v in 0..NV {
+            let sum = if MAX { sums[v] } else { s.mul(sums[v], scale) };
+            if NV == 1 {
+                s.store_up_to(output, sum);
+            } else {
+                s.store(&mut output[v * S::LANES..], sum);
+            }
+        }
+    }
+}
+
+/// Vector `v` of `NV`; a single one may be cut.
+#[inline(always)]
+fn load<S: Simd, const NV: usize>(s: S, from: &[f32], v: usize) -> S::F {
+    if NV == 1 {
+        s.load_up_to(from)
+    } else {
+        s.load(&from[v * S::LANES..])
     }
 }
 

@@ -514,7 +514,7 @@ mod tests {
         #![proptest_config(cases())]
 
         #[test]
-        fn any_axes_of_any_shape(shape in shapes(), flags: [bool; 5]) {
+        fn any_axes_of_any_shape(shape in shapes(), flags: [bool; 8]) {
             check_all(&shape, &flags);
         }
     }

@@ -82,7 +82,7 @@ mod tests {
         #![proptest_config(cases())]
 
         #[test]
-        fn elements_change_sides(shape in shapes(), flags: [bool; 5]) {
+        fn elements_change_sides(shape in shapes(), flags: [bool; 8]) {
             let axes: Vec<i64> = (0..shape.rank()).filter(|&i| flags[i]).map(|i| i as i64).collect();
             let x = numbers(shape.elements(), 9);
             let mut out = vec![f32::NAN; x.len()];

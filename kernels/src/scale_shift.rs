@@ -37,6 +37,9 @@ pub static DEF: KernelDef = KernelDef {
     run,
 };
 
+/// Channels below which several rows are worked on as one.
+const WIDE: usize = 64;
+
 /// Whole rows of the tensor.
 struct Rows<'a> {
     /// The values; those of `out` if there are none.
@@ -52,12 +55,25 @@ impl Body for Rows<'_> {
 
     #[inline(always)]
     fn run(self) {
-        let width = self.scale.len();
+        let mut memory = [[0.0; 2 * WIDE]; 2];
+        let (scale, shift) = if self.scale.len() < WIDE && self.out.len() > 4 * WIDE {
+            let width = WIDE.next_multiple_of(self.scale.len());
+            let [scale, shift] = &mut memory;
+            for (all, few) in [(&mut *scale, self.scale), (&mut *shift, self.shift)] {
+                for part in all[..width].chunks_exact_mut(few.len()) {
+                    part.copy_from_slice(few);
+                }
+            }
+            (&scale[..width], &shift[..width])
+        } else {
+            (self.scale, self.shift)
+        };
+        let width = scale.len();
         for (row, out) in self.out.chunks_mut(width).enumerate() {
-            let factors = self.scale.iter().zip(self.shift);
+            let factors = scale.iter().zip(shift);
             match self.x {
                 Some(x) => {
-                    let x = &x[row * width..][..width];
+                    let x = &x[row * width..][..out.len()];
                     for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
                         *out = x * scale + shift;
                     }
@@ -151,7 +167,15 @@ mod tests {
 
     #[test]
     fn in_place_and_elsewhere() {
-        for (rows, width) in [(0, 3), (1, 1), (7, 5), (300, 257)] {
+        for (rows, width) in [
+            (0, 3),
+            (1, 1),
+            (7, 5),
+            (301, 3),
+            (3000, 1),
+            (90, 63),
+            (300, 257),
+        ] {
             let x = numbers(rows * width, 1);
             let (scale, shift) = (numbers(width, 2), numbers(width, 3));
             for limits in [

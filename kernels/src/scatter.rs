@@ -2,7 +2,7 @@
 //! variable, as a function of values.
 
 use crate::adapt::{Element, unserved};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::def::{AttrKind, Call, Inputs, KernelDef, TensorRef, Variant, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
@@ -180,21 +180,7 @@ pub static SCATTER: KernelDef = KernelDef {
         let tensor = inputs.get(0, "tensor")?;
         let (indices, depth) = indices(inputs)?;
         let updates = inputs.shape(2, "updates")?;
-        let rest = tensor.shape().get(depth..).ok_or(Error::Rank {
-            argument: "tensor",
-            found: tensor.shape().rank(),
-            expected: "at least the numbers of an index",
-        })?;
-        let fits = updates.len() == indices.rank() + rest.len()
-            && updates[..indices.rank()] == *indices
-            && updates[indices.rank()..] == *rest;
-        if !fits && updates.rank() != 0 {
-            return Err(Error::Incompatible {
-                arguments: ("indices", "updates"),
-                shapes: (indices, updates),
-                rule: "the updates must have a slice of the tensor per index, or be a scalar",
-            });
-        }
+        fits(tensor.shape(), (indices, depth), updates, true)?;
         sink(tensor.dtype(), *tensor.shape())
     },
     scratch: no_scratch,
@@ -206,12 +192,146 @@ pub static SCATTER: KernelDef = KernelDef {
     },
 };
 
+macro_rules! tensor_scatters {
+    ($($(#[$doc:meta])* $name:ident $op:literal $reduction:ident;)*) => {$(
+        $(#[$doc])*
+        pub static $name: KernelDef = KernelDef {
+            op: $op,
+            variants: variants!(F32 F64 I64),
+            attrs: &[],
+            forward: &[(0, 0)],
+            outputs: |inputs, sink| {
+                let tensor = inputs.get(0, "tensor")?;
+                let (indices, depth) = by_element(inputs.shape(1, "indices")?)?;
+                fits(tensor.shape(), (indices, depth), inputs.shape(2, "updates")?, false)?;
+                sink(tensor.dtype(), *tensor.shape())
+            },
+            scratch: no_scratch,
+            run: |call| run_nd(call, Reduction::$reduction),
+        };
+    )*};
+}
+
+tensor_scatters! {
+    /// `TensorScatterAdd` of TensorFlow.
+    TENSOR_SCATTER_ADD "TensorScatterAdd" Add;
+    /// `TensorScatterMax` of TensorFlow.
+    TENSOR_SCATTER_MAX "TensorScatterMax" Max;
+    /// `TensorScatterMin` of TensorFlow.
+    TENSOR_SCATTER_MIN "TensorScatterMin" Min;
+    /// `TensorScatterSub` of TensorFlow.
+    TENSOR_SCATTER_SUB "TensorScatterSub" Sub;
+    /// `TensorScatterUpdate` of TensorFlow.
+    TENSOR_SCATTER_UPDATE "TensorScatterUpdate" Update;
+}
+
+const SHAPE: &[&str] = &["shape"];
+
+/// `ScatterNd` of TensorFlow: zeros with updates added.
+pub static SCATTER_ND: KernelDef = KernelDef {
+    op: "ScatterNd",
+    variants: crate::adapt::variants!("T", "Tindices": [F32 F64 I64] host SHAPE;),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let shape = inputs.shape_value(2, "shape")?;
+        let (indices, depth) = by_element(inputs.shape(0, "indices")?)?;
+        let updates = inputs.get(1, "updates")?;
+        fits(&shape, (indices, depth), *updates.shape(), false)?;
+        sink(updates.dtype(), shape)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let indices = call.inputs.get(0, "indices")?;
+        let updates = call.inputs.get(1, "updates")?;
+        call.output(0)?.bytes_mut().fill(0);
+        match updates.dtype() {
+            DType::F32 => run_on::<f32>(call, indices, updates, Reduction::Add),
+            DType::F64 => run_on::<f64>(call, indices, updates, Reduction::Add),
+            DType::I64 => run_on::<i64>(call, indices, updates, Reduction::Add),
+            found => Err(unserved("updates", found)),
+        }
+    },
+};
+
+fn run_nd(call: &mut Call<'_>, reduction: Reduction) -> Result<()> {
+    let tensor = call.inputs.get(0, "tensor")?;
+    let (indices, updates) = (
+        call.inputs.get(1, "indices")?,
+        call.inputs.get(2, "updates")?,
+    );
+    if !tensor.is_forwarded() {
+        let out = call.output(0)?.bytes_mut();
+        out.copy_from_slice(tensor.bytes());
+    }
+    match updates.dtype() {
+        DType::F32 => run_on::<f32>(call, indices, updates, reduction),
+        DType::F64 => run_on::<f64>(call, indices, updates, reduction),
+        DType::I64 => run_on::<i64>(call, indices, updates, reduction),
+        found => Err(unserved("updates", found)),
+    }
+}
+
+/// Changes the output, whose elements the last axis of `indices` names.
+fn run_on<T: Number>(
+    call: &mut Call<'_>,
+    indices: TensorRef<'_>,
+    updates: TensorRef<'_>,
+    reduction: Reduction,
+) -> Result<()> {
+    let (whole, depth) = by_element(*indices.shape())?;
+    let updates = T::view(&updates, "updates")?;
+    let output = call.output(0)?;
+    let shape = *output.shape();
+    let limits = shape.get(..depth).unwrap_or_default();
+    let out = T::view_mut(output, "output")?;
+    if whole.elements() == 0 {
+        return Ok(());
+    }
+    match indices.dtype() {
+        DType::I32 => scatter(out, limits, indices.i32("indices")?, updates, reduction),
+        _ => scatter(out, limits, indices.i64("indices")?, updates, reduction),
+    }
+}
+
+/// Fails unless there is a slice of a tensor per index, or one element where that may be.
+fn fits(
+    tensor: &Shape,
+    (indices, depth): (Shape, usize),
+    updates: Shape,
+    scalar: bool,
+) -> Result<()> {
+    let rest = tensor.get(depth..).ok_or(Error::Rank {
+        argument: "tensor",
+        found: tensor.rank(),
+        expected: "at least the numbers of an index",
+    })?;
+    let fits = updates.len() == indices.rank() + rest.len()
+        && updates[..indices.rank()] == *indices
+        && updates[indices.rank()..] == *rest;
+    if fits || (scalar && updates.rank() == 0) {
+        Ok(())
+    } else {
+        Err(Error::Incompatible {
+            arguments: ("indices", "updates"),
+            shapes: (indices, updates),
+            rule: "the updates must have a slice of the tensor per index",
+        })
+    }
+}
+
 /// The shape of the indices as a whole, and how many numbers each has.
 fn indices(inputs: &Inputs<'_>) -> Result<(Shape, usize)> {
     let shape = inputs.shape(1, "indices")?;
-    if !inputs.attrs.boolean("nd")? {
-        return Ok((shape, 1));
+    if inputs.attrs.boolean("nd")? {
+        by_element(shape)
+    } else {
+        Ok((shape, 1))
     }
+}
+
+/// As [`indices`], where the last axis holds the numbers of an index.
+fn by_element(shape: Shape) -> Result<(Shape, usize)> {
     match shape.split_last() {
         Some((&depth, whole)) if depth > 0 => Ok((Shape::new(whole)?, depth)),
         _ => Err(Error::Value {
@@ -271,6 +391,30 @@ mod tests {
             let found = call_with(&SCATTER, &attrs(true), &[tensor, indices, updates]).unwrap();
             assert_eq!(found[0].1[..3], [1.0, 2.0, 3.0], "{name}");
         }
+    }
+
+    #[test]
+    fn tensors_and_zeros_are_changed_by_element() {
+        let tensor = || (vec![2, 2], Data::F32(vec![1.0, 2.0, 3.0, 4.0]));
+        let indices = || (vec![2, 2], Data::I32(vec![1, 0, 1, 0]));
+        let updates = |values: &[f32]| (vec![values.len()], Data::F32(values.to_vec()));
+        for (def, expected) in [
+            (&TENSOR_SCATTER_ADD, 15.0),
+            (&TENSOR_SCATTER_SUB, -9.0),
+            (&TENSOR_SCATTER_MIN, 3.0),
+            (&TENSOR_SCATTER_MAX, 7.0),
+            (&TENSOR_SCATTER_UPDATE, 7.0),
+        ] {
+            let inputs = [tensor(), indices(), updates(&[5.0, 7.0])];
+            let found = call_with(def, &[], &inputs).unwrap();
+            assert_eq!(found[0], (vec![2, 2], vec![1.0, 2.0, expected, 4.0]));
+        }
+        let shape = || (vec![2], Data::I32(vec![2, 2]));
+        let inputs = [indices(), updates(&[5.0, 7.0]), shape()];
+        let found = call_with(&SCATTER_ND, &[], &inputs).unwrap();
+        assert_eq!(found[0], (vec![2, 2], vec![0.0, 0.0, 12.0, 0.0]));
+        let inputs = [indices(), updates(&[5.0; 3]), shape()];
+        assert!(call_with(&SCATTER_ND, &[], &inputs).is_err());
     }
 
     #[test]

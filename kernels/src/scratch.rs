@@ -8,6 +8,13 @@ pub fn f32s(bytes: &mut [u8]) -> &mut [f32] {
     unsafe { bytes.align_to_mut::<f32>().1 }
 }
 
+/// The f64 that lie in `bytes`; those at a 64-byte boundary hold `bytes.len() / 8`.
+#[must_use]
+pub fn f64s(bytes: &mut [u8]) -> &mut [f64] {
+    // SAFETY: as for f32.
+    unsafe { bytes.align_to_mut::<f64>().1 }
+}
+
 /// Bytes of scratch memory for so many f32.
 ///
 /// # Errors
@@ -32,3 +39,6 @@ pub fn first_output<'x, 'a>(
         expected: "an output tensor",
     })
 }
+
+#[cfg(test)]
+mod tests;

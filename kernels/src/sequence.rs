@@ -75,11 +75,65 @@ pub struct Walk<'a> {
 }
 
 impl Walk<'_> {
-    fn gates_len(&self, gates: usize) -> Result<usize> {
-        [self.batch, self.steps, self.units, gates]
-            .into_iter()
-            .try_fold(1_usize, usize::checked_mul)
-            .ok_or(Error::Overflow { argument: "units" })
+    /// Elements of the gates that are kept at a time.
+    fn gates_len(&self, gates: usize, inputs: usize) -> Result<usize> {
+        product(&[self.batch, self.at_once(gates, inputs)?, self.units, gates])
+    }
+
+    /// Steps whose gates are computed at a time: as many as fit into what inputs, states and weights
+    /// have, so that many units of few inputs do not multiply the memory.
+    fn at_once(&self, gates: usize, inputs: usize) -> Result<usize> {
+        let one = product(&[self.batch, self.units, gates])?;
+        let x = product(&[self.batch, self.steps, inputs])?;
+        let weights = product(&[inputs.saturating_add(self.units), self.units, gates])?;
+        let all = x.saturating_add(weights).max(one);
+        Ok((all / one.max(1)).clamp(1, self.steps.max(1)))
+    }
+
+    /// The first step and the number of steps of the block that starts at place `place`.
+    fn block(&self, place: usize, at_once: usize) -> (usize, usize) {
+        let count = at_once.min(self.steps - place);
+        let first = if self.reverse {
+            self.steps - place - count
+        } else {
+            place
+        };
+        (first, count)
+    }
+
+    /// Projects the inputs of some steps: the gates of a sequence's steps follow each other.
+    #[allow(clippy::too_many_arguments)]
+    fn project(
+        &self,
+        kernel: &Factor<'_>,
+        (first, count): (usize, usize),
+        x: &[f32],
+        bias: Option<&[f32]>,
+        gates: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let (inputs, columns) = (kernel.rows, kernel.columns);
+        let (whole, single) = (count == self.steps, count == 1);
+        // Rows of one product, their distance, and products.
+        let (rows, ld, products) = if whole {
+            (self.batch * self.steps, inputs, 1)
+        } else if single {
+            (self.batch, self.steps * inputs, 1)
+        } else {
+            (count, inputs, self.batch)
+        };
+        for sequence in 0..products {
+            let from = (sequence * self.steps + first) * inputs;
+            let gemm = Gemm {
+                bias,
+                a: Matrix::rows(x.get(from..).unwrap_or(&[]), ld),
+                ..kernel.gemm(rows, x)
+            };
+            let to = &mut gates[sequence * count * columns..];
+            gemm.run(to, columns, scratch, parallel)?;
+        }
+        Ok(())
     }
 
     fn check(&self, x: usize, inputs: usize, sequence: usize, states: &[usize]) -> Result<()> {
@@ -122,6 +176,14 @@ impl Walk<'_> {
             None => sequence.copy_within(at - self.units..at, at),
         }
     }
+}
+
+/// The product of some sizes.
+fn product(sizes: &[usize]) -> Result<usize> {
+    sizes
+        .iter()
+        .try_fold(1_usize, |product, &size| product.checked_mul(size))
+        .ok_or(Error::Overflow { argument: "units" })
 }
 
 /// `out = x * factor + bias`, or added to what `out` holds; rows of `out` are `ld` apart.
@@ -196,7 +258,7 @@ impl Body for LstmCell<'_> {
 }
 
 impl LstmLayer<'_> {
-    /// Elements of scratch memory that [`LstmLayer::run`] needs: the gates of all steps, and what
+    /// Elements of scratch memory that [`LstmLayer::run`] needs: the gates of some steps, and what
     /// products with plain matrices need.
     ///
     /// # Errors
@@ -205,7 +267,7 @@ impl LstmLayer<'_> {
         let rows = self.walk.batch * self.walk.steps;
         let all = self.kernel.gemm(rows, &[]).scratch_len()?;
         let one = self.recurrent.gemm(self.walk.batch, &[]).scratch_len()?;
-        Ok(self.walk.gates_len(4)? + all.max(one))
+        Ok(self.walk.gates_len(4, self.kernel.rows)? + all.max(one))
     }
 
     /// Reads `x`, `[batch, steps, inputs]`; advances `hidden` and `cell`, both `[batch, units]`;
@@ -233,28 +295,21 @@ impl LstmLayer<'_> {
         walk.check(x.len(), kernel.rows, sequence.len(), &states)?;
         kernel.check("kernel", (kernel.rows, columns))?;
         recurrent.check("recurrent", (units, columns))?;
-        let (gates, scratch) = take(scratch, walk.gates_len(4)?)?;
+        let (scratch, _) = take(scratch, self.scratch_len()?)?;
+        let (gates, scratch) = take(scratch, walk.gates_len(4, kernel.rows)?)?;
         if gates.is_empty() {
             return Ok(());
         }
-        let (rows, set, add) = (
-            walk.batch * walk.steps,
-            (false, Activation::None),
-            (true, Activation::None),
-        );
-        project(
-            kernel,
-            rows,
-            x,
-            *bias,
-            set,
-            (gates, columns),
-            scratch,
-            parallel,
-        )?;
+        let add = (true, Activation::None);
+        let at_once = walk.at_once(4, kernel.rows)?;
+        let (mut first, mut count) = (0, 0);
         for place in 0..walk.steps {
+            if place % at_once == 0 {
+                (first, count) = walk.block(place, at_once);
+                walk.project(kernel, (first, count), x, *bias, gates, scratch, parallel)?;
+            }
             let step = walk.step(place);
-            let of_step = (&mut gates[step * columns..], walk.steps * columns);
+            let of_step = (&mut gates[(step - first) * columns..], count * columns);
             project(
                 recurrent, walk.batch, hidden, None, add, of_step, scratch, parallel,
             )?;
@@ -265,7 +320,7 @@ impl LstmLayer<'_> {
                     continue;
                 }
                 dispatch(LstmCell {
-                    gates: &gates[(row * walk.steps + step) * columns..][..columns],
+                    gates: &gates[(row * count + step - first) * columns..][..columns],
                     hidden: &mut hidden[state.clone()],
                     cell: &mut cell[state.clone()],
                 });
@@ -369,7 +424,7 @@ fn add(a: &mut [f32], b: &[f32]) {
 }
 
 impl GruLayer<'_> {
-    /// Elements of scratch memory that [`GruLayer::run`] needs: the gates of all steps, those of
+    /// Elements of scratch memory that [`GruLayer::run`] needs: the gates of some steps, those of
     /// the state, and what products with plain matrices need.
     ///
     /// # Errors
@@ -387,7 +442,7 @@ impl GruLayer<'_> {
                 gates.max(candidate.gemm(batch, &[]).scratch_len()?)
             }
         };
-        Ok(self.walk.gates_len(3)? + batch * 3 * self.walk.units + all.max(one))
+        Ok(self.walk.gates_len(3, self.kernel.rows)? + batch * 3 * self.walk.units + all.max(one))
     }
 
     /// Reads `x`, `[batch, steps, inputs]`; advances `hidden`, `[batch, units]`; writes every
@@ -414,25 +469,30 @@ impl GruLayer<'_> {
                 candidate.check("recurrent candidate", (units, units))?;
             }
         }
-        let (gates, scratch) = take(scratch, walk.gates_len(3)?)?;
+        let (scratch, _) = take(scratch, self.scratch_len()?)?;
+        let (gates, scratch) = take(scratch, walk.gates_len(3, kernel.rows)?)?;
         let (state, scratch) = take(scratch, batch * columns)?;
         if gates.is_empty() {
             return Ok(());
         }
-        let (rows, set) = (batch * walk.steps, (false, Activation::None));
-        project(
-            kernel,
-            rows,
-            x,
-            self.bias,
-            set,
-            (gates, columns),
-            scratch,
-            parallel,
-        )?;
+        let set = (false, Activation::None);
+        let at_once = walk.at_once(3, kernel.rows)?;
+        let (mut first, mut count) = (0, 0);
         for place in 0..walk.steps {
+            if place % at_once == 0 {
+                (first, count) = walk.block(place, at_once);
+                walk.project(
+                    kernel,
+                    (first, count),
+                    x,
+                    self.bias,
+                    gates,
+                    scratch,
+                    parallel,
+                )?;
+            }
             let step = walk.step(place);
-            let gates_at = |row: usize| (row * walk.steps + step) * columns;
+            let gates_at = |row: usize| (row * count + step - first) * columns;
             match &self.recurrent {
                 Reset::After { matrix, bias } => {
                     let to = (&mut *state, columns);
@@ -515,7 +575,7 @@ impl SimpleRnnLayer<'_> {
         let rows = self.walk.batch * self.walk.steps;
         let all = self.kernel.gemm(rows, &[]).scratch_len()?;
         let one = self.recurrent.gemm(self.walk.batch, &[]).scratch_len()?;
-        Ok(self.walk.gates_len(1)? + all.max(one))
+        Ok(self.walk.gates_len(1, self.kernel.rows)? + all.max(one))
     }
 
     /// As [`GruLayer::run`].
@@ -535,24 +595,28 @@ impl SimpleRnnLayer<'_> {
         walk.check(x.len(), kernel.rows, sequence.len(), &[hidden.len()])?;
         kernel.check("kernel", (kernel.rows, units))?;
         self.recurrent.check("recurrent", (units, units))?;
-        let (sums, scratch) = take(scratch, walk.gates_len(1)?)?;
+        let (scratch, _) = take(scratch, self.scratch_len()?)?;
+        let (sums, scratch) = take(scratch, walk.gates_len(1, kernel.rows)?)?;
         if sums.is_empty() {
             return Ok(());
         }
-        let (rows, set) = (walk.batch * walk.steps, (false, Activation::None));
-        project(
-            kernel,
-            rows,
-            x,
-            self.bias,
-            set,
-            (sums, units),
-            scratch,
-            parallel,
-        )?;
+        let at_once = walk.at_once(1, kernel.rows)?;
+        let (mut first, mut count) = (0, 0);
         for place in 0..walk.steps {
+            if place % at_once == 0 {
+                (first, count) = walk.block(place, at_once);
+                walk.project(
+                    kernel,
+                    (first, count),
+                    x,
+                    self.bias,
+                    sums,
+                    scratch,
+                    parallel,
+                )?;
+            }
             let step = walk.step(place);
-            let of_step = (&mut sums[step * units..], walk.steps * units);
+            let of_step = (&mut sums[(step - first) * units..], count * units);
             let last = (true, self.activation);
             project(
                 &self.recurrent,
@@ -571,7 +635,7 @@ impl SimpleRnnLayer<'_> {
                     continue;
                 }
                 let state = &mut hidden[row * units..(row + 1) * units];
-                state.copy_from_slice(&sums[(row * walk.steps + step) * units..][..units]);
+                state.copy_from_slice(&sums[(row * count + step - first) * units..][..units]);
                 walk.emit(row, place, Some(state), sequence);
             }
         }

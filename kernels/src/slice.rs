@@ -110,7 +110,7 @@ mod tests {
         #![proptest_config(cases())]
 
         #[test]
-        fn the_box_is_copied(shape in shapes(), cuts: [(u8, u8); 5]) {
+        fn the_box_is_copied(shape in shapes(), cuts: [(u8, u8); 8]) {
             let mut begin = Vec::new();
             let mut size = Vec::new();
             for (&dim, &(a, b)) in shape.iter().zip(&cuts) {

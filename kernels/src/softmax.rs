@@ -1,94 +1,47 @@
 //! Softmax and its logarithm over the last axis.
 
 use crate::adapt::{check_count, variants};
-use crate::body::{Body, dispatch};
+use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, KernelDef, OutputSink, no_scratch};
 use crate::error::{Error, Result};
 use crate::map::outputs_like_first;
 use crate::math;
 use crate::parallel::Parallel;
-
-/// Partial results side by side.
-const LANES: usize = 32;
-
-/// The largest element; minus infinity of none. NaN counts as smaller than all.
-#[inline(always)]
-pub(crate) fn row_max(x: &[f32]) -> f32 {
-    let larger = |a: f32, b: f32| if b > a { b } else { a };
-    let (chunks, rest) = x.as_chunks::<LANES>();
-    let mut lanes = [f32::NEG_INFINITY; LANES];
-    for chunk in chunks {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane = larger(*lane, x);
-        }
-    }
-    lanes
-        .iter()
-        .chain(rest)
-        .fold(f32::NEG_INFINITY, |a, &b| larger(a, b))
-}
-
-/// The sum of `term` over all elements, in lanes.
-#[inline(always)]
-pub(crate) fn row_sum(x: &[f32], term: impl Fn(f32) -> f32) -> f32 {
-    let (chunks, rest) = x.as_chunks::<LANES>();
-    let mut lanes = [0.0_f32; LANES];
-    for chunk in chunks {
-        for (lane, &x) in lanes.iter_mut().zip(chunk) {
-            *lane += term(x);
-        }
-    }
-    let mut total = 0.0_f64;
-    for lane in lanes {
-        total += f64::from(lane);
-    }
-    for &x in rest {
-        total += f64::from(term(x));
-    }
-    total as f32
-}
-
-/// Writes `exp(x - largest)` and returns the sum.
-#[inline(always)]
-pub(crate) fn row_exp(x: &[f32], largest: f32, out: &mut [f32]) -> f32 {
-    for (out, &x) in out.iter_mut().zip(x) {
-        *out = math::single::exp(x - largest);
-    }
-    row_sum(out, |value| value)
-}
+use crate::rows::{self, Pairs};
+use crate::simd::{Body, Simd, stream};
 
 struct Rows<'a, const LOG: bool> {
     x: &'a [f32],
     width: usize,
     out: &'a mut [f32],
+    /// No cache holds the rows.
+    far: bool,
 }
 
 impl<const LOG: bool> Body for Rows<'_, LOG> {
-    type Output = ();
+    type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        let rows = self.x.chunks(self.width);
-        for (out, x) in self.out.chunks_mut(self.width).zip(rows) {
-            let largest = row_max(x);
+    fn run<S: Simd>(self, s: S) {
+        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+        while let Some((x, out)) = rows.pair() {
+            let largest = rows::largest(s, x);
             if LOG {
-                let sum = row_sum(x, |x| math::single::exp(x - largest));
+                let sum = rows::weights_sum(s, x, largest);
                 let log = math::log(f64::from(sum)) as f32;
                 for (out, &x) in out.iter_mut().zip(x) {
                     *out = (x - largest) - log;
                 }
             } else {
-                let scale = 1.0 / row_exp(x, largest, out);
-                for out in out {
-                    *out *= scale;
-                }
+                let sum = rows::weights(s, x, largest, out);
+                rows::scale(s, out, 1.0 / sum);
             }
         }
     }
 }
 
-fn rows<const LOG: bool>(
+fn each_row<const LOG: bool>(
     x: &[f32],
     width: usize,
     out: &mut [f32],
@@ -106,21 +59,22 @@ fn rows<const LOG: bool>(
         });
     }
     let chunk = chunk_len(parallel, out.len(), width, 8);
+    let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = &x[start..start + out.len()];
-        dispatch(Rows::<LOG> { x, width, out });
+        dispatch_simd(Rows::<LOG> { x, width, out, far });
     });
     Ok(())
 }
 
 /// `exp(x) / sum(exp(x))` of each row of `width` elements; the relative error is below 4 roundings
-/// plus one per unit that `x` lies below the largest of the row. A row with NaN or positive infinity
-/// is NaN.
+/// plus one per unit that `x` lies below the largest of the row. An element that lies more than 87
+/// below it gives 0. A row with NaN or positive infinity is NaN.
 ///
 /// # Errors
 /// [`Error::Length`] unless `out` is as long as `x` and both are whole rows.
 pub fn softmax(x: &[f32], width: usize, out: &mut [f32], parallel: &dyn Parallel) -> Result<()> {
-    rows::<false>(x, width, out, parallel)
+    each_row::<false>(x, width, out, parallel)
 }
 
 /// `x - log(sum(exp(x)))` of each row of `width` elements, within 2 ulp of the larger of `x` and
@@ -134,7 +88,7 @@ pub fn log_softmax(
     out: &mut [f32],
     parallel: &dyn Parallel,
 ) -> Result<()> {
-    rows::<true>(x, width, out, parallel)
+    each_row::<true>(x, width, out, parallel)
 }
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
@@ -175,7 +129,7 @@ fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {
     let width = x.shape().last().copied().unwrap_or(1);
     let parallel = call.parallel;
     let out = call.output(0)?.f32_mut("softmax")?;
-    rows::<LOG>(x.f32("logits")?, width, out, parallel)
+    each_row::<LOG>(x.f32("logits")?, width, out, parallel)
 }
 
 #[cfg(test)]
@@ -203,7 +157,7 @@ mod tests {
             });
             for (row, x) in x.chunks(width).enumerate() {
                 let total: f64 = x.iter().map(|&x| f64::from(x).exp()).sum();
-                let largest = row_max(x);
+                let largest = x.iter().copied().fold(f32::NEG_INFINITY, f32::max);
                 for (column, &x) in x.iter().enumerate() {
                     let (value, log) = (values[row * width + column], logs[row * width + column]);
                     let exact = f64::from(x).exp() / total;

@@ -1,6 +1,7 @@
 //! Indexing with begin, end and step per axis, and its gradient.
 
 use crate::adapt::{Ints, by_width, check_len, shape_of, units, units_mut, variants};
+use crate::broadcast_to::broadcast_to;
 use crate::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
@@ -266,6 +267,42 @@ pub static STRIDED_SLICE_GRAD: KernelDef = KernelDef {
     run: |call| by_width!(call.inputs.get(4, "dy")?.dtype(), run_grad(call)),
 };
 
+/// `TensorStridedSliceUpdate` of TensorFlow: what `StridedSlice` would take is replaced by `value`,
+/// broadcast.
+pub static TENSOR_STRIDED_SLICE_UPDATE: KernelDef = KernelDef {
+    op: "TensorStridedSliceUpdate",
+    variants: variants!("T", "Index":
+        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["begin", "end", "strides"];
+        [I32] host &["input", "begin", "end", "strides", "value", "output"];),
+    attrs: ATTRS,
+    forward: &[(0, 0)],
+    outputs: |inputs, sink| {
+        let x = inputs.get(0, "input")?;
+        let of = region(inputs, x.shape())?.shape;
+        let value = inputs.shape(4, "value")?;
+        if value.broadcast(&of, ("value", "slice"))? != of {
+            return Err(Error::Incompatible {
+                arguments: ("value", "slice"),
+                shapes: (value, of),
+                rule: "the value may only be stretched, not the slice",
+            });
+        }
+        sink(x.dtype(), *x.shape())
+    },
+    scratch: |inputs| {
+        let x = inputs.get(0, "input")?;
+        let of = region(inputs, x.shape())?.shape;
+        if of == inputs.shape(4, "value")? {
+            return Ok(0);
+        }
+        let bytes = of.elements().checked_mul(x.dtype().size());
+        bytes.ok_or(Error::Overflow {
+            argument: "scratch",
+        })
+    },
+    run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run_update(call)),
+};
+
 fn region(inputs: &Inputs<'_>, shape: &Shape) -> Result<Region> {
     let mask = |name| inputs.attrs.int(name).map(|mask| mask as u32);
     let masks = Masks {
@@ -294,6 +331,40 @@ fn run_grad<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let region = region(&call.inputs, &shape)?;
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
     strided_slice_grad(units(dy.bytes()), [0; N], &region, out)
+}
+
+fn run_update<const N: usize>(call: &mut Call<'_>) -> Result<()> {
+    let (x, value) = (call.inputs.get(0, "input")?, call.inputs.get(4, "value")?);
+    let region = region(&call.inputs, x.shape())?;
+    let parallel = call.parallel;
+    let scratch = units_mut::<N>(call.scratch);
+    let value_shape = value.shape();
+    let value = units(value.bytes());
+    let value = if *value_shape == region.shape {
+        value
+    } else {
+        let count = region.shape.elements();
+        let stretched = scratch.get_mut(..count).ok_or(Error::Length {
+            argument: "scratch",
+            found: 0,
+            expected: count,
+        })?;
+        let target = (&mut *stretched, &region.shape);
+        broadcast_to((value, value_shape), target, parallel)?;
+        &*stretched
+    };
+    let output = call.outputs.first_mut().ok_or(Error::Value {
+        argument: "output",
+        expected: "an output tensor",
+    })?;
+    if !x.is_forwarded() {
+        output.bytes_mut().copy_from_slice(x.bytes());
+    }
+    let out = units_mut::<N>(output.bytes_mut());
+    check_len("value", value.len(), &region.shape)?;
+    region.view.check(out.len())?;
+    region.view.write(value, out);
+    Ok(())
 }
 
 #[cfg(test)]

@@ -4,25 +4,34 @@
 
 use core::any::Any;
 use core::cell::Cell;
-use core::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use core::sync::atomic::{AtomicBool, AtomicPtr, AtomicU64, AtomicUsize, Ordering};
+use core::time::Duration;
 use std::boxed::Box;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::{self, Builder, JoinHandle};
+use std::time::Instant;
 use std::vec::Vec;
 
 use crate::parallel::Parallel;
 
-/// How often an idle worker looks for a job before it sleeps; some tens of microseconds.
-const SPINS: usize = 2_000;
+/// How often a thread that waits looks again before it lets others have the processor; ten to
+/// thirty microseconds.
+const SPINS: usize = 500;
+/// How long it then goes on looking, between turns of other threads, before it sleeps. Waking a
+/// thread takes tens of microseconds, which is as long as many a job; the kernels of a model
+/// follow each other faster than this.
+const PATIENCE: Duration = Duration::from_micros(200);
 
 /// Threads that share the tasks of one caller at a time.
 ///
 /// The calling thread takes part, so that a pool of 1 has no thread of its own. A caller that
 /// finds the pool busy, or is itself a task of a pool, runs its tasks alone: nobody ever waits for
-/// another caller. Workers sleep while there is nothing to do. Dropping the pool ends and joins
-/// them; a library that may be unloaded drops it before. A child of `fork` has the calling thread
-/// only, and its pool works with that one.
+/// another caller. Each thread begins with the same part of the tasks of every job, so that it
+/// finds in its caches what it wrote before, and then helps the others. Workers stay awake for a
+/// part of a millisecond after a job, and sleep then. Dropping the pool ends and joins them; a
+/// library that may be unloaded drops it before. A child of `fork` has the calling thread only,
+/// and its pool works with that one.
 pub struct ThreadPool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
@@ -31,56 +40,82 @@ pub struct ThreadPool {
 }
 
 struct Shared {
-    state: Mutex<State>,
-    /// Rises with every job; read without the lock by workers that spin.
+    /// Rises with every job, and in the end.
     jobs: AtomicU64,
-    /// As [`State::inside`]; read without the lock by a caller that spins.
+    /// The job that workers may join, or null.
+    job: AtomicPtr<Job<'static>>,
+    /// Workers that may have the job.
     inside: AtomicUsize,
-    /// Signals a job or the end.
-    work: Condvar,
-    /// Signals that the last worker has left a job.
+    /// Whether a caller sleeps until nobody is inside.
+    sleeping: AtomicBool,
+    end: AtomicBool,
+    /// The tasks of each thread that nobody has begun.
+    parts: Box<[Part]>,
+    lock: Mutex<()>,
+    /// Signals a caller that sleeps.
     left: Condvar,
 }
 
-struct State {
-    /// The job that workers may join.
-    job: Option<JobPointer>,
-    /// Workers inside the job.
-    inside: usize,
-    end: bool,
-}
-
-/// Tasks that are shared out.
+/// What the threads share.
 struct Job<'a> {
     task: &'a (dyn Fn(usize) + Sync),
-    tasks: usize,
-    next: AtomicUsize,
     panic: Mutex<Option<Box<dyn Any + Send>>>,
 }
-
-#[derive(Clone, Copy)]
-struct JobPointer(*const Job<'static>);
-
-// SAFETY: a `Job` is `Sync`: it holds a `Sync` function, an atomic and a lock. `ThreadPool::run`
-// keeps it alive while a worker can reach it.
-unsafe impl Send for JobPointer {}
 
 std::thread_local! {
     /// Whether this thread runs a task of a pool.
     static IN_TASK: Cell<bool> = const { Cell::new(false) };
 }
 
+/// A range of tasks, first and end in one word, on a cache line of its own.
+#[repr(align(128))]
+#[derive(Default)]
+struct Part(AtomicU64);
+
+impl Part {
+    fn set(&self, first: u32, end: u32) {
+        let word = u64::from(first) | u64::from(end) << 32;
+        self.0.store(word, Ordering::Relaxed);
+    }
+
+    /// Takes a task: the owner from the front, others from the back.
+    fn take(&self, owner: bool) -> Option<usize> {
+        let mut task = 0;
+        let taken = self
+            .0
+            .fetch_update(Ordering::Relaxed, Ordering::Relaxed, |word| {
+                let (first, end) = (word & u64::from(u32::MAX), word >> 32);
+                if first >= end {
+                    return None;
+                }
+                task = if owner { first } else { end - 1 };
+                Some(if owner { word + 1 } else { word - (1 << 32) })
+            });
+        taken.is_ok().then_some(task as usize)
+    }
+}
+
 impl Job<'_> {
-    /// Runs tasks until none is left.
-    fn work(&self) {
+    fn call(&self, task: usize) {
+        if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.task)(task))) {
+            lock(&self.panic).get_or_insert(panic);
+        }
+    }
+
+    /// Runs all tasks on this thread.
+    fn alone(&self, tasks: usize) {
         let before = IN_TASK.replace(true);
-        loop {
-            let task = self.next.fetch_add(1, Ordering::Relaxed);
-            if task >= self.tasks {
-                break;
-            }
-            if let Err(panic) = catch_unwind(AssertUnwindSafe(|| (self.task)(task))) {
-                lock(&self.panic).get_or_insert(panic);
+        (0..tasks).for_each(|task| self.call(task));
+        IN_TASK.set(before);
+    }
+
+    /// Runs the tasks of thread `index`, then those of others, until none is left.
+    fn share(&self, index: usize, parts: &[Part]) {
+        let before = IN_TASK.replace(true);
+        let (others, own) = parts.split_at(index.min(parts.len()));
+        for (i, part) in own.iter().chain(others).enumerate() {
+            while let Some(task) = part.take(i == 0) {
+                self.call(task);
             }
         }
         IN_TASK.set(before);
@@ -93,14 +128,13 @@ impl ThreadPool {
     #[must_use]
     pub fn new(threads: usize) -> Self {
         let shared = Arc::new(Shared {
-            state: Mutex::new(State {
-                job: None,
-                inside: 0,
-                end: false,
-            }),
             jobs: AtomicU64::new(0),
+            job: AtomicPtr::default(),
             inside: AtomicUsize::new(0),
-            work: Condvar::new(),
+            sleeping: AtomicBool::new(false),
+            end: AtomicBool::new(false),
+            parts: (0..threads.max(1)).map(|_| Part::default()).collect(),
+            lock: Mutex::new(()),
             left: Condvar::new(),
         });
         let workers = (1..threads)
@@ -108,7 +142,7 @@ impl ThreadPool {
                 let shared = Arc::clone(&shared);
                 Builder::new()
                     .name(std::format!("kernels-{index}"))
-                    .spawn(move || shared.serve())
+                    .spawn(move || shared.serve(index))
                     .ok()
             })
             .collect();
@@ -126,45 +160,16 @@ impl Parallel for ThreadPool {
     }
 
     fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        let alone = tasks <= 1 || self.workers.is_empty() || IN_TASK.get();
-        let busy = if alone {
-            None
-        } else {
-            self.busy.try_lock().ok()
-        };
         let job = Job {
             task,
-            tasks,
-            next: AtomicUsize::new(0),
             panic: Mutex::new(None),
         };
-        if busy.is_none() {
-            job.work();
-        } else {
-            // The lifetime alone changes.
-            let pointer = JobPointer(core::ptr::from_ref(&job).cast());
-            lock(&self.shared.state).job = Some(pointer);
-            self.shared.jobs.fetch_add(1, Ordering::Release);
-            self.shared.work.notify_all();
-            job.work();
-            // No worker joins any more, and those inside are waited for: after this nobody has
-            // the pointer, whatever happened in the tasks.
-            lock(&self.shared.state).job = None;
-            let mut spins = 0;
-            while self.shared.inside.load(Ordering::Acquire) > 0 && spins < SPINS {
-                core::hint::spin_loop();
-                spins += 1;
-            }
-            let mut state = lock(&self.shared.state);
-            while state.inside > 0 {
-                state = self
-                    .shared
-                    .left
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            }
+        let alone = tasks <= 1 || self.workers.is_empty() || IN_TASK.get();
+        let count = u32::try_from(tasks).ok().filter(|_| !alone);
+        match count.zip(self.busy.try_lock().ok()) {
+            Some((count, _busy)) => self.share(&job, count),
+            None => job.alone(tasks),
         }
-        drop(busy);
         let panic = lock(&job.panic).take();
         if let Some(panic) = panic {
             resume_unwind(panic);
@@ -172,12 +177,47 @@ impl Parallel for ThreadPool {
     }
 }
 
+impl ThreadPool {
+    /// Runs the tasks of a job on all threads. The caller holds `busy`.
+    fn share(&self, job: &Job<'_>, tasks: u32) {
+        let shared = &*self.shared;
+        let threads = self.threads().min(tasks as usize);
+        let share = |index: usize| (u64::from(tasks) * index as u64 / threads as u64) as u32;
+        for (index, part) in shared.parts.iter().enumerate() {
+            part.set(share(index.min(threads)), share((index + 1).min(threads)));
+        }
+        // The lifetime alone changes; workers get the pointer as a shared reference.
+        let pointer = core::ptr::from_ref(job).cast::<Job<'static>>();
+        shared.job.store(pointer.cast_mut(), Ordering::SeqCst);
+        shared.jobs.fetch_add(1, Ordering::SeqCst);
+        for worker in &self.workers[..threads - 1] {
+            worker.thread().unpark();
+        }
+        job.share(0, &shared.parts);
+        // No worker gets the pointer any more, and those that may have it are waited for: after
+        // this nobody has it, whatever happened in the tasks.
+        shared.job.store(core::ptr::null_mut(), Ordering::SeqCst);
+        let idle = || shared.inside.load(Ordering::SeqCst) == 0;
+        if !wait_for(idle) {
+            let mut guard = lock(&shared.lock);
+            shared.sleeping.store(true, Ordering::SeqCst);
+            while !idle() {
+                guard = shared
+                    .left
+                    .wait(guard)
+                    .unwrap_or_else(PoisonError::into_inner);
+            }
+            shared.sleeping.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
 impl Drop for ThreadPool {
     fn drop(&mut self) {
-        lock(&self.shared.state).end = true;
-        self.shared.jobs.fetch_add(1, Ordering::Release);
-        self.shared.work.notify_all();
+        self.shared.end.store(true, Ordering::SeqCst);
+        self.shared.jobs.fetch_add(1, Ordering::SeqCst);
         for worker in self.workers.drain(..) {
+            worker.thread().unpark();
             // A worker catches the panics of its tasks, so it has nothing to report.
             let _ = worker.join();
         }
@@ -185,46 +225,55 @@ impl Drop for ThreadPool {
 }
 
 impl Shared {
-    /// The life of a worker.
-    fn serve(&self) {
+    /// The life of worker `index`.
+    fn serve(&self, index: usize) {
         let mut seen = 0;
         loop {
-            let mut spins = 0;
-            while self.jobs.load(Ordering::Acquire) == seen && spins < SPINS {
-                core::hint::spin_loop();
-                spins += 1;
+            let news = || self.jobs.load(Ordering::SeqCst) != seen;
+            if !wait_for(news) {
+                while !news() {
+                    thread::park();
+                }
             }
-            let mut state = lock(&self.state);
-            let job = loop {
-                if state.end {
-                    return;
-                }
-                let jobs = self.jobs.load(Ordering::Acquire);
-                if jobs != seen {
-                    seen = jobs;
-                    if let Some(job) = state.job {
-                        state.inside += 1;
-                        self.inside.store(state.inside, Ordering::Release);
-                        break job;
-                    }
-                }
-                state = self
-                    .work
-                    .wait(state)
-                    .unwrap_or_else(PoisonError::into_inner);
-            };
-            drop(state);
-            // SAFETY: `inside` has counted this worker while the job was on offer, and `run` waits
-            // until it is 0 before the job ends.
-            unsafe { &*job.0 }.work();
-            let mut state = lock(&self.state);
-            state.inside -= 1;
-            self.inside.store(state.inside, Ordering::Release);
-            if state.inside == 0 {
+            seen = self.jobs.load(Ordering::SeqCst);
+            if self.end.load(Ordering::SeqCst) {
+                return;
+            }
+            self.inside.fetch_add(1, Ordering::SeqCst);
+            let job = self.job.load(Ordering::SeqCst);
+            if !job.is_null() {
+                // SAFETY: `inside` counted this worker before it found the job on offer. The
+                // caller takes the job off offer before it looks at `inside`, and all four
+                // accesses are in one order: it sees this worker, and keeps the job alive until
+                // it has left.
+                unsafe { &*job }.share(index, &self.parts);
+            }
+            let last = self.inside.fetch_sub(1, Ordering::SeqCst) == 1;
+            if last && self.sleeping.load(Ordering::SeqCst) {
+                // Under the lock, so that the caller is either before its last look or asleep.
+                let _guard = lock(&self.lock);
                 self.left.notify_all();
             }
         }
     }
+}
+
+/// Looks for something until it is there, or for about [`PATIENCE`]; returns whether it is.
+fn wait_for(there: impl Fn() -> bool) -> bool {
+    for _ in 0..SPINS {
+        if there() {
+            return true;
+        }
+        core::hint::spin_loop();
+    }
+    let start = Instant::now();
+    while start.elapsed() < PATIENCE {
+        thread::yield_now();
+        if there() {
+            return true;
+        }
+    }
+    false
 }
 
 /// The lock, also after a panic: what it protects is always whole.
@@ -267,6 +316,46 @@ mod tests {
                 });
             }
         });
+    }
+
+    #[test]
+    fn workers_that_sleep_are_woken_and_slow_ones_are_waited_for() {
+        let pool = ThreadPool::new(3);
+        for pause in [0, 1, 3] {
+            std::thread::sleep(Duration::from_millis(pause));
+            counts(&pool, 9);
+            let met = AtomicUsize::new(0);
+            pool.run(3, &|_| {
+                // Three threads must meet here, and one of them leaves late.
+                let place = met.fetch_add(1, Ordering::SeqCst);
+                while met.load(Ordering::SeqCst) < 3 {
+                    thread::yield_now();
+                }
+                std::thread::sleep(Duration::from_millis(place as u64));
+            });
+            assert_eq!(met.load(Ordering::SeqCst), 3);
+        }
+    }
+
+    #[test]
+    fn a_thread_begins_with_the_same_part_of_every_job() {
+        let pool = ThreadPool::new(2);
+        let first = Mutex::new(None);
+        for _ in 0..20 {
+            let met = AtomicUsize::new(0);
+            let ids = [const { Mutex::new(None) }; 2];
+            pool.run(2, &|i| {
+                *lock(&ids[i]) = Some(thread::current().id());
+                // Neither thread may take both tasks.
+                met.fetch_add(1, Ordering::SeqCst);
+                while met.load(Ordering::SeqCst) < 2 {
+                    thread::yield_now();
+                }
+            });
+            let ids = ids.map(|id| *lock(&id));
+            assert_eq!(*lock(&first).get_or_insert(ids), ids);
+        }
+        assert_eq!(lock(&first).unwrap()[0], Some(thread::current().id()));
     }
 
     #[test]

@@ -114,7 +114,7 @@ mod tests {
         #![proptest_config(cases())]
 
         #[test]
-        fn elements_move_to_their_place(shape in shapes(), keys: [u8; 5]) {
+        fn elements_move_to_their_place(shape in shapes(), keys: [u8; 8]) {
             let mut perm: Vec<i64> = (0..shape.rank() as i64).collect();
             perm.sort_by_key(|&axis| keys[axis as usize]);
             check(&shape, &perm);

@@ -18,15 +18,17 @@ pub fn cases() -> ProptestConfig {
     }
 }
 
-/// Shapes of rank 0 to 5 with sizes 0 to 5, mostly without 0.
+/// Shapes of rank 0 to 8 with sizes 0 to 5, mostly without 0; those of many axes have sizes 1 and 2.
 pub fn shapes() -> impl Strategy<Value = Shape> {
     let dim = prop_oneof![1 => Just(0_usize), 12 => 1_usize..6];
-    proptest::collection::vec(dim, 0..6).prop_map(|dims| Shape::new(&dims).unwrap())
+    let few = proptest::collection::vec(dim, 0..6);
+    let many = proptest::collection::vec(1_usize..3, 6..9);
+    prop_oneof![4 => few, 1 => many].prop_map(|dims| Shape::new(&dims).unwrap())
 }
 
 /// A shape and one that broadcasts with it.
 pub fn pairs() -> impl Strategy<Value = (Shape, Shape)> {
-    (shapes(), any::<[u8; 5]>(), 0_usize..6).prop_map(|(shape, flags, drop)| {
+    (shapes(), any::<[u8; 8]>(), 0_usize..9).prop_map(|(shape, flags, drop)| {
         let (mut a, mut b) = (shape.to_vec(), shape.to_vec());
         for (axis, flag) in flags.iter().enumerate().take(shape.rank()) {
             match flag % 4 {
@@ -64,6 +66,7 @@ pub enum Attr {
     Int(i64),
     Bool(bool),
     Type(DType),
+    Ints(&'static [i64]),
 }
 
 struct Table<'a>(&'a [(&'static str, Attr)]);
@@ -109,7 +112,10 @@ impl Attrs for Table<'_> {
     }
 
     fn ints(&self, name: &'static str) -> Result<&[i64]> {
-        self.find(name, |_| None)
+        self.find(name, |attr| match attr {
+            Attr::Ints(value) => Some(value),
+            _ => None,
+        })
     }
 }
 
@@ -214,7 +220,10 @@ pub fn run(
     let mut given = tensors.clone();
     let mut taken = vec![false; outputs.len()];
     for &(from, to) in def.forward.iter().filter(|_| forward) {
-        let (input, output) = (&inputs[from], &mut outputs[to]);
+        let Some(input) = inputs.get(from) else {
+            continue;
+        };
+        let output = &mut outputs[to];
         if input.dtype == output.dtype && input.len == output.len && !taken[to] {
             output.bytes_mut().copy_from_slice(input.bytes());
             given[from] = TensorRef::forwarded(input.dtype, *tensors[from].shape());

@@ -5,8 +5,10 @@ use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
+use crate::map::waits_for_memory;
 use crate::parallel::Parallel;
 use crate::shape::{MAX_RANK, Shape};
+use crate::simd::stream::{self, Fence};
 
 /// An operation on two elements of type `T`.
 pub trait Zip<T>: Copy + Sync {
@@ -140,6 +142,9 @@ impl<const N: usize> Walk<'_, N> {
 /// Elements of a repeated operand that are laid out at a time.
 const SPLAT: usize = 256;
 
+/// Elements of a row from which on it is worth writing past the caches.
+const FAR_ROW: usize = 4096;
+
 /// A run of whole rows of the output, or a part of one row.
 struct Part<'a, T, U> {
     plan: &'a Plan<2>,
@@ -149,6 +154,8 @@ struct Part<'a, T, U> {
     /// Index of the first element of `out`.
     start: usize,
     out: &'a mut [U],
+    /// Past the caches.
+    far: bool,
 }
 
 struct Rows<'a, O, T, U> {
@@ -172,7 +179,9 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
             bases,
             start,
             out,
+            far,
         } = part;
+        let fence = Fence::new(far && const { waits_for_memory::<T>(O::COST) });
         let row = plan.row();
         if row == 0 {
             return;
@@ -191,9 +200,17 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
             if !sb {
                 splats[1][..step].fill(b[ib]);
             }
+            // Where the operand is repeated, parts start where blocks do.
+            let mut next = if fence.is_some() && step < row {
+                stream::head(out).min(step)
+            } else {
+                step
+            };
             let mut at = 0;
-            for out in out.chunks_mut(step) {
-                let n = out.len();
+            while at < out.len() {
+                let n = next.min(out.len() - at);
+                let out = &mut out[at..at + n];
+                next = step;
                 let a = if sa {
                     &a[ia + at..][..n]
                 } else {
@@ -204,9 +221,7 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
                 } else {
                     &splats[1][..n]
                 };
-                for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-                    *out = op.apply(a, b);
-                }
+                stream::zip(a, b, out, fence.as_ref(), |a, b| op.apply(a, b));
                 at += n;
             }
             walk.next();
@@ -266,6 +281,9 @@ fn zip_loop<T: Element, U: Element>(
     check_len("out", out.len(), &out_shape)?;
     let plan = Plan::new([a_shape, b_shape], &out_shape);
     let chunk = chunk_of(&plan, parallel, out.len(), cost);
+    // Short rows cut too many lines; tests want them all the same.
+    let long = plan.row() >= FAR_ROW || cfg!(test);
+    let far = long && stream::is_far::<U>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         rows(Part {
             plan: &plan,
@@ -273,6 +291,7 @@ fn zip_loop<T: Element, U: Element>(
             bases: [0, 0],
             start,
             out,
+            far,
         });
     });
     Ok(())
@@ -336,6 +355,7 @@ fn zip_loop_in_place<T: Element>(
                     bases,
                     start,
                     out,
+                    far: false,
                 });
             }
         }

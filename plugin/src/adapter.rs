@@ -8,8 +8,8 @@ use std::sync::atomic::AtomicU64;
 
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{
-    Construction, Context, DataType, Error, Kernel, Registration, RegistrationError, Result,
-    Tensor, TensorMut, log,
+    Construction, Context, DataType, Error, Kernel, Layout, OutputPlan, Registration,
+    RegistrationError, Result, Tensor, TensorMut, log,
 };
 use tfp_kernels::KERNELS;
 use tfp_kernels::def::{
@@ -90,6 +90,7 @@ pub struct OpKernel {
     def: &'static KernelDef,
     attrs: NodeAttrs,
     state: State,
+    pool: &'static ThreadPool,
     fault: Option<FaultKind>,
     /// What follows from the first step's types and shapes; later steps that have the same ones
     /// take it from here. Stays empty where values of inputs count, too.
@@ -99,32 +100,31 @@ pub struct OpKernel {
 
 /// The inputs of a node's first step, and what its outputs were.
 struct First {
+    layouts: Box<[Layout]>,
     inputs: Box<[Spec]>,
     plan: Plan,
 }
 
 /// What a step makes.
 struct Plan {
-    outputs: Slots<Output, INLINE>,
+    outputs: Slots<Option<Output>, INLINE>,
     /// Bytes of scratch memory.
     scratch: usize,
 }
 
 /// What one output of a step is.
-#[derive(Clone, Copy)]
 struct Output {
     spec: Spec,
-    /// Inputs of the same type and shape that may give it their buffer; the first `count` are
-    /// meant.
-    candidates: [usize; CANDIDATES],
-    count: usize,
+    /// With the inputs of the same type and shape that may give it their buffer.
+    plan: OutputPlan,
 }
 
 impl Kernel for OpKernel {
     fn new(node: &Construction) -> Result<Self> {
         let def = find(KERNELS, node)?;
         let entropy = || RandomState::new().build_hasher().finish();
-        let fault = shared(None).fault.as_ref();
+        let Shared { pool, fault } = shared(None);
+        let fault = fault.as_ref();
         Ok(Self {
             def,
             attrs: NodeAttrs::read(def, node)?,
@@ -132,6 +132,7 @@ impl Kernel for OpKernel {
                 entropy: [entropy(), entropy()],
                 counter: AtomicU64::new(0),
             },
+            pool,
             fault: fault.filter(|f| f.op == def.op).map(|f| f.kind),
             first: OnceLock::new(),
             by_shape: def.variants.iter().all(|variant| variant.host.is_empty()),
@@ -147,29 +148,13 @@ impl Kernel for OpKernel {
         }
         // The usual counts need no allocation.
         match context.inputs() {
-            0 => self.step(context, &mut [], &mut [], &mut []),
-            1 => self.step(
-                context,
-                &mut [NO_INPUT; 1],
-                &mut [NO_SPEC; 1],
-                &mut [no_ref(); 1],
-            ),
-            2 => self.step(
-                context,
-                &mut [NO_INPUT; 2],
-                &mut [NO_SPEC; 2],
-                &mut [no_ref(); 2],
-            ),
-            3 => self.step(
-                context,
-                &mut [NO_INPUT; 3],
-                &mut [NO_SPEC; 3],
-                &mut [no_ref(); 3],
-            ),
+            0 => self.step(context, &mut [], &mut []),
+            1 => self.step(context, &mut [NO_INPUT; 1], &mut [no_ref(); 1]),
+            2 => self.step(context, &mut [NO_INPUT; 2], &mut [no_ref(); 2]),
+            3 => self.step(context, &mut [NO_INPUT; 3], &mut [no_ref(); 3]),
             count => {
                 let mut inputs: Vec<_> = (0..count).map(|_| None).collect();
-                let mut refs = vec![no_ref(); count];
-                self.step(context, &mut inputs, &mut vec![NO_SPEC; count], &mut refs)
+                self.step(context, &mut inputs, &mut vec![no_ref(); count])
             }
         }
     }
@@ -182,67 +167,84 @@ type Spec = (DType, Shape);
 const NO_INPUT: Option<Tensor> = None;
 /// As [`NO_INPUT`].
 const NO_SPEC: Spec = (DType::U8, Shape::SCALAR);
-/// As [`NO_INPUT`].
-const NO_OUTPUT: Output = Output {
-    spec: NO_SPEC,
-    candidates: [0; CANDIDATES],
-    count: 0,
-};
 
-/// Whether two lists have the same types and shapes.
-#[inline]
-fn same(a: &[Spec], b: &[Spec]) -> bool {
-    let mut pairs = a.iter().zip(b);
-    a.len() == b.len() && pairs.all(|(a, b)| a.0 == b.0 && a.1.iter().eq(b.1.iter()))
-}
 impl OpKernel {
-    /// One step, with a place per input in each list.
-    #[inline]
+    /// One step, with a place per input in each list. All that a usual step needs is compiled into
+    /// one function per number of inputs: a call of one by the other costs as much as its work.
+    #[inline(always)]
     fn step<'a>(
         &'a self,
         context: &mut Context<'_>,
         inputs: &'a mut [Option<Tensor>],
-        specs: &mut [Spec],
         refs: &'a mut [TensorRef<'a>],
     ) -> Result<()> {
-        for (index, (input, spec)) in inputs.iter_mut().zip(&mut *specs).enumerate() {
-            let tensor = context.input(index)?;
-            read_spec(&tensor, spec)?;
-            *input = Some(tensor);
+        let first = self.first.get();
+        let mut layouts = first.map_or(&[][..], |first| &first.layouts).iter();
+        let mut same = first.is_some();
+        for (index, slot) in inputs.iter_mut().enumerate() {
+            let tensor = slot.insert(context.input(index)?);
+            same = same
+                && layouts
+                    .next()
+                    .is_some_and(|layout| tensor.has_layout(layout));
         }
-        let made;
-        let plan = match self.first.get() {
-            Some(first) if same(&first.inputs, specs) => &first.plan,
-            _ => {
-                let plan = self.plan(context.outputs(), inputs, specs)?;
-                if self.by_shape && self.first.get().is_none() {
-                    let inputs = Box::from(&*specs);
-                    &self.first.get_or_init(|| First { inputs, plan }).plan
-                } else {
-                    made = plan;
-                    &made
-                }
-            }
-        };
-        self.make(context, plan, inputs, specs, refs)
+        match first {
+            Some(first) if same => self.make(context, &first.plan, inputs, &first.inputs, refs),
+            _ => self.first_step(context, inputs, refs),
+        }
+    }
+
+    /// A step with inputs that none before it had, or whose plan depends on values.
+    #[inline(never)]
+    fn first_step<'a>(
+        &'a self,
+        context: &mut Context<'_>,
+        inputs: &'a mut [Option<Tensor>],
+        refs: &'a mut [TensorRef<'a>],
+    ) -> Result<()> {
+        let mut specs = Slots::<Spec, CANDIDATES>::new(inputs.len(), || NO_SPEC);
+        let specs = specs.all_mut();
+        for (tensor, spec) in inputs.iter().flatten().zip(&mut *specs) {
+            read_spec(tensor, spec)?;
+        }
+        let plan = self.plan(context, inputs, specs)?;
+        if !self.by_shape || self.first.get().is_some() {
+            return self.make(context, &plan, inputs, specs, refs);
+        }
+        let layouts: Result<_> = specs.iter().map(layout).collect();
+        let (layouts, made) = (layouts?, Box::from(&*specs));
+        let first = self.first.get_or_init(|| First {
+            layouts,
+            inputs: made,
+            plan,
+        });
+        // Another thread may have kept the plan of other shapes.
+        if *first.inputs == *specs {
+            return self.make(context, &first.plan, inputs, specs, refs);
+        }
+        let plan = self.plan(context, inputs, specs)?;
+        self.make(context, &plan, inputs, specs, refs)
     }
 
     /// What the outputs of a step will be.
-    fn plan(&self, outputs: usize, inputs: &[Option<Tensor>], specs: &[Spec]) -> Result<Plan> {
+    fn plan(
+        &self,
+        context: &Context<'_>,
+        inputs: &[Option<Tensor>],
+        specs: &[Spec],
+    ) -> Result<Plan> {
+        let outputs = context.outputs();
         let mut refs = Slots::<TensorRef<'_>, CANDIDATES>::new(inputs.len(), no_ref);
         view_all(inputs, specs, refs.all_mut())?;
         let inputs = Inputs {
             tensors: refs.all(),
             attrs: &self.attrs,
         };
-        let mut plan = Plan {
-            outputs: Slots::new(outputs, || NO_OUTPUT),
-            scratch: 0,
-        };
+        let mut found = Slots::<Spec, INLINE>::new(outputs, || NO_SPEC);
         let mut next = 0;
         let mut sink = |dtype, shape| {
-            if let Some(output) = plan.outputs.all_mut().get_mut(next) {
-                output.spec = (dtype, shape);
+            if let Some(spec) = found.all_mut().get_mut(next) {
+                *spec = (dtype, shape);
             }
             next += 1;
             Ok(())
@@ -253,43 +255,49 @@ impl OpKernel {
                 "the kernel gives {next} outputs, the op has {outputs}"
             )));
         }
-        plan.scratch = (self.def.scratch)(&inputs).map_err(refused)?;
-        for &(input, output) in self.def.forward {
-            if let (Some(of), Some(to)) = (specs.get(input), plan.outputs.all_mut().get_mut(output))
-                && *of == to.spec
-                && to.count < CANDIDATES
-            {
-                to.candidates[to.count] = input;
-                to.count += 1;
+        let mut plan = Plan {
+            outputs: Slots::new(outputs, || None),
+            scratch: (self.def.scratch)(&inputs).map_err(refused)?,
+        };
+        for (index, (slot, spec)) in plan
+            .outputs
+            .all_mut()
+            .iter_mut()
+            .zip(found.all())
+            .enumerate()
+        {
+            let mut candidates = [0; CANDIDATES];
+            let fitting = self.def.forward.iter().filter(|(input, output)| {
+                *output == index && specs.get(*input).is_some_and(|of| of == spec)
+            });
+            let mut count = 0;
+            for (slot, (input, _)) in candidates.iter_mut().zip(fitting) {
+                *slot = *input;
+                count += 1;
             }
+            *slot = Some(Output {
+                spec: *spec,
+                plan: context.plan_output(index, layout(spec)?, &candidates[..count])?,
+            });
         }
         Ok(plan)
     }
 
     /// The buffer of an output: an input's that nobody else needs, or a fresh one. An input whose
     /// buffer is taken is gone from `inputs` afterwards.
-    #[inline]
+    #[inline(always)]
     fn output(
         &self,
         context: &mut Context<'_>,
-        index: usize,
-        output: &Output,
+        output: &OutputPlan,
         inputs: &mut [Option<Tensor>],
     ) -> Result<TensorMut> {
-        let (dtype, shape) = &output.spec;
-        let candidates = &output.candidates[..output.count];
-        if candidates.is_empty() {
-            return context.allocate_output(index, data_type(*dtype)?, shape);
-        }
         // A handle would count as a user of the buffer.
-        for &input in candidates {
+        for input in output.candidates() {
             inputs[input] = None;
         }
-        let (tensor, taken) = context.forward_or_allocate_output(candidates, index, shape)?;
-        if let ([_], Some(_)) = (candidates, taken) {
-            return Ok(tensor);
-        }
-        for &input in candidates {
+        let (tensor, taken) = context.planned_output(output)?;
+        for input in output.candidates() {
             if taken != Some(input) && !context.is_forwarded(input) {
                 inputs[input] = Some(context.input(input)?);
             }
@@ -298,6 +306,7 @@ impl OpKernel {
     }
 
     /// Allocates what a step makes, and computes it.
+    #[inline(always)]
     fn make<'a>(
         &'a self,
         context: &mut Context<'_>,
@@ -306,45 +315,50 @@ impl OpKernel {
         specs: &[Spec],
         refs: &'a mut [TensorRef<'a>],
     ) -> Result<()> {
-        let mut scratch = match plan.scratch {
-            0 => None,
-            bytes => Some(context.allocate_temp(DataType::UINT8, &[bytes], false)?),
+        let [Some(output)] = plan.outputs.all() else {
+            return self.make_many(context, plan, inputs, specs, refs);
         };
-        match plan.outputs.all() {
-            [output] => {
-                let mut tensor = self.output(context, 0, output, inputs)?;
-                view_all(inputs, specs, refs)?;
-                self.call(
-                    refs,
-                    &mut [writable(&mut tensor, &output.spec)?],
-                    &mut scratch,
-                )
-            }
-            [first, second] => {
-                let mut outputs = [
-                    self.output(context, 0, first, inputs)?,
-                    self.output(context, 1, second, inputs)?,
-                ];
-                view_all(inputs, specs, refs)?;
-                let [a, b] = &mut outputs;
-                let outputs = &mut [writable(a, &first.spec)?, writable(b, &second.spec)?];
-                self.call(refs, outputs, &mut scratch)
-            }
-            all => {
-                let mut outputs = Vec::with_capacity(all.len());
-                for (index, output) in all.iter().enumerate() {
-                    outputs.push(self.output(context, index, output, inputs)?);
-                }
-                view_all(inputs, specs, refs)?;
-                let outputs = outputs.iter_mut().zip(all);
-                let outputs = outputs.map(|(tensor, output)| writable(tensor, &output.spec));
-                let mut outputs = outputs.collect::<Result<Vec<_>>>()?;
-                self.call(refs, &mut outputs, &mut scratch)
-            }
-        }
+        let mut scratch = scratch(context, plan)?;
+        let mut tensor = self.output(context, &output.plan, inputs)?;
+        view_all(inputs, specs, refs)?;
+        let output = writable(&mut tensor, &output.spec)?;
+        self.call(refs, &mut [output], &mut scratch)
     }
 
-    #[inline]
+    /// As [`Self::make`], for any number of outputs.
+    #[inline(never)]
+    fn make_many<'a>(
+        &'a self,
+        context: &mut Context<'_>,
+        plan: &Plan,
+        inputs: &'a mut [Option<Tensor>],
+        specs: &[Spec],
+        refs: &'a mut [TensorRef<'a>],
+    ) -> Result<()> {
+        let mut scratch = scratch(context, plan)?;
+        if let [Some(first), Some(second)] = plan.outputs.all() {
+            let mut a = self.output(context, &first.plan, inputs)?;
+            let mut b = self.output(context, &second.plan, inputs)?;
+            view_all(inputs, specs, refs)?;
+            let (a, b) = (
+                writable(&mut a, &first.spec)?,
+                writable(&mut b, &second.spec)?,
+            );
+            return self.call(refs, &mut [a, b], &mut scratch);
+        }
+        let planned = || plan.outputs.all().iter().flatten();
+        let mut outputs = Vec::with_capacity(plan.outputs.all().len());
+        for output in planned() {
+            outputs.push(self.output(context, &output.plan, inputs)?);
+        }
+        view_all(inputs, specs, refs)?;
+        let outputs = outputs.iter_mut().zip(planned());
+        let outputs = outputs.map(|(tensor, output)| writable(tensor, &output.spec));
+        let mut outputs = outputs.collect::<Result<Vec<_>>>()?;
+        self.call(refs, &mut outputs, &mut scratch)
+    }
+
+    #[inline(always)]
     fn call<'a>(
         &'a self,
         tensors: &'a [TensorRef<'a>],
@@ -362,14 +376,30 @@ impl OpKernel {
             },
             outputs,
             scratch,
-            parallel: &shared(None).pool,
+            parallel: self.pool,
             state: &self.state,
         };
         (self.def.run)(&mut call).map_err(refused)
     }
 }
 
+fn layout(spec: &Spec) -> Result<Layout> {
+    Layout::new(data_type(spec.0)?, &spec.1)
+}
+
+/// The scratch memory of a step.
 #[inline]
+fn scratch(context: &mut Context<'_>, plan: &Plan) -> Result<Option<TensorMut>> {
+    match plan.scratch {
+        0 => Ok(None),
+        bytes => {
+            let tensor = context.allocate_temp(DataType::UINT8, &[bytes], false)?;
+            Ok(Some(tensor))
+        }
+    }
+}
+
+#[inline(always)]
 fn writable<'a>(tensor: &'a mut TensorMut, spec: &Spec) -> Result<KernelMut<'a>> {
     KernelMut::new(spec.0, spec.1, tensor.bytes_mut()?).map_err(refused)
 }
@@ -418,7 +448,7 @@ fn read_spec(tensor: &Tensor, spec: &mut Spec) -> Result<()> {
 }
 
 /// The inputs as the kernels see them; one that is gone has been forwarded.
-#[inline]
+#[inline(always)]
 fn view_all<'a>(
     inputs: &'a [Option<Tensor>],
     shapes: &[Spec],
@@ -433,6 +463,7 @@ fn view_all<'a>(
     Ok(())
 }
 
+#[cold]
 fn refused(error: tfp_kernels::error::Error) -> Error {
     Error::invalid(error.to_string())
 }

@@ -53,7 +53,14 @@ pub fn define() {
         .output("y: T")
         .attr(activation)
         .attr("T: type");
+    let expression = OpDefinition::new("TfpExpression")
+        .input("inputs: N * T")
+        .output("output: T")
+        .attr("N: int >= 1")
+        .attr("program: list(int)")
+        .attr("T: type");
     let results = [
+        expression.register::<UnknownShapes>(),
         fused_mat_mul.register::<UnknownShapes>(),
         fused_conv.register::<UnknownShapes>(),
         scale_shift.register::<SameShape>(),

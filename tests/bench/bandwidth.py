@@ -9,7 +9,7 @@ import numpy as np
 from absl import flags
 
 from tests.bench.arithmetic import limited, onnx_model, session_of
-from tests.bench.library import OURS, Library, Row, alternate, timed
+from tests.bench.library import COPY, OURS, Library, Row, alternate, timed
 
 FLAGS = flags.FLAGS
 # Elements of a vector that stays in the second cache, and of one that no cache holds.
@@ -35,6 +35,7 @@ def elementwise_rows(library: Library, threads: int) -> Iterable[Row]:
         "add": (np.add, tf.math.add),
     }
     rng = np.random.default_rng(1)
+    cached: dict[str, float] = {}
     for length in LENGTHS:
         x = np.abs(rng.standard_normal(length, np.float32)) + np.float32(0.01)
         y, z, w = np.empty_like(x), np.empty_like(x), np.empty_like(x)
@@ -50,7 +51,7 @@ def elementwise_rows(library: Library, threads: int) -> Iterable[Row]:
             source, target = wide if both else (x, z)
             calls = {
                 OURS: library.add(x, w, y) if both else library.unary(name, x, y),
-                "copy": library.unary("copy", source, target),
+                COPY: library.unary("copy", source, target),
                 "TensorFlow": timed(partial(_run, function, *tensors)),
             }
             if numpy is not None:
@@ -58,7 +59,10 @@ def elementwise_rows(library: Library, threads: int) -> Iterable[Row]:
             seconds = alternate(calls, FLAGS.rounds)
             np.testing.assert_allclose(y, function(*tensors).numpy(), rtol=1e-5, atol=1e-6)
             moved = x.nbytes * (3 if both else 2)
-            yield Row("elementwise", f"{name} {length}", threads, 0.0, 0.0, seconds, moved)
+            compute = cached.get(name, 0.0) * length
+            row = Row("elementwise", f"{name} {length}", threads, 0.0, 0.0, seconds, moved, compute)
+            cached.setdefault(name, row.median(OURS) / length)
+            yield row
 
 
 def _run(function: Callable[..., Any], *inputs: Any) -> None:
@@ -71,6 +75,7 @@ def row_rows(library: Library, threads: int) -> Iterable[Row]:
     from onnx import helper
 
     rng = np.random.default_rng(1)
+    cached: dict[tuple[str, int], float] = {}
     for rows, width in limited(ROWS):
         x = rng.standard_normal((rows, width), np.float32)
         scale, shift = rng.standard_normal((2, width), np.float32)
@@ -115,14 +120,17 @@ def row_rows(library: Library, threads: int) -> Iterable[Row]:
             function = tf.function(compute, autograph=False)
             calls = {
                 OURS: library.rows(op, x, scale, shift, y),
-                "copy": library.unary("copy", x, z),
+                COPY: library.unary("copy", x, z),
                 "onnxruntime": timed(partial(session.run, None, {"x": x})),
                 "TensorFlow": timed(partial(_run, function, *inputs)),
             }
             seconds = alternate(calls, FLAGS.rounds)
             np.testing.assert_allclose(y, session.run(None, {"x": x})[0], rtol=1e-4, atol=1e-5)
             shape = f"{name} {rows} x {width}"
-            yield Row("rows", shape, threads, 0.0, 0.0, seconds, 2.0 * x.nbytes)
+            compute = cached.get((name, width), 0.0) * rows
+            row = Row("rows", shape, threads, 0.0, 0.0, seconds, 2.0 * x.nbytes, compute)
+            cached.setdefault((name, width), row.median(OURS) / rows)
+            yield row
 
 
 def pooling_rows(library: Library, threads: int) -> Iterable[Row]:
@@ -155,7 +163,7 @@ def pooling_rows(library: Library, threads: int) -> Iterable[Row]:
             )
             calls = {
                 OURS: library.pool(mean, sizes, x, y),
-                "copy": library.unary("copy", source, target),
+                COPY: library.unary("copy", source, target),
                 "onnxruntime": timed(partial(session.run, None, {"x": first})),
                 "TensorFlow": timed(partial(_run, function, tx)),
             }

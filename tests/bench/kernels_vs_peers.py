@@ -1,7 +1,7 @@
 """Compares the kernels with numpy, OpenBLAS, TensorFlow's oneDNN and onnxruntime on this machine.
 
-Every measurement alternates: ours, each peer, and again, with the same inputs; of two calls in a
-row the second one counts.
+Every measurement alternates: some calls of ours, of each peer, and again, with the same inputs; the
+first call of a turn does not count.
 The program runs itself once per number of threads, because TensorFlow and OpenBLAS fix theirs
 when they start, and writes a page with medians and quartiles.
 """
@@ -114,14 +114,16 @@ def page(rows: Sequence[Row]) -> str:
         "",
         f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
         "`tools/bazel run //tests/bench:kernels_vs_peers`. Calls of all implementations alternate",
-        "in one process with the same inputs, of two calls in a row the second one counts, and the",
-        "machine may have done other work meanwhile:",
+        "in one process with the same inputs, five at a time after one that does not count, with a",
+        "rest between if there are several threads. The machine may have done other work:",
         "compare the ratios, not the times. A ratio is the peer's median time over ours, so above",
         "1 ours is faster; the spread is the distance of the quartiles of our times over their",
         "median. All are called from Python, which costs each some microseconds per call, but for",
         "our calls of the perceptron (mlp). `copy` is the C library's copy, on one thread, of as",
         "many bytes as the operation moves: its ratio is the part of that bandwidth that is",
-        "reached. The images of onnxruntime are channels first.",
+        "reached. The images of onnxruntime are channels first. Where no cache holds the data, the",
+        "limit is the time of that copy, or the time that ours takes for as many elements in a",
+        "cache if that is longer; the column says which part of that speed is reached.",
         *(["Times are processor time, because the machine was busy."] if FLAGS.cpu_time else []),
         "",
         "## Summary",
@@ -140,16 +142,23 @@ def page(rows: Sequence[Row]) -> str:
                 f"| {section} | {threads} | {peer} | {mean:.2f} "
                 f"| {min(ratios):.2f} | {max(ratios):.2f} |"
             )
+        far = [row.limit() / row.median(OURS) for row in group if row.compute]
+        if far:
+            lines.append(
+                f"| {section} | {threads} | limit | {geometric_mean(far):.2f} "
+                f"| {min(far):.2f} | {max(far):.2f} |"
+            )
     for (section, threads), group in groups.items():
         peers = _peers(group)
+        bounded = any(row.compute for row in group)
         heads = " | ".join(f"{peer} ratio" for peer in peers)
         unit = "GB/s |" if group[0].moved else "GFLOP/s | of peak |"
         lines += [
             "",
             f"## {section}, {threads} thread{'s' if threads > 1 else ''}",
             "",
-            f"| shape | ms | spread | {unit} {heads} |",
-            "|---" * (unit.count("|") + 3 + len(peers)) + "|",
+            f"| shape | ms | spread | {unit} {heads} |{' of limit |' if bounded else ''}",
+            "|---" * (unit.count("|") + 3 + len(peers) + bounded) + "|",
         ]
         for row in group:
             ours = row.median(OURS)
@@ -161,6 +170,8 @@ def page(rows: Sequence[Row]) -> str:
             for peer in peers:
                 known = peer in row.seconds
                 cells.append(f"{row.median(peer) / ours:.2f}" if known else "-")
+            if bounded:
+                cells.append(f"{row.limit() / ours:.0%}" if row.compute else "-")
             lines.append(f"| {' | '.join(cells)} |")
     return "\n".join(lines) + "\n"
 

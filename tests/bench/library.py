@@ -13,6 +13,7 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 OURS = "ours"
+COPY = "copy"
 UNARY = ["copy", "relu", "exp", "tanh", "sigmoid", "erf", "log", "gelu"]
 MLP_CALLS = 1000
 
@@ -28,6 +29,8 @@ class Row:
         flops: multiplications and additions of one call; 0 where its data count.
         peak: operations per second of one thread that only multiplies and adds, measured here.
         moved: bytes that one call reads and writes; 0 where its operations count.
+        compute: seconds that ours takes for as many elements that stay in the cache; 0 where the
+            row itself stays there.
         seconds: all calls of each implementation.
     """
 
@@ -38,6 +41,11 @@ class Row:
     peak: float
     seconds: dict[str, list[float]]
     moved: float = 0.0
+    compute: float = 0.0
+
+    def limit(self) -> float:
+        """Seconds below which a call cannot be: those of the copy or of the computation."""
+        return max(self.median(COPY), self.compute)
 
     def median(self, who: str) -> float:
         """Seconds of the median call."""
@@ -201,17 +209,27 @@ def fetched(function: Callable[..., Any], *inputs: Any) -> Any:
     return function(*inputs).numpy()
 
 
-def alternate(calls: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
-    """Calls all in turn, `rounds` times after a round of warming up.
+# Calls of an implementation in a row that count.
+TURN = 5
+# Seconds after which idle threads of an implementation have gone to sleep.
+REST = 0.05
 
-    Each is called twice and the second call counts, so that nobody finds its inputs in the caches
-    because the one before had the same, or has them taken away by it.
+
+def alternate(calls: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:
+    """Calls all in turn until each has made so many calls, after a call to warm up.
+
+    The first call of a turn does not count, so that nobody finds its inputs in the caches because
+    the one before had the same, or has them taken away by it. With several threads there is a rest
+    before each turn: threads of the one before look for work for a while, on a processor that the
+    next one needs.
     """
     seconds: dict[str, list[float]] = {name: [] for name in calls}
-    for round_number in range(rounds + 1):
+    for call in calls.values():
+        call()
+    for first in range(0, rounds, TURN):
         for name, call in calls.items():
+            if FLAGS.child_threads > 1:
+                time.sleep(REST)
             call()
-            elapsed = call()
-            if round_number >= 1:
-                seconds[name].append(elapsed)
+            seconds[name] += [call() for _ in range(min(TURN, rounds - first))]
     return seconds

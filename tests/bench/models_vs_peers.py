@@ -1,9 +1,9 @@
 """Compares crates that tf2rust writes with TensorFlow, TFLite and onnxruntime on this machine.
 
-Batch 1, float32. Calls of all implementations alternate in one process, with the same input; the
-program runs itself once per model and number of threads, because TensorFlow fixes its threads when
-it starts. Every result is compared with TensorFlow's before anything is timed. It writes a page
-with medians and quartiles.
+Batch 1, float32. Every implementation has a process of its own and the same input, and they take
+turns: while one runs, the others are stopped, so that no thread of theirs is in its way. Every
+result is compared with TensorFlow's before anything is timed. It writes a page with medians and
+quartiles.
 """
 
 from __future__ import annotations
@@ -11,34 +11,32 @@ from __future__ import annotations
 import json
 import os
 import platform
-import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
-import numpy as np
 from absl import app, flags
 
-from tests.bench.models.zoo import ZOO, Entry, make, sample
+from tests.bench.models.peers import LOADERS, OURS
+from tests.bench.models.worker import Worker, serve
+from tests.bench.models.zoo import ZOO
+
+if TYPE_CHECKING:
+    from tests.bench.models.prepare import Facts
 
 FLAGS = flags.FLAGS
-flags.DEFINE_integer("rounds", 21, "Rounds of calls per model.", lower_bound=3)
+flags.DEFINE_integer("rounds", 9, "Rounds of calls per model.", lower_bound=3)
 flags.DEFINE_float("round_seconds", 0.05, "Time of a round of one implementation, about.")
 flags.DEFINE_string("output", "docs/performance/models.md", "The page to write.")
 flags.DEFINE_bool("json", False, "Print all rows as JSON.")
 flags.DEFINE_list("only", [], "Measure only models whose names hold one of these texts.")
 flags.DEFINE_list("threads", ["1", "2"], "Numbers of threads.")
-flags.DEFINE_string("child", "", "Measure this model and print a JSON line.")
-flags.DEFINE_integer("child_threads", 1, "Threads of the child.")
-flags.DEFINE_string("folder", "", "Where the child puts generated crates.")
-
-OURS = "tf2rust"
+flags.DEFINE_string("worker", "", "Be the process of this implementation.")
 
 
 @dataclass(frozen=True)
@@ -48,25 +46,17 @@ class Row:
     Attributes:
         model: Name of the model.
         threads: Threads of every implementation.
-        macs: Multiplications with addition of a call.
-        arena: Bytes of memory of a call of ours, without weights.
-        weights: Bytes of the weights.
-        size: Bytes of the compiled crate, weights included.
-        compile: Seconds that rustc took for the crate without the runtime; 0 if it was there.
-        peak: Peak memory of compiling in bytes.
+        facts: What was known before.
         seconds: Calls of each implementation, one number per round.
+        memory: Bytes that the process of each implementation grew by.
         missing: Why an implementation is not there.
     """
 
     model: str
     threads: int
-    macs: int
-    arena: int
-    weights: int
-    size: int
-    compile: float
-    peak: int
+    facts: Facts
     seconds: dict[str, list[float]]
+    memory: dict[str, int]
     missing: dict[str, str]
 
     def median(self, who: str) -> float:
@@ -79,99 +69,58 @@ class Row:
         return (high - low) / self.median(who)
 
 
-def _calls_for(run: Callable[[int], float]) -> int:
+class Pool:
+    """The processes of all implementations, each started when it is needed."""
+
+    def __init__(self) -> None:
+        """Starts nothing."""
+        self._workers: dict[tuple[str, int], Worker] = {}
+
+    def of(self, who: str, threads: int) -> Worker:
+        """The process of an implementation; TensorFlow has one for each number of threads."""
+        key = (who, threads if who == "TensorFlow" else 0)
+        if key not in self._workers:
+            os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
+            self._workers[key] = Worker([sys.executable, sys.argv[0], f"--worker={who}"])
+        return self._workers[key]
+
+    def end(self) -> None:
+        """Ends all."""
+        for worker in self._workers.values():
+            worker.end()
+
+
+def measure(pool: Pool, model: str, facts: Facts, folder: Path, threads: int) -> Row:
+    """Measures one model."""
+    row = Row(model, threads, facts, {}, {}, dict(facts.missing))
+    counts = {}
+    for who in LOADERS:
+        if who in row.missing:
+            continue
+        worker = pool.of(who, threads)
+        answer = worker.ask({"load": str(folder), "threads": threads})
+        if "error" in answer:
+            row.missing[who] = answer["error"]
+            continue
+        row.memory[who] = answer["memory"]
+        counts[who] = _calls_for(worker)
+        row.seconds[who] = []
+    for _ in range(FLAGS.rounds):
+        for who, calls in counts.items():
+            answer = pool.of(who, threads).ask({"calls": calls})
+            row.seconds[who].append(answer["seconds"])
+    print(_line(row), file=sys.stderr)
+    return row
+
+
+def _calls_for(worker: Worker) -> int:
     """Returns how many calls fill a round."""
     calls = 1
     while True:
-        seconds = run(calls)
+        seconds = worker.ask({"calls": calls})["seconds"]
         if seconds * calls >= FLAGS.round_seconds / 4 or calls >= 1 << 20:
             return max(1, int(FLAGS.round_seconds / max(seconds, 1e-9)))
         calls *= 4
-
-
-def measure(entry: Entry, threads: int) -> Row:
-    """Measures one model in this process."""
-    import tensorflow as tf
-
-    tf.config.threading.set_intra_op_parallelism_threads(threads)
-    tf.config.threading.set_inter_op_parallelism_threads(1)
-    from converters.tf.convert import convert
-    from converters.tf.load.model import trace_model
-    from converters.tf.plan import plan_memory
-    from tests.bench.models.ours import Ours
-    from tests.bench.models.peers import PEERS, timed, value_of
-
-    model = make(entry)
-    x = sample(model)
-    graph = convert(trace_model(model).trace)
-    expected = np.asarray(model(x, training=False))
-    folder = Path(FLAGS.folder) / "".join(c if c.isalnum() else "_" for c in entry.name)
-    start = time.perf_counter()
-    ours = Ours(graph, x, expected, folder, threads)
-    seconds = time.perf_counter() - start
-    peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss * 1024
-    runs: dict[str, Callable[[int], float]] = {OURS: ours.run}
-    ours.run(1)
-    _check(OURS, ours.output, expected)
-    missing = {}
-    for name, peer in PEERS.items():
-        try:
-            call = peer(model, x, graph, threads)
-            _check(name, value_of(call), expected)
-        # A converter may fail in any way; the table says how.
-        except Exception as err:
-            missing[name] = f"{type(err).__name__}: {str(err).strip().splitlines()[0][:120]}"
-            continue
-        runs[name] = lambda calls, call=call: timed(call, calls)  # type: ignore[misc]
-    counts = {name: _calls_for(run) for name, run in runs.items()}
-    times: dict[str, list[float]] = {name: [] for name in runs}
-    for _ in range(FLAGS.rounds):
-        for name, run in runs.items():
-            times[name].append(run(counts[name]))
-    plan = plan_memory(graph)
-    weights = sum(v.data.nbytes for v in graph.constants() if v.data is not None)
-    return Row(
-        entry.name,
-        threads,
-        plan.macs,
-        plan.arena_bytes,
-        weights,
-        ours.size,
-        seconds,
-        peak,
-        times,
-        missing,
-    )
-
-
-def _check(who: str, found: Any, expected: Any) -> None:
-    difference = float(np.max(np.abs(np.asarray(found).reshape(expected.shape) - expected)))
-    limit = 1e-4 * max(1.0, float(np.max(np.abs(expected))))
-    if not difference <= limit:
-        raise RuntimeError(f"{who} differs from Keras by {difference}")
-
-
-def child(entry: Entry, threads: int, folder: str, argv: Sequence[str]) -> Row | None:
-    """The row of this program, run again for one model."""
-    environment = dict(os.environ)
-    for name in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS"):
-        environment[name] = str(threads)
-    environment["TF_CPP_MIN_LOG_LEVEL"] = "3"
-    command = [
-        sys.executable,
-        *argv,
-        f"--child={entry.name}",
-        f"--child_threads={threads}",
-        f"--folder={folder}",
-    ]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
-    if done.returncode or not lines:
-        print(f"{entry.name}: {done.stderr.strip()[-2000:]}", file=sys.stderr)
-        return None
-    row = Row(**json.loads(lines[-1]))
-    print(_line(row), file=sys.stderr)
-    return row
 
 
 def _time(seconds: float) -> str:
@@ -196,13 +145,14 @@ def page(rows: Sequence[Row]) -> str:
         "# Models against their peers",
         "",
         f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
-        "`tools/bazel run //tests/bench:models_vs_peers`. Batch 1, float32, random weights. Calls",
-        "of all implementations alternate in one process with the same input; a time is the median",
-        f"of {FLAGS.rounds} rounds, each the mean of as many calls as fill",
-        f"{FLAGS.round_seconds:g} s. A ratio is the peer's time over ours, so above 1 ours is",
-        "faster; the spread is the distance of the quartiles of our times over their median. Ours",
-        "is called from Rust, the peers from Python, which costs each call about a microsecond.",
-        "onnxruntime gets the graph that tf2rust has found.",
+        "`tools/bazel run //tests/bench:models_vs_peers`. Batch 1, float32, random weights.",
+        "Every implementation has a process of its own and the same input; they take turns, and",
+        "while one runs the others are stopped. A time is the median of",
+        f"{FLAGS.rounds} rounds, each the mean of as many calls as fill {FLAGS.round_seconds:g} s.",
+        "A ratio is the peer's time over ours, so above 1 ours is faster; the spread is the",
+        "distance of the quartiles of our times over their median. Ours is called from Rust, the",
+        "peers from Python, which costs each call about",
+        "a microsecond. onnxruntime gets the graph that tf2rust has found.",
     ]
     peers = list(dict.fromkeys(who for row in rows for who in row.seconds if who != OURS))
     for threads in sorted({row.threads for row in rows}):
@@ -224,7 +174,7 @@ def page(rows: Sequence[Row]) -> str:
                     cells += ["fails", ""]
             lines.append(
                 f"| {row.model} | {_time(ours)} | {row.spread(OURS):.0%} "
-                f"| {row.macs / ours / 1e9:.1f} | {' | '.join(cells)} |"
+                f"| {row.facts.macs / ours / 1e9:.1f} | {' | '.join(cells)} |"
             )
     lines += _speedups(rows)
     lines += [
@@ -238,12 +188,30 @@ def page(rows: Sequence[Row]) -> str:
         "| model | MACs | weights | workspace | library | rustc | memory of rustc |",
         "|---|---|---|---|---|---|---|",
     ]
-    for row in (row for row in rows if row.compile > 0 and row.threads == rows[0].threads):
+    first = [row for row in rows if row.threads == rows[0].threads]
+    for row in first:
+        facts = row.facts
         lines.append(
-            f"| {row.model} | {row.macs / 1e6:.4g} M | {row.weights / 1e6:.3g} MB "
-            f"| {row.arena / 1e6:.3g} MB | {row.size / 1e6:.3g} MB | {row.compile:.1f} s "
-            f"| {row.peak / 1e6:.0f} MB |"
+            f"| {row.model} | {facts.macs / 1e6:.4g} M | {facts.weights / 1e6:.3g} MB "
+            f"| {facts.arena / 1e6:.3g} MB | {facts.size / 1e6:.3g} MB | {facts.compile:.1f} s "
+            f"| {facts.peak / 1e6:.0f} MB |"
         )
+    lines += [
+        "",
+        "## Memory",
+        "",
+        "What the process grew by, at most, from before it loaded the model until its first calls",
+        "had run; the implementation's own library was loaded before, if it has one. A process",
+        "serves one model after the other, and may use memory again that it had not given back.",
+        "",
+        f"| model | {' | '.join(['ours', *peers])} |",
+        "|---|---|" + "---|" * len(peers),
+    ]
+    for row in first:
+        cells = [
+            f"{row.memory[who] / 1e6:.3g} MB" if who in row.memory else "" for who in (OURS, *peers)
+        ]
+        lines.append(f"| {row.model} | {' | '.join(cells)} |")
     failures = dict.fromkeys(
         f"* {row.model}, {who}: {why}" for row in rows for who, why in row.missing.items()
     )
@@ -263,22 +231,35 @@ def _speedups(rows: Sequence[Row]) -> list[str]:
 
 
 def main(argv: Sequence[str]) -> None:
-    """Runs the child's or the parent's part."""
-    if FLAGS.child:
-        entry = next(entry for entry in ZOO if entry.name == FLAGS.child)
-        print(json.dumps(asdict(measure(entry, FLAGS.child_threads))), flush=True)
+    """Runs the worker's or the parent's part."""
+    del argv
+    if FLAGS.worker:
+        serve(FLAGS.worker)
         return
+    # It imports TensorFlow, which most workers do without.
+    from tests.bench.models.prepare import prepare
+
+    entries = [
+        entry
+        for entry in ZOO
+        if not FLAGS.only or any(text.lower() in entry.name.lower() for text in FLAGS.only)
+    ]
+    if not entries:
+        raise SystemExit("no model has such a name")
     rows = []
+    pool = Pool()
     with tempfile.TemporaryDirectory() as folder:
-        for entry in ZOO:
-            if FLAGS.only and not any(text.lower() in entry.name.lower() for text in FLAGS.only):
-                continue
-            for threads in FLAGS.threads:
-                row = child(entry, int(threads), folder, sys.argv[:1] + sys.argv[1:])
-                if row is not None:
-                    rows.append(row)
-    if not rows:
-        raise SystemExit("nothing was measured")
+        prepared = []
+        for number, entry in enumerate(entries):
+            place = Path(folder) / str(number)
+            place.mkdir()
+            prepared.append((entry.name, prepare(entry, place), place))
+        try:
+            for name, facts, place in prepared:
+                for threads in FLAGS.threads:
+                    rows.append(measure(pool, name, facts, place, int(threads)))
+        finally:
+            pool.end()
     if FLAGS.json:
         print(json.dumps([asdict(row) for row in rows]))
     root = Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", "."))

@@ -163,8 +163,11 @@ def _batch_norm_grad(types: Types, version: int) -> Iterator[Call]:
             yield Call(call, attributes)
 
 
+_ACTIVATIONS = ("", "Elu", "Relu", "Relu6", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh")
+
+
 def _fused_mat_mul(types: Types) -> Iterator[Call]:
-    for activation in ("", "Relu", "Relu6"):
+    for activation in _ACTIVATIONS:
         for m, k, n in ((1, 4, 5), (33, 20, 50), (0, 3, 2), (3, 0, 2), (40, 300, 1)):
             for ta in (False, True):
                 a = values((k, m) if ta else (m, k), types["T"], 1, -1, 1)
@@ -175,7 +178,7 @@ def _fused_mat_mul(types: Types) -> Iterator[Call]:
 
 
 def _fused_conv(types: Types) -> Iterator[Call]:
-    for activation in ("", "Relu", "Relu6"):
+    for activation in _ACTIVATIONS:
         for size, stride, padding in _SLIDES:
             call: dict[str, Array | list[Array]] = {
                 "input": _image(types, 2, 8, 9, 3),

@@ -154,6 +154,55 @@ def _scatter(types: Types) -> Iterator[Call]:
             )
 
 
+def _tensor_scatter(types: Types) -> Iterator[Call]:
+    for indices, updates in (
+        ([[2, 3], [0, 0], [2, 3]], (3,)),
+        ([[1], [1]], (2, 5)),
+        ([[[3, 1]], [[0, 4]]], (2, 1)),
+        (np.zeros((0, 2)), (0,)),
+    ):
+        yield Call(
+            {
+                "tensor": _some(types, "T", 4, 5),
+                "indices": np.array(indices, types["Tindices"]),
+                "updates": values(updates, types["T"], 3, 1, 5),
+            }
+        )
+
+
+def _scatter_nd(types: Types) -> Iterator[Call]:
+    for call in _tensor_scatter(types):
+        inputs = dict(call.inputs)
+        del inputs["tensor"]
+        yield Call({**inputs, "shape": _index(types, "Tindices", 4, 5)})
+
+
+def _where(types: Types) -> Iterator[Call]:
+    for i, shape in enumerate(SHAPES):
+        low = 0 if types["T"] == np.bool_ else -2
+        yield Call({"condition": np.round(_some(types, "T", *shape, seed=i, low=low) / 3)})
+
+
+def _strided_slice_update(types: Types) -> Iterator[Call]:
+    for begin, end, strides, value, masks in (
+        ((0, 1), (3, 4), (1, 2), (3, 2), {}),
+        ((0, 1), (3, 4), (1, 2), (2,), {}),
+        ((2, 3), (0, 0), (-1, -2), (), {}),
+        ((1, 2), (2, 3), (1, 1), (), {"shrink_axis_mask": 3}),
+        ((1, 0), (0, 0), (1, 1), (3, 5), {"end_mask": 3}),
+    ):
+        yield Call(
+            {
+                "input": _some(types, "T", 4, 5),
+                "begin": _index(types, "Index", *begin),
+                "end": _index(types, "Index", *end),
+                "strides": _index(types, "Index", *strides),
+                "value": _some(types, "T", *value, seed=3),
+            },
+            masks,
+        )
+
+
 CALLS: Mapping[str, Callable[[Types], Iterator[Call]]] = {
     "Bitcast": _bitcast,
     "ClipByValue": _clip,
@@ -162,10 +211,18 @@ CALLS: Mapping[str, Callable[[Types], Iterator[Call]]] = {
     "DynamicStitch": _dynamic_stitch,
     "GatherNd": _gather_nd,
     "Range": _range,
+    "ScatterNd": _scatter_nd,
     "Select": _select,
     "SplitV": _split_v,
     "StridedSliceGrad": _strided_slice_grad,
+    "TensorScatterAdd": _tensor_scatter,
+    "TensorScatterMax": _tensor_scatter,
+    "TensorScatterMin": _tensor_scatter,
+    "TensorScatterSub": _tensor_scatter,
+    "TensorScatterUpdate": _tensor_scatter,
+    "TensorStridedSliceUpdate": _strided_slice_update,
     "TfpScatter": _scatter,
     "UnsortedSegmentSum": _segments,
+    "Where": _where,
 }
 """Calls by op."""

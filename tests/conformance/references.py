@@ -7,7 +7,17 @@ from typing import Any
 
 import tensorflow as tf
 
-_ACTIVATIONS = {"": tf.identity, "Relu": tf.nn.relu, "Relu6": tf.nn.relu6}
+_ACTIVATIONS = {
+    "": tf.identity,
+    "Elu": tf.nn.elu,
+    "Relu": tf.nn.relu,
+    "Relu6": tf.nn.relu6,
+    "Selu": tf.nn.selu,
+    "Sigmoid": tf.sigmoid,
+    "Softplus": tf.nn.softplus,
+    "Softsign": tf.nn.softsign,
+    "Tanh": tf.tanh,
+}
 
 
 def _mat_mul(
@@ -41,7 +51,27 @@ def _scatter(
     return variable.read_value()
 
 
+EXPRESSION_OPS = (
+    "Abs", "Elu", "Erf", "Erfc", "Exp", "Log", "Log1p", "Neg", "Reciprocal", "Relu", "Relu6",
+    "Rsqrt", "Selu", "Sigmoid", "Sign", "Softplus", "Sqrt", "Square", "Tanh", "Add", "AddV2",
+    "DivNoNan", "Maximum", "Minimum", "Mul", "RealDiv", "SquaredDifference", "Sub", "EluGrad",
+    "ReluGrad", "Relu6Grad", "RsqrtGrad", "SigmoidGrad", "SqrtGrad", "TanhGrad", "Pow",
+)  # fmt: skip
+"""The steps of `TfpExpression`, by number."""
+
+
+def _expression(inputs: list[tf.Tensor], program: list[int]) -> tf.Tensor:
+    values = list(inputs)
+    for at in range(0, len(program), 3):
+        definition = getattr(tf.raw_ops, EXPRESSION_OPS[program[at]])
+        names = [name for name in definition.__signature__.parameters if name != "name"]
+        operands = [values[place] for place in program[at + 1 : at + 1 + len(names)]]
+        values.append(definition(**dict(zip(names, operands, strict=True))))
+    return values[-1]
+
+
 REFERENCES: Mapping[str, Callable[..., tf.Tensor]] = {
+    "TfpExpression": _expression,
     "TfpFusedConv2D": _conv_2d,
     "TfpFusedMatMul": _mat_mul,
     "TfpScaleShift": _scale_shift,

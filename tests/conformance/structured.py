@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tests.conformance.cases import Array, Call, values
+from tests.conformance.references import EXPRESSION_OPS
 
 Types = Mapping[str, np.dtype[Any]]
 """Type attributes of a kernel."""
@@ -248,6 +249,30 @@ def _random(types: Types) -> Iterator[Call]:
         yield Call(call, {"dtype": types["dtype"], "seed": 5, "seed2": 6})
 
 
+def _expression(types: Types) -> Iterator[Call]:
+    """Every step once, the step of Adam, and a norm by rows."""
+
+    def call(shapes: list[tuple[int, ...]], *steps: tuple[str, int, int]) -> Call:
+        program = [number for op, a, b in steps for number in (EXPRESSION_OPS.index(op), a, b)]
+        inputs = [values(s, types["T"], i, 0.5, 2) for i, s in enumerate(shapes)]
+        return Call({"inputs": inputs}, {"program": program})
+
+    for op in EXPRESSION_OPS:
+        yield call([(7, 9), (7, 9)], (op, 0, 1), ("Mul", 2, 1))
+    adam = (("Mul", 0, 2), ("Sqrt", 1, 0), ("AddV2", 5, 3), ("RealDiv", 4, 6))
+    alike: tuple[tuple[int, ...], ...] = ((), (1,), (0, 3), (33, 5), (1031,), (300, 500))
+    for shape in alike:
+        yield call([shape, shape, (), ()], *adam)
+    norm = (("Rsqrt", 2, 0), ("Sub", 0, 1), ("Mul", 4, 3), ("Relu", 5, 0))
+    by_row: tuple[tuple[tuple[int, ...], tuple[int, ...]], ...] = (
+        ((4, 5), (5,)),
+        ((2, 3, 4, 64), (1, 1, 1, 64)),
+        ((0, 3), (3,)),
+    )
+    for whole, row in by_row:
+        yield call([whole, row, row], *norm)
+
+
 CALLS: Mapping[str, Callable[[Types], Iterator[Call]]] = {
     "AddN": _add_n,
     "ArgMax": _arg,
@@ -275,6 +300,7 @@ CALLS: Mapping[str, Callable[[Types], Iterator[Call]]] = {
     "SparseSoftmaxCrossEntropyWithLogits": _cross_entropy,
     "Split": _split,
     "StridedSlice": _strided_slice,
+    "TfpExpression": _expression,
     "Tile": _tile,
     "Transpose": _transpose,
     "TruncatedNormal": _random,

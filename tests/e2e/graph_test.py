@@ -57,7 +57,20 @@ def run(function: Callable[..., Any], *inputs: tf.Tensor) -> tuple[Any, collecti
     return found, collections.Counter(node.op for node in nodes if node.device.endswith(DEVICE))
 
 
-@pytest.mark.parametrize("activation", [tf.nn.relu, tf.nn.relu6, tf.nn.tanh, None])
+ACTIVATIONS = [
+    tf.nn.elu,
+    tf.nn.relu,
+    tf.nn.relu6,
+    tf.nn.selu,
+    tf.sigmoid,
+    tf.nn.softplus,
+    tf.nn.softsign,
+    tf.tanh,
+    None,
+]
+
+
+@pytest.mark.parametrize("activation", ACTIVATIONS)
 def test_a_dense_layer_is_one_kernel(activation: Callable[..., Any] | None) -> None:
     x, w, b = normal(33, 20), normal(20, 50), normal(50)
 
@@ -67,8 +80,44 @@ def test_a_dense_layer_is_one_kernel(activation: Callable[..., Any] | None) -> N
 
     _, ops = run(layer, x, w, b)
     assert ops["TfpFusedMatMul"] == 1
-    assert ops["MatMul"] == ops["BiasAdd"] == ops["Relu"] == ops["Relu6"] == 0
-    assert ops["Tanh"] == (activation is tf.nn.tanh)
+    apart = {"MatMul", "BiasAdd", "Elu", "Relu", "Relu6", "Selu", "Sigmoid", "Softplus", "Softsign"}
+    assert not (apart | {"Tanh"}) & set(ops)
+
+
+def test_chains_over_rows_columns_and_unknown_shapes() -> None:
+    def chain(x: tf.Tensor, row: tf.Tensor, column: tf.Tensor) -> Any:
+        y = tf.nn.relu(x * row - row)
+        return y, tf.exp(-(x - column)) * tf.sqrt(tf.abs(row)), (y + column) * column
+
+    inputs = [normal(6, 5), normal(5), normal(6, 1)]
+    _, ops = run(chain, *inputs)
+    assert ops["TfpExpression"] >= 2
+    loose = tf.function(
+        chain,
+        input_signature=[tf.TensorSpec(None), tf.TensorSpec([None]), tf.TensorSpec([None, 1])],
+        jit_compile=False,
+    )
+    with tf.device(DEVICE):
+        found = loose(*inputs)
+    for a, b in zip(found, chain(*inputs), strict=True):
+        np.testing.assert_allclose(a.numpy(), b.numpy(), rtol=1e-5, atol=1e-5)
+
+
+def test_a_step_with_any_batch_is_fused_and_takes_any_batch() -> None:
+    def pinned(x: tf.Tensor) -> Any:
+        with tf.device(DEVICE):
+            return tf.nn.relu(x * 2.0 - 1.0) * x
+
+    signature = [tf.TensorSpec([None, 5])]
+    step = tf.function(pinned, input_signature=signature, jit_compile=False)
+    context.enable_run_metadata()
+    for batch in (0, 1, 3, 400):
+        x = normal(batch, 5)
+        expected = np.maximum(x.numpy() * 2 - 1, 0) * x.numpy()
+        np.testing.assert_allclose(step(x).numpy(), expected, rtol=1e-6, atol=1e-6)
+    graphs = context.export_run_metadata().partition_graphs
+    context.disable_run_metadata()
+    assert "TfpExpression" in {node.op for graph in graphs for node in graph.node}
 
 
 @pytest.mark.parametrize("padding", ["SAME", "VALID", [[0, 0], [1, 2], [0, 1], [0, 0]]])
@@ -96,7 +145,8 @@ def test_the_gradient_of_a_fused_layer() -> None:
 
     _, ops = run(gradient, x, w, b)
     assert ops["TfpFusedMatMul"] == 1
-    assert ops["ReluGrad"] == 1
+    # A step of the chain that the gradient comes through.
+    assert ops["ReluGrad"] + ops["TfpExpression"] == 1
 
 
 def test_what_is_returned_or_used_twice_is_computed() -> None:

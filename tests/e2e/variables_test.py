@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import concurrent.futures
 import os
+import threading
 from collections.abc import Callable
 from typing import Any
 
@@ -102,6 +104,103 @@ def test_elements_are_changed(in_graph: bool, how: str) -> None:
     agree(compute)
 
 
+@graph_or_not
+@pytest.mark.parametrize("dtype", [np.float32, np.float64, np.int64])
+def test_ranges_are_assigned(in_graph: bool, dtype: Any) -> None:
+    def compute() -> Array:
+        v = tf.Variable(VALUES.astype(dtype))
+
+        def change(x: tf.Tensor) -> None:
+            v[1:3].assign(tf.tile(x[tf.newaxis], [2, 1]))
+            v[::-2, 1].assign(x[:2] * 2)
+            v[0, 2].assign(x[0])
+            v[..., 0].assign(x[0] + 3)
+
+        call(change, in_graph)(tf.constant([7, 8, 9], dtype))
+        found: Array = v.numpy()
+        return found
+
+    assert (agree(compute) != VALUES).any()
+
+
+def together(step: Callable[[int], None], threads: int, turns: int) -> None:
+    """Runs `step` that many times in each of the threads."""
+    barrier = threading.Barrier(threads)
+
+    def work(number: int) -> None:
+        barrier.wait()
+        for _ in range(turns):
+            step(number)
+
+    with concurrent.futures.ThreadPoolExecutor(threads) as pool:
+        for each in [pool.submit(work, number) for number in range(threads)]:
+            each.result()
+
+
+@graph_or_not
+@pytest.mark.parametrize("how", ["add", "sub", "nd_add", "mul", "update"])
+def test_updates_of_several_threads_are_all_there(in_graph: bool, how: str) -> None:
+    """Each thread changes rows of its own, sums change one of all threads, too."""
+    threads, turns = 4, 25
+    with tf.device(DEVICE):
+        v = tf.Variable(tf.ones([threads + 1, 300]))
+        sums = how.endswith(("add", "sub"))
+
+        def change(number: tf.Tensor) -> None:
+            rows = tf.stack([number, threads]) if sums else number[tf.newaxis]
+            ones = tf.ones([tf.size(rows), 300])
+            if how == "nd_add":
+                v.scatter_nd_add(rows[:, tf.newaxis], ones)
+            elif how == "mul":
+                v.scatter_mul(tf.IndexedSlices(ones * 1.25, rows))
+            elif how == "update":
+                v.scatter_update(tf.IndexedSlices(tf.gather(v, rows) + 1.0, rows))
+            else:
+                getattr(v, f"scatter_{how}")(tf.IndexedSlices(ones, rows))
+
+        run = call(change, in_graph)
+        numbers = [tf.constant(number) for number in range(threads)]
+        run(numbers[0])
+        v.assign(tf.ones([threads + 1, 300]))
+
+        def step(number: int) -> None:
+            with tf.device(DEVICE):
+                run(numbers[number])
+
+        together(step, threads, turns)
+        sign = -1 if how == "sub" else 1
+        own = 1.25**turns if how == "mul" else 1 + sign * turns
+        np.testing.assert_allclose(v.numpy()[:-1], own, rtol=1e-5)
+        np.testing.assert_array_equal(v.numpy()[-1], 1 + sign * turns * threads if sums else 1)
+
+
+@graph_or_not
+def test_a_locked_update_is_one_step_for_others(in_graph: bool) -> None:
+    with tf.device(DEVICE):
+        v, slot = tf.Variable(tf.zeros([300])), tf.Variable(tf.zeros([300]))
+
+        def change() -> None:
+            tf.raw_ops.ResourceApplyMomentum(
+                var=v.handle,
+                accum=slot.handle,
+                lr=1.0,
+                grad=tf.ones([300]),
+                momentum=1.0,
+                use_locking=True,
+            )
+
+        run = call(change, in_graph)
+
+        def step(_: int) -> None:
+            with tf.device(DEVICE):
+                run()
+
+        together(step, 4, 25)
+        # Each step adds 1 to the slot, and then the slot's value to the variable's decrease.
+        np.testing.assert_array_equal(slot.numpy(), 100.0)
+        np.testing.assert_array_equal(v.numpy(), -100.0 * 101 / 2)
+
+
 OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "descent": lambda: train.GradientDescentOptimizer(0.1),
     "momentum": lambda: train.MomentumOptimizer(0.1, 0.9),
@@ -113,6 +212,9 @@ OPTIMIZERS: dict[str, Callable[[], Any]] = {
     "adadelta": lambda: train.AdadeltaOptimizer(1.0),
     "ftrl": lambda: train.FtrlOptimizer(
         0.1, l1_regularization_strength=0.01, l2_shrinkage_regularization_strength=0.02
+    ),
+    "adagrad_da": lambda: train.AdagradDAOptimizer(
+        0.1, tf.constant(3, tf.int64), l1_regularization_strength=0.01
     ),
     "proximal": lambda: train.ProximalGradientDescentOptimizer(
         0.1, l1_regularization_strength=0.01
@@ -162,6 +264,10 @@ RAW: dict[str, tuple[int, dict[str, float]]] = {
             "beta2": 0.99,
             "epsilon": 1e-7,
         },
+    ),
+    "ResourceApplyAdagradDA": (
+        2,
+        {"lr": 0.1, "l1": 0.01, "l2": 0.02, "global_step": 3},
     ),
     "ResourceApplyAdagradV2": (1, {"lr": 0.1, "epsilon": 1e-7}),
     "ResourceApplyAddSign": (1, {"lr": 0.1, "alpha": 1.0, "sign_decay": 0.5, "beta": 0.9}),

@@ -108,6 +108,41 @@ def test_pinned_nodes_and_nodes_of_branches_are_found(
     assert found["Invert"]["function"]
 
 
+def test_ops_on_variables_are_said_to_be_replaced(
+    tmp_path: pathlib.Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    class Table(tf.Module):  # type: ignore[misc]
+        def __init__(self) -> None:
+            self.rows = tf.Variable(tf.ones([4, 3]))
+            self.halves = tf.Variable(tf.ones([4], tf.float16))
+
+        @tf.function(  # type: ignore[untyped-decorator]
+            input_signature=[tf.TensorSpec([None], tf.int32)]
+        )
+        def __call__(self, i: tf.Tensor) -> tf.Tensor:
+            self.rows.scatter_add(tf.IndexedSlices(tf.ones([1, 3]), i))
+            return tf.gather(self.rows, i), tf.gather(self.halves, i)
+
+    table = Table()
+    tf.saved_model.save(table, str(tmp_path / "table"), signatures=table.__call__)
+    (entry,) = answer(tmp_path / "table", capsys)["entries"]
+    assert entry["placement"]["fallbacks"] == []
+    said = {(each["op"], each["how"]) for each in entry["placement"]["replaced"]}
+    assert ("ResourceScatterAdd", _ON_DEVICE) in said
+    assert ("ResourceGather", _ON_DEVICE) in said
+    assert (
+        "ResourceGather",
+        "reads and assigns on the device, computes float16 on the CPU",
+    ) in said
+    assert check.main([str(tmp_path / "table")]) == 0
+    text = capsys.readouterr().out
+    assert f"  ResourceScatterAdd: {_ON_DEVICE}; " in text
+    assert "all on the device" in text
+
+
+_ON_DEVICE = "runs as ops that read the variable, compute and assign, all on the device"
+
+
 def test_the_answer_is_what_tensorflow_does() -> None:
     """Static placement against the devices that TensorFlow's own run reports."""
 

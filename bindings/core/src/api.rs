@@ -96,7 +96,7 @@ impl Status {
         }
     }
 
-    /// As [`Self::check`], for a status that is used again.
+    /// As [`Self::check`], for a status that is used again; it says OK afterwards.
     #[inline]
     pub(crate) fn check_ref(&self) -> Result<()> {
         // SAFETY: the status is alive.
@@ -116,7 +116,7 @@ impl Status {
 
     /// Gives a status that says OK back to the thread.
     #[inline]
-    fn recycle(self) {
+    pub(crate) fn recycle(self) {
         // A replaced one, or this one while the thread ends, is deleted by its destructor.
         let _ = IDLE.try_with(|idle| drop(idle.0.replace(Some(self))));
     }

@@ -15,6 +15,7 @@ use crate::function::Function;
 use crate::operation::{Operation, Output};
 use crate::scope::Scope;
 use crate::shape::Shape;
+use crate::small_vec::SmallVec;
 
 /// A graph, which every operation and session on it keeps alive.
 pub(crate) struct GraphInner {
@@ -309,14 +310,16 @@ impl Graph {
         if rank < 0 {
             return Ok(Shape::unknown());
         }
-        let mut dims = vec![0_i64; rank as usize];
-        // SAFETY: as above, and `dims` has room for `rank` dimensions.
-        unsafe {
-            let data = dims.as_mut_ptr();
-            api.TF_GraphGetTensorShape(self.inner.as_ptr(), raw, data, rank, status.as_ptr());
+        let mut dims: SmallVec<i64, 6> = (0..rank).map(|_| 0).collect();
+        if rank > 0 {
+            // SAFETY: as above, and `dims` has room for `rank` dimensions.
+            unsafe {
+                let data = dims.as_mut_ptr();
+                api.TF_GraphGetTensorShape(self.inner.as_ptr(), raw, data, rank, status.as_ptr());
+            }
         }
         status.check()?;
-        Ok(Shape::new(&dims))
+        Ok(Shape::from_dims(Some(dims)))
     }
 
     /// Merges a shape into what is known of an output's shape.

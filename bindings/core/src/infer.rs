@@ -106,7 +106,8 @@ pub(crate) fn infer<V: Value>(
             lengths.len()
         )));
     }
-    let mut slots: Slots = desc.attrs.iter().map(|_| Slot::Unset).collect();
+    let mut all: Slots = desc.attrs.iter().map(|_| Slot::Unset).collect();
+    let slots = &mut *all;
     let mut literals = false;
     for (input, range) in ranges(desc, lengths) {
         let group = &operands[range];
@@ -115,10 +116,12 @@ pub(crate) fn infer<V: Value>(
             .any(|operand| matches!(operand, Operand::Literal(_)));
         match input.kind {
             ArgKind::One(ty) => {
-                if group.len() != 1 {
+                let [operand] = group else {
                     return Err(bad_input(desc, input, "one tensor is expected, not a list"));
+                };
+                if let Some(dtype) = strong_type(operand) {
+                    take_type(desc, input, ty, dtype, slots)?;
                 }
-                strong_group(desc, input, ty, group, &mut slots)?;
             }
             ArgKind::Many { count, ty } => {
                 let length = group.len() as i64;
@@ -135,52 +138,51 @@ pub(crate) fn infer<V: Value>(
                     }
                     _ => slots[usize::from(count)] = Slot::Int(length),
                 }
-                strong_group(desc, input, ty, group, &mut slots)?;
+                for dtype in group.iter().filter_map(strong_type) {
+                    take_type(desc, input, ty, dtype, slots)?;
+                }
             }
-            ArgKind::Types(attr) => type_list(desc, input, attr, group, &mut slots)?,
+            ArgKind::Types(attr) => type_list(desc, input, attr, group, slots)?,
         }
     }
     if literals {
-        weak_types(desc, operands, lengths, &mut slots)?;
+        weak_types(desc, operands, lengths, slots)?;
     }
-    Ok(slots)
+    Ok(all)
 }
 
-/// Takes the type of values and tensors for the attribute that names it, or checks it.
-fn strong_group<V: Value>(
+/// Takes the type of a value or tensor for the attribute that names it, or checks it.
+#[inline]
+fn take_type(
     desc: &'static OpDesc,
     input: &'static ArgDesc,
     ty: TypeOf,
-    group: &[Operand<'_, V>],
-    slots: &mut Slots,
+    dtype: DataType,
+    slots: &mut [Slot],
 ) -> Result<()> {
-    for dtype in group.iter().filter_map(strong_type) {
-        match ty {
-            TypeOf::Fixed(expected) => {
-                if dtype != expected.base() {
-                    return Err(bad_input(
-                        desc,
-                        input,
-                        format!("expected {expected}, found {dtype}"),
-                    ));
-                }
+    match ty {
+        TypeOf::Fixed(expected) if dtype != expected.base() => Err(bad_input(
+            desc,
+            input,
+            format!("expected {expected}, found {dtype}"),
+        )),
+        TypeOf::Fixed(_) => Ok(()),
+        TypeOf::Attr(attr) => match &mut slots[usize::from(attr)] {
+            Slot::Type(other) if *other == dtype => Ok(()),
+            Slot::Type(other) => Err(bad_input(
+                desc,
+                input,
+                format!(
+                    "expected {other}, as '{}' is by an earlier operand, found {dtype}",
+                    text(desc.attrs[usize::from(attr)].name)
+                ),
+            )),
+            slot => {
+                *slot = Slot::Type(dtype);
+                Ok(())
             }
-            TypeOf::Attr(attr) => match slots[usize::from(attr)] {
-                Slot::Type(other) if other != dtype => {
-                    return Err(bad_input(
-                        desc,
-                        input,
-                        format!(
-                            "expected {other}, as '{}' is by an earlier operand, found {dtype}",
-                            text(desc.attrs[usize::from(attr)].name)
-                        ),
-                    ));
-                }
-                _ => slots[usize::from(attr)] = Slot::Type(dtype),
-            },
-        }
+        },
     }
-    Ok(())
 }
 
 /// Takes the types of a list; where an earlier list has the same attribute, checks them.
@@ -189,7 +191,7 @@ fn type_list<V: Value>(
     input: &'static ArgDesc,
     attr: u8,
     group: &[Operand<'_, V>],
-    slots: &mut Slots,
+    slots: &mut [Slot],
 ) -> Result<()> {
     let slot = &mut slots[usize::from(attr)];
     if let Slot::Types(earlier) = slot {
@@ -230,7 +232,7 @@ fn weak_types<V: Value>(
     desc: &'static OpDesc,
     operands: &[Operand<'_, V>],
     lengths: &[u32],
-    slots: &mut Slots,
+    slots: &mut [Slot],
 ) -> Result<()> {
     for (index, attr) in desc.attrs.iter().enumerate() {
         if attr.kind != AttrKind::Type || !attr.inferred || slots[index] != Slot::Unset {

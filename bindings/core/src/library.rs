@@ -73,20 +73,23 @@ pub fn load_op_library(path: impl AsRef<Path>) -> Result<Vec<u8>> {
     let api = api()?;
     let path = c_path(path.as_ref())?;
     let status = Status::new(api)?;
-    // SAFETY: path and status are alive. The handle is never deleted: that would only free the list.
+    // SAFETY: path and status are alive.
     let library = unsafe { api.c_api.TF_LoadLibrary(path.as_ptr(), status.as_ptr()) };
     status.check()?;
     if library.is_null() {
         return Err(Error::internal("TF_LoadLibrary returned null"));
     }
-    // SAFETY: the library is alive; the buffer is owned by it and lives as long.
+    // SAFETY: the handle is alive until its end below, which does not unload the library; the list
+    // is owned by it.
     Ok(unsafe {
         let list = api.c_api.TF_GetOpList(library);
-        if list.data.is_null() || list.length == 0 {
+        let bytes = if list.data.is_null() || list.length == 0 {
             Vec::new()
         } else {
             std::slice::from_raw_parts(list.data.cast::<u8>(), list.length).to_vec()
-        }
+        };
+        api.c_api.TF_DeleteLibraryHandle(library);
+        bytes
     })
 }
 
@@ -99,7 +102,7 @@ pub fn load_pluggable_device(path: impl AsRef<Path>) -> Result<()> {
     let api = api()?;
     let path = c_path(path.as_ref())?;
     let status = Status::new(api)?;
-    // SAFETY: path and status are alive. The handle is never deleted: the device stays.
+    // SAFETY: path and status are alive.
     let library = unsafe {
         api.c_api_experimental
             .TF_LoadPluggableDeviceLibrary(path.as_ptr(), status.as_ptr())
@@ -109,6 +112,11 @@ pub fn load_pluggable_device(path: impl AsRef<Path>) -> Result<()> {
         return Err(Error::internal(
             "TF_LoadPluggableDeviceLibrary returned null",
         ));
+    }
+    // SAFETY: the handle is alive, and this is its end; the library stays loaded.
+    unsafe {
+        let c = &api.c_api_experimental;
+        c.TF_DeletePluggableDeviceLibraryHandle(library);
     }
     Ok(())
 }

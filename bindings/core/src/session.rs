@@ -210,21 +210,12 @@ impl Session {
 
     /// Checks that a tensor can be fed for an output.
     fn check_feed(&self, output: &Output, tensor: &Tensor) -> Result<()> {
-        self.graph.check_own(output)?;
-        if tensor.dtype() != output.dtype().base() {
-            let what = format!("the feed of '{}'", output.name());
-            return Err(Error::dtype(what, output.dtype().base(), tensor.dtype()));
+        let (dtype, shape) = (output.dtype().base(), self.graph.shape(output)?);
+        if tensor.dtype() == dtype && shape.admits(tensor.dims()) {
+            Ok(())
+        } else {
+            Err(callable::misfit(output, dtype, &shape, tensor))
         }
-        let expected = self.graph.shape(output)?;
-        if !expected.is_compatible_with(&tensor.shape()) {
-            let what = format!("the feed of '{}'", output.name());
-            return Err(Error::shape(
-                what,
-                format!("shape {expected}"),
-                tensor.shape(),
-            ));
-        }
-        Ok(())
     }
 }
 

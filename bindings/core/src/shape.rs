@@ -36,6 +36,20 @@ impl Shape {
         }
     }
 
+    /// Returns the shape with dimensions as the C API writes them; `None` is an unknown rank.
+    pub(crate) const fn from_dims(dims: Option<SmallVec<i64, 6>>) -> Self {
+        Self { dims }
+    }
+
+    /// Whether a tensor may have these dimensions.
+    #[inline]
+    pub(crate) fn admits(&self, found: &[i64]) -> bool {
+        self.dims().is_none_or(|dims| {
+            let mut pairs = dims.iter().zip(found);
+            dims.len() == found.len() && pairs.all(|(&dim, &found)| dim < 0 || dim == found)
+        })
+    }
+
     /// Returns the number of dimensions, when known.
     #[must_use]
     pub fn rank(&self) -> Option<usize> {

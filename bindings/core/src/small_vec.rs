@@ -130,7 +130,16 @@ impl<T: fmt::Debug, const N: usize> fmt::Debug for SmallVec<T, N> {
 }
 
 impl<T, const N: usize> Extend<T> for SmallVec<T, N> {
+    #[inline]
     fn extend<I: IntoIterator<Item = T>>(&mut self, iter: I) {
+        let mut iter = iter.into_iter();
+        if self.heap.is_none() {
+            while self.len < N {
+                let Some(value) = iter.next() else { return };
+                self.inline[self.len].write(value);
+                self.len += 1;
+            }
+        }
         for value in iter {
             self.push(value);
         }
@@ -138,6 +147,7 @@ impl<T, const N: usize> Extend<T> for SmallVec<T, N> {
 }
 
 impl<T, const N: usize> FromIterator<T> for SmallVec<T, N> {
+    #[inline]
     fn from_iter<I: IntoIterator<Item = T>>(iter: I) -> Self {
         let mut list = Self::new();
         list.extend(iter);

@@ -1,16 +1,20 @@
 //! Tensors in host memory.
 
-use std::ffi::{c_char, c_int, c_void};
+mod make;
+
+pub(crate) use make::items;
+
+use std::ffi::{c_int, c_void};
 use std::fmt;
 use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_TString, TF_Tensor};
 
-use crate::api::{Status, api};
+use crate::api::Status;
 use crate::dtype::DataType;
-use crate::element::{Element, Nested, bytes_of};
+use crate::element::Element;
 use crate::error::{Error, Result};
-use crate::memory::{ALIGNMENT, Buffer, StringBuffer, TString};
+use crate::memory::TString;
 use crate::shape::Shape;
 use crate::small_vec::SmallVec;
 
@@ -22,8 +26,11 @@ use crate::small_vec::SmallVec;
 pub struct Tensor {
     raw: NonNull<TF_Tensor>,
     api: &'static ClientApi,
+    // The memory holds as many elements of this type as the dimensions say.
     dtype: DataType,
     dims: SmallVec<i64, 4>,
+    // The product of the dimensions.
+    len: usize,
 }
 
 // SAFETY: a TF_Tensor may be used and deleted on any thread.
@@ -32,261 +39,11 @@ unsafe impl Send for Tensor {}
 unsafe impl Sync for Tensor {}
 
 impl Tensor {
-    /// Makes a tensor of zeros (empty strings for `STRING`).
-    ///
-    /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a type without host elements, a
-    /// negative dimension or a size that overflows.
-    pub fn zeros(dtype: DataType, dims: &[i64]) -> Result<Self> {
-        let count = count(dims)?;
-        if dtype == DataType::STRING {
-            return Self::strings(dims, count, std::iter::repeat_n(&[][..], count));
-        }
-        let bytes = byte_len(dtype, count)?;
-        let tensor = Self::allocate(dtype, dims, bytes)?;
-        // SAFETY: the tensor is new, so its `bytes` bytes are writable and nothing else sees them.
-        unsafe { std::ptr::write_bytes(tensor.data().cast::<u8>(), 0, bytes) };
-        Ok(tensor)
-    }
-
-    /// Makes a tensor with a copy of some elements.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when their number is not the dimensions' product.
-    pub fn from_slice<T: Element>(elements: &[T], dims: &[i64]) -> Result<Self> {
-        check_count(elements.len(), dims)?;
-        Self::from_plain_bytes(T::DTYPE, bytes_of(elements), dims)
-    }
-
-    /// Makes a tensor of elements without copying them when they are aligned to [`ALIGNMENT`] bytes,
-    /// and with one copy otherwise.
-    ///
-    /// # Errors
-    /// As for [`Self::from_slice`].
-    pub fn from_vec<T: Element>(elements: Vec<T>, dims: &[i64]) -> Result<Self> {
-        if elements.is_empty()
-            || !elements
-                .as_ptr()
-                .cast::<u8>()
-                .addr()
-                .is_multiple_of(ALIGNMENT)
-        {
-            return Self::from_slice(&elements, dims);
-        }
-        check_count(elements.len(), dims)?;
-        let len = size_of_val(&*elements);
-        let owner = Box::into_raw(Box::new(elements));
-        // SAFETY: `owner` was just made by `Box::into_raw`.
-        let data = unsafe { (*owner).as_mut_ptr() };
-        // SAFETY: the vector's memory holds `len` bytes of elements and stays until `drop_box` gets
-        // the box back.
-        unsafe {
-            Self::from_memory(
-                T::DTYPE,
-                dims,
-                data.cast(),
-                len,
-                drop_box::<Vec<T>>,
-                owner.cast(),
-            )
-        }
-    }
-
-    /// Makes a tensor of a buffer without copying.
-    ///
-    /// # Errors
-    /// As for [`Self::from_slice`].
-    pub fn from_buffer<T: Element>(buffer: Buffer<T>, dims: &[i64]) -> Result<Self> {
-        check_count(buffer.len(), dims)?;
-        if buffer.is_empty() {
-            return Self::from_slice::<T>(&[], dims);
-        }
-        let len = size_of_val(&*buffer);
-        let data = buffer.data.as_ptr();
-        let owner = Box::into_raw(Box::new(buffer));
-        // SAFETY: the buffer holds `len` bytes of elements and lives until `drop_box` gets it back.
-        unsafe {
-            Self::from_memory(
-                T::DTYPE,
-                dims,
-                data.cast(),
-                len,
-                drop_box::<Buffer<T>>,
-                owner.cast(),
-            )
-        }
-    }
-
-    /// Makes a scalar.
-    ///
-    /// # Errors
-    /// As for [`Self::from_slice`].
-    pub fn scalar<T: Element>(value: T) -> Result<Self> {
-        Self::from_slice(&[value], &[])
-    }
-
-    /// Makes a tensor of a nested array, as `[[1.0_f32, 2.0], [3.0, 4.0]]`.
-    ///
-    /// # Errors
-    /// As for [`Self::from_slice`].
-    pub fn from_array<A: Nested>(array: A) -> Result<Self> {
-        Self::from_slice(items(&array), &A::DIMS[..A::RANK])
-    }
-
-    /// Makes a tensor of strings, each any bytes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when their number is not the dimensions' product.
-    pub fn from_strings<S: AsRef<[u8]>>(strings: &[S], dims: &[i64]) -> Result<Self> {
-        check_count(strings.len(), dims)?;
-        Self::strings(dims, strings.len(), strings.iter().map(AsRef::as_ref))
-    }
-
-    /// Makes a scalar string of any bytes.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Load`](crate::ErrorKind::Load) when TensorFlow is not there.
-    pub fn from_string(bytes: impl AsRef<[u8]>) -> Result<Self> {
-        Self::from_strings(&[bytes.as_ref()], &[])
-    }
-
-    /// Makes a tensor of any plain type of the bytes of its elements, with one copy.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a type whose elements are not plain
-    /// bytes or a length that does not fit the dimensions.
-    pub fn from_bytes(dtype: DataType, bytes: &[u8], dims: &[i64]) -> Result<Self> {
-        let expected = byte_len(dtype, count(dims)?)?;
-        if bytes.len() != expected {
-            return Err(Error::argument(format!(
-                "{} bytes for a tensor of {dtype} with shape {}: expected {expected}",
-                bytes.len(),
-                Shape::new(dims)
-            )));
-        }
-        Self::from_plain_bytes(dtype, bytes, dims)
-    }
-
-    fn from_plain_bytes(dtype: DataType, bytes: &[u8], dims: &[i64]) -> Result<Self> {
-        let tensor = Self::allocate(dtype, dims, bytes.len())?;
-        // SAFETY: the tensor is new and of this many bytes, so the two do not overlap.
-        unsafe {
-            std::ptr::copy_nonoverlapping(bytes.as_ptr(), tensor.data().cast(), bytes.len());
-        }
-        Ok(tensor)
-    }
-
-    /// Makes a tensor with memory that TensorFlow allocates, not initialised; the caller writes it.
-    fn allocate(dtype: DataType, dims: &[i64], bytes: usize) -> Result<Self> {
-        let api = api()?;
-        let rank = c_int_of(dims.len())?;
-        // SAFETY: `dims` has `rank` elements, and `bytes` is what the type and dimensions need.
-        let raw = unsafe {
-            api.tf_tensor
-                .TF_AllocateTensor(dtype.raw(), dims.as_ptr(), rank, bytes)
-        };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw,
-                api,
-                dtype,
-                dims: dims.iter().copied().collect(),
-            }),
-            None => Err(Error::argument(format!(
-                "TensorFlow can't allocate a tensor of {dtype} with shape {}",
-                Shape::new(dims)
-            ))),
-        }
-    }
-
-    /// Makes a tensor on memory of the caller.
-    ///
-    /// # Safety
-    /// `data` holds `len` bytes, the elements of a tensor of that type and dimensions, until
-    /// `free` is called with `data`, `len` and `owner`; this happens once, on any thread, also
-    /// when this function fails.
-    unsafe fn from_memory(
-        dtype: DataType,
-        dims: &[i64],
-        data: *mut c_void,
-        len: usize,
-        free: unsafe extern "C" fn(*mut c_void, usize, *mut c_void),
-        owner: *mut c_void,
-    ) -> Result<Self> {
-        let (api, rank) = match api().and_then(|api| Ok((api, c_int_of(dims.len())?))) {
-            Ok(both) => both,
-            Err(error) => {
-                // SAFETY: nothing has taken the memory, and this is the only call.
-                unsafe { free(data, len, owner) };
-                return Err(error);
-            }
-        };
-        // SAFETY: as this function's contract; on failure TensorFlow calls `free`.
-        let raw = unsafe {
-            api.tf_tensor.TF_NewTensor(
-                dtype.raw(),
-                dims.as_ptr(),
-                rank,
-                data,
-                len,
-                Some(free),
-                owner,
-            )
-        };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw,
-                api,
-                dtype,
-                dims: dims.iter().copied().collect(),
-            }),
-            None => Err(Error::argument(format!(
-                "TensorFlow refuses {len} bytes as a tensor of {dtype} with shape {}",
-                Shape::new(dims)
-            ))),
-        }
-    }
-
-    fn strings<'a>(
-        dims: &[i64],
-        count: usize,
-        strings: impl Iterator<Item = &'a [u8]>,
-    ) -> Result<Self> {
-        let api = api()?;
-        // All zeros are empty strings, so the buffer is whole at every moment.
-        let buffer = Box::new(StringBuffer {
-            strings: Buffer::zeroed(count)?,
-            api,
-        });
-        for (slot, string) in strings.take(count).enumerate() {
-            // SAFETY: `slot` is below `count`; the string is initialised, and `string` is readable.
-            unsafe {
-                api.tf_tstring.TF_StringCopy(
-                    buffer.strings.data.as_ptr().add(slot).cast(),
-                    string.as_ptr().cast::<c_char>(),
-                    string.len(),
-                );
-            }
-        }
-        let data = buffer.strings.data.as_ptr();
-        let len = count * size_of::<TString>();
-        // SAFETY: the buffer holds `count` strings and lives until `drop_box` gets it back.
-        unsafe {
-            Self::from_memory(
-                DataType::STRING,
-                dims,
-                data.cast(),
-                len,
-                drop_box::<StringBuffer>,
-                Box::into_raw(buffer).cast(),
-            )
-        }
-    }
-
     /// Takes a tensor that TensorFlow gave away.
     ///
     /// # Safety
     /// `raw` is null or a tensor that nothing else deletes.
+    #[inline]
     pub(crate) unsafe fn from_owned_ptr(
         raw: *mut TF_Tensor,
         api: &'static ClientApi,
@@ -294,18 +51,27 @@ impl Tensor {
         let Some(raw) = NonNull::new(raw) else {
             return Err(Error::internal("TensorFlow returned a null tensor"));
         };
-        let tensor = &api.tf_tensor;
+        let c = &api.tf_tensor;
         // SAFETY: the tensor is alive; dimensions are asked for below their number.
-        unsafe {
-            let rank = tensor.TF_NumDims(raw.as_ptr());
-            Ok(Self {
-                raw,
-                api,
-                dtype: DataType::from_raw(tensor.TF_TensorType(raw.as_ptr())),
-                dims: (0..rank)
-                    .map(|axis| tensor.TF_Dim(raw.as_ptr(), axis))
-                    .collect(),
-            })
+        let (dtype, dims) = unsafe {
+            let rank = c.TF_NumDims(raw.as_ptr());
+            let dims: SmallVec<i64, 4> =
+                (0..rank).map(|axis| c.TF_Dim(raw.as_ptr(), axis)).collect();
+            (c.TF_TensorType(raw.as_ptr()), dims)
+        };
+        let tensor = Self {
+            raw,
+            api,
+            dtype: DataType::from_raw(dtype),
+            len: product(&dims),
+            dims,
+        };
+        // SAFETY: the tensor is alive.
+        let held = unsafe { c.TF_TensorByteSize(raw.as_ptr()) };
+        let expected = tensor.dtype.size().checked_mul(tensor.len);
+        match expected.filter(|&expected| expected <= held) {
+            Some(_) => Ok(tensor),
+            None => Err(too_small(&tensor, held)),
         }
     }
 
@@ -343,11 +109,9 @@ impl Tensor {
 
     /// Returns the number of elements.
     #[must_use]
+    #[inline]
     pub fn len(&self) -> usize {
-        self.dims
-            .iter()
-            .map(|&dim| usize::try_from(dim).unwrap_or(0))
-            .product()
+        self.len
     }
 
     /// Whether there is no element.
@@ -361,20 +125,10 @@ impl Tensor {
     /// # Errors
     /// [`ErrorKind::DType`](crate::ErrorKind::DType) for strings and other types that are not plain.
     pub fn as_bytes(&self) -> Result<&[u8]> {
-        if self.dtype.size() == 0 {
-            return Err(Error::argument(format!(
-                "the elements of a tensor of {} are not plain bytes",
-                self.dtype
-            )));
-        }
         let len = byte_len(self.dtype, self.len())?;
         let data = self.data().cast::<u8>();
-        // SAFETY: the tensor is alive.
-        let held = unsafe { self.api.tf_tensor.TF_TensorByteSize(self.raw.as_ptr()) };
-        if held < len || (data.is_null() && len > 0) {
-            return Err(Error::internal(format!(
-                "a tensor holds {held} bytes, expected {len}"
-            )));
+        if data.is_null() && len > 0 {
+            return Err(Error::internal("a tensor with elements has no memory"));
         }
         if len == 0 {
             return Ok(&[]);
@@ -569,8 +323,14 @@ impl Tensor {
         status.check()?;
         target.dtype = dtype;
         target.dims = dims.iter().copied().collect();
+        target.len = product(dims);
         Ok(target)
     }
+}
+
+#[cold]
+fn too_small(tensor: &Tensor, held: usize) -> Error {
+    Error::internal(format!("TensorFlow returned {tensor:?} with {held} bytes"))
 }
 
 impl Drop for Tensor {
@@ -585,20 +345,6 @@ impl fmt::Debug for Tensor {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Tensor({} {})", self.dtype, self.shape())
     }
-}
-
-/// Drops the box that a tensor's memory belongs to.
-unsafe extern "C" fn drop_box<T>(_data: *mut c_void, _len: usize, owner: *mut c_void) {
-    // SAFETY: `owner` came from `Box::into_raw` of a `T` when the tensor was made, and TensorFlow
-    // calls this once.
-    drop(unsafe { Box::from_raw(owner.cast::<T>()) });
-}
-
-/// Returns the elements of a nested array.
-pub(crate) fn items<A: Nested>(array: &A) -> &[A::Item] {
-    let len = size_of::<A>() / size_of::<A::Item>();
-    // SAFETY: by `Nested`'s contract the array is its items, one after the other.
-    unsafe { std::slice::from_raw_parts((&raw const *array).cast(), len) }
 }
 
 fn c_int_of(rank: usize) -> Result<c_int> {
@@ -629,6 +375,13 @@ pub(crate) fn count(dims: &[i64]) -> Result<usize> {
     count.ok_or_else(|| impossible(dims))
 }
 
+/// Returns the number of elements of a tensor that exists.
+#[inline]
+fn product(dims: &[i64]) -> usize {
+    dims.iter()
+        .fold(1, |count: usize, &dim| count.wrapping_mul(dim as usize))
+}
+
 #[cold]
 fn impossible(dims: &[i64]) -> Error {
     Error::shape(
@@ -651,14 +404,13 @@ pub(crate) fn check_count(elements: usize, dims: &[i64]) -> Result<()> {
 }
 
 fn byte_len(dtype: DataType, count: usize) -> Result<usize> {
-    if dtype.size() == 0 || dtype.is_ref() {
+    let size = dtype.size();
+    if size == 0 || dtype.is_ref() {
         return Err(Error::argument(format!(
             "the elements of {dtype} are not plain bytes"
         )));
     }
-    dtype
-        .size()
-        .checked_mul(count)
+    size.checked_mul(count)
         .filter(|&bytes| isize::try_from(bytes).is_ok())
         .ok_or_else(|| Error::argument(format!("{count} elements of {dtype} overflow memory")))
 }

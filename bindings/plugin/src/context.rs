@@ -9,11 +9,10 @@ use tfp_sys as sys;
 use crate::api::Api;
 use crate::data_type::DataType;
 use crate::error::{Error, Result};
+use crate::layout::{LARGEST_ELEMENT, Layout, byte_size, c_dims, extent, impossible};
 use crate::status::{Status, c_text};
 use crate::tensor::{Tensor, TensorMut};
 
-/// Largest rank that TensorFlow allows.
-const MAX_RANK: usize = 254;
 /// Candidates for forwarding that are considered.
 const CANDIDATES: usize = 4;
 
@@ -78,7 +77,7 @@ impl<'a> Context<'a> {
     ///
     /// # Errors
     /// If there is no such input, or its buffer has become an output.
-    #[inline]
+    #[inline(always)]
     pub fn input(&self, index: usize) -> Result<Tensor> {
         if self.is_forwarded(index) {
             return Err(gone(index));
@@ -168,6 +167,16 @@ impl<'a> Context<'a> {
         Ok(DataType::from_raw(raw))
     }
 
+    fn check_output_type(&self, index: usize, found: DataType) -> Result<()> {
+        let expected = self.output_type(index)?;
+        if expected == found {
+            return Ok(());
+        }
+        Err(Error::internal(format!(
+            "the kernel gives output {index} the type {found}, the op expects {expected}"
+        )))
+    }
+
     /// A fresh buffer as output `index`.
     ///
     /// # Errors
@@ -179,12 +188,7 @@ impl<'a> Context<'a> {
         data_type: DataType,
         dims: &[usize],
     ) -> Result<TensorMut> {
-        let expected = self.output_type(index)?;
-        if expected != data_type {
-            return Err(Error::internal(format!(
-                "the kernel gives output {index} the type {data_type}, the op expects {expected}"
-            )));
-        }
+        self.check_output_type(index, data_type)?;
         let bytes = byte_size(data_type, dims)?;
         let number = c_index(index, "output")?;
         let (pointer, rank) = c_dims(dims);
@@ -269,6 +273,104 @@ impl<'a> Context<'a> {
         Ok((tensor, taken))
     }
 
+    /// Checks that output `index` of this node may have a layout, for [`Self::planned_output`] in
+    /// this step and later ones. The output may take over the buffer of one of the `candidates`, of
+    /// which four are considered.
+    ///
+    /// # Errors
+    /// If there is no such output or input, or the op gives the output another type.
+    pub fn plan_output(
+        &self,
+        index: usize,
+        layout: Layout,
+        candidates: &[usize],
+    ) -> Result<OutputPlan> {
+        self.check_output_type(index, layout.data_type())?;
+        let mut plan = OutputPlan {
+            index: c_index(index, "output")?,
+            layout,
+            inputs: [0; CANDIDATES],
+            count: 0,
+            mask: 0,
+            largest: 0,
+        };
+        for (slot, &candidate) in plan.inputs.iter_mut().zip(candidates) {
+            if candidate >= self.inputs.min(64) {
+                return Err(no_such("input", candidate, self.inputs.min(64)));
+            }
+            *slot = c_index(candidate, "input")?;
+            plan.count += 1;
+            plan.mask |= 1 << candidate;
+            plan.largest = plan.largest.max(candidate);
+        }
+        Ok(plan)
+    }
+
+    /// An output as planned: in the buffer of a candidate that nobody else needs, else in a fresh
+    /// one. Also gives the input whose buffer it was. Drop the [`Tensor`]s of the candidates first.
+    ///
+    /// # Errors
+    /// If the plan is of another node and does not fit this one, a candidate has been forwarded
+    /// already, or memory is used up.
+    #[inline(always)]
+    pub fn planned_output(&mut self, plan: &OutputPlan) -> Result<(TensorMut, Option<usize>)> {
+        let layout = &plan.layout;
+        if plan.index as usize >= self.outputs
+            || plan.mask & self.forwarded != 0
+            || (plan.count > 0 && plan.largest >= self.inputs)
+        {
+            return Err(misplaced(plan));
+        }
+        let (dims, status) = (layout.dims().as_ptr(), self.status.as_ptr());
+        let mut taken = -1;
+        let raw = if plan.count == 0 {
+            // SAFETY: context and status are live, `dims` is valid for the rank, and a layout is
+            // one that a tensor can have.
+            unsafe {
+                self.api.kernels.TF_AllocateOutput(
+                    self.raw.as_ptr(),
+                    plan.index,
+                    layout.data_type().to_raw(),
+                    dims,
+                    layout.rank(),
+                    layout.bytes(),
+                    status,
+                )
+            }
+        } else {
+            // SAFETY: as above, and the candidates are inputs, as many as said.
+            unsafe {
+                self.api.kernels.TF_ForwardInputOrAllocateOutput(
+                    self.raw.as_ptr(),
+                    plan.inputs.as_ptr(),
+                    plan.count,
+                    plan.index,
+                    dims,
+                    layout.rank(),
+                    &mut taken,
+                    status,
+                )
+            }
+        };
+        // The callee gives a tensor exactly when it succeeds.
+        if raw.is_null() {
+            self.status.take()?;
+        }
+        // SAFETY: the callee passed ownership of a buffer without other references; a forwarded
+        // input is not given out again.
+        let mut tensor = unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output")? };
+        let taken = usize::try_from(taken).ok();
+        if let Some(input) = taken {
+            self.forwarded |= 1 << input;
+        }
+        // SAFETY: the callee gives the output the dimensions that were asked for.
+        if unsafe { tensor.has_dims_of(layout) } {
+            Ok((tensor, taken))
+        } else {
+            Err(misplaced(plan))
+        }
+    }
+
     /// Memory for the time of the step, on the device or on the host.
     ///
     /// # Errors
@@ -308,13 +410,7 @@ impl<'a> Context<'a> {
     /// # Errors
     /// If there is no such output or its type is another one.
     pub fn set_output(&mut self, index: usize, tensor: &Tensor) -> Result<()> {
-        let expected = self.output_type(index)?;
-        let found = tensor.data_type();
-        if expected != found {
-            return Err(Error::internal(format!(
-                "the kernel gives output {index} the type {found}, the op expects {expected}"
-            )));
-        }
+        self.check_output_type(index, tensor.data_type())?;
         let number = c_index(index, "output")?;
         // SAFETY: all objects are live, index and type have been checked.
         unsafe {
@@ -375,20 +471,36 @@ impl<'a> Context<'a> {
     }
 }
 
-#[cold]
-fn gone(index: usize) -> Error {
-    Error::internal(format!("input {index} has been forwarded to an output"))
+/// What [`Context::plan_output`] has checked of an output.
+#[derive(Clone, Debug)]
+pub struct OutputPlan {
+    index: i32,
+    layout: Layout,
+    /// The first `count` are inputs that may give their buffer; bit per input in `mask`.
+    inputs: [i32; CANDIDATES],
+    count: i32,
+    mask: u64,
+    largest: usize,
+}
+
+impl OutputPlan {
+    /// The inputs that may give their buffer.
+    #[inline]
+    pub fn candidates(&self) -> impl Iterator<Item = usize> + '_ {
+        let inputs = self.inputs.get(..self.count as usize).unwrap_or_default();
+        inputs.iter().map(|&input| input as usize)
+    }
 }
 
 #[cold]
-fn impossible(what: &str, dims: &[usize]) -> Error {
-    if dims.len() > MAX_RANK {
-        return Error::invalid(format!(
-            "a tensor of rank {} is impossible, at most {MAX_RANK}",
-            dims.len()
-        ));
-    }
-    Error::invalid(format!("a {what} tensor of shape {dims:?} is too large"))
+fn misplaced(plan: &OutputPlan) -> Error {
+    let index = plan.index;
+    Error::internal(format!("the plan of output {index} does not fit this step"))
+}
+
+#[cold]
+fn gone(index: usize) -> Error {
+    Error::internal(format!("input {index} has been forwarded to an output"))
 }
 
 #[cold]
@@ -399,60 +511,4 @@ fn no_such(what: &str, index: usize, count: usize) -> Error {
 #[inline]
 fn c_index(index: usize, what: &str) -> Result<i32> {
     i32::try_from(index).map_err(|_| Error::internal(format!("{what} {index} is out of range")))
-}
-
-/// Bytes of an element of the largest type.
-const LARGEST_ELEMENT: usize = 16;
-
-/// Bytes of a tensor, its empty dimensions left out; `None` for one that can't exist, so that
-/// TensorFlow's own assertions never see it.
-#[inline]
-fn extent(element: usize, dims: &[usize]) -> Option<usize> {
-    if dims.len() > MAX_RANK {
-        return None;
-    }
-    let mut extent = element;
-    for &dim in dims.iter().filter(|&&dim| dim != 0) {
-        extent = extent
-            .checked_mul(dim)
-            .filter(|&bytes| isize::try_from(bytes).is_ok())?;
-    }
-    Some(extent)
-}
-
-/// Bytes of a tensor that can exist.
-fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
-    let element = data_type
-        .size()
-        .ok_or_else(|| Error::internal(format!("a {data_type} tensor has no plain bytes")))?;
-    let bytes = extent(element, dims)
-        .ok_or_else(|| impossible(data_type.name().unwrap_or("strange"), dims))?;
-    Ok(if dims.contains(&0) { 0 } else { bytes })
-}
-
-// A dimension is handed over as it lies in memory.
-const _: () = assert!(size_of::<usize>() == size_of::<i64>());
-
-/// The dimensions and the rank as C wants them. The dimensions have passed [`extent`], so that each
-/// fits an `i64`.
-#[allow(clippy::cast_possible_wrap, clippy::cast_possible_truncation)]
-#[inline]
-fn c_dims(dims: &[usize]) -> (*const i64, i32) {
-    (dims.as_ptr().cast(), dims.len() as i32)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn impossible_shapes_are_errors() {
-        assert_eq!(byte_size(DataType::FLOAT, &[2, 3]).unwrap(), 24);
-        assert_eq!(byte_size(DataType::FLOAT, &[]).unwrap(), 4);
-        assert_eq!(byte_size(DataType::FLOAT, &[0, usize::MAX / 8]).unwrap(), 0);
-        assert!(byte_size(DataType::FLOAT, &[usize::MAX / 2]).is_err());
-        assert!(byte_size(DataType::FLOAT, &[1 << 40, 1 << 40]).is_err());
-        assert!(byte_size(DataType::STRING, &[1]).is_err());
-        assert!(byte_size(DataType::FLOAT, &[1; 255]).is_err());
-    }
 }

@@ -7,12 +7,15 @@ use tfp_sys as sys;
 use crate::api::Api;
 use crate::data_type::{DataType, Element};
 use crate::error::{Error, Result};
+use crate::layout::Layout;
 
 /// A tensor that may be read. It owns one reference to the buffer.
 pub struct Tensor {
     raw: NonNull<sys::TF_Tensor>,
     api: &'static Api,
     data_type: DataType,
+    /// Bytes of the buffer, where they are known without asking.
+    bytes: Option<usize>,
 }
 
 // SAFETY: the reference count behind a TF_Tensor is atomic, and the handle is not tied to a thread.
@@ -26,20 +29,20 @@ impl Tensor {
     /// # Safety
     /// `raw` is a live tensor that nobody else will delete, and nobody writes its buffer while
     /// this object lives.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn from_owned_ptr(
         raw: *mut sys::TF_Tensor,
         api: &'static Api,
         what: &str,
     ) -> Result<Self> {
-        let raw = NonNull::new(raw)
-            .ok_or_else(|| Error::internal(format!("TensorFlow gave no tensor for {what}")))?;
+        let raw = NonNull::new(raw).ok_or_else(|| missing(what))?;
         // SAFETY: by this function's contract.
         let data_type = DataType::from_raw(unsafe { api.tf_tensor.TF_TensorType(raw.as_ptr()) });
         Ok(Self {
             raw,
             api,
             data_type,
+            bytes: None,
         })
     }
 
@@ -97,6 +100,24 @@ impl Tensor {
         usize::try_from(count).unwrap_or(0)
     }
 
+    /// Whether the tensor has a layout. One that has it is read without further questions.
+    #[inline(always)]
+    pub fn has_layout(&mut self, layout: &Layout) -> bool {
+        // SAFETY: `raw` is live, and every axis is below its rank.
+        let same = unsafe {
+            let tensor = &self.api.tf_tensor;
+            self.data_type == layout.data_type()
+                && tensor.TF_NumDims(self.raw.as_ptr()) == layout.rank()
+                && (0..layout.rank())
+                    .zip(layout.dims())
+                    .all(|(axis, &dim)| tensor.TF_Dim(self.raw.as_ptr(), axis) == dim)
+        };
+        if same {
+            self.bytes = Some(layout.bytes());
+        }
+        same
+    }
+
     /// The bytes of all elements, row-major.
     ///
     /// # Errors
@@ -137,8 +158,8 @@ impl Tensor {
         }
     }
 
-    #[inline]
-    fn span(&self) -> Result<(NonNull<u8>, usize)> {
+    /// Bytes of the buffer, which must hold plain elements.
+    fn byte_size(&self) -> Result<usize> {
         let data_type = self.data_type();
         if data_type.size().is_none() {
             return Err(Error::invalid(format!(
@@ -146,7 +167,15 @@ impl Tensor {
             )));
         }
         // SAFETY: `raw` is live.
-        let length = unsafe { self.api.tf_tensor.TF_TensorByteSize(self.raw.as_ptr()) };
+        Ok(unsafe { self.api.tf_tensor.TF_TensorByteSize(self.raw.as_ptr()) })
+    }
+
+    #[inline(always)]
+    fn span(&self) -> Result<(NonNull<u8>, usize)> {
+        let length = match self.bytes {
+            Some(bytes) => bytes,
+            None => self.byte_size()?,
+        };
         // SAFETY: `raw` is live.
         let data = unsafe { self.api.tf_tensor.TF_TensorData(self.raw.as_ptr()) };
         match NonNull::new(data.cast::<u8>()) {
@@ -155,6 +184,11 @@ impl Tensor {
             None => Err(Error::internal("a tensor with elements has no buffer")),
         }
     }
+}
+
+#[cold]
+fn missing(what: &str) -> Error {
+    Error::internal(format!("TensorFlow gave no tensor for {what}"))
 }
 
 impl Drop for Tensor {
@@ -173,7 +207,7 @@ impl TensorMut {
     ///
     /// # Safety
     /// As [`Tensor::from_owned_ptr`], and nobody reads the buffer either while this object lives.
-    #[inline]
+    #[inline(always)]
     pub(crate) unsafe fn from_owned_ptr(
         raw: *mut sys::TF_Tensor,
         api: &'static Api,
@@ -181,6 +215,19 @@ impl TensorMut {
     ) -> Result<Self> {
         // SAFETY: by this function's contract.
         unsafe { Tensor::from_owned_ptr(raw, api, what) }.map(Self)
+    }
+
+    /// Whether the tensor has the type of a layout. If so, it is written without further questions.
+    ///
+    /// # Safety
+    /// The tensor has the dimensions of the layout.
+    #[inline]
+    pub(crate) unsafe fn has_dims_of(&mut self, layout: &Layout) -> bool {
+        let same = self.0.data_type == layout.data_type();
+        if same {
+            self.0.bytes = Some(layout.bytes());
+        }
+        same
     }
 
     /// The bytes of all elements, row-major. What a fresh tensor holds is unspecified.

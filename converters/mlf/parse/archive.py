@@ -12,7 +12,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from converters.mlf.errors import ArchiveError, Problem
+from converters.mlf.errors import ArchiveError
+from tools.codegen.conversion import Problem
 
 BLOCK = 512
 MAX_ARCHIVE_BYTES = 1 << 30

@@ -12,9 +12,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from converters.mlf.errors import FormatError, Problem
+from converters.mlf.errors import FormatError
 from converters.mlf.parse.c_text import Token, logical_lines, split_comments, tokens
 from converters.mlf.parse.relay import TensorType, parse_tensor_types
+from tools.codegen.conversion import Problem
 
 V = TypeVar("V")
 
@@ -28,6 +29,8 @@ C_KEYWORDS = frozenset(
         "_Thread_local", "asm", "typeof",
     }
 )  # fmt: skip
+
+_OCTETS = re.compile(r"(?:\s*+0[xX][0-9a-fA-F]{1,2}+\s*+(?:,|$))*+\s*+")
 
 PART_NAMES = ("inputs", "outputs", "workspace_pools", "devices")
 
@@ -47,6 +50,16 @@ class Define:
         if re.fullmatch(r"0[xX][0-9a-fA-F]{1,16}", text):
             return int(text, 16)
         return None
+
+    def octets(self) -> bytes | None:
+        """Returns the value as bytes, or None when it is not a list like `0x12, 0xff`."""
+        if not _OCTETS.fullmatch(self.value):
+            return None
+        words = self.value.replace("0X", "0x").replace(",", " ")
+        try:
+            return bytes.fromhex(words.replace("0x", ""))
+        except ValueError:  # A word of one digit.
+            return bytes(int(word, 16) for word in words.split())
 
 
 @dataclass(frozen=True)

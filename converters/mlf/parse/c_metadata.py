@@ -5,8 +5,9 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
-from converters.mlf.errors import FormatError, Problem
+from converters.mlf.errors import FormatError
 from converters.mlf.parse.relay import TensorType
+from tools.codegen.conversion import Problem
 
 _SHAPE = re.compile(
     r"kTvmgenMetadata_(inputs|outputs)_([0-9]{1,4})_shape\[[0-9]{1,4}\]\s{0,8}=\s{0,8}"

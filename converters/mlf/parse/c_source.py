@@ -6,8 +6,9 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
-from converters.mlf.errors import FormatError, Problem
+from converters.mlf.errors import FormatError
 from converters.mlf.parse.c_text import split_comments
+from tools.codegen.conversion import Problem
 
 _NUMBER = r"([0-9]{1,18})"
 _RUN = re.compile(r"\bint32_t\s{1,8}(tvmgen_[^\s()]{1,256}_run)\s{0,8}\(([^){]{0,4096})\)\s{0,8}\{")
@@ -22,6 +23,8 @@ _OFFSET = re.compile(
     + _NUMBER
     + r"\]"
 )
+#: Weights, which hold no fact and may be megabytes.
+_NUMBERS = re.compile(r"\{[^;{}()]{256,}+\}")
 _INCLUDE = re.compile(r"^[ \t]{0,64}#[ \t]{0,8}include[ \t]{0,8}[<\"]([^>\"\n]{1,512})[>\"]", re.M)
 _CALL = re.compile(r"\b(TVM[A-Za-z]\w{2,200})\s{0,4}\(")
 _DEFINITION = re.compile(
@@ -80,6 +83,7 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
     statics: list[tuple[str, int]] = []
     for name in sorted(sources):
         code, _ = split_comments(sources[name])
+        code = _NUMBERS.sub("{}", code)
         includes.update(_INCLUDE.findall(sources[name]))
         calls.update(_CALL.findall(code))
         defined.update(_DEFINITION.findall(code))

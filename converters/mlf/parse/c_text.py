@@ -8,6 +8,7 @@ from dataclasses import dataclass
 MAX_TEXT = 256 << 20
 
 _SPECIAL = re.compile(r'//|/\*|["\']')
+_LINE = re.compile(r"[^\n]+")
 _TOKEN = re.compile(r"[A-Za-z_]\w*|\.?[0-9][\w.]*|[^\s\w]|\w", re.ASCII)
 
 
@@ -74,7 +75,7 @@ def _end_of_literal(text: str, start: int) -> int:
 
 
 def _blank(text: str) -> str:
-    return re.sub(r"[^\n]", " ", text)
+    return _LINE.sub(lambda line: " " * len(line[0]), text)
 
 
 def tokens(code: str, first_line: int = 1) -> list[Token]:

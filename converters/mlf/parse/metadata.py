@@ -8,7 +8,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from converters.mlf.errors import FormatError, Problem, UnsupportedError
+from converters.mlf.errors import FormatError
+from tools.codegen.conversion import Problem, UnsupportedError
 
 MAX_TEXT = 16 << 20
 MAX_DEPTH = 24

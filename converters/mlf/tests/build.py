@@ -87,6 +87,11 @@ def build_c(result: Result, folder: Path, extra_c: str = "", flags: tuple[str, .
             folder,
         )  # fmt: skip
     must(["ar", "rcs", "libc_side.a", *objects], folder)
+    for unit in result.output.guards:
+        must([cc(), "-c", unit, "-o", f"{result.crate.name}_guard.o"], folder)
+        must(
+            ["ar", "rcs", f"lib{result.crate.name}_guard.a", f"{result.crate.name}_guard.o"], folder
+        )
 
 
 def build(
@@ -97,6 +102,8 @@ def build(
     write(result, folder)
     build_c(result, folder, extra_c, flags)
     libraries = ["-l", "static=c_side"]
+    if result.output.guards:
+        libraries += ["-l", f"static:+whole-archive={result.crate.name}_guard"]
     for path in result.output.libraries:
         shutil.copy(folder / path, folder)
         libraries += ["-l", f"static={Path(path).stem.removeprefix('lib')}"]

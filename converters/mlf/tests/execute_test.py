@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from converters.mlf.convert import Request, convert
-from converters.mlf.tests.build import build, build_c, must, run_rust, rustc, write
+from converters.mlf.tests.build import build, build_c, call, must, run_rust, rustc, write
 from converters.mlf.tests.dialects import DIALECTS
 from converters.mlf.tests.requests import REAL, TESTDATA, request_of
 
@@ -94,6 +94,28 @@ def test_two_crates_with_a_model_of_one_name_link(tmp_path: Path) -> None:
     must([str(tmp_path / "main")], tmp_path)
     first, second = (defined_symbols(tmp_path / name) for name in ("first", "second"))
     assert first and second and not first & second
+
+
+@pytest.mark.parametrize("second", ["vendor_async", "constant_pool"])
+def test_two_models_whose_symbols_are_one_do_not_link(second: str, tmp_path: Path) -> None:
+    """Object code keeps its names: a linker has to refuse the second, not take the first twice."""
+    arguments = [rustc(), "--edition=2024"]
+    for name, source in (("first", "vendor_async"), ("second", second)):
+        folder = tmp_path / name
+        folder.mkdir()
+        if source in DIALECTS:
+            request = replace(request_of(DIALECTS[source](), folder), crate_name=name)
+        else:
+            archive = TESTDATA / f"{source}.tar"
+            request = Request(mlf=archive, crate_name=name, link_prefix="")
+        arguments += build(convert(request), folder).rustc_args()[1:]
+    for name, used in (("one", ["first"]), ("both", ["first", "second"])):
+        lines = "".join(f'    println!("{{}}", {crate}::Error::Kernel);\n' for crate in used)
+        (tmp_path / f"{name}.rs").write_text(f"fn main() {{\n{lines}}}\n")
+    must([*arguments, "one.rs", "-o", "one"], tmp_path)
+    done = call([*arguments, "both.rs", "-o", "both"], tmp_path)
+    assert done.returncode != 0
+    assert "only_one_model_of_a_program_may_be_named_tvmgen_default" in done.stderr
 
 
 def defined_symbols(folder: Path) -> set[str]:

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from converters.mlf.convert import Request, convert
-from converters.mlf.errors import UsageError
 from converters.mlf.tests.build import build, run_rust
 from converters.mlf.tvm_export_lower import load_model, plan_module
 from converters.mlf.tvm_export_plan import (
@@ -20,6 +19,7 @@ from converters.mlf.tvm_export_plan import (
     archive_files,
     archive_tar,
 )
+from tools.codegen.conversion import UsageError
 
 KERNELS = (
     "void tvmgen_net_add(float* a, float* b, float* c) {\n"

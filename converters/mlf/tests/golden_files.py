@@ -31,7 +31,7 @@ def golden_texts(name: str, folder: Path) -> dict[str, str]:
     return {
         path: content.decode("utf-8")
         for path, content in files.items()
-        if path.endswith(_RECORDED) or path.startswith("c/unit/")
+        if path.endswith(_RECORDED) or path.startswith(("c/unit/", "c/guard/"))
     }
 
 

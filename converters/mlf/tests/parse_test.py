@@ -8,16 +8,17 @@ from pathlib import Path
 
 import pytest
 
-from converters.mlf.errors import ArchiveError, FormatError, UnsupportedError
+from converters.mlf.errors import ArchiveError, FormatError
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.parse.archive import member_name, parse_tar, read_archive
-from converters.mlf.parse.c_header import parse_header
+from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_source import parse_sources
 from converters.mlf.parse.c_text import split_comments
 from converters.mlf.parse.metadata import natural_key, parse_metadata
 from converters.mlf.parse.relay import parse_main_signature
 from converters.mlf.tests.dialects import DIALECTS, header, metadata, tar_of
 from converters.mlf.tests.requests import REAL, TESTDATA
+from tools.codegen.conversion import UnsupportedError
 
 
 def tar_with(kind: bytes, name: str = "evil", link: str = "/etc/passwd") -> bytes:
@@ -246,3 +247,33 @@ def test_names() -> None:
     assert [scope.unique("a"), scope.unique("a"), scope.unique("X1"), scope.unique("X1")] == [
         "a_2", "a_3", "X1", "X12",
     ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("text", "octets"),
+    [
+        ("0x01, 0xFf , 0X3", b"\x01\xff\x03"),
+        (" 0x00 , ", b"\x00"),
+        ("", b""),
+        ("0x", None),
+        ("0x123", None),
+        ("0x0 5", None),
+        ("0x01 0x02", None),
+        ("0x01,,0x02", None),
+        ("1", None),
+    ],
+)
+def test_constant_pools_are_lists_of_octets(text: str, octets: bytes | None) -> None:
+    assert Define(text, 1).octets() == octets
+
+
+def test_facts_between_weights_are_found() -> None:
+    weights = f"static const float w[] = {{{'-0x1.8p-3f, ' * 100}}};\n"
+    code = (
+        f"{weights}static uint8_t pool[64];\n{weights}"
+        f"int32_t tvmgen_default_run(void) {{\n{weights}return TVMFuncCall(1);\n}}\n{weights}"
+    )
+    facts = parse_sources({"a.c": code}, "x")
+    assert facts.run_symbol == "tvmgen_default_run"
+    assert facts.static_workspaces == (("pool", 64),)
+    assert facts.calls == {"TVMFuncCall"}

@@ -12,18 +12,13 @@ from pathlib import Path
 import pytest
 
 from converters.mlf.convert import Request, convert
-from converters.mlf.errors import (
-    FormatError,
-    MismatchError,
-    MlfError,
-    UnsupportedError,
-    UsageError,
-)
+from converters.mlf.errors import FormatError, MismatchError
 from converters.mlf.golden_vectors import read_npz
 from converters.mlf.join import Options
 from converters.mlf.parse.archive import read_archive
 from converters.mlf.tests.dialects import DIALECTS, tar_of
 from converters.mlf.tests.requests import TESTDATA, request_of
+from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
 H = "codegen/host/include/tvmgen_default.h"
 C0 = "codegen/host/src/default_lib0.c"
@@ -35,9 +30,11 @@ def files_of(name: str) -> dict[str, str]:
     return {k: str(v) for k, v in DIALECTS[name]().files.items()}
 
 
-def refused(files: dict[str, str], tmp_path: Path, options: Options | None = None) -> MlfError:
+def refused(
+    files: dict[str, str], tmp_path: Path, options: Options | None = None
+) -> ConversionError:
     (tmp_path / "model.tar").write_bytes(tar_of(files))
-    with pytest.raises(MlfError) as caught:
+    with pytest.raises(ConversionError) as caught:
         convert(Request(mlf=tmp_path / "model.tar", options=options or Options()))
     assert all("model.tar" in p.where for p in caught.value.problems)
     return caught.value
@@ -84,7 +81,9 @@ def changed(name: str, member: str, old: str, new: str) -> dict[str, str]:
          "neither an interface header nor kTvmgenMetadata"),
     ],
 )  # fmt: skip
-def test_refused(files: dict[str, str], kind: type[MlfError], message: str, tmp_path: Path) -> None:
+def test_refused(
+    files: dict[str, str], kind: type[ConversionError], message: str, tmp_path: Path
+) -> None:
     import re
 
     error = refused(files, tmp_path)
@@ -128,7 +127,7 @@ def test_all_modules_are_judged(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(("align", "kind"), [(24, UnsupportedError), (1 << 20, UnsupportedError)])
-def test_alignment_is_checked(align: int, kind: type[MlfError], tmp_path: Path) -> None:
+def test_alignment_is_checked(align: int, kind: type[ConversionError], tmp_path: Path) -> None:
     error = refused(files_of("plain_v7"), tmp_path, Options(alignment=align))
     assert type(error) is kind and str(align) in str(error)
 

@@ -44,6 +44,37 @@ impl Axis {
         padding: (0, 0),
     };
 
+    /// A filter of `size` taps that stops at every element of `input`, without padding.
+    #[must_use]
+    pub const fn new(input: usize, size: usize) -> Self {
+        Self {
+            input,
+            size,
+            ..Self::UNIT
+        }
+    }
+
+    /// With so many elements from one stop to the next.
+    #[must_use]
+    pub const fn stride(mut self, elements: usize) -> Self {
+        self.stride = elements;
+        self
+    }
+
+    /// With so many elements from one tap to the next.
+    #[must_use]
+    pub const fn dilation(mut self, elements: usize) -> Self {
+        self.dilation = elements;
+        self
+    }
+
+    /// With so many zeros before and after.
+    #[must_use]
+    pub const fn padding(mut self, before: usize, after: usize) -> Self {
+        self.padding = (before, after);
+        self
+    }
+
     /// The window of the kernels.
     ///
     /// # Errors
@@ -72,6 +103,37 @@ pub struct Geometry {
 }
 
 impl Geometry {
+    /// A convolution over images, vertical axis first, from `inputs` to `outputs` channels.
+    #[must_use]
+    pub const fn new(y: Axis, x: Axis, inputs: usize, outputs: usize) -> Self {
+        Self {
+            y,
+            x,
+            inputs,
+            outputs,
+            groups: 1,
+        }
+    }
+
+    /// A convolution whose axes are alike.
+    #[must_use]
+    pub const fn square(axis: Axis, inputs: usize, outputs: usize) -> Self {
+        Self::new(axis, axis, inputs, outputs)
+    }
+
+    /// A convolution over sequences.
+    #[must_use]
+    pub const fn line(axis: Axis, inputs: usize, outputs: usize) -> Self {
+        Self::new(Axis::UNIT, axis, inputs, outputs)
+    }
+
+    /// In so many groups that do not see each other's channels.
+    #[must_use]
+    pub const fn groups(mut self, groups: usize) -> Self {
+        self.groups = groups;
+        self
+    }
+
     fn sizes(&self, batch: usize) -> KernelResult<Sizes> {
         Ok(Sizes {
             batch,
@@ -126,7 +188,6 @@ impl Layer {
 /// The weights of a filter, packed where there is memory for it.
 #[derive(Clone, Debug)]
 struct Taps {
-    direction: Direction,
     #[cfg(feature = "std")]
     packed: AlignedBytes,
     #[cfg(not(feature = "std"))]
@@ -150,18 +211,19 @@ impl Taps {
             let out = view_mut(packed.as_mut_slice())?;
             PackedFilter::pack(direction, sizes, elements, out, parallel)
                 .map_err(at(layer.name))?;
-            Ok(Self { direction, packed })
+            Ok(Self { packed })
         }
         #[cfg(not(feature = "std"))]
         {
-            let _ = (layer, elements, parallel);
-            Ok(Self { direction, filter })
+            let _ = (layer, direction, elements, parallel);
+            Ok(Self { filter })
         }
     }
 
     fn filter<'a>(
         &'a self,
         layer: &'static str,
+        direction: Direction,
         sizes: &Sizes,
         reader: &Reader<'a>,
     ) -> Result<Filter<'a>> {
@@ -169,27 +231,42 @@ impl Taps {
         {
             let _ = reader;
             let data = view(self.packed.as_slice())?;
-            let packed =
-                PackedFilter::from_packed(self.direction, sizes, data).map_err(at(layer))?;
+            let packed = PackedFilter::from_packed(direction, sizes, data).map_err(at(layer))?;
             Ok(Filter::Packed(packed))
         }
         #[cfg(not(feature = "std"))]
         {
-            let _ = (layer, sizes, self.direction);
+            let _ = (layer, direction, sizes);
             Ok(Filter::Plain(reader.read(Source::Weights(self.filter))?))
         }
     }
 }
 
-/// `activation(conv(x, filter) + bias)`, channels last.
+/// `activation(conv(x, filter) + bias)`, channels last, or with `TRANSPOSED` the same of the
+/// transposed convolution.
 #[derive(Clone, Debug)]
-pub struct Conv {
+pub struct Filtered<const TRANSPOSED: bool> {
     layer: Layer,
     taps: Taps,
 }
 
-impl Conv {
-    /// Reads the layer's weights: a filter `[height, width, inputs / groups, outputs]` and a bias.
+/// A convolution.
+pub type Conv = Filtered<false>;
+
+/// A transposed convolution: the gradient of a convolution's input.
+pub type ConvTranspose = Filtered<true>;
+
+impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
+    const DIRECTION: Direction = if TRANSPOSED {
+        Direction::Backward
+    } else {
+        Direction::Forward
+    };
+
+    /// Reads the layer's weights: a bias, and a filter `[height, width, inputs / groups, outputs]`.
+    /// Transposed, `geometry` is that of the convolution from this layer's output to its input,
+    /// and the filter has that convolution's shape, too: in the words of this layer
+    /// `[height, width, outputs / groups, inputs]`.
     ///
     /// # Errors
     /// [`crate::error::Error::Plan`] if they lie outside of `weights`,
@@ -204,7 +281,7 @@ impl Conv {
         parallel: &dyn Parallel,
     ) -> Result<Self> {
         let layer = Layer::new(name, geometry, bias, activation)?;
-        let taps = Taps::new(&layer, Direction::Forward, weights, filter, parallel)?;
+        let taps = Taps::new(&layer, Self::DIRECTION, weights, filter, parallel)?;
         Ok(Self { layer, taps })
     }
 
@@ -220,13 +297,13 @@ impl Conv {
     ) -> Result<()> {
         let (reader, out) = m.write(out)?;
         let x = reader.read(x.into())?;
-        self.forward(&reader, x, out, &mut [], self.layer.activation)
+        self.compute(&reader, x, out, &mut [], self.layer.activation)
     }
 
-    /// As [`Conv::run`], with scratch memory right after the output.
+    /// As [`Filtered::run`], with scratch memory right after the output.
     ///
     /// # Errors
-    /// As [`Conv::run`].
+    /// As [`Filtered::run`].
     pub fn run_with<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -236,13 +313,45 @@ impl Conv {
     ) -> Result<()> {
         let (reader, out, scratch) = m.write_with(out, scratch)?;
         let x = reader.read(x.into())?;
-        self.forward(&reader, x, out, scratch, self.layer.activation)
+        self.compute(&reader, x, out, scratch, self.layer.activation)
     }
 
-    /// As [`Conv::run`], with `residual` added before the activation.
+    fn compute<'a>(
+        &'a self,
+        reader: &Reader<'a>,
+        x: &[f32],
+        out: &mut [f32],
+        scratch: &mut [f32],
+        activation: Activation,
+    ) -> Result<()> {
+        let name = self.layer.name;
+        let sizes = self.layer.sizes(reader.batch);
+        let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
+        let bias = self.layer.bias(reader)?;
+        if TRANSPOSED {
+            let backward = BackwardInput {
+                bias,
+                activation,
+                ..BackwardInput::new(sizes, filter)
+            };
+            backward.run(x, out, scratch, reader.parallel)
+        } else {
+            let forward = Forward {
+                bias,
+                activation,
+                ..Forward::new(sizes, filter)
+            };
+            forward.run(x, out, scratch, reader.parallel)
+        }
+        .map_err(at(name))
+    }
+}
+
+impl Conv {
+    /// As [`Filtered::run_with`], with `residual` added before the activation.
     ///
     /// # Errors
-    /// As [`Conv::run`].
+    /// As [`Filtered::run`].
     pub fn run_add<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -254,7 +363,7 @@ impl Conv {
         let (reader, out, scratch) = m.write_with(out, scratch)?;
         let x = reader.read(x.into())?;
         let residual = reader.read(residual.into())?;
-        self.forward(&reader, x, out, scratch, Activation::None)?;
+        self.compute(&reader, x, out, scratch, Activation::None)?;
         let shape = Shape::new(&[out.len()]).map_err(at(self.layer.name))?;
         let (values, other) = ((&mut *out, &shape), (residual, &shape));
         if let Activation::Clamp(low, high) = self.layer.activation {
@@ -266,107 +375,6 @@ impl Conv {
             .map_err(at(self.layer.name))?;
         finish(self.layer.activation, out);
         Ok(())
-    }
-
-    fn forward<'a>(
-        &'a self,
-        reader: &Reader<'a>,
-        x: &[f32],
-        out: &mut [f32],
-        scratch: &mut [f32],
-        activation: Activation,
-    ) -> Result<()> {
-        let layer = &self.layer;
-        let sizes = layer.sizes(reader.batch);
-        let filter = self.taps.filter(layer.name, &sizes, reader)?;
-        let forward = Forward {
-            bias: layer.bias(reader)?,
-            activation,
-            ..Forward::new(sizes, filter)
-        };
-        forward
-            .run(x, out, scratch, reader.parallel)
-            .map_err(at(layer.name))
-    }
-}
-
-/// A transposed convolution, `activation(conv^T(x, filter) + bias)`, channels last.
-#[derive(Clone, Debug)]
-pub struct ConvTranspose {
-    layer: Layer,
-    taps: Taps,
-}
-
-impl ConvTranspose {
-    /// Reads the layer's weights: a filter `[height, width, outputs / groups, inputs]`, in the
-    /// words of this layer, and a bias. `geometry` is that of the convolution from this layer's
-    /// output to its input.
-    ///
-    /// # Errors
-    /// As [`Conv::new`].
-    pub fn new(
-        name: &'static str,
-        weights: &[u8],
-        geometry: &Geometry,
-        filter: Tensor<f32>,
-        bias: Option<Tensor<f32>>,
-        activation: Activation,
-        parallel: &dyn Parallel,
-    ) -> Result<Self> {
-        let layer = Layer::new(name, geometry, bias, activation)?;
-        let taps = Taps::new(&layer, Direction::Backward, weights, filter, parallel)?;
-        Ok(Self { layer, taps })
-    }
-
-    /// Computes the layer.
-    ///
-    /// # Errors
-    /// As [`Conv::run`].
-    pub fn run<'a>(
-        &'a self,
-        m: &'a mut Memory<'_>,
-        x: impl Into<Source<'a, f32>>,
-        out: Slot<f32>,
-    ) -> Result<()> {
-        let (reader, out) = m.write(out)?;
-        let x = reader.read(x.into())?;
-        self.backward(&reader, x, out, &mut [])
-    }
-
-    /// As [`ConvTranspose::run`], with scratch memory right after the output.
-    ///
-    /// # Errors
-    /// As [`Conv::run`].
-    pub fn run_with<'a>(
-        &'a self,
-        m: &'a mut Memory<'_>,
-        x: impl Into<Source<'a, f32>>,
-        out: Slot<f32>,
-        scratch: Slot<f32>,
-    ) -> Result<()> {
-        let (reader, out, scratch) = m.write_with(out, scratch)?;
-        let x = reader.read(x.into())?;
-        self.backward(&reader, x, out, scratch)
-    }
-
-    fn backward<'a>(
-        &'a self,
-        reader: &Reader<'a>,
-        x: &[f32],
-        out: &mut [f32],
-        scratch: &mut [f32],
-    ) -> Result<()> {
-        let layer = &self.layer;
-        let sizes = layer.sizes(reader.batch);
-        let filter = self.taps.filter(layer.name, &sizes, reader)?;
-        let backward = BackwardInput {
-            bias: layer.bias(reader)?,
-            activation: layer.activation,
-            ..BackwardInput::new(sizes, filter)
-        };
-        backward
-            .run(x, out, scratch, reader.parallel)
-            .map_err(at(layer.name))
     }
 }
 
@@ -381,7 +389,7 @@ impl DepthwiseConv {
     /// Reads the layer's weights: a filter `[height, width, inputs, outputs / inputs]` and a bias.
     ///
     /// # Errors
-    /// As [`Conv::new`].
+    /// As [`Filtered::new`].
     pub fn new(
         name: &'static str,
         geometry: &Geometry,
@@ -396,7 +404,7 @@ impl DepthwiseConv {
     /// Computes the layer.
     ///
     /// # Errors
-    /// As [`Conv::run`].
+    /// As [`Filtered::run`].
     pub fn run<'a>(
         &'a self,
         m: &'a mut Memory<'_>,

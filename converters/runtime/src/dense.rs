@@ -13,10 +13,6 @@ use crate::kernels::thin::Thin;
 use crate::memory::{Memory, Reader, Slot, Source};
 use crate::weights::Tensor;
 
-/// Elements of a matrix from which on several threads share the product with one row.
-#[cfg(feature = "std")]
-const PARALLEL_WEIGHTS: usize = 1 << 18;
-
 /// A matrix of `rows` x `columns`, in the order in which products read it.
 #[derive(Clone, Debug)]
 pub struct Panels {
@@ -81,12 +77,6 @@ impl Panels {
     fn packed(&self, layer: &'static str) -> Result<Packed<'_>> {
         let data = view(self.packed.as_slice())?;
         Packed::from_packed((self.rows, self.columns), data).map_err(at(layer))
-    }
-
-    /// Whether the product with one row is best computed by the calling thread alone.
-    #[cfg(feature = "std")]
-    fn is_thin(&self, parallel: &dyn Parallel) -> bool {
-        self.rows * self.columns < PARALLEL_WEIGHTS || parallel.threads() == 1
     }
 
     /// The product of `m` rows of `x` and this matrix.
@@ -224,14 +214,16 @@ impl Dense {
             None => None,
         };
         #[cfg(feature = "std")]
-        if rows == 1 && self.kernel.is_thin(reader.parallel) {
+        if rows == 1 {
             let thin = Thin {
                 bias,
                 activation: self.activation,
                 accumulate,
             };
             let packed = self.kernel.packed(self.name)?;
-            return thin.run(x, &packed, out).map_err(at(self.name));
+            return thin
+                .run(x, &packed, out, reader.parallel)
+                .map_err(at(self.name));
         }
         let gemm = Gemm {
             bias,

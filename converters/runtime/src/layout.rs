@@ -25,6 +25,15 @@ pub fn copy<'a, T: Pod>(
     join([x], 1, out).map_err(at("copy"))
 }
 
+/// Fills a slot with a number.
+///
+/// # Errors
+/// [`crate::error::Error::Plan`] if the slot lies outside the workspace.
+pub fn set<T: Pod>(m: &mut Memory<'_>, number: T, out: Slot<T>) -> Result<()> {
+    m.get_mut(out)?.fill(number);
+    Ok(())
+}
+
 /// Output axis `i` is input axis `perm[i]`.
 ///
 /// # Errors

@@ -27,6 +27,34 @@ pub struct Order {
     pub zero_masked: bool,
 }
 
+impl Order {
+    /// From the first step to the last; a masked step repeats the output before.
+    #[must_use]
+    pub const fn new(steps: usize, inputs: usize, units: usize) -> Self {
+        Self {
+            steps,
+            inputs,
+            units,
+            reverse: false,
+            zero_masked: false,
+        }
+    }
+
+    /// From the last step to the first.
+    #[must_use]
+    pub const fn reversed(mut self) -> Self {
+        self.reverse = true;
+        self
+    }
+
+    /// With 0 as the output of a masked step.
+    #[must_use]
+    pub const fn zero_masked(mut self) -> Self {
+        self.zero_masked = true;
+        self
+    }
+}
+
 /// What a call of a recurrent layer reads.
 #[derive(Clone, Copy)]
 pub struct Operands<'a> {
@@ -38,6 +66,40 @@ pub struct Operands<'a> {
     pub cell: Option<Source<'a, f32>>,
     /// `[batch, steps]`: 0 where a step leaves the state as it is.
     pub mask: Option<Source<'a, u8>>,
+}
+
+impl<'a> Operands<'a> {
+    /// A sequence; the states start at 0.
+    #[must_use]
+    pub fn of(x: impl Into<Source<'a, f32>>) -> Self {
+        Self {
+            x: x.into(),
+            hidden: None,
+            cell: None,
+            mask: None,
+        }
+    }
+
+    /// With a state at the start.
+    #[must_use]
+    pub fn hidden(mut self, state: impl Into<Source<'a, f32>>) -> Self {
+        self.hidden = Some(state.into());
+        self
+    }
+
+    /// With a cell state at the start.
+    #[must_use]
+    pub fn cell(mut self, state: impl Into<Source<'a, f32>>) -> Self {
+        self.cell = Some(state.into());
+        self
+    }
+
+    /// With steps that leave the state as it is.
+    #[must_use]
+    pub fn mask(mut self, mask: impl Into<Source<'a, u8>>) -> Self {
+        self.mask = Some(mask.into());
+        self
+    }
 }
 
 /// Some columns of a matrix of weights, packed where there is memory for it.

@@ -21,7 +21,7 @@ _LONGEST = 80
 # Statements that a block saves, at least.
 _SAVED = 4
 _TOKEN = re.compile(
-    r"self\.(?P<field>\w+)|weights::(?P<tensor>\w+)|Slot::new\((?P<scratch>\d+, \d+)\)"
+    r"self\.(?P<field>\w+)|weights::(?P<tensor>\w+)"
     r"|\bx\.(?P<input>\w+)|\b(?P<slot>[A-Z][A-Z0-9_]+)\b"
 )
 
@@ -33,7 +33,7 @@ class Role:
     Attributes:
         name: Its field in the block or in the places.
         type: Its Rust type.
-        kind: `field`, `slot`, `tensor` or `scratch`.
+        kind: `field`, `slot` or `tensor`.
     """
 
     name: str
@@ -248,10 +248,18 @@ class Blocks:
             _TOKEN.sub(lambda m: names.get(m[0], m[0]), line)
             for line in self._lines[first : first + length]
         )
-        return Block(kind, f"A block of {layers}.", tuple(roles.values()), lines, tuple(uses))
+        ends = [
+            self._fields[_label(m)].doc.partition(":")[0]
+            for m in self._matches(first, length)
+            if m["field"]
+        ]
+        doc = f"{layers}: {ends[0]} to {ends[-1]}, and {len(uses) - 1} more like it."
+        return Block(kind, doc, tuple(roles.values()), lines, tuple(uses))
 
     def _type_name(self, wish: str) -> str:
         number = 2
+        if wish in self._type_names and not wish.endswith("Block"):
+            wish += "Block"
         name = wish
         while name in self._type_names:
             name = f"{wish}{number}"
@@ -277,8 +285,6 @@ class Blocks:
                 kind = rust_type(self._tensors[label].value.dtype)
                 wish = places.unique(snake(short, "weights"))
                 roles[text] = Role(wish, f"Tensor<{kind}>", "tensor")
-            elif match["scratch"]:
-                roles[text] = Role(places.unique("scratch"), "Slot<f32>", "scratch")
             else:
                 kind = rust_type(self._slots[label].place.dtype)
                 outside = prefix and not label.lower().startswith(prefix)
@@ -310,7 +316,7 @@ class Blocks:
 
 def _label(match: re.Match[str]) -> str:
     """Returns the name that a text stands for."""
-    return match["field"] or match["tensor"] or match["slot"] or match["scratch"] or match[0]
+    return match["field"] or match["tensor"] or match["slot"] or match[0]
 
 
 def _common_prefix(names: Sequence[str]) -> str:

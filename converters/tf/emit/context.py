@@ -53,6 +53,7 @@ class Context:
         fields: Layers, in the order of their first use.
         slots: Names of tensors in memory.
         lines: Statements of the model's run, one or more per node.
+        carried: What a loop carries, by the results of the loop that it becomes.
     """
 
     plan: Plan
@@ -62,6 +63,7 @@ class Context:
     fields: list[Field] = field(default_factory=list)
     slots: dict[ir.Value, SlotName] = field(default_factory=dict)
     lines: list[str] = field(default_factory=list)
+    carried: dict[ir.Value, ir.Value] = field(default_factory=dict)
     uses_batch: bool = False
     _fields: Scope = field(default_factory=field_scope)
     _slots: Scope = field(default_factory=Scope)
@@ -108,6 +110,7 @@ class Context:
 
     def slot(self, value: ir.Value) -> str:
         """Returns the name of a value's place."""
+        value = self.carried.get(value, value)
         return self.name_slot(value, *wishes(value.name, "reshaped"))
 
     def source(self, value: ir.Value) -> str:
@@ -142,9 +145,12 @@ class Context:
         return "None" if value is None else f"Some({self.tensor(value)})"
 
     def scratch(self, step: Step) -> str:
-        """Returns the expression of a step's scratch memory."""
-        self.use("memory::Slot")
-        return f"Slot::new({step.scratch.at}, {step.scratch.elements})"
+        """Returns the name of a step's scratch memory."""
+        value = ir.Value(ir.DType.F32, (ir.Batch(step.scratch.elements),))
+        names = [f"{wish}_scratch" for wish in wishes(step.node.layer, "step")]
+        name = screaming(self._slots.unique(*names))
+        self.slots[value] = SlotName(name, step.scratch, "f32, between the steps of a layer")
+        return name
 
     def dim(self, dim: ir.Dim) -> str:
         """Returns a dimension as an expression."""

@@ -173,7 +173,7 @@ def _runtime(values: Mapping[str, Any]) -> dict[str, str]:
 def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any]:
     """Returns everything that the templates name."""
     std = options.profile is Profile.STD
-    embed = options.weights is WeightsMode.EMBED or not std
+    embed = options.weights_for(len(text.weights.content)) is WeightsMode.EMBED
     incbin = len(text.weights.content) >= _INCBIN
     parts = _parts(text)
     ports = [*text.inputs, *text.outputs]
@@ -256,6 +256,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         ],
         "arena": text.plan.arena_bytes,
         "macs": text.plan.macs,
+        "layers": len(text.fields) + sum(len(u.fields) - 1 for b in text.blocks for u in b.uses),
         "weight_bytes": sum(
             t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None
         ),
@@ -306,6 +307,7 @@ class _PortView:
         self.key = string_literal(port.key)
         self.type = port.type
         self.shape = port.shape
+        self.dims = port.dims
         self.zero = port.zero
         self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
         self.fixed = port.fixed
@@ -369,14 +371,13 @@ def _parts(text: ModelText) -> list[_Part]:
         return []
     count = -(-len(text.lines) // _PART)
     size = -(-len(text.lines) // count)
-    return [
-        _Part(
-            f"part_{i + 1}",
-            f"Part {i + 1} of {count}.",
-            list(text.lines[i * size : (i + 1) * size]),
-        )
-        for i in range(count)
-    ]
+    parts = []
+    for i in range(count):
+        lines = list(text.lines[i * size : (i + 1) * size])
+        layers = re.findall(r"\bself\.(\w+)", "\n".join(lines))
+        ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
+        parts.append(_Part(f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines))
+    return parts
 
 
 def _batch_lines(text: ModelText) -> list[str]:

@@ -19,14 +19,19 @@ class Kernel:
         path: Its path below `kernels`.
         value: The expression that makes one; `{a}` and `{b}` are parameters.
         types: Element types that it takes.
+        named: Parameters for which the type has a constant, and its name.
     """
 
     path: str
     value: str = ""
     types: frozenset[ir.DType] = frozenset([ir.DType.F32])
+    named: tuple[tuple[tuple[float, ...], str], ...] = ()
 
     def expression(self, params: tuple[float, ...] = ()) -> str:
         """Returns the expression, with the parameters filled in."""
+        for known, constant in self.named:
+            if params == known:
+                return f"{self.name}::{constant}"
         text = self.value or self.name
         for letter, param in zip("ab", params, strict=False):
             text = text.replace(f"@{letter}", float_literal(param))
@@ -54,6 +59,9 @@ _FI = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32])
 _FL = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64])
 _EQ = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32, ir.DType.BOOL])
 _BOOL = frozenset([ir.DType.BOOL])
+
+_RELUS = ((ir.RELU.params, "RELU"), (ir.RELU6.params, "RELU6"))
+ADD_CLAMP = Kernel("clamp::AddClamp", "AddClamp { low: @a, high: @b }", named=_RELUS)
 
 UNARY: Mapping[ir.Fn, Kernel] = {
     ir.Fn.ABS: Kernel("unary::Abs", types=_FI),
@@ -89,7 +97,7 @@ UNARY: Mapping[ir.Fn, Kernel] = {
     ir.Fn.IS_NAN: Kernel("logical::IsNan", types=_FF),
     ir.Fn.IS_INF: Kernel("logical::IsInf", types=_FF),
     ir.Fn.IS_FINITE: Kernel("logical::IsFinite", types=_FF),
-    ir.Fn.CLAMP: Kernel("clamp::Clamp", "Clamp { low: @a, high: @b }"),
+    ir.Fn.CLAMP: Kernel("clamp::Clamp", "Clamp { low: @a, high: @b }", named=_RELUS),
     ir.Fn.LEAKY_RELU: Kernel("leaky_relu::LeakyRelu", "LeakyRelu { alpha: @a }"),
     ir.Fn.ELU: Kernel("activation::Elu", "Elu { alpha: @a }"),
     ir.Fn.CELU: Kernel("activation::Celu", "Celu { alpha: @a }"),

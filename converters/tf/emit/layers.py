@@ -70,16 +70,19 @@ def _onto(c: Context, step: Step, name: str, x: str, out: str) -> str:
     return f"self.{name}.run_onto(m, {x}, {out})?;"
 
 
-def _axis(
-    c: Context, size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int]
-) -> str:
+def axis(c: Context, size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int]) -> str:
+    """Returns one axis of a window: how many elements, how many taps, and how they move."""
     c.use("conv::Axis")
     if (size, taps, stride, dilation, pad) == (1, 1, 1, 1, (0, 0)):
         return "Axis::UNIT"
-    return (
-        f"Axis {{ input: {size}, size: {taps}, stride: {stride}, dilation: {dilation}, "
-        f"padding: ({pad[0]}, {pad[1]}) }}"
-    )
+    text = f"Axis::new({size}, {taps})"
+    if stride != 1:
+        text += f".stride({stride})"
+    if dilation != 1:
+        text += f".dilation({dilation})"
+    if pad != (0, 0):
+        text += f".padding({pad[0]}, {pad[1]})"
+    return text
 
 
 def _numbers(shape: ir.Shape) -> list[int]:
@@ -97,16 +100,17 @@ def _geometry(
     c.use("conv::Geometry")
     spatial = _numbers(image.shape)[1:-1]
     axes = [
-        _axis(c, *numbers)
+        axis(c, *numbers)
         for numbers in zip(spatial, taps, op.strides, op.dilations, op.padding, strict=True)
     ]
+    channels = f"{ends[0]}, {ends[1]}"
     if len(axes) == 1:
-        axes.insert(0, "Axis::UNIT")
-        c.use("conv::Axis")
-    return (
-        f"&Geometry {{ y: {axes[0]}, x: {axes[1]}, inputs: {ends[0]}, outputs: {ends[1]}, "
-        f"groups: {op.groups} }}"
-    )
+        text = f"Geometry::line({axes[0]}, {channels})"
+    elif axes[0] == axes[1]:
+        text = f"Geometry::square({axes[0]}, {channels})"
+    else:
+        text = f"Geometry::new({axes[0]}, {axes[1]}, {channels})"
+    return f"&{text}" if op.groups == 1 else f"&{text}.groups({op.groups})"
 
 
 def _conv(c: Context, step: Step) -> list[str]:
@@ -120,10 +124,7 @@ def _conv(c: Context, step: Step) -> list[str]:
         return _pointwise(c, step)
     geometry = _geometry(c, node.op, node.input, taps, (inputs, outputs))
     weights = f"{c.tensor(kernel)}, {c.optional_tensor(bias)}, {c.activation(node.op.activation)}"
-    window = "x".join(str(t) for t in taps)
-    doc = _shapes(
-        node, f"{window}{_stride_words(node.op)} {activation_words(node.op.activation)}".strip()
-    )
+    doc = _shapes(node, _conv_words(node.op, taps, is_depthwise(node)))
     key = (node.op, kernel, bias, tuple(_numbers(node.input.shape)))
     path = weight_path(node, 1)
     x = c.source(node.input)
@@ -142,15 +143,19 @@ def _conv(c: Context, step: Step) -> list[str]:
     return [f"self.{name}.run(m, {x}, {out})?;"]
 
 
-def _stride_words(op: ir.Conv | ir.ConvTranspose) -> str:
-    words = ""
+def _conv_words(op: ir.Conv | ir.ConvTranspose, taps: list[int], depthwise: bool) -> str:
+    """Returns a convolution in words: `3x3/2 depthwise, relu6`."""
+    words = "x".join(str(t) for t in taps) if len(taps) > 1 else f"width {taps[0]}"
     if any(s != 1 for s in op.strides):
         words += f"/{'x'.join(str(s) for s in dict.fromkeys(op.strides))}"
+    if depthwise:
+        words += " depthwise"
     if any(d != 1 for d in op.dilations):
         words += f", dilated by {'x'.join(str(d) for d in dict.fromkeys(op.dilations))}"
-    if op.groups != 1:
+    if op.groups != 1 and not depthwise:
         words += f", {op.groups} groups"
-    return words
+    activation = activation_words(op.activation)
+    return f"{words}, {activation}" if activation else words
 
 
 def _pointwise(c: Context, step: Step) -> list[str]:
@@ -163,7 +168,7 @@ def _pointwise(c: Context, step: Step) -> list[str]:
         f"Dense::new(@name, w, ({c.tensor(kernel)}, [{k}, {n}]), "
         f"{c.optional_tensor(bias)}, {c.activation(node.op.activation)}, p)?"
     )
-    doc = _shapes(node, f"1x1 {activation_words(node.op.activation)}".strip())
+    doc = _shapes(node, _conv_words(node.op, [1, 1], False))
     key = (node.op, kernel, bias)
     name = c.layer(node, "dense::Dense", weight_path(node, 1), value, doc, key)
     out = _result(c, node, name)
@@ -186,8 +191,7 @@ def _conv_transpose(c: Context, step: Step) -> list[str]:
         f"ConvTranspose::new(@name, w, {geometry}, {c.tensor(kernel)}, "
         f"{c.optional_tensor(bias)}, {c.activation(node.op.activation)}, p)?"
     )
-    window = "x".join(str(t) for t in taps)
-    words = f"{window}{_stride_words(node.op)} {activation_words(node.op.activation)}".strip()
+    words = _conv_words(node.op, taps, False)
     key = (node.op, kernel, bias, tuple(_numbers(node.output.shape)))
     path = weight_path(node, 1)
     name = c.layer(node, "conv::ConvTranspose", path, value, _shapes(node, words), key)
@@ -279,20 +283,18 @@ def _attention(c: Context, step: Step) -> list[str]:
 def _order(c: Context, node: ir.Node, units: int, reverse: bool, zero_masked: bool) -> str:
     c.use("recurrent::Order")
     _, steps, inputs = _numbers(node.input.shape)
-    return (
-        f"Order {{ steps: {steps}, inputs: {inputs}, units: {units}, "
-        f"reverse: {str(reverse).lower()}, zero_masked: {str(zero_masked).lower()} }}"
-    )
+    text = f"Order::new({steps}, {inputs}, {units})"
+    return text + (".reversed()" if reverse else "") + (".zero_masked()" if zero_masked else "")
 
 
 def _operands(c: Context, node: ir.Node, hidden: int, cell: int | None, mask: int) -> str:
     c.use("recurrent::Operands")
-    state = None if cell is None else node.operand(cell)
-    return (
-        f"Operands {{ x: {c.source(node.input)}.into(), "
-        f"hidden: {c.optional_source(node.operand(hidden))}, cell: {c.optional_source(state)}, "
-        f"mask: {c.optional_source(node.operand(mask))} }}"
-    )
+    text = f"Operands::of({c.source(node.input)})"
+    for method, index in (("hidden", hidden), ("cell", cell), ("mask", mask)):
+        value = None if index is None else node.operand(index)
+        if value is not None:
+            text += f".{method}({c.source(value)})"
+    return text
 
 
 def _states(c: Context, node: ir.Node, name: str, words: tuple[str, ...]) -> list[str]:
@@ -400,7 +402,7 @@ def packed_constants(graph: ir.Graph) -> set[ir.Value]:
     """Returns the constants that are only packed."""
     packed: set[ir.Value] = set()
     read: set[ir.Value] = {port.value for port in graph.outputs}
-    for node in graph.nodes:
+    for node in graph.all_nodes():
         places = () if is_depthwise(node) else PACKED.get(type(node.op), ())
         for index, value in enumerate(node.inputs):
             if value is not None and value.data is not None:

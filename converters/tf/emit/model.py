@@ -28,6 +28,7 @@ class PortText:
         elements: Elements of one example.
         fixed: Whether the length does not depend on the batch.
         shape: The shape as text.
+        dims: The shape for one example.
         leading: Whether examples follow each other: the batch is the first axis, or there is none.
         source: Expression of an output's elements; empty for an input.
     """
@@ -39,6 +40,7 @@ class PortText:
     elements: int
     fixed: bool
     shape: str
+    dims: tuple[int, ...]
     leading: bool
     source: str = ""
 
@@ -236,6 +238,7 @@ def _port(port: ir.Port, field: str, key: str, source: str = "") -> PortText:
         elements(value.shape),
         is_fixed(value.shape),
         ir.shape_text(value.shape),
+        ir.shape_at(value.shape, 1),
         is_fixed(value.shape) or isinstance(value.shape[0], ir.Batch),
         source,
     )

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from converters.tf import ir
 from converters.tf.emit.context import Context
-from converters.tf.emit.functions import BINARY, COMPARE, REDUCE, Kernel, float_literal, unary
-from converters.tf.emit.layers import LAYERS, Emit, embedding, is_embedding
+from converters.tf.emit.functions import ADD_CLAMP, BINARY, COMPARE, REDUCE, float_literal, unary
+from converters.tf.emit.layers import LAYERS, Emit, axis, embedding, is_embedding
 from converters.tf.emit.names import wishes
 from converters.tf.plan import Step
 
@@ -53,8 +53,7 @@ def _fused_add(c: Context, op: ir.Binary, dtype: ir.DType) -> str | None:
         return None
     if op.activation.kind is not ir.Fn.CLAMP:
         return None
-    kernel = Kernel("clamp::AddClamp", "AddClamp { low: @a, high: @b }")
-    return c.kernel(kernel, op.activation.params)
+    return c.kernel(ADD_CLAMP, op.activation.params)
 
 
 def _binary(c: Context, step: Step) -> list[str]:
@@ -141,16 +140,16 @@ def _pool(c: Context, step: Step) -> list[str]:
     c.use("pool", "conv::Axis")
     _, *spatial, channels = (d.scale if isinstance(d, ir.Batch) else d for d in node.input.shape)
     axes = [
-        f"Axis {{ input: {size}, size: {taps}, stride: {stride}, dilation: 1, "
-        f"padding: ({pad[0]}, {pad[1]}) }}"
+        axis(c, size, taps, stride, 1, pad)
         for size, taps, stride, pad in zip(spatial, op.size, op.strides, op.padding, strict=True)
     ]
     if len(axes) == 1:
         axes.insert(0, "Axis::UNIT")
+    both = f"[{axes[0]}; 2]" if axes[0] == axes[1] else f"[{axes[0]}, {axes[1]}]"
     kind = f"pool::Kind::{str(op.kind).capitalize()}"
     out = _result(c, node, "pool")
     x = c.source(node.input)
-    return [f"pool::pool(m, {kind}, [{', '.join(axes)}], {channels}, {x}, {out})?;"]
+    return [f"pool::pool(m, {kind}, {both}, {channels}, {x}, {out})?;"]
 
 
 def _axes(axes: tuple[int, ...]) -> str:
@@ -309,6 +308,29 @@ def _update(c: Context, step: Step) -> list[str]:
     return [f"layout::update(m, {x}, {index}, {part}, {_result(c, node, 'updated')})?;"]
 
 
+def _loop(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.Loop)
+    c.use("layout")
+    turn, *carried = (port.value for port in node.op.body.inputs)
+    slots = [c.name_slot(v, *wishes(v.name or node.layer, "carried")) for v in carried]
+    c.carried.update(zip(node.outputs, carried, strict=True))
+    lines = [
+        f"layout::copy(m, {c.source(start)}, {slot})?;"
+        for start, slot in zip(node.present, slots, strict=True)
+    ]
+    counted = c.plan.places[turn].elements > 0
+    inner = [f"layout::set(m, turn, {c.name_slot(turn, 'turn')})?;"] if counted else []
+    for part in step.body:
+        inner += OPS[type(part.node.op)](c, part)
+    for port, value, slot in zip(node.op.body.outputs, carried, slots, strict=True):
+        if c.plan.root(port.value) is not value:
+            inner.append(f"layout::copy(m, {c.source(port.value)}, {slot})?;")
+    turns = f"for {'turn' if counted else '_'} in 0..{node.op.trips}"
+    # One statement, which nothing takes apart.
+    return [*lines, "\n".join([f"{turns} {{", *inner, "}"])]
+
+
 OPS: Mapping[type[object], Emit] = {
     **LAYERS,
     ir.ArgExtreme: _arg,
@@ -319,6 +341,7 @@ OPS: Mapping[type[object], Emit] = {
     ir.Concat: _concat,
     ir.Cumulative: _cumulative,
     ir.Gather: _gather,
+    ir.Loop: _loop,
     ir.MatMul: _mat_mul,
     ir.OneHot: _one_hot,
     ir.Pad: _pad,

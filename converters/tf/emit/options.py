@@ -5,10 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+# Weights of more bytes are a file unless something else is asked for: the compiler needs four to
+# five times the memory of what it embeds.
+_LARGEST_EMBEDDED = 256 << 20
+
 
 class WeightsMode(StrEnum):
-    """Where a model's weights are."""
+    """Where a model's weights are; `AUTO` is `EMBED` or, for very many, `FILE`."""
 
+    AUTO = "auto"
     EMBED = "embed"
     FILE = "file"
     BYTES = "bytes"
@@ -58,3 +63,11 @@ class Options:
     tolerance: float = 1e-5
     thresholds: str = ""
     from_environment: bool = False
+
+    def weights_for(self, size: int) -> WeightsMode:
+        """Returns where weights of so many bytes are; a crate without std always embeds them."""
+        if self.profile is Profile.NO_STD:
+            return WeightsMode.EMBED
+        if self.weights is not WeightsMode.AUTO:
+            return self.weights
+        return WeightsMode.EMBED if size <= _LARGEST_EMBEDDED else WeightsMode.FILE

@@ -23,7 +23,7 @@ def problems(graph: ir.Graph) -> list[tuple[str, str]]:
     for port in (*graph.inputs, *graph.outputs):
         if sum(isinstance(d, ir.Batch) for d in port.value.shape) > 1:
             found.append((port.name, "has two axes that depend on the batch size"))
-    for node in graph.nodes:
+    for node in graph.all_nodes():
         found += [(node.layer, reason) for reason in _reasons(node)]
     return found
 

@@ -7,7 +7,8 @@ import zipfile
 from enum import Enum
 from pathlib import Path
 
-from converters.tf.errors import FileError, Problem
+from converters.tf.errors import FileError
+from tools.codegen.conversion import Problem
 
 # A zip member that unpacks to more than this is checked for its ratio.
 _LARGE = 64 << 20

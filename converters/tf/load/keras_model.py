@@ -10,12 +10,12 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.errors import Problem, UnsupportedError
 from converters.tf.ir import Array, Layer
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
+from tools.codegen.conversion import Problem, UnsupportedError
 
 
 class _Recorder:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import tempfile
 import warnings
 from collections.abc import Iterator
@@ -15,15 +16,21 @@ os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
 os.environ.setdefault("CUDA_VISIBLE_DEVICES", "-1")
 
 import keras
+import numpy as np
 import tensorflow as tf
 
-from converters.tf.errors import ConversionError, FileError, Problem, UnsupportedError
+from converters.tf.errors import FileError
+from converters.tf.load.custom import FLAG, custom_objects
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.legacy import CUSTOM_OBJECTS, readable
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.trace import Loaded
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
+
+# What Keras says of a class or function that it does not know; the second form is that of .h5.
+_MISSING = re.compile(r"Could not locate (class|function) '([^']+)'|Unknown (\w+): '([^']+)'")
 
 
 @dataclass(frozen=True)
@@ -33,11 +40,14 @@ class LoadOptions:
     Attributes:
         shapes: Dimensions that the model leaves open.
         allow_custom_code: Whether code that is stored in the model file may run.
+        custom_objects: Python files with the classes and functions that the model file names; only
+            with `allow_custom_code`.
         signature: Signature of a SavedModel; empty for the default.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
     allow_custom_code: bool = False
+    custom_objects: tuple[Path, ...] = ()
     signature: str = ""
 
 
@@ -46,17 +56,36 @@ def load(path: Path, options: LoadOptions) -> Loaded:
 
     Raises:
         FileError: The file is missing, damaged or unsafe.
-        UsageError: A dimension other than the batch stays open.
+        UsageError: A dimension other than the batch stays open, or the code of the user can't run.
         UnsupportedError: TensorFlow itself can't trace the model for inference.
     """
     kind = kind_of(path)
+    if options.custom_objects and not options.allow_custom_code:
+        what = "it is code, which runs only if that is allowed"
+        raise UsageError(Problem(FLAG, what, "pass --allow_custom_code if you trust it"))
     with _quiet():
         if kind is Kind.SAVED_MODEL:
-            return trace_saved_model(path, options.signature, options.shapes)
-        if kind is Kind.GRAPH_DEF:
-            return trace_graph_def(path, options.shapes)
-        model = _load_keras(path, options)
-        return trace_model(model, options.shapes)
+            loaded = trace_saved_model(path, options.signature, options.shapes)
+        elif kind is Kind.GRAPH_DEF:
+            loaded = trace_graph_def(path, options.shapes)
+        else:
+            loaded = trace_model(load_keras(path, options), options.shapes)
+    _check_weights(path, loaded)
+    return loaded
+
+
+def _check_weights(path: Path, loaded: Loaded) -> None:
+    """Refuses weights of a training that went wrong."""
+    problems = []
+    for variable in loaded.trace.variables.values():
+        if variable.data is None or variable.data.dtype.kind != "f":
+            continue
+        count = int(np.isnan(variable.data).sum())
+        if count:
+            what = f"{count} of the {variable.data.size} numbers of the weight {variable.name} are"
+            problems.append(Problem(str(path), f"{what} not a number"))
+    if problems:
+        raise FileError.of(problems)
 
 
 def trace_model(model: Any, shapes: FixedShapes | None = None) -> Loaded:
@@ -77,12 +106,19 @@ def trace_model(model: Any, shapes: FixedShapes | None = None) -> Loaded:
         ) from err
 
 
-def _load_keras(path: Path, options: LoadOptions) -> Any:
+def load_keras(path: Path, options: LoadOptions) -> Any:
+    """Loads a model that Keras wrote, without its loss and optimizer.
+
+    Raises:
+        FileError: The file is damaged or unsafe, or names what is not part of Keras.
+        UsageError: The code of the user can't run.
+    """
+    objects = {**CUSTOM_OBJECTS, **custom_objects(options.custom_objects)}
     with tempfile.TemporaryDirectory() as folder:
         try:
             return keras.saving.load_model(
                 str(_acceptable(path, Path(folder))),
-                custom_objects=dict(CUSTOM_OBJECTS),
+                custom_objects=objects,
                 compile=False,
                 safe_mode=not options.allow_custom_code,
             )
@@ -110,20 +146,31 @@ def _explained(path: Path, err: Exception) -> Problem:
     if "'module': 'tf_keras" in lowered or "'tf_ker" in lowered:
         what = "a .keras file of Keras 2 (tf_keras), whose weights Keras 3 does not find"
         return Problem(str(path), what, "save it as .h5 or as a SavedModel")
-    missing = "could not locate class" in lowered or "unknown layer" in lowered
-    if not missing and any(w in lowered for w in ("safe_mode", "unsafe", "lambda")):
+    missing = _missing(err)
+    if missing:
+        return Problem(
+            str(path),
+            f"it needs the {missing}, which is not part of Keras",
+            f"name its Python file by {FLAG} and pass --allow_custom_code if you trust it, "
+            "or export the model as a SavedModel, which carries its computation",
+        )
+    if any(w in lowered for w in ("safe_mode", "unsafe", "lambda")):
         return Problem(
             str(path),
             f"it holds code of its own, which was not run: {_shortened(text)}",
             "pass --allow_custom_code if you trust it, or export it as a SavedModel",
         )
-    if missing:
-        return Problem(
-            str(path),
-            f"it needs a class that is not part of Keras: {_shortened(text)}",
-            "export it as a SavedModel, which carries its computation",
-        )
     return Problem(str(path), f"{type(err).__name__}: {_shortened(text)}")
+
+
+def _missing(err: BaseException | None) -> str:
+    """Returns the class or function that Keras looked for in vain: `class 'Mine'`, or nothing."""
+    while err is not None:
+        found = _MISSING.search(str(err))
+        if found is not None:
+            return f"{found[1] or found[3]} '{found[2] or found[4]}'"
+        err = err.__cause__ or err.__context__
+    return ""
 
 
 def _shortened(text: str) -> str:

@@ -10,12 +10,13 @@ import numpy as np
 import tensorflow as tf
 from google.protobuf.message import DecodeError
 
-from converters.tf.errors import FileError, Problem, UnsupportedError
+from converters.tf.errors import FileError
 from converters.tf.ir import Array
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
+from tools.codegen.conversion import Problem, UnsupportedError
 
 _DEFAULT = "serving_default"
 # Ops that give nothing a caller could want.

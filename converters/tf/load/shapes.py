@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from converters.tf.errors import Problem, UsageError
+from tools.codegen.conversion import Problem, UsageError
 
 # Pixels of a side of an image whose size the model leaves open, as in keras.applications.
 _IMAGE_SIDE = 224

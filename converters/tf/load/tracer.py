@@ -71,7 +71,9 @@ def _function(
     for op in graph.get_operations():
         inputs = tuple(_ref(t) for t in op.inputs)
         attrs = {key: _attr(value) for key, value in op.node_def.attr.items() if key[0] != "_"}
-        nodes[op.name] = TraceNode(op.name, op.type, inputs, attrs, layer(op.name))
+        shape = op.outputs[0].shape if op.outputs else tf.TensorShape(None)
+        dims = None if shape.rank is None else tuple(shape.as_list())
+        nodes[op.name] = TraceNode(op.name, op.type, inputs, attrs, layer(op.name), dims)
     return TraceFunction(
         name,
         tuple(a.op.name for a in arguments),

@@ -11,11 +11,12 @@ from converters.tf.ops import (
     indexing,
     linear,
     reductions,
+    resampling,
     shapes,
     windows,
 )
 
-_FAMILIES = (control, elementwise, indexing, linear, reductions, shapes, windows)
+_FAMILIES = (control, elementwise, indexing, linear, reductions, resampling, shapes, windows)
 
 HANDLERS: Mapping[str, Handler] = {
     op: handler for family in _FAMILIES for op, handler in family.OPS.items()

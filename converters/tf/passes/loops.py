@@ -1,4 +1,4 @@
-"""Loops: their bodies, and what they carry for nobody."""
+"""Loops: their bodies, what they carry for nobody, and what they hand from one value to another."""
 
 from __future__ import annotations
 
@@ -46,3 +46,33 @@ def _pruned(node: ir.Node, read: set[ir.Value]) -> ir.Node:
         inputs=tuple(node.inputs[p] for p in chosen),
         outputs=tuple(node.outputs[p] for p in chosen),
     )
+
+
+def with_own_results(graph: ir.Graph) -> ir.Graph:
+    """Copies what a body returns if that is what another carried value was, or the turn's number.
+
+    The carried values of the next turn are written one after the other, over those of this turn.
+    """
+    nodes = []
+    for node in graph.nodes:
+        if isinstance(node.op, ir.Loop):
+            node = replace(node, op=replace(node.op, body=_with_copies(node.op.body)))
+        nodes.append(node)
+    return replace(graph, nodes=tuple(nodes))
+
+
+def _with_copies(body: ir.Graph) -> ir.Graph:
+    body = with_own_results(body)
+    roots = {port.value: port.value for port in body.inputs}
+    for node in body.nodes:
+        if isinstance(node.op, ir.Reshape) and node.input in roots:
+            roots[node.output] = roots[node.input]
+    copies = []
+    outputs = []
+    for before, port in zip(body.inputs[1:], body.outputs, strict=True):
+        value = port.value
+        if roots.get(value, before.value) is not before.value:
+            value = ir.Value(value.dtype, value.shape, None, value.name)
+            copies.append(ir.Node(ir.BroadcastTo(), (port.value,), (value,)))
+        outputs.append(replace(port, value=value))
+    return replace(body, nodes=(*body.nodes, *copies), outputs=tuple(outputs))

@@ -22,10 +22,10 @@ def optimize(graph: ir.Graph) -> ir.Graph:
 
     First constants move into weights, then functions, norms and recurrent layers are recognised,
     and what comes before and after products joins them last: a product with an activation hides
-    its parts. Loops that are left are written out.
+    its parts. Loops that are left are written out if they are short.
     """
     graph = without_loops(_fuse(_recognise(graph)))
-    return _fuse(without_dead_nodes(graph))
+    return loops.with_own_results(_fuse(without_dead_nodes(graph)))
 
 
 def _recognise(graph: ir.Graph) -> ir.Graph:

@@ -11,10 +11,11 @@ import pytest
 
 from converters.tf import ir
 from converters.tf.arguments import parse_shapes
-from converters.tf.errors import FeaturesError, FileError, UsageError
+from converters.tf.errors import FeaturesError, FileError
 from converters.tf.features import made, read
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.output_folder import write_folder
+from tools.codegen.conversion import UsageError
 
 
 def _zip(path: Path, members: dict[str, bytes]) -> Path:

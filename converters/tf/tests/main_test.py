@@ -8,17 +8,22 @@ import subprocess
 import sys
 from pathlib import Path
 
+import keras
 import numpy as np
 import pytest
+from keras import layers
 
 from converters.tf.tests.models import mlp
 
 _PROGRAM = os.environ.get("TF2RUST", "")
 
 
+def _start() -> list[str]:
+    return [str(Path(_PROGRAM).absolute())] if _PROGRAM else [sys.executable, "-m", _MODULE]
+
+
 def _run(*arguments: object) -> subprocess.CompletedProcess[str]:
-    start = [str(Path(_PROGRAM).absolute())] if _PROGRAM else [sys.executable, "-m", _MODULE]
-    command = [*start, *(str(a) for a in arguments)]
+    command = [*_start(), *(str(a) for a in arguments)]
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
@@ -45,6 +50,7 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
     report = json.loads(done.stdout)
     assert report["ok"]
     assert report["macs"] == 6 * 16 + 16 * 4
+    assert report["weights"] == "embed"
     files = _files(tmp_path / "a")
     assert sorted(files) == report["files"]
     for name in (
@@ -55,6 +61,7 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
         "rust_generated_code/testdata/features.npz",
         "saved_model_from_tensorflow/computation_graph.json",
         "saved_model_from_tensorflow/model_architecture.json",
+        "saved_model_from_tensorflow/model_overview.png",
         "saved_model_from_tensorflow/model_weights.npz",
     ):
         assert name in files
@@ -85,6 +92,7 @@ def test_features_of_another_model_leave_nothing(model: Path, tmp_path: Path) ->
         (["--nonsense"], 2, "Unknown command line flag"),
         (["--path_to_tf_model", "x"], 2, "no folder given"),
         (["extra"], 2, "unexpected argument"),
+        (["--path_to_tf_model", "x", "--enable_inplace", "False"], 2, "no folder given"),
         (["--path_to_tf_model", "x", "--path_to_save", "y", "--weights", "z"], 2, "weights"),
         (["--path_to_tf_model", "x", "--path_to_save", "y", "--input_shape", "z"], 2, "expected"),
     ],
@@ -93,6 +101,57 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], code: int, what: str)
     done = _run(*arguments)
     assert done.returncode == code
     assert what in done.stderr
+
+
+# As the README of the first tf2rust has it.
+_FIRST_README = """\
+python3 -m tf2rust \\
+--path_to_tf_model tests/data/mnist/tf_model/ \\
+--path_to_save tests/data/generated_classifiers/mnist \\
+--model_name MNist \\
+--binary_classification True \\
+--enable_inplace True \\
+--enable_memdrop True \\
+--path_to_fv tests/data/mnist/features.npz # for testing purposes, optional
+"""
+_FIRST_FILES = (
+    "saved_model_from_tensorflow/computation_graph.json",
+    "saved_model_from_tensorflow/model_architecture.json",
+    "saved_model_from_tensorflow/model_overview.png",
+    "saved_model_from_tensorflow/model_weights.npz",
+    "rust_generated_code/Cargo.toml",
+    "rust_generated_code/model/thresholds.json",
+    "rust_generated_code/src/model.rs",
+    "rust_generated_code/src/lib.rs",
+    "rust_generated_code/testdata/features.npz",
+    "rust_generated_code/benches/benchmarks.rs",
+)
+
+
+def test_the_command_of_the_first_readme(tmp_path: Path) -> None:
+    image = x = keras.Input((28, 28), name="image")
+    x = layers.Conv1D(8, 3, activation="relu")(x)
+    x = layers.Flatten()(layers.MaxPooling1D()(x))
+    model = keras.Model(image, layers.Dense(10, "softmax")(x))
+    data = tmp_path / "tests/data/mnist"
+    model.export(data / "tf_model", verbose=False)
+    some = np.random.default_rng(1).random((5, 28, 28), np.float32)
+    np.savez(data / "features.npz", image=some, predictions=model.predict(some, verbose=0))
+    program = " ".join(_start())
+    script = f'python3() {{ shift 2; command {program} "$@"; }}\n{_FIRST_README}'
+    here = str(Path.cwd())
+    env = {**os.environ, "PYTHONPATH": os.pathsep.join([here, *(p for p in sys.path if p)])}
+    done = subprocess.run(
+        ["bash", "-c", script], cwd=tmp_path, env=env, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert "no confidence levels" in done.stderr
+    files = _files(tmp_path / "tests/data/generated_classifiers/mnist")
+    assert set(_FIRST_FILES) <= set(files)
+    assert b"pub struct MNist {" in files["rust_generated_code/src/model.rs"]
+    with np.load(tmp_path / "tests/data/generated_classifiers/mnist" / _FIRST_FILES[-2]) as npz:
+        assert sorted(npz.files) == ["image", "predictions"]
+        assert np.array_equal(npz["image"], some)
 
 
 def test_a_missing_model(tmp_path: Path) -> None:

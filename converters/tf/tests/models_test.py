@@ -12,12 +12,13 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from converters.tf.architecture import description_files
-from converters.tf.errors import ConversionError, FileError, UnsupportedError, UsageError
+from converters.tf.architecture import description_files, layer_connections, overview_rows
+from converters.tf.errors import FileError
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import check, model_of, ops, randomize
 from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
+from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
 
 @pytest.mark.parametrize("name", sorted(MODELS))
@@ -205,6 +206,23 @@ def test_descriptions_of_the_source_model() -> None:
     assert described["layers"]["tower"]["class_name"] == "Sequential"
     again = description_files(trace_model(model).trace)
     assert again == files
+
+
+def test_the_picture_has_every_layer_with_shape_and_weights() -> None:
+    model = siamese()
+    trace = trace_model(model).trace
+    rows = {row.name: row for row in overview_rows(trace, layer_connections(trace))}
+    assert {layer.name for layer in model.layers} <= set(rows)
+    assert rows["left"].kind == rows["right"].kind == "input"
+    tower = model.get_layer("tower")
+    assert rows["tower"].kind == "Sequential"
+    assert rows["tower"].parameters == tower.count_params()
+    dims = ", ".join(str(d) for d in tower.output.shape[1:])
+    assert rows["tower"].shape == f"[batch, {dims}]"
+    (output,) = [row for row in rows.values() if row.kind == "output"]
+    assert output.before
+    content = description_files(trace)["model_overview.png"]
+    assert content.startswith(b"\x89PNG")
 
 
 def test_h5_of_keras_2(tmp_path: Path) -> None:

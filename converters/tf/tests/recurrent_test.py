@@ -107,6 +107,11 @@ def test_a_convolution_over_time_is_written_out(sequences: bool) -> None:
     assert "Loop" not in found
 
 
+def test_a_long_loop_stays_one() -> None:
+    layer = layers.RNN([layers.LSTMCell(3), layers.GRUCell(2)], return_sequences=True)
+    assert "Loop" in ops(check(model_of([(150, 2)], layer), (3,)))
+
+
 @few
 @given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 6), flags, flags, flags)
 def test_attention(

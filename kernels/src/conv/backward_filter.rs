@@ -203,6 +203,7 @@ impl Gradient<'_> {
             accumulate: lines.start > 0,
             bias: None,
             clamp: None,
+            map: None,
         };
         let place = (first - self.block.column, columns);
         tile::store(s, &sums, &mut self.block, &names, place, &store);

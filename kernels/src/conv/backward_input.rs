@@ -1,5 +1,6 @@
 //! The transposed convolution, which is also the gradient of a convolution by its input.
 
+use super::depthwise::each_tap;
 use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use crate::blocks::for_each_block;
@@ -10,7 +11,7 @@ use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
-use crate::simd::dispatch;
+use crate::simd::{Body, Simd, dispatch};
 
 /// A transposed convolution: from the output's side of `conv` to the input's,
 /// `activation(conv^T(output, filter) + bias)`.
@@ -46,14 +47,19 @@ impl<'a> BackwardInput<'a> {
     }
 
     /// Elements of scratch memory that [`BackwardInput::run`] needs: none for a packed filter,
-    /// else those of the filter, its input channels padded to whole vectors.
+    /// else those of the filter, its input channels padded to whole vectors; none as well where
+    /// that would be more than half as much again as input, filter and output.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
     pub fn scratch_len(&self) -> Result<usize> {
+        let conv = &self.conv;
+        conv.check()?;
+        let packed = PackedFilter::len_for(self.level, Direction::Backward, conv)?;
+        let all = conv.input_len() + conv.filter_len() + conv.output_len();
         match self.filter {
-            Filter::Plain(_) => PackedFilter::len_for(self.level, Direction::Backward, &self.conv),
-            Filter::Packed(_) => Ok(0),
+            Filter::Plain(_) if packed <= all + all / 2 => Ok(packed),
+            _ => Ok(0),
         }
     }
 
@@ -83,6 +89,19 @@ impl<'a> BackwardInput<'a> {
         } else {
             parallel
         };
+        if let Filter::Plain(filter) = self.filter
+            && self.scratch_len()? == 0
+        {
+            check_len("filter", filter.len(), conv.filter_len())?;
+            let body = Unpacked {
+                of: self,
+                filter,
+                output,
+                input,
+            };
+            dispatch(self.level, body);
+            return Ok(());
+        }
         let direction = Direction::Backward;
         let packed =
             PackedFilter::of(&self.filter, self.level, direction, conv, scratch, parallel)?;
@@ -115,6 +134,7 @@ impl<'a> BackwardInput<'a> {
             accumulate: false,
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
+            map: self.activation.map(),
         };
         let cut = cut(packed.level, (rows, columns), parallel.threads());
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
@@ -148,9 +168,78 @@ impl<'a> BackwardInput<'a> {
                     );
                 }
             }
-            self.activation.map_block(&mut block);
         });
     }
+}
+
+/// All of it with the filter as it lies: what few input channels and few pixels take.
+struct Unpacked<'a, 'b> {
+    of: &'b BackwardInput<'a>,
+    filter: &'b [f32],
+    output: &'b [f32],
+    input: &'b mut [f32],
+}
+
+impl Body for Unpacked<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let Self {
+            of,
+            filter,
+            output,
+            input,
+        } = self;
+        let conv = &of.conv;
+        let (in_channels, out_channels) = (conv.in_channels, conv.out_channels);
+        let (group_in, group_out) = (conv.group_in(), conv.group_out());
+        if in_channels == 0 {
+            return;
+        }
+        for pixel in input.chunks_exact_mut(in_channels) {
+            match of.bias {
+                Some(bias) => pixel.copy_from_slice(bias),
+                None => pixel.fill(0.0),
+            }
+        }
+        let pixels = conv.y.output * conv.x.output;
+        for stop in 0..conv.batch * pixels {
+            let (image, within) = (stop / pixels, stop % pixels);
+            let place = (within / conv.x.output, within % conv.x.output);
+            let from = &output[stop * out_channels..][..out_channels];
+            each_tap(&conv.y, &conv.x, place, |tap, y, x| {
+                let pixel = (image * conv.y.input + y) * conv.x.input + x;
+                let to = &mut input[pixel * in_channels..][..in_channels];
+                for (channel, to) in to.iter_mut().enumerate() {
+                    let (group, line) = (channel / group_in, channel % group_in);
+                    let from = &from[group * group_out..][..group_out];
+                    let row = (tap * group_in + line) * out_channels + group * group_out;
+                    *to += dot(s, from, &filter[row..][..group_out]);
+                }
+            });
+        }
+        match of.activation {
+            Activation::None => {}
+            Activation::Clamp(low, high) => {
+                let (low, high) = (s.splat(low), s.splat(high));
+                for x in input.chunks_mut(S::LANES) {
+                    s.store_up_to(x, s.min(high, s.max(low, s.load_up_to(x))));
+                }
+            }
+            Activation::Map(function) => input.chunks_exact_mut(in_channels).for_each(function),
+        }
+    }
+}
+
+/// The sum of the products of two slices of one length.
+#[inline(always)]
+fn dot<S: Simd>(s: S, a: &[f32], b: &[f32]) -> f32 {
+    let mut sum = s.zero();
+    for (a, b) in a.chunks(S::LANES).zip(b.chunks(S::LANES)) {
+        sum = s.mul_add(s.load_up_to(a), s.load_up_to(b), sum);
+    }
+    s.sum(sum)
 }
 
 /// The walk along one axis over the inputs `phase`, `phase + stride`, ...: input `i` meets output

@@ -21,7 +21,7 @@ use crate::parallel::{Parallel, Serial};
 use crate::simd::{Body, Simd, dispatch};
 
 /// Multiplications and additions below which another thread costs more than it saves.
-const PARALLEL_FLOPS: usize = 1_000_000;
+const PARALLEL_FLOPS: usize = 400_000;
 
 /// A depthwise convolution. In `conv`, `groups` is the number of input channels; the filter is
 /// `[height, width, in_channels, out_channels / in_channels]`, and output channel `o` sees input
@@ -174,14 +174,19 @@ impl<'a> Depthwise<'a> {
     }
 }
 
-/// Lines of an image that one task computes.
+/// Lines of an image that one task computes: so few that a thread that is held up does not hold up
+/// all, if that leaves all with the same work.
 pub(crate) fn lines_per_task(lines: usize, parallel: &dyn Parallel) -> usize {
-    let tasks = if parallel.threads() > 1 {
-        parallel.threads() * 4
-    } else {
-        1
-    };
-    lines.div_ceil(tasks).max(1)
+    let threads = parallel.threads().max(1);
+    let share = lines.div_ceil(threads).max(1);
+    if threads == 1 {
+        return share;
+    }
+    (2..=4)
+        .rev()
+        .map(|rounds| lines.div_ceil(threads * rounds).max(1))
+        .find(|each| lines.div_ceil(*each).div_ceil(threads) * each <= share + share / 16)
+        .unwrap_or(share)
 }
 
 /// One line of the output.

@@ -2,7 +2,7 @@
 
 use super::geometry::{Conv, check_len};
 use crate::error::{Error, Result};
-use crate::gemm::pack::{self, Matrix, Stack};
+use crate::gemm::pack::{self, Matrix, Packed, Stack};
 use crate::level::{Level, level};
 use crate::parallel::Parallel;
 
@@ -124,6 +124,17 @@ impl<'a> PackedFilter<'a> {
             direction,
             data,
         })
+    }
+
+    /// The matrix that the filter of a single group is.
+    pub(crate) fn matrix(&self, conv: &Conv) -> Packed<'a> {
+        let (k, n) = size(self.direction, conv);
+        Packed {
+            level: self.level,
+            k,
+            n,
+            data: self.data,
+        }
     }
 
     /// The filter itself if it is packed and fits, else packs it into `scratch`.

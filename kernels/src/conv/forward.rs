@@ -11,6 +11,7 @@ use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
+use crate::thin::Thin;
 
 /// A forward convolution: `activation(conv(input, filter) + bias)`.
 #[derive(Clone, Copy, Debug)]
@@ -45,15 +46,30 @@ impl<'a> Forward<'a> {
     }
 
     /// Elements of scratch memory that [`Forward::run`] needs: none for a packed filter, else
-    /// those of the filter, its output channels padded to whole vectors.
+    /// those of the filter, its output channels padded to whole vectors; none as well where that
+    /// would be more than half as much again as input, filter and output.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
     pub fn scratch_len(&self) -> Result<usize> {
         match self.filter {
-            Filter::Plain(_) => PackedFilter::len_for(self.level, Direction::Forward, &self.conv),
-            Filter::Packed(_) => Ok(0),
+            Filter::Plain(filter) if self.unpacked(filter)?.is_none() => {
+                PackedFilter::len_for(self.level, Direction::Forward, &self.conv)
+            }
+            _ => Ok(0),
         }
+    }
+
+    /// The filter, if it is used as it lies because it would grow too much.
+    fn unpacked(&self, filter: &'a [f32]) -> Result<Option<B<'a>>> {
+        let conv = &self.conv;
+        conv.check()?;
+        let packed = PackedFilter::len_for(self.level, Direction::Forward, conv)?;
+        let all = conv.input_len() + conv.filter_len() + conv.output_len();
+        Ok((packed > all + all / 2).then_some(B::Rows {
+            data: filter,
+            ld: conv.out_channels,
+        }))
     }
 
     /// Computes the output; `input` and `output` are dense, channels last.
@@ -76,19 +92,44 @@ impl<'a> Forward<'a> {
         if let Some(bias) = self.bias {
             check_len("bias", bias.len(), conv.out_channels)?;
         }
+        let unpacked = match self.filter {
+            Filter::Plain(filter) => {
+                check_len("filter", filter.len(), conv.filter_len())?;
+                self.unpacked(filter)?
+            }
+            Filter::Packed(_) => None,
+        };
+        let filter = match unpacked {
+            Some(rows) => rows,
+            None => {
+                let (filter, direction) = (&self.filter, Direction::Forward);
+                let packed =
+                    PackedFilter::of(filter, self.level, direction, conv, scratch, parallel)?;
+                let one = conv.groups == 1 && output.len() == conv.out_channels;
+                if one && conv.is_pointwise() && !output.is_empty() {
+                    let thin = Thin {
+                        bias: self.bias,
+                        activation: self.activation,
+                        accumulate: false,
+                    };
+                    return thin.run(input, &packed.matrix(conv), output, parallel);
+                }
+                B::Packed {
+                    data: packed.data,
+                    k: conv.y.size * conv.x.size * conv.group_in(),
+                }
+            }
+        };
+        if output.is_empty() {
+            return Ok(());
+        }
         let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
             &Serial
         } else {
             parallel
         };
-        let direction = Direction::Forward;
-        let packed =
-            PackedFilter::of(&self.filter, self.level, direction, conv, scratch, parallel)?;
-        if output.is_empty() {
-            return Ok(());
-        }
         for group in 0..conv.groups {
-            self.group(group, input, &packed, output, parallel);
+            self.group(group, input, &filter, output, parallel);
         }
         Ok(())
     }
@@ -97,14 +138,12 @@ impl<'a> Forward<'a> {
         &self,
         group: usize,
         input: &[f32],
-        packed: &PackedFilter<'_>,
+        filter: &B<'_>,
         output: &mut [f32],
         parallel: &dyn Parallel,
     ) {
         let conv = &self.conv;
         let (depth, columns) = (conv.group_in(), conv.group_out());
-        let each = packed.data.len() / conv.groups;
-        let k = conv.y.size * conv.x.size * depth;
         let rows = conv.batch * conv.y.output * conv.x.output;
         let a = A::Rows(if conv.is_pointwise() {
             Source::plain(input, rows, conv.in_channels, group * depth, depth)
@@ -119,30 +158,39 @@ impl<'a> Forward<'a> {
                 filter_width: conv.x.size,
             }
         });
-        let b = B::Packed {
-            data: &packed.data[group * each..][..each],
-            k,
+        let b = match *filter {
+            B::Packed { data, k } => {
+                let each = data.len() / conv.groups;
+                B::Packed {
+                    data: &data[group * each..][..each],
+                    k,
+                }
+            }
+            B::Rows { data, ld } => B::Rows {
+                data: &data[group * columns..],
+                ld,
+            },
         };
         let store = Store {
             accumulate: false,
             bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
             clamp: self.activation.clamp(),
+            map: self.activation.map(),
         };
-        let cut = cut(packed.level, (rows, columns), parallel.threads());
+        let cut = cut(self.level, (rows, columns), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {
             dispatch(
-                packed.level,
+                self.level,
                 Multiply {
                     a: &a,
                     b: &b,
                     n: columns,
-                    level: packed.level,
+                    level: self.level,
                     block: &mut block,
                     store,
                 },
             );
-            self.activation.map_block(&mut block);
         });
     }
 }

@@ -85,7 +85,8 @@ pub enum B<'a> {
         /// Rows.
         k: usize,
     },
-    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`] of at most [`DIRECT_ROWS`] rows.
+    /// Rows of `n` elements, `ld` apart; only with [`A::Rows`], and best with at most
+    /// [`DIRECT_ROWS`] rows.
     Rows {
         /// Elements.
         data: &'a [f32],
@@ -149,6 +150,7 @@ impl Body for Multiply<'_, '_, '_> {
                         accumulate: store.accumulate || at != Piece::default(),
                         bias: store.bias.filter(|_| last),
                         clamp: store.clamp.filter(|_| last),
+                        map: store.map.filter(|_| last),
                     };
                     let k = to.rows_before(source) - at.rows_before(source);
                     let at_once = ELEMENTS_OF_B / (k * super::pack::panel(level)).max(1);
@@ -180,6 +182,7 @@ impl Body for Multiply<'_, '_, '_> {
                         accumulate: store.accumulate || from > 0,
                         bias: store.bias.filter(|_| last),
                         clamp: store.clamp.filter(|_| last),
+                        map: None,
                     };
                     for panel in panels_of(level, n, block) {
                         let b = Panel::new(b, n, level, panel);
@@ -190,6 +193,10 @@ impl Body for Multiply<'_, '_, '_> {
                         break;
                     }
                     from = to;
+                }
+                if let Some(function) = store.map {
+                    let columns = block.columns;
+                    (0..block.rows).for_each(|row| block.apply(&[row], 0..columns, function));
                 }
             }
         }
@@ -371,6 +378,7 @@ fn rows_columns<S: Simd>(
         let strip = &strip[..filled];
         if copied && filled == most {
             strip_columns(s, source, b, pieces, strip, &mut memory, block, store);
+            map_strip(b, strip, block, store);
             continue;
         }
         for panel in b.panels.clone() {
@@ -386,7 +394,30 @@ fn rows_columns<S: Simd>(
                 rest = later;
             });
         }
+        map_strip(b, strip, block, store);
     }
+}
+
+/// Applies what comes last to the rows of a strip, while they are in the first cache.
+#[inline(always)]
+fn map_strip(
+    b: &Columns<'_, '_>,
+    strip: &[Position],
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let Some(function) = store.map else { return };
+    if b.panels.is_empty() {
+        return;
+    }
+    let first = panel_at(b.level, b.n, b.panels.start).0;
+    let (last, width) = panel_at(b.level, b.n, b.panels.end - 1);
+    let columns = first - block.column..(last + width).min(b.n) - block.column;
+    let mut rows = [0; MAX_ROWS];
+    for (row, position) in rows.iter_mut().zip(strip) {
+        *row = position.row - block.row;
+    }
+    block.apply(&rows[..strip.len()], columns, function);
 }
 
 /// Multiplies the rows of a whole strip, which it copies, by some panels of B.

@@ -33,9 +33,12 @@ pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parall
         !vector.transposed
     };
     let step = if across { vector.ld } else { 1 };
-    let tasks = parallel.threads() * 2;
-    let chunk = length.div_ceil(tasks).next_multiple_of(CHUNK);
-    for_each_chunk(parallel, &mut c[..length], chunk, |first, out| {
+    let task = |first: usize, out: &mut [f32]| {
+        let bias = match gemm.bias {
+            Some(bias) if gemm.m == 1 => Bias::Each(&bias[first..]),
+            Some(bias) => Bias::Same(bias[0]),
+            None => Bias::Same(0.0),
+        };
         dispatch(
             gemm.level,
             Vector {
@@ -45,37 +48,31 @@ pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parall
                 matrix: &matrix,
                 first,
                 accumulate: gemm.accumulate,
-                out,
+                bias,
+                clamp: gemm.activation.clamp(),
+                out: &mut *out,
             },
         );
-        finish(gemm, first, out);
-    });
+        if let Activation::Map(function) = gemm.activation {
+            function(out);
+        }
+    };
+    let c = &mut c[..length];
+    if length <= CHUNK {
+        return task(0, c);
+    }
+    let tasks = parallel.threads() * 2;
+    let chunk = length.div_ceil(tasks).next_multiple_of(CHUNK);
+    for_each_chunk(parallel, c, chunk, task);
 }
 
-fn finish(gemm: &Gemm<'_>, first: usize, out: &mut [f32]) {
-    match gemm.bias {
-        Some(bias) if gemm.m == 1 => {
-            for (x, b) in out.iter_mut().zip(&bias[first..]) {
-                *x += b;
-            }
-        }
-        Some(bias) => out.iter_mut().for_each(|x| *x += bias[0]),
-        None => {}
-    }
-    match gemm.activation {
-        Activation::None => {}
-        Activation::Clamp(low, high) => {
-            for x in out {
-                if *x < low {
-                    *x = low;
-                }
-                if *x > high {
-                    *x = high;
-                }
-            }
-        }
-        Activation::Map(function) => function(out),
-    }
+/// What is added to the results.
+#[derive(Clone, Copy)]
+enum Bias<'a> {
+    /// One number for each.
+    Each(&'a [f32]),
+    /// One number for all.
+    Same(f32),
 }
 
 /// Elements `first ..` of the product of a vector and a matrix of `k` rows.
@@ -86,6 +83,9 @@ struct Vector<'a> {
     matrix: &'a Matrix<'a>,
     first: usize,
     accumulate: bool,
+    bias: Bias<'a>,
+    /// Bounds of the results; NaN passes.
+    clamp: Option<(f32, f32)>,
     out: &'a mut [f32],
 }
 
@@ -101,32 +101,55 @@ impl Body for Vector<'_> {
             matrix,
             first,
             accumulate,
+            bias,
+            clamp,
             out,
         } = self;
-        if !accumulate {
-            out.fill(0.0);
-        }
+        start(s, bias, accumulate, out);
         if k == 0 {
-            return;
-        }
-        if matrix.transposed && step == 1 {
+            // Nothing to add.
+        } else if matrix.transposed && step == 1 {
             dots(s, &x[..k], matrix, first, out);
         } else if matrix.transposed {
             for (j, out) in out.iter_mut().enumerate() {
                 let line = &matrix.data[(first + j) * matrix.ld..][..k];
-                let terms = line.iter().zip(x.iter().step_by(step));
+                let terms = line.iter().zip(x.iter().step_by(step.max(1)));
                 *out += terms.map(|(a, b)| a * b).sum::<f32>();
             }
         } else {
             let x = (x, step);
             match out.len().div_ceil(S::LANES) {
-                1 => few_sums::<S, 1, 4>(s, x, k, matrix, first, out),
+                1 => few_sums::<S, 1, 8>(s, x, k, matrix, first, out),
                 2 => few_sums::<S, 2, 2>(s, x, k, matrix, first, out),
                 3 => few_sums::<S, 3, 2>(s, x, k, matrix, first, out),
                 4 => few_sums::<S, 4, 1>(s, x, k, matrix, first, out),
                 _ => sums(s, x, k, matrix, first, out),
             }
         }
+        if let Some((low, high)) = clamp {
+            let (low, high) = (s.splat(low), s.splat(high));
+            for out in out.chunks_mut(S::LANES) {
+                let x = s.load_up_to(out);
+                s.store_up_to(out, s.min(high, s.max(low, x)));
+            }
+        }
+    }
+}
+
+/// The results before the products are added.
+#[inline(always)]
+fn start<S: Simd>(s: S, bias: Bias<'_>, accumulate: bool, out: &mut [f32]) {
+    for (i, out) in out.chunks_mut(S::LANES).enumerate() {
+        let bias = match bias {
+            Bias::Each(bias) => s.load_up_to(&bias[i * S::LANES..][..out.len()]),
+            Bias::Same(bias) => s.splat(bias),
+        };
+        let x = if accumulate {
+            s.add(s.load_up_to(out), bias)
+        } else {
+            bias
+        };
+        s.store_up_to(out, x);
     }
 }
 
@@ -141,27 +164,24 @@ fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
     first: usize,
     out: &mut [f32],
 ) {
-    let width = out.len();
     let cut = (NV - 1) * S::LANES;
+    let (width, rest) = (out.len(), out.len() - cut);
     let mut sums = [[s.zero(); NV]; CHAINS];
-    let mut p = 0;
-    while p < k {
-        // What is left over in the end goes to the first chain.
-        let chains = if p + CHAINS <= k { CHAINS } else { 1 };
+    let lines = matrix.data[first..].chunks(matrix.ld.max(1));
+    let mut terms = x.iter().step_by(step.max(1)).take(k).zip(lines);
+    'all: loop {
         for chain in 0..CHAINS {
-            if chain < chains {
-                let row = &matrix.data[(p + chain) * matrix.ld + first..][..width];
-                let (whole, last) = row.split_at(cut);
-                let factor = s.splat(x[(p + chain) * step]);
-                for v in 0..NV - 1 {
-                    let row = s.load(&whole[v * S::LANES..]);
-                    sums[chain][v] = s.mul_add(factor, row, sums[chain][v]);
-                }
-                let row = s.load_up_to(last);
-                sums[chain][NV - 1] = s.mul_add(factor, row, sums[chain][NV - 1]);
+            let Some((&factor, line)) = terms.next() else {
+                break 'all;
+            };
+            let (factor, line) = (s.splat(factor), &line[..width]);
+            for v in 0..NV - 1 {
+                let line = s.load(&line[v * S::LANES..]);
+                sums[chain][v] = s.mul_add(factor, line, sums[chain][v]);
             }
+            let line = s.load_up_to(&line[cut..][..rest]);
+            sums[chain][NV - 1] = s.mul_add(factor, line, sums[chain][NV - 1]);
         }
-        p += chains;
     }
     for v in 0..NV {
         let to = &mut out[v * S::LANES..];

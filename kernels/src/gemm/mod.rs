@@ -3,7 +3,7 @@
 //! C is cut into blocks, one task each; a block is computed tile by tile ([`tile`]), where a tile
 //! reads A in place and B in panels ([`pack`]). B is packed by a caller that uses it again
 //! ([`Packed`]), else into scratch memory, some rows at a time. A vector on either side takes a
-//! path of its own ([`gemv`]). Convolutions run the same blocks over an image ([`source`]).
+//! path of its own ([`gemv`], [`crate::thin`]). Convolutions run the same blocks over an image ([`source`]).
 //!
 //! Sums are in f32, in an order that depends on the shape and the level, not on the threads. For
 //! finite values the error of an element is at most `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities
@@ -17,11 +17,12 @@ pub(crate) mod source;
 mod tests;
 pub(crate) mod tile;
 
-use crate::blocks::{Block, Cut, for_each_block};
+use crate::blocks::{Cut, for_each_block};
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
+use crate::thin::Thin;
 use block::{A, B, DIRECT_ROWS, Multiply};
 pub use pack::{Matrix, Packed};
 use source::Source;
@@ -32,11 +33,12 @@ const PACKED_ROWS: usize = source::MAX_RUN;
 /// Elements of B that are packed at a time: they stay in the second cache.
 const PACKED_LEN: usize = block::ELEMENTS_OF_B;
 /// Multiplications and additions below which another thread costs more than it saves.
-pub(crate) const PARALLEL_FLOPS: usize = 2_000_000;
-/// Tasks per thread, so that a thread that is held up does not hold up all.
-const TASKS_PER_THREAD: usize = 4;
-/// As many where a task is some rows, which costs less.
-const ROW_TASKS_PER_THREAD: usize = 8;
+pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
+/// Tasks per thread, at most.
+const ROUNDS: usize = 4;
+/// The part of the time that is spent on smaller tasks than would be best, so that a thread that
+/// is held up does not hold up all.
+const SLACK: usize = 32;
 
 /// What is applied to every element of a result.
 #[derive(Clone, Copy, Debug, Default)]
@@ -46,7 +48,7 @@ pub enum Activation {
     None,
     /// `min(max(x, low), high)`; NaN stays.
     Clamp(f32, f32),
-    /// A function that works in place on any part of a row.
+    /// A function that works in place on each element, in pieces of any length.
     Map(fn(&mut [f32])),
 }
 
@@ -63,11 +65,10 @@ impl Activation {
         }
     }
 
-    pub(crate) fn map_block(&self, block: &mut Block<'_, f32>) {
-        if let Self::Map(function) = self {
-            for i in 0..block.rows {
-                function(block.row(i));
-            }
+    pub(crate) fn map(&self) -> Option<fn(&mut [f32])> {
+        match *self {
+            Self::Map(function) => Some(function),
+            Self::None | Self::Clamp(..) => None,
         }
     }
 }
@@ -132,7 +133,8 @@ impl<'a> Gemm<'a> {
     }
 
     /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
-    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements.
+    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements. Never
+    /// more than half as much again as A and B have.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -161,7 +163,18 @@ impl<'a> Gemm<'a> {
 
     fn needs_packing(&self, b: &Matrix<'_>) -> bool {
         let direct = self.m <= DIRECT_ROWS && !self.a.transposed && !b.transposed;
-        self.m > 1 && self.n > 1 && self.k > 0 && !direct
+        self.k > 0 && !direct && !self.is_narrow()
+    }
+
+    /// Whether rows are multiplied one by one: packing would fill more memory with zeros than A
+    /// and B have elements.
+    fn is_narrow(&self) -> bool {
+        let lanes = pack::lanes(self.level);
+        let narrow = self.m < lanes && self.n < 2 * lanes && {
+            let padded = self.n.next_multiple_of(lanes);
+            2 * padded > 3 * (self.m + self.n)
+        };
+        self.m <= 1 || self.n <= 1 || narrow
     }
 
     /// Computes the product into `c`, a matrix of `m` rows of `n` elements, `ldc` apart.
@@ -179,6 +192,14 @@ impl<'a> Gemm<'a> {
         let needed = self.check(c, ldc, scratch.len())?;
         if self.m == 0 || self.n == 0 {
             return Ok(());
+        }
+        if let (1, false, Right::Packed(b)) = (self.m, self.a.transposed, &self.b) {
+            let thin = Thin {
+                bias: self.bias,
+                activation: self.activation,
+                accumulate: self.accumulate,
+            };
+            return thin.run(&self.a.data[..self.k], b, &mut c[..self.n], parallel);
         }
         let flops = self
             .m
@@ -222,7 +243,7 @@ impl<'a> Gemm<'a> {
             Right::Plain(b) if self.m == 1 || (self.n == 1 && ldc == 1) => {
                 gemv::run(self, b, c, parallel);
             }
-            Right::Plain(_) if self.n == 1 => {
+            Right::Plain(_) if self.is_narrow() => {
                 for i in 0..self.m {
                     let row = Self {
                         m: 1,
@@ -292,6 +313,7 @@ impl<'a> Gemm<'a> {
             accumulate,
             bias: self.bias.filter(|_| last),
             clamp: self.activation.clamp().filter(|_| last),
+            map: self.activation.map().filter(|_| last),
         };
         let cut = cut(self.level, (self.m, self.n), parallel.threads());
         for_each_block(parallel, c, ldc, (self.m, self.n), cut, |mut block| {
@@ -306,9 +328,6 @@ impl<'a> Gemm<'a> {
                     store,
                 },
             );
-            if last {
-                self.activation.map_block(&mut block);
-            }
         });
     }
 
@@ -379,20 +398,44 @@ fn check_rows(
     Ok(())
 }
 
-/// How C is cut into one block for each task.
+/// The part of the time that columns must save.
+const GAIN: usize = 9;
+/// What it costs a block to read a row of A, or a panel of B for each row of a strip, ...
+const READ: usize = 1;
+/// ... and to multiply a row by a panel.
+const MULTIPLY: usize = 8;
+
+/// How C is cut into one block for each task: so that no thread has much more work than it must.
+///
+/// Blocks of whole rows come first: what follows a product mostly works on the same rows, and so
+/// each thread finds what it wrote itself.
 pub(crate) fn cut(level: Level, (m, n): (usize, usize), threads: usize) -> Cut {
     let (strip, panel) = (block::strip_rows(level), pack::panel(level));
     let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
     let (mut rows, mut columns) = (strips, panels);
+    let (mut best, mut across) = (usize::MAX, 1);
     if threads > 1 {
-        let tasks = threads * TASKS_PER_THREAD;
-        if strips >= 2 * tasks {
-            rows = strips.div_ceil(threads * ROW_TASKS_PER_THREAD);
-        } else {
-            // Each task by columns reads all of A, each by rows all of B, which is more.
-            let across = panels.min(tasks);
-            columns = panels.div_ceil(across);
-            rows = strips.div_ceil(tasks.div_ceil(across));
+        loop {
+            let width = panels.div_ceil(across);
+            let across_now = panels.div_ceil(width);
+            let mut best_now = best - best / GAIN;
+            for rounds in 1..=ROUNDS {
+                let height = strips.div_ceil((rounds * threads).div_ceil(across_now));
+                let tasks = strips.div_ceil(height) * across_now;
+                // In rows, because the last strip may be thin.
+                let lines = (height * strip).min(m);
+                let task = lines * width * MULTIPLY + (lines + width * strip) * READ;
+                let cost = tasks.div_ceil(threads).saturating_mul(task);
+                if cost <= best_now.saturating_add(best_now / SLACK) {
+                    (rows, columns) = (height, width);
+                    best_now = best_now.min(cost);
+                    best = best_now;
+                }
+            }
+            if across >= panels.min(ROUNDS * threads) {
+                break;
+            }
+            across *= 2;
         }
     }
     Cut {

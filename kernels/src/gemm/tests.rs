@@ -243,3 +243,28 @@ fn map_sees_every_element_once() {
         assert!(c.iter().zip(&d).all(|(c, d)| *c == -d));
     }
 }
+
+#[test]
+fn blocks_give_all_threads_the_same_work() {
+    for level in available() {
+        for m in [1, 49, 98, 128, 196, 784, 3136, 12544] {
+            for n in [10, 64, 96, 160, 320, 512, 1280] {
+                for threads in [2, 3, 4, 16] {
+                    let Cut { rows, columns, .. } = super::cut(level, (m, n), threads);
+                    let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
+                    let most = (down * across).div_ceil(threads) * rows.min(m) * columns.min(n);
+                    // What one thread must do if strips and panels stay whole.
+                    let (strip, panel) = (super::block::strip_rows(level), pack::panel(level));
+                    let least = (m * n).div_ceil(threads).max(strip.min(m) * panel.min(n));
+                    assert!(
+                        most <= 2 * least,
+                        "{level:?} {m}x{n} {threads}: {most} {least}"
+                    );
+                    if (level, m, threads) == (Level::Avx512, 196, 2) {
+                        assert_eq!((rows, across), (98, 1));
+                    }
+                }
+            }
+        }
+    }
+}

@@ -149,6 +149,8 @@ pub struct Store<'a> {
     pub bias: Option<&'a [f32]>,
     /// Bounds of the values; NaN passes.
     pub clamp: Option<(f32, f32)>,
+    /// Applied last, by who knows when rows are complete.
+    pub map: Option<fn(&mut [f32])>,
 }
 
 /// Writes the first `width` columns of the first `rows.len()` rows of the tile to the rows of

@@ -4,13 +4,13 @@
 //! zeros keep their sign where the function has one.
 
 /// 1.5 * 2^23: adding it leaves the nearest integer in the low bits of the sum.
-const ROUNDER: f32 = 12_582_912.0;
+pub(crate) const ROUNDER: f32 = 12_582_912.0;
 /// The logarithm of 2 in two parts, the first of 9 bits.
-const LN_2_HIGH: f32 = 0.693_359_4;
-const LN_2_LOW: f32 = -2.121_944_4e-4;
+pub(crate) const LN_2_HIGH: f32 = 0.693_359_4;
+pub(crate) const LN_2_LOW: f32 = -2.121_944_4e-4;
 /// Coefficients of `(exp(r) - 1 - r) / r^2` for |r| up to half the logarithm of 2, fitted; relative
 /// error 2e-9 of `exp(r) - 1`.
-const EXP: [f32; 6] = [
+pub(crate) const EXP: [f32; 6] = [
     0.5,
     0.166_666_67,
     0.041_666_35,
@@ -46,14 +46,35 @@ fn power_of_2(n: i32) -> f32 {
     f32::from_bits((n.wrapping_add(127) as u32) << 23)
 }
 
+/// `n` and `exp(r) - 1` for `x = n ln 2 + r`.
+#[inline(always)]
+fn exp_parts(x: f32) -> (i32, f32) {
+    let (n, whole) = multiple_of_ln_2(x);
+    (n, exp_rest((x - whole * LN_2_HIGH) - whole * LN_2_LOW))
+}
+
 /// `n` and `exp(r) - 1` for `high + low = n ln 2 + r`, where `low` is small.
 #[inline(always)]
-fn exp_parts(high: f32, low: f32) -> (i32, f32) {
-    let shifted = (high + low) * core::f32::consts::LOG2_E + ROUNDER;
-    let n = shifted - ROUNDER;
-    let r = ((high - n * LN_2_HIGH) - n * LN_2_LOW) + low;
+fn exp_parts_of_sum(high: f32, low: f32) -> (i32, f32) {
+    let (n, whole) = multiple_of_ln_2(high + low);
+    (
+        n,
+        exp_rest(((high - whole * LN_2_HIGH) - whole * LN_2_LOW) + low),
+    )
+}
+
+/// The integer next to `x / ln 2`, twice.
+#[inline(always)]
+fn multiple_of_ln_2(x: f32) -> (i32, f32) {
+    let shifted = x * core::f32::consts::LOG2_E + ROUNDER;
     let n = shifted.to_bits().wrapping_sub(ROUNDER.to_bits()) as i32;
-    (n, polynomial(&EXP, r) * (r * r) + r)
+    (n, shifted - ROUNDER)
+}
+
+/// `exp(r) - 1` for |r| up to half the logarithm of 2.
+#[inline(always)]
+fn exp_rest(r: f32) -> f32 {
+    polynomial(&EXP, r) * (r * r) + r
 }
 
 /// `(1 + fraction) * 2^n`, where `2^n` itself may lie outside the normal numbers.
@@ -66,14 +87,14 @@ fn scaled(n: i32, fraction: f32) -> f32 {
 /// Exponential; 1 ulp.
 #[inline(always)]
 pub(crate) fn exp(x: f32) -> f32 {
-    let (n, fraction) = exp_parts(at_least(at_most(x, 89.0), -104.0), 0.0);
+    let (n, fraction) = exp_parts(at_least(at_most(x, 89.0), -104.0));
     scaled(n, fraction)
 }
 
 /// `exp(x) - 1`; 2 ulp.
 #[inline(always)]
 pub(crate) fn exp_m1(x: f32) -> f32 {
-    let (n, fraction) = exp_parts(at_least(at_most(x, 89.0), -20.0), 0.0);
+    let (n, fraction) = exp_parts(at_least(at_most(x, 89.0), -20.0));
     // Half of the result, because 2^n may be infinity.
     let scale = power_of_2(n.wrapping_sub(1));
     let value = (scale * fraction + (scale - 0.5)) * 2.0;
@@ -83,7 +104,7 @@ pub(crate) fn exp_m1(x: f32) -> f32 {
 /// Hyperbolic tangent; 3 ulp.
 #[inline(always)]
 pub(crate) fn tanh(x: f32) -> f32 {
-    let (n, fraction) = exp_parts(2.0 * at_most(x.abs(), 10.0), 0.0);
+    let (n, fraction) = exp_parts(2.0 * at_most(x.abs(), 10.0));
     let scale = power_of_2(n);
     let e = scale * fraction + (scale - 1.0);
     (e / (e + 2.0)).copysign(x)
@@ -184,7 +205,7 @@ const ERFC: [f32; 10] = [
 /// `erfc(x)` for `x` in 0..10.1, of which `-(high + low)` is the square.
 #[inline(always)]
 fn erfc_tail(x: f32, high: f32, low: f32) -> f32 {
-    let (n, fraction) = exp_parts(high, low);
+    let (n, fraction) = exp_parts_of_sum(high, low);
     let p = polynomial(&ERFC, (x - 2.0) / (x + 2.0));
     scaled(n, fraction) * (p / (1.0 + 2.0 * x))
 }
@@ -233,6 +254,6 @@ const GAUSS: f32 = 0.398_942_3;
 #[inline(always)]
 pub(crate) fn normal_density(x: f32) -> f32 {
     let (high, low) = minus_square(at_most(x.abs(), 14.5));
-    let (n, fraction) = exp_parts(0.5 * high, 0.5 * low);
+    let (n, fraction) = exp_parts_of_sum(0.5 * high, 0.5 * low);
     scaled(n, fraction) * GAUSS
 }

@@ -12,6 +12,7 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 mod portable;
+pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
@@ -189,6 +190,22 @@ pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
         let _ = (level, best());
         body.run(Portable)
     }
+}
+
+/// Asks for the cache lines of a slice that will be read or written soon.
+#[inline(always)]
+pub(crate) fn prefetch(of: &[f32]) {
+    #[cfg(target_arch = "x86_64")]
+    for line in of.chunks(16) {
+        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+        #[allow(unused_unsafe)]
+        // SAFETY: a hint has no effect that a program can see; SSE is part of this architecture.
+        unsafe {
+            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+        }
+    }
+    #[cfg(not(target_arch = "x86_64"))]
+    let _ = of;
 }
 
 /// The levels that this processor can run, for tests and benchmarks.

@@ -44,6 +44,23 @@ class Fallback:
 
 
 @dataclasses.dataclass(frozen=True)
+class Replaced:
+    """A node that the device runs as other ops.
+
+    Attributes:
+        node: Its name.
+        op: Its op type.
+        function: The function of the graph's library that it is in; empty for the graph itself.
+        how: What stands in for it.
+    """
+
+    node: str
+    op: str
+    function: str
+    how: str
+
+
+@dataclasses.dataclass(frozen=True)
 class Placement:
     """What would become of a graph.
 
@@ -51,10 +68,12 @@ class Placement:
         nodes: How many nodes it has, those of the functions that it reaches included, each function
             once.
         fallbacks: Those that would run on the CPU, in the graph's order.
+        replaced: Those that the device runs as other ops, in the graph's order.
     """
 
     nodes: int
     fallbacks: tuple[Fallback, ...]
+    replaced: tuple[Replaced, ...] = ()
 
 
 class Kernels:
@@ -106,6 +125,22 @@ class Kernels:
             other = "" if on_cpu else ", nor has the CPU one for these types"
             return f"{self._device_type} has no kernel of this op{other}"
         return self._mismatch(candidates, types)
+
+    def replacement(self, node: Message) -> str:
+        """Says what stands in for a node that the device runs as other ops; empty if none does."""
+        op_def = self._op_def(node.op)
+        if op_def is None or node.op not in self._of[self._device_type]:
+            return ""
+        if all(_type_name(each.type) != "resource" for each in op_def.input_arg):
+            return ""
+        # The type of the variable is that of the values.
+        types = self._types(node)
+        of = types.get("T", types.get("dtype", ()))
+        wanted = {"T": of}
+        computes = any(_matches(kernel, wanted) for kernel in self._of[self._device_type]["Mul"])
+        if computes:
+            return "runs as ops that read the variable, compute and assign, all on the device"
+        return f"reads and assigns on the device, computes {', '.join(of)} on the CPU"
 
     def _mismatch(self, candidates: Sequence[Message], types: dict[str, tuple[str, ...]]) -> str:
         wrong = []
@@ -177,11 +212,13 @@ def place(kernels: Kernels, graph: Message, roots: Sequence[Message] | None = No
         roots: The nodes of the graph to begin with; all of them if None.
 
     Returns:
-        The nodes that would run on the CPU, and how many there are in all.
+        The nodes that would run on the CPU, those that run as other ops, and how many there are in
+        all.
     """
     library = {function.signature.name: function for function in graph.library.function}
     nodes = 0
     fallbacks = []
+    replaced = []
     seen: set[str] = set()
     pending: list[tuple[str, Sequence[Message]]] = [("", graph.node if roots is None else roots)]
     while pending:
@@ -195,9 +232,12 @@ def place(kernels: Kernels, graph: Message, roots: Sequence[Message] | None = No
             if node.op in library and not kernels.knows(node.op):
                 continue
             reason = kernels.reason(node)
+            how = "" if reason else kernels.replacement(node)
             if reason:
                 fallbacks.append(Fallback(node.name, node.op, function, reason))
-    return Placement(nodes, tuple(fallbacks))
+            elif how:
+                replaced.append(Replaced(node.name, node.op, function, how))
+    return Placement(nodes, tuple(fallbacks), tuple(replaced))
 
 
 def _calls(node: Message, library: dict[str, Message]) -> Iterator[str]:

@@ -11,7 +11,7 @@ import json
 import os
 import pathlib
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from . import _device, _models, _placement
@@ -124,12 +124,20 @@ def report(found: Installation, entries: Sequence[_models.Entry], ops: bool) -> 
     for entry in entries:
         placement = entry.placement
         lines += ["", f"{entry.name}: {placement.nodes} nodes, {_on_device(placement)}"]
-        groups: dict[tuple[str, str], list[_placement.Fallback]] = {}
-        for fallback in placement.fallbacks:
-            groups.setdefault((fallback.op, fallback.reason), []).append(fallback)
-        for (op, reason), members in sorted(groups.items()):
-            count = f" ({len(members)} nodes)" if len(members) > 1 else ""
-            lines.append(f"  {op}{count}: {reason}; {members[0].node}")
+        lines += _grouped((each.op, each.reason, each.node) for each in placement.fallbacks)
+        lines += _grouped((each.op, each.how, each.node) for each in placement.replaced)
+    return lines
+
+
+def _grouped(rows: Iterable[tuple[str, str, str]]) -> list[str]:
+    """Returns a line per op and text, with how many nodes it is true of and the first one."""
+    groups: dict[tuple[str, str], list[str]] = {}
+    for op, text, node in rows:
+        groups.setdefault((op, text), []).append(node)
+    lines = []
+    for (op, text), nodes in sorted(groups.items()):
+        count = f" ({len(nodes)} nodes)" if len(nodes) > 1 else ""
+        lines.append(f"  {op}{count}: {text}; {nodes[0]}")
     return lines
 
 

@@ -39,7 +39,11 @@ const FUSED: &[Fused] = &[
 ];
 
 /// The activations of the fused ops.
-const ACTIVATIONS: &[&str] = &["Relu", "Relu6"];
+const ACTIVATIONS: &[&str] = &[
+    "Elu", "Relu", "Relu6", "Selu", "Sigmoid", "Softplus", "Softsign", "Tanh",
+];
+/// Those that keep a value within limits, which every op of the plug-in's own can do.
+pub const CLAMPS: &[&str] = &["Relu", "Relu6"];
 
 /// Fuses what nobody else sees; the nodes in `preserved` stay.
 pub fn fuse(graph: &mut GraphDef, device_type: &str, preserved: &HashSet<String>) {
@@ -70,18 +74,20 @@ pub fn is_float(node: &NodeDef) -> bool {
     attr(node, "T") == Some(Attr::Type(DataType::FLOAT))
 }
 
-/// The place of an activation that alone uses the node at `place`, which nobody else sees.
+/// The place of one of these activations that alone uses the node at `place`, which nobody else
+/// sees.
 pub fn activation_after(
     graph: &GraphDef,
     view: &View,
     place: usize,
+    activations: &[&str],
     preserved: &HashSet<String>,
 ) -> Option<usize> {
     let node = &graph.nodes[place];
     let user = view.only_user(place)?;
     let next = &graph.nodes[user];
     let fits = !preserved.contains(&node.name)
-        && ACTIVATIONS.contains(&&*next.op)
+        && activations.contains(&&*next.op)
         && next.device == node.device
         && is_float(next);
     fits.then_some(user)
@@ -114,7 +120,7 @@ fn chain(
     if !fits {
         return None;
     }
-    let activation = activation_after(graph, view, place, preserved);
+    let activation = activation_after(graph, view, place, ACTIVATIONS, preserved);
     let mut parts = vec![base_place];
     let last = match activation {
         None => place,
@@ -206,6 +212,19 @@ mod tests {
                 "out = Identity(r)"
             ]
         );
+    }
+
+    #[test]
+    fn every_activation_that_the_kernel_has() {
+        for activation in ACTIVATIONS {
+            let mut nodes = dense();
+            nodes[2].op = (*activation).to_owned();
+            let expected = format!("r = TfpFusedMatMul(x w bias ^first ^second) {activation}");
+            assert_eq!(fused(nodes, &[])[0], expected);
+        }
+        let mut other = dense();
+        other[2].op = "Exp".into();
+        assert_eq!(fused(other, &[]).len(), 3);
     }
 
     #[test]

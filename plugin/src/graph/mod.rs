@@ -1,13 +1,16 @@
 //! The graph optimizer. TensorFlow calls it last, for graphs whose nodes are placed.
 
+mod expression;
 mod fuse;
 mod norm;
 mod variables;
 mod view;
 
-use std::collections::HashSet;
+use std::cell::RefCell;
+use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
+use tfp_bindings::eager::Eager;
 use tfp_bindings::optimizer::{Item, Optimizer, Pass};
 use tfp_bindings::proto::graph::GraphDef;
 use tfp_bindings::{Error, Result, log};
@@ -61,7 +64,13 @@ impl Optimizer for GraphOptimizer {
 
     fn optimize(&self, mut graph: GraphDef, item: &Item<'_>) -> Result<GraphDef> {
         let settings = self.0;
-        variables::replace(&mut graph, &settings.device_type, settings.own_ops);
+        let one_node = Eager::is_available();
+        variables::replace(
+            &mut graph,
+            &settings.device_type,
+            settings.own_ops,
+            one_node,
+        );
         if settings.fuse {
             // What is done so far is good without this.
             if let Err(error) = fuse_all(&mut graph, item, &settings.device_type) {
@@ -76,21 +85,26 @@ impl Optimizer for GraphOptimizer {
 fn fuse_all(graph: &mut GraphDef, item: &Item<'_>, device_type: &str) -> Result<()> {
     let preserved: HashSet<String> = item.preserved()?.into_iter().collect();
     fuse::fuse(graph, device_type, &preserved);
-    if !norm::is_needed(graph, device_type) {
+    if !norm::is_needed(graph, device_type) && !expression::is_needed(graph, device_type) {
         return Ok(());
     }
     let Ok(properties) = item.properties() else {
         // Without shapes there is nothing to decide by.
         return Ok(());
     };
+    let known = RefCell::new(HashMap::new());
     let shapes = |input: &str| {
         let view::Edge::Data(node, output) = view::edge(input) else {
             return None;
         };
-        let outputs = properties.outputs(node).ok()?;
-        outputs.into_iter().nth(output)?.1
+        let mut known = known.borrow_mut();
+        let outputs = known
+            .entry(node.to_owned())
+            .or_insert_with(|| properties.outputs(node).unwrap_or_default());
+        outputs.get(output)?.1.clone()
     };
     norm::rewrite(graph, device_type, &preserved, &shapes);
+    expression::rewrite(graph, device_type, &preserved, &shapes);
     Ok(())
 }
 

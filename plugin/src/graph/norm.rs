@@ -7,7 +7,7 @@ use tfp_bindings::DataType;
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
 
-use super::fuse::{activation_after, drop_nodes, is_float};
+use super::fuse::{CLAMPS, activation_after, drop_nodes, is_float};
 use super::view::{Names, View, attr, control_inputs, data_inputs, is_on};
 
 /// What is known of the shape of an input: -1 for an unknown dimension.
@@ -114,7 +114,7 @@ fn find(
             Some(Norm {
                 product,
                 sum,
-                activation: activation_after(graph, view, sum, preserved),
+                activation: activation_after(graph, view, sum, CLAMPS, preserved),
                 x: x.clone(),
                 scale: scale.clone(),
                 shift: shift.clone(),

@@ -17,10 +17,13 @@ const EVERYWHERE: &[&str] = &[
     "AssignVariableOp",
     "Const",
     "ReadVariableOp",
+    "Shape",
 ];
 
-/// Replaces what can be replaced, with the plug-in's own ops if TensorFlow knows them.
-pub fn replace(graph: &mut GraphDef, device_type: &str, own_ops: bool) {
+/// Replaces what can be replaced, with the plug-in's own ops if TensorFlow knows them. If
+/// `one_node`, there is a kernel for what is not replaced, and updates that others must see as one
+/// step are left to it.
+pub fn replace(graph: &mut GraphDef, device_type: &str, own_ops: bool, one_node: bool) {
     let known = |node: &NodeDef| table::ops().any(|op| op == node.op);
     if !graph.nodes.iter().any(known) {
         return;
@@ -30,6 +33,7 @@ pub fn replace(graph: &mut GraphDef, device_type: &str, own_ops: bool) {
     for node in nodes {
         if known(&node)
             && is_on(&node, device_type)
+            && !(one_node && stays(&node))
             && let Ok(replacement) = replacement(&node, own_ops, &mut names)
         {
             graph.nodes.extend(replacement);
@@ -37,6 +41,13 @@ pub fn replace(graph: &mut GraphDef, device_type: &str, own_ops: bool) {
             graph.nodes.push(node);
         }
     }
+}
+
+/// Whether a node has to be one step for others, and can't be as several nodes.
+fn stays(node: &NodeDef) -> bool {
+    // Sums that the scatters add are one step as they are, locked or not.
+    let is_locked = attr(node, "use_locking") == Some(Attr::Bool(true));
+    table::is_one_step(&node.op) || (node.op.contains("Apply") && is_locked)
 }
 
 /// The nodes that do what `node` does. One of them has its name.
@@ -193,11 +204,15 @@ mod tests {
     }
 
     fn replaced_with(node: NodeDef, own_ops: bool) -> Vec<String> {
+        replaced_as(node, own_ops, false)
+    }
+
+    fn replaced_as(node: NodeDef, own_ops: bool, one_node: bool) -> Vec<String> {
         let mut graph = GraphDef {
             nodes: vec![node],
             other: Vec::new(),
         };
-        replace(&mut graph, "TFP", own_ops);
+        replace(&mut graph, "TFP", own_ops, one_node);
         let show = |n: &NodeDef| format!("{} = {}({})", n.name, n.op, n.inputs.join(" "));
         graph.nodes.iter().map(show).collect()
     }
@@ -231,11 +246,31 @@ mod tests {
         let lines = replaced(update);
         assert_eq!(
             lines.last().unwrap(),
-            "u = AssignVariableOp(a u/tfp/AddV2 ^x ^u/tfp/AssignSubVariableOp)"
+            "u = AssignSubVariableOp(var:0 u/tfp/Mul_1 ^x ^u/tfp/AssignVariableOp)"
         );
-        assert!(lines.contains(
-            &"u/tfp/AssignSubVariableOp = AssignSubVariableOp(var:0 u/tfp/Mul_1 ^x)".to_owned()
-        ));
+        assert!(
+            lines.contains(
+                &"u/tfp/AssignVariableOp = AssignVariableOp(a u/tfp/AddV2 ^x)".to_owned()
+            )
+        );
+    }
+
+    #[test]
+    fn a_sum_is_one_step_as_several_nodes_and_a_lock_is_not() {
+        let mut scatter = gather(DataType::FLOAT);
+        scatter.op = "ResourceScatterAdd".into();
+        scatter.inputs.insert(2, "u".into());
+        let lines = replaced_as(scatter, true, true);
+        assert_eq!(
+            lines.last().unwrap(),
+            "g = AssignAddVariableOp(v g/tfp/TfpScatter ^before)"
+        );
+        let mut step = node("s", "ResourceApplyGradientDescent", &["v", "lr", "g"]);
+        step.set_attr("T", &Attr::Type(DataType::FLOAT));
+        assert_eq!(replaced_as(step.clone(), true, true).len(), 2);
+        step.set_attr("use_locking", &Attr::Bool(true));
+        assert_eq!(replaced_as(step.clone(), true, true).len(), 1);
+        assert_eq!(replaced_as(step, true, false).len(), 2);
     }
 
     #[test]
@@ -243,9 +278,10 @@ mod tests {
         let strings = replaced(gather(DataType::STRING));
         assert_eq!(strings, ["g = ResourceGather(v i:1 ^before)"]);
         let mut scatter = gather(DataType::FLOAT);
-        scatter.op = "ResourceScatterAdd".into();
+        scatter.op = "ResourceScatterMax".into();
         scatter.inputs.insert(2, "u".into());
         assert_eq!(replaced_with(scatter.clone(), true).len(), 3);
+        assert_eq!(replaced_as(scatter.clone(), true, true).len(), 1);
         assert_eq!(replaced_with(scatter, false).len(), 1);
         let mut elsewhere = gather(DataType::FLOAT);
         elsewhere.device = "/device:CPU:0".into();

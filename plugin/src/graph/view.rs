@@ -96,6 +96,13 @@ impl View {
             _ => None,
         }
     }
+
+    /// Whether all users of a node, of which there is one, use its first output and are `inside`.
+    pub fn all_users(&self, place: usize, inside: impl Fn(usize) -> bool) -> bool {
+        let users = self.users.get(place).map_or(&[][..], Vec::as_slice);
+        let fits = |&(user, output): &(usize, Option<usize>)| output == Some(0) && inside(user);
+        !users.is_empty() && users.iter().all(fits)
+    }
 }
 
 /// Makes names that no node has.

@@ -1,5 +1,7 @@
 //! The kernel of every op on variables, for nodes that no graph optimizer has replaced.
 
+use std::sync::{Mutex, PoisonError};
+
 use tfp_bindings::eager::{Eager, Value};
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{
@@ -22,6 +24,9 @@ pub fn register(device_type: &str) {
     }
 }
 
+/// Held while a node reads, computes and assigns, so that no other one does meanwhile.
+static ALONE: Mutex<()> = Mutex::new(());
+
 /// The kernel of a node.
 struct VariableKernel {
     row: &'static VariableOp,
@@ -41,6 +46,7 @@ impl Kernel for VariableKernel {
                 format!("this TensorFlow lets no kernel reach a variable: {error}"),
             )
         })?;
+        let _alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
         let inputs = (0..context.inputs())
             .map(|index| eager.value(&context.input(index)?))
             .collect::<Result<Vec<_>>>()?;

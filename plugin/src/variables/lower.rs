@@ -61,7 +61,18 @@ pub struct Types {
     pub indices: Option<DataType>,
     /// Axes that indices and slices share; of gathers only.
     pub batch_dims: i64,
+    /// The values of [`MASKS`], of slices only.
+    pub masks: [i64; 5],
 }
+
+/// The attributes of a slice by begin, end and step.
+pub const MASKS: [&str; 5] = [
+    "begin_mask",
+    "end_mask",
+    "ellipsis_mask",
+    "new_axis_mask",
+    "shrink_axis_mask",
+];
 
 /// Emits what `row` does.
 ///
@@ -75,46 +86,65 @@ pub fn lower<E: Emit>(row: &VariableOp, types: Types, emit: &mut E) -> Result<()
         values: Vec::new(),
         emit,
     };
-    // What is left to be assigned: the last value of each variable.
-    let mut changed: Vec<&'static str> = Vec::new();
+    // What is left to be done to each variable, in order.
+    let mut changes: Vec<(&'static str, Change<E::Value>)> = Vec::new();
     for (place, statement) in statements.iter().enumerate() {
-        if scope.updates_in_place(statements.split_at(place), statement) {
-            let value = scope.evaluate(&statement.value)?;
-            let op = match statement.effect {
-                Effect::Add => "AssignAddVariableOp",
-                _ => "AssignSubVariableOp",
-            };
-            scope.assign(op, statement.target, value)?;
+        let target = statement.target;
+        let is_variable = scope.variable(target).is_some();
+        let value = scope.evaluate(&statement.value)?;
+        let (before, after) = (&statements[..place], &statements[place + 1..]);
+        let reads = |other: &Statement| other.target == target || other.value.reads(target);
+        let (sum, update) = match statement.effect {
+            Effect::Set => ("", ""),
+            Effect::Add => ("AddV2", "AssignAddVariableOp"),
+            Effect::Sub => ("Sub", "AssignSubVariableOp"),
+        };
+        // TensorFlow's op that adds to a variable is one step, whatever others do to it.
+        let is_alone = !before
+            .iter()
+            .chain(after)
+            .any(|other| other.target == target);
+        let by_update = is_variable && is_alone && statement.effect != Effect::Set;
+        if by_update {
+            changes.push((target, Change::Update(update, value.clone())));
+        }
+        if by_update && !after.iter().any(reads) {
             continue;
         }
-        let value = scope.evaluate(&statement.value)?;
-        let value = match statement.effect {
-            Effect::Set => value,
-            Effect::Add | Effect::Sub => {
-                let old = scope.name(statement.target)?;
-                let op = if statement.effect == Effect::Add {
-                    "AddV2"
-                } else {
-                    "Sub"
-                };
-                scope.arithmetic(op, &[old, value])?
-            }
+        let value = if statement.effect == Effect::Set {
+            value
+        } else {
+            let old = scope.name(target)?;
+            scope.arithmetic(sum, &[old, value])?
         };
-        scope.values.retain(|(name, _)| *name != statement.target);
-        scope.values.push((statement.target, value));
-        if scope.variable(statement.target).is_some() && !changed.contains(&statement.target) {
-            changed.push(statement.target);
+        scope.values.retain(|(name, _)| *name != target);
+        scope.values.push((target, value));
+        if is_variable && !changes.iter().any(|(changed, _)| *changed == target) {
+            changes.push((target, Change::Set));
         }
     }
-    for target in changed {
-        let value = scope.name(target)?;
-        scope.assign("AssignVariableOp", target, value)?;
+    for (target, change) in changes {
+        match change {
+            Change::Update(op, value) => scope.assign(op, target, value)?,
+            Change::Set => {
+                let value = scope.name(target)?;
+                scope.assign("AssignVariableOp", target, value)?;
+            }
+        }
     }
     if let Some((_, value)) = scope.values.iter().find(|(name, _)| *name == "output") {
         let value = value.clone();
         scope.emit.output(&value)?;
     }
     Ok(())
+}
+
+/// What is done to a variable in the end.
+enum Change<V> {
+    /// It gets the last value of its name.
+    Set,
+    /// This op changes it by a value.
+    Update(&'static str, V),
 }
 
 /// The values that names stand for.
@@ -131,22 +161,6 @@ impl<E: Emit> Scope<'_, E> {
         self.inputs
             .iter()
             .position(|input| input.strip_prefix('&') == Some(name))
-    }
-
-    /// Whether TensorFlow's op that adds to a variable does what a statement says: no other
-    /// statement needs the variable's value.
-    fn updates_in_place(
-        &self,
-        (before, after): (&[Statement], &[Statement]),
-        statement: &Statement,
-    ) -> bool {
-        let target = statement.target;
-        let elsewhere = |other: &Statement| other.target == target || other.value.reads(target);
-        statement.effect != Effect::Set
-            && self.variable(target).is_some()
-            && !statement.value.reads(target)
-            && !before.iter().any(elsewhere)
-            && !after.iter().skip(1).any(elsewhere)
     }
 
     fn assign(&mut self, op: &'static str, target: &str, value: E::Value) -> Result<()> {
@@ -217,6 +231,12 @@ impl<E: Emit> Scope<'_, E> {
             "sign" => "Sign",
             "sqrt" => "Sqrt",
             "square" => "Square",
+            "cast" => return self.cast(values),
+            "strided_slice_update" => return self.strided_slice_update(values),
+            "spread_add" => return self.spread(-0.0, false, values),
+            "spread_sub" => return self.spread(0.0, false, values),
+            "spread_nd_add" => return self.spread(-0.0, true, values),
+            "spread_nd_sub" => return self.spread(0.0, true, values),
             "gather" => return self.gather(values),
             "gather_nd" => return self.gather_nd(values),
             _ => match (
@@ -252,6 +272,47 @@ impl<E: Emit> Scope<'_, E> {
         self.emit.op("GatherV2", &inputs, &attrs)
     }
 
+    /// An int64 as a number of the variable's type.
+    fn cast(&mut self, values: &[E::Value]) -> Result<E::Value> {
+        let attrs = [
+            ("SrcT", Attr::Type(DataType::INT64)),
+            ("DstT", Attr::Type(self.types.variable)),
+        ];
+        self.emit.op("Cast", values, &attrs)
+    }
+
+    fn strided_slice_update(&mut self, values: &[E::Value]) -> Result<E::Value> {
+        let mut attrs = vec![
+            ("T", Attr::Type(self.types.variable)),
+            ("Index", Attr::Type(self.index_type()?)),
+        ];
+        let masks = MASKS.iter().zip(self.types.masks);
+        attrs.extend(masks.map(|(&name, mask)| (name, Attr::Int(mask))));
+        self.emit.op("TensorStridedSliceUpdate", values, &attrs)
+    }
+
+    /// A tensor of the first value's shape that has updates where indices name elements, added up,
+    /// and elsewhere a zero of the sign that changes nothing.
+    fn spread(&mut self, zero: f32, nd: bool, values: &[E::Value]) -> Result<E::Value> {
+        let [like, rest @ ..] = values else {
+            return Err(Error::internal("there is nothing to spread"));
+        };
+        let attrs = [
+            ("T", Attr::Type(self.types.variable)),
+            ("out_type", Attr::Type(DataType::INT32)),
+        ];
+        let shape = self.emit.op("Shape", std::slice::from_ref(like), &attrs)?;
+        let bytes = scalar_bytes(self.types.variable, zero)?;
+        let zero = self.emit.scalar(self.types.variable, &bytes)?;
+        let attrs = [
+            ("T", Attr::Type(self.types.variable)),
+            ("index_type", Attr::Type(DataType::INT32)),
+        ];
+        let zeros = self.emit.op("Fill", &[shape, zero], &attrs)?;
+        let values: Vec<_> = std::iter::once(zeros).chain(rest.iter().cloned()).collect();
+        self.scatter("add", nd, &values)
+    }
+
     fn gather_nd(&mut self, values: &[E::Value]) -> Result<E::Value> {
         let attrs = [
             ("Tparams", Attr::Type(self.types.variable)),
@@ -283,6 +344,8 @@ fn scalar_bytes(data_type: DataType, number: f32) -> Result<Vec<u8>> {
         DataType::DOUBLE => Ok(f64::from(number).to_le_bytes().to_vec()),
         // The table has small whole numbers only, which need no rounding.
         DataType::BFLOAT16 => Ok(number.to_le_bytes()[2..].to_vec()),
+        // An integer has one zero.
+        DataType::INT64 if number == 0.0 => Ok(vec![0; 8]),
         DataType::HALF if number == 0.0 => Ok(vec![0, 0]),
         DataType::HALF if number == 1.0 => Ok(0x3c00_u16.to_le_bytes().to_vec()),
         _ => Err(Error::invalid(format!("{data_type} has no constants here"))),
@@ -346,6 +409,7 @@ mod tests {
             variable: DataType::FLOAT,
             indices: Some(DataType::INT64),
             batch_dims: 0,
+            masks: [0; 5],
         };
         let mut script = Script::default();
         lower(row, types, &mut script).unwrap_or_else(|e| panic!("{}: {e}", row.op));
@@ -391,10 +455,26 @@ mod tests {
                 "Mul(%0, $4)",
                 "AddV2(%1, $3)",
                 "Mul(%2, $2)",
-                "AssignSubVariableOp($0, %3)",
                 "AssignVariableOp($1, %2)",
+                "AssignSubVariableOp($0, %3)",
             ]
         );
+    }
+
+    #[test]
+    fn what_is_added_is_added_by_the_op_for_it() {
+        let lines = script(row("ResourceApplyAdam"));
+        let effects: Vec<_> = lines.iter().filter(|l| l.starts_with("Assign")).collect();
+        let ops: Vec<_> = effects
+            .iter()
+            .map(|l| l.split(',').next().unwrap())
+            .collect();
+        let expected = [
+            "AssignAddVariableOp($1",
+            "AssignAddVariableOp($2",
+            "AssignSubVariableOp($0",
+        ];
+        assert_eq!(ops, expected);
     }
 
     #[test]
@@ -408,11 +488,21 @@ mod tests {
             ]
         );
         assert_eq!(
-            script(row("ResourceScatterSub")),
+            script(row("ResourceScatterMul")),
             [
                 "ReadVariableOp($0)",
                 "TfpScatter(%0, $1, $2)",
                 "AssignVariableOp($0, %1)"
+            ]
+        );
+        assert_eq!(
+            script(row("ResourceScatterAdd")),
+            [
+                "ReadVariableOp($0)",
+                "Shape(%0)",
+                "Fill(%1, float32[0, 0, 0, 128])",
+                "TfpScatter(%2, $1, $2)",
+                "AssignAddVariableOp($0, %3)"
             ]
         );
     }

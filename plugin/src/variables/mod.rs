@@ -3,7 +3,10 @@
 //! graphs by the optimizer ([`crate::graph`]), elsewhere by a kernel that runs the same ops on
 //! TensorFlow's eager runtime ([`kernel`]).
 //!
-//! A replaced update is not one step for others: of two updates at a time one may be lost.
+//! What adds to a variable does so with TensorFlow's op for it, and so is one step for others. What
+//! changes a part of a variable otherwise, or asks for `use_locking`, stays one node, whose kernel
+//! runs alone. Of other updates of one variable at a time one may be lost, as with TensorFlow's own
+//! kernels, which take no lock either.
 
 pub mod formula;
 pub mod kernel;
@@ -13,7 +16,7 @@ pub mod table;
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{DataType, Error, Result};
 
-use lower::Types;
+use lower::{MASKS, Types};
 use table::VariableOp;
 
 /// The row and the types of a node whose attributes `attr` gives.
@@ -38,11 +41,15 @@ pub fn describe(
         .ok_or_else(|| Error::internal(format!("{op} has no attribute {}", row.type_attr)))?;
     let types = Types {
         variable,
-        indices: data_type("Tindices"),
+        indices: data_type("Tindices").or_else(|| data_type("Index")),
         batch_dims: match attr("batch_dims") {
             Some(Attr::Int(value)) => value,
             _ => 0,
         },
+        masks: MASKS.map(|name| match attr(name) {
+            Some(Attr::Int(mask)) => mask,
+            _ => 0,
+        }),
     };
     Ok((row, types))
 }

@@ -47,8 +47,8 @@ macro_rules! slices {
 /// The ops that take or change slices along the first axis.
 pub const SLICES: &[VariableOp] = slices! {
     "ResourceGather" ["&var" "indices"] => "output = gather(var, indices)";
-    "ResourceScatterAdd" ["&var" "indices" "updates"] => "var = scatter_add(var, indices, updates)";
-    "ResourceScatterSub" ["&var" "indices" "updates"] => "var = scatter_sub(var, indices, updates)";
+    "ResourceScatterAdd" ["&var" "indices" "updates"] => "var += spread_add(var, indices, updates)";
+    "ResourceScatterSub" ["&var" "indices" "updates"] => "var -= spread_sub(var, indices, updates)";
     "ResourceScatterMul" ["&var" "indices" "updates"] => "var = scatter_mul(var, indices, updates)";
     "ResourceScatterDiv" ["&var" "indices" "updates"] => "var = scatter_div(var, indices, updates)";
     "ResourceScatterMin" ["&var" "indices" "updates"] => "var = scatter_min(var, indices, updates)";
@@ -133,10 +133,26 @@ pub const STEPS: &[VariableOp] = updates! {
          rate = lr / sqrt(accum);
          prox = var - grad * rate;
          var = sign(prox) * max(abs(prox) - rate * l1, 0) / (1 + l2 * rate)";
+    "ResourceStridedSliceAssign" ["&ref" "begin" "end" "strides" "value"] =>
+        "ref = strided_slice_update(ref, begin, end, strides, value)";
+    "ResourceApplyAdagradDA" ["&var" "&sum" "&squares" "grad" "lr" "l1" "l2" "global_step"] =>
+        "step = cast(global_step);
+         sum += grad;
+         squares += square(grad);
+         var = (0 - lr) * sign(sum) * max(abs(sum) - l1 * step, 0) / (l2 * step * lr + sqrt(squares))";
+    "ResourceSparseApplyAdagradDA"
+        ["&var" "&sum" "&squares" "grad" "indices" "lr" "l1" "l2" "global_step"] =>
+        "step = cast(global_step);
+         a = gather(sum, indices) + grad;
+         b = gather(squares, indices) + square(grad);
+         new = (0 - lr) * sign(a) * max(abs(a) - l1 * step, 0) / (l2 * step * lr + sqrt(b));
+         sum = scatter_update(sum, indices, a);
+         squares = scatter_update(squares, indices, b);
+         var = scatter_update(var, indices, new)";
     "ResourceScatterNdAdd" ["&var" "indices" "updates"] =>
-        "var = scatter_nd_add(var, indices, updates)";
+        "var += spread_nd_add(var, indices, updates)";
     "ResourceScatterNdSub" ["&var" "indices" "updates"] =>
-        "var = scatter_nd_sub(var, indices, updates)";
+        "var -= spread_nd_sub(var, indices, updates)";
     "ResourceScatterNdUpdate" ["&var" "indices" "updates"] =>
         "var = scatter_nd_update(var, indices, updates)";
     "ResourceScatterNdMin" ["&var" "indices" "updates"] =>
@@ -161,45 +177,45 @@ pub const STEPS: &[VariableOp] = updates! {
         if "use_nesterov" = false =>
         "a = gather(accum, indices) * momentum + grad;
          accum = scatter_update(accum, indices, a);
-         var = scatter_sub(var, indices, a * lr)";
+         var -= spread_sub(var, indices, a * lr)";
     "ResourceSparseApplyMomentum" ["&var" "&accum" "lr" "grad" "indices" "momentum"]
         if "use_nesterov" = true =>
         "a = gather(accum, indices) * momentum + grad;
          accum = scatter_update(accum, indices, a);
-         var = scatter_sub(var, indices, grad * lr + a * momentum * lr)";
+         var -= spread_sub(var, indices, grad * lr + a * momentum * lr)";
     "ResourceSparseApplyKerasMomentum" ["&var" "&accum" "lr" "grad" "indices" "momentum"]
         if "use_nesterov" = false =>
         "a = gather(accum, indices) * momentum - grad * lr;
          accum = scatter_update(accum, indices, a);
-         var = scatter_add(var, indices, a)";
+         var += spread_add(var, indices, a)";
     "ResourceSparseApplyKerasMomentum" ["&var" "&accum" "lr" "grad" "indices" "momentum"]
         if "use_nesterov" = true =>
         "a = gather(accum, indices) * momentum - grad * lr;
          accum = scatter_update(accum, indices, a);
-         var = scatter_add(var, indices, a * momentum - grad * lr)";
+         var += spread_add(var, indices, a * momentum - grad * lr)";
     "ResourceSparseApplyAdagrad" ["&var" "&accum" "lr" "grad" "indices"]
         if "update_slots" = true =>
         "a = gather(accum, indices) + square(grad);
          accum = scatter_update(accum, indices, a);
-         var = scatter_sub(var, indices, grad * lr / sqrt(a))";
+         var -= spread_sub(var, indices, grad * lr / sqrt(a))";
     "ResourceSparseApplyAdagrad" ["&var" "&accum" "lr" "grad" "indices"]
         if "update_slots" = false =>
-        "var = scatter_sub(var, indices, grad * lr / sqrt(gather(accum, indices)))";
+        "var -= spread_sub(var, indices, grad * lr / sqrt(gather(accum, indices)))";
     "ResourceSparseApplyAdagradV2" ["&var" "&accum" "lr" "epsilon" "grad" "indices"]
         if "update_slots" = true =>
         "a = gather(accum, indices) + square(grad);
          accum = scatter_update(accum, indices, a);
-         var = scatter_sub(var, indices, grad * lr / (sqrt(a) + epsilon))";
+         var -= spread_sub(var, indices, grad * lr / (sqrt(a) + epsilon))";
     "ResourceSparseApplyAdagradV2" ["&var" "&accum" "lr" "epsilon" "grad" "indices"]
         if "update_slots" = false =>
-        "var = scatter_sub(var, indices, grad * lr / (sqrt(gather(accum, indices)) + epsilon))";
+        "var -= spread_sub(var, indices, grad * lr / (sqrt(gather(accum, indices)) + epsilon))";
     "ResourceSparseApplyRMSProp"
         ["&var" "&ms" "&mom" "lr" "rho" "momentum" "epsilon" "grad" "indices"] =>
         "a = gather(ms, indices) * rho + square(grad) * (1 - rho);
          b = gather(mom, indices) * momentum + grad * lr / sqrt(a + epsilon);
          ms = scatter_update(ms, indices, a);
          mom = scatter_update(mom, indices, b);
-         var = scatter_sub(var, indices, b)";
+         var -= spread_sub(var, indices, b)";
     "ResourceSparseApplyAdadelta"
         ["&var" "&accum" "&accum_update" "lr" "rho" "epsilon" "grad" "indices"] =>
         "a = gather(accum, indices) * rho + square(grad) * (1 - rho);
@@ -208,7 +224,7 @@ pub const STEPS: &[VariableOp] = updates! {
          accum = scatter_update(accum, indices, a);
          accum_update =
              scatter_update(accum_update, indices, before * rho + square(step) * (1 - rho));
-         var = scatter_sub(var, indices, step * lr)";
+         var -= spread_sub(var, indices, step * lr)";
     "ResourceSparseApplyCenteredRMSProp"
         ["&var" "&mg" "&ms" "&mom" "lr" "rho" "momentum" "epsilon" "grad" "indices"] =>
         "a = gather(ms, indices) * rho + square(grad) * (1 - rho);
@@ -217,7 +233,7 @@ pub const STEPS: &[VariableOp] = updates! {
          ms = scatter_update(ms, indices, a);
          mg = scatter_update(mg, indices, b);
          mom = scatter_update(mom, indices, c);
-         var = scatter_sub(var, indices, c)";
+         var -= spread_sub(var, indices, c)";
     "ResourceSparseApplyProximalGradientDescent" ["&var" "alpha" "l1" "l2" "grad" "indices"] =>
         "prox = gather(var, indices) - grad * alpha;
          new = sign(prox) * max(abs(prox) - alpha * l1, 0) / (1 + l2 * alpha);
@@ -254,6 +270,15 @@ pub const STEPS: &[VariableOp] = updates! {
          linear = scatter_update(linear, indices, line);
          var = scatter_update(var, indices, value)";
 };
+
+/// Whether an op reads and writes parts of a variable that the sum or difference of two values does
+/// not express. For it to be one step for others it has to be one node.
+pub fn is_one_step(op: &str) -> bool {
+    let part = op.strip_prefix("ResourceScatter");
+    let reduction = part.map(|part| part.strip_prefix("Nd").unwrap_or(part));
+    reduction.is_some_and(|reduction| !matches!(reduction, "Add" | "Sub"))
+        || op == "ResourceStridedSliceAssign"
+}
 
 /// All ops, each once.
 pub fn ops() -> impl Iterator<Item = &'static str> {

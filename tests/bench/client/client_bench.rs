@@ -2,23 +2,50 @@
 //!
 //! Prints a row per kind of work: the median time of the C API, the client's, and their ratio, with
 //! the first and third quartile of each; the fastest times; and the median of what the client takes
-//! more than the C API's run beside it. `--json` prints one object per line instead.
+//! more than the C API's run beside it. `--json` prints one object per line instead, `--only=TEXT`
+//! measures the kinds of work that have TEXT in their names, `--rounds=N` so many rounds.
 
 use std::hint::black_box;
 use std::ptr;
 use std::time::Instant;
 
 use tfp_core::{
-    AttrValue, Call, Context, DataType, EagerContext, Graph, OpDesc, Output, Result, Session,
-    Shape, Tensor, api,
+    AttrValue, Call, Context, DataType, EagerContext, Error, Graph, OpDesc, Output, Result,
+    Session, SessionOptions, Shape, Tensor, api,
 };
 use tfp_sys::*;
 
-const ROUNDS: usize = 41;
+/// How the program was started.
+struct Options {
+    json: bool,
+    only: String,
+    rounds: usize,
+}
+
+impl Options {
+    fn read() -> Result<Self> {
+        let mut options = Self {
+            json: false,
+            only: String::new(),
+            rounds: 41,
+        };
+        for argument in std::env::args().skip(1) {
+            let wrong = || Error::argument(format!("{argument}: no such argument"));
+            match argument.split_once('=') {
+                Some(("--only", text)) => options.only = text.to_owned(),
+                Some(("--rounds", text)) => {
+                    options.rounds = text.parse().ok().filter(|&n| n > 0).ok_or_else(wrong)?;
+                }
+                None if argument == "--json" => options.json = true,
+                _ => return Err(wrong()),
+            }
+        }
+        Ok(options)
+    }
+}
 
 /// One kind of work, done by the C API and by the client.
 struct Row {
-    name: &'static str,
     /// Nanoseconds of one unit of work, sorted.
     raw: Vec<f64>,
     client: Vec<f64>,
@@ -28,13 +55,12 @@ struct Row {
 
 /// Times both sides in turn; each call does `units` units of work.
 fn measure(
-    name: &'static str,
+    options: &Options,
     units: usize,
     mut raw: impl FnMut() -> Result<()>,
     mut client: impl FnMut() -> Result<()>,
 ) -> Result<Row> {
     let mut row = Row {
-        name,
         raw: Vec::new(),
         client: Vec::new(),
         more: Vec::new(),
@@ -44,7 +70,7 @@ fn measure(
         work()?;
         Ok(start.elapsed().as_nanos() as f64 / units as f64)
     };
-    for round in 0..ROUNDS + 3 {
+    for round in 0..options.rounds + 3 {
         // Who goes first alternates too.
         let (c, r) = if round % 2 == 0 {
             let c = time(&mut raw)?;
@@ -66,7 +92,7 @@ fn measure(
 }
 
 impl Row {
-    fn print(&self, json: bool) {
+    fn print(&self, name: &str, json: bool) {
         let quartiles = |times: &[f64]| {
             [
                 times[times.len() / 4],
@@ -75,7 +101,7 @@ impl Row {
             ]
         };
         let ([c1, c, c3], [r1, r, r3]) = (quartiles(&self.raw), quartiles(&self.client));
-        let (name, ratio) = (self.name, r / c);
+        let ratio = r / c;
         let (least_c, least_r) = (self.raw[0], self.client[0]);
         let [_, more, _] = quartiles(&self.more);
         if json {
@@ -98,7 +124,7 @@ fn add<C: Context>(ctx: &C, desc: &'static OpDesc, x: &C::Value, y: &C::Value) -
     ctx.execute(&mut call, &[] as &[AttrValue<'_>])?.one()
 }
 
-fn graph_build(desc: &'static OpDesc) -> Result<Row> {
+fn graph_build(options: &Options, desc: &'static OpDesc) -> Result<Row> {
     const OPS: usize = 10_000;
     let api = api()?;
     let raw = || -> Result<()> {
@@ -138,8 +164,12 @@ fn graph_build(desc: &'static OpDesc) -> Result<Row> {
         black_box(&sum);
         Ok(())
     };
-    measure("graph: add one `AddV2` of 10,000", OPS, raw, client)
+    measure(options, OPS, raw, client)
 }
+
+/// `ConfigProto { inter_op_parallelism_threads: -1 }`: the calling thread runs the ops, so that no
+/// row measures how long another thread takes to wake.
+const IN_CALLER: &[u8] = b"\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
 
 /// The graph of a scalar addition.
 struct Addition {
@@ -155,13 +185,27 @@ fn addition(desc: &'static OpDesc) -> Result<Addition> {
     let y = scope.placeholder("y", DataType::FLOAT, &Shape::scalar())?;
     let sum = add(&scope, desc, &x, &y)?;
     Ok(Addition {
-        session: Session::new(&graph)?,
+        session: Session::with_options(
+            &graph,
+            &SessionOptions {
+                config: IN_CALLER.to_vec(),
+                ..SessionOptions::default()
+            },
+        )?,
         inputs: [x, y],
         sum,
     })
 }
 
-fn session_run(desc: &'static OpDesc) -> Result<Row> {
+fn session_prepared(options: &Options, desc: &'static OpDesc) -> Result<Row> {
+    session_run(options, desc, true)
+}
+
+fn session_plain(options: &Options, desc: &'static OpDesc) -> Result<Row> {
+    session_run(options, desc, false)
+}
+
+fn session_run(options: &Options, desc: &'static OpDesc, prepared: bool) -> Result<Row> {
     const RUNS: usize = 2_000;
     let api = api()?;
     let c = &api.c_api;
@@ -170,7 +214,7 @@ fn session_run(desc: &'static OpDesc) -> Result<Row> {
         inputs,
         sum,
     } = addition(desc)?;
-    let callable = session.callable(&inputs, &[sum], &[])?;
+    let callable = session.callable(&inputs, std::slice::from_ref(&sum), &[])?;
     let (a, b) = (Tensor::scalar(1.0_f32)?, Tensor::scalar(2.0_f32)?);
     // SAFETY: the objects live until the process ends.
     let (raw_session, raw_inputs, raw_sum, values, status) = unsafe {
@@ -192,7 +236,15 @@ fn session_run(desc: &'static OpDesc) -> Result<Row> {
             oper: c.TF_FinishOperation(op, status),
             index: 0,
         };
-        let session = c.TF_NewSession(graph, c.TF_NewSessionOptions(), status);
+        let session_options = c.TF_NewSessionOptions();
+        c.TF_SetConfig(
+            session_options,
+            IN_CALLER.as_ptr().cast(),
+            IN_CALLER.len(),
+            status,
+        );
+        let session = c.TF_NewSession(graph, session_options, status);
+        c.TF_DeleteSessionOptions(session_options);
         let scalar = |value: f32| {
             let tensor = api.tf_tensor.TF_AllocateTensor(TF_FLOAT, ptr::null(), 0, 4);
             *api.tf_tensor.TF_TensorData(tensor).cast::<f32>() = value;
@@ -225,21 +277,22 @@ fn session_run(desc: &'static OpDesc) -> Result<Row> {
         }
         Ok(())
     };
+    let [x, y] = &inputs;
     let client = || -> Result<()> {
         for _ in 0..RUNS {
-            black_box(callable.call(&[&a, &b])?[0].to_scalar::<f32>()?);
+            let found = if prepared {
+                callable.call(&[&a, &b])?
+            } else {
+                session.eval(&[(x, &a), (y, &b)], &[&sum])?
+            };
+            black_box(found[0].to_scalar::<f32>()?);
         }
         Ok(())
     };
-    measure(
-        "session: prepared run of a scalar addition",
-        RUNS,
-        raw,
-        client,
-    )
+    measure(options, RUNS, raw, client)
 }
 
-fn eager_add(desc: &'static OpDesc) -> Result<Row> {
+fn eager_add(options: &Options, desc: &'static OpDesc) -> Result<Row> {
     const CALLS: usize = 5_000;
     let api = api()?;
     let e = &api.eager_c_api;
@@ -280,10 +333,10 @@ fn eager_add(desc: &'static OpDesc) -> Result<Row> {
         }
         Ok(())
     };
-    measure("eager: `AddV2` of scalars", CALLS, raw, client)
+    measure(options, CALLS, raw, client)
 }
 
-fn tensor_in_and_out() -> Result<Row> {
+fn tensor_in_and_out(options: &Options, _: &'static OpDesc) -> Result<Row> {
     const UNITS: usize = 2_000;
     let api = api()?;
     let t = &api.tf_tensor;
@@ -315,10 +368,10 @@ fn tensor_in_and_out() -> Result<Row> {
         }
         Ok(())
     };
-    measure("tensor: a second view of 602 KB", UNITS, raw, client)
+    measure(options, UNITS, raw, client)
 }
 
-fn strings() -> Result<Row> {
+fn strings(options: &Options, _: &'static OpDesc) -> Result<Row> {
     const COUNT: usize = 100_000;
     let api = api()?;
     let s = &api.tf_tstring;
@@ -355,24 +408,34 @@ fn strings() -> Result<Row> {
         black_box(total);
         Ok(())
     };
-    measure("strings: one of 100,000 in and out", COUNT, raw, client)
+    measure(options, COUNT, raw, client)
 }
 
+type Work = fn(&Options, &'static OpDesc) -> Result<Row>;
+
+const WORK: [(&str, Work); 6] = [
+    ("graph: add one `AddV2` of 10,000", graph_build),
+    (
+        "session: prepared run of a scalar addition",
+        session_prepared,
+    ),
+    ("session: plain run of a scalar addition", session_plain),
+    ("eager: `AddV2` of scalars", eager_add),
+    ("tensor: a second view of 602 KB", tensor_in_and_out),
+    ("strings: one of 100,000 in and out", strings),
+];
+
 fn main() -> Result<()> {
-    let json = std::env::args().any(|argument| argument == "--json");
+    let options = Options::read()?;
     let desc = OpDesc::find("AddV2")?;
-    if !json {
+    if !options.json {
         println!("| work | C API, ns | client, ns | ratio | fastest, ns | difference, ns |");
         println!("|---|---|---|---|---|---|");
     }
-    for row in [
-        graph_build(desc)?,
-        session_run(desc)?,
-        eager_add(desc)?,
-        tensor_in_and_out()?,
-        strings()?,
-    ] {
-        row.print(json);
+    for (name, work) in WORK {
+        if name.contains(&options.only) {
+            work(&options, desc)?.print(name, options.json);
+        }
     }
     Ok(())
 }

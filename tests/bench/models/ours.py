@@ -5,6 +5,8 @@ from __future__ import annotations
 import ctypes
 import os
 import subprocess
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +15,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, RuntimeMode
+from tests.bench.models import files
 
 _ABI = """
 /// Makes the model; null if it can't be made.
@@ -64,59 +67,55 @@ pub unsafe extern "C" fn bench_run(
 """
 
 
-class Ours:
-    """A compiled model.
+def load(folder: Path, threads: int) -> tuple[Callable[[int], float], Callable[[], Any]]:
+    """Loads a compiled model with one input and one output.
 
-    Attributes:
-        size: Bytes of the library with its weights.
-        arena: Bytes of memory of a call.
-        output: What the last call computed.
+    Returns:
+        A function that returns the seconds of one of so many calls, and one that returns what the
+        last call computed.
     """
+    library = ctypes.CDLL(str(folder / files.LIBRARY))
+    library.bench_new.restype = ctypes.c_void_p
+    library.bench_run.restype = ctypes.c_double
+    address = library.bench_new(ctypes.c_size_t(threads))
+    if not address:
+        raise RuntimeError("the generated model can't be made")
+    model = ctypes.c_void_p(address)
+    x = np.load(folder / files.INPUT)
+    output = np.zeros(np.load(folder / files.EXPECTED).shape, np.float32)
 
-    def __init__(
-        self, graph: ir.Graph, sample: Any, outputs: Any, folder: Path, threads: int
-    ) -> None:
-        """Converts, compiles and loads a model with one input and one output."""
-        library = folder / "libmodel_bench.so"
-        if not library.exists():
-            _compile(graph, sample, outputs, folder, library)
-        self.size = library.stat().st_size
-        self._library = ctypes.CDLL(str(library))
-        self._library.bench_new.restype = ctypes.c_void_p
-        self._library.bench_run.restype = ctypes.c_double
-        model = self._library.bench_new(ctypes.c_size_t(threads))
-        if not model:
-            raise RuntimeError("the generated model can't be made")
-        self._model = ctypes.c_void_p(model)
-        self._input = np.ascontiguousarray(sample)
-        self.output = np.zeros(outputs.shape, np.float32)
-
-    def run(self, calls: int) -> float:
-        """Returns the seconds of one of so many calls."""
-        seconds = self._library.bench_run(
-            self._model,
-            ctypes.c_void_p(self._input.ctypes.data),
-            ctypes.c_size_t(self._input.size),
-            ctypes.c_void_p(self.output.ctypes.data),
-            ctypes.c_size_t(self.output.size),
+    def run(calls: int) -> float:
+        seconds = library.bench_run(
+            model,
+            ctypes.c_void_p(x.ctypes.data),
+            ctypes.c_size_t(x.size),
+            ctypes.c_void_p(output.ctypes.data),
+            ctypes.c_size_t(output.size),
             ctypes.c_uint32(calls),
         )
         if seconds < 0:
             raise RuntimeError("the generated model refused its input")
         return float(seconds)
 
+    return run, lambda: output
 
-def _compile(graph: ir.Graph, sample: Any, outputs: Any, folder: Path, library: Path) -> None:
+
+def compile_crate(graph: ir.Graph, sample: Any, outputs: Any, folder: Path) -> tuple[float, int]:
+    """Writes the crate of a model with one input and one output, and compiles it to a library.
+
+    Returns:
+        The seconds of the compiler and its largest memory in bytes.
+    """
     features = Features({graph.inputs[0].name: sample}, {graph.outputs[0].name: outputs})
     options = Options("bench_model", "zoo.py", runtime=RuntimeMode.CRATE)
-    files = emit_crate(graph, options, features)
-    for name, content in files.items():
+    found = emit_crate(graph, options, features)
+    for name, content in found.items():
         path = folder / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_bytes(content)
     root = folder / "src/lib.rs"
     text = root.read_text("utf-8").replace("#![deny(missing_docs)]", "")
-    model = files["src/model.rs"].decode()
+    model = found["src/model.rs"].decode()
     abi = (
         _ABI.replace("@TYPE", "BenchModel")
         .replace("@IN", "i32" if sample.dtype == np.int32 else "f32")
@@ -131,12 +130,17 @@ def _compile(graph: ir.Graph, sample: Any, outputs: Any, folder: Path, library: 
         *("--edition=2024", "--crate-type=cdylib", "--crate-name=model_bench"),
         *("-Copt-level=3", "-Cstrip=symbols", f"--extern=tfp_runtime={rlib}"),
         *(f"-Ldependency={folder}" for folder in dict.fromkeys(str(p.parent) for p in runtime)),
-        *("src/lib.rs", "-o", str(library)),
+        *("src/lib.rs", "-o", str(folder / files.LIBRARY)),
     ]
     env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
-    done = subprocess.run(command, cwd=folder, env=env, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise RuntimeError(done.stderr)
+    start = time.perf_counter()
+    with (folder / "rustc.txt").open("w") as errors:
+        process = subprocess.Popen(command, cwd=folder, env=env, stderr=errors)
+        _, status, usage = os.wait4(process.pid, 0)
+        process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode:
+        raise RuntimeError((folder / "rustc.txt").read_text("utf-8"))
+    return time.perf_counter() - start, usage.ru_maxrss * 1024
 
 
 def _field(text: str, struct: str) -> str:

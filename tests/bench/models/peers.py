@@ -1,61 +1,52 @@
-"""The same models in TensorFlow, TFLite and onnxruntime."""
+"""The implementations that are compared: each loads a model from its files and calls it."""
 
 from __future__ import annotations
 
+import json
 import time
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from converters.tf import ir
-from tests.bench.models.onnx_export import export
+from tests.bench.models import files
+from tests.bench.models.ours import load as load_ours
 
-Call = Callable[[], Any]
+OURS = "tf2rust"
 
-
-def _frozen(model: Any, sample: Any) -> Any:
-    """Returns the model as a graph with its weights as constants."""
-    import tensorflow as tf
-    from tensorflow.python.framework import convert_to_constants
-
-    spec = tf.TensorSpec(sample.shape, sample.dtype)
-    function = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-    return convert_to_constants.convert_variables_to_constants_v2(function)
+Run = Callable[[int], float]
+Value = Callable[[], Any]
 
 
-def tensorflow(model: Any, sample: Any, _: ir.Graph, __: int) -> Call:
-    """Returns a call of the model as a frozen graph."""
+def _tensorflow(folder: Path, threads: int) -> tuple[Run, Value]:
     import tensorflow as tf
 
-    frozen = _frozen(model, sample)
-    x = tf.constant(sample)
-    return lambda: frozen(x)[0].numpy()
+    # They are fixed once anything has run; one process serves one number of threads.
+    if tf.config.threading.get_intra_op_parallelism_threads() != threads:
+        tf.config.threading.set_intra_op_parallelism_threads(threads)
+        tf.config.threading.set_inter_op_parallelism_threads(1)
+    graph = tf.compat.v1.GraphDef.FromString((folder / files.FROZEN).read_bytes())
+    names = json.loads((folder / files.NAMES).read_text("utf-8"))
+    wrapped = tf.compat.v1.wrap_function(lambda: tf.import_graph_def(graph, name=""), [])
+    ends = [wrapped.graph.as_graph_element(names[end]) for end in ("input", "output")]
+    frozen = wrapped.prune(*ends)
+    x = tf.constant(np.load(folder / files.INPUT))
+    return _timed(lambda: frozen(x).numpy()), lambda: frozen(x).numpy()
 
 
-def tflite(model: Any, sample: Any, _: ir.Graph, threads: int) -> Call:
-    """Returns a call of the TFLite interpreter with XNNPACK."""
+def _tflite(folder: Path, threads: int) -> tuple[Run, Value]:
     import tensorflow as tf
 
-    # Keras 3's own functions convert to a model that gives NaN.
-    converter = tf.lite.TFLiteConverter.from_concrete_functions([_frozen(model, sample)])
-    interpreter = tf.lite.Interpreter(model_content=converter.convert(), num_threads=threads)
+    interpreter = tf.lite.Interpreter(str(folder / files.TFLITE), num_threads=threads)
     interpreter.allocate_tensors()
     place = interpreter.get_input_details()[0]["index"]
+    interpreter.set_tensor(place, np.load(folder / files.INPUT))
     result = interpreter.get_output_details()[0]["index"]
-    interpreter.set_tensor(place, sample)
-
-    def call() -> Any:
-        interpreter.invoke()
-        return result
-
-    interpreter.invoke()
-    call.value = lambda: interpreter.get_tensor(result)  # type: ignore[attr-defined]
-    return call
+    return _timed(interpreter.invoke), lambda: interpreter.get_tensor(result)
 
 
-def onnxruntime(_: Any, sample: Any, graph: ir.Graph, threads: int) -> Call:
-    """Returns a call of onnxruntime, with the graph that tf2rust has found."""
+def _onnxruntime(folder: Path, threads: int) -> tuple[Run, Value]:
     import onnxruntime as ort
 
     options = ort.SessionOptions()
@@ -63,28 +54,25 @@ def onnxruntime(_: Any, sample: Any, graph: ir.Graph, threads: int) -> Call:
     options.inter_op_num_threads = 1
     options.log_severity_level = 3
     session = ort.InferenceSession(
-        export(graph).SerializeToString(), options, providers=["CPUExecutionProvider"]
+        str(folder / files.ONNX), options, providers=["CPUExecutionProvider"]
     )
-    feed = {graph.inputs[0].name: sample}
-    return lambda: session.run(None, feed)[0]
+    feed = {session.get_inputs()[0].name: np.load(folder / files.INPUT)}
+    return _timed(lambda: session.run(None, feed)), lambda: session.run(None, feed)[0]
 
 
-PEERS: dict[str, Callable[[Any, Any, ir.Graph, int], Call]] = {
-    "TensorFlow": tensorflow,
-    "TFLite": tflite,
-    "onnxruntime": onnxruntime,
+LOADERS: dict[str, Callable[[Path, int], tuple[Run, Value]]] = {
+    OURS: load_ours,
+    "TensorFlow": _tensorflow,
+    "TFLite": _tflite,
+    "onnxruntime": _onnxruntime,
 }
 
 
-def value_of(call: Call) -> Any:
-    """Returns what a call computes."""
-    value = getattr(call, "value", None)
-    return np.asarray(value() if value is not None else call())
+def _timed(call: Callable[[], Any]) -> Run:
+    def run(calls: int) -> float:
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        return (time.perf_counter() - start) / calls
 
-
-def timed(call: Call, calls: int) -> float:
-    """Returns the seconds of one of so many calls."""
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - start) / calls
+    return run

@@ -440,6 +440,7 @@ impl EagerContext {
             .map(|raw| unsafe { TensorHandle::from_owned_ptr(raw, &self.inner) })
             .collect();
         op.recycle(&status);
+        status.recycle();
         Ok(handles)
     }
 }

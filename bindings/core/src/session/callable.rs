@@ -110,18 +110,7 @@ impl<'s> Callable<'s> {
 impl Feed {
     #[inline]
     fn check(&self, tensor: &Tensor) -> Result<()> {
-        let fits = match self.shape.dims() {
-            None => true,
-            Some(dims) => {
-                let found = tensor.dims();
-                dims.len() == found.len()
-                    && dims
-                        .iter()
-                        .zip(found)
-                        .all(|(&dim, &found)| dim < 0 || dim == found)
-            }
-        };
-        if fits && tensor.dtype() == self.dtype {
+        if tensor.dtype() == self.dtype && self.shape.admits(tensor.dims()) {
             Ok(())
         } else {
             Err(self.misfit(tensor))
@@ -130,10 +119,16 @@ impl Feed {
 
     #[cold]
     fn misfit(&self, tensor: &Tensor) -> Error {
-        let what = format!("the feed of '{}'", self.output.name());
-        if tensor.dtype() != self.dtype {
-            return Error::dtype(what, self.dtype, tensor.dtype());
-        }
-        Error::shape(what, format!("shape {}", self.shape), tensor.shape())
+        misfit(&self.output, self.dtype, &self.shape, tensor)
     }
+}
+
+/// The error for a tensor that can't be fed for an output.
+#[cold]
+pub(super) fn misfit(output: &Output, dtype: DataType, shape: &Shape, tensor: &Tensor) -> Error {
+    let what = format!("the feed of '{}'", output.name());
+    if tensor.dtype() != dtype {
+        return Error::dtype(what, dtype, tensor.dtype());
+    }
+    Error::shape(what, format!("shape {shape}"), tensor.shape())
 }

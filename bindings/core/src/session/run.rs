@@ -175,9 +175,10 @@ pub(super) unsafe fn run(
         );
     }
     status.check()?;
-    // SAFETY: the caller of the function owns each tensor.
-    results
-        .iter()
-        .map(|&raw| unsafe { Tensor::from_owned_ptr(raw, api) })
-        .collect()
+    let mut tensors = Vec::with_capacity(results.len());
+    for &raw in results.iter() {
+        // SAFETY: the caller of the function owns each tensor.
+        tensors.push(unsafe { Tensor::from_owned_ptr(raw, api)? });
+    }
+    Ok(tensors)
 }

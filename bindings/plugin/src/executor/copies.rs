@@ -5,10 +5,11 @@ use std::ptr::NonNull;
 
 use tfp_sys as sys;
 
-use super::{address, device, host, object};
+use super::{address, device, host, stream};
 use crate::api::api;
 use crate::barrier::{answer, report};
-use crate::device::{Device, Direction};
+use crate::device::Device;
+use crate::device::Direction::{self, DeviceToDevice, DeviceToHost, HostToDevice};
 use crate::error::{Error, Result};
 use crate::status::Status;
 
@@ -28,134 +29,13 @@ unsafe fn copy<D: Device>(
     unsafe {
         let device = device::<D>(raw)?;
         let stream = match stream {
-            Some(stream) => Some(object::<D::Stream, _>(stream, "the stream")?),
+            Some(stream) => Some(self::stream::<D>(stream)?),
             None => None,
         };
         if size == 0 {
             return Ok(());
         }
         device.copy(stream, direction, to()?, from()?, size)
-    }
-}
-
-pub(super) unsafe extern "C" fn memcpy_dtoh<D: Device>(
-    raw: *const sys::SP_Device,
-    stream: sys::SP_Stream,
-    to: *mut c_void,
-    from: *const sys::SP_DeviceMemoryBase,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let direction = Direction::DeviceToHost;
-    // SAFETY: TensorFlow passes the device, a stream of it, memory of `size` bytes on both sides
-    // that it keeps until the stream is done, and a live status.
-    unsafe {
-        report(status, || {
-            copy::<D>(
-                raw,
-                Some(stream),
-                direction,
-                || host(to),
-                || address(from),
-                size,
-            )
-        });
-    }
-}
-
-pub(super) unsafe extern "C" fn memcpy_htod<D: Device>(
-    raw: *const sys::SP_Device,
-    stream: sys::SP_Stream,
-    to: *mut sys::SP_DeviceMemoryBase,
-    from: *const c_void,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let direction = Direction::HostToDevice;
-    // SAFETY: as for `memcpy_dtoh`.
-    unsafe {
-        report(status, || {
-            copy::<D>(
-                raw,
-                Some(stream),
-                direction,
-                || address(to),
-                || host(from),
-                size,
-            )
-        });
-    }
-}
-
-pub(super) unsafe extern "C" fn memcpy_dtod<D: Device>(
-    raw: *const sys::SP_Device,
-    stream: sys::SP_Stream,
-    to: *mut sys::SP_DeviceMemoryBase,
-    from: *const sys::SP_DeviceMemoryBase,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let direction = Direction::DeviceToDevice;
-    // SAFETY: as for `memcpy_dtoh`.
-    unsafe {
-        report(status, || {
-            copy::<D>(
-                raw,
-                Some(stream),
-                direction,
-                || address(to),
-                || address(from),
-                size,
-            )
-        });
-    }
-}
-
-pub(super) unsafe extern "C" fn sync_memcpy_dtoh<D: Device>(
-    raw: *const sys::SP_Device,
-    to: *mut c_void,
-    from: *const sys::SP_DeviceMemoryBase,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let direction = Direction::DeviceToHost;
-    // SAFETY: TensorFlow passes the device, memory of `size` bytes on both sides and a live status.
-    unsafe {
-        report(status, || {
-            copy::<D>(raw, None, direction, || host(to), || address(from), size)
-        });
-    }
-}
-
-pub(super) unsafe extern "C" fn sync_memcpy_htod<D: Device>(
-    raw: *const sys::SP_Device,
-    to: *mut sys::SP_DeviceMemoryBase,
-    from: *const c_void,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let direction = Direction::HostToDevice;
-    // SAFETY: as for `sync_memcpy_dtoh`.
-    unsafe {
-        report(status, || {
-            copy::<D>(raw, None, direction, || address(to), || host(from), size)
-        });
-    }
-}
-
-pub(super) unsafe extern "C" fn sync_memcpy_dtod<D: Device>(
-    raw: *const sys::SP_Device,
-    to: *mut sys::SP_DeviceMemoryBase,
-    from: *const sys::SP_DeviceMemoryBase,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let direction = Direction::DeviceToDevice;
-    // SAFETY: as for `sync_memcpy_dtoh`.
-    unsafe {
-        report(status, || {
-            copy::<D>(raw, None, direction, || address(to), || address(from), size)
-        });
     }
 }
 
@@ -176,7 +56,7 @@ unsafe fn fill<D: Device>(
     }
     // SAFETY: by this function's contract.
     unsafe {
-        let stream = object::<D::Stream, _>(stream, "the stream")?;
+        let stream = self::stream::<D>(stream)?;
         let device = device::<D>(raw)?;
         if size == 0 {
             return Ok(());
@@ -185,40 +65,29 @@ unsafe fn fill<D: Device>(
     }
 }
 
-pub(super) unsafe extern "C" fn mem_zero<D: Device>(
-    raw: *const sys::SP_Device,
-    stream: sys::SP_Stream,
-    memory: *mut sys::SP_DeviceMemoryBase,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    // SAFETY: TensorFlow keeps to the contract of `fill`, and the status is live.
-    unsafe { report(status, || fill::<D>(raw, stream, memory, &[0], size)) }
-}
+type Memory = *mut sys::SP_DeviceMemoryBase;
+type ConstMemory = *const sys::SP_DeviceMemoryBase;
 
-pub(super) unsafe extern "C" fn memset<D: Device>(
-    raw: *const sys::SP_Device,
-    stream: sys::SP_Stream,
-    memory: *mut sys::SP_DeviceMemoryBase,
-    pattern: u8,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    // SAFETY: TensorFlow keeps to the contract of `fill`, and the status is live.
-    unsafe { report(status, || fill::<D>(raw, stream, memory, &[pattern], size)) }
-}
+reported! {
+    memcpy_dtoh(raw, stream: sys::SP_Stream, to: *mut c_void, from: ConstMemory, size: u64) =>
+        copy::<D>(raw, Some(stream), DeviceToHost, || host(to), || address(from), size);
+    memcpy_htod(raw, stream: sys::SP_Stream, to: Memory, from: *const c_void, size: u64) =>
+        copy::<D>(raw, Some(stream), HostToDevice, || address(to), || host(from), size);
+    memcpy_dtod(raw, stream: sys::SP_Stream, to: Memory, from: ConstMemory, size: u64) =>
+        copy::<D>(raw, Some(stream), DeviceToDevice, || address(to), || address(from), size);
+    sync_memcpy_dtoh(raw, to: *mut c_void, from: ConstMemory, size: u64) =>
+        copy::<D>(raw, None, DeviceToHost, || host(to), || address(from), size);
+    sync_memcpy_htod(raw, to: Memory, from: *const c_void, size: u64) =>
+        copy::<D>(raw, None, HostToDevice, || address(to), || host(from), size);
+    sync_memcpy_dtod(raw, to: Memory, from: ConstMemory, size: u64) =>
+        copy::<D>(raw, None, DeviceToDevice, || address(to), || address(from), size);
 
-pub(super) unsafe extern "C" fn memset32<D: Device>(
-    raw: *const sys::SP_Device,
-    stream: sys::SP_Stream,
-    memory: *mut sys::SP_DeviceMemoryBase,
-    pattern: u32,
-    size: u64,
-    status: *mut sys::TF_Status,
-) {
-    let pattern = pattern.to_ne_bytes();
-    // SAFETY: TensorFlow keeps to the contract of `fill`, and the status is live.
-    unsafe { report(status, || fill::<D>(raw, stream, memory, &pattern, size)) }
+    mem_zero(raw, stream: sys::SP_Stream, memory: Memory, size: u64) =>
+        fill::<D>(raw, stream, memory, &[0], size);
+    memset(raw, stream: sys::SP_Stream, memory: Memory, pattern: u8, size: u64) =>
+        fill::<D>(raw, stream, memory, &[pattern], size);
+    memset32(raw, stream: sys::SP_Stream, memory: Memory, pattern: u32, size: u64) =>
+        fill::<D>(raw, stream, memory, &pattern.to_ne_bytes(), size);
 }
 
 /// The argument of a host callback, on its way to the thread that calls it.
@@ -248,12 +117,7 @@ pub(super) unsafe extern "C" fn host_callback<D: Device>(
         // Resolved first, so that the callback can't fail for want of a status.
         api()?;
         // SAFETY: TensorFlow passes the device and a stream of it.
-        let (device, stream) = unsafe {
-            (
-                device::<D>(raw)?,
-                object::<D::Stream, _>(stream, "the stream")?,
-            )
-        };
+        let (device, stream) = unsafe { (device::<D>(raw)?, self::stream::<D>(stream)?) };
         device.host_callback(stream, callback)?;
         Ok(1)
     })

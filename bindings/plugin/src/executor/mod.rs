@@ -1,5 +1,39 @@
 //! TensorFlow's device callbacks over a [`Device`].
 
+/// Callbacks `name(device, arguments, status)` that set the status to what their bodies return.
+///
+/// TensorFlow passes the device that [`attach`] filled; streams, events and timers that it made;
+/// blocks of at least the sizes that it names, kept until the stream is done; and a live status. The
+/// bodies rely on nothing else.
+macro_rules! reported {
+    ($($name:ident($device:ident $(, $argument:ident: $type:ty)*) => $body:expr;)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name<D: Device>(
+                $device: *const sys::SP_Device,
+                $($argument: $type,)*
+                status: *mut sys::TF_Status,
+            ) {
+                // SAFETY: by what TensorFlow passes, see above.
+                unsafe { report(status, || $body) }
+            }
+        )*
+    };
+}
+
+/// Callbacks that drop what `new_object` made.
+macro_rules! dropping {
+    ($($name:ident($object:ident: $raw:ty);)*) => {
+        $(
+            pub(super) unsafe extern "C" fn $name<D: Device>(
+                _: *const sys::SP_Device,
+                object: $raw,
+            ) {
+                drop_object::<D::$object, _>(stringify!($name), object);
+            }
+        )*
+    };
+}
+
 mod copies;
 mod memory;
 mod streams;
@@ -79,6 +113,13 @@ unsafe fn device<'a, D: Device>(raw: *const sys::SP_Device) -> Result<&'a D> {
 unsafe fn object<'a, T, R>(raw: *mut R, what: &str) -> Result<&'a T> {
     // SAFETY: by this function's contract.
     unsafe { raw.cast::<T>().as_ref() }.ok_or_else(|| Error::internal(format!("{what} is null")))
+}
+
+/// # Safety
+/// `raw` is null or a stream of a device of type `D` that lives during the call.
+unsafe fn stream<'a, D: Device>(raw: sys::SP_Stream) -> Result<&'a D::Stream> {
+    // SAFETY: by this function's contract.
+    unsafe { object(raw, "the stream") }
 }
 
 /// # Safety

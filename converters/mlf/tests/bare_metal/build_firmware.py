@@ -13,6 +13,8 @@ from converters.mlf.tests.bare_metal.provision import TARGET, Tools
 from converters.mlf.tests.build import write
 
 HERE = Path(__file__).parent
+GCC = ("arm-none-eabi-gcc",)
+CLANG = ("clang-22", f"--target={TARGET}")
 CPU = ["-mcpu=cortex-m4", "-mthumb", "-mfloat-abi=hard", "-mfpu=fpv4-sp-d16"]
 MACHINE = ["-M", "mps2-an386", "-display", "none", "-monitor", "none", "-serial", "none"]
 SEMIHOSTING = ["-chardev", "stdio,id=s", "-semihosting-config", "enable=on,target=native,chardev=s"]
@@ -21,18 +23,19 @@ SEMIHOSTING = ["-chardev", "stdio,id=s", "-semihosting-config", "enable=on,targe
 def rust_flags(tools: Tools) -> list[str]:
     """Arguments of rustc for the target, with the `core` that was built for it."""
     return [
-        "rustc", "--edition=2024", f"--target={TARGET}", "-Copt-level=s", "-Cpanic=abort",
-        "-Ctarget-cpu=cortex-m4", "-Ccodegen-units=1", "-L", str(tools.core),
+        "rustc", "--edition=2024", "-Zunstable-options", f"--target={tools.target}", "-Copt-level=s",
+        "-Cpanic=abort", "-Ctarget-cpu=cortex-m4", "-Ccodegen-units=1", "-L", str(tools.core),
     ]  # fmt: skip
 
 
 def compile_c(
-    tools: Tools, source: Path, include: Path, output: Path, extra: tuple[str, ...] = ()
-) -> None:
+    tools: Tools, source: Path, include: Path, output: Path, extra: tuple[str, ...] = (),
+    compiler: tuple[str, ...] = GCC,
+) -> None:  # fmt: skip
     """Compiles one C file with the flags of the crate's build script and `extra` ones."""
     newlib = tools.root / "usr/include/newlib"
     flags = [*CPU, "-Os", f"-I{include}", "-isystem", str(newlib), *C_FLAGS, *extra]
-    tools.run(["arm-none-eabi-gcc", "-c", *flags, str(source), "-o", str(output)], source.parent)
+    tools.run([*compiler, "-c", *flags, str(source), "-o", str(output)], source.parent)
 
 
 def link(tools: Tools, folder: Path, name: str, rust: list[str], c_main: str | None,

@@ -1,20 +1,25 @@
 """Fetches what bare-metal builds need, without root: Debian packages unpacked into a cache folder.
 
-Debian 12 has a C compiler for Arm, newlib, QEMU, and a Rust compiler with the source of `core` in
-the same version. The folder is `$TFP_BARE_METAL_CACHE`, or `~/.cache/tfp/bare_metal`.
+Debian 12 has gcc for Arm, newlib, QEMU, a Rust compiler with the source of `core` in the same
+version, and clang on the LLVM of that Rust compiler. The folder is `$TFP_BARE_METAL_CACHE`, or
+`~/.cache/tfp/bare_metal`.
 """
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 TARGET = "thumbv7em-none-eabihf"
 PACKAGES = (
     "binutils-arm-none-eabi",
+    "clang-22",
     "gcc-arm-none-eabi",
+    "libclang-common-22-dev",
+    "libclang-cpp22",
     "libllvm22",
     "libnewlib-arm-none-eabi",
     "libnewlib-dev",
@@ -29,10 +34,17 @@ _SOURCE = "usr/src/rustc-1.96.0/library"
 
 @dataclass(frozen=True)
 class Tools:
-    """The unpacked packages: `root` is their file tree, `core` the folder of the built `core`."""
+    """The unpacked packages and a target of rustc.
+
+    Attributes:
+      root: file tree of the packages.
+      core: folder of the `core` that was built for the target.
+      target: name of the target, or path of its specification.
+    """
 
     root: Path
     core: Path
+    target: str
 
     @property
     def environment(self) -> dict[str, str]:
@@ -63,17 +75,37 @@ class Tools:
 
 
 def provision() -> Tools:
-    """Returns the tools, fetched (280 MB) and built on first use."""
+    """Returns the tools for `TARGET`, fetched (300 MB) and built on first use."""
     default = Path.home() / ".cache" / "tfp" / "bare_metal"
     cache = Path(os.environ.get("TFP_BARE_METAL_CACHE", str(default)))
-    tools = Tools(cache / "root", cache / "core")
+    tools = Tools(cache / "root", cache / "core", TARGET)
     done = cache / "ready"
-    if not done.exists():
+    content = "\n".join(PACKAGES)
+    if not done.exists() or done.read_text() != content:
         cache.mkdir(parents=True, exist_ok=True)
         _unpack(cache, tools.root)
         _build_core(tools)
-        done.write_text("\n".join(PACKAGES))
+        done.write_text(content)
     return tools
+
+
+def without_frame_pointer(tools: Tools) -> Tools:
+    """Returns the tools for a target that differs from theirs in this one point.
+
+    Stock rustc keeps the frame pointer of `TARGET` whatever its flags say; only another target
+    specification, which is an unstable feature, leaves it out.
+    """
+    core = tools.core.with_name("core_without_frame_pointer")
+    target = core / f"{TARGET}_without_frame_pointer.json"
+    changed = replace(tools, core=core, target=str(target))
+    if not (core / "ready").exists():
+        core.mkdir(exist_ok=True)
+        shown = ["rustc", "-Zunstable-options", f"--target={TARGET}", "--print=target-spec-json"]
+        stock = json.loads(tools.run(shown, core))
+        target.write_text(json.dumps(stock | {"frame-pointer": "may-omit"}))
+        _build_core(changed)
+        (core / "ready").touch()
+    return changed
 
 
 def _unpack(cache: Path, root: Path) -> None:
@@ -95,7 +127,14 @@ def _unpack(cache: Path, root: Path) -> None:
 def _build_core(tools: Tools) -> None:
     tools.core.mkdir(exist_ok=True)
     common = ["rustc", "--sysroot", str(tools.root / "usr"), "--edition=2024", "--crate-type=lib"]
-    common += [f"--target={TARGET}", "-O", "-Cpanic=abort", "--out-dir", str(tools.core)]
+    common += [
+        "-Zunstable-options",
+        f"--target={tools.target}",
+        "-O",
+        "-Cpanic=abort",
+        "--out-dir",
+        str(tools.core),
+    ]
     library = tools.root / _SOURCE
     tools.run([*common, "--crate-name=core", str(library / "core/src/lib.rs")], tools.core)
     builtins = library / "compiler-builtins/compiler-builtins/src/lib.rs"

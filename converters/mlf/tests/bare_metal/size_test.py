@@ -1,9 +1,9 @@
 """The Rust caller costs what the C caller costs: instructions, flash and RAM, on the Cortex-M4.
 
-Two firmwares run the model of `constant_pool.tar` once, with the same static buffers; one is C,
-one is Rust. rustc's target keeps a frame pointer in every function, which no stable flag changes,
-so the instructions of the call are compared with C that keeps one too; sizes are compared with C
-that does not. Prints the numbers that docs/mlf2rust.md records.
+Firmwares run the model of `constant_pool.tar` once, with the same static buffers; one is C, one is
+Rust. The calling functions are compared like with like: clang on the LLVM of rustc has to emit the
+same instructions, with the frame pointer that rustc's target keeps, and without it for a target
+that differs in this one point. Prints the numbers that docs/mlf2rust.md records.
 
 Run with: tools/bazel test //converters/mlf/tests/bare_metal:size_test --test_output=all
 """
@@ -15,13 +15,12 @@ from pathlib import Path
 
 import pytest
 
-from converters.mlf.convert import Request, convert
-from converters.mlf.tests.bare_metal.build_firmware import build_crate, compile_c, link
-from converters.mlf.tests.bare_metal.provision import Tools, provision
+from converters.mlf.convert import Request, Result, convert
+from converters.mlf.tests.bare_metal.build_firmware import CLANG, GCC, build_crate, compile_c, link
+from converters.mlf.tests.bare_metal.provision import Tools, provision, without_frame_pointer
 from converters.mlf.tests.requests import TESTDATA
 
 TOLERANCE = 64
-FRAME_POINTER = ("-fno-omit-frame-pointer",)
 
 #: Both sides get these: the two languages' own ones are of different size.
 C_LIBRARY = """\
@@ -102,8 +101,13 @@ def instructions(tools: Tools, elf: Path, function: str) -> list[str]:
     return [
         line.split("\t", 1)[1].strip()
         for line in body[1].splitlines()
-        if "\t" in line and not line.split("\t", 1)[1].startswith((".word", "nop"))
+        if "\t" in line and not line.split("\t", 1)[1].startswith((".word", "nop", "..."))
     ]
+
+
+def operations(lines: list[str]) -> list[str]:
+    """Returns what instructions do, less the registers and stack slots that a compiler chose."""
+    return sorted(line.split()[0] for line in lines)
 
 
 def sizes(tools: Tools, elf: Path) -> tuple[int, int]:
@@ -113,28 +117,52 @@ def sizes(tools: Tools, elf: Path) -> tuple[int, int]:
     return int(text) + int(data), int(data) + int(bss)
 
 
+def rust_firmware(tools: Tools, result: Result, folder: Path) -> Path:
+    """Builds the crate and the firmware whose main is Rust."""
+    folder.mkdir()
+    build_crate(tools, result, folder)
+    (folder / "library.c").write_text(C_LIBRARY)
+    compile_c(tools, folder / "library.c", folder, folder / "library.o")
+    (folder / "firmware.rs").write_text(RUST)
+    extern = ["--extern", f"tvmgen_default={folder}/libtvmgen_default.rlib"]
+    rust = [str(folder / "firmware.rs"), *extern]
+    return link(tools, folder, "rust_side", rust, None, [folder / "library.o"])
+
+
+def c_caller(tools: Tools, folder: Path, compiler: tuple[str, ...], flag: str) -> list[str]:
+    """Returns the instructions of the C caller, for a compiler and one more flag."""
+    source, output = folder / "call.c", folder / "call.o"
+    source.write_text(C_CALL)
+    compile_c(tools, source, folder / "c" / "include", output, (flag,), compiler)
+    return instructions(tools, output, "call_model")
+
+
 def test_the_rust_caller_costs_what_the_c_caller_costs(tools: Tools, tmp_path: Path) -> None:
     result = convert(Request(mlf=TESTDATA / "constant_pool.tar", link_prefix=""))
-    build_crate(tools, result, tmp_path)
-    (tmp_path / "library.c").write_text(C_LIBRARY)
-    compile_c(tools, tmp_path / "library.c", tmp_path, tmp_path / "library.o")
-    (tmp_path / "firmware.rs").write_text(RUST)
-    library = [tmp_path / "library.o"]
-    extern = ["--extern", f"tvmgen_default={tmp_path}/libtvmgen_default.rlib"]
-    rust = link(
-        tools, tmp_path, "rust_side", [str(tmp_path / "firmware.rs"), *extern], None, library
-    )
-    c = link(tools, tmp_path, "c_side", [], C_CALL + C_MAIN, library)
-    framed = link(tools, tmp_path, "c_framed", [], C_CALL + C_MAIN, library, FRAME_POINTER)
-    ours, theirs, without = (instructions(tools, elf, "call_model") for elf in (rust, framed, c))
-    for side, lines in (("Rust", ours), ("C, frame pointer", theirs), ("C", without)):
-        print(f"{side}: {len(lines)} instructions", *lines, sep="\n  ")
+    folder = tmp_path / "stock"
+    rust = rust_firmware(tools, result, folder)
+    c = link(tools, folder, "c_side", [], C_CALL + C_MAIN, [folder / "library.o"])
+    unframed = rust_firmware(without_frame_pointer(tools), result, tmp_path / "unframed")
+    framed, bare = "-fno-omit-frame-pointer", "-fomit-frame-pointer"
+    callers = {
+        "Rust": instructions(tools, rust, "call_model"),
+        "Rust, no frame pointer": instructions(tools, unframed, "call_model"),
+        "clang, frame pointer": c_caller(tools, folder, CLANG, framed),
+        "clang, no frame pointer": c_caller(tools, folder, CLANG, bare),
+        "gcc, frame pointer": c_caller(tools, folder, GCC, framed),
+        "gcc, no frame pointer": c_caller(tools, folder, GCC, bare),
+    }
+    for name, lines in callers.items():
+        print(f"{name}: {len(lines)} instructions", *lines, sep="\n  ")
     (rust_flash, rust_ram), (c_flash, c_ram) = sizes(tools, rust), sizes(tools, c)
     print(f"flash: Rust {rust_flash}, C {c_flash} bytes")
     print(f"RAM: Rust {rust_ram}, C {c_ram} bytes")
     for kind in (("strd", "str"), ("bl",), ("b.", "cb"), ("clz", "lsrs")):
-        counts = {sum(i.startswith(kind) for i in side) for side in (ours, theirs, without)}
+        counts = {sum(i.startswith(kind) for i in side) for side in callers.values()}
         assert len(counts) == 1, (kind, counts)
-    assert len(ours) <= len(theirs)
+    assert operations(callers["Rust"]) == operations(callers["clang, frame pointer"])
+    ours = operations(callers["Rust, no frame pointer"])
+    assert ours == operations(callers["clang, no frame pointer"])
+    assert len(callers["Rust"]) <= len(callers["gcc, frame pointer"])
     assert abs(rust_ram - c_ram) <= TOLERANCE
     assert rust_flash - c_flash <= TOLERANCE

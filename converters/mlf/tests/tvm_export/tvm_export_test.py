@@ -1,7 +1,8 @@
 """Current TVM: exported archives become crates that compute what the model's own runtime computes.
 
-ONNX against onnxruntime, TFLite against TFLite's interpreter, Keras against Keras. Floats within
-1e-5 + 1e-5 * |expected|; int8 within one step, since TFLite rounds in fixed point.
+ONNX against onnxruntime, TFLite against TFLite's interpreter, Keras models against Keras, other
+SavedModels against TensorFlow. Floats within 1e-5 + 1e-5 * |expected|; int8 within one step, since
+TFLite rounds in fixed point.
 
 Run with: tools/bazel test //converters/mlf/tests/tvm_export:tvm_export_test
 """
@@ -20,10 +21,11 @@ import numpy as np
 import pytest
 
 from converters.mlf.convert import Request, convert
-from converters.mlf.errors import UnsupportedError
 from converters.mlf.tests.build import build, run_rust
-from converters.mlf.tvm_export_lower import fixed_batch, load_model, plan_module
+from converters.mlf.tvm_export_lower import load_model, plan_module
 from converters.mlf.tvm_export_plan import archive_files, archive_tar
+from converters.mlf.tvm_export_tensorflow import fixed_batch
+from tools.codegen.conversion import UnsupportedError, UsageError
 
 keras: Any = importlib.import_module("keras")
 tensorflow: Any = importlib.import_module("tensorflow")
@@ -104,10 +106,15 @@ def int8_qdq(path: Path) -> None:
     save(path, nodes, [("x", [1, 8])], [("y", [1, 4])], items)
 
 
-def check(path: Path, feeds: list[np.ndarray], wanted: list[np.ndarray]) -> None:
-    """Exports a model file, converts and builds it, and compares one run with `wanted`."""
+def check(
+    path: Path,
+    feeds: list[np.ndarray],
+    wanted: list[np.ndarray],
+    signature: str = "serving_default",
+) -> None:
+    """Exports a model, converts and builds it, and compares one run with `wanted`."""
     folder = path.parent
-    plan = plan_module(load_model(path), "net")
+    plan = plan_module(load_model(path, signature), "net")
     files = archive_files(plan)
     assert archive_tar(files) == archive_tar(files)
     (folder / "net.tar").write_bytes(archive_tar(files))
@@ -205,15 +212,67 @@ def test_tflite_equals_its_interpreter(make: Any, int8: bool, tmp_path: Path) ->
     check(path, [feed], [wanted])
 
 
+@pytest.mark.parametrize("name", ["model.keras", "model.h5", "saved_model"])
 @pytest.mark.parametrize("make", [keras_mlp, keras_conv])
-def test_a_keras_file_equals_keras(make: Any, tmp_path: Path) -> None:
-    """A `.keras` file of any batch size gives what Keras gives."""
+def test_a_saved_model_equals_keras(make: Any, name: str, tmp_path: Path) -> None:
+    """A Keras file or an exported SavedModel of any batch size gives what Keras gives."""
     keras.utils.set_random_seed(12)
     model = make()
-    path = tmp_path / "model.keras"
-    model.save(str(path))
+    path = tmp_path / name
+    if path.suffix:
+        model.save(str(path))
+    else:
+        model.export(str(path), verbose=False)
     feed = RNG.standard_normal((1, *model.inputs[0].shape[1:])).astype(np.float32)
     check(path, [feed], [np.asarray(model(feed))])
+
+
+def save_two_signatures(path: Path) -> Any:
+    """Saves a model that Keras has no part in; returns its signature `mix`.
+
+    `mix` has two inputs and two outputs and any batch size; `grow` takes rows of any length.
+    """
+    module = tensorflow.Module()
+    module.weight = tensorflow.Variable(weights(6, 4))
+
+    def mix(left: Any, right: Any) -> dict[str, Any]:
+        joined = tensorflow.concat([left, right], axis=1)
+        product = tensorflow.linalg.matmul(joined, module.weight)
+        return {"score": tensorflow.nn.tanh(product), "joined": joined}
+
+    def grow(left: Any) -> dict[str, Any]:
+        return {"sum": tensorflow.reduce_sum(left, axis=1)}
+
+    def spec(size: int | None, name: str) -> Any:
+        return tensorflow.TensorSpec([None, size], tensorflow.float32, name)
+
+    signatures = {
+        "mix": tensorflow.function(mix, [spec(4, "left"), spec(2, "right")]),
+        "grow": tensorflow.function(grow, [spec(None, "left")]),
+    }
+    tensorflow.saved_model.save(module, str(path), signatures)
+    return mix
+
+
+def test_a_signature_equals_tensorflow(tmp_path: Path) -> None:
+    """The signature that is named becomes the model."""
+    path = tmp_path / "saved_model"
+    mix = save_two_signatures(path)
+    left, right = weights(1, 4), weights(1, 2)
+    wanted = {k: v.numpy() for k, v in mix(left, right).items()}
+    check(path, [left, right], [wanted[name] for name in sorted(wanted)], "mix")
+
+
+def test_a_signature_that_cannot_be_exported_is_refused(tmp_path: Path) -> None:
+    """Errors name the signatures that there are, and the input of unknown size."""
+    path = tmp_path / "saved_model"
+    save_two_signatures(path)
+    with pytest.raises(UsageError, match="'serving_default'; there are: grow, mix"):
+        load_model(path)
+    with pytest.raises(UnsupportedError, match=r"input left: shape \(None, None\) is not static"):
+        load_model(path, "grow")
+    with pytest.raises(UsageError, match="nor the folder of a SavedModel"):
+        load_model(tmp_path)
 
 
 def test_a_dynamic_shape_is_refused(tmp_path: Path) -> None:

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Iterator
 
 import pytest
 
 from converters.tf import ir
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import snake
-from converters.tf.emit.options import Options, Profile, RuntimeMode
+from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.vendor import strip
-from converters.tf.plan import plan_memory
+from converters.tf.plan import Step, plan_memory
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
 from converters.tf.tests.crates.golden_files import GOLDENS, difference
@@ -85,18 +86,19 @@ def test_live_tensors_do_not_overlap(make: object, memdrop: bool) -> None:
     assert callable(make)
     graph: ir.Graph = make()
     plan = plan_memory(graph, memdrop=memdrop)
-    steps = list(plan.steps)
+    events = list(_events(plan.steps))
     last: dict[ir.Value, int] = {}
-    for index, step in enumerate(steps):
-        for value in step.node.present:
+    for index, (_, reads, _) in enumerate(events):
+        for value in reads:
             last[plan.root(value)] = index
     for port in graph.outputs:
-        last[plan.root(port.value)] = len(steps)
+        last[plan.root(port.value)] = len(events)
     alive: dict[ir.Value, int] = {}
-    for index, step in enumerate(steps):
-        written = [(plan.places[v].at, plan.places[v].end) for v in step.node.outputs]
-        written.append((step.scratch.at, step.scratch.end))
+    for index, (step, _, writes) in enumerate(events):
+        written = [(plan.places[v].at, plan.places[v].end) for v in writes]
         taken = None
+        if writes:
+            written.append((step.scratch.at, step.scratch.end))
         if step.onto is not None:
             operand = step.node.operand(step.onto)
             assert operand is not None
@@ -108,10 +110,27 @@ def test_live_tensors_do_not_overlap(make: object, memdrop: bool) -> None:
             place = plan.places[value]
             for low, high in written:
                 assert high <= place.at or place.end <= low, (step.node, value)
-        for value in step.node.outputs:
+        for value in writes:
             if plan.places[value].elements:
                 alive[value] = last.get(value, index)
             assert plan.places[value].end <= plan.arena_bytes
+
+
+Event = tuple[Step, tuple[ir.Value, ...], tuple[ir.Value, ...]]
+
+
+def _events(steps: Iterable[Step]) -> Iterator[Event]:
+    """Yields what every moment reads and writes; what a loop carries is read until its end."""
+    for step in steps:
+        node = step.node
+        if not isinstance(node.op, ir.Loop):
+            yield step, node.present, node.outputs
+            continue
+        body = node.op.body
+        carried = tuple(port.value for port in body.inputs)
+        yield step, node.present, carried
+        yield from _events(step.body)
+        yield step, tuple(port.value for port in body.outputs) + carried[1:], ()
 
 
 def test_only_needed_files_are_copied() -> None:
@@ -123,3 +142,13 @@ def test_only_needed_files_are_copied() -> None:
     assert not any(path.startswith("src/runtime/") for path in linked)
     bare = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=Profile.NO_STD))
     assert b"#![no_std]" in bare["src/lib.rs"]
+
+
+def test_many_weights_are_a_file() -> None:
+    many = (256 << 20) + 1
+    auto = Options("m", "m", weights=WeightsMode.AUTO)
+    assert auto.weights_for(many - 1) is WeightsMode.EMBED
+    assert auto.weights_for(many) is WeightsMode.FILE
+    assert Options("m", "m").weights_for(many) is WeightsMode.EMBED
+    bare = Options("m", "m", weights=WeightsMode.AUTO, profile=Profile.NO_STD)
+    assert bare.weights_for(many) is WeightsMode.EMBED

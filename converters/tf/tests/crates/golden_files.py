@@ -8,12 +8,21 @@ from pathlib import Path
 
 from converters.tf.emit.options import Options, Profile
 from converters.tf.tests.crates.crates import emitted
-from converters.tf.tests.crates.graphs import mlp, sequences
+from converters.tf.tests.crates.graphs import blocks, mlp, sequences
 
-GOLDENS = ("mlp", "mlp_no_std", "sequences")
+GOLDENS = ("blocks", "mlp", "mlp_no_std", "sequences")
+_GRAPHS = {"blocks": blocks, "sequences": sequences}
 _FOLDER = "converters/tf/tests/crates/golden"
 _FILES = (
-    *("Cargo.toml", "README.md", "src/lib.rs", "src/model.rs", "src/places.rs", "src/weights.rs"),
+    *(
+        "Cargo.toml",
+        "README.md",
+        "src/blocks.rs",
+        "src/lib.rs",
+        "src/model.rs",
+        "src/places.rs",
+        "src/weights.rs",
+    ),
     *("tests/golden.rs", "benches/benchmarks.rs"),
 )
 _UPDATE = "tools/bazel run //converters/tf/tests/crates:update_golden"
@@ -21,7 +30,7 @@ _UPDATE = "tools/bazel run //converters/tf/tests/crates:update_golden"
 
 def texts(name: str) -> dict[str, str]:
     """Returns the files of a golden crate that are compared."""
-    graph = sequences() if name == "sequences" else mlp()
+    graph = _GRAPHS.get(name, mlp)()
     profile = Profile.NO_STD if name.endswith("no_std") else Profile.STD
     binary = name == "mlp"
     files = emitted(graph, Options(name, "graphs.py", profile=profile, binary=binary))

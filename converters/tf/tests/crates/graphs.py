@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.passes.loops import with_own_results
 
 F32, I32, I64, BOOL = ir.DType.F32, ir.DType.I32, ir.DType.I64, ir.DType.BOOL
 B = ir.Batch()
@@ -280,7 +281,68 @@ def sequences() -> ir.Graph:
     return s.graph()
 
 
-GRAPHS = (elementwise, in_place, layout, products, sequences)
+def loops() -> ir.Graph:
+    """Returns loops: one in another, values that change places, a turn's number."""
+    s = Sketch("loops")
+    x = s.input("x", (B, 4))
+    rows = s.input("rows", (B, 3))
+    turn = ir.Value(I32, ())
+    a, b = (ir.Value(F32, (B, 4), name=n) for n in "ab")
+    stack = ir.Value(F32, (3, B, 4), name="stack")
+    kept = ir.Value(F32, (B, 3), name="kept")
+    tall = ir.Value(F32, (B, 2, 2))
+    y, z = ir.Value(F32, (B, 4)), ir.Value(F32, (B, 4))
+    again = ir.Value(F32, (3, B, 4))
+    inner_turn, before, after = ir.Value(I32, ()), ir.Value(F32, (B, 4)), ir.Value(F32, (B, 4))
+    inner = ir.Graph(
+        "inner",
+        (ir.Port("turn", inner_turn), ir.Port("before", before)),
+        (ir.Port("after", after),),
+        (ir.Node(ir.Binary(ir.BinaryKind.MAX), (before, s.weight(4)), (after,)),),
+    )
+    nodes = (
+        ir.Node(ir.Reshape(), (a,), (tall,)),
+        ir.Node(ir.Dense(ir.RELU), (b, s.weight(4, 4), s.weight(4)), (y,), layer="cell/dense"),
+        ir.Node(ir.Loop(2, inner), (y,), (z,), layer="cell/inner"),
+        ir.Node(ir.Update(), (stack, turn, z), (again,)),
+    )
+    body = ir.Graph(
+        "body",
+        tuple(ir.Port(str(i), v) for i, v in enumerate((turn, a, b, stack, kept))),
+        # The second is what the first was, and the first what the inner loop leaves.
+        tuple(ir.Port(str(i), v) for i, v in enumerate((z, a, again, kept))),
+        nodes,
+    )
+    graph = ir.Graph("loops", (), (), (ir.Node(ir.Loop(3, body), (), ()),))
+    (node,) = with_own_results(graph).nodes
+    assert isinstance(node.op, ir.Loop)
+    zeros = ir.constant(np.zeros((1, 1), np.float32))
+    start = s.op(ir.BroadcastTo(), [zeros], (3, B, 4))
+    states: list[ir.Shape] = [(B, 4), (B, 4), (3, B, 4), (B, 3)]
+    s.ops(node.op, [x, x, start, rows], states, name="cell")
+    return s.graph()
+
+
+def blocks() -> ir.Graph:
+    """Returns convolutions that repeat: a struct of their own in the crate."""
+    s = Sketch("blocks")
+    shape: ir.Shape = (B, 8, 8, 4)
+    y = s.input("image", shape)
+    around, none = ((1, 1), (1, 1)), ((0, 0), (0, 0))
+    for i in range(4):
+        for name, op, size, residual in (
+            ("depthwise", ir.Conv((1, 1), (1, 1), around, 4, ir.RELU6), (3, 3, 1, 4), None),
+            ("project", ir.Conv((1, 1), (1, 1), none), (1, 1, 4, 4), y),
+        ):
+            path = f"block_{i}_{name}"
+            weights = s.weight(*size, name=f"{path}/kernel")
+            y = s.op(op, [y, weights, s.weight(4, name=f"{path}/bias"), residual], shape, name=path)
+        y = s.op(ir.Unary(ir.RELU), [y], shape, name=f"block_{i}_relu")
+    s.outputs[:] = s.outputs[-1:]
+    return s.graph()
+
+
+GRAPHS = (blocks, elementwise, in_place, layout, loops, products, sequences)
 
 
 def mlp() -> ir.Graph:

@@ -6,6 +6,9 @@ use std::env;
 
 const UNITS: &[&str] = &["c/unit/default_layout.c"];
 
+/// Linked whole: a second model with the same symbols in a program is then an error.
+const GUARDS: &[&str] = &["c/guard/default_name.c"];
+
 const FLAGS: &[&str] = &[
     "-std=gnu11",
     "-ffunction-sections",
@@ -27,6 +30,10 @@ fn main() {
         build.includes(env::split_paths(&path));
     }
     build.compile("tvmgen_default_c");
+    cc::Build::new()
+        .files(GUARDS)
+        .link_lib_modifier("+whole-archive")
+        .compile("tvmgen_default_guard");
     if let Some(root) = env::var_os("CARGO_MANIFEST_DIR").filter(|_| !LIBRARIES.is_empty()) {
         println!("cargo:rustc-link-search=native={}/c/lib", root.display());
     }

@@ -1,0 +1,34 @@
+"""Crates without std compile for a microcontroller: no allocator, no 64-bit atomics."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from converters.mlf.tests.bare_metal.provision import TARGET, Tools, provision
+from converters.tf import ir
+from converters.tf.emit.options import Options, Profile
+from converters.tf.tests.crates.crates import emitted, write
+from converters.tf.tests.crates.graphs import GRAPHS, mlp
+
+
+@pytest.fixture(scope="module")
+def tools() -> Tools:
+    """The compiler and the `core` of the target."""
+    return provision()
+
+
+@pytest.mark.parametrize("make", (*GRAPHS, mlp), ids=lambda make: make.__name__)
+def test_it_compiles(make: object, tools: Tools, tmp_path: Path) -> None:
+    assert callable(make)
+    graph: ir.Graph = make()
+    write(emitted(graph, Options(graph.name, "graphs.py", profile=Profile.NO_STD)), tmp_path)
+    weights = f'"{tmp_path}/model/model_weights.bin"'
+    text = tmp_path / "src/weights.rs"
+    manifest = 'env!("CARGO_MANIFEST_DIR"), "/model/model_weights.bin"'
+    text.write_text(text.read_text("utf-8").replace(manifest, weights), "utf-8")
+    command = ["rustc", "--edition=2024", f"--target={TARGET}", "-Copt-level=1", "-Cpanic=abort"]
+    command += [f"--crate-name={graph.name}", "--crate-type=lib", "-L", str(tools.core)]
+    tools.run([*command, "src/lib.rs"], tmp_path)
+    assert (tmp_path / f"lib{graph.name}.rlib").stat().st_size > 0

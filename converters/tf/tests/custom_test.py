@@ -1,0 +1,124 @@
+"""Models whose classes are in a Python file of the user."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import keras
+import pytest
+
+from converters.tf.errors import FileError
+from converters.tf.load.model import LoadOptions, load, load_keras
+from converters.tf.tests.checks import check, model_of
+from tools.codegen.conversion import UsageError
+
+_LAYERS = """\
+import keras
+
+from near_by import FACTOR
+
+
+def halved(x):
+    return x / 2
+
+
+@keras.saving.register_keras_serializable("mine")
+class Scaled(keras.layers.Layer):
+    def __init__(self, units, **kwargs):
+        super().__init__(**kwargs)
+        self.units = units
+        self.inner = keras.layers.Dense(units, activation=halved)
+
+    def call(self, x):
+        return FACTOR * self.inner(x)
+
+    def get_config(self):
+        return {**super().get_config(), "units": self.units}
+
+
+class Shifted(keras.layers.Layer):
+    def call(self, x):
+        return x + 1
+"""
+
+
+@pytest.fixture
+def files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> tuple[Path, Path]:
+    """A model and the Python file of its layers, which this process has forgotten."""
+    code = tmp_path / "my_layers.py"
+    code.write_text(_LAYERS)
+    (tmp_path / "near_by.py").write_text("FACTOR = 3\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    spec = importlib.util.spec_from_file_location("my_layers", code)
+    assert spec is not None and spec.loader is not None
+    mine = importlib.util.module_from_spec(spec)
+    registered = keras.saving.get_custom_objects()
+    before = dict(registered)
+    spec.loader.exec_module(mine)
+
+    def body(x: Any) -> Any:
+        return mine.Shifted()(keras.layers.Dense(2, mine.halved)(mine.Scaled(3)(x)))
+
+    model = model_of([(4,)], body)
+    path = tmp_path / "m.keras"
+    model.save(path)
+    registered.clear()
+    registered.update(before)
+    return path, code
+
+
+def test_layers_of_a_file_of_the_user(files: tuple[Path, Path]) -> None:
+    path, code = files
+    options = LoadOptions(allow_custom_code=True, custom_objects=(code,))
+    check(load(path, options), (1, 3))
+
+
+@pytest.mark.parametrize("suffix", [".keras", ".h5"])
+def test_without_the_file_the_class_is_named(files: tuple[Path, Path], suffix: str) -> None:
+    path, code = files
+    allowed = LoadOptions(allow_custom_code=True)
+    if suffix == ".h5":
+        with_code = LoadOptions(allow_custom_code=True, custom_objects=(code,))
+        before = dict(keras.saving.get_custom_objects())
+        model = load_keras(path, with_code)
+        path = path.with_suffix(suffix)
+        model.save(path)
+        keras.saving.get_custom_objects().clear()
+        keras.saving.get_custom_objects().update(before)
+    name = r"it needs the (class|layer|function) '[\w>]*(Scaled|Shifted|halved)'"
+    with pytest.raises(FileError, match=name + r", which is not part of Keras \(.*--custom_obj"):
+        load(path, allowed)
+
+
+def test_code_of_the_user_runs_only_if_that_is_allowed(files: tuple[Path, Path]) -> None:
+    path, code = files
+    code.write_text("raise SystemExit('it ran')")
+    with pytest.raises(UsageError, match="--allow_custom_code"):
+        load(path, LoadOptions(custom_objects=(code,)))
+
+
+@pytest.mark.parametrize(
+    ("text", "what"),
+    [
+        ("1 +", "SyntaxError"),
+        ("import sys; sys.exit(3)", "SystemExit: 3"),
+        (None, "no Python file"),
+    ],
+)
+def test_files_that_can_not_run(files: tuple[Path, Path], text: str | None, what: str) -> None:
+    path, code = files
+    other = code.with_name("other.py")
+    if text is not None:
+        other.write_text(text)
+    with pytest.raises(UsageError, match=what):
+        load(path, LoadOptions(allow_custom_code=True, custom_objects=(other,)))
+
+
+def test_a_name_has_one_file(files: tuple[Path, Path]) -> None:
+    path, code = files
+    copy = code.with_name("copy.py")
+    copy.write_text(_LAYERS)
+    with pytest.raises(UsageError, match="another file defines"):
+        load(path, LoadOptions(allow_custom_code=True, custom_objects=(code, copy)))

@@ -1,0 +1,406 @@
+//! What softmax and normalisations do with a row, in vectors.
+//!
+//! Sums have 64 lanes whatever the instruction set, and no operation is fused, so that every level
+//! gives the same bits.
+
+// Indices keep lanes in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
+use crate::math::single::{EXP, LN_2_HIGH, LN_2_LOW, ROUNDER};
+use crate::simd::{Simd, prefetch};
+
+/// Elements that are added to the lanes at a time.
+const LANES: usize = 64;
+/// Elements whose sum stays in `f32`.
+const BLOCK: usize = 64 * LANES;
+
+/// Elements of a row that are fetched ahead.
+const AHEAD: usize = 1024;
+
+/// The rows of a tensor and of its result, one after the other.
+pub(crate) struct Pairs<'a> {
+    x: &'a [f32],
+    out: &'a mut [f32],
+    width: usize,
+    far: bool,
+}
+
+impl<'a> Pairs<'a> {
+    /// Rows of `width` elements; those that are `far` from any cache are fetched a row ahead, since
+    /// a row is gone through several times and memory rests meanwhile.
+    #[inline(always)]
+    pub(crate) fn new(x: &'a [f32], out: &'a mut [f32], width: usize, far: bool) -> Self {
+        Self { x, out, width, far }
+    }
+
+    /// The next pair.
+    #[inline(always)]
+    pub(crate) fn pair(&mut self) -> Option<(&'a [f32], &'a mut [f32])> {
+        let width = self.width.min(self.x.len());
+        if width == 0 {
+            return None;
+        }
+        let (row, x) = self.x.split_at(width);
+        let (to, out) = core::mem::take(&mut self.out).split_at_mut(width);
+        (self.x, self.out) = (x, out);
+        if self.far {
+            let ahead = AHEAD.min(self.width).min(self.x.len());
+            prefetch(&self.x[..ahead]);
+            prefetch(&self.out[..ahead]);
+        }
+        Some((row, to))
+    }
+}
+
+/// Takes an element into a lane.
+pub(crate) trait Step: Copy {
+    /// The lane before any element.
+    const START: f32;
+
+    /// The element that changes nothing.
+    fn nothing(self) -> f32;
+
+    /// The lane after the element `x`.
+    fn step<S: Simd>(self, s: S, lane: S::F, x: S::F) -> S::F;
+}
+
+/// The largest; NaN counts as smaller than all.
+#[derive(Clone, Copy)]
+struct Largest;
+
+impl Step for Largest {
+    const START: f32 = f32::NEG_INFINITY;
+
+    #[inline(always)]
+    fn nothing(self) -> f32 {
+        f32::NEG_INFINITY
+    }
+
+    #[inline(always)]
+    fn step<S: Simd>(self, s: S, lane: S::F, x: S::F) -> S::F {
+        s.max(x, lane)
+    }
+}
+
+/// The sum.
+#[derive(Clone, Copy)]
+pub(crate) struct Sum;
+
+impl Step for Sum {
+    const START: f32 = 0.0;
+
+    #[inline(always)]
+    fn nothing(self) -> f32 {
+        0.0
+    }
+
+    #[inline(always)]
+    fn step<S: Simd>(self, s: S, lane: S::F, x: S::F) -> S::F {
+        s.add(lane, x)
+    }
+}
+
+/// The sum of the squared distances from a number.
+#[derive(Clone, Copy)]
+pub(crate) struct Squares(pub(crate) f32);
+
+impl Step for Squares {
+    const START: f32 = 0.0;
+
+    #[inline(always)]
+    fn nothing(self) -> f32 {
+        self.0
+    }
+
+    #[inline(always)]
+    fn step<S: Simd>(self, s: S, lane: S::F, x: S::F) -> S::F {
+        let distance = s.sub(x, s.splat(self.0));
+        s.add(lane, s.mul(distance, distance))
+    }
+}
+
+/// The sum of the weights of a softmax whose largest element this is.
+#[derive(Clone, Copy)]
+struct Weights(f32);
+
+impl Step for Weights {
+    const START: f32 = 0.0;
+
+    #[inline(always)]
+    fn nothing(self) -> f32 {
+        f32::NEG_INFINITY
+    }
+
+    #[inline(always)]
+    fn step<S: Simd>(self, s: S, lane: S::F, x: S::F) -> S::F {
+        let [weight] = exp_of_negative(s, [s.sub(x, s.splat(self.0))]);
+        s.add(lane, weight)
+    }
+}
+
+/// Vectors that have 64 lanes together; those beyond are not used.
+type Lanes<S> = [<S as Simd>::F; 8];
+
+/// 64 elements, of which those that `rest` lacks are `nothing`.
+#[inline(always)]
+fn padded(rest: &[f32], nothing: f32) -> [f32; LANES] {
+    let mut last = [nothing; LANES];
+    last[..rest.len()].copy_from_slice(rest);
+    last
+}
+
+/// 16 lanes out of 64.
+#[inline(always)]
+fn folded<S: Simd, T: Step>(s: S, mut lanes: Lanes<S>, join: T) -> [f32; 16] {
+    let vectors = const { LANES / S::LANES };
+    for v in 0..vectors / 2 {
+        lanes[v] = join.step(s, lanes[v], lanes[v + vectors / 2]);
+    }
+    for v in 0..vectors / 4 {
+        lanes[v] = join.step(s, lanes[v], lanes[v + vectors / 4]);
+    }
+    let mut out = [0.0; 16];
+    for v in 0..vectors / 4 {
+        s.store(&mut out[v * S::LANES..], lanes[v]);
+    }
+    out
+}
+
+/// All elements of a row in 16 lanes; `join` joins lanes.
+#[inline(always)]
+fn lanes<S: Simd, T: Step, J: Step>(s: S, x: &[f32], step: T, join: J) -> [f32; 16] {
+    let vectors = const { LANES / S::LANES };
+    let mut lanes: Lanes<S> = [s.splat(T::START); 8];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    for chunk in chunks {
+        for v in 0..vectors {
+            lanes[v] = step.step(s, lanes[v], s.load(&chunk[v * S::LANES..]));
+        }
+    }
+    if !rest.is_empty() {
+        let last = padded(rest, step.nothing());
+        for v in 0..vectors {
+            lanes[v] = step.step(s, lanes[v], s.load(&last[v * S::LANES..]));
+        }
+    }
+    folded(s, lanes, join)
+}
+
+/// The sum of 16 lanes, in pairs.
+#[inline(always)]
+fn total(lanes: [f32; 16]) -> f64 {
+    let mut wide = lanes.map(f64::from);
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            wide[i] += wide[i + half];
+        }
+    }
+    wide[0]
+}
+
+/// The largest element; minus infinity of none. NaN counts as smaller than all.
+#[inline(always)]
+pub(crate) fn largest<S: Simd>(s: S, x: &[f32]) -> f32 {
+    let mut lanes = lanes(s, x, Largest, Largest);
+    for half in [8, 4, 2, 1] {
+        for i in 0..half {
+            if lanes[i + half] > lanes[i] {
+                lanes[i] = lanes[i + half];
+            }
+        }
+    }
+    lanes[0]
+}
+
+/// The sum of what `step` makes of the elements; in `f32` within blocks of 4096.
+#[inline(always)]
+pub(crate) fn sum<S: Simd, T: Step>(s: S, x: &[f32], step: T) -> f64 {
+    let mut sum = 0.0;
+    for block in x.chunks(BLOCK) {
+        sum += total(lanes(s, block, step, Sum));
+    }
+    sum
+}
+
+/// The sum of `exp(x - largest)`, without those below 1.7e-38.
+#[inline(always)]
+pub(crate) fn weights_sum<S: Simd>(s: S, x: &[f32], largest: f32) -> f32 {
+    sum(s, x, Weights(largest)) as f32
+}
+
+/// Writes `exp(x - largest)`, or 0 where that is below 1.7e-38, and returns the sum.
+#[inline(always)]
+pub(crate) fn weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> f32 {
+    let mut sum = 0.0;
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        sum += total(block_weights(s, x, largest, out));
+    }
+    sum as f32
+}
+
+#[inline(always)]
+fn block_weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> [f32; 16] {
+    let mut lanes: Lanes<S> = [s.zero(); 8];
+    let (chunks, rest) = x.as_chunks::<LANES>();
+    let (to, to_rest) = out.as_chunks_mut::<LANES>();
+    for (x, out) in chunks.iter().zip(to) {
+        chunk_weights(s, x, largest, &mut lanes, out);
+    }
+    if !rest.is_empty() {
+        let last = padded(rest, f32::NEG_INFINITY);
+        let mut weights = [0.0; LANES];
+        chunk_weights(s, &last, largest, &mut lanes, &mut weights);
+        to_rest.copy_from_slice(&weights[..rest.len()]);
+    }
+    folded(s, lanes, Sum)
+}
+
+#[inline(always)]
+fn chunk_weights<S: Simd>(
+    s: S,
+    x: &[f32; LANES],
+    largest: f32,
+    lanes: &mut Lanes<S>,
+    out: &mut [f32; LANES],
+) {
+    /// Vectors side by side.
+    const SIDE: usize = 4;
+    let top = s.splat(largest);
+    for first in (0..const { LANES / S::LANES }).step_by(SIDE) {
+        let mut distances = [s.zero(); SIDE];
+        for v in 0..SIDE {
+            distances[v] = s.sub(s.load(&x[(first + v) * S::LANES..]), top);
+        }
+        let weights = exp_of_negative(s, distances);
+        for v in 0..SIDE {
+            lanes[first + v] = s.add(lanes[first + v], weights[v]);
+            s.store(&mut out[(first + v) * S::LANES..], weights[v]);
+        }
+    }
+}
+
+/// Turns a row into the weights of its softmax.
+#[inline(always)]
+pub(crate) fn softmax_in_place<S: Simd>(s: S, row: &mut [f32]) {
+    let top = largest(s, row);
+    let mut sum = 0.0;
+    // A row is read and written a block at a time.
+    let mut kept = [0.0; BLOCK / 16];
+    for block in row.chunks_mut(BLOCK / 16) {
+        let x = &mut kept[..block.len()];
+        x.copy_from_slice(block);
+        sum += total(block_weights(s, x, top, block));
+    }
+    scale(s, row, 1.0 / sum as f32);
+}
+
+/// Multiplies all elements.
+#[inline(always)]
+pub(crate) fn scale<S: Simd>(s: S, row: &mut [f32], factor: f32) {
+    let factor = s.splat(factor);
+    for x in row.chunks_mut(S::LANES) {
+        s.store_up_to(x, s.mul(s.load_up_to(x), factor));
+    }
+}
+
+/// Exponentials of numbers that are not positive, 0 below -87, where the result is hardly a normal
+/// number; 1 ulp elsewhere. The operations are those of [`crate::math::single::exp`], each on all
+/// vectors before the next one, because a single chain of them waits most of the time.
+#[inline(always)]
+fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
+    let least = s.splat(-87.0);
+    let rounder = s.splat(ROUNDER);
+    let (mut r, mut shifted) = (x, x);
+    for v in 0..N {
+        // A NaN stays.
+        r[v] = s.max(least, x[v]);
+        shifted[v] = s.mul(r[v], s.splat(core::f32::consts::LOG2_E));
+        shifted[v] = s.add(shifted[v], rounder);
+    }
+    for v in 0..N {
+        let whole = s.sub(shifted[v], rounder);
+        r[v] = s.sub(r[v], s.mul(whole, s.splat(LN_2_HIGH)));
+        r[v] = s.sub(r[v], s.mul(whole, s.splat(LN_2_LOW)));
+    }
+    let mut p = [s.splat(EXP[EXP.len() - 1]); N];
+    for i in (0..EXP.len() - 1).rev() {
+        for v in 0..N {
+            p[v] = s.add(s.mul(p[v], r[v]), s.splat(EXP[i]));
+        }
+    }
+    // The low bits of the sum are the exponent.
+    let bias = 127_i32.wrapping_sub(ROUNDER.to_bits().cast_signed());
+    for v in 0..N {
+        let fraction = s.add(s.mul(p[v], s.mul(r[v], r[v])), r[v]);
+        let power = s.shl_i::<23>(s.add_i(s.to_bits(shifted[v]), s.splat_i(bias)));
+        let value = s.mul(s.add(fraction, s.splat(1.0)), s.from_bits(power));
+        p[v] = s.select(s.lt(x[v], least), s.zero(), value);
+    }
+    p
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::simd::{Body, available, dispatch};
+    use crate::testing::numbers;
+
+    struct All<'a>(&'a [f32], f32);
+
+    impl Body for All<'_> {
+        type Out = (f32, f64, f64, f32, Vec<f32>);
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> Self::Out {
+            let top = largest(s, self.0);
+            let mut out = vec![f32::NAN; self.0.len()];
+            let weighed = weights(s, self.0, top, &mut out);
+            assert_eq!(weighed.to_bits(), weights_sum(s, self.0, top).to_bits());
+            let squares = sum(s, self.0, Squares(self.1));
+            (top, sum(s, self.0, Sum), squares, weighed, out)
+        }
+    }
+
+    #[test]
+    fn every_level_gives_the_same_and_it_is_right() {
+        for len in (0..70).chain([127, 128, 129, 1000, 4096, 4097, 9000]) {
+            let x: Vec<f32> = numbers(len, 3).iter().map(|x| x * 50.0 - 7.0).collect();
+            let results: Vec<_> = available()
+                .map(|level| dispatch(level, All(&x, 0.5)))
+                .collect();
+            for found in &results {
+                assert_eq!(found, &results[0], "{len}");
+            }
+            let (top, sum, squares, weighed, weights) = &results[0];
+            let exact = |f: &dyn Fn(f64) -> f64| x.iter().map(|&x| f(f64::from(x))).sum::<f64>();
+            assert_eq!(*top, x.iter().copied().fold(f32::NEG_INFINITY, f32::max));
+            assert!((sum - exact(&|x| x)).abs() <= 1e-6 * exact(&f64::abs));
+            let square = |x: f64| (x - 0.5) * (x - 0.5);
+            assert!((squares - exact(&square)).abs() <= 1e-6 * exact(&square));
+            let total = exact(&|x| (x - f64::from(*top)).exp());
+            assert!((f64::from(*weighed) - total).abs() <= 1e-5 * total);
+            for (&x, &weight) in x.iter().zip(weights) {
+                let exact = f64::from(x - top).exp();
+                let exact = if x - top < -87.0 { 0.0 } else { exact };
+                assert!(
+                    (f64::from(weight) - exact).abs() <= 1.3e-7 * exact,
+                    "{x} {weight}"
+                );
+            }
+        }
+    }
+
+    #[test]
+    fn what_is_no_number_is_kept() {
+        for level in available() {
+            let run = |x: &[f32]| dispatch(level, All(x, 0.0));
+            let (top, sum, _, weighed, weights) = run(&[1.0, f32::NAN, -3.0]);
+            assert!(top == 1.0 && sum.is_nan() && weighed.is_nan() && weights[1].is_nan());
+            let (top, _, _, weighed, weights) = run(&[0.0, f32::NEG_INFINITY, -100.0]);
+            assert!(top == 0.0 && weighed == 1.0 && weights == [1.0, 0.0, 0.0]);
+            assert!(run(&[f32::INFINITY, 0.0]).3.is_nan());
+            assert!(run(&[f32::NEG_INFINITY; 2]).3.is_nan());
+            assert_eq!(run(&[]).0, f32::NEG_INFINITY);
+        }
+    }
+}

@@ -1,0 +1,253 @@
+//! Outputs that no cache holds are written past the caches: a plain store would read each line
+//! before it overwrites it, and push out what others still need.
+//!
+//! Results are computed some lines at a time in registers. Loops that keep them in memory in
+//! between gain nothing: there, reading waits for writing.
+
+#[cfg(target_arch = "x86_64")]
+use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+
+/// Bytes of an output from which on it is written past the caches. Below, the caches of a server
+/// are likely to hold it until its reader comes.
+const FAR: usize = 16 << 20;
+
+/// Elements that are computed at a time: whole lines, whatever their size.
+const BLOCK: usize = 64;
+/// Bytes of a cache line.
+const LINE: usize = 64;
+
+/// Whether an output of `len` elements is to be written past the caches.
+pub(crate) fn is_far<T>(len: usize) -> bool {
+    #[cfg(test)]
+    if forced::everywhere() {
+        return true;
+    }
+    // Only there is more than a plain store.
+    cfg!(target_arch = "x86_64") && len.saturating_mul(size_of::<T>()) >= FAR
+}
+
+/// `out[i] = value(x[i])` for as many elements as both have; past the caches if `far`
+/// is there.
+#[inline(always)]
+pub(crate) fn map<T: Copy, U: Copy + Default>(
+    x: &[T],
+    out: &mut [U],
+    far: Option<&Fence>,
+    value: impl Fn(T) -> U,
+) {
+    let Some(fence) = far else {
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = value(x);
+        }
+        return;
+    };
+    let count = x.len().min(out.len());
+    let (x, out) = (&x[..count], &mut out[..count]);
+    let [head, tail] = ends(out);
+    let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
+    for (line, x) in lines.iter_mut().zip(x[head..tail].as_chunks::<BLOCK>().0) {
+        let mut block = [U::default(); BLOCK];
+        for i in 0..BLOCK {
+            block[i] = value(x[i]);
+        }
+        fence.store(line, &block);
+    }
+    for part in [0..head, tail..count] {
+        for (out, &x) in out[part.clone()].iter_mut().zip(&x[part]) {
+            *out = value(x);
+        }
+    }
+}
+
+/// `out[i] = value(a[i], b[i])`; as [`map`].
+#[inline(always)]
+pub(crate) fn zip<T: Copy, U: Copy + Default>(
+    a: &[T],
+    b: &[T],
+    out: &mut [U],
+    far: Option<&Fence>,
+    value: impl Fn(T, T) -> U,
+) {
+    let Some(fence) = far else {
+        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
+            *out = value(a, b);
+        }
+        return;
+    };
+    let count = a.len().min(b.len()).min(out.len());
+    let (a, b, out) = (&a[..count], &b[..count], &mut out[..count]);
+    let [head, tail] = ends(out);
+    let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
+    let (a_lines, b_lines) = (&a[head..tail], &b[head..tail]);
+    let pairs = a_lines
+        .as_chunks::<BLOCK>()
+        .0
+        .iter()
+        .zip(b_lines.as_chunks::<BLOCK>().0);
+    for (line, (a, b)) in lines.iter_mut().zip(pairs) {
+        let mut block = [U::default(); BLOCK];
+        for i in 0..BLOCK {
+            block[i] = value(a[i], b[i]);
+        }
+        fence.store(line, &block);
+    }
+    for part in [0..head, tail..count] {
+        let pairs = a[part.clone()].iter().zip(&b[part.clone()]);
+        for (out, (&a, &b)) in out[part].iter_mut().zip(pairs) {
+            *out = value(a, b);
+        }
+    }
+}
+
+/// Elements before the first line that is the slice's alone; all of them if there is none.
+#[inline(always)]
+pub(crate) fn head<T>(out: &[T]) -> usize {
+    let (start, size) = (out.as_ptr().addr(), size_of::<T>().max(1));
+    let before = start.next_multiple_of(LINE) - start;
+    if LINE.is_multiple_of(size) && before.is_multiple_of(size) {
+        out.len().min(before / size)
+    } else {
+        out.len()
+    }
+}
+
+/// Where the blocks of a slice start and end.
+#[inline(always)]
+fn ends<T>(out: &[T]) -> [usize; 2] {
+    let head = head(out);
+    [head, head + (out.len() - head) / BLOCK * BLOCK]
+}
+
+/// Lets a thread write past the caches, and orders what it has written so before all that it does
+/// after the drop.
+pub(crate) struct Fence(());
+
+impl Fence {
+    /// A fence for an output that is `far`.
+    #[inline(always)]
+    pub(crate) fn new(far: bool) -> Option<Self> {
+        far.then_some(Self(()))
+    }
+
+    /// Writes a block to lines of its own, past the caches.
+    ///
+    /// Panics unless it starts at a line.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    fn store<T: Copy>(&self, line: &mut [T; BLOCK], block: &[T; BLOCK]) {
+        let from = block.as_ptr().cast::<__m128i>();
+        let to = line.as_mut_ptr().cast::<__m128i>();
+        assert!(to.is_aligned(), "a block starts at a line");
+        for part in 0..size_of_val(block) / size_of::<__m128i>() {
+            // SAFETY: both have so many parts, all of them written, and `to` is aligned, checked
+            // above; SSE2 is part of this architecture. `self` orders the store.
+            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) }
+        }
+    }
+
+    /// Writes a block.
+    #[inline(always)]
+    #[cfg(not(target_arch = "x86_64"))]
+    fn store<T: Copy>(&self, line: &mut [T; BLOCK], block: &[T; BLOCK]) {
+        *line = *block;
+    }
+}
+
+impl Drop for Fence {
+    #[inline(always)]
+    fn drop(&mut self) {
+        #[cfg(target_arch = "x86_64")]
+        #[allow(unused_unsafe)]
+        // SAFETY: the instruction is part of every x86-64 processor.
+        unsafe {
+            _mm_sfence();
+        }
+    }
+}
+
+/// Writing past the caches at any size, so that tests need no large outputs.
+#[cfg(test)]
+pub(crate) mod forced {
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static EVERYWHERE: Cell<bool> = const { Cell::new(false) };
+    }
+
+    pub(super) fn everywhere() -> bool {
+        EVERYWHERE.get()
+    }
+
+    /// The result of `run` when all outputs of the calling thread go past the caches.
+    pub(crate) fn far<R>(run: impl FnOnce() -> R) -> R {
+        EVERYWHERE.set(true);
+        let result = run();
+        EVERYWHERE.set(false);
+        result
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Both loops, with the output somewhere between guards.
+    fn check<T: Copy + Default + PartialEq + core::fmt::Debug>(
+        value: impl Fn(usize) -> T + Copy,
+        guard: T,
+        (start, len): (usize, usize),
+    ) {
+        let (a, b): (Vec<usize>, Vec<usize>) = ((0..len).collect(), (1..=len).collect());
+        for two in [false, true] {
+            let mut buffer = vec![guard; start + len + 70];
+            let out = &mut buffer[start..start + len];
+            let fence = Fence::new(true);
+            if two {
+                zip(&a, &b, out, fence.as_ref(), |a, b| value(a * 3 + b));
+            } else {
+                map(&a, out, fence.as_ref(), value);
+            }
+            drop(fence);
+            for (i, &x) in buffer.iter().enumerate() {
+                let inside = i >= start && i < start + len;
+                let i = i.wrapping_sub(start);
+                let exact = if two {
+                    i.wrapping_mul(4).wrapping_add(1)
+                } else {
+                    i
+                };
+                assert_eq!(x, if inside { value(exact) } else { guard });
+            }
+        }
+    }
+
+    #[test]
+    fn every_element_arrives_and_no_other_changes() {
+        for start in [0, 1, 5, 16, 33] {
+            for len in (0..70).chain([127, 128, 129, 191, 192, 1000]) {
+                check(|i| i as f32, -1.0, (start, len));
+                check(|i| i as u8, 255, (start, len));
+                check(|i| i as u16, u16::MAX, (start, len));
+                check(|i| i as u64, u64::MAX, (start, len));
+                check(|i| [i as u8; 3], [255; 3], (start, len));
+                check(|i| [i as u8; 4], [255; 4], (start, len));
+            }
+        }
+    }
+
+    #[test]
+    fn the_ends_leave_whole_lines() {
+        let memory = vec![0.0_f32; 1000];
+        let line = memory.as_ptr().align_offset(LINE);
+        assert_eq!(ends(&memory[line..line + 640]), [0, 640]);
+        assert_eq!(ends(&memory[line + 3..line + 640]), [13, 13 + 576]);
+        assert_eq!(ends(&memory[line + 3..line + 10]), [7, 7]);
+    }
+
+    #[test]
+    fn small_outputs_stay_in_the_caches() {
+        assert!(!is_far::<f32>(FAR / 4 - 1));
+        assert_eq!(is_far::<f32>(FAR / 4), cfg!(target_arch = "x86_64"));
+        assert!(forced::far(|| is_far::<u8>(0)));
+    }
+}

@@ -1,0 +1,126 @@
+//! `Where`: the indices of the elements that are not zero, in row-major order.
+
+use crate::adapt::unserved;
+use crate::def::{Call, KernelDef, TensorRef, Variant, no_scratch};
+use crate::dtype::DType;
+use crate::error::Result;
+use crate::shape::{MAX_RANK, Shape};
+
+/// How many of these elements are not zero.
+#[must_use]
+pub fn count<T: Copy + PartialEq + Default>(x: &[T]) -> usize {
+    x.iter().filter(|&&x| x != T::default()).count()
+}
+
+/// Writes the index of each element that is not zero: a number per axis.
+///
+/// # Errors
+/// [`Error::Length`](crate::error::Error::Length) if `x` does not fit its shape, or `out` does not
+/// hold [`count`] indices.
+pub fn where_true<T: Copy + PartialEq + Default>(
+    (x, shape): (&[T], &Shape),
+    out: &mut [i64],
+) -> Result<()> {
+    crate::adapt::check_len("input", x.len(), shape)?;
+    let rank = shape.rank();
+    crate::adapt::check_count("index", out.len(), count(x) * rank)?;
+    if rank == 0 {
+        return Ok(());
+    }
+    let mut at = [0; MAX_RANK];
+    let mut rest = out.chunks_exact_mut(rank);
+    for &x in x {
+        if x != T::default()
+            && let Some(index) = rest.next()
+        {
+            index.copy_from_slice(&at[..rank]);
+        }
+        for axis in (0..rank).rev() {
+            at[axis] += 1;
+            if (at[axis] as usize) < shape[axis] {
+                break;
+            }
+            at[axis] = 0;
+        }
+    }
+    Ok(())
+}
+
+macro_rules! host_variants {
+    ($($dtype:ident)*) => {
+        &[$(Variant { types: &[("T", DType::$dtype)], host: &["input"] }),*]
+    };
+}
+
+/// `Where` of TensorFlow. How many indices there are depends on the values, so these have to be in
+/// host memory.
+pub static DEF: KernelDef = KernelDef {
+    op: "Where",
+    variants: host_variants!(F32 F64 I32 I64 Bool),
+    attrs: &[],
+    forward: &[],
+    outputs: |inputs, sink| {
+        let x = inputs.get(0, "input")?;
+        let count = match x.dtype() {
+            DType::F32 => count(x.f32("input")?),
+            DType::F64 => count(x.f64("input")?),
+            DType::I32 => count(x.i32("input")?),
+            DType::I64 => count(x.i64("input")?),
+            DType::Bool => count(x.bytes()),
+            found => return Err(unserved("input", found)),
+        };
+        sink(DType::I64, Shape::new(&[count, x.shape().rank()])?)
+    },
+    scratch: no_scratch,
+    run: |call| {
+        let x = call.inputs.get(0, "input")?;
+        match x.dtype() {
+            DType::F32 => run(call, &x, x.f32("input")?),
+            DType::F64 => run(call, &x, x.f64("input")?),
+            DType::I32 => run(call, &x, x.i32("input")?),
+            DType::I64 => run(call, &x, x.i64("input")?),
+            _ => run(call, &x, x.bytes()),
+        }
+    },
+};
+
+fn run<T: Copy + PartialEq + Default>(
+    call: &mut Call<'_>,
+    tensor: &TensorRef<'_>,
+    x: &[T],
+) -> Result<()> {
+    let out = call.output(0)?.i64_mut("index")?;
+    where_true((x, tensor.shape()), out)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trial::{Tensor, run};
+
+    #[test]
+    fn indices_in_order() {
+        let x = Tensor::f32(&[2, 3], &[0.0, 1.0, f32::NAN, -0.0, 0.0, -2.0]);
+        let out = run(&DEF, &[], &[x], false).unwrap();
+        assert_eq!(out[0].dims, [3, 2]);
+        assert_eq!(out[0].to_i64(), [0, 1, 0, 2, 1, 2]);
+        let x = Tensor::new(DType::Bool, &[2, 1, 2], &[0, 1, 0, 1]);
+        let out = run(&DEF, &[], &[x], false).unwrap();
+        assert_eq!(out[0].to_i64(), [0, 0, 1, 1, 0, 1]);
+    }
+
+    #[test]
+    fn numbers_and_empty_tensors() {
+        for (dims, values, expected) in [
+            (&[][..], &[3][..], [1, 0]),
+            (&[], &[0], [0, 0]),
+            (&[2, 0], &[], [0, 2]),
+        ] {
+            let out = run(&DEF, &[], &[Tensor::i64(dims, values)], false).unwrap();
+            assert_eq!(out[0].dims, expected);
+        }
+        let two = Shape::new(&[2]).unwrap();
+        assert!(where_true((&[1, 1], &two), &mut [0]).is_err());
+        assert!(where_true((&[1], &two), &mut [0]).is_err());
+    }
+}

@@ -1,0 +1,426 @@
+//! Puts element-wise ops that feed each other into one.
+
+use std::collections::{HashMap, HashSet};
+
+use tfp_bindings::DataType;
+use tfp_bindings::proto::attr::{Attr, AttrList};
+use tfp_bindings::proto::graph::{GraphDef, NodeDef};
+use tfp_kernels::expression::{Extent, MAX_INPUTS, MAX_ROW, MAX_STEPS, Program, operation};
+
+use super::fuse::{drop_nodes, is_float};
+use super::norm::Shapes;
+use super::view::{View, control_inputs, data_inputs, is_on};
+
+/// A node that could be a step.
+struct Candidate {
+    operation: i64,
+    shape: Vec<i64>,
+}
+
+/// Nodes that become one, the last of which has the name and the output.
+struct Group {
+    /// Places, each after those whose values it uses.
+    nodes: Vec<usize>,
+    inputs: Vec<String>,
+    words: Vec<i64>,
+}
+
+/// Fuses what nobody else sees; the nodes in `preserved` stay. `shapes` gives what is known of a
+/// shape: -1 for an unknown dimension, a smaller number for one that equals all of this number.
+pub fn rewrite(
+    graph: &mut GraphDef,
+    device_type: &str,
+    preserved: &HashSet<String>,
+    shapes: &Shapes<'_>,
+) {
+    let Some(view) = View::new(graph) else {
+        return;
+    };
+    let candidates: HashMap<usize, Candidate> = (0..graph.nodes.len())
+        .filter_map(|place| Some((place, candidate(&graph.nodes[place], device_type, shapes)?)))
+        .collect();
+    let mut gone = HashSet::new();
+    let mut taken = HashSet::new();
+    for last in users_first(graph, &view, &candidates) {
+        if taken.contains(&last) {
+            continue;
+        }
+        let group = grow(graph, &view, &candidates, &taken, last, preserved, shapes);
+        if group.nodes.len() < 2 {
+            continue;
+        }
+        taken.extend(&group.nodes);
+        gone.extend(group.nodes.iter().filter(|&&place| place != last));
+        graph.nodes[last] = node(graph, &group, last);
+    }
+    drop_nodes(graph, &gone);
+}
+
+/// Whether there may be something to do, for which shapes are needed.
+pub fn is_needed(graph: &GraphDef, device_type: &str) -> bool {
+    let mut steps = graph
+        .nodes
+        .iter()
+        .filter(|node| is_on(node, device_type) && is_float(node) && operation(&node.op).is_some());
+    steps.nth(1).is_some()
+}
+
+fn candidate(node: &NodeDef, device_type: &str, shapes: &Shapes<'_>) -> Option<Candidate> {
+    let (operation, operands) = operation(&node.op)?;
+    if !is_on(node, device_type) || !is_float(node) || data_inputs(node).count() != operands {
+        return None;
+    }
+    let shape = shapes(&node.name).filter(|shape| !shape.contains(&-1))?;
+    Some(Candidate { operation, shape })
+}
+
+/// The candidates, each after those that use it.
+fn users_first(
+    graph: &GraphDef,
+    view: &View,
+    candidates: &HashMap<usize, Candidate>,
+) -> Vec<usize> {
+    let producers = |place: usize| -> Vec<usize> {
+        let found = data_inputs(&graph.nodes[place]).filter_map(|input| view.producer(input));
+        found
+            .filter(|place| candidates.contains_key(place))
+            .collect()
+    };
+    let mut users: HashMap<usize, usize> = HashMap::new();
+    for &place in candidates.keys() {
+        for producer in producers(place) {
+            *users.entry(producer).or_default() += 1;
+        }
+    }
+    let unused = |place: &usize| !users.contains_key(place);
+    let mut ready: Vec<usize> = candidates.keys().copied().filter(unused).collect();
+    ready.sort_unstable();
+    let mut order = Vec::new();
+    while let Some(place) = ready.pop() {
+        order.push(place);
+        for producer in producers(place) {
+            if let Some(left) = users.get_mut(&producer) {
+                *left -= 1;
+                if *left == 0 {
+                    ready.push(producer);
+                }
+            }
+        }
+    }
+    order
+}
+
+/// The largest group that ends with `last`.
+fn grow(
+    graph: &GraphDef,
+    view: &View,
+    candidates: &HashMap<usize, Candidate>,
+    taken: &HashSet<usize>,
+    last: usize,
+    preserved: &HashSet<String>,
+    shapes: &Shapes<'_>,
+) -> Group {
+    let mut group = Group {
+        nodes: Vec::new(),
+        inputs: Vec::new(),
+        words: Vec::new(),
+    };
+    let Some(shape) = candidates.get(&last).map(|candidate| &candidate.shape) else {
+        return group;
+    };
+    let extent_of = |input: &str| {
+        let shape_of = shapes(input).filter(|shape| !shape.contains(&-1))?;
+        let extent = Extent::find(&shape_of, shape)?;
+        let row = shape.last().copied().unwrap_or(1);
+        let fits = extent != Extent::Row || (row >= 0 && row as usize <= MAX_ROW);
+        fits.then_some(extent)
+    };
+    let mut nodes = vec![last];
+    if let Some(done) = finish(graph, candidates, &nodes, &extent_of) {
+        group = done;
+    } else {
+        return group;
+    }
+    // A producer joins when all of its users are inside; each that joins may let others in.
+    let mut at = 0;
+    while at < nodes.len() {
+        let producers: Vec<usize> = data_inputs(&graph.nodes[nodes[at]])
+            .filter_map(|input| view.producer(input))
+            .collect();
+        at += 1;
+        for producer in producers {
+            let name = &graph.nodes[producer].name;
+            let joins = candidates.contains_key(&producer)
+                && !nodes.contains(&producer)
+                && !taken.contains(&producer)
+                && !preserved.contains(name)
+                && graph.nodes[producer].device == graph.nodes[last].device
+                && view.all_users(producer, |user| nodes.contains(&user));
+            if !joins {
+                continue;
+            }
+            nodes.push(producer);
+            match finish(graph, candidates, &nodes, &extent_of) {
+                Some(larger) => {
+                    group = larger;
+                    at = 0;
+                }
+                None => {
+                    nodes.pop();
+                }
+            }
+        }
+    }
+    group
+}
+
+/// The program of some nodes, the first of which is the last step. None if the kernel would refuse
+/// it, or if an operand is neither whole, a row nor a number.
+fn finish(
+    graph: &GraphDef,
+    candidates: &HashMap<usize, Candidate>,
+    nodes: &[usize],
+    extent_of: &dyn Fn(&str) -> Option<Extent>,
+) -> Option<Group> {
+    let by_name: HashMap<&str, usize> = nodes
+        .iter()
+        .map(|&place| (graph.nodes[place].name.as_str(), place))
+        .collect();
+    let inner = |input: &str| {
+        by_name
+            .get(input.strip_suffix(":0").unwrap_or(input))
+            .copied()
+    };
+    let mut inputs: Vec<String> = Vec::new();
+    let mut extents = Vec::new();
+    for &place in nodes {
+        for input in data_inputs(&graph.nodes[place]) {
+            if inner(input).is_none() && !inputs.contains(input) {
+                extents.push(extent_of(input)?);
+                inputs.push(input.clone());
+            }
+        }
+        // A step's result is what its operands broadcast to, which has to be one of the three too.
+        extent_of(&graph.nodes[place].name)?;
+    }
+    if inputs.len() > MAX_INPUTS || nodes.len() > MAX_STEPS {
+        return None;
+    }
+    let order = producers_first(graph, nodes, &inner);
+    let mut words = Vec::new();
+    let mut found = extents.clone();
+    for &place in &order {
+        let candidate = candidates.get(&place)?;
+        let mut operands = Vec::new();
+        for input in data_inputs(&graph.nodes[place]) {
+            let value = match inner(input) {
+                Some(producer) => {
+                    inputs.len() + order.iter().position(|&other| other == producer)?
+                }
+                None => inputs.iter().position(|other| other == input)?,
+            };
+            operands.push(value);
+        }
+        let extent = operands.iter().map(|&value| found[value]).max()?;
+        if extent != extent_of(&graph.nodes[place].name)? {
+            return None;
+        }
+        found.push(extent);
+        operands.resize(2, 0);
+        words.push(candidate.operation);
+        for value in operands {
+            words.push(i64::try_from(value).ok()?);
+        }
+    }
+    // Any input may be the one whose buffer the output takes.
+    for forwarded in (0..inputs.len()).map(|input| 1 << input).chain([0]) {
+        Program::new(&words, &extents, forwarded).ok()?;
+    }
+    Some(Group {
+        nodes: order,
+        inputs,
+        words,
+    })
+}
+
+/// Some nodes, each after those whose values it uses; the first of `nodes` uses all others.
+fn producers_first(
+    graph: &GraphDef,
+    nodes: &[usize],
+    inner: &dyn Fn(&str) -> Option<usize>,
+) -> Vec<usize> {
+    fn visit(
+        graph: &GraphDef,
+        place: usize,
+        inner: &dyn Fn(&str) -> Option<usize>,
+        order: &mut Vec<usize>,
+    ) {
+        if order.contains(&place) {
+            return;
+        }
+        for input in data_inputs(&graph.nodes[place]) {
+            if let Some(producer) = inner(input) {
+                visit(graph, producer, inner, order);
+            }
+        }
+        order.push(place);
+    }
+    let mut order = Vec::new();
+    if let Some(&last) = nodes.first() {
+        visit(graph, last, inner, &mut order);
+    }
+    order
+}
+
+fn node(graph: &GraphDef, group: &Group, last: usize) -> NodeDef {
+    let mut node = NodeDef {
+        name: graph.nodes[last].name.clone(),
+        op: "TfpExpression".to_owned(),
+        device: graph.nodes[last].device.clone(),
+        inputs: group.inputs.clone(),
+        ..NodeDef::default()
+    };
+    for &place in &group.nodes {
+        for control in control_inputs(&graph.nodes[place]) {
+            if !node.inputs.contains(control) {
+                node.inputs.push(control.clone());
+            }
+        }
+    }
+    let count = i64::try_from(group.inputs.len()).unwrap_or(0);
+    let program = AttrList {
+        ints: group.words.clone(),
+        ..AttrList::default()
+    };
+    node.set_attr("N", &Attr::Int(count));
+    node.set_attr("T", &Attr::Type(DataType::FLOAT));
+    node.set_attr("program", &Attr::List(program));
+    node
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::graph::view::attr;
+
+    fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
+        let mut node = NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
+            device: "/device:TFP:0".into(),
+            ..NodeDef::default()
+        };
+        node.set_attr("T", &Attr::Type(DataType::FLOAT));
+        node
+    }
+
+    /// The step of Adam: `m * alpha / (sqrt(v) + epsilon)`, where `alpha` is `lr * rate`.
+    fn adam() -> Vec<NodeDef> {
+        vec![
+            node("alpha", "Mul", &["lr", "rate"]),
+            node("root", "Sqrt", &["v", "^first"]),
+            node("below", "AddV2", &["root", "epsilon"]),
+            node("above", "Mul", &["m", "alpha"]),
+            node("step", "RealDiv", &["above", "below", "^second"]),
+            node("update", "AssignSubVariableOp", &["var", "step"]),
+        ]
+    }
+
+    fn rewritten(nodes: Vec<NodeDef>, preserved: &[&str]) -> Vec<String> {
+        let mut graph = GraphDef {
+            nodes,
+            other: Vec::new(),
+        };
+        let preserved = preserved.iter().map(|&name| name.to_owned()).collect();
+        rewrite(&mut graph, "TFP", &preserved, &|input| match input {
+            "lr" | "rate" | "alpha" | "epsilon" => Some(vec![]),
+            "row" | "row_sum" => Some(vec![8]),
+            "column" => Some(vec![-2, 1]),
+            "unknown" => Some(vec![-1, 8]),
+            "update" | "var" => None,
+            _ => Some(vec![-2, 8]),
+        });
+        let show = |n: &NodeDef| {
+            let steps = match attr(n, "program") {
+                Some(Attr::List(list)) => format!(" in {}", list.ints.len() / 3),
+                _ => String::new(),
+            };
+            format!("{} = {}({}){steps}", n.name, n.op, n.inputs.join(" "))
+        };
+        graph.nodes.iter().map(show).collect()
+    }
+
+    #[test]
+    fn a_step_of_an_optimizer_becomes_one_node() {
+        assert_eq!(
+            rewritten(adam(), &[]),
+            [
+                "step = TfpExpression(m epsilon lr rate v ^first ^second) in 5",
+                "update = AssignSubVariableOp(var step)",
+            ]
+        );
+    }
+
+    #[test]
+    fn what_others_see_stays() {
+        let found = rewritten(adam(), &["below"]);
+        assert!(found.contains(&"below = TfpExpression(epsilon v ^first) in 2".to_owned()));
+        assert!(found.contains(&"step = TfpExpression(below m lr rate ^second) in 3".to_owned()));
+        let mut twice = adam();
+        twice.push(node("other", "Identity", &["alpha"]));
+        assert!(rewritten(twice, &[]).contains(&"alpha = Mul(lr rate)".to_owned()));
+        let mut waited = adam();
+        waited.push(node("other", "NoOp", &["^root"]));
+        assert!(rewritten(waited, &[]).contains(&"root = Sqrt(v ^first)".to_owned()));
+        // Both of its users are inside: a value may be used twice.
+        let mut square = adam();
+        square.push(node("square", "Mul", &["step", "step"]));
+        square[5].inputs[1] = "square".into();
+        assert_eq!(rewritten(square, &[]).len(), 2);
+    }
+
+    #[test]
+    fn rows_take_part_and_other_shapes_do_not() {
+        let chain = |operand: &str| {
+            vec![
+                node("row_sum", "AddV2", &["row", "row"]),
+                node("a", "Mul", &["x", "row_sum"]),
+                node("b", "Sub", &["a", operand]),
+            ]
+        };
+        assert_eq!(
+            rewritten(chain("row"), &[]),
+            ["b = TfpExpression(row x) in 3"]
+        );
+        for operand in ["column", "unknown", "var"] {
+            let found = rewritten(chain(operand), &[]);
+            assert_eq!(found.len(), 2, "{found:?}");
+            assert!(found[0].starts_with("a = TfpExpression(x row) in 2"));
+        }
+    }
+
+    #[test]
+    fn what_differs_in_type_or_device_stays() {
+        let mut other = adam();
+        other
+            .iter_mut()
+            .for_each(|n| n.device = "/device:CPU:0".into());
+        assert_eq!(rewritten(other, &[]).len(), 6);
+        let mut other = adam();
+        other[1].device = "/device:TFP:1".into();
+        assert!(rewritten(other, &[]).contains(&"root = Sqrt(v ^first)".to_owned()));
+        let mut other = adam();
+        other[3].set_attr("T", &Attr::Type(DataType::DOUBLE));
+        assert_eq!(rewritten(other, &[]).len(), 4);
+    }
+
+    #[test]
+    fn long_chains_are_cut_where_the_kernel_ends() {
+        let mut nodes = vec![node("n0", "Neg", &["x"])];
+        for i in 1..60 {
+            nodes.push(node(&format!("n{i}"), "Neg", &[&format!("n{}", i - 1)]));
+        }
+        assert_eq!(rewritten(nodes, &[]).len(), 3);
+    }
+}
