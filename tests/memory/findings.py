@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 import pathlib
 import subprocess
 import xml.etree.ElementTree as ET
@@ -12,9 +11,7 @@ from collections.abc import Iterable
 C_LIBRARY = ("vgpreload", "libc.so", "libstdc++.so", "ld-linux")
 
 
-def valgrind(
-    report: pathlib.Path, *arguments: str, env: dict[str, str] | None = None
-) -> subprocess.CompletedProcess[str]:
+def valgrind(report: pathlib.Path, *arguments: str) -> subprocess.CompletedProcess[str]:
     """Runs a program under valgrind, which writes its findings as XML."""
     command = [
         "valgrind",
@@ -25,7 +22,7 @@ def valgrind(
         f"--xml-file={report}",
     ]
     command += arguments
-    return subprocess.run(command, capture_output=True, text=True, check=False, env=env)
+    return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
 def read(report: pathlib.Path) -> list[ET.Element]:
@@ -75,16 +72,6 @@ def is_leak(error: ET.Element) -> bool:
 def functions(error: ET.Element) -> set[str]:
     """The names of all functions in the stacks of a finding."""
     return {frame.text or "" for frame in error.iter("fn")}
-
-
-def calls(error: ET.Element, program: str) -> str:
-    """The function of another library that a program called when memory was lost; "" if none."""
-    for stack in error.iter("stack"):
-        frames = list(stack.iter("frame"))
-        for inner, outer in itertools.pairwise(frames):
-            if pathlib.Path(outer.findtext("obj", "")).name == program:
-                return inner.findtext("fn", "???")
-    return ""
 
 
 def report_of(errors: Iterable[ET.Element]) -> str:
