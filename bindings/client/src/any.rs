@@ -1,5 +1,7 @@
 //! One context type over graphs, functions that are being traced, eager contexts and tapes.
 
+use std::borrow::Cow;
+
 use tfp_core::{
     Attr, AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, Graph, IntoOperand,
     Operand, Operation, Output, Result, Results, Scope, Shape, Tensor, TensorHandle, Value,
@@ -7,6 +9,9 @@ use tfp_core::{
 
 use crate::function::FuncGraph;
 use crate::tape::Tape;
+
+/// The host, as a device.
+pub(crate) const HOST: &str = "/device:CPU:0";
 
 /// A tensor value of any mode.
 ///
@@ -167,7 +172,7 @@ impl<'a> IntoOperand<'a, AnyValue> for &'a TensorHandle {
 ///
 /// Code over a `C: Mode` serves graphs and eager execution; [`Self::any`] gives it the one context
 /// type that closures (gradient functions, branches, loop bodies) take.
-pub trait Mode: Context {
+pub trait Mode: Context + Clone {
     /// Returns the context as one of any mode; it is the same place.
     fn any(&self) -> AnyContext;
 
@@ -183,6 +188,12 @@ pub trait Mode: Context {
         reason = "the context decides what it takes: a function captures"
     )]
     fn from_any(&self, value: AnyValue) -> Result<Self::Value>;
+
+    /// Returns the context for ops on a resource, which run where that is, whatever device is asked
+    /// for. Eager mode does so by itself.
+    fn at_resource(&self) -> Cow<'_, Self> {
+        Cow::Borrowed(self)
+    }
 }
 
 /// A context of any mode. A clone is the same place.
@@ -223,6 +234,23 @@ impl AnyContext {
             Self::Tape(tape) => Some(tape.eager()),
             Self::Scope(_) | Self::Func(_) => None,
         }
+    }
+
+    /// Returns the same place, with ops on another device, as `/device:CPU:0`; TensorFlow chooses
+    /// where the name is empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`] for a NUL byte in the name.
+    pub fn on_device(&self, device: &str) -> Result<Self> {
+        Ok(match self {
+            Self::Scope(scope) => Self::Scope(scope.on_device(device)?),
+            Self::Func(func) => {
+                let scope = func.scope().on_device(device)?;
+                Self::Func(func.with_scope(|_| scope))
+            }
+            Self::Eager(eager) => Self::Eager(eager.on_device(device)?),
+            Self::Tape(tape) => Self::Tape(tape.on_device(device)?),
+        })
     }
 
     /// Adds a function, and nothing that it calls, to the graph's or eager context's library.
@@ -326,10 +354,32 @@ impl Mode for AnyContext {
     fn from_any(&self, value: AnyValue) -> Result<AnyValue> {
         Ok(value)
     }
+
+    fn at_resource(&self) -> Cow<'_, Self> {
+        match self {
+            Self::Scope(scope) => match scope.at_resource() {
+                Cow::Borrowed(_) => Cow::Borrowed(self),
+                Cow::Owned(scope) => Cow::Owned(Self::Scope(scope)),
+            },
+            Self::Func(func) => match func.at_resource() {
+                Cow::Borrowed(_) => Cow::Borrowed(self),
+                Cow::Owned(func) => Cow::Owned(Self::Func(func)),
+            },
+            Self::Eager(_) | Self::Tape(_) => Cow::Borrowed(self),
+        }
+    }
+}
+
+/// Returns a scope without the device that it asks for, if it does.
+fn without_device(scope: &Scope) -> Cow<'_, Scope> {
+    match scope.device().map(|_| scope.on_device("")) {
+        Some(Ok(scope)) => Cow::Owned(scope),
+        _ => Cow::Borrowed(scope),
+    }
 }
 
 macro_rules! graph_modes {
-    ($($context:ty, $any:expr;)*) => {
+    ($($context:ty, $any:expr, $at_resource:expr;)*) => {
         $(impl Mode for $context {
             fn any(&self) -> AnyContext {
                 let any: fn(&Self) -> AnyContext = $any;
@@ -346,13 +396,18 @@ macro_rules! graph_modes {
                     AnyValue::Handle(_) => value.output().cloned(),
                 }
             }
+
+            fn at_resource(&self) -> Cow<'_, Self> {
+                let at_resource: fn(&Self) -> Cow<'_, Self> = $at_resource;
+                at_resource(self)
+            }
         })*
     };
 }
 
 graph_modes! {
-    Graph, |graph| AnyContext::Scope(graph.scope());
-    Scope, |scope| AnyContext::Scope(scope.clone());
+    Graph, |graph| AnyContext::Scope(graph.scope()), |graph| Cow::Borrowed(graph);
+    Scope, |scope| AnyContext::Scope(scope.clone()), without_device;
 }
 
 impl Mode for FuncGraph {
@@ -367,6 +422,13 @@ impl Mode for FuncGraph {
     /// Takes the value of another graph or of an eager context as a captured input.
     fn from_any(&self, value: AnyValue) -> Result<Output> {
         self.capture(&value)
+    }
+
+    fn at_resource(&self) -> Cow<'_, Self> {
+        match without_device(self.scope()) {
+            Cow::Borrowed(_) => Cow::Borrowed(self),
+            Cow::Owned(scope) => Cow::Owned(self.with_scope(|_| scope)),
+        }
     }
 }
 

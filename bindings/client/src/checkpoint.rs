@@ -44,6 +44,12 @@ enum Place<'s> {
     Session(&'s Session),
 }
 
+impl<'s> Place<'s> {
+    fn of(session: Option<&'s Session>) -> Self {
+        session.map_or(Self::Eager, Self::Session)
+    }
+}
+
 impl Checkpoint {
     /// Makes an empty tree.
     #[must_use]
@@ -82,7 +88,7 @@ impl Checkpoint {
     /// [`ErrorKind::Foreign`] for a variable of a graph, and TensorFlow's status for one without a
     /// value or a folder that can't be written.
     pub fn write(&self, prefix: impl AsRef<Path>) -> Result<()> {
-        self.write_place(&Place::Eager, prefix.as_ref(), None)
+        self.write_place(&Place::Eager, prefix.as_ref(), &[])
     }
 
     /// Writes the values that a session has for variables of its graph.
@@ -90,7 +96,42 @@ impl Checkpoint {
     /// # Errors
     /// As for [`Self::write`].
     pub fn write_from(&self, session: &Session, prefix: impl AsRef<Path>) -> Result<()> {
-        self.write_place(&Place::Session(session), prefix.as_ref(), None)
+        self.write_place(&Place::Session(session), prefix.as_ref(), &[])
+    }
+
+    /// Writes the values of variables of a session's graph, or of an eager context without one, and
+    /// numbers at paths of their own.
+    pub(crate) fn write_with(
+        &self,
+        session: Option<&Session>,
+        prefix: &Path,
+        numbers: &[(&str, i64)],
+    ) -> Result<()> {
+        self.write_place(&Place::of(session), prefix, numbers)
+    }
+
+    /// Reads what [`Self::write_with`] wrote, of which nothing may be missing, and returns the numbers.
+    pub(crate) fn read_with(
+        &self,
+        session: Option<&Session>,
+        prefix: &Path,
+        numbers: &[&str],
+    ) -> Result<Vec<i64>> {
+        let reader = CheckpointReader::open(prefix)?;
+        let objects = read_objects(&reader)?;
+        let number = |path: &&str| {
+            let object = objects.find(path);
+            match object.and_then(|object| object.attributes.get(VALUE)) {
+                Some(attribute) => reader.read(&attribute.key)?.to_scalar::<i64>(),
+                None => Err(file_error(
+                    &index_path(prefix),
+                    format!("it has no number '{path}'"),
+                )),
+            }
+        };
+        let found = numbers.iter().map(number).collect::<Result<_>>()?;
+        self.restore_place(&Place::of(session), prefix, true)?;
+        Ok(found)
     }
 
     /// Writes with the next number after the prefix, and notes it as the folder's latest checkpoint.
@@ -116,7 +157,7 @@ impl Checkpoint {
         let mut numbered = prefix.as_os_str().to_owned();
         numbered.push(format!("-{number}"));
         let numbered = PathBuf::from(numbered);
-        self.write_place(place, &numbered, Some(number))?;
+        self.write_place(place, &numbered, &[(COUNTER, number)])?;
         self.saves.store(number, Ordering::SeqCst);
         let folder = prefix.parent().unwrap_or(Path::new(""));
         let state = folder.join("checkpoint");
@@ -129,7 +170,7 @@ impl Checkpoint {
         Ok(numbered)
     }
 
-    fn write_place(&self, place: &Place<'_>, prefix: &Path, number: Option<i64>) -> Result<()> {
+    fn write_place(&self, place: &Place<'_>, prefix: &Path, numbers: &[(&str, i64)]) -> Result<()> {
         let list: Vec<Variable> = self.variables.values().cloned().collect();
         let mut values = match place {
             Place::Eager => list
@@ -140,9 +181,9 @@ impl Checkpoint {
         };
         let mut paths: Vec<&str> = self.variables.keys().map(String::as_str).collect();
         let mut names: Vec<&str> = list.iter().map(Variable::name).collect();
-        if let Some(number) = number {
-            paths.push(COUNTER);
-            names.push(COUNTER);
+        for &(path, number) in numbers {
+            paths.push(path);
+            names.push(path);
             values.push(Tensor::scalar(number)?);
         }
         let objects = Objects::of_paths(paths.iter().copied().zip(names));
@@ -160,7 +201,7 @@ impl Checkpoint {
     /// [`ErrorKind::File`] for a checkpoint that is missing or damaged, [`ErrorKind::DType`] and
     /// [`ErrorKind::Shape`] for a value that does not fit its variable; nothing is changed then.
     pub fn restore(&self, prefix: impl AsRef<Path>) -> Result<Restored> {
-        self.restore_place(&Place::Eager, prefix.as_ref())
+        self.restore_place(&Place::Eager, prefix.as_ref(), false)
     }
 
     /// Gives variables of a session's graph the values of a checkpoint.
@@ -168,10 +209,11 @@ impl Checkpoint {
     /// # Errors
     /// As for [`Self::restore`].
     pub fn restore_into(&self, session: &Session, prefix: impl AsRef<Path>) -> Result<Restored> {
-        self.restore_place(&Place::Session(session), prefix.as_ref())
+        self.restore_place(&Place::Session(session), prefix.as_ref(), false)
     }
 
-    fn restore_place(&self, place: &Place<'_>, prefix: &Path) -> Result<Restored> {
+    /// Restores; with `is_whole`, a checkpoint that lacks a variable changes nothing.
+    fn restore_place(&self, place: &Place<'_>, prefix: &Path, is_whole: bool) -> Result<Restored> {
         let reader = CheckpointReader::open(prefix)?;
         let objects = read_objects(&reader)?;
         let mut restored = Restored::default();
@@ -185,6 +227,9 @@ impl Checkpoint {
                 }
                 None => restored.missing.push(path.clone()),
             }
+        }
+        if is_whole {
+            restored = restored.complete()?;
         }
         let tensors = reader.read_all(&keys)?;
         for (variable, tensor) in found.iter().zip(&tensors) {

@@ -3,7 +3,7 @@
 use tfp_core::{DataType, Error, IntoOperand, Result, Tensor};
 use tfp_ops as ops;
 
-use crate::any::Mode;
+use crate::any::{HOST, Mode};
 use crate::variable::{Variable, VariableOptions};
 
 /// How random numbers are made of a state.
@@ -39,7 +39,7 @@ impl RandomAlgorithm {
 /// A random generator: equal states give the numbers of `tf.random.Generator` in Python.
 ///
 /// The state is a variable: in a graph it is initialized as any other, and each run goes on from
-/// there. A checkpoint keeps it, at `_state_var` below the generator's path for Python.
+/// there. It is in host memory, whatever device computes the numbers. A checkpoint keeps it, at `_state_var` below the generator's path for Python.
 #[derive(Clone, Debug)]
 pub struct RandomGenerator {
     state: Variable,
@@ -87,8 +87,11 @@ impl RandomGenerator {
             trainable: false,
             ..VariableOptions::default()
         };
+        // The ops on it have kernels for the host everywhere, and for few devices.
+        let host = context.any().on_device(HOST)?;
+        let state = context.to_any(&state.into_operand().into_own_value(context)?);
         Ok(Self {
-            state: Variable::with_options(context, "StateVar", state, &options)?,
+            state: Variable::with_options(&host, "StateVar", &state, &options)?,
             algorithm,
         })
     }
@@ -122,7 +125,12 @@ impl RandomGenerator {
     /// that the device does not have.
     pub fn skip<C: Mode>(&self, context: &C, count: u64) -> Result<C::Value> {
         let handle = self.state.handle_in(context)?;
-        ops::rng_read_and_skip(context, &handle, self.algorithm.number(), count)
+        ops::rng_read_and_skip(
+            &*context.at_resource(),
+            &handle,
+            self.algorithm.number(),
+            count,
+        )
     }
 
     /// Returns the key and the counter for so many numbers.
@@ -249,7 +257,8 @@ impl RandomGenerator {
         };
         let options = ops::StatefulRandomBinomialOptions { dtype: Some(dtype) };
         let algorithm = i64::from(self.algorithm.number());
-        ops::stateful_random_binomial(context, handle, algorithm, shape, counts, probs, options)
+        let place = &*context.at_resource();
+        ops::stateful_random_binomial(place, handle, algorithm, shape, counts, probs, options)
     }
 
     /// Makes generators whose numbers are independent of each other's and of this one's.

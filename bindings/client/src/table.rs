@@ -7,7 +7,7 @@ use tfp_core::{
 };
 use tfp_ops as ops;
 
-use crate::any::{AnyContext, AnyValue, Mode};
+use crate::any::{AnyContext, AnyValue, HOST, Mode};
 
 /// The column of a text file that is a key or value of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -33,7 +33,8 @@ impl Column {
 /// A table from keys to values.
 ///
 /// In eager mode it exists as long as a clone of it does; in a graph each session has its own, which
-/// [`Self::initialize`] fills. A clone is the same table.
+/// [`Self::initialize`] fills. A clone is the same table. It is in host memory, and so are keys and
+/// values.
 #[derive(Clone, Debug)]
 pub struct LookupTable {
     handle: AnyValue,
@@ -117,7 +118,7 @@ impl LookupTable {
         source: &Source<'_>,
     ) -> Result<Self> {
         let values = default.dtype();
-        let any = context.any();
+        let any = host(context)?;
         let (handle, name) = match &any {
             AnyContext::Scope(scope) => {
                 let name = unique(scope, name);
@@ -173,7 +174,7 @@ impl LookupTable {
         default: &Tensor,
     ) -> Result<Self> {
         let values = default.dtype();
-        let any = context.any();
+        let any = host(context)?;
         let shape = default.shape();
         let is_scalar = default.dims().is_empty();
         let (handle, name) = match &any {
@@ -283,7 +284,7 @@ impl LookupTable {
     ) -> Result<C::Value> {
         let (handle, keys) = (self.handle_in(context)?, self.keys_for(context, keys)?);
         self.own(ops::lookup_table_find_v2(
-            context,
+            &*context.at_resource(),
             &handle,
             &keys,
             &*self.default,
@@ -296,7 +297,7 @@ impl LookupTable {
     /// [`ErrorKind::Foreign`].
     pub fn size<C: Mode>(&self, context: &C) -> Result<C::Value> {
         let handle = self.handle_in(context)?;
-        self.own(ops::lookup_table_size_v2(context, &handle))
+        self.own(ops::lookup_table_size_v2(&*context.at_resource(), &handle))
     }
 
     /// Returns all keys, and their values in the same order.
@@ -305,7 +306,8 @@ impl LookupTable {
     /// [`ErrorKind::Foreign`].
     pub fn export<C: Mode>(&self, context: &C) -> Result<(C::Value, C::Value)> {
         let (handle, (keys, values)) = (self.handle_in(context)?, self.dtypes());
-        let all = self.own(ops::lookup_table_export_v2(context, &handle, keys, values))?;
+        let place = &*context.at_resource();
+        let all = self.own(ops::lookup_table_export_v2(place, &handle, keys, values))?;
         Ok((all.keys, all.values))
     }
 
@@ -335,9 +337,8 @@ impl LookupTable {
         let values = values
             .into_operand()
             .into_value(context, self.default.dtype(), &what)?;
-        self.own(ops::lookup_table_insert_v2(
-            context, &handle, &keys, &values,
-        ))
+        let place = &*context.at_resource();
+        self.own(ops::lookup_table_insert_v2(place, &handle, &keys, &values))
     }
 
     /// Removes keys; those that are not there are ignored.
@@ -351,8 +352,20 @@ impl LookupTable {
     ) -> Result<C::Operation> {
         self.check_mutable()?;
         let (handle, keys) = (self.handle_in(context)?, self.keys_for(context, keys)?);
-        self.own(ops::lookup_table_remove_v2(context, &handle, &keys))
+        self.own(ops::lookup_table_remove_v2(
+            &*context.at_resource(),
+            &handle,
+            &keys,
+        ))
     }
+}
+
+/// Returns where tables are made: on the host, and in a graph before everything else.
+fn host<C: Mode>(context: &C) -> Result<AnyContext> {
+    Ok(match context.any().on_device(HOST)? {
+        AnyContext::Scope(scope) => AnyContext::Scope(scope.after_nothing()),
+        any => any,
+    })
 }
 
 #[cold]

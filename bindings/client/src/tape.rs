@@ -119,6 +119,19 @@ impl Tape {
         &self.eager
     }
 
+    /// Returns the same tape, with ops on another device, as `/device:CPU:0`; TensorFlow chooses where
+    /// the name is empty.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`] for a NUL byte in the name.
+    pub fn on_device(&self, device: &str) -> Result<Self> {
+        Ok(Self {
+            parent: Box::new(self.parent.on_device(device)?),
+            eager: self.eager.on_device(device)?,
+            inner: Arc::clone(&self.inner),
+        })
+    }
+
     /// Returns the context that executes without this tape: the eager context or an outer tape.
     #[must_use]
     pub fn parent(&self) -> &AnyContext {

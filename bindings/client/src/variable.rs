@@ -44,7 +44,8 @@ impl Default for VariableOptions {
 ///
 /// Every method takes the context in which it works: a variable of a graph is used in scopes of that
 /// graph and in functions that are traced over it, one of an eager context in that context, in
-/// tapes over it and in functions.
+/// tapes over it and in functions. It stays on the device of the context that made it; what changes
+/// or reads it runs there.
 #[derive(Clone)]
 pub struct Variable {
     inner: Arc<Inner>,
@@ -277,7 +278,8 @@ impl Variable {
     /// [`ErrorKind::Foreign`], and TensorFlow's status for a variable without a value.
     pub fn read<C: Mode>(&self, context: &C) -> Result<C::Value> {
         let handle = self.handle_in(context)?;
-        self.own(read_variable_op(context, &handle, self.inner.dtype))
+        let place = context.at_resource();
+        self.own(read_variable_op(&*place, &handle, self.inner.dtype))
     }
 
     /// Whether the variable has a value.
@@ -286,7 +288,7 @@ impl Variable {
     /// [`ErrorKind::Foreign`].
     pub fn is_initialized<C: Mode>(&self, context: &C) -> Result<C::Value> {
         let handle = self.handle_in(context)?;
-        self.own(var_is_initialized_op(context, &handle))
+        self.own(var_is_initialized_op(&*context.at_resource(), &handle))
     }
 
     /// Returns the value of a variable of an eager context.

@@ -95,6 +95,13 @@ impl Scope {
         Ok(self.with(|settings| settings.device = device))
     }
 
+    /// Returns the device that is asked for.
+    #[must_use]
+    pub fn device(&self) -> Option<&str> {
+        let device = self.settings.device.as_ref()?;
+        device.to_str().ok()
+    }
+
     /// Returns a scope whose operations run after these, and after those of this scope.
     ///
     /// # Errors

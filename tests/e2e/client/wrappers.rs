@@ -7,8 +7,9 @@ use std::path::Path;
 use tfp::ops;
 use tfp::{
     Checkpoint, CheckpointReader, Column, DataType, EagerContext, Graph, LookupTable, Mode, Model,
-    ModelWriter, RaggedTensor, RandomAlgorithm, RandomGenerator, Session, Shape, SparseTensor,
-    Tape, Tensor, TensorHandle, Variable, initialize, write_tensors,
+    ModelWriter, RaggedTensor, RandomAlgorithm, RandomGenerator, Session, SessionModel,
+    SessionOptions, Shape, SparseTensor, Tape, Tensor, TensorHandle, Variable, initialize,
+    write_tensors,
 };
 
 type Outcome<T> = Result<T, Box<dyn Error>>;
@@ -338,6 +339,73 @@ fn gradients(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> 
     Ok(())
 }
 
+/// Loads a model of TensorFlow 1, calls it, makes a step of training, and saves it.
+fn old_model(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
+    let folder = work.join("old");
+    let refused = Model::load(ctx, &folder, &["serve"]).map(drop);
+    let message = refused
+        .err()
+        .ok_or("an eager context loads it")?
+        .to_string();
+    if !message.contains("TensorFlow 1") {
+        return Err(message.into());
+    }
+    let loaded = SessionModel::load(&folder, &["serve"], &SessionOptions::default())?;
+    let inputs = CheckpointReader::open(work.join("inputs"))?;
+    let (x, key) = (inputs.read("module/x")?, inputs.read("module/key")?);
+    let arguments = [("x", &x), ("key", &key)];
+    for (name, value) in loaded.model.call("serving_default", &arguments)? {
+        found.0.push((format!("old/{name}"), value));
+    }
+    let names = |list: Vec<&str>| list.join(",");
+    let lists = [
+        (
+            "old/variables",
+            names(loaded.variables().map(|(name, _)| name).collect()),
+        ),
+        (
+            "old/references",
+            names(loaded.references().map(|(name, _)| name).collect()),
+        ),
+    ];
+    for (name, list) in lists {
+        found.0.push((name.to_owned(), Tensor::from_string(&list)?));
+    }
+
+    let (session, graph) = (&loaded.model.session, loaded.model.session.graph());
+    let signature = loaded.model.signature("serving_default")?;
+    let fed = loaded.model.output(&signature.inputs["x"])?;
+    let y = loaded.model.output(&signature.outputs["y"])?;
+    let scope = graph.scope().sub_scope("training");
+    let (_, bias) = loaded.variables().next().ok_or("no variable")?;
+    let (_, kernel) = loaded.references().next().ok_or("no reference")?;
+    let read = graph.output("w/read:0")?;
+    let loss = ops::sum(&scope, ops::square(&scope, &y)?, [0, 1], Default::default())?;
+    let sources = [bias.handle_in(&scope)?, read];
+    let slopes = tfp::gradients(&scope, &[loss], &sources)?;
+    let [Some(by_bias), Some(by_kernel)] = &slopes[..] else {
+        return Err("the loss depends on no variable".into());
+    };
+    let steps = [
+        bias.assign_sub(&scope, ops::mul(&scope, by_bias, 0.1_f32)?)?,
+        ops::assign_sub(
+            &scope,
+            kernel,
+            ops::mul(&scope, by_kernel, 0.1_f32)?,
+            Default::default(),
+        )?
+        .operation()
+        .clone(),
+    ];
+    let mut run = session.run().feed(&fed, &x);
+    for step in &steps {
+        run = run.target(step);
+    }
+    run.go()?;
+    loaded.save(work.join("old_changed"))?;
+    Ok(())
+}
+
 fn main() -> Outcome<()> {
     let work = std::env::args_os().nth(1).ok_or("usage: wrappers FOLDER")?;
     let work = Path::new(&work);
@@ -349,6 +417,7 @@ fn main() -> Outcome<()> {
     random(&ctx, &mut found)?;
     structures(&ctx, work, &mut found)?;
     gradients(&ctx, work, &mut found)?;
+    old_model(&ctx, work, &mut found)?;
     let list: Vec<(&str, &Tensor)> = found
         .0
         .iter()

@@ -106,6 +106,49 @@ def write_inputs(prefix: pathlib.Path, tensors: dict[str, np.ndarray]) -> None:
     )
 
 
+def write_old_model(folder: pathlib.Path, vocabulary: pathlib.Path) -> dict[str, np.ndarray]:
+    """Writes a model as TensorFlow 1 does, and returns its results and its state after a step.
+
+    It has a variable of each kind, one that is not saved, and a table of a file.
+    """
+    v1 = tf.compat.v1
+    with tf.Graph().as_default(), v1.Session() as session:
+        x = v1.placeholder(tf.float32, [None, 2], "x")
+        key = v1.placeholder(tf.string, [None], "key")
+        w = v1.get_variable("w", initializer=[[1.0, 2.0, 3.0], [4.0, 5.0, 6.0]], use_resource=False)
+        b = v1.get_variable("b", initializer=[0.5, -0.5, 1.5], use_resource=True)
+        locals_ = [v1.GraphKeys.LOCAL_VARIABLES]
+        v1.get_variable("seen", initializer=0, collections=locals_, use_resource=True)
+        y = tf.matmul(x, w) + b
+        lines = tf.lookup.TextFileInitializer(
+            str(vocabulary),
+            tf.string,
+            tf.lookup.TextFileIndex.WHOLE_LINE,
+            tf.int64,
+            tf.lookup.TextFileIndex.LINE_NUMBER,
+        )
+        line = tf.lookup.StaticHashTable(lines, -1).lookup(key)
+        session.run([v1.global_variables_initializer(), v1.tables_initializer()])
+        builder = v1.saved_model.Builder(str(folder))
+        signature = v1.saved_model.predict_signature_def(
+            {"x": x, "key": key}, {"y": y, "line": line}
+        )
+        builder.add_meta_graph_and_variables(
+            session,
+            ["serve"],
+            signature_def_map={"serving_default": signature},
+            assets_collection=v1.get_collection(v1.GraphKeys.ASSET_FILEPATHS),
+            main_op=v1.tables_initializer(),
+        )
+        builder.save()
+        step = v1.train.GradientDescentOptimizer(0.1).minimize(tf.reduce_sum(y * y))
+        fed = {x: INPUTS["module/x"], key: INPUTS["module/key"]}
+        before = session.run({"y": y, "line": line}, fed)
+        session.run(step, fed)
+        after: dict[str, np.ndarray] = session.run({"changed_y": y, "changed_line": line}, fed)
+        return {**before, **after}
+
+
 class Shared:
     """The folder in which both worked, and what each found."""
 
@@ -122,6 +165,7 @@ class Shared:
         self.keras = network(1)
         self.keras.export(str(folder / "keras"), verbose=False)
         tf.saved_model.save(network(2), str(folder / "keras2"))
+        self.old = write_old_model(folder / "old", vocabulary)
         self.random = tf.random.Generator.from_seed(77)
         self.checkpoint = tf.train.Checkpoint(
             model=Outer(), step=tf.Variable(41, dtype=tf.int64), random=self.random
@@ -277,6 +321,27 @@ def call_one(folder: pathlib.Path, x: np.ndarray) -> np.ndarray:
     """Calls a model with one argument `x` and one result `y`."""
     signature = tf.saved_model.load(str(folder)).signatures["serving_default"]
     return np.asarray(signature(x=tf.constant(x))["y"])
+
+
+def test_a_model_of_tensorflow_1_is_called_trained_and_saved(shared: Shared) -> None:
+    """Rust has Python's results, and Python those of the model that Rust changed."""
+    found = shared.below("old")
+    assert (found["variables"], found["references"]) == (b"b,seen", b"w")
+    np.testing.assert_allclose(found["y"], shared.old["y"], rtol=1e-6)
+    np.testing.assert_array_equal(found["line"], shared.old["line"])
+    with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+        folder = str(shared.folder / "old_changed")
+        meta = tf.compat.v1.saved_model.load(session, ["serve"], folder)
+        info = meta.signature_def["serving_default"]
+        y, line = session.run(
+            [info.outputs["y"].name, info.outputs["line"].name],
+            {
+                info.inputs["x"].name: INPUTS["module/x"],
+                info.inputs["key"].name: INPUTS["module/key"],
+            },
+        )
+    np.testing.assert_allclose(y, shared.old["changed_y"], rtol=1e-5)
+    np.testing.assert_array_equal(line, shared.old["changed_line"])
 
 
 @pytest.mark.parametrize("seed", [1234, -5])

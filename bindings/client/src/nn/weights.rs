@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tfp_core::{DataType, Result};
 
 use super::Initializer;
-use crate::any::{AnyContext, Mode};
+use crate::any::{AnyContext, HOST, Mode};
 use crate::variable::{Variable, VariableOptions};
 
 /// Where layers make their variables: a graph or an eager context, a name, and a seed. A clone makes
@@ -87,7 +87,9 @@ impl Weights {
         trainable: bool,
     ) -> Result<Variable> {
         let seed = self.next_seed();
-        let value = first.value(&self.context, shape, DataType::FLOAT, seed)?;
+        // Not every device has what random numbers and decompositions need; all get equal ones so.
+        let host = self.context.on_device(HOST)?;
+        let value = first.value(&host, shape, DataType::FLOAT, seed)?;
         let name = format!("{}{name}", self.prefix);
         let options = VariableOptions {
             trainable,

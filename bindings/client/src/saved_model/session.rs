@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
-use tfp_core::{Attr, DataType, Operation, Result, SavedModel, SessionOptions, Shape};
+use tfp_core::{Attr, DataType, Operation, Output, Result, SavedModel, SessionOptions, Shape};
 
 use super::load::{object_paths, variables_prefix};
 use super::proto::{Kind, MetaGraph, read_meta_graph, read_model};
@@ -22,6 +22,8 @@ pub struct SessionModel {
     folder: PathBuf,
     has_objects: bool,
     variables: BTreeMap<String, Variable>,
+    /// The variables that are no resources, as old graphs have them: their values, by name.
+    references: BTreeMap<String, Output>,
 }
 
 impl SessionModel {
@@ -43,6 +45,7 @@ impl SessionModel {
             false => variables_of_graph(&model)?,
         };
         Ok(Self {
+            references: references_of_graph(&model)?,
             model,
             folder: folder.to_owned(),
             has_objects,
@@ -57,6 +60,13 @@ impl SessionModel {
         all.map(|(path, variable)| (path.as_str(), variable))
     }
 
+    /// Returns the variables that are no resources, each with its name, as graphs of TensorFlow 1 have
+    /// them: an op as `Assign` or `AssignSub` takes one as its reference, and a run changes it.
+    pub fn references(&self) -> impl Iterator<Item = (&str, &Output)> {
+        let all = self.references.iter();
+        all.map(|(name, output)| (name.as_str(), output))
+    }
+
     /// Writes the model to another folder, with the values that the session has for its variables.
     ///
     /// Everything else is copied as it is; operations that were added to the graph are not part of
@@ -66,11 +76,24 @@ impl SessionModel {
     /// As for [`Model::save`](super::Model::save).
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
         let mut changed = BTreeMap::new();
-        if !self.variables.is_empty() {
+        if !self.variables.is_empty() || !self.references.is_empty() {
             let reader = CheckpointReader::open(variables_prefix(&self.folder))?;
-            let list: Vec<Variable> = self.variables.values().cloned().collect();
-            let values = values_in(&self.model.session, &list)?;
-            changed = self.keys(&reader)?.into_iter().zip(values).collect();
+            // A graph has variables that are not saved, as counters of a run.
+            let (keys, list): (Vec<String>, Vec<Variable>) = self
+                .keys(&reader)?
+                .into_iter()
+                .zip(self.variables.values().cloned())
+                .filter(|(key, _)| reader.entry(key).is_some())
+                .unzip();
+            changed.extend(keys.into_iter().zip(values_in(&self.model.session, &list)?));
+            let saved = |(name, _): &(&String, &Output)| reader.entry(name).is_some();
+            let (names, outputs): (Vec<&String>, Vec<&Output>) =
+                self.references.iter().filter(saved).unzip();
+            let values = match outputs.is_empty() {
+                true => Vec::new(),
+                false => self.model.session.eval(&[], &outputs)?,
+            };
+            changed.extend(names.into_iter().cloned().zip(values));
         }
         save_with(&self.folder, folder.as_ref(), &changed)
     }
@@ -166,4 +189,13 @@ fn variables_of_graph(model: &SavedModel) -> Result<BTreeMap<String, Variable>> 
         variables.insert(name, made);
     }
     Ok(variables)
+}
+
+/// Finds all variables of a graph that are no resources, by their names in checkpoints.
+fn references_of_graph(model: &SavedModel) -> Result<BTreeMap<String, Output>> {
+    let operations = model.session.graph().operations();
+    operations
+        .filter(|operation| ["VariableV2", "Variable"].contains(&operation.op_type().as_str()))
+        .map(|operation| Ok((operation.name(), operation.output(0)?)))
+        .collect()
 }

@@ -43,7 +43,7 @@ impl Variable {
         let handle = self.handle_in(context)?;
         let value = self.value_for(context, value, true)?;
         self.own(assign_variable_op(
-            context,
+            &*context.at_resource(),
             &handle,
             &value,
             Default::default(),
@@ -61,7 +61,8 @@ impl Variable {
     ) -> Result<C::Operation> {
         let handle = self.handle_in(context)?;
         let value = self.value_for(context, value, true)?;
-        self.own(assign_add_variable_op(context, &handle, &value))
+        let place = context.at_resource();
+        self.own(assign_add_variable_op(&*place, &handle, &value))
     }
 
     /// Subtracts from the value.
@@ -75,7 +76,8 @@ impl Variable {
     ) -> Result<C::Operation> {
         let handle = self.handle_in(context)?;
         let value = self.value_for(context, value, true)?;
-        self.own(assign_sub_variable_op(context, &handle, &value))
+        let place = context.at_resource();
+        self.own(assign_sub_variable_op(&*place, &handle, &value))
     }
 
     /// Returns the slices at indices along the first axis, without reading the rest.
@@ -90,7 +92,7 @@ impl Variable {
         let handle = self.handle_in(context)?;
         let options = ResourceGatherOptions::default();
         self.own(resource_gather(
-            context,
+            &*context.at_resource(),
             handle,
             indices,
             self.dtype(),
@@ -108,7 +110,8 @@ impl Variable {
         indices: impl IntoOperand<'a, C::Value>,
     ) -> Result<C::Value> {
         let handle = self.handle_in(context)?;
-        self.own(resource_gather_nd(context, handle, indices, self.dtype()))
+        let place = context.at_resource();
+        self.own(resource_gather_nd(&*place, handle, indices, self.dtype()))
     }
 }
 
@@ -130,7 +133,7 @@ macro_rules! scatters {
                 ) -> Result<C::Operation> {
                     let handle = self.handle_in(context)?;
                     let updates = self.value_for(context, updates, false)?;
-                    self.own($op(context, handle, indices, updates))
+                    self.own($op(&*context.at_resource(), handle, indices, updates))
                 }
             )*
         }
@@ -165,7 +168,8 @@ macro_rules! scatters_nd {
                 ) -> Result<C::Operation> {
                     let handle = self.handle_in(context)?;
                     let updates = self.value_for(context, updates, false)?;
-                    self.own($op(context, handle, indices, updates, Default::default()))
+                    let place = context.at_resource();
+                    self.own($op(&*place, handle, indices, updates, Default::default()))
                 }
             )*
         }

@@ -1,5 +1,6 @@
 //! Neural networks against Keras, which wrote what it computes into a checkpoint.
 
+mod built;
 mod datasets;
 mod functions;
 mod goldens;

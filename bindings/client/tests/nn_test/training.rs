@@ -8,7 +8,7 @@ use tfp::nn::layer::{
 use tfp::nn::optimizer::{Adam, Clip, Sgd};
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Progress, SaveBest, Trainer};
 use tfp::nn::{Activation, Loss, Metric, Weights};
-use tfp::{DataType, EagerContext, Graph, Mode, Result, Tensor};
+use tfp::{DataType, EagerContext, ErrorKind, Graph, Mode, Result, Tensor};
 
 use crate::goldens::Goldens;
 
@@ -246,5 +246,80 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     let data = Batches::new(Tensor::zeros(DataType::FLOAT, &[4, 2])?, truth, 2)?;
     let error = trainer.fit(&data, 1, None, &mut [&mut stopping]);
     assert!(error.is_err_and(|error| error.to_string().contains("there are loss")));
+    Ok(())
+}
+
+/// Returns an empty folder of a test.
+fn scratch(name: &str) -> std::path::PathBuf {
+    let root = std::env::var_os("TEST_TMPDIR").map_or_else(std::env::temp_dir, Into::into);
+    let folder = root.join(format!("tfp_training_{}_{name}", std::process::id()));
+    let _ = std::fs::remove_dir_all(&folder);
+    std::fs::create_dir_all(&folder).expect("a folder");
+    folder
+}
+
+/// A trainer of the model `cnn` with other first weights for each seed.
+fn fresh(place: &impl Mode, seed: u32) -> Result<Trainer<Adam>> {
+    with_model("cnn", |_, shape, layers| {
+        let model = Sequential::new(&Weights::new(place, seed), shape, layers)?;
+        Trainer::new(model, Plan::new(SPARSE, Adam::default()).rate(0.01))
+    })
+}
+
+#[test]
+fn a_training_goes_on_from_a_checkpoint_in_either_mode() -> Result<()> {
+    let goldens = Goldens::open()?;
+    let folder = scratch("checkpoint");
+    let x = goldens.get("training/cnn/x")?.to_tensor()?;
+    let truth = goldens
+        .get_as("training/cnn/truth", DataType::INT64)?
+        .to_tensor()?;
+    let eager = EagerContext::new()?;
+    for (name, mut first) in [
+        ("graph", fresh(&Graph::new()?, 1)?),
+        ("eager", fresh(&eager, 1)?),
+    ] {
+        for _ in 0..4 {
+            first.train_on(&x, &truth)?;
+        }
+        let prefix = folder.join(name);
+        first.save(&prefix)?;
+        let expected = (0..4)
+            .map(|_| first.train_on(&x, &truth))
+            .collect::<Result<Vec<f32>>>()?;
+        for mut second in [fresh(&Graph::new()?, 2)?, fresh(&eager, 2)?] {
+            second.restore(&prefix)?;
+            assert_eq!(second.step(), 4);
+            for (step, expected) in expected.iter().enumerate() {
+                let loss = second.train_on(&x, &truth)?;
+                assert!(
+                    (loss - expected).abs() <= 1e-5,
+                    "from {name}: the loss of step {step} is {loss}, it was {expected}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn a_checkpoint_of_another_model_changes_nothing() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let folder = scratch("other");
+    small(&eager)?.save(folder.join("small"))?;
+    let mut trainer = fresh(&eager, 1)?;
+    let before = trainer.values()?;
+    let error = trainer.restore(folder.join("small")).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::NotFound { .. }),
+        "{error}"
+    );
+    assert!(error.to_string().contains("model/conv2d/kernel"), "{error}");
+    let error = trainer.restore(folder.join("nothing")).unwrap_err();
+    assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+    assert_eq!(trainer.step(), 0);
+    for (now, before) in trainer.values()?.iter().zip(&before) {
+        assert_eq!(now.as_bytes()?, before.as_bytes()?);
+    }
     Ok(())
 }

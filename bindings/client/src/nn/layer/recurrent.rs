@@ -1,6 +1,6 @@
 //! Recurrent layers and attention.
 
-use tfp_core::{DataType, Error, Result};
+use tfp_core::Result;
 
 use super::{Built, Forward, Layer, wrong_input};
 use crate::any::AnyValue;
@@ -232,16 +232,9 @@ impl Layer for MultiHeadAttention {
                 output: read(&output)?,
             };
             let mask = if causal {
-                let count =
-                    i32::try_from(steps).map_err(|_| Error::argument(format!("{steps} steps")))?;
-                let all = ops::fill(cx, [count, count], 1.0_f32)?;
-                let past = ops::matrix_band_part(cx, all, -1, 0)?;
-                Some(ops::cast(
-                    cx,
-                    past,
-                    DataType::BOOL,
-                    ops::CastOptions::default(),
-                )?)
+                let numbers = ops::range(cx, 0_i64, steps, 1_i64)?;
+                let rows = ops::expand_dims(cx, &numbers, 1)?;
+                Some(ops::greater_equal(cx, rows, numbers)?)
             } else {
                 None
             };

@@ -27,6 +27,7 @@ pub(super) struct GraphEngine {
     train: Step,
     test: Step,
     predicted: Output,
+    slots: Vec<Variable>,
 }
 
 /// What a run fetches and runs.
@@ -122,6 +123,22 @@ impl Engine {
                 let y = model.call(&Pass::inference(&cx), &cx.constant(x)?)?;
                 y.handle()?.to_tensor()
             }
+        }
+    }
+
+    /// Returns the session; none in eager mode.
+    pub fn session(&self) -> Option<&Session> {
+        match self {
+            Self::Graph(graph) => Some(&graph.session),
+            Self::Eager(_) => None,
+        }
+    }
+
+    /// Returns what the optimizer keeps for all variables.
+    pub fn slots(&self) -> Vec<&Variable> {
+        match self {
+            Self::Graph(graph) => graph.slots.iter().collect(),
+            Self::Eager(eager) => eager.slots.iter().flatten().collect(),
         }
     }
 
@@ -258,6 +275,7 @@ impl GraphEngine {
                 targets: Vec::new(),
             },
             predicted,
+            slots: slots.into_iter().flatten().collect(),
         })
     }
 

@@ -4,6 +4,7 @@ mod batches;
 mod callback;
 mod engine;
 mod progress;
+mod saving;
 
 use tfp_core::{DataType, Error, Result, Tensor};
 
