@@ -84,6 +84,31 @@ def test_a_dense_layer_is_one_kernel(activation: Callable[..., Any] | None) -> N
     assert not (apart | {"Tanh"}) & set(ops)
 
 
+@pytest.mark.parametrize("approximate", [False, True])
+def test_a_unit_of_several_ops_is_one_more_kernel(approximate: bool) -> None:
+    """The Gaussian error linear unit, exact and approximate."""
+
+    def layer(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> Any:
+        return tf.nn.gelu(tf.nn.bias_add(tf.matmul(x, w), b), approximate)
+
+    _, ops = run(layer, normal(33, 20), normal(20, 50), normal(50))
+    assert (ops["TfpFusedMatMul"], ops["TfpExpression"]) == (1, 1)
+    assert ops["Mul"] == ops["AddV2"] == ops["Erf"] == ops["Tanh"] == 0
+
+
+def test_a_chain_of_elements_is_one_kernel_with_the_same_bits() -> None:
+    def adam(m: tf.Tensor, v: tf.Tensor, lr: tf.Tensor, power: tf.Tensor) -> Any:
+        alpha = lr * tf.sqrt(1.0 - power)
+        return m * alpha / (tf.sqrt(tf.square(v)) + 1e-7)
+
+    inputs = [normal(300, 70), normal(300, 70), tf.constant(0.1), tf.constant(0.9)]
+    found, ops = run(adam, *inputs)
+    assert ops["TfpExpression"] == 1
+    assert ops["Mul"] == ops["RealDiv"] == ops["Sqrt"] == ops["AddV2"] == 0
+    with tf.device(DEVICE):
+        np.testing.assert_array_equal(found.numpy(), adam(*inputs).numpy())
+
+
 def test_chains_over_rows_columns_and_unknown_shapes() -> None:
     def chain(x: tf.Tensor, row: tf.Tensor, column: tf.Tensor) -> Any:
         y = tf.nn.relu(x * row - row)

@@ -341,7 +341,8 @@ impl Drop for Properties {
 
 /// Reads an `OpInfo.TensorProperties`.
 fn parse_properties(message: &[u8]) -> Result<(DataType, PartialShape)> {
-    let mut properties = (DataType(0), None);
+    // TensorFlow leaves the shape of rank 0 out, and writes one of unknown rank.
+    let mut properties = (DataType(0), Some(Vec::new()));
     for field in wire::fields(message) {
         let field = field?;
         match field.number {
