@@ -350,6 +350,35 @@ def test_what_was_read_before_an_update_stays_as_it_was() -> None:
             assert v.numpy()[1].tolist() == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("how", ["max", "update"])
+def test_a_session_changes_slices_of_its_own_variables(how: str) -> None:
+    def compute() -> Array:
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            v = tf.compat.v1.get_variable("v", initializer=VALUES, use_resource=True)
+            slices = tf.IndexedSlices(tf.constant([[2.0, 9.0, 4.0]]), tf.constant([1]))
+            change = getattr(v, f"scatter_{how}")(slices)
+            session.run(v.initializer)
+            session.run(change)
+            found: Array = session.run(v.read_value())
+            return found
+
+    agree(compute)
+
+
+def test_a_session_runs_locked_steps() -> None:
+    def compute() -> Array:
+        with tf.Graph().as_default(), tf.compat.v1.Session() as session:
+            v = tf.compat.v1.get_variable("v", initializer=VALUES, use_resource=True)
+            step = train.GradientDescentOptimizer(0.5, use_locking=True)
+            change = step.apply_gradients([(tf.ones_like(v), v)])
+            session.run(v.initializer)
+            session.run(change)
+            found: Array = session.run(v.read_value())
+            return found
+
+    assert (agree(compute) == VALUES - 0.5).all()
+
+
 def test_infinities_and_nan_can_be_overwritten() -> None:
     with tf.device(DEVICE):
         v = tf.Variable([[np.inf], [np.nan], [1.0]])

@@ -128,10 +128,13 @@ class Kernels:
 
     def replacement(self, node: Message) -> str:
         """Says what stands in for a node that the device runs as other ops; empty if none does."""
+        from tensorflow.python.framework import dtypes
+
         op_def = self._op_def(node.op)
         if op_def is None or node.op not in self._of[self._device_type]:
             return ""
-        if all(_type_name(each.type) != "resource" for each in op_def.input_arg):
+        # The type of an argument that an attribute names is 0.
+        if all(each.type != dtypes.resource.as_datatype_enum for each in op_def.input_arg):
             return ""
         # The type of the variable is that of the values.
         types = self._types(node)

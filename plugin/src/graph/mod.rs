@@ -64,7 +64,10 @@ impl Optimizer for GraphOptimizer {
 
     fn optimize(&self, mut graph: GraphDef, item: &Item<'_>) -> Result<GraphDef> {
         let settings = self.0;
-        let one_node = Eager::is_available();
+        // A kernel reaches the variables of the eager runtime, which come as arguments. Those that a
+        // graph makes belong to its session.
+        let is_function = !graph.nodes.iter().any(|node| node.op == "VarHandleOp");
+        let one_node = is_function && Eager::is_available();
         variables::replace(
             &mut graph,
             &settings.device_type,

@@ -5,7 +5,8 @@
 //!
 //! What adds to a variable does so with TensorFlow's op for it, and so is one step for others. What
 //! changes a part of a variable otherwise, or asks for `use_locking`, stays one node, whose kernel
-//! runs alone. Of other updates of one variable at a time one may be lost, as with TensorFlow's own
+//! runs alone, in the functions of the eager runtime; a session's variables are out of the kernel's
+//! reach. Of other updates of one variable at a time one may be lost, as with TensorFlow's own
 //! kernels, which take no lock either.
 
 pub mod formula;
