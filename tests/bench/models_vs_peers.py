@@ -185,16 +185,15 @@ def page(rows: Sequence[Row]) -> str:
         "its workspace; a model has its weights a second time, packed, beside those that are in",
         "the program.",
         "",
-        "| model | MACs | weights | workspace | library | rustc | memory of rustc |",
-        "|---|---|---|---|---|---|---|",
+        "| model | MACs | weights | workspace | library | rustc |",
+        "|---|---|---|---|---|---|",
     ]
     first = [row for row in rows if row.threads == rows[0].threads]
     for row in first:
         facts = row.facts
         lines.append(
             f"| {row.model} | {facts.macs / 1e6:.4g} M | {facts.weights / 1e6:.3g} MB "
-            f"| {facts.arena / 1e6:.3g} MB | {facts.size / 1e6:.3g} MB | {facts.compile:.1f} s "
-            f"| {facts.peak / 1e6:.0f} MB |"
+            f"| {facts.arena / 1e6:.3g} MB | {facts.size / 1e6:.3g} MB | {facts.compile:.1f} s |"
         )
     lines += [
         "",

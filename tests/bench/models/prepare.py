@@ -29,7 +29,6 @@ class Facts:
         weights: Bytes of the weights.
         size: Bytes of the compiled crate, weights included.
         compile: Seconds that rustc took for the crate without the runtime.
-        peak: Peak memory of compiling in bytes.
         missing: Why an implementation can't have the model.
     """
 
@@ -38,7 +37,6 @@ class Facts:
     weights: int
     size: int
     compile: float
-    peak: int
     missing: dict[str, str]
 
 
@@ -61,7 +59,7 @@ def prepare(entry: Entry, folder: Path) -> Facts:
         "onnxruntime",
         lambda: (folder / files.ONNX).write_bytes(export(graph).SerializeToString()),
     )
-    seconds, peak = compile_crate(graph, x, expected, folder)
+    seconds = compile_crate(graph, x, expected, folder)
     plan = plan_memory(graph)
     return Facts(
         macs=plan.macs,
@@ -69,7 +67,6 @@ def prepare(entry: Entry, folder: Path) -> Facts:
         weights=sum(v.data.nbytes for v in graph.constants() if v.data is not None),
         size=(folder / files.LIBRARY).stat().st_size,
         compile=seconds,
-        peak=peak,
         missing=missing,
     )
 
