@@ -66,7 +66,7 @@ impl<'a, T> Block<'a, T> {
     #[inline(always)]
     pub fn apply(&mut self, rows: &[usize], columns: Range<usize>, function: fn(&mut [T])) {
         let whole = columns == (0..self.columns) && self.columns == self.ld;
-        let follow = rows.is_sorted_by(|a, b| a + 1 == *b);
+        let follow = rows.is_sorted_by(|a, b| a.checked_add(1) == Some(*b));
         if let (true, true, Some(&first), Some(&last)) = (whole, follow, rows.first(), rows.last())
         {
             assert!(last < self.rows, "row outside the block");
@@ -249,6 +249,13 @@ mod tests {
         fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
             (0..2 * tasks).for_each(|i| task(i % tasks));
         }
+    }
+
+    #[test]
+    #[should_panic(expected = "row outside the block")]
+    fn rows_past_the_largest_number_do_not_follow() {
+        let mut matrix = [0.0f32; 4];
+        Block::new(&mut matrix, 2, 2, 2).apply(&[usize::MAX, 0], 0..2, |piece| piece.fill(1.0));
     }
 
     #[test]

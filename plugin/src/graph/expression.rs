@@ -301,19 +301,7 @@ fn node(graph: &GraphDef, group: &Group, last: usize) -> NodeDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::graph::view::attr;
-
-    fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
-        let mut node = NodeDef {
-            name: name.into(),
-            op: op.into(),
-            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
-            device: "/device:TFP:0".into(),
-            ..NodeDef::default()
-        };
-        node.set_attr("T", &Attr::Type(DataType::FLOAT));
-        node
-    }
+    use crate::graph::view::{attr, trial::node};
 
     /// The step of Adam: `m * alpha / (sqrt(v) + epsilon)`, where `alpha` is `lr * rate`.
     fn adam() -> Vec<NodeDef> {

@@ -160,16 +160,10 @@ fn data_format(node: &NodeDef) -> Attr {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::view::trial;
 
     fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
-        let mut node = NodeDef {
-            name: name.into(),
-            op: op.into(),
-            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
-            device: "/device:TFP:0".into(),
-            ..NodeDef::default()
-        };
-        node.set_attr("T", &Attr::Type(DataType::FLOAT));
+        let mut node = trial::node(name, op, inputs);
         if op == "MatMul" {
             node.set_attr("transpose_a", &Attr::Bool(false));
             node.set_attr("transpose_b", &Attr::Bool(true));

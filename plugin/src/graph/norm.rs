@@ -248,17 +248,11 @@ fn fold(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::graph::view::trial;
     use tfp_bindings::proto::attr::AttrList;
 
     fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
-        let mut node = NodeDef {
-            name: name.into(),
-            op: op.into(),
-            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
-            device: "/device:TFP:0".into(),
-            ..NodeDef::default()
-        };
-        node.set_attr("T", &Attr::Type(DataType::FLOAT));
+        let mut node = trial::node(name, op, inputs);
         if op == "Conv2D" {
             node.set_attr("padding", &Attr::String(b"SAME".to_vec()));
             node.set_attr("data_format", &Attr::String(b"NHWC".to_vec()));

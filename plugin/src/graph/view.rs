@@ -126,6 +126,27 @@ impl Names {
     }
 }
 
+/// Nodes for tests.
+#[cfg(test)]
+pub mod trial {
+    use tfp_bindings::DataType;
+
+    use super::*;
+
+    /// A node of float32 on the device.
+    pub fn node(name: &str, op: &str, inputs: &[&str]) -> NodeDef {
+        let mut node = NodeDef {
+            name: name.into(),
+            op: op.into(),
+            inputs: inputs.iter().map(|&i| i.to_owned()).collect(),
+            device: "/device:TFP:0".into(),
+            ..NodeDef::default()
+        };
+        node.set_attr("T", &Attr::Type(DataType::FLOAT));
+        node
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

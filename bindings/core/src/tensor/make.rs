@@ -3,6 +3,8 @@
 use std::ffi::{c_char, c_void};
 use std::ptr::NonNull;
 
+use tfp_sys::{ClientApi, TF_Tensor};
+
 use super::{Tensor, byte_len, c_int_of, check_count, count, product};
 use crate::api::api;
 use crate::dtype::DataType;
@@ -165,19 +167,28 @@ impl Tensor {
             api.tf_tensor
                 .TF_AllocateTensor(dtype.raw(), dims.as_ptr(), rank, bytes)
         };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw,
-                api,
-                dtype,
-                dims: dims.iter().copied().collect(),
-                len: product(dims),
-            }),
-            None => Err(Error::argument(format!(
-                "TensorFlow can't allocate a tensor of {dtype} with shape {}",
-                Shape::new(dims)
-            ))),
-        }
+        Self::wrap(api, raw, dtype, dims).ok_or_else(|| {
+            let shape = Shape::new(dims);
+            Error::argument(format!(
+                "TensorFlow can't allocate a tensor of {dtype} with shape {shape}"
+            ))
+        })
+    }
+
+    /// Takes what TensorFlow has made of that type and dimensions; nothing if it refused.
+    fn wrap(
+        api: &'static ClientApi,
+        raw: *mut TF_Tensor,
+        dtype: DataType,
+        dims: &[i64],
+    ) -> Option<Self> {
+        Some(Self {
+            raw: NonNull::new(raw)?,
+            api,
+            dtype,
+            dims: dims.iter().copied().collect(),
+            len: product(dims),
+        })
     }
 
     /// Makes a tensor on memory of the caller.
@@ -214,19 +225,12 @@ impl Tensor {
                 owner,
             )
         };
-        match NonNull::new(raw) {
-            Some(raw) => Ok(Self {
-                raw,
-                api,
-                dtype,
-                dims: dims.iter().copied().collect(),
-                len: product(dims),
-            }),
-            None => Err(Error::argument(format!(
-                "TensorFlow refuses {len} bytes as a tensor of {dtype} with shape {}",
-                Shape::new(dims)
-            ))),
-        }
+        Self::wrap(api, raw, dtype, dims).ok_or_else(|| {
+            let shape = Shape::new(dims);
+            Error::argument(format!(
+                "TensorFlow refuses {len} bytes as a tensor of {dtype} with shape {shape}"
+            ))
+        })
     }
 
     pub(super) fn strings<'a>(
