@@ -83,6 +83,12 @@ fn conv(side: usize, channels: (usize, usize), size: usize, stride: usize) -> Re
     })
 }
 
+/// The part of some memory that starts at a cache line.
+fn from_line(memory: &mut [f32]) -> &mut [f32] {
+    let line = memory.as_ptr().align_offset(64).min(memory.len());
+    &mut memory[line..]
+}
+
 fn gemms(pool: &dyn Parallel, peak: f64) -> Result<()> {
     for size in [64, 128, 256, 512, 1024, 2048] {
         let (a, b) = (vec![0.5; size * size], vec![0.25; size * size]);
@@ -93,12 +99,13 @@ fn gemms(pool: &dyn Parallel, peak: f64) -> Result<()> {
             Matrix::rows(&a, size),
             Matrix::rows(&b, size),
         );
-        let mut scratch = vec![0.0; plain.scratch_len()?];
+        let mut scratch = vec![0.0; plain.scratch_len()? + 15];
         report(&format!("gemm {size}"), flops, peak, || {
             plain.run(&mut c, size, &mut scratch, pool)
         })?;
-        let mut memory = vec![0.0; Packed::len(size, size)?];
-        let b = Packed::pack(&Matrix::rows(&b, size), (size, size), &mut memory, pool)?;
+        let mut memory = vec![0.0; Packed::len(size, size)? + 15];
+        let memory = from_line(&mut memory);
+        let b = Packed::pack(&Matrix::rows(&b, size), (size, size), memory, pool)?;
         let packed = Gemm::packed(size, Matrix::rows(&a, size), b);
         report(&format!("gemm {size}, packed"), flops, peak, || {
             packed.run(&mut c, size, &mut [], pool)
@@ -132,8 +139,9 @@ fn convs(pool: &dyn Parallel, peak: f64) -> Result<()> {
         let conv = conv(side, channels, size, stride)?;
         let (x, w) = (vec![0.5; conv.input_len()], vec![0.25; conv.filter_len()]);
         let mut y = vec![0.0; conv.output_len()];
-        let mut memory = vec![0.0; PackedFilter::len(Direction::Forward, &conv)?];
-        let filter = PackedFilter::pack(Direction::Forward, &conv, &w, &mut memory, pool)?;
+        let mut memory = vec![0.0; PackedFilter::len(Direction::Forward, &conv)? + 15];
+        let memory = from_line(&mut memory);
+        let filter = PackedFilter::pack(Direction::Forward, &conv, &w, memory, pool)?;
         let forward = Forward::new(conv, Filter::Packed(filter));
         let name = format!("conv {side}^2 {channels:?} {size}x{size}/{stride}");
         report(&name, conv.flops() as f64, peak, || {

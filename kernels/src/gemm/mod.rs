@@ -34,6 +34,8 @@ const PACKED_ROWS: usize = source::MAX_RUN;
 const PACKED_LEN: usize = block::ELEMENTS_OF_B;
 /// Multiplications and additions below which another thread costs more than it saves.
 pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
+/// Bytes of a cache line.
+const LINE: usize = 64;
 /// Tasks per thread, at most.
 const ROUNDS: usize = 4;
 /// The part of the time that is spent on smaller tasks than would be best, so that a thread that
@@ -132,7 +134,8 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
+    /// The elements of scratch memory that [`Gemm::run`] needs, or 15 more where it does not start
+    /// at a cache line, which is slower: none for a packed B, for vectors
     /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements. Never
     /// more than half as much again as A and B have.
     ///
@@ -190,6 +193,9 @@ impl<'a> Gemm<'a> {
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let needed = self.check(c, ldc, scratch.len())?;
+        let line = scratch.as_ptr().align_offset(LINE);
+        let line = line.min(scratch.len() - needed);
+        let scratch = &mut scratch[line..];
         if self.m == 0 || self.n == 0 {
             return Ok(());
         }

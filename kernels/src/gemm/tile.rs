@@ -60,7 +60,9 @@ pub fn strip<S: Simd, const MR: usize, const NV: usize>(
     mut b: &[f32],
 ) -> Sums<S, MR, NV> {
     assert!(k <= STRIP, "a strip is too short");
-    for p in 0..k {
+    let done = s.add_products(&mut sums, a, k, b);
+    b = b.get(done * NV * S::LANES..).unwrap_or(&[]);
+    for p in done..k {
         let row = load_b::<S, NV, false>(s, b, 0);
         b = b.get(NV * S::LANES..).unwrap_or(&[]);
         for i in 0..MR {

@@ -5,6 +5,8 @@ use core::arch::x86_64::*;
 use super::{Body, Simd};
 use crate::level::Level;
 
+mod strip;
+
 /// Exists only where [`run`] has been entered.
 #[derive(Clone, Copy)]
 pub struct Avx512(());
@@ -121,6 +123,29 @@ impl Simd for Avx512 {
     fn shr_i<const BITS: i32>(self, a: __m512i) -> __m512i {
         // SAFETY: as for `shl_i`.
         unsafe { _mm512_srav_epi32(a, _mm512_set1_epi32(BITS)) }
+    }
+
+    #[inline(always)]
+    fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        sums: &mut [[__m512; NV]; MR],
+        a: &[[f32; ROW]; MR],
+        k: usize,
+        b: &[f32],
+    ) -> usize {
+        let steps = k.min(ROW).min(b.len() / (NV * LANES)) / strip::STEP;
+        let (sums, a, b) = (sums.as_flattened_mut(), a.as_ptr().cast(), b.as_ptr());
+        // SAFETY: a row of A and B have so many columns and rows, by the minimum above; `a` has as
+        // many rows as the tile of that name; `self` proves that the processor has AVX-512.
+        unsafe {
+            match (MR, NV) {
+                (14, 2) => strip::tile_14x2::<ROW>(sums, a, b, steps),
+                (14, 1) => strip::tile_14x1::<ROW>(sums, a, b, steps),
+                (7, 3) => strip::tile_7x3::<ROW>(sums, a, b, steps),
+                _ => return 0,
+            }
+        }
+        steps * strip::STEP
     }
 
     #[inline(always)]

@@ -105,6 +105,20 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The lanes, in order; those from `LANES` on are 0.
     fn to_array(self, a: Self::F) -> [f32; 16];
 
+    /// Adds to `sums` the product of the first columns of `a` and the first rows of `b`, each of
+    /// `NV` vectors, and returns how many it took of the `k` that there are, perhaps none. For
+    /// tiles that the level has a better loop for than [`Simd::mul_add`] makes.
+    #[inline(always)]
+    fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        _sums: &mut [[Self::F; NV]; MR],
+        _a: &[[f32; ROW]; MR],
+        _k: usize,
+        _b: &[f32],
+    ) -> usize {
+        0
+    }
+
     /// All lanes 0.
     #[inline(always)]
     fn zero(self) -> Self::F {

@@ -1,0 +1,151 @@
+//! The micro-kernels of the tiles that most products consist of.
+//!
+//! Left to itself, a compiler loads an element of A into all lanes and then multiplies every vector
+//! of B by it. A multiplication that does this loading itself saves an instruction, and where two
+//! threads share a core, instructions are what limits a tile. But if all of them load, a core has
+//! more to load than it can in the time of the multiplications. So every other row does.
+
+use core::arch::asm;
+use core::arch::x86_64::__m512;
+
+/// Columns of A that are multiplied at a time.
+pub(super) const STEP: usize = 4;
+
+/// The instructions of one column of A: `$column` is its number among [`STEP`], `$bytes` has a row
+/// of B, whose vectors go to registers from where they are. The element of an `each` row is loaded
+/// by each multiplication, that of a `once` row before them.
+macro_rules! column {
+    ($column:literal, $bytes:literal, $b:tt, $($kind:ident $row:literal $sums:tt)*) => {
+        concat!(
+            column!(@load $column, $bytes, $b),
+            $(column!(@$kind $column, $row, $b, $sums),)*
+        )
+    };
+    (@load $column:literal, $bytes:literal, [$($b:tt from $from:literal)*]) => {
+        concat!($("vmovups ", $b, ", [{b} + ", $column, "*", $bytes, " + ", $from, "]\n",)*)
+    };
+    (
+        @each $column:literal, $row:literal,
+        [$($b:tt from $from:literal)*], [$($sum:tt is $index:literal)*]
+    ) => {
+        concat!($(
+            "vfmadd231ps ", $sum, ", ", $b,
+            ", dword ptr [{a} + ", $row, "*{row} + ", $column, "*4]{{1to16}}\n",
+        )*)
+    };
+    (
+        @once $column:literal, $row:literal,
+        [$($b:tt from $from:literal)*], [$($sum:tt is $index:literal)*]
+    ) => {
+        concat!(
+            "vbroadcastss zmm31, dword ptr [{a} + ", $row, "*{row} + ", $column, "*4]\n",
+            $("vfmadd231ps ", $sum, ", ", $b, ", zmm31\n",)*
+        )
+    };
+}
+
+/// Defines the micro-kernel of a tile: rows of B as [`column`] has them, and rows of A with the
+/// registers of their sums.
+macro_rules! tile {
+    (
+        $(#[$doc:meta])*
+        $name:ident($sums:literal), $bytes:literal,
+        [$($b:tt from $from:literal)*],
+        $($kind:ident $row:literal [$($sum:tt is $index:literal)*])*
+    ) => {
+        $(#[$doc])*
+        ///
+        /// # Safety
+        /// The processor has AVX-512 F. From `a` on there are rows of `ROW` elements, of each of
+        /// which `STEP * steps` are there, and from `b` on as many rows.
+        #[inline]
+        #[target_feature(enable = "avx512f")]
+        pub(super) unsafe fn $name<const ROW: usize>(
+            sums: &mut [__m512],
+            a: *const f32,
+            b: *const f32,
+            steps: usize,
+        ) {
+            let Some(sums) = sums.first_chunk_mut::<$sums>() else { return };
+            if steps == 0 {
+                return;
+            }
+            // SAFETY: the loop runs `steps` times, each time over `STEP` columns of A and rows of
+            // B, which the caller has; it changes the registers that it names, and no memory.
+            unsafe {
+                asm!(
+                    "2:",
+                    column!(0, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+                    column!(1, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+                    column!(2, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+                    column!(3, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+                    "add {a}, 4*4",
+                    concat!("add {b}, 4*", $bytes),
+                    "dec {steps}",
+                    "jne 2b",
+                    row = const ROW * size_of::<f32>(),
+                    a = inout(reg) a => _,
+                    b = inout(reg) b => _,
+                    steps = inout(reg) steps => _,
+                    $($(inout($sum) sums[$index],)*)*
+                    $(out($b) _,)*
+                    out("zmm31") _,
+                    options(nostack, readonly),
+                );
+            }
+        }
+    };
+}
+
+tile! {
+    /// Adds the products of 14 rows and 2 vectors.
+    tile_14x2(28), 128,
+    ["zmm28" from 0 "zmm29" from 64],
+    each 0 ["zmm0" is 0 "zmm1" is 1]
+    once 1 ["zmm2" is 2 "zmm3" is 3]
+    each 2 ["zmm4" is 4 "zmm5" is 5]
+    once 3 ["zmm6" is 6 "zmm7" is 7]
+    each 4 ["zmm8" is 8 "zmm9" is 9]
+    once 5 ["zmm10" is 10 "zmm11" is 11]
+    each 6 ["zmm12" is 12 "zmm13" is 13]
+    once 7 ["zmm14" is 14 "zmm15" is 15]
+    each 8 ["zmm16" is 16 "zmm17" is 17]
+    once 9 ["zmm18" is 18 "zmm19" is 19]
+    each 10 ["zmm20" is 20 "zmm21" is 21]
+    once 11 ["zmm22" is 22 "zmm23" is 23]
+    each 12 ["zmm24" is 24 "zmm25" is 25]
+    once 13 ["zmm26" is 26 "zmm27" is 27]
+}
+
+tile! {
+    /// Adds the products of 7 rows and 3 vectors.
+    tile_7x3(21), 192,
+    ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
+    once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
+    each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
+    once 2 ["zmm6" is 6 "zmm7" is 7 "zmm8" is 8]
+    once 3 ["zmm9" is 9 "zmm10" is 10 "zmm11" is 11]
+    each 4 ["zmm12" is 12 "zmm13" is 13 "zmm14" is 14]
+    once 5 ["zmm15" is 15 "zmm16" is 16 "zmm17" is 17]
+    once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
+}
+
+tile! {
+    /// Adds the products of 14 rows and a vector.
+    tile_14x1(14), 64,
+    ["zmm28" from 0],
+    each 0 ["zmm0" is 0]
+    each 1 ["zmm1" is 1]
+    each 2 ["zmm2" is 2]
+    each 3 ["zmm3" is 3]
+    each 4 ["zmm4" is 4]
+    each 5 ["zmm5" is 5]
+    each 6 ["zmm6" is 6]
+    each 7 ["zmm7" is 7]
+    each 8 ["zmm8" is 8]
+    each 9 ["zmm9" is 9]
+    each 10 ["zmm10" is 10]
+    each 11 ["zmm11" is 11]
+    each 12 ["zmm12" is 12]
+    each 13 ["zmm13" is 13]
+}
