@@ -134,10 +134,10 @@ impl<'a> Gemm<'a> {
         }
     }
 
-    /// The elements of scratch memory that [`Gemm::run`] needs, or 15 more where it does not start
-    /// at a cache line, which is slower: none for a packed B, for vectors
+    /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
     /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements. Never
-    /// more than half as much again as A and B have.
+    /// more than half as much again as A and B have. Memory that does not start at a cache line
+    /// serves better if it has 15 elements more.
     ///
     /// # Errors
     /// [`Error::Overflow`].
