@@ -160,8 +160,7 @@ impl Eager {
         self.value(tensor)
     }
 
-    /// Gives a variable a new value of the old shape. No kernel reads it meanwhile, or that one may
-    /// see a part of the new value.
+    /// Gives a variable a new value of the old shape.
     ///
     /// TensorFlow's op for this looks for the variable by its name alone, and only in its own
     /// context. So the bytes are written into the variable's buffer, after an op that changes the
@@ -169,7 +168,10 @@ impl Eager {
     ///
     /// # Errors
     /// If the shapes differ, and what TensorFlow says.
-    pub fn assign(&self, handle: &Value, data_type: DataType, value: &Value) -> Result<()> {
+    ///
+    /// # Safety
+    /// The variable lies in host memory, and nobody reads or changes it meanwhile.
+    pub unsafe fn assign(&self, handle: &Value, data_type: DataType, value: &Value) -> Result<()> {
         let attrs = [("dtype", Attr::Type(data_type))];
         let value = value.to_tensor()?;
         let dims: Vec<i64> = value
@@ -200,7 +202,8 @@ impl Eager {
         }
         let target = NonNull::new(target).ok_or_else(|| Error::internal("there is no buffer"))?;
         // SAFETY: the op above has checked that the variable has the shape of `zero`, which is that
-        // of `value`; its buffer is host memory, and nobody but the variable holds it.
+        // of `value`, and left the buffer to the variable alone; the caller answers for where it
+        // is, and for the others.
         unsafe { target.copy_from_nonoverlapping(NonNull::from(bytes).cast(), bytes.len()) };
         Ok(())
     }

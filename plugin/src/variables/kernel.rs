@@ -129,7 +129,10 @@ impl Emit for Steps {
             (op, inputs, attrs)
         {
             let (handle, value) = (self.get(handle)?, self.get(value)?);
-            return self.eager.assign(handle, *data_type, value);
+            // SAFETY: the memory of the device is the host's. `ALONE` keeps the other nodes of
+            // this kernel away, and TensorFlow orders the nodes of a caller that use a variable;
+            // callers that share one order themselves, as for TensorFlow's own kernels.
+            return unsafe { self.eager.assign(handle, *data_type, value) };
         }
         self.run(op, inputs, attrs, 0).map(drop)
     }
