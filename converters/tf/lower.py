@@ -12,6 +12,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
+from converters.tf.tensors import Bits, Bounds, Complex, Rows, Spread, TensorList
 from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -33,51 +34,15 @@ _DTYPES = {
 }
 
 
+# What to do about a finding, by its text.
+_HINTS = {
+    "the batch is reduced": "examples of a call must not change each other's results: reduce the "
+    "other axes only, or make what is chosen or ended by it an input of its own",
+}
+
+
 class Unsupported(Exception):  # noqa: N818 - it names a finding, not a failure of the program
     """A node needs what there is no kernel for; the message says what."""
-
-
-@dataclass(frozen=True, eq=False)
-class TensorList:
-    """A list of tensors of one shape.
-
-    Attributes:
-        stacked: The elements along a new first axis; `None` as long as nothing was written.
-        length: Number of elements.
-        dtype: Element type.
-        shape: Shape of an element if it is known.
-    """
-
-    stacked: ir.Value | None
-    length: int
-    dtype: ir.DType
-    shape: ir.Shape | None
-
-
-@dataclass(frozen=True, eq=False)
-class Bits:
-    """The bits of floats, read as integers; only their sign may be asked for.
-
-    Attributes:
-        source: The floats.
-    """
-
-    source: ir.Value
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """How `SpaceToBatchND` made an image: the first half of a dilated convolution.
-
-    Attributes:
-        source: The image before.
-        blocks: Dilations.
-        padding: Zeros before and after, per axis.
-    """
-
-    source: ir.Value
-    blocks: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -87,7 +52,9 @@ class _Poison:
 
 POISON = _Poison()
 
-Tensor: TypeAlias = ir.Value | Symbol | Variable | TensorList | Bits | _Poison
+Tensor: TypeAlias = (
+    ir.Value | Symbol | Variable | TensorList | Bits | Bounds | Rows | Complex | _Poison
+)
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 T = TypeVar("T")
 
@@ -136,6 +103,10 @@ class Context:
             return arg
         if isinstance(arg, Variable) and arg.data is not None:
             return self.low.weight(arg)
+        if isinstance(arg, Bounds):
+            raise Unsupported("the batch is reduced")
+        if isinstance(arg, Rows):
+            raise Unsupported("the number of an example in the batch is used as data")
         raise Unsupported(f"operand {index} is a {type(arg).__name__}")
 
     @property
@@ -310,7 +281,7 @@ class Lowering:
             if isinstance(err, NotSymbolicError):
                 what = f"its result depends on the batch size as {what}"
             place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
-            self.problems.append(Problem(f"{place} ({node.op})", what))
+            self.problems.append(Problem(f"{place} ({node.op})", what, _HINTS.get(what, "")))
             return (POISON,) * 32
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
             place = f"layer {path}, node {node.name}" if path else f"node {node.name}"

@@ -142,6 +142,20 @@ def test_the_inputs_may_end_a_loop(tmp_path: Path) -> None:
         convert(load(tmp_path / "m", LoadOptions(signature="mixed")).trace)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("reduced", [tf.reduce_max, tf.reduce_min, tf.reduce_sum])
+def test_examples_that_decide_together_are_refused(dtype: str, reduced: Any) -> None:
+    def body(x: Any) -> Any:
+        return tf.cond(reduced(x) > 3, lambda: x * 2, lambda: x)
+
+    with pytest.raises(UnsupportedError) as caught:
+        convert(trace_model(model_of([(4,)], layers.Lambda(body, name="chosen"), [dtype])).trace)
+    (problem,) = caught.value.problems
+    assert "layer chosen, node " in problem.where
+    assert problem.what == "the batch is reduced"
+    assert "make what is chosen or ended by it an input" in problem.advice
+
+
 class Subclassed(keras.Model):  # type: ignore[misc]
     """A model that is code."""
 
