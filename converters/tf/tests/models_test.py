@@ -325,7 +325,7 @@ def test_h5_of_keras_2(tmp_path: Path) -> None:
 
 
 def test_thresholded_relu_of_keras_2(tmp_path: Path) -> None:
-    from converters.tf.load.legacy import ThresholdedReLU
+    from converters.tf.load.legacy_layers import ThresholdedReLU
 
     path = tmp_path / "m.h5"
     model_of([(5,)], ThresholdedReLU(theta=0.4)).save(path)
