@@ -157,7 +157,7 @@ def _explained(path: Path, err: Exception) -> Problem:
             f"name its Python file by {FLAG} and pass --allow_custom_code if you trust it, "
             "or export the model as a SavedModel, which carries its computation",
         )
-    if any(w in lowered for w in ("safe_mode", "unsafe", "lambda")):
+    if re.search(r"safe_mode|unsafe|\blambda\b", lowered):
         return Problem(
             str(path),
             f"it holds code of its own, which was not run: {_shortened(text)}",

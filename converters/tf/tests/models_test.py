@@ -183,6 +183,23 @@ def test_subclassed_model_as_saved_model(tmp_path: Path) -> None:
     assert ops(graph).count("Gru") == 2
 
 
+@pytest.mark.parametrize("suffix", [".keras", ""])
+def test_lookup_tables_of_files(tmp_path: Path, suffix: str) -> None:
+    def body(x: Any) -> Any:
+        words = layers.IntegerLookup(vocabulary=[4, 2, 3, 10**12])(x)
+        return [words, layers.Embedding(5, 3)(words)]
+
+    model = model_of([(5,)], body, ["int64"])
+    path = tmp_path / f"m{suffix}"
+    if suffix:
+        model.save(path)
+    else:
+        model.export(path, verbose=False)
+    asked = np.array([[4, 2, 3, 10**12, 7], [-(2**63), 2**63 - 1, 0, 1, 5]], np.int64)
+    loaded = load(path, LoadOptions())
+    check(loaded, given={loaded.trace.inputs[0].name: asked})
+
+
 def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
     model = model_of([(None, 4)], layers.GRU(3))
     with pytest.raises(UsageError, match=r"leaves more open than the batch \(give --input_shape"):
