@@ -38,6 +38,7 @@ _DTYPES = {
 _HINTS = {
     "the batch is reduced": "examples of a call must not change each other's results: reduce the "
     "other axes only, or make what is chosen or ended by it an input of its own",
+    "element type string": "look the words up before, and give the model their numbers",
 }
 
 
@@ -341,13 +342,17 @@ def lower(
     if progress is not None:
         low.progress = progress
     inputs = []
-    try:
-        for port in trace.inputs:
-            shape = tuple(ir.Batch() if d is None else d for d in port.shape)
-            value = ir.Value(element_type(port.dtype), shape, None, port.name)
-            inputs.append(ir.Port(port.name, value))
-    except Unsupported as err:
-        raise UnsupportedError(Problem(f"input {port.name}", str(err))) from err
+    for port in trace.inputs:
+        try:
+            kind = element_type(port.dtype)
+        except Unsupported as err:
+            what = str(err)
+            low.problems.append(Problem(f"input {port.name}", what, _HINTS.get(what, "")))
+            continue
+        shape = tuple(ir.Batch() if d is None else d for d in port.shape)
+        inputs.append(ir.Port(port.name, ir.Value(kind, shape, None, port.name)))
+    if low.problems:
+        raise UnsupportedError.of(low.problems)
     args: list[Tensor] = [port.value for port in inputs]
     names = trace.main.arguments[len(inputs) :]
     args.extend(trace.variables[n] for n in names)

@@ -41,7 +41,7 @@ those of tracing and converting. Some of them were compiled and run:
 
 Written by `tools/bazel run //converters/tf/tests:applications_list -- --write
 docs/keras-applications.md`; with `--only=MODELS` it renews their rows alone.
-{good} of {all} models of Keras {keras} agree.
+{good} of the {tried} models below agree; Keras {keras} has {all}.
 
 | model | image | parameters | ops | million MACs | seconds | difference | compared |
 |---|---|---|---|---|---|---|---|
@@ -167,6 +167,7 @@ def _page(rows: dict[str, str], known: Sequence[str]) -> str:
         sides=", ".join(map(str, SIDES[:-1])) + f" or {SIDES[-1]}",
         tolerance=TOLERANCE,
         good=len(good),
+        tried=len(differences),
         all=len(known),
         keras=keras.__version__,
         rows="\n".join(rows[n] for n in known if n in rows),
