@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import h5py
+import keras
 
 from converters.tf.load.legacy_layers import keras_2_hard_sigmoid
 from converters.tf.load.legacy_nodes import modernize
@@ -69,6 +70,8 @@ _ROWS: Sequence[tuple[Sequence[str], Mapping[str, object]]] = (
     ),
 )
 _DROPPED = {layer: row for layers, row in _ROWS for layer in layers}
+# Makes Keras read a layer by the rules of its own files: those for .h5 lose several axes.
+_KERAS_3 = {"module": "keras.layers", "registered_name": None}
 _ACTIVATIONS = ("activation", "recurrent_activation")
 _FUNCTION = {
     "module": "builtins",
@@ -107,7 +110,7 @@ def readable(path: Path, folder: Path) -> Path:
 
 
 def _fix(config: Any) -> bool:
-    """Takes the refused arguments out of all layers; returns whether there were any."""
+    """Makes all layers such that Keras 3 takes them as they are; returns whether one was not."""
     changed = False
     stack = [config]
     while stack:
@@ -121,6 +124,11 @@ def _fix(config: Any) -> bool:
         dropped = _DROPPED.get(str(item.get("class_name")), {})
         if not isinstance(arguments, dict):
             continue
+        axis = arguments.get("axis")
+        known = hasattr(keras.layers, str(item.get("class_name"))) and "module" not in item
+        if isinstance(axis, list) and len(axis) > 1 and known:
+            item |= _KERAS_3
+            changed = True
         for name, neutral in dropped.items():
             if name in arguments and (neutral is _ANY or arguments[name] == neutral):
                 del arguments[name]

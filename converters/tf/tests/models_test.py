@@ -18,7 +18,15 @@ from converters.tf.errors import FileError
 from converters.tf.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.tests.checks import check, inputs_for, model_of, ops, randomize
+from converters.tf.tests.checks import (
+    TOLERANCE,
+    check,
+    difference,
+    inputs_for,
+    model_of,
+    ops,
+    randomize,
+)
 from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
 from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
@@ -349,6 +357,29 @@ def test_h5_of_keras_2(tmp_path: Path) -> None:
                 layer["config"] |= {"query_shape": [None, 5, 4], "softmax_robust_masking": False}
         file.attrs["model_config"] = json.dumps(config)
     check(load(path, LoadOptions()), (1, 3))
+
+
+@pytest.mark.parametrize("sequential", [True, False])
+def test_layers_with_several_axes_in_h5(tmp_path: Path, sequential: bool) -> None:
+    """Keras forgets the axes of such a layer in an .h5 file."""
+    several = [
+        layers.LayerNormalization(axis=[1, 2]),
+        layers.UnitNormalization(axis=[1, 2]),
+        layers.Softmax(axis=[1, 2]),
+        layers.TimeDistributed(layers.Softmax(axis=[1, 2])),
+    ]
+    for layer in several:
+        wide = isinstance(layer, layers.TimeDistributed)
+        shape = (3, 5, 4) if wide else (5, 4)
+        model = model_of([shape], layer)
+        if sequential:
+            model = keras.Sequential([keras.Input(shape), layer])
+        path = tmp_path / f"{layer.name}.h5"
+        model.save(path)
+        graph = check(load(path, LoadOptions()), (3,))
+        arrays = inputs_for(graph, 3)
+        (found,), (given,) = interpret(graph, arrays).values(), arrays.values()
+        assert difference(found, np.asarray(model(given))) <= TOLERANCE
 
 
 def test_thresholded_relu_of_keras_2(tmp_path: Path) -> None:
