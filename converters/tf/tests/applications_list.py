@@ -20,6 +20,8 @@ from typing import Any, Final
 
 from absl import app, flags
 
+from converters.tf.tests.pages import known_rows
+
 _ONLY = flags.DEFINE_list("only", [], "Models to try; all if not given.")
 _WRITE = flags.DEFINE_string("write", None, "The page to write.")
 _TRY = flags.DEFINE_string("try", None, "Try this one model; the program calls itself.")
@@ -152,12 +154,6 @@ def _apart(name: str) -> Found:
     return Found(**json.loads(done.stdout.splitlines()[-1]))
 
 
-def _rows(page: Path) -> dict[str, str]:
-    """The rows that a page has, by model."""
-    lines = page.read_text("utf-8").splitlines() if page.exists() else []
-    return {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
-
-
 def _page(rows: dict[str, str], known: Sequence[str]) -> str:
     import keras
 
@@ -183,7 +179,7 @@ def main(argv: Sequence[str]) -> int:
         return 0
     known = sorted(names())
     page = Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."), _WRITE.value or os.devnull)
-    rows = _rows(page) if _ONLY.value and _WRITE.value else {}
+    rows = known_rows(page) if _ONLY.value and _WRITE.value else {}
     results = []
     for name in _ONLY.value or known:
         results.append(_apart(name))
