@@ -12,6 +12,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
+from converters.tf.tensors import Bits, Bounds, Complex, Rows, Spread, TensorList
 from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -33,51 +34,16 @@ _DTYPES = {
 }
 
 
+# What to do about a finding, by its text.
+_HINTS = {
+    "the batch is reduced": "examples of a call must not change each other's results: reduce the "
+    "other axes only, or make what is chosen or ended by it an input of its own",
+    "element type string": "look the words up before, and give the model their numbers",
+}
+
+
 class Unsupported(Exception):  # noqa: N818 - it names a finding, not a failure of the program
     """A node needs what there is no kernel for; the message says what."""
-
-
-@dataclass(frozen=True, eq=False)
-class TensorList:
-    """A list of tensors of one shape.
-
-    Attributes:
-        stacked: The elements along a new first axis; `None` as long as nothing was written.
-        length: Number of elements.
-        dtype: Element type.
-        shape: Shape of an element if it is known.
-    """
-
-    stacked: ir.Value | None
-    length: int
-    dtype: ir.DType
-    shape: ir.Shape | None
-
-
-@dataclass(frozen=True, eq=False)
-class Bits:
-    """The bits of floats, read as integers; only their sign may be asked for.
-
-    Attributes:
-        source: The floats.
-    """
-
-    source: ir.Value
-
-
-@dataclass(frozen=True, eq=False)
-class Spread:
-    """How `SpaceToBatchND` made an image: the first half of a dilated convolution.
-
-    Attributes:
-        source: The image before.
-        blocks: Dilations.
-        padding: Zeros before and after, per axis.
-    """
-
-    source: ir.Value
-    blocks: tuple[int, ...]
-    padding: tuple[tuple[int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -87,7 +53,9 @@ class _Poison:
 
 POISON = _Poison()
 
-Tensor: TypeAlias = ir.Value | Symbol | Variable | TensorList | Bits | _Poison
+Tensor: TypeAlias = (
+    ir.Value | Symbol | Variable | TensorList | Bits | Bounds | Rows | Complex | _Poison
+)
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 T = TypeVar("T")
 
@@ -136,6 +104,10 @@ class Context:
             return arg
         if isinstance(arg, Variable) and arg.data is not None:
             return self.low.weight(arg)
+        if isinstance(arg, Bounds):
+            raise Unsupported("the batch is reduced")
+        if isinstance(arg, Rows):
+            raise Unsupported("the number of an example in the batch is used as data")
         raise Unsupported(f"operand {index} is a {type(arg).__name__}")
 
     @property
@@ -310,7 +282,7 @@ class Lowering:
             if isinstance(err, NotSymbolicError):
                 what = f"its result depends on the batch size as {what}"
             place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
-            self.problems.append(Problem(f"{place} ({node.op})", what))
+            self.problems.append(Problem(f"{place} ({node.op})", what, _HINTS.get(what, "")))
             return (POISON,) * 32
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
             place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
@@ -370,13 +342,17 @@ def lower(
     if progress is not None:
         low.progress = progress
     inputs = []
-    try:
-        for port in trace.inputs:
-            shape = tuple(ir.Batch() if d is None else d for d in port.shape)
-            value = ir.Value(element_type(port.dtype), shape, None, port.name)
-            inputs.append(ir.Port(port.name, value))
-    except Unsupported as err:
-        raise UnsupportedError(Problem(f"input {port.name}", str(err))) from err
+    for port in trace.inputs:
+        try:
+            kind = element_type(port.dtype)
+        except Unsupported as err:
+            what = str(err)
+            low.problems.append(Problem(f"input {port.name}", what, _HINTS.get(what, "")))
+            continue
+        shape = tuple(ir.Batch() if d is None else d for d in port.shape)
+        inputs.append(ir.Port(port.name, ir.Value(kind, shape, None, port.name)))
+    if low.problems:
+        raise UnsupportedError.of(low.problems)
     args: list[Tensor] = [port.value for port in inputs]
     names = trace.main.arguments[len(inputs) :]
     args.extend(trace.variables[n] for n in names)

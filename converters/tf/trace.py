@@ -77,10 +77,12 @@ class Variable:
     Attributes:
         name: Path of the layer and the name of the variable: `dense/kernel`.
         data: The value; `None` for a resource that holds no tensor.
+        entries: Keys and values if the resource is a lookup table; strings are of NumPy's objects.
     """
 
     name: str
     data: Array | None
+    entries: tuple[Array, Array] | None = None
 
 
 @dataclass(frozen=True)

@@ -4,56 +4,82 @@ from __future__ import annotations
 
 import json
 import shutil
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import h5py
 import keras
 
-# Arguments of Keras 2 that Keras 3 refuses, with the only value that changes nothing.
-_DROPPED: Mapping[str, Mapping[str, object]] = {
-    "LSTM": {"time_major": False},
-    "GRU": {"time_major": False},
-    "SimpleRNN": {"time_major": False},
-    "RNN": {"time_major": False},
-    "DepthwiseConv1D": {"groups": 1},
-    "DepthwiseConv2D": {"groups": 1},
-    "SeparableConv1D": {"groups": 1},
-    "SeparableConv2D": {"groups": 1},
-    "Conv1DTranspose": {"groups": 1},
-    "Conv2DTranspose": {"groups": 1},
-    "Conv3DTranspose": {"groups": 1},
-    "MultiHeadAttention": {
-        "query_shape": None,
-        "key_shape": None,
-        "value_shape": None,
-        "softmax_robust_masking": False,
-    },
+from converters.tf.load.legacy_layers import keras_2_hard_sigmoid
+from converters.tf.load.legacy_nodes import modernize
+
+_ANY = object()
+# Arguments of Keras 2 that Keras 3 refuses, with the only value that changes nothing; any value of
+# those that only help to build, to train or to draw random numbers.
+_ROWS: Sequence[tuple[Sequence[str], Mapping[str, object]]] = (
+    (
+        ("LSTM", "GRU", "SimpleRNN", "RNN", "ConvLSTM1D", "ConvLSTM2D", "ConvLSTM3D"),
+        {"time_major": False},
+    ),
+    (
+        (
+            "Conv1DTranspose",
+            "Conv2DTranspose",
+            "Conv3DTranspose",
+            "DepthwiseConv1D",
+            "DepthwiseConv2D",
+        ),
+        {"groups": 1},
+    ),
+    (
+        ("SeparableConv1D", "SeparableConv2D"),
+        {
+            "groups": 1,
+            "kernel_constraint": _ANY,
+            "kernel_initializer": _ANY,
+            "kernel_regularizer": _ANY,
+        },
+    ),
+    (
+        (
+            "RandomBrightness",
+            "RandomContrast",
+            "RandomFlip",
+            "RandomRotation",
+            "RandomTranslation",
+            "RandomZoom",
+        ),
+        {"rng_type": _ANY},
+    ),
+    (
+        ("SpatialDropout1D", "SpatialDropout2D", "SpatialDropout3D"),
+        {"noise_shape": None, "trainable": _ANY},
+    ),
+    # Keras 3 takes the name of this default for a function.
+    (("Attention",), {"score_mode": "dot"}),
+    (("Discretization",), {"dtype": _ANY, "trainable": _ANY}),
+    (
+        ("MultiHeadAttention",),
+        {
+            "query_shape": _ANY,
+            "key_shape": _ANY,
+            "value_shape": _ANY,
+            "softmax_robust_masking": False,
+        },
+    ),
+)
+_DROPPED = {layer: row for layers, row in _ROWS for layer in layers}
+# Makes Keras read a layer by the rules of its own files: those for .h5 lose several axes.
+_KERAS_3 = {"module": "keras.layers", "registered_name": None}
+_ACTIVATIONS = ("activation", "recurrent_activation")
+_FUNCTION = {
+    "module": "builtins",
+    "class_name": "function",
+    "config": keras_2_hard_sigmoid.__name__,
+    "registered_name": keras_2_hard_sigmoid.__name__,
 }
-# Arguments that only help to build a layer, whatever their value.
-_HINTS = ("query_shape", "key_shape", "value_shape")
 _ATTRIBUTE = "model_config"
-
-
-class ThresholdedReLU(keras.layers.Layer):  # type: ignore[misc]
-    """A layer that Keras 3 has no more: `x` above `theta`, 0 elsewhere."""
-
-    def __init__(self, theta: float = 1.0, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self.theta = float(theta)
-
-    def call(self, inputs: Any) -> Any:
-        """Returns the result for a tensor of any shape."""
-        return keras.ops.where(inputs > self.theta, inputs, 0.0)
-
-    def get_config(self) -> dict[str, Any]:
-        """Returns the arguments."""
-        return {**super().get_config(), "theta": self.theta}
-
-
-CUSTOM_OBJECTS: Mapping[str, type] = {"ThresholdedReLU": ThresholdedReLU}
-"""Layers of Keras 2 that Keras 3 has no more."""
 
 
 def readable(path: Path, folder: Path) -> Path:
@@ -65,10 +91,16 @@ def readable(path: Path, folder: Path) -> Path:
     """
     with h5py.File(path, "r") as file:
         text = file.attrs.get(_ATTRIBUTE)
+        version = file.attrs.get("keras_version", "1")
     if text is None:
         return path
     config = json.loads(text)
-    if not _fix(config):
+    version = version.decode() if isinstance(version, bytes) else str(version)
+    changed = _fix(config)
+    if version.startswith(("1", "2")):
+        _rename_activations(config)
+        modernize(config)
+    elif not changed:
         return path
     copy = folder / "model.h5"
     shutil.copyfile(path, copy)
@@ -78,7 +110,7 @@ def readable(path: Path, folder: Path) -> Path:
 
 
 def _fix(config: Any) -> bool:
-    """Takes the refused arguments out of all layers; returns whether there were any."""
+    """Makes all layers such that Keras 3 takes them as they are; returns whether one was not."""
     changed = False
     stack = [config]
     while stack:
@@ -92,8 +124,27 @@ def _fix(config: Any) -> bool:
         dropped = _DROPPED.get(str(item.get("class_name")), {})
         if not isinstance(arguments, dict):
             continue
+        axis = arguments.get("axis")
+        known = hasattr(keras.layers, str(item.get("class_name"))) and "module" not in item
+        if isinstance(axis, list) and len(axis) > 1 and known:
+            item |= _KERAS_3
+            changed = True
         for name, neutral in dropped.items():
-            if name in arguments and (name in _HINTS or arguments[name] == neutral):
+            if name in arguments and (neutral is _ANY or arguments[name] == neutral):
                 del arguments[name]
                 changed = True
     return changed
+
+
+def _rename_activations(config: Any) -> None:
+    """Gives activations that Keras 3 computes in another way the names of those of Keras 2."""
+    stack = [config]
+    while stack:
+        item = stack.pop()
+        if isinstance(item, list):
+            stack.extend(item)
+        if isinstance(item, dict):
+            stack.extend(item.values())
+            for key in _ACTIVATIONS:
+                if item.get(key) == "hard_sigmoid":
+                    item[key] = dict(_FUNCTION)

@@ -23,7 +23,8 @@ from converters.tf.errors import FileError
 from converters.tf.load.custom import FLAG, custom_objects
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
-from converters.tf.load.legacy import CUSTOM_OBJECTS, readable
+from converters.tf.load.legacy import readable
+from converters.tf.load.legacy_layers import CUSTOM_OBJECTS
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.trace import Loaded
@@ -116,12 +117,14 @@ def load_keras(path: Path, options: LoadOptions) -> Any:
     objects = {**CUSTOM_OBJECTS, **custom_objects(options.custom_objects)}
     with tempfile.TemporaryDirectory() as folder:
         try:
-            return keras.saving.load_model(
-                str(_acceptable(path, Path(folder))),
-                custom_objects=objects,
-                compile=False,
-                safe_mode=not options.allow_custom_code,
-            )
+            # Layers inside of layers are looked up in the scope alone.
+            with keras.saving.custom_object_scope(objects):
+                return keras.saving.load_model(
+                    str(_acceptable(path, Path(folder))),
+                    custom_objects=objects,
+                    compile=False,
+                    safe_mode=not options.allow_custom_code,
+                )
         except RecursionError as err:
             raise FileError(Problem(str(path), "its description is cyclic or too deep")) from err
         except Exception as err:  # Keras raises whatever the damaged part made it raise.
@@ -154,7 +157,7 @@ def _explained(path: Path, err: Exception) -> Problem:
             f"name its Python file by {FLAG} and pass --allow_custom_code if you trust it, "
             "or export the model as a SavedModel, which carries its computation",
         )
-    if any(w in lowered for w in ("safe_mode", "unsafe", "lambda")):
+    if re.search(r"safe_mode|unsafe|\blambda\b", lowered):
         return Problem(
             str(path),
             f"it holds code of its own, which was not run: {_shortened(text)}",

@@ -9,8 +9,10 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.lower import Bits, Context, Handler, Result, Unsupported
+from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops import examples
 from converters.tf.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
+from converters.tf.tensors import Bits
 
 _UNARY = {
     "Abs": Fn.ABS,
@@ -109,6 +111,8 @@ def _unary(kind: Fn, *params: float) -> Handler:
 
 def _binary(kind: BinaryKind) -> Handler:
     def handler(ctx: Context) -> Result:
+        if any(map(examples.is_open, ctx.args)):
+            return examples.binary(ctx, kind)
         if ctx.symbolic and kind in _DIMS:
             return _symbolic(ctx, _DIMS[kind])
         return ctx.build.binary(kind, ctx.value(0), ctx.value(1))
@@ -131,6 +135,8 @@ def _compare(kind: CompareKind) -> Handler:
     def handler(ctx: Context) -> Result:
         if ctx.symbolic:
             return _compare_dims(ctx, kind)
+        if any(map(examples.is_open, ctx.args)):
+            return examples.compare(ctx, kind)
         bits = ctx.args[0]
         if isinstance(bits, Bits) and kind is CompareKind.LT and not ctx.array(1).any():
             return _sign_bit(ctx, bits.source)
@@ -239,9 +245,10 @@ def _add_n(ctx: Context) -> Result:
 
 
 def _select(ctx: Context) -> Result:
-    condition, then, other = ctx.values
+    condition = ctx.value(0)
     if condition.data is not None and condition.rank == 0:
         return ctx.args[1] if bool(condition.data) else ctx.args[2]
+    then, other = ctx.value(1), ctx.value(2)
     if ctx.node.op == "Select" and condition.rank == 1 and then.rank > 1:
         condition = ctx.build.reshape(condition, (*condition.shape, *(1,) * (then.rank - 1)))
     return ctx.build.select(condition, then, other)

@@ -7,10 +7,12 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import static
 from converters.tf.ir import BinaryKind
-from converters.tf.lower import Context, Handler, Result, Spread, Unsupported
+from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops import examples
 from converters.tf.ops.elementwise import simplified
 from converters.tf.ops.windows import dilated
 from converters.tf.symbolic import Symbol, divide, multiply, product
+from converters.tf.tensors import Rows, Spread
 
 
 def _gather(ctx: Context) -> Result:
@@ -19,6 +21,9 @@ def _gather(ctx: Context) -> Result:
     if isinstance(arg, Symbol):
         axis = ctx.integer(2) if versioned else 0
         return simplified(Symbol(np.asarray(np.take(arg.dims, ctx.array(1), axis)), arg.dtype))
+    places = ctx.args[1]
+    if isinstance(places, Rows):
+        return examples.gather(ctx, places)
     params, indices = ctx.value(0), ctx.value(1)
     axis = ctx.axis(2, params.rank) if versioned else 0
     batch_dims = ctx.attr("batch_dims", 0) % (indices.rank + 1)

@@ -23,11 +23,11 @@ from converters.tf.lower import (
     Lowering,
     Result,
     Tensor,
-    TensorList,
     Unsupported,
     element_type,
 )
 from converters.tf.symbolic import Symbol
+from converters.tf.tensors import TensorList
 from converters.tf.trace import TensorRef, TraceFunction
 
 # Turns after which a loop counts as endless, unless the inputs end it.

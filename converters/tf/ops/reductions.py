@@ -7,8 +7,11 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, ReduceKind
 from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops import examples
 from converters.tf.ops.elementwise import simplified
 from converters.tf.symbolic import Symbol, larger, product
+
+_WHOLE = (ir.DType.I32, ir.DType.I64)
 
 
 def _reduce(kind: ReduceKind) -> Handler:
@@ -19,6 +22,11 @@ def _reduce(kind: ReduceKind) -> Handler:
         x = ctx.value(0)
         if x.rank == 0:
             return x
+        axes = {a % x.rank for a in ctx.ints(1)}
+        extremes = kind in (ReduceKind.MAX, ReduceKind.MIN)
+        whole = extremes and x.dtype in _WHOLE and len(axes) == x.rank
+        if whole and any(isinstance(d, ir.Batch) for d in x.shape):
+            return examples.extreme(x)
         return ctx.build.reduce(kind, x, ctx.ints(1), bool(ctx.attr("keep_dims", False)))
 
     return handler

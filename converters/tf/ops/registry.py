@@ -13,10 +13,23 @@ from converters.tf.ops import (
     reductions,
     resampling,
     shapes,
+    spectra,
+    tables,
     windows,
 )
 
-_FAMILIES = (control, elementwise, indexing, linear, reductions, resampling, shapes, windows)
+_FAMILIES = (
+    control,
+    elementwise,
+    indexing,
+    linear,
+    reductions,
+    resampling,
+    shapes,
+    spectra,
+    tables,
+    windows,
+)
 
 HANDLERS: Mapping[str, Handler] = {
     op: handler for family in _FAMILIES for op, handler in family.OPS.items()

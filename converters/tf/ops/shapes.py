@@ -7,14 +7,16 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import static
 from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported
+from converters.tf.ops import examples
 from converters.tf.ops.elementwise import simplified
 from converters.tf.symbolic import Symbol, complete, map_dims, of_shape, product
+from converters.tf.tensors import Rows
 
 
 def _shape_of(arg: Tensor) -> ir.Shape:
     if isinstance(arg, Symbol):
         return tuple(int(d) for d in arg.dims.shape)
-    if isinstance(arg, ir.Value):
+    if isinstance(arg, ir.Value | Rows):
         return arg.shape
     if hasattr(arg, "data") and arg.data is not None:
         return tuple(int(d) for d in arg.data.shape)
@@ -125,13 +127,19 @@ def _split(ctx: Context) -> Result:
 
 
 def _split_v(ctx: Context) -> Result:
-    x = ctx.value(0)
-    axis = ctx.axis(2, x.rank)
-    total = static(x.shape[axis], "the split axis")
+    arg = ctx.args[0]
+    shape = _shape_of(arg)
+    axis = ctx.axis(2, len(shape))
+    total = static(shape[axis], "the split axis")
     sizes = ctx.ints(1)
     rest = total - sum(s for s in sizes if s >= 0)
     sizes = [rest if s < 0 else s for s in sizes]
     begins = np.cumsum([0, *sizes])
+    if isinstance(arg, Symbol):
+        dims = (arg.dims[b : b + s] for b, s in zip(begins, sizes, strict=False))
+        parts = [simplified(Symbol(d, arg.dtype)) for d in dims]
+        return tuple(p for p in parts if not isinstance(p, tuple))
+    x = ctx.value(0)
     return tuple(ctx.build.part(x, axis, int(b), s) for b, s in zip(begins, sizes, strict=False))
 
 
@@ -184,6 +192,8 @@ def _strided_slice(ctx: Context) -> Result:
         for i, (b, s, c) in enumerate(zip(begins, steps, counts, strict=True)):
             dims = np.take(dims, b + s * np.arange(static(c, "a size")), axis=i)
         return simplified(Symbol(dims.reshape([static(t, "a size") for t in target]), arg.dtype))
+    if isinstance(arg, Rows):
+        return examples.widened(ctx.build, arg, tuple(target))
     part = ctx.build.slice(ctx.value(0), begins, counts, steps)
     return ctx.build.reshape(part, tuple(target))
 
@@ -293,6 +303,11 @@ def _like(number: int) -> Handler:
 
 
 def _range(ctx: Context) -> Result:
+    limit_ = ctx.args[1]
+    if isinstance(limit_, Symbol) and (ctx.integer(0), ctx.integer(2)) == (0, 1):
+        (count,) = limit_.dims.ravel()
+        if isinstance(count, ir.Batch):
+            return examples.numbers(count, ctx.dtype("Tidx"))
     start, limit, delta = (ctx.array(i) for i in range(3))
     places = np.arange(start.item(), limit.item(), delta.item())
     return ir.constant(places.astype(ctx.dtype("Tidx").numpy))

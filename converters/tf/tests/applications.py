@@ -22,6 +22,7 @@ import numpy as np
 from absl import app, flags
 
 from converters.tf.tests.crates.crates import program, write
+from converters.tf.tests.pages import known_rows
 
 _ONLY = flags.DEFINE_list("only", [], "Models to try; all of the list if not given.")
 _WRITE = flags.DEFINE_string("write", None, "The page to write.")
@@ -240,12 +241,6 @@ def _page(rows: dict[str, str]) -> str:
     )
 
 
-def _rows(page: Path) -> dict[str, str]:
-    """The rows that a page has, by model."""
-    lines = page.read_text("utf-8").splitlines() if page.exists() else []
-    return {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
-
-
 def main(argv: Sequence[str]) -> int:
     """Tries every model; returns the exit status."""
     if len(argv) > 1:
@@ -260,7 +255,7 @@ def main(argv: Sequence[str]) -> int:
         print(results[-1].row(), file=sys.stderr, flush=True)
     if _WRITE.value:
         page = Path(os.environ.get("BUILD_WORKING_DIRECTORY", ".")) / _WRITE.value
-        rows = _rows(page) if _ONLY.value else {}
+        rows = known_rows(page) if _ONLY.value else {}
         rows |= {result.model: result.row() for result in results}
         page.write_text(_page(rows), encoding="utf-8")
     return 0 if all(result.good for result in results) else 1

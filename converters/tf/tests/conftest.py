@@ -6,9 +6,11 @@ import datetime
 import os
 from pathlib import Path
 
+import keras
 import pytest
 
-from converters.tf.tests.checks import SMALL, TOLERANCE, differences
+from converters.tf.tests.checks import SMALL, TOLERANCE, converted, differences
+from converters.tf.tests.every_layer import BASES, PARTS, REASONS, all_kinds
 
 _PAGE = """\
 # Keras layers in tf2rust
@@ -22,6 +24,17 @@ a model: [tf2rust](tf2rust.md).
 
 Written by `TF2RUST_PAGE=docs/keras-layers.md tools/bazel run //converters/tf/tests:keras_sweep`,
 {date}; {failed}.
+
+## Classes of layers
+
+{good} of the {all} classes of `keras.layers` of Keras {keras} convert and agree with Keras{partly}
+Not counted: {bases}.
+
+| class that does not convert | why |
+|---|---|
+{refused}
+
+## Tests
 
 | test | models | largest difference |
 |---|---|---|
@@ -39,6 +52,7 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         for name, found in differences.items()
     ]
     text = _PAGE.format(
+        **_classes(),
         tolerance=TOLERANCE,
         small=SMALL,
         date=datetime.datetime.now(datetime.UTC).date(),
@@ -47,3 +61,19 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
     )
     base = Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."))
     (base / page).write_text(text, encoding="utf-8")
+
+
+def _classes() -> dict[str, object]:
+    """Returns what the page says of the classes of layers."""
+    kinds = all_kinds() - set(BASES)
+    failed = dict.fromkeys(kinds - converted - set(REASONS), "it differs from Keras")
+    reasons = {**REASONS, **failed}
+    parts = "; ".join(f"`{kind}` {what}" for kind, (what, _) in PARTS.items())
+    return {
+        "good": len(kinds & converted),
+        "all": len(kinds),
+        "keras": keras.__version__,
+        "partly": f" ({parts})." if parts else ".",
+        "bases": ", ".join(f"`{kind}`, {what}" for kind, what in BASES.items()),
+        "refused": "\n".join(f"| {kind} | {why} |" for kind, why in sorted(reasons.items())),
+    }

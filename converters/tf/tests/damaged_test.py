@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 import io
 import json
+import random
 import zipfile
-from collections.abc import Callable
-from pathlib import Path
+from collections.abc import Callable, Iterator
+from pathlib import Path, PurePosixPath
 from typing import Any
 
 import h5py
@@ -15,9 +17,13 @@ import numpy as np
 import pytest
 from keras import layers
 
+from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
+from converters.tf.load.files import kind_of
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.tests.models import mlp
+from converters.tf.tests.models import mlp, text_cnn
+from converters.tf.tf2rust import Request, run
+from tools.codegen.conversion import ConversionError
 
 WEIGHTS = "model.weights.h5"
 
@@ -131,3 +137,79 @@ def test_no_module_of_a_description_is_imported(tmp_path: Path) -> None:
     _change_zip(path, "config.json", change)
     with pytest.raises(FileError, match="the class 'geohash', which is not part of Keras"):
         load(path, LoadOptions(allow_custom_code=True))
+
+
+def test_a_file_that_ends_anywhere(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    _chain().save(path)
+    content = path.read_bytes()
+    for size in range(len(content) - 1, -1, -37):
+        path.write_bytes(content[:size])
+        with pytest.raises(FileError) as caught:
+            kind_of(path)
+        assert len(caught.value.problems) == 1
+
+
+HOSTILE: list[Any] = [
+    *("fn", "self", "../../x", "a/b", "", "\0", "x" * 5000, "\u00e9\U0001f600", "1", "lambda x: x"),
+    *(None, -1, 0, 3, 7.5, True, 1e308, float("nan"), [], {}, [[1]], ["a", 0, 0]),
+]
+
+
+def _places(item: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
+    pairs = item.items() if isinstance(item, dict) else enumerate(item)
+    for key, value in pairs:
+        yield (*path, key)
+        if isinstance(value, dict | list):
+            yield from _places(value, (*path, key))
+
+
+def _spoiled(content: bytes, choose: random.Random) -> bytes:
+    config = json.loads(content)
+    place = choose.choice(list(_places(config)))
+    item = config
+    for key in place[:-1]:
+        item = item[key]
+    if isinstance(item, dict) and choose.random() < 0.2:
+        del item[place[-1]]
+    else:
+        item[place[-1]] = choose.choice(HOSTILE)
+    return json.dumps(config).encode()
+
+
+@pytest.mark.parametrize("make", [mlp, text_cnn], ids=lambda f: f.__name__)
+def test_descriptions_with_anything_in_them(tmp_path: Path, make: Callable[[], Any]) -> None:
+    """Each is refused by an error of this program, or becomes files in the folders of a crate."""
+    whole, path = tmp_path / "whole.keras", tmp_path / "m.keras"
+    make().save(whole)
+    refused = 0
+    for seed in range(15):
+        choose = random.Random(seed)
+        path.write_bytes(whole.read_bytes())
+        _change_zip(path, "config.json", functools.partial(_spoiled, choose=choose))
+        try:
+            files = run(Request(path, Options("net", "m.keras"))).files
+        except ConversionError as err:
+            assert err.problems
+            refused += 1
+            continue
+        for name in map(PurePosixPath, files):
+            assert ".." not in name.parts
+            assert name.parts[0] in ("rust_generated_code", "saved_model_from_tensorflow")
+            assert len(name.name) < 40
+    assert 0 < refused < 15
+
+
+def test_functions_of_a_file_of_keras_2_only_compute(tmp_path: Path) -> None:
+    path = tmp_path / "ops.h5"
+    with zipfile.ZipFile(Path(__file__).parent / "keras_2/models.zip") as archive:
+        path.write_bytes(archive.read("ops.h5"))
+    with h5py.File(path, "r+") as file:
+        text = file.attrs["model_config"]
+        text = text.decode() if isinstance(text, bytes) else text
+        assert '"function": "math.multiply"' in text
+        hostile = text.replace('"function": "math.multiply"', '"function": "io.write_file"')
+        file.attrs["model_config"] = hostile
+    with pytest.raises(FileError, match=r"tf\.io\.write_file is not among the functions") as caught:
+        load(path, LoadOptions())
+    assert len(caught.value.problems) == 1

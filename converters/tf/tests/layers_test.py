@@ -7,7 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 from keras import layers
 
@@ -243,142 +243,11 @@ def test_other_norms_are_one_op(layer: Any) -> None:
     assert len(ops(check(model_of([(5, 6)], layer)))) == 1
 
 
-@pytest.mark.parametrize(
-    "layer",
-    [
-        layers.UnitNormalization(),
-        layers.Normalization(mean=1.0, variance=2.0),
-        layers.Rescaling(0.1, -3.0),
-        layers.SpectralNormalization(layers.Dense(3)),
-        layers.Dropout(0.3),
-        layers.SpatialDropout1D(0.3),
-        layers.GaussianNoise(0.3),
-        layers.GaussianDropout(0.3),
-        layers.AlphaDropout(0.3),
-        layers.ActivityRegularization(0.1),
-        layers.Identity(),
-        layers.Flatten(),
-        layers.Reshape((6, -1)),
-        layers.Permute((2, 1)),
-        layers.Cropping1D((1, 2)),
-        layers.ZeroPadding1D((2, 1)),
-        layers.UpSampling1D(3),
-        layers.Lambda(lambda x: keras.ops.sin(x) * 2 + x[:, ::-1, 1:2]),
-        layers.TimeDistributed(layers.Dense(3)),
-        layers.Discretization([-1.0, 0.0, 0.5]),
-    ],
-    ids=lambda layer: layer.name,
-)
-def test_layer_of_a_sequence(layer: Any) -> None:
-    check(model_of([(5, 6)], layer))
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        layers.ZeroPadding2D(((1, 0), (2, 3))),
-        layers.Cropping2D(((1, 0), (2, 1))),
-        layers.UpSampling2D((2, 3)),
-        layers.UpSampling2D(2, interpolation="bilinear"),
-        layers.Resizing(5, 9),
-        layers.Resizing(5, 9, interpolation="nearest"),
-        layers.UpSampling2D(2, interpolation="bicubic"),
-        layers.UpSampling2D(2, interpolation="lanczos3"),
-        layers.Resizing(5, 9, interpolation="bicubic"),
-        layers.Resizing(9, 4, interpolation="lanczos5"),
-        layers.Resizing(4, 5, interpolation="bilinear", antialias=True),
-        layers.Resizing(3, 8, interpolation="bicubic", antialias=True),
-        layers.CenterCrop(3, 4),
-        layers.SpatialDropout2D(0.2),
-        layers.TimeDistributed(layers.Conv1D(2, 3)),
-        layers.Conv2D(5, 2, data_format="channels_first"),
-        layers.AdaptiveAveragePooling2D(3),
-    ],
-    ids=lambda layer: layer.name,
-)
-def test_layer_of_images(layer: Any) -> None:
-    check(model_of([(7, 6, 4)], layer), (1, 3))
-
-
-@pytest.mark.parametrize(
-    "layer",
-    [
-        layers.AugMix(),
-        layers.CutMix(),
-        layers.MixUp(),
-        layers.RandAugment(),
-        layers.RandomBrightness(0.2),
-        layers.RandomContrast(0.2),
-        layers.RandomCrop(4, 4),
-        layers.RandomErasing(),
-        layers.RandomFlip(),
-        layers.RandomRotation(0.2),
-        layers.RandomTranslation(0.2, 0.2),
-        layers.RandomZoom(0.2),
-        layers.AutoContrast(),
-        layers.Solarization(),
-    ],
-    ids=lambda layer: layer.name,
-)
-def test_changes_of_images(layer: Any) -> None:
-    """Most are for training, and leave images as they are."""
-    check(model_of([(8, 6, 3)], layer), (1, 3))
-
-
-@pytest.mark.parametrize(
-    ("layer", "shape"),
-    [
-        (layers.AdaptiveAveragePooling1D(3), (5, 6)),
-        (layers.AdaptiveMaxPooling1D(3), (5, 6)),
-        (layers.AdaptiveMaxPooling2D(3), (8, 6, 3)),
-        (layers.AdaptiveAveragePooling3D(2), (4, 5, 6, 2)),
-        (layers.AdaptiveMaxPooling3D(2), (4, 5, 6, 2)),
-        (layers.Cropping3D(1), (4, 5, 6, 2)),
-        (layers.ZeroPadding3D(1), (4, 5, 6, 2)),
-        (layers.UpSampling3D(2), (4, 5, 6, 2)),
-        (layers.SpatialDropout3D(0.2), (4, 5, 6, 2)),
-        (layers.RepeatVector(3), (6,)),
-        (layers.ConvLSTM2D(2, 3, padding="same"), (3, 6, 5, 2)),
-    ],
-    ids=lambda x: getattr(x, "name", ""),
-)
-def test_layer_of_its_own_shape(layer: Any, shape: tuple[int, ...]) -> None:
-    check(model_of([shape], layer), (1, 3))
-
-
-def test_an_embedding_that_goes_both_ways() -> None:
-    def body(x: Any) -> Any:
-        table = layers.ReversibleEmbedding(5, 4)
-        return table(table(x), reverse=True)
-
-    check(model_of([(6,)], body, ["int32"]))
-
-
 def test_a_filter_with_too_many_weights_is_refused() -> None:
     with pytest.raises(Unsupported, match="at most 16777216 weights"):
         bicubic_matrix(1 << 20, 1 << 20, align=False, half=True)
     with pytest.raises(Unsupported, match="at most 16777216 weights"):
         filter_matrix(1 << 20, 1 << 20, 1.0, 0.0, "lanczos3", smooth=True)
-
-
-@pytest.mark.parametrize(
-    "merge",
-    [
-        layers.Add(),
-        layers.Subtract(),
-        layers.Multiply(),
-        layers.Average(),
-        layers.Maximum(),
-        layers.Minimum(),
-        layers.Concatenate(),
-        layers.Concatenate(axis=1),
-        layers.Dot(-1),
-        layers.Dot(1, normalize=True),
-    ],
-    ids=lambda layer: layer.name,
-)
-def test_merge(merge: Any) -> None:
-    check(model_of([(5, 6), (5, 6)], lambda a, b: merge([a, b])))
 
 
 def test_merges_broadcast() -> None:
@@ -398,6 +267,69 @@ def test_a_masked_mean_ignores_padding() -> None:
         return layers.GlobalAveragePooling1D()(layers.Embedding(5, 4, mask_zero=True)(x))
 
     check(model_of([(6,)], body, ["int32"]))
+
+
+@few
+@given(st.data(), st.booleans(), st.sampled_from(["int32", "int64"]))
+def test_integer_lookup(data: st.DataObject, far: bool, dtype: str) -> None:
+    most = np.iinfo(dtype).max
+    numbers = st.integers(-most - 1, most) if far else st.integers(-30, 30)
+    words = data.draw(
+        st.lists(numbers.filter(lambda n: n != -1), min_size=1, max_size=40, unique=True)
+    )
+    layer = layers.IntegerLookup(vocabulary=words)
+    near = [n for w in words for n in (w - 1, w, w + 1) if abs(n) <= most]
+    asked = np.array([*near, -most - 1, most, 0], dtype)[None]
+    model = model_of([asked.shape[1:]], layer, [dtype])
+    check(model, given={model.inputs[0].name: asked})
+
+
+@few
+@given(
+    st.sampled_from(["one_hot", "multi_hot", "count"]),
+    st.integers(1, 9),
+    st.lists(st.integers(0, 8), min_size=1, max_size=9),
+)
+def test_category_encoding(mode: str, more: int, numbers: list[int]) -> None:
+    count = max(numbers) + more
+    asked = np.array([numbers, numbers[::-1]], np.int32)
+    model = model_of([asked.shape[1:]], layers.CategoryEncoding(count, mode), ["int32"])
+    check(model, given={model.inputs[0].name: asked})
+
+
+@few
+@given(
+    st.sampled_from(["int", "one_hot", "multi_hot", "count"]),
+    st.lists(st.floats(-3, 3, width=32), min_size=1, max_size=9, unique=True),
+    sizes,
+)
+def test_discretization(mode: str, boundaries: list[float], size: int) -> None:
+    layer = layers.Discretization(sorted(boundaries), output_mode=mode)
+    check(model_of([(size,)], layer))
+
+
+@few
+@given(st.integers(1, 300), st.integers(1, 300))
+def test_spectrum(size: int, points: int) -> None:
+    def body(x: Any) -> Any:
+        return keras.ops.stack(keras.ops.rfft(x, fft_length=points), axis=-1)
+
+    check(model_of([(2, size)], body), (1, 3))
+
+
+@few
+@given(sizes, sizes, st.integers(1, 4), st.integers(1, 4), st.floats(0, 9))
+def test_equalization_by_tiles(
+    height: int, width: int, rows: int, columns: int, limit: float
+) -> None:
+    for size, count in ((height, rows), (width, columns)):
+        assume(-(-size // count) * count <= 2 * size)  # Keras mirrors an image once.
+    layer = layers.ContrastLimitedAdaptiveHistogramEqualization(
+        clip_limit=limit, tile_grid_size=(rows, columns)
+    )
+    images = np.random.default_rng(height).uniform(0, 255, (3, height, width, 2))
+    model = model_of([images.shape[1:]], layer)
+    check(model, given={model.inputs[0].name: images.astype(np.float32)})
 
 
 def test_functions_of_keras_ops() -> None:

@@ -18,7 +18,15 @@ from converters.tf.errors import FileError
 from converters.tf.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.tests.checks import check, inputs_for, model_of, ops, randomize
+from converters.tf.tests.checks import (
+    TOLERANCE,
+    check,
+    difference,
+    inputs_for,
+    model_of,
+    ops,
+    randomize,
+)
 from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
 from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
@@ -142,6 +150,30 @@ def test_the_inputs_may_end_a_loop(tmp_path: Path) -> None:
         convert(load(tmp_path / "m", LoadOptions(signature="mixed")).trace)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+@pytest.mark.parametrize("reduced", [tf.reduce_max, tf.reduce_min, tf.reduce_sum])
+def test_examples_that_decide_together_are_refused(dtype: str, reduced: Any) -> None:
+    def body(x: Any) -> Any:
+        return tf.cond(reduced(x) > 3, lambda: x * 2, lambda: x)
+
+    with pytest.raises(UnsupportedError) as caught:
+        convert(trace_model(model_of([(4,)], layers.Lambda(body, name="chosen"), [dtype])).trace)
+    (problem,) = caught.value.problems
+    assert "layer chosen, node " in problem.where
+    assert problem.what == "the batch is reduced"
+    assert "make what is chosen or ended by it an input" in problem.advice
+
+
+def test_every_input_of_text_is_reported() -> None:
+    def body(x: Any, y: Any) -> list[Any]:
+        return [layers.StringLookup(vocabulary=["a"])(t) for t in (x, y)]
+
+    with pytest.raises(UnsupportedError) as caught:
+        convert(trace_model(model_of([(4,), (2,)], body, ["string", "string"])).trace)
+    assert [p.what for p in caught.value.problems] == ["element type string"] * 2
+    assert all("look the words up before" in p.advice for p in caught.value.problems)
+
+
 class Subclassed(keras.Model):  # type: ignore[misc]
     """A model that is code."""
 
@@ -167,6 +199,23 @@ def test_subclassed_model_as_saved_model(tmp_path: Path) -> None:
     archive.write_out(tmp_path / "m", verbose=False)
     graph = check(load(tmp_path / "m", LoadOptions()), (1, 3))
     assert ops(graph).count("Gru") == 2
+
+
+@pytest.mark.parametrize("suffix", [".keras", ""])
+def test_lookup_tables_of_files(tmp_path: Path, suffix: str) -> None:
+    def body(x: Any) -> Any:
+        words = layers.IntegerLookup(vocabulary=[4, 2, 3, 10**12])(x)
+        return [words, layers.Embedding(5, 3)(words)]
+
+    model = model_of([(5,)], body, ["int64"])
+    path = tmp_path / f"m{suffix}"
+    if suffix:
+        model.save(path)
+    else:
+        model.export(path, verbose=False)
+    asked = np.array([[4, 2, 3, 10**12, 7], [-(2**63), 2**63 - 1, 0, 1, 5]], np.int64)
+    loaded = load(path, LoadOptions())
+    check(loaded, given={loaded.trace.inputs[0].name: asked})
 
 
 def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
@@ -310,8 +359,31 @@ def test_h5_of_keras_2(tmp_path: Path) -> None:
     check(load(path, LoadOptions()), (1, 3))
 
 
+@pytest.mark.parametrize("sequential", [True, False])
+def test_layers_with_several_axes_in_h5(tmp_path: Path, sequential: bool) -> None:
+    """Keras forgets the axes of such a layer in an .h5 file."""
+    several = [
+        layers.LayerNormalization(axis=[1, 2]),
+        layers.UnitNormalization(axis=[1, 2]),
+        layers.Softmax(axis=[1, 2]),
+        layers.TimeDistributed(layers.Softmax(axis=[1, 2])),
+    ]
+    for layer in several:
+        wide = isinstance(layer, layers.TimeDistributed)
+        shape = (3, 5, 4) if wide else (5, 4)
+        model = model_of([shape], layer)
+        if sequential:
+            model = keras.Sequential([keras.Input(shape), layer])
+        path = tmp_path / f"{layer.name}.h5"
+        model.save(path)
+        graph = check(load(path, LoadOptions()), (3,))
+        arrays = inputs_for(graph, 3)
+        (found,), (given,) = interpret(graph, arrays).values(), arrays.values()
+        assert difference(found, np.asarray(model(given))) <= TOLERANCE
+
+
 def test_thresholded_relu_of_keras_2(tmp_path: Path) -> None:
-    from converters.tf.load.legacy import ThresholdedReLU
+    from converters.tf.load.legacy_layers import ThresholdedReLU
 
     path = tmp_path / "m.h5"
     model_of([(5,)], ThresholdedReLU(theta=0.4)).save(path)

@@ -131,8 +131,3 @@ def test_grouped_queries() -> None:
         return layers.GroupQueryAttention(4, 4, 2)(x, x)
 
     assert "Attention" in ops(check(model_of([(5, 6)], body)))
-
-
-@pytest.mark.parametrize("layer", [layers.Attention(), layers.AdditiveAttention()])
-def test_attention_without_heads(layer: Any) -> None:
-    check(model_of([(5, 6), (4, 6)], lambda q, v: layer([q, v])))

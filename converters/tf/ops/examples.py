@@ -1,0 +1,112 @@
+"""What Keras computes with the number of an example or with all examples, without mixing them.
+
+A flattened batch is read at `example * size + place`, and the length of a histogram is found as
+the largest number of the batch, held within limits that leave only one. Both vanish in what uses
+them; anything else that reads them is refused.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.build import Builder, broadcast, static
+from converters.tf.ir import BinaryKind, CompareKind
+from converters.tf.lower import Context, Result, Tensor, Unsupported
+from converters.tf.symbolic import Symbol
+from converters.tf.tensors import Bounds, Rows
+
+
+def extreme(x: ir.Value) -> Bounds:
+    """Returns the largest or smallest whole number of a batch: any number."""
+    return Bounds(-math.inf, math.inf, x.dtype)
+
+
+def is_open(arg: Tensor) -> bool:
+    """Returns whether an operand is for the functions of this module."""
+    return isinstance(arg, Bounds | Rows)
+
+
+def binary(ctx: Context, kind: BinaryKind) -> Result:
+    """Combines two operands of which one depends on the batch."""
+    if any(isinstance(a, Rows) for a in ctx.args):
+        return _places(ctx, kind)
+    a, b = (_bounds(ctx, i) for i in range(2))
+    if kind is BinaryKind.ADD:
+        result = (a.least + b.least, a.most + b.most)
+    elif kind is BinaryKind.MAX:
+        result = (max(a.least, b.least), max(a.most, b.most))
+    elif kind is BinaryKind.MIN:
+        result = (min(a.least, b.least), min(a.most, b.most))
+    elif kind is BinaryKind.MUL and 1 in (a.known(), b.known()):
+        result = (b.least, b.most) if a.known() == 1 else (a.least, a.most)
+    else:
+        raise Unsupported("the batch is reduced")
+    found = Bounds(*result, a.dtype)
+    known = found.known()
+    return found if known is None else ir.constant(np.asarray(known, a.dtype.numpy))
+
+
+def _bounds(ctx: Context, index: int) -> Bounds:
+    arg = ctx.args[index]
+    if isinstance(arg, Bounds):
+        return arg
+    value = ctx.value(index)
+    number = ctx.integer(index)
+    return Bounds(number, number, value.dtype)
+
+
+def _places(ctx: Context, kind: BinaryKind) -> Result:
+    first, second = ctx.args
+    rows, other, index = (first, second, 1) if isinstance(first, Rows) else (second, first, 0)
+    assert isinstance(rows, Rows)
+    if isinstance(other, Symbol) and kind is BinaryKind.ADD and other.dims.ndim == 0:
+        return Rows(0, rows.offset, rows.shape)  # Past the end: for indices below zero.
+    value = ctx.value(index)
+    if kind is BinaryKind.ADD:
+        offset = ctx.build.binary(kind, rows.offset, value)
+        return Rows(rows.scale, offset, broadcast(rows.shape, value.shape))
+    if kind is BinaryKind.MUL and value.data is not None and value.data.size == 1:
+        scale = rows.scale * int(value.data.item())
+        return Rows(scale, ctx.build.binary(kind, rows.offset, value), rows.shape)
+    raise Unsupported("the number of an example in the batch is used as data")
+
+
+def numbers(limit: ir.Batch, dtype: ir.DType) -> Rows:
+    """Returns the numbers of all examples."""
+    return Rows(1, ir.constant(np.zeros((1,), dtype.numpy)), (limit,))
+
+
+def widened(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
+    """Returns places with new axes of one element."""
+    rest = [d for d in shape if d != 1]
+    if rest != [d for d in rows.shape if d != 1] or rows.offset.rank != 1:
+        raise Unsupported("the number of an example in the batch is used as data")
+    return Rows(rows.scale, build.reshape(rows.offset, (1,) * len(shape)), shape)
+
+
+def compare(ctx: Context, kind: CompareKind) -> Result:
+    """Compares places with zero: none is below, as an example's places lie in its elements."""
+    if any(isinstance(a, Bounds) for a in ctx.args):
+        raise Unsupported("the batch is reduced")
+    rows = ctx.args[0]
+    if isinstance(rows, Rows) and kind is CompareKind.LT and not ctx.array(1).any():
+        return ir.constant(np.asarray(False))
+    raise Unsupported("the number of an example in the batch is used as data")
+
+
+def gather(ctx: Context, rows: Rows) -> Result:
+    """Takes elements of a flattened batch by places in each example."""
+    x = ctx.value(0)
+    axis = ctx.integer(2) if len(ctx.args) > 2 else 0
+    batch = x.shape[0] if x.rank == 1 else 0
+    whole = isinstance(batch, ir.Batch) and batch.scale == rows.scale
+    if not whole or axis != 0 or ctx.attr("batch_dims", 0) or rows.shape[0] != ir.Batch():
+        raise Unsupported("examples of the batch are taken by index")
+    for dim in rows.shape[1:]:
+        static(dim, "the number of places")
+    build = ctx.build
+    places = build.broadcast_to(rows.offset, rows.shape)
+    return build.gather(build.reshape(x, (ir.Batch(), rows.scale)), places, 1, batch_dims=1)
