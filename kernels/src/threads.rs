@@ -17,14 +17,18 @@ use self::place::{NOWHERE, Place};
 use crate::parallel::Parallel;
 
 mod place;
+#[cfg(test)]
+mod tests;
 
 /// How often a thread that waits looks again before it lets others have the processor; ten to
 /// thirty microseconds.
 const SPINS: usize = 500;
-/// How long it then goes on looking, between turns of other threads, before it sleeps. Waking a
-/// thread takes tens of microseconds, which is as long as many a job; the kernels of a model
-/// follow each other faster than this.
-const PATIENCE: Duration = Duration::from_micros(200);
+/// How long it then goes on looking, between turns of other threads, before it sleeps: longer than
+/// the kernels of a model let it wait.
+const PATIENCE: Duration = Duration::from_micros(500);
+/// Work for which workers that sleep are woken. To wake one costs the caller about 20 microseconds,
+/// and the worker comes 50 to 150 microseconds later.
+const WAKING: Duration = Duration::from_micros(200);
 
 /// Threads that share the tasks of one caller at a time.
 ///
@@ -32,17 +36,31 @@ const PATIENCE: Duration = Duration::from_micros(200);
 /// finds the pool busy, or is itself a task of a pool, runs its tasks alone: nobody ever waits for
 /// another caller. Each thread begins with the same part of the tasks of every job, so that it
 /// finds in its caches what it wrote before, and then helps the others. Workers stay awake for a
-/// part of a millisecond after a job, and sleep then. Where there are several processors, Linux is
-/// told to run workers on others than the caller's. Dropping the pool ends and joins them; a
+/// part of a millisecond after a job, and sleep then. A caller that finds them asleep begins alone,
+/// and wakes them when the rest of its tasks, or many callers' small ones in a row, take longer
+/// than that. Where there are several processors, Linux is told to run workers on others than the
+/// caller's. Dropping the pool ends and joins them; a
 /// library that may be unloaded drops it before. A child of `fork` has the calling thread only,
 /// and its pool works with that one.
 pub struct ThreadPool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,
-    /// Held by the caller whose tasks run: where each worker may.
-    busy: Mutex<Vec<Place>>,
+    /// Held by the caller whose tasks run.
+    busy: Mutex<Crew>,
     /// The process that has the workers.
     process: u32,
+}
+
+/// What callers know of the workers.
+struct Crew {
+    /// Where each may run.
+    places: Vec<Place>,
+    /// Work for which they are woken.
+    waking: Duration,
+    /// What callers did alone since they last waited for longer than workers do, ...
+    alone: Duration,
+    /// ... and when they did the last of it.
+    last: Instant,
 }
 
 struct Shared {
@@ -77,8 +95,10 @@ std::thread_local! {
 #[repr(align(128))]
 struct Part {
     tasks: AtomicU64,
-    /// The processor on which the thread began to look for jobs; none while it sleeps.
+    /// The processor on which the thread began to look for jobs.
     place: AtomicU32,
+    /// Whether it sleeps, or is about to.
+    asleep: AtomicBool,
 }
 
 impl Part {
@@ -86,7 +106,14 @@ impl Part {
         Self {
             tasks: AtomicU64::new(0),
             place: AtomicU32::new(NOWHERE),
+            asleep: AtomicBool::new(false),
         }
+    }
+
+    /// Tasks that nobody has begun.
+    fn left(&self) -> u32 {
+        let word = self.tasks.load(Ordering::Relaxed);
+        ((word >> 32) as u32).saturating_sub(word as u32)
     }
 
     fn set(&self, first: u32, end: u32) {
@@ -125,12 +152,15 @@ impl Job<'_> {
         IN_TASK.set(before);
     }
 
-    /// Runs the tasks of thread `index`, then those of others, until none is left.
-    fn share(&self, index: usize, parts: &[Part]) {
+    /// Runs the tasks of thread `index`, then those of others, until none is left or `go_on` says
+    /// so, which is asked before each.
+    fn share(&self, index: usize, parts: &[Part], mut go_on: impl FnMut() -> bool) {
         let before = IN_TASK.replace(true);
         let (others, own) = parts.split_at(index.min(parts.len()));
         for (i, part) in own.iter().chain(others).enumerate() {
-            while let Some(task) = part.take(i == 0) {
+            while go_on()
+                && let Some(task) = part.take(i == 0)
+            {
                 self.call(task);
             }
         }
@@ -143,6 +173,11 @@ impl ThreadPool {
     /// fewer, the pool has fewer.
     #[must_use]
     pub fn new(threads: usize) -> Self {
+        Self::with_waking(threads, WAKING)
+    }
+
+    /// A pool whose workers are woken for so much work.
+    fn with_waking(threads: usize, waking: Duration) -> Self {
         let shared = Arc::new(Shared {
             jobs: AtomicU64::new(0),
             job: AtomicPtr::default(),
@@ -166,7 +201,12 @@ impl ThreadPool {
         Self {
             shared,
             workers,
-            busy: Mutex::new(places),
+            busy: Mutex::new(Crew {
+                places,
+                waking,
+                alone: Duration::ZERO,
+                last: Instant::now(),
+            }),
             process: std::process::id(),
         }
     }
@@ -185,7 +225,7 @@ impl Parallel for ThreadPool {
         let alone = tasks <= 1 || self.workers.is_empty() || IN_TASK.get();
         let count = u32::try_from(tasks).ok().filter(|_| !alone);
         match count.and_then(|count| Some((count, self.busy.try_lock().ok()?))) {
-            Some((count, mut places)) => self.share(&job, count, &mut places),
+            Some((count, mut crew)) => self.share(&job, count, &mut crew),
             None => job.alone(tasks),
         }
         let panic = lock(&job.panic).take();
@@ -197,7 +237,7 @@ impl Parallel for ThreadPool {
 
 impl ThreadPool {
     /// Runs the tasks of a job on all threads. The caller holds `busy`.
-    fn share(&self, job: &Job<'_>, tasks: u32, places: &mut [Place]) {
+    fn share(&self, job: &Job<'_>, tasks: u32, crew: &mut Crew) {
         let shared = &*self.shared;
         let threads = self.threads().min(tasks as usize);
         let share = |index: usize| (u64::from(tasks) * index as u64 / threads as u64) as u32;
@@ -208,17 +248,15 @@ impl ThreadPool {
         let pointer = core::ptr::from_ref(job).cast::<Job<'static>>();
         shared.job.store(pointer.cast_mut(), Ordering::SeqCst);
         shared.jobs.fetch_add(1, Ordering::SeqCst);
-        let here = place::here();
-        let workers = self.workers.iter().zip(places).zip(&shared.parts[1..]);
-        for ((worker, place), part) in workers.take(threads - 1) {
-            let at = part.place.load(Ordering::Relaxed);
-            // A child of `fork` has handles of its parent's workers.
-            if (at == NOWHERE || at == here) && std::process::id() == self.process {
-                place.keep_from(worker, here, at == here);
-            }
-            worker.thread().unpark();
+        // In one order with a worker's last look before it sleeps: it is seen to sleep, or sees
+        // the job.
+        let asleep = shared.parts[1..threads]
+            .iter()
+            .any(|part| part.asleep.load(Ordering::SeqCst));
+        if !asleep || self.begin(job, tasks, crew) {
+            self.call_workers(threads, asleep, crew);
+            job.share(0, &shared.parts, || true);
         }
-        job.share(0, &shared.parts);
         // No worker gets the pointer any more, and those that may have it are waited for: after
         // this nobody has it, whatever happened in the tasks.
         shared.job.store(core::ptr::null_mut(), Ordering::SeqCst);
@@ -233,6 +271,51 @@ impl ThreadPool {
                     .unwrap_or_else(PoisonError::into_inner);
             }
             shared.sleeping.store(false, Ordering::SeqCst);
+        }
+    }
+}
+
+impl ThreadPool {
+    /// Runs tasks of a job until the rest repays to wake the workers, if it does: returns whether.
+    fn begin(&self, job: &Job<'_>, tasks: u32, crew: &mut Crew) -> bool {
+        let start = Instant::now();
+        if start.saturating_duration_since(crew.last) > PATIENCE {
+            crew.alone = Duration::ZERO;
+        }
+        let parts = &*self.shared.parts;
+        let mut repays = false;
+        job.share(0, parts, || {
+            let left = parts.iter().map(Part::left).sum::<u32>();
+            let begun = tasks.saturating_sub(left);
+            let rest = if begun == 0 {
+                Duration::ZERO
+            } else {
+                start.elapsed().saturating_mul(left) / begun
+            };
+            repays = left > 0 && crew.alone + rest >= crew.waking;
+            !repays
+        });
+        crew.last = Instant::now();
+        crew.alone += crew.last - start;
+        repays
+    }
+
+    /// Keeps the workers of a job from the caller's processor, and wakes those that sleep if there
+    /// is work for them.
+    fn call_workers(&self, threads: usize, asleep: bool, crew: &mut Crew) {
+        let here = place::here();
+        let workers = self.workers.iter().zip(&mut crew.places);
+        for ((worker, place), part) in workers.zip(&self.shared.parts[1..threads]) {
+            let wake = asleep && part.asleep.load(Ordering::SeqCst);
+            let at = part.place.load(Ordering::Relaxed);
+            // A child of `fork` has handles of its parent's workers.
+            let beside = at == here && !wake;
+            if (wake || beside || at == NOWHERE) && std::process::id() == self.process {
+                place.keep_from(worker, here, beside);
+            }
+            if wake {
+                worker.thread().unpark();
+            }
         }
     }
 }
@@ -253,15 +336,16 @@ impl Shared {
     /// The life of worker `index`.
     fn serve(&self, index: usize) {
         let mut seen = 0;
-        let place = &self.parts[index].place;
+        let part = &self.parts[index];
         loop {
             let news = || self.jobs.load(Ordering::SeqCst) != seen;
-            place.store(place::here(), Ordering::Relaxed);
+            part.place.store(place::here(), Ordering::Relaxed);
             if !wait_for(news) {
-                place.store(NOWHERE, Ordering::Relaxed);
+                part.asleep.store(true, Ordering::SeqCst);
                 while !news() {
                     thread::park();
                 }
+                part.asleep.store(false, Ordering::SeqCst);
             }
             seen = self.jobs.load(Ordering::SeqCst);
             if self.end.load(Ordering::SeqCst) {
@@ -279,7 +363,7 @@ impl Shared {
                 // caller takes the job off offer before it looks at `inside`, and all four
                 // accesses are in one order: it sees this worker, and keeps the job alive until
                 // it has left.
-                unsafe { &*job }.share(index, &self.parts);
+                unsafe { &*job }.share(index, &self.parts, || true);
             }
             let last = self.inside.fetch_sub(1, Ordering::SeqCst) == 1;
             if last && self.sleeping.load(Ordering::SeqCst) {
@@ -312,97 +396,4 @@ fn wait_for(there: impl Fn() -> bool) -> bool {
 /// The lock, also after a panic: what it protects is always whole.
 fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn counts(pool: &ThreadPool, tasks: usize) {
-        let counts: Vec<AtomicUsize> = (0..tasks).map(|_| AtomicUsize::new(0)).collect();
-        pool.run(tasks, &|i| {
-            counts[i].fetch_add(1, Ordering::Relaxed);
-        });
-        assert!(counts.iter().all(|c| c.load(Ordering::Relaxed) == 1));
-    }
-
-    #[test]
-    fn every_task_runs_once() {
-        for threads in [0, 1, 2, 5] {
-            let pool = ThreadPool::new(threads);
-            assert_eq!(pool.threads(), threads.max(1));
-            for round in 0..300 {
-                counts(&pool, round % 17);
-            }
-        }
-    }
-
-    #[test]
-    fn tasks_and_other_callers_may_use_the_pool() {
-        let pool = ThreadPool::new(3);
-        std::thread::scope(|scope| {
-            for _ in 0..4 {
-                scope.spawn(|| {
-                    for _ in 0..50 {
-                        pool.run(4, &|_| counts(&pool, 3));
-                    }
-                });
-            }
-        });
-    }
-
-    #[test]
-    fn workers_that_sleep_are_woken_and_slow_ones_are_waited_for() {
-        let pool = ThreadPool::new(3);
-        for pause in [0, 1, 3] {
-            std::thread::sleep(Duration::from_millis(pause));
-            counts(&pool, 9);
-            let met = AtomicUsize::new(0);
-            pool.run(3, &|_| {
-                // Three threads must meet here, and one of them leaves late.
-                let place = met.fetch_add(1, Ordering::SeqCst);
-                while met.load(Ordering::SeqCst) < 3 {
-                    thread::yield_now();
-                }
-                std::thread::sleep(Duration::from_millis(place as u64));
-            });
-            assert_eq!(met.load(Ordering::SeqCst), 3);
-        }
-    }
-
-    #[test]
-    fn a_thread_begins_with_the_same_part_of_every_job() {
-        let pool = ThreadPool::new(2);
-        let first = Mutex::new(None);
-        for _ in 0..20 {
-            let met = AtomicUsize::new(0);
-            let ids = [const { Mutex::new(None) }; 2];
-            pool.run(2, &|i| {
-                *lock(&ids[i]) = Some(thread::current().id());
-                // Neither thread may take both tasks.
-                met.fetch_add(1, Ordering::SeqCst);
-                while met.load(Ordering::SeqCst) < 2 {
-                    thread::yield_now();
-                }
-            });
-            let ids = ids.map(|id| *lock(&id));
-            assert_eq!(*lock(&first).get_or_insert(ids), ids);
-        }
-        assert_eq!(lock(&first).unwrap()[0], Some(thread::current().id()));
-    }
-
-    #[test]
-    fn a_panic_reaches_the_caller_after_all_tasks() {
-        let pool = ThreadPool::new(3);
-        let ran = AtomicUsize::new(0);
-        let result = catch_unwind(AssertUnwindSafe(|| {
-            pool.run(20, &|i| {
-                ran.fetch_add(1, Ordering::Relaxed);
-                assert_ne!(i, 7);
-            });
-        }));
-        assert!(result.is_err());
-        assert_eq!(ran.load(Ordering::Relaxed), 20);
-        counts(&pool, 9);
-    }
 }
