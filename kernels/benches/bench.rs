@@ -143,9 +143,10 @@ fn convs(pool: &dyn Parallel, peak: f64) -> Result<()> {
         let memory = from_line(&mut memory);
         let filter = PackedFilter::pack(Direction::Forward, &conv, &w, memory, pool)?;
         let forward = Forward::new(conv, Filter::Packed(filter));
+        let mut scratch = vec![0.0; forward.scratch_len()?];
         let name = format!("conv {side}^2 {channels:?} {size}x{size}/{stride}");
         report(&name, conv.flops() as f64, peak, || {
-            forward.run(&x, &mut y, &mut [], pool)
+            forward.run(&x, &mut y, &mut scratch, pool)
         })?;
     }
     Ok(())
