@@ -5,6 +5,8 @@
 //! of exact arithmetic; where terms cancel, within 3e-7 of it, relative to the larger of 1 and the
 //! largest term.
 
+pub mod in_place;
+
 use crate::map::Map;
 use crate::math::single as math;
 use crate::math::sqrt_f32;

@@ -4,7 +4,7 @@
 //! larger of the result and the shift.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch, dispatch_simd};
+use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
@@ -192,60 +192,6 @@ fn check_rows(argument: &'static str, found: usize, width: usize) -> Result<()> 
     Ok(())
 }
 
-/// `out = x * scale + shift` with a number per channel, the last axis. Inference of a batch norm
-/// after [`fold_batch_norm`].
-///
-/// # Errors
-/// [`Error::Length`] unless `x` and `out` are whole rows and equally long, and `shift` is as long
-/// as `scale`.
-pub fn scale_shift(
-    x: &[f32],
-    scale: &[f32],
-    shift: &[f32],
-    out: &mut [f32],
-    parallel: &dyn Parallel,
-) -> Result<()> {
-    check_count("out", out.len(), x.len())?;
-    check_count("shift", shift.len(), scale.len())?;
-    if x.is_empty() {
-        return Ok(());
-    }
-    check_rows("x", x.len(), scale.len())?;
-    let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
-    for_each_chunk(parallel, out, chunk, &|start, out| {
-        let x = &x[start..start + out.len()];
-        dispatch(Affine {
-            x,
-            scale,
-            shift,
-            out,
-        });
-    });
-    Ok(())
-}
-
-struct Affine<'a> {
-    x: &'a [f32],
-    scale: &'a [f32],
-    shift: &'a [f32],
-    out: &'a mut [f32],
-}
-
-impl Body for Affine<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let width = self.scale.len();
-        for (out, x) in self.out.chunks_mut(width).zip(self.x.chunks(width)) {
-            let factors = self.scale.iter().zip(self.shift);
-            for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
-                *out = x * scale + shift;
-            }
-        }
-    }
-}
-
 /// The statistics and parameters of a batch norm, a number per channel each.
 #[derive(Clone, Copy, Debug)]
 pub struct BatchNorm<'a> {
@@ -350,6 +296,8 @@ pub fn group_norm(
 mod tests {
     use super::*;
     use crate::body::forced::same_bits;
+    use crate::gemm::Activation;
+    use crate::scale_shift::scale_shift;
     use crate::testing::{Interleaved, numbers};
 
     /// The normalised value in double precision.
@@ -426,7 +374,8 @@ mod tests {
         };
         let (mut scale, mut shift) = (vec![0.0; channels], vec![0.0; channels]);
         fold_batch_norm(&norm, &mut scale, &mut shift).unwrap();
-        scale_shift(&x, &scale, &shift, &mut out, &Interleaved).unwrap();
+        let none = Activation::None;
+        scale_shift(Some(&x), (&scale, &shift), &none, &mut out, &Interleaved).unwrap();
         for (i, &found) in out.iter().enumerate() {
             let c = i % channels;
             let root = (variance[c] + 1e-3).sqrt();

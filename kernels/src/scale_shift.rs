@@ -50,6 +50,8 @@ pub static DEF: KernelDef = KernelDef {
 
 /// Channels below which several rows are worked on as one.
 const WIDE: usize = 64;
+/// Most lanes of a vector.
+const LANES: usize = 16;
 
 /// Whole rows of the tensor.
 struct Rows<'a> {
@@ -68,7 +70,12 @@ impl Body for Rows<'_> {
     fn run(self) {
         let mut memory = [[0.0; 2 * WIDE]; 2];
         let (scale, shift) = if self.scale.len() < WIDE && self.out.len() > 4 * WIDE {
-            let width = WIDE.next_multiple_of(self.scale.len());
+            // Whole vectors, if they fit.
+            let unit = self.scale.len() * LANES;
+            let width = match 2 * WIDE / unit {
+                0 => WIDE.next_multiple_of(self.scale.len()),
+                units => units * unit,
+            };
             let [scale, shift] = &mut memory;
             for (all, few) in [(&mut *scale, self.scale), (&mut *shift, self.shift)] {
                 for part in all[..width].chunks_exact_mut(few.len()) {
@@ -183,6 +190,7 @@ mod tests {
             (1, 1),
             (7, 5),
             (301, 3),
+            (300, 9),
             (3000, 1),
             (90, 63),
             (300, 257),

@@ -10,10 +10,13 @@ use crate::error::Result;
 use crate::gemm::pack::{lanes, panel, panel_at, panels};
 use crate::gemm::{Activation, Packed};
 use crate::parallel::Parallel;
-use crate::simd::{Body, Simd, dispatch};
+use crate::simd::{Body, Simd, dispatch, prefetch};
 
 /// Elements of a matrix below which another thread costs more than it saves.
 const PARALLEL_WEIGHTS: usize = 1 << 17;
+/// Elements of a matrix that are asked for before their turn: a matrix is mostly larger than the
+/// second cache and read once.
+const AHEAD: usize = 1 << 10;
 
 /// What is done with the product of a row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -101,7 +104,8 @@ impl Body for Row<'_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let (level, k, n) = (self.matrix.level, self.matrix.k, self.matrix.n);
+        // What a matrix is packed for is what its products run on.
+        let (level, k, n) = (S::LEVEL, self.matrix.k, self.matrix.n);
         let count = panels(level, n).saturating_sub(self.first);
         let count = count.min(self.out.len().div_ceil(panel(level)));
         for index in 0..count {
@@ -142,7 +146,11 @@ fn columns_of<S: Simd, const NV: usize, const ROWS: usize>(
     let mut sums = [[s.zero(); NV]; ROWS];
     let (groups, rest) = x.as_chunks::<ROWS>();
     let mut blocks = panel.chunks_exact(ROWS * width);
-    for (x, rows) in groups.iter().zip(&mut blocks) {
+    for (group, (x, rows)) in groups.iter().zip(&mut blocks).enumerate() {
+        let ahead = group * (ROWS * width) + AHEAD;
+        if let Some(ahead) = panel.get(ahead..ahead + ROWS * width) {
+            prefetch(ahead);
+        }
         for u in 0..ROWS {
             let factor = s.splat(x[u]);
             for v in 0..NV {

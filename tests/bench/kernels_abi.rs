@@ -20,7 +20,7 @@ use tfp_kernels::error::Result;
 use tfp_kernels::gemm::{Activation, Gemm, Matrix};
 use tfp_kernels::level::level;
 use tfp_kernels::map::map;
-use tfp_kernels::norm::{Kind, normalize_rows, scale_shift};
+use tfp_kernels::norm::{Kind, normalize_rows};
 use tfp_kernels::parallel::{Parallel, Serial};
 use tfp_kernels::pooling::{self, Pooling};
 use tfp_kernels::shape::Shape;
@@ -343,7 +343,7 @@ pub unsafe extern "C" fn bench_rows(
             let parameters = (Some(scale), Some(shift));
             normalize_rows(Kind::Layer, x, width, parameters, 1e-3, y, pool)
         }
-        _ => scale_shift(x, scale, shift, y, pool),
+        _ => scale_shift(Some(x), (scale, shift), &Activation::None, y, pool),
     })
 }
 

@@ -74,6 +74,7 @@ impl Panels {
     }
 
     #[cfg(feature = "std")]
+    #[inline]
     fn packed(&self, layer: &'static str) -> Result<Packed<'_>> {
         let data = view(self.packed.as_slice())?;
         Packed::from_packed((self.rows, self.columns), data).map_err(at(layer))
@@ -142,6 +143,7 @@ impl Dense {
     ///
     /// # Errors
     /// [`crate::error::Error::Layer`] or [`crate::error::Error::Plan`] if a slot does not fit.
+    #[inline]
     pub fn run<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -200,6 +202,7 @@ impl Dense {
         self.product(&reader, x, out, scratch, true)
     }
 
+    #[inline]
     fn product(
         &self,
         reader: &Reader<'_>,
@@ -208,16 +211,11 @@ impl Dense {
         scratch: &mut [f32],
         accumulate: bool,
     ) -> Result<()> {
-        let rows = x.len() / self.kernel.rows.max(1);
-        let bias = match self.bias {
-            Some(bias) => Some(reader.read(Source::Weights(bias))?),
-            None => None,
-        };
         // What a product of any size checks takes a small layer longer than its own product.
         #[cfg(feature = "std")]
-        if rows == 1 {
+        if x.len() == self.kernel.rows {
             let thin = Thin {
-                bias,
+                bias: self.bias(reader)?,
                 activation: self.activation,
                 accumulate,
                 backwards: false,
@@ -227,6 +225,29 @@ impl Dense {
                 .run(x, &packed, out, reader.parallel)
                 .map_err(at(self.name));
         }
+        self.rows(reader, x, out, scratch, accumulate)
+    }
+
+    #[inline]
+    fn bias<'a>(&self, reader: &Reader<'a>) -> Result<Option<&'a [f32]>> {
+        match self.bias {
+            Some(bias) => Ok(Some(reader.read(Source::Weights(bias))?)),
+            None => Ok(None),
+        }
+    }
+
+    /// The product of any number of rows.
+    #[inline(never)]
+    fn rows(
+        &self,
+        reader: &Reader<'_>,
+        x: &[f32],
+        out: &mut [f32],
+        scratch: &mut [f32],
+        accumulate: bool,
+    ) -> Result<()> {
+        let rows = x.len() / self.kernel.rows.max(1);
+        let bias = self.bias(reader)?;
         let gemm = Gemm {
             bias,
             activation: self.activation,

@@ -6,7 +6,7 @@ use crate::error::{Result, at};
 use crate::kernels::adapt::Element;
 use crate::kernels::cast::{Cast, cast as convert};
 use crate::kernels::map::{self, Map};
-use crate::kernels::norm;
+use crate::kernels::scale_shift as channels;
 use crate::kernels::select as selection;
 use crate::kernels::shape::Shape;
 use crate::kernels::zip::{self, Zip};
@@ -175,8 +175,15 @@ pub fn scale_shift<'a>(
     let (reader, out) = m.write(out)?;
     let x = reader.read(x.into())?;
     let (scale, shift) = (reader.read(scale.into())?, reader.read(shift.into())?);
-    norm::scale_shift(x, scale, shift, out, reader.parallel).map_err(at("scale_shift"))?;
-    finish(activation, out);
+    let last = match activation {
+        Activation::Map(_) => Activation::None,
+        simple => simple,
+    };
+    channels::scale_shift(Some(x), (scale, shift), &last, out, reader.parallel)
+        .map_err(at("scale_shift"))?;
+    if let Activation::Map(function) = activation {
+        function(out);
+    }
     Ok(())
 }
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
-from converters.tf.emit.functions import Kernel, float_literal, unary
+from converters.tf.emit.functions import IN_PLACE, Kernel, float_literal, unary
 from converters.tf.emit.names import Scope, field_scope, screaming, wishes
 from converters.tf.emit.weights import WeightFile, rust_type
 from converters.tf.plan import Place, Plan, Step
@@ -89,6 +89,8 @@ class Context:
                 return "Activation::RELU6"
             low, high = (float_literal(p) for p in function.params)
             return f"Activation::Clamp({low}, {high})"
+        if function.kind in IN_PLACE:
+            return f"Activation::Map({self.kernel(IN_PLACE[function.kind])})"
         self.use("activation::apply")
         op = self.kernel(unary(function, ir.DType.F32), function.params)
         return f"Activation::Map(|x| apply({op}, x))"

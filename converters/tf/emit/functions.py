@@ -119,6 +119,12 @@ UNARY: Mapping[ir.Fn, Kernel] = {
     ir.Fn.THRESHOLD: Kernel("activation::Threshold", "Threshold { threshold: @a, default: @b }"),
 }
 
+#: Functions that end a layer and have a kernel for the values that it has just written.
+IN_PLACE: Mapping[ir.Fn, Kernel] = {
+    ir.Fn.GELU: Kernel("activation::in_place::gelu"),
+    ir.Fn.SILU: Kernel("activation::in_place::silu"),
+}
+
 BINARY: Mapping[ir.BinaryKind, Kernel] = {
     ir.BinaryKind.ADD: Kernel("binary::Add", types=_FI),
     ir.BinaryKind.SUB: Kernel("binary::Sub", types=_FI),

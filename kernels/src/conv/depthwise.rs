@@ -22,6 +22,14 @@ use crate::simd::{Body, Simd, dispatch};
 
 /// Multiplications and additions below which another thread costs more than it saves.
 const PARALLEL_FLOPS: usize = 400_000;
+/// Elements of the output that are computed before what comes last is applied to them: they stay in
+/// the second cache.
+const NEAR: usize = 1 << 15;
+/// Lines of the output that are computed channel by channel: what they see of the input in some
+/// channels stays in the first cache.
+const MAX_LINES: usize = 8;
+/// Stops of a tile.
+const STOPS: usize = 4;
 
 /// A depthwise convolution. In `conv`, `groups` is the number of input channels; the filter is
 /// `[height, width, in_channels, out_channels / in_channels]`, and output channel `o` sees input
@@ -93,12 +101,13 @@ impl<'a> Depthwise<'a> {
         let parallel = self.threads(parallel);
         let chunk = line * lines_per_task(conv.batch * conv.y.output, parallel);
         for_each_chunk(parallel, output, chunk, |start, output| {
-            for (i, output) in output.chunks_exact_mut(line).enumerate() {
-                let body = Line {
+            let lines = (NEAR / line.max(1)).clamp(1, MAX_LINES);
+            for (i, output) in output.chunks_mut(lines * line).enumerate() {
+                let body = Lines {
                     of: self,
                     input,
                     filter,
-                    line: start / line + i,
+                    first: start / line + i * lines,
                     output,
                 };
                 dispatch(self.level, body);
@@ -189,88 +198,111 @@ pub(crate) fn lines_per_task(lines: usize, parallel: &dyn Parallel) -> usize {
         .unwrap_or(share)
 }
 
-/// One line of the output.
-struct Line<'a, 'b> {
+/// Some lines of the output.
+struct Lines<'a, 'b> {
     of: &'b Depthwise<'a>,
     input: &'b [f32],
     filter: &'b [f32],
-    line: usize,
+    /// The first of them.
+    first: usize,
     output: &'b mut [f32],
 }
 
-impl Body for Line<'_, '_> {
+impl Body for Lines<'_, '_> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
-        let conv = &self.of.conv;
+        let of = self.of;
+        let conv = &of.conv;
+        let line = conv.x.output * conv.out_channels;
         if conv.in_channels != conv.out_channels {
-            return self.scalar();
+            let (first, output) = (self.first, core::mem::take(&mut self.output));
+            for (i, output) in output.chunks_exact_mut(line).enumerate() {
+                self.scalar(first + i, output);
+            }
+            return;
         }
         let channels = conv.out_channels;
-        let inner = conv.x.inner();
         let mut channel = 0;
         while channel < channels {
             let left = channels - channel;
-            if left >= 2 * S::LANES {
-                self.columns::<S, 2, false>(s, channel, &inner);
+            // Four vectors of four stops leave the registers of a small level no room.
+            if const { S::REGISTERS >= 32 } && left >= 4 * S::LANES {
+                self.channels::<S, 4, false>(s, channel);
+                channel += 4 * S::LANES;
+            } else if left >= 2 * S::LANES {
+                self.channels::<S, 2, false>(s, channel);
                 channel += 2 * S::LANES;
             } else if left >= S::LANES {
-                self.columns::<S, 1, false>(s, channel, &inner);
+                self.channels::<S, 1, false>(s, channel);
                 channel += S::LANES;
             } else {
-                self.columns::<S, 1, true>(s, channel, &inner);
+                self.channels::<S, 1, true>(s, channel);
                 channel = channels;
             }
         }
     }
 }
 
-impl Line<'_, '_> {
+/// What a line of the output sees.
+struct See {
+    /// Its number among the lines that are computed.
+    index: usize,
+    /// Vertical taps that fall on the input.
+    taps: Range<usize>,
+    /// The line of the input that the first of them sees.
+    first: usize,
+}
+
+impl Lines<'_, '_> {
+    /// `NV` vectors of channels of all lines.
     #[inline(always)]
-    fn columns<S: Simd, const NV: usize, const PARTIAL: bool>(
-        &mut self,
-        s: S,
-        channel: usize,
-        inner: &Range<usize>,
-    ) {
-        let x = &self.of.conv.x;
-        let mut stop = 0;
-        while stop < x.output {
-            if inner.contains(&stop) {
-                if inner.end - stop >= 4 {
-                    self.tile::<S, 4, NV, PARTIAL>(s, channel, stop, 0..x.size);
-                    stop += 4;
-                    continue;
+    fn channels<S: Simd, const NV: usize, const PARTIAL: bool>(&mut self, s: S, channel: usize) {
+        let of = self.of;
+        let conv = &of.conv;
+        let inner = conv.x.inner();
+        let line = conv.x.output * conv.out_channels;
+        for index in 0..self.output.len() / line {
+            let line = self.first + index;
+            let (image, out_y) = (line / conv.y.output, line % conv.y.output);
+            let (taps, first) = conv.y.taps(out_y);
+            let see = See {
+                index,
+                taps,
+                first: image * conv.y.input + first,
+            };
+            let mut stop = 0;
+            while stop < conv.x.output {
+                if inner.start <= stop && stop + STOPS <= inner.end {
+                    self.tile::<S, NV, PARTIAL, false>(s, &see, channel, stop);
+                } else {
+                    self.tile::<S, NV, PARTIAL, true>(s, &see, channel, stop);
                 }
-                self.tile::<S, 1, NV, PARTIAL>(s, channel, stop, 0..x.size);
-            } else {
-                self.tile::<S, 1, NV, PARTIAL>(s, channel, stop, x.taps(stop).0);
+                stop += STOPS;
             }
-            stop += 1;
         }
     }
 
-    /// `PX` stops that all see the horizontal taps `taps`.
+    /// [`STOPS`] stops of a line; all of them are there and all their horizontal taps fall on
+    /// the input, unless `EDGE`.
     #[inline(always)]
-    fn tile<S: Simd, const PX: usize, const NV: usize, const PARTIAL: bool>(
+    fn tile<S: Simd, const NV: usize, const PARTIAL: bool, const EDGE: bool>(
         &mut self,
         s: S,
+        see: &See,
         channel: usize,
         stop: usize,
-        taps: Range<usize>,
     ) {
-        let conv = &self.of.conv;
-        let (channels, y, x) = (conv.out_channels, &conv.y, &conv.x);
+        let of = self.of;
+        let (channels, y, x) = (of.conv.out_channels, &of.conv.y, &of.conv.x);
         let width = if PARTIAL {
             channels - channel
         } else {
             NV * S::LANES
         };
-        let (image, out_y) = (self.line / y.output, self.line % y.output);
-        let (taps_y, first_y) = y.taps(out_y);
-        let mut sums = [[s.zero(); NV]; PX];
-        if let Some(bias) = self.of.bias {
+        let mut sums = [[s.zero(); NV]; STOPS];
+        if let Some(bias) = of.bias {
             for v in 0..NV {
                 let bias = load::<S, PARTIAL>(s, &bias[channel..][..width], v);
                 for sums in &mut sums {
@@ -278,32 +310,56 @@ impl Line<'_, '_> {
                 }
             }
         }
+        // The input of tap 0 of each stop; what lies before the input wraps around.
+        let mut first = [usize::MAX / 2; STOPS];
+        for (px, first) in first.iter_mut().enumerate() {
+            if !EDGE || stop + px < x.output {
+                *first = ((stop + px) * x.stride).wrapping_sub(x.before);
+            }
+        }
         let step = x.stride * channels;
-        for (i, tap_y) in taps_y.enumerate() {
-            let in_y = first_y + i * y.dilation;
-            let line = (image * y.input + in_y) * x.input;
-            for tap_x in taps.clone() {
-                let in_x = stop * x.stride + tap_x * x.dilation - x.before;
-                let weights = (tap_y * x.size + tap_x) * channels + channel;
-                let weights = &self.filter[weights..][..width];
-                let from = &self.input[(line + in_x) * channels + channel..];
-                let from = &from[..(PX - 1) * step + width];
+        for (i, tap_y) in see.taps.clone().enumerate() {
+            let line = see.first + i * y.dilation;
+            let from = &self.input[line * x.input * channels..];
+            let from = &from[..x.input * channels];
+            let weights = &self.filter[tap_y * x.size * channels..][..x.size * channels];
+            for tap_x in 0..x.size {
+                let weights = &weights[tap_x * channels + channel..][..width];
                 let mut w = [s.zero(); NV];
                 for v in 0..NV {
                     w[v] = load::<S, PARTIAL>(s, weights, v);
                 }
-                for px in 0..PX {
-                    let from = &from[px * step..][..width];
-                    for v in 0..NV {
-                        let pixel = load::<S, PARTIAL>(s, from, v);
-                        sums[px][v] = s.mul_add(pixel, w[v], sums[px][v]);
+                let offset = tap_x * x.dilation;
+                if EDGE {
+                    for px in 0..STOPS {
+                        let in_x = first[px].wrapping_add(offset);
+                        if in_x < x.input {
+                            let from = &from[in_x * channels + channel..][..width];
+                            for v in 0..NV {
+                                let pixel = load::<S, PARTIAL>(s, from, v);
+                                sums[px][v] = s.mul_add(pixel, w[v], sums[px][v]);
+                            }
+                        }
+                    }
+                } else {
+                    let from = &from[first[0].wrapping_add(offset) * channels + channel..];
+                    for px in 0..STOPS {
+                        let from = &from[px * step..][..width];
+                        for v in 0..NV {
+                            let pixel = load::<S, PARTIAL>(s, from, v);
+                            sums[px][v] = s.mul_add(pixel, w[v], sums[px][v]);
+                        }
                     }
                 }
             }
         }
-        let clamp = self.of.activation.clamp();
-        for px in 0..PX {
-            let to = &mut self.output[(stop + px) * channels + channel..][..width];
+        let clamp = of.activation.clamp();
+        let first = see.index * x.output + stop;
+        for px in 0..STOPS {
+            if EDGE && stop + px >= x.output {
+                return;
+            }
+            let to = &mut self.output[(first + px) * channels + channel..][..width];
             for v in 0..NV {
                 let mut sum = sums[px][v];
                 if let Some((low, high)) = clamp {
@@ -320,12 +376,12 @@ impl Line<'_, '_> {
 
     /// Several filters per channel.
     #[inline(always)]
-    fn scalar(&mut self) {
+    fn scalar(&self, line: usize, output: &mut [f32]) {
         let conv = &self.of.conv;
         let (y, x) = (&conv.y, &conv.x);
         let many = conv.out_channels / conv.in_channels;
-        let (image, out_y) = (self.line / y.output, self.line % y.output);
-        for (stop, output) in self.output.chunks_exact_mut(conv.out_channels).enumerate() {
+        let (image, out_y) = (line / y.output, line % y.output);
+        for (stop, output) in output.chunks_exact_mut(conv.out_channels).enumerate() {
             match self.of.bias {
                 Some(bias) => output.copy_from_slice(bias),
                 None => output.fill(0.0),

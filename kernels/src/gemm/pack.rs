@@ -10,6 +10,7 @@ use crate::level::Level;
 use crate::parallel::Parallel;
 
 /// Lanes of the vectors of a level.
+#[inline]
 pub const fn lanes(level: Level) -> usize {
     match level {
         Level::Portable | Level::Avx2 => 8,
@@ -18,6 +19,7 @@ pub const fn lanes(level: Level) -> usize {
 }
 
 /// Columns of all panels but the last.
+#[inline]
 pub const fn panel(level: Level) -> usize {
     match level {
         Level::Portable => 8,
@@ -52,6 +54,7 @@ pub fn packed_len(level: Level, k: usize, n: usize) -> Result<usize> {
 }
 
 /// The panels of a matrix of `n` columns.
+#[inline]
 pub fn panels(level: Level, n: usize) -> usize {
     (n.next_multiple_of(lanes(level)) / panel(level)).max(usize::from(n > 0))
 }

@@ -10,7 +10,7 @@ pub(crate) const LN_2_HIGH: f32 = 0.693_359_4;
 pub(crate) const LN_2_LOW: f32 = -2.121_944_4e-4;
 /// Coefficients of `(exp(r) - 1 - r) / r^2` for |r| up to half the logarithm of 2, fitted; relative
 /// error 2e-9 of `exp(r) - 1`.
-const EXP: [f32; 6] = [
+pub(crate) const EXP: [f32; 6] = [
     0.5,
     0.166_666_67,
     0.041_666_35,
@@ -189,7 +189,7 @@ const ERF: [f32; 7] = [
 
 /// Coefficients of `(1 + 2 x) exp(x * x) erfc(x)` in `(x - 2) / (x + 2)` for x in 0..10.1, fitted;
 /// relative error 4e-8.
-const ERFC: [f32; 10] = [
+pub(crate) const ERFC: [f32; 10] = [
     1.276_978_4,
     -0.092_763_975,
     -0.166_031_39,

@@ -125,6 +125,17 @@ impl Simd for Avx512 {
         unsafe { _mm512_srav_epi32(a, _mm512_set1_epi32(BITS)) }
     }
 
+    /// An estimate and a step of Newton's: a division keeps a port busy for longer than both.
+    #[inline(always)]
+    fn reciprocal(self, a: __m512) -> __m512 {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe {
+            let estimate = _mm512_rcp14_ps(a);
+            let error = _mm512_fnmadd_ps(a, estimate, _mm512_set1_ps(1.0));
+            _mm512_fmadd_ps(estimate, error, estimate)
+        }
+    }
+
     #[inline(always)]
     fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
         self,

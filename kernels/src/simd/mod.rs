@@ -119,6 +119,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
         0
     }
 
+    /// `1 / a`, with an error of 2 ulp, where that is a normal number. NaN gives NaN.
+    #[inline(always)]
+    fn reciprocal(self, a: Self::F) -> Self::F {
+        self.div(self.splat(1.0), a)
+    }
+
     /// All lanes 0.
     #[inline(always)]
     fn zero(self) -> Self::F {

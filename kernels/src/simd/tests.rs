@@ -148,6 +148,37 @@ fn edges_stay_inside() {
     }
 }
 
+struct Reciprocals;
+
+impl Body for Reciprocals {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        for i in 0..1_000_000_u32 {
+            // All exponents whose reciprocal is normal, both signs.
+            let bits = 0x0080_0000 + i * 2097;
+            let x = f32::from_bits(bits | (i & 1) << 31);
+            let found = s.to_array(s.reciprocal(s.splat(x)))[0];
+            let exact = f64::from(x).recip();
+            let error = (f64::from(found) - exact).abs();
+            let normal = exact.abs() >= f64::from(f32::MIN_POSITIVE);
+            assert!(
+                !normal || error <= 2.0 * f64::from(f32::EPSILON) * exact.abs(),
+                "{x:e}: {found:e}"
+            );
+        }
+        assert!(s.to_array(s.reciprocal(s.splat(f32::NAN)))[0].is_nan());
+    }
+}
+
+#[test]
+fn reciprocals_are_near() {
+    for level in available() {
+        dispatch(level, Reciprocals);
+    }
+}
+
 struct TooLong;
 
 impl Body for TooLong {

@@ -56,6 +56,43 @@ proptest! {
     }
 }
 
+/// Every width of a tile, several groups of lines, and images with and without an inside.
+#[test]
+fn wide_channels_match_f64() {
+    let padding = crate::conv::Padding::Same;
+    for (size, taps, stride, dilation) in [(7, 5, 1, 1), (13, 3, 1, 2), (18, 5, 2, 1), (2, 3, 1, 1)]
+    {
+        for channels in [16, 64, 121] {
+            let w = Window::new(size, taps, stride, dilation, padding).unwrap();
+            let conv = Conv {
+                batch: 2,
+                y: w,
+                x: w,
+                in_channels: channels,
+                out_channels: channels,
+                groups: channels,
+            };
+            let (input, filter) = (numbers(conv.input_len(), 1), numbers(conv.filter_len(), 2));
+            let mut exact = vec![(0.0, 0.0); conv.output_len()];
+            each_product(&conv, |i, f, o| {
+                let product = f64::from(input[i]) * f64::from(filter[f]);
+                exact[o] = (exact[o].0 + product, exact[o].1 + product.abs());
+            });
+            for level in available() {
+                let depthwise = Depthwise {
+                    level,
+                    ..Depthwise::new(conv)
+                };
+                let mut found = vec![f32::NAN; conv.output_len()];
+                depthwise
+                    .run(&input, &filter, &mut found, &Interleaved)
+                    .unwrap();
+                compare(&found, &exact).unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn bias_and_activation() {
     let w = Window::new(7, 3, 1, 1, crate::conv::Padding::Same).unwrap();
