@@ -22,6 +22,18 @@ _PACKED_TOGETHER = 2 * 1024 * 1024
 _LARGE_FLOPS = 16_000_000
 _ATTENTION_QUERIES = 64
 _DIRECT_ROWS = 4
+# Tiles of convolutions: as in `Tiles` of kernels/src/conv/winograd.rs.
+_STRIPS = (4, 6, 14)
+_TILED_CHANNELS = 16
+_TILED_PIXELS = 49
+_TILED_NEAR = 1 << 14
+_TILED_FAR = 1 << 16
+_TILED_REUSED = 32
+_TILED_REUSED_BY_TWO = 512
+_TILED_BLOCK = 32
+_TILED_GAP = 16
+_TILED_KEPT = 512 * 1024
+_TILED_PART = 4
 
 
 @dataclass(frozen=True)
@@ -385,7 +397,7 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
     if isinstance(op, ir.Lstm | ir.Gru | ir.SimpleRnn):
         return _recurrent_scratch(node, packed)
     if packed:
-        return 0
+        return _tiled_scratch(node, op) if isinstance(op, ir.Conv) else 0
     if isinstance(op, ir.Dense):
         k, n = _numbers(_present(node, 1).shape)
         return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
@@ -399,6 +411,39 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
         *size, group_out, inputs = _numbers(_present(node, 1).shape)
         return _packed_len(16, math.prod(size) * inputs // op.groups, group_out) * op.groups
     return 0
+
+
+def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
+    """Returns the scratch elements of a convolution whose filter is transformed for tiles."""
+    *taps, depth, columns = _numbers(_present(node, 1).shape)
+    moves = (taps, list(op.strides), list(op.dilations), op.groups)
+    if moves != ([3, 3], [1, 1], [1, 1], 1) or min(depth, columns) < _TILED_CHANNELS:
+        return 0
+    height, width = _numbers(node.output.shape)[1:3]
+    pixels, weights = height * width, depth * columns
+    if pixels < _TILED_PIXELS:
+        return 0
+    if weights <= max(_TILED_NEAR, min(_TILED_FAR, pixels * _TILED_REUSED)):
+        out = 4
+    elif weights <= min(_TILED_FAR, pixels * _TILED_REUSED_BY_TWO):
+        out = 2
+    else:
+        return 0
+    data = elements(node.input.shape) + elements(node.output.shape)
+    down, across = -(-height // out), -(-width // out)
+
+    def points(strip: int, tiles: int) -> int:
+        whole, rest = divmod(tiles - 1, strip)
+        return (out + 2) ** 2 * (whole * point(strip, strip) + point(strip, rest + 1))
+
+    def point(strip: int, tiles: int) -> int:
+        lines = strip if strip == max(_STRIPS) and tiles > 8 else -(-tiles // 4) * 4
+        return -(-depth // _TILED_BLOCK) * _TILED_BLOCK * lines + _TILED_GAP
+
+    kept = max(_TILED_KEPT, data // _TILED_PART)
+    most = max(min(points(s, down * across), max(kept, points(s, across))) for s in _STRIPS)
+    all_data = data + math.prod(taps) * weights
+    return most if most <= all_data + all_data // 2 else 0
 
 
 def is_depthwise(node: ir.Node) -> bool:

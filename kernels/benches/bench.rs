@@ -135,9 +135,10 @@ fn convs(pool: &dyn Parallel, peak: f64) -> Result<()> {
         let mut memory = vec![0.0; PackedFilter::len(Direction::Forward, &conv)?];
         let filter = PackedFilter::pack(Direction::Forward, &conv, &w, &mut memory, pool)?;
         let forward = Forward::new(conv, Filter::Packed(filter));
+        let mut scratch = vec![0.0; forward.scratch_len()?];
         let name = format!("conv {side}^2 {channels:?} {size}x{size}/{stride}");
         report(&name, conv.flops() as f64, peak, || {
-            forward.run(&x, &mut y, &mut [], pool)
+            forward.run(&x, &mut y, &mut scratch, pool)
         })?;
     }
     Ok(())

@@ -225,6 +225,21 @@ pub unsafe extern "C" fn bench_conv(
             from_raw_parts_mut(output, conv.output_len()),
         )
     };
+    // A caller has its scratch memory before it calls.
+    static SCRATCH: Mutex<Vec<f32>> = Mutex::new(Vec::new());
+    let mut scratch = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let needed = if is_depthwise(&conv) {
+        Ok(0)
+    } else {
+        PackedFilter::from_packed(Direction::Forward, &conv, packed)
+            .and_then(|filter| Forward::new(conv, Filter::Packed(filter)).scratch_len())
+    };
+    let Ok(needed) = needed else {
+        return -1.0;
+    };
+    if scratch.len() < needed {
+        scratch.resize(needed, 0.0);
+    }
     with_pool(threads, |pool| {
         if is_depthwise(&conv) {
             let depthwise = Depthwise {
@@ -238,7 +253,7 @@ pub unsafe extern "C" fn bench_conv(
             bias: Some(bias),
             ..Forward::new(conv, Filter::Packed(filter))
         };
-        forward.run(input, output, &mut [], pool)
+        forward.run(input, output, &mut scratch, pool)
     })
 }
 

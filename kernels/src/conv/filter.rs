@@ -1,6 +1,7 @@
 //! Filters, plain and packed.
 
 use super::geometry::{Conv, check_len};
+use super::winograd::Tiles;
 use crate::error::{Error, Result};
 use crate::gemm::pack::{self, Matrix, Packed, Stack};
 use crate::level::{Level, level};
@@ -29,18 +30,38 @@ pub enum Filter<'a> {
 pub struct PackedFilter<'a> {
     pub(crate) level: Level,
     pub(crate) direction: Direction,
+    /// The tiles that the filter is transformed for, if it is.
+    pub(crate) tiles: Option<Tiles>,
     pub(crate) data: &'a [f32],
 }
 
 impl<'a> PackedFilter<'a> {
-    /// Elements of memory that [`PackedFilter::pack`] fills for the level in use.
+    /// Elements of memory that [`PackedFilter::pack`] fills for the level in use. Whatever the
+    /// batch, the number is the same: filters of 3 x 3 taps that go over the image in steps of one
+    /// may be transformed and then have up to four times as many elements.
     ///
     /// # Errors
     /// [`Error::Overflow`], or [`Error::Value`] if the sizes do not fit together.
     pub fn len(direction: Direction, conv: &Conv) -> Result<usize> {
-        Self::len_for(level(), direction, conv)
+        Self::tiled_len(level(), direction, conv, tiles(direction, conv))
     }
 
+    fn tiled_len(
+        level: Level,
+        direction: Direction,
+        conv: &Conv,
+        tiles: Option<Tiles>,
+    ) -> Result<usize> {
+        match tiles {
+            Some(tiles) => {
+                conv.check()?;
+                tiles.packed_len(level, conv)
+            }
+            None => Self::len_for(level, direction, conv),
+        }
+    }
+
+    /// Elements of a filter that is not transformed.
     pub(crate) fn len_for(level: Level, direction: Direction, conv: &Conv) -> Result<usize> {
         conv.check()?;
         let (rows, columns) = size(direction, conv);
@@ -75,7 +96,25 @@ impl<'a> PackedFilter<'a> {
         out: &'a mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let expected = Self::len_for(level, direction, conv)?;
+        Self::tiled(
+            level,
+            direction,
+            conv,
+            tiles(direction, conv),
+            (filter, out),
+            parallel,
+        )
+    }
+
+    pub(super) fn tiled(
+        level: Level,
+        direction: Direction,
+        conv: &Conv,
+        tiles: Option<Tiles>,
+        (filter, out): (&[f32], &'a mut [f32]),
+        parallel: &dyn Parallel,
+    ) -> Result<Self> {
+        let expected = Self::tiled_len(level, direction, conv, tiles)?;
         check_len("filter", filter.len(), conv.filter_len())?;
         let found = out.len();
         let data = out.get_mut(..expected).ok_or(Error::Length {
@@ -84,7 +123,9 @@ impl<'a> PackedFilter<'a> {
             expected,
         })?;
         let (taps, ld) = (conv.y.size * conv.x.size, conv.out_channels);
-        if !data.is_empty() {
+        if let Some(tiles) = tiles {
+            tiles.pack(level, conv, filter, data, parallel);
+        } else if !data.is_empty() {
             let each = expected / conv.groups;
             for (group, data) in data.chunks_exact_mut(each).enumerate() {
                 let filter = &filter[group * conv.group_out()..];
@@ -102,6 +143,7 @@ impl<'a> PackedFilter<'a> {
         Ok(Self {
             level,
             direction,
+            tiles,
             data,
         })
     }
@@ -122,6 +164,7 @@ impl<'a> PackedFilter<'a> {
         Ok(Self {
             level: level(),
             direction,
+            tiles: tiles(direction, conv),
             data,
         })
     }
@@ -156,9 +199,11 @@ impl<'a> PackedFilter<'a> {
                         expected,
                     });
                 }
-                Self::pack_for(level, direction, conv, filter, scratch, parallel)
+                let memory = (*filter, scratch);
+                Self::tiled(level, direction, conv, None, memory, parallel)
             }
             Filter::Packed(packed) => {
+                let expected = Self::tiled_len(level, direction, conv, packed.tiles)?;
                 check_len("packed", packed.data.len(), expected)?;
                 if packed.direction == direction && packed.level == level {
                     Ok(*packed)
@@ -170,6 +215,14 @@ impl<'a> PackedFilter<'a> {
                 }
             }
         }
+    }
+}
+
+/// The tiles that a filter is transformed for, if it is.
+fn tiles(direction: Direction, conv: &Conv) -> Option<Tiles> {
+    match direction {
+        Direction::Forward => Tiles::of(conv),
+        Direction::Backward => None,
     }
 }
 

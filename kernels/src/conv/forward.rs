@@ -1,7 +1,10 @@
 //! The forward convolution.
 
+use core::ops::Range;
+
 use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
+use super::winograd::{Tiles, Winograd};
 use crate::blocks::for_each_block;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
@@ -10,6 +13,7 @@ use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::scratch::take;
 use crate::simd::dispatch;
 use crate::thin::Thin;
 
@@ -48,9 +52,11 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Elements of scratch memory that [`Forward::run`] needs: none for a packed filter, else
-    /// those of the filter, its output channels padded to whole vectors; none as well where that
-    /// would be more than half as much again as input, filter and output.
+    /// Elements of scratch memory that [`Forward::run`] needs. For a filter that is transformed,
+    /// points of the image: for one image 2 MiB or a quarter of input and output, if it has as many.
+    /// None for other packed filters. For a plain one the elements of the filter, its output
+    /// channels padded to whole vectors; none where that would be more than half as much again as
+    /// input, filter and output.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
@@ -59,7 +65,14 @@ impl<'a> Forward<'a> {
             Filter::Plain(filter) if self.unpacked(filter)?.is_none() => {
                 PackedFilter::len_for(self.level, Direction::Forward, &self.conv)
             }
-            _ => Ok(0),
+            Filter::Packed(packed) => match packed.tiles {
+                Some(tiles) => {
+                    self.conv.check()?;
+                    Ok(tiles.scratch_len(packed.level, &self.conv))
+                }
+                None => Ok(0),
+            },
+            Filter::Plain(_) => Ok(0),
         }
     }
 
@@ -95,6 +108,13 @@ impl<'a> Forward<'a> {
         if let Some(bias) = self.bias {
             check_len("bias", bias.len(), conv.out_channels)?;
         }
+        if let Filter::Packed(PackedFilter {
+            tiles: Some(tiles), ..
+        }) = self.filter
+            && cfg!(feature = "std")
+        {
+            return self.winograd(tiles, (input, output, scratch), parallel);
+        }
         let unpacked = match self.filter {
             Filter::Plain(filter) => {
                 check_len("filter", filter.len(), conv.filter_len())?;
@@ -127,15 +147,53 @@ impl<'a> Forward<'a> {
         if output.is_empty() {
             return Ok(());
         }
-        let parallel: &dyn Parallel = if conv.flops() < PARALLEL_FLOPS {
-            &Serial
-        } else {
-            parallel
-        };
+        let parallel = self.threads(parallel);
         for group in 0..conv.groups {
             self.group(group, input, &filter, output, parallel);
         }
         Ok(())
+    }
+
+    fn winograd(
+        &self,
+        tiles: Tiles,
+        (input, output, scratch): (&[f32], &mut [f32], &mut [f32]),
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let (filter, direction) = (&self.filter, Direction::Forward);
+        let packed =
+            PackedFilter::of(filter, self.level, direction, &self.conv, &mut [], parallel)?;
+        let scratch = take(scratch, self.scratch_len()?)?;
+        let winograd = Winograd {
+            conv: &self.conv,
+            tiles,
+            level: self.level,
+            filter: packed.data,
+            store: self.store(0..self.conv.out_channels),
+        };
+        if !output.is_empty() {
+            winograd.run(input, output, scratch, self.threads(parallel));
+        }
+        Ok(())
+    }
+
+    /// What happens to the sums of some output channels.
+    fn store(&self, channels: Range<usize>) -> Store<'_> {
+        Store {
+            accumulate: self.accumulate,
+            bias: self.bias.map(|bias| &bias[channels]),
+            clamp: self.activation.clamp(),
+            map: self.activation.map(),
+        }
+    }
+
+    /// The threads that the work is worth.
+    fn threads<'p>(&self, parallel: &'p dyn Parallel) -> &'p dyn Parallel {
+        if self.conv.flops() < PARALLEL_FLOPS {
+            &Serial
+        } else {
+            parallel
+        }
     }
 
     fn group(
@@ -175,12 +233,7 @@ impl<'a> Forward<'a> {
                 ld,
             },
         };
-        let store = Store {
-            accumulate: self.accumulate,
-            bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
-            clamp: self.activation.clamp(),
-            map: self.activation.map(),
-        };
+        let store = self.store(group * columns..(group + 1) * columns);
         let cut = cut(self.level, (rows, columns), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {

@@ -2,6 +2,9 @@
 //!
 //! No image is unfolded: the tiles of [`crate::gemm`] read the image itself, one run per tap.
 //! What lies outside the image counts as 0, so that an infinite or NaN weight meets a 0 there.
+//! Packed filters of 3 x 3 taps are transformed for minimal filtering where that is faster: then
+//! the error is relative to the largest elements within 6 x 6 pixels, and a channel of the output
+//! whose filter holds an infinity or NaN is not finite, but need not be the same infinity.
 
 pub mod attributes;
 mod backward_filter;
@@ -13,6 +16,7 @@ pub mod geometry;
 pub(crate) mod layout;
 #[cfg(test)]
 pub(crate) mod tests;
+mod winograd;
 
 pub use backward_filter::BackwardFilter;
 pub use backward_input::BackwardInput;

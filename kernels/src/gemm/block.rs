@@ -466,7 +466,7 @@ fn strip_columns<S: Simd>(
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
                     let zero = [[s.zero(); NV]; MR];
-                    let sums = tile::strip::<S, MR, NV>(s, zero, rows, k, b_row);
+                    let sums = tile::strip::<S, MR, NV, { tile::STRIP }>(s, zero, rows, k, b_row);
                     tile::store(s, &sums, block, &names[done..done + MR], place, store);
                 }
                 done += MR;

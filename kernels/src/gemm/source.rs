@@ -3,7 +3,7 @@
 //! A plain matrix is an image of one line with one pixel per row and a filter of one tap.
 
 /// As many zeros as the longest run that a tile takes at once: what lies outside an image.
-static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
+pub static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
 
 /// Longest run of consecutive elements of a row of A.
 pub const MAX_RUN: usize = 512;

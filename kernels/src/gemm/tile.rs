@@ -48,18 +48,19 @@ pub const STRIP: usize = super::source::MAX_RUN + 16;
 /// Some rows of A, copied from where they are.
 pub type Strip<const MR: usize> = [[f32; STRIP]; MR];
 
-/// Adds `a * b` to `sums` for the first `k` columns of a strip; B has rows of `NV` vectors.
+/// Adds `a * b` to `sums` for the first `k` columns of a strip of rows of `LD` elements; B has rows
+/// of `NV` vectors.
 ///
 /// Panics if the strip or `b` is too short.
 #[inline(always)]
-pub fn strip<S: Simd, const MR: usize, const NV: usize>(
+pub fn strip<S: Simd, const MR: usize, const NV: usize, const LD: usize>(
     s: S,
     mut sums: Sums<S, MR, NV>,
-    a: &Strip<MR>,
+    a: &[[f32; LD]; MR],
     k: usize,
     mut b: &[f32],
 ) -> Sums<S, MR, NV> {
-    assert!(k <= STRIP, "a strip is too short");
+    assert!(k <= LD, "a strip is too short");
     for p in 0..k {
         let row = load_b::<S, NV, false>(s, b, 0);
         b = b.get(NV * S::LANES..).unwrap_or(&[]);

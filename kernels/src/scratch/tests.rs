@@ -5,7 +5,7 @@ use proptest::prelude::*;
 
 use crate::attention::Attention;
 use crate::batch_mat_mul_v2::BatchMatMul;
-use crate::conv::{BackwardInput, Conv, Filter, Forward, Padding, Window};
+use crate::conv::{BackwardInput, Conv, Direction, Filter, Forward, PackedFilter, Padding, Window};
 use crate::gemm::{Gemm, Matrix, Packed};
 use crate::lstm::{Gru, Lstm, Recurrent};
 use crate::norm::Kind;
@@ -81,6 +81,12 @@ proptest! {
         let data = conv.input_len() + conv.filter_len() + conv.output_len();
         for level in available() {
             let forward = Forward { level, ..Forward::new(conv, Filter::Plain(&[])) };
+            check(&format!("{level:?} {conv:?}"), forward.scratch_len().unwrap(), data, 0);
+            let direction = Direction::Forward;
+            let memory = vec![0.0; PackedFilter::len(direction, &conv).unwrap()];
+            let packed = PackedFilter::from_packed(direction, &conv, &memory).unwrap();
+            let filter = Filter::Packed(PackedFilter { level, ..packed });
+            let forward = Forward { level, ..Forward::new(conv, filter) };
             check(&format!("{level:?} {conv:?}"), forward.scratch_len().unwrap(), data, 0);
             let backward = BackwardInput { level, ..BackwardInput::new(conv, Filter::Plain(&[])) };
             check(&format!("{level:?} {conv:?}"), backward.scratch_len().unwrap(), data, 0);

@@ -198,6 +198,26 @@ def layout() -> ir.Graph:
     return s.graph()
 
 
+def tiled() -> ir.Graph:
+    """Returns convolutions whose filters are transformed for tiles of either kind."""
+    s = Sketch("tiled")
+    x, z = s.input("x", (B, 10, 10, 32)), s.input("z", (B, 7, 7, 136))
+    same, uneven = ((1, 1), (1, 1)), ((2, 1), (0, 3))
+    for act in (ir.RELU, ir.Function(ir.Fn.SILU)):
+        s.op(
+            ir.Conv((1, 1), (1, 1), same, 1, act),
+            [x, s.weight(3, 3, 32, 32), s.weight(32), x],
+            x.shape,
+        )
+    s.op(ir.Conv((1, 1), (1, 1), uneven), [x, s.weight(3, 3, 32, 30)], (B, 11, 11, 30))
+    s.op(
+        ir.Conv((1, 1), (1, 1), same, 1, ir.RELU6),
+        [z, s.weight(3, 3, 136, 128), s.weight(128)],
+        (B, 7, 7, 128),
+    )
+    return s.graph()
+
+
 def flat_rows(s: Sketch, x: ir.Value) -> ir.Value:
     """Adds `x` as rows of three elements."""
     return s.op(ir.Reshape(), [x], (B, 24, 3))
@@ -375,7 +395,7 @@ def blocks() -> ir.Graph:
     return s.graph()
 
 
-GRAPHS = (blocks, elementwise, in_place, layout, loops, products, sequences)
+GRAPHS = (blocks, elementwise, in_place, layout, loops, products, sequences, tiled)
 
 
 def wide() -> ir.Graph:
