@@ -203,7 +203,7 @@ def tiled() -> ir.Graph:
     s = Sketch("tiled")
     x, z = s.input("x", (B, 10, 10, 32)), s.input("z", (B, 7, 7, 136))
     same, uneven = ((1, 1), (1, 1)), ((2, 1), (0, 3))
-    for act in (ir.RELU, ir.Function(ir.Fn.TANH)):
+    for act in (ir.RELU, ir.Function(ir.Fn.SILU)):
         s.op(
             ir.Conv((1, 1), (1, 1), same, 1, act),
             [x, s.weight(3, 3, 32, 32), s.weight(32), x],
