@@ -362,7 +362,8 @@ def lower(
         try:
             found = _as_value(low, result)
         except Unsupported as err:
-            low.problems.append(Problem(f"output {name}", str(err)))
+            what = str(err)
+            low.problems.append(Problem(f"output {name}", what, _HINTS.get(what, "")))
             continue
         if found is not None:
             outputs.append(ir.Port(name, found))
@@ -380,4 +381,6 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
         return ir.constant(known)
     if isinstance(result, Variable):
         return low.weight(result)
+    if isinstance(result, Bounds):
+        raise Unsupported("the batch is reduced")
     raise Unsupported("it is the batch size, or no tensor")

@@ -164,6 +164,13 @@ def test_examples_that_decide_together_are_refused(dtype: str, reduced: Any) -> 
     assert "make what is chosen or ended by it an input" in problem.advice
 
 
+@pytest.mark.parametrize("dtype", ["float32", "int32"])
+def test_an_output_of_all_examples_is_refused(dtype: str) -> None:
+    model = model_of([(4,)], lambda x: [x * 2, keras.ops.max(x)], [dtype])
+    with pytest.raises(UnsupportedError, match=r"the batch is reduced \(examples of a call"):
+        convert(trace_model(model).trace)
+
+
 def test_every_input_of_text_is_reported() -> None:
     def body(x: Any, y: Any) -> list[Any]:
         return [layers.StringLookup(vocabulary=["a"])(t) for t in (x, y)]
