@@ -4,14 +4,14 @@
 //! larger of the result and the shift.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch, dispatch_simd};
+use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
-use crate::rows::{self, KEPT, Pairs};
-use crate::simd::stream::{self, Fence};
-use crate::simd::{self, Simd};
+use crate::rows::{self, Beside, KEPT, Pairs};
+use crate::simd::stream::{self, AHEAD, Behind, Columns, Fence};
+use crate::simd::{self, Simd, fetch_far};
 
 const LANES: usize = 32;
 
@@ -35,15 +35,6 @@ pub(crate) fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f64 {
         }
     }
     total
-}
-
-/// Mean and mean squared deviation.
-#[inline(always)]
-fn moments<S: Simd>(s: S, x: &[f32]) -> (f32, f32) {
-    let count = x.len() as f64;
-    let mean = (rows::sum(s, x, rows::Sum) / count) as f32;
-    let variance = rows::sum(s, x, rows::Squares(mean)) / count;
-    (mean, variance as f32)
 }
 
 /// Which statistics a row is normalised with.
@@ -72,50 +63,95 @@ impl simd::Body for Rows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        if self.far && self.width <= KEPT {
-            self.rows::<S, KEPT>(s);
-        } else {
-            self.rows::<S, 0>(s);
+        match Fence::new(s, self.far && self.width <= KEPT) {
+            Some(fence) => self.far_rows(s, &fence),
+            None => self.near_rows(s),
         }
     }
 }
 
-impl Rows<'_> {
-    /// All rows; where there is room for one, it is written past the caches when it is whole.
+impl<'a> Rows<'a> {
     #[inline(always)]
-    fn rows<S: Simd, const ROOM: usize>(self, s: S) {
-        let mut kept = [0.0; ROOM];
-        let fence = Fence::new(ROOM > 0);
-        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+    fn near_rows<S: Simd>(self, s: S) {
+        let (kind, epsilon, parameters) = (self.kind, self.epsilon, (self.scale, self.shift));
+        let mut rows = Pairs::new(self.x, self.out, self.width);
         while let Some((x, out)) = rows.pair() {
-            let (mean, variance) = match self.kind {
-                Kind::Layer => moments(s, x),
-                Kind::Rms => {
-                    let squares = rows::sum(s, x, rows::Squares(0.0));
-                    (0.0, (squares / x.len() as f64) as f32)
-                }
-            };
-            let factor = (1.0 / math::sqrt(f64::from(variance) + f64::from(self.epsilon))) as f32;
-            let parameters = (self.scale, self.shift);
-            if ROOM > 0 {
-                let kept = &mut kept[..x.len()];
-                normal(x, (mean, factor), parameters, kept);
-                stream::map(kept, out, fence.as_ref(), |x| x);
-            } else {
-                normal(x, (mean, factor), parameters, out);
-            }
+            Normal::new(s, x, (kind, epsilon, parameters), &mut ()).write(0, out);
         }
+    }
+
+    /// Each row is written past the caches beside the first sum over the next one.
+    #[inline(always)]
+    fn far_rows<S: Simd>(self, s: S, fence: &Fence<S>) {
+        let (kind, epsilon, parameters) = (self.kind, self.epsilon, (self.scale, self.shift));
+        let mut rows = Pairs::new(self.x, self.out, self.width);
+        let Some((x, mut out)) = rows.pair() else {
+            return;
+        };
+        let mut normal = Normal::new(s, x, (kind, epsilon, parameters), &mut ());
+        while let Some((x, next)) = rows.pair() {
+            let mut behind = Behind::new(fence, normal, out);
+            normal = Normal::new(s, x, (kind, epsilon, parameters), &mut behind);
+            behind.rest();
+            out = next;
+        }
+        Behind::new(fence, normal, out).rest();
+    }
+}
+
+/// A factor and a shift per column.
+type Parameters<'a> = (Option<&'a [f32]>, Option<&'a [f32]>);
+
+/// A normalised row.
+struct Normal<'a> {
+    x: &'a [f32],
+    mean: f32,
+    factor: f32,
+    parameters: Parameters<'a>,
+}
+
+impl<'a> Normal<'a> {
+    /// The statistics of a row, with something on the side of the first sum.
+    #[inline(always)]
+    fn new<S: Simd>(
+        s: S,
+        x: &'a [f32],
+        (kind, epsilon, parameters): (Kind, f32, Parameters<'a>),
+        beside: &mut impl Beside,
+    ) -> Self {
+        let count = x.len() as f64;
+        let (mean, squares) = match kind {
+            Kind::Layer => {
+                let mean = (rows::sum_beside(s, x, rows::Sum, beside) / count) as f32;
+                (mean, rows::sum(s, x, rows::Squares(mean)))
+            }
+            Kind::Rms => (0.0, rows::sum_beside(s, x, rows::Squares(0.0), beside)),
+        };
+        let variance = f64::from((squares / count) as f32);
+        Self {
+            x,
+            mean,
+            factor: (1.0 / math::sqrt(variance + f64::from(epsilon))) as f32,
+            parameters,
+        }
+    }
+}
+
+impl Columns for Normal<'_> {
+    #[inline(always)]
+    fn write(&self, first: usize, out: &mut [f32]) {
+        let columns = first..first + out.len();
+        let (scale, shift) = self.parameters;
+        let scale = scale.map(|scale| &scale[columns.clone()]);
+        let shift = shift.map(|shift| &shift[columns.clone()]);
+        let x = &self.x[columns];
+        normal(x, (self.mean, self.factor), (scale, shift), out);
     }
 }
 
 /// `out = (x - mean) * factor * scale + shift`.
 #[inline(always)]
-fn normal(
-    x: &[f32],
-    (mean, factor): (f32, f32),
-    parameters: (Option<&[f32]>, Option<&[f32]>),
-    out: &mut [f32],
-) {
+fn normal(x: &[f32], (mean, factor): (f32, f32), parameters: Parameters<'_>, out: &mut [f32]) {
     let normal = |x: f32| (x - mean) * factor;
     if let (Some(scale), Some(shift)) = parameters {
         let parameters = scale.iter().zip(shift);
@@ -149,7 +185,7 @@ pub fn normalize_rows(
     kind: Kind,
     x: &[f32],
     width: usize,
-    (scale, shift): (Option<&[f32]>, Option<&[f32]>),
+    (scale, shift): Parameters<'_>,
     epsilon: f32,
     out: &mut [f32],
     parallel: &dyn Parallel,
@@ -212,13 +248,15 @@ pub fn scale_shift(
     }
     check_rows("x", x.len(), scale.len())?;
     let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
+    let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = &x[start..start + out.len()];
-        dispatch(Affine {
+        dispatch_simd(Affine {
             x,
             scale,
             shift,
             out,
+            far,
         });
     });
     Ok(())
@@ -229,20 +267,52 @@ struct Affine<'a> {
     scale: &'a [f32],
     shift: &'a [f32],
     out: &'a mut [f32],
+    /// No cache holds the rows.
+    far: bool,
 }
 
-impl Body for Affine<'_> {
-    type Output = ();
+impl simd::Body for Affine<'_> {
+    type Out = ();
 
     #[inline(always)]
-    fn run(self) {
-        let width = self.scale.len();
-        for (out, x) in self.out.chunks_mut(width).zip(self.x.chunks(width)) {
-            let factors = self.scale.iter().zip(self.shift);
-            for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
-                *out = x * scale + shift;
+    fn run<S: Simd>(self, s: S) {
+        let (scale, shift) = (self.scale, self.shift);
+        let fence = Fence::new(s, self.far && scale.len() >= LONG);
+        let mut rows = Pairs::new(self.x, self.out, scale.len());
+        while let Some((x, out)) = rows.pair() {
+            match &fence {
+                Some(fence) => Behind::new(fence, Channels { x, scale, shift }, out).rest(),
+                None => affine(x, scale, shift, out),
             }
         }
+    }
+}
+
+/// Elements of a row from which on it is worth writing past the caches.
+const LONG: usize = 256;
+
+/// A row with a factor and a shift per column.
+struct Channels<'a> {
+    x: &'a [f32],
+    scale: &'a [f32],
+    shift: &'a [f32],
+}
+
+impl Columns for Channels<'_> {
+    #[inline(always)]
+    fn write(&self, first: usize, out: &mut [f32]) {
+        let columns = first..first + out.len();
+        let x = &self.x[columns.clone()];
+        fetch_far(x, AHEAD);
+        affine(x, &self.scale[columns.clone()], &self.shift[columns], out);
+    }
+}
+
+#[inline(always)]
+fn affine(x: &[f32], scale: &[f32], shift: &[f32], out: &mut [f32]) {
+    let factors = scale.iter().zip(shift);
+    for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
+        *out = x * scale + shift;
     }
 }
 
@@ -295,7 +365,7 @@ pub fn fold_batch_norm(norm: &BatchNorm<'_>, scale: &mut [f32], shift: &mut [f32
 pub fn group_norm(
     x: &[f32],
     (positions, channels, groups): (usize, usize, usize),
-    (scale, shift): (Option<&[f32]>, Option<&[f32]>),
+    (scale, shift): Parameters<'_>,
     epsilon: f32,
     out: &mut [f32],
     parallel: &dyn Parallel,
@@ -397,6 +467,22 @@ mod tests {
         assert!(
             normalize_rows(Kind::Rms, &[0.0; 4], 3, none, 1.0, &mut out, &Interleaved).is_err()
         );
+    }
+
+    #[test]
+    fn factors_and_shifts() {
+        for width in [1, 255, 256, 300, 1000] {
+            let x = numbers(3 * width, 1);
+            let (scale, shift) = (numbers(width, 2), numbers(width, 3));
+            let out = same_bits(|| {
+                let mut out = vec![f32::NAN; x.len()];
+                scale_shift(&x, &scale, &shift, &mut out, &Interleaved).unwrap();
+                out
+            });
+            for (i, &found) in out.iter().enumerate() {
+                assert_eq!(found, x[i] * scale[i % width] + shift[i % width]);
+            }
+        }
     }
 
     #[test]
