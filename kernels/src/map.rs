@@ -1,12 +1,13 @@
 //! The one loop of all element-wise operations of one argument.
 
 use crate::adapt::{Element, check_count};
-use crate::body::{Body, dispatch};
+use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
 use crate::parallel::Parallel;
 use crate::simd::stream::{self, Fence};
+use crate::simd::{Body, Portable, Simd};
 
 /// An operation on one element of type `T`.
 pub trait Map<T>: Copy + Sync {
@@ -29,22 +30,30 @@ struct Copied<'a, O, T, U> {
 }
 
 impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
-    type Output = ();
-
-    const LEVELS: bool = T::LEVELS;
+    type Out = ();
 
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, s: S) {
         let Self { op, x, out, far } = self;
-        let fence = Fence::new(far && const { waits_for_memory::<T>(O::COST) });
+        let fence = Fence::new(s, far && const { waits_for_memory::<T>(O::COST) });
         stream::map(x, out, fence.as_ref(), |x| op.apply(x));
     }
 }
 
-/// Whether a loop of this cost per element is faster than memory, so that it is of use to write
+/// Runs a loop over elements of type `T`: with the level in use, or the portable one for rare types.
+#[inline]
+pub(crate) fn dispatch_for<T: Element, B: Body<Out = ()>>(body: B) {
+    if T::LEVELS {
+        dispatch_simd(body);
+    } else {
+        body.run(Portable);
+    }
+}
+
+/// Whether a loop of this cost per element is about as fast as memory, so that it is of use to write
 /// past the caches. Rare element types do without: it is a second loop.
 pub(crate) const fn waits_for_memory<T: Element>(cost: usize) -> bool {
-    T::LEVELS && cost <= 2
+    T::LEVELS && cost <= 8
 }
 
 /// The loop of one operation, past the caches or not. What surrounds it is compiled once per
@@ -53,7 +62,7 @@ type Loop<'a, T, U> = dyn Fn(&[T], &mut [U], bool) + Sync + 'a;
 
 /// The loop of `op`: arguments, results, and whether those go past the caches.
 fn loop_of<O: Map<T>, T: Element>(op: O) -> impl Fn(&[T], &mut [O::Out], bool) + Sync {
-    move |x, out, far| dispatch(Copied { op, x, out, far })
+    move |x, out, far| dispatch_for::<T, _>(Copied { op, x, out, far })
 }
 
 /// `out[i] = op(x[i])` of as many elements as both have, on this thread.

@@ -9,8 +9,8 @@ use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
-use crate::rows::{self, KEPT, Pairs};
-use crate::simd::stream::{self, Fence};
+use crate::rows::{self, Beside, KEPT, Pairs};
+use crate::simd::stream::{self, Behind, Columns, Fence};
 use crate::simd::{self, Simd};
 
 const LANES: usize = 32;
@@ -35,15 +35,6 @@ pub(crate) fn sum(x: &[f32], term: impl Fn(f32) -> f32) -> f64 {
         }
     }
     total
-}
-
-/// Mean and mean squared deviation.
-#[inline(always)]
-fn moments<S: Simd>(s: S, x: &[f32]) -> (f32, f32) {
-    let count = x.len() as f64;
-    let mean = (rows::sum(s, x, rows::Sum) / count) as f32;
-    let variance = rows::sum(s, x, rows::Squares(mean)) / count;
-    (mean, variance as f32)
 }
 
 /// Which statistics a row is normalised with.
@@ -72,50 +63,95 @@ impl simd::Body for Rows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        if self.far && self.width <= KEPT {
-            self.rows::<S, KEPT>(s);
-        } else {
-            self.rows::<S, 0>(s);
+        match Fence::new(s, self.far && self.width <= KEPT) {
+            Some(fence) => self.far_rows(s, &fence),
+            None => self.near_rows(s),
         }
     }
 }
 
-impl Rows<'_> {
-    /// All rows; where there is room for one, it is written past the caches when it is whole.
+impl<'a> Rows<'a> {
     #[inline(always)]
-    fn rows<S: Simd, const ROOM: usize>(self, s: S) {
-        let mut kept = [0.0; ROOM];
-        let fence = Fence::new(ROOM > 0);
-        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+    fn near_rows<S: Simd>(self, s: S) {
+        let (kind, epsilon, parameters) = (self.kind, self.epsilon, (self.scale, self.shift));
+        let mut rows = Pairs::new(self.x, self.out, self.width);
         while let Some((x, out)) = rows.pair() {
-            let (mean, variance) = match self.kind {
-                Kind::Layer => moments(s, x),
-                Kind::Rms => {
-                    let squares = rows::sum(s, x, rows::Squares(0.0));
-                    (0.0, (squares / x.len() as f64) as f32)
-                }
-            };
-            let factor = (1.0 / math::sqrt(f64::from(variance) + f64::from(self.epsilon))) as f32;
-            let parameters = (self.scale, self.shift);
-            if ROOM > 0 {
-                let kept = &mut kept[..x.len()];
-                normal(x, (mean, factor), parameters, kept);
-                stream::map(kept, out, fence.as_ref(), |x| x);
-            } else {
-                normal(x, (mean, factor), parameters, out);
-            }
+            Normal::new(s, x, (kind, epsilon, parameters), &mut ()).write(0, out);
         }
+    }
+
+    /// Each row is written past the caches beside the first sum over the next one.
+    #[inline(always)]
+    fn far_rows<S: Simd>(self, s: S, fence: &Fence<S>) {
+        let (kind, epsilon, parameters) = (self.kind, self.epsilon, (self.scale, self.shift));
+        let mut rows = Pairs::new(self.x, self.out, self.width);
+        let Some((x, mut out)) = rows.pair() else {
+            return;
+        };
+        let mut normal = Normal::new(s, x, (kind, epsilon, parameters), &mut ());
+        while let Some((x, next)) = rows.pair() {
+            let mut behind = Behind::new(fence, normal, out);
+            normal = Normal::new(s, x, (kind, epsilon, parameters), &mut behind);
+            behind.rest();
+            out = next;
+        }
+        Behind::new(fence, normal, out).rest();
+    }
+}
+
+/// A factor and a shift per column.
+type Parameters<'a> = (Option<&'a [f32]>, Option<&'a [f32]>);
+
+/// A normalised row.
+struct Normal<'a> {
+    x: &'a [f32],
+    mean: f32,
+    factor: f32,
+    parameters: Parameters<'a>,
+}
+
+impl<'a> Normal<'a> {
+    /// The statistics of a row, with something on the side of the first sum.
+    #[inline(always)]
+    fn new<S: Simd>(
+        s: S,
+        x: &'a [f32],
+        (kind, epsilon, parameters): (Kind, f32, Parameters<'a>),
+        beside: &mut impl Beside,
+    ) -> Self {
+        let count = x.len() as f64;
+        let (mean, squares) = match kind {
+            Kind::Layer => {
+                let mean = (rows::sum_beside(s, x, rows::Sum, beside) / count) as f32;
+                (mean, rows::sum(s, x, rows::Squares(mean)))
+            }
+            Kind::Rms => (0.0, rows::sum_beside(s, x, rows::Squares(0.0), beside)),
+        };
+        let variance = f64::from((squares / count) as f32);
+        Self {
+            x,
+            mean,
+            factor: (1.0 / math::sqrt(variance + f64::from(epsilon))) as f32,
+            parameters,
+        }
+    }
+}
+
+impl Columns for Normal<'_> {
+    #[inline(always)]
+    fn write(&self, first: usize, out: &mut [f32]) {
+        let columns = first..first + out.len();
+        let (scale, shift) = self.parameters;
+        let scale = scale.map(|scale| &scale[columns.clone()]);
+        let shift = shift.map(|shift| &shift[columns.clone()]);
+        let x = &self.x[columns];
+        normal(x, (self.mean, self.factor), (scale, shift), out);
     }
 }
 
 /// `out = (x - mean) * factor * scale + shift`.
 #[inline(always)]
-fn normal(
-    x: &[f32],
-    (mean, factor): (f32, f32),
-    parameters: (Option<&[f32]>, Option<&[f32]>),
-    out: &mut [f32],
-) {
+fn normal(x: &[f32], (mean, factor): (f32, f32), parameters: Parameters<'_>, out: &mut [f32]) {
     let normal = |x: f32| (x - mean) * factor;
     if let (Some(scale), Some(shift)) = parameters {
         let parameters = scale.iter().zip(shift);
@@ -149,7 +185,7 @@ pub fn normalize_rows(
     kind: Kind,
     x: &[f32],
     width: usize,
-    (scale, shift): (Option<&[f32]>, Option<&[f32]>),
+    (scale, shift): Parameters<'_>,
     epsilon: f32,
     out: &mut [f32],
     parallel: &dyn Parallel,
@@ -241,7 +277,7 @@ pub fn fold_batch_norm(norm: &BatchNorm<'_>, scale: &mut [f32], shift: &mut [f32
 pub fn group_norm(
     x: &[f32],
     (positions, channels, groups): (usize, usize, usize),
-    (scale, shift): (Option<&[f32]>, Option<&[f32]>),
+    (scale, shift): Parameters<'_>,
     epsilon: f32,
     out: &mut [f32],
     parallel: &dyn Parallel,

@@ -11,7 +11,8 @@ use crate::error::Result;
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::shape::Shape;
-use crate::simd::{Body, Simd, dispatch};
+use crate::simd::stream::{self, Fence};
+use crate::simd::{Body, Simd, dispatch, fetch_far};
 
 /// Elements that are looked at below which another thread costs more than it saves.
 const PARALLEL_ELEMENTS: usize = 1 << 17;
@@ -169,6 +170,9 @@ impl Body for Lines<'_> {
             ..
         } = self.of;
         let channels = *channels;
+        let fence = Fence::new(s, stream::is_far::<f32>(self.input.len()));
+        // A stride of a single stop may be of any size.
+        let below = (4 * x.input * channels).wrapping_mul(y.stride);
         let lines = self.output.chunks_exact_mut(x.output * channels);
         for (i, output) in lines.enumerate() {
             let (image, out_y) = ((self.first + i) / y.output, (self.first + i) % y.output);
@@ -182,10 +186,13 @@ impl Body for Lines<'_> {
                     first: ((image * y.input + first_y) * x.input + first_x) * channels,
                     y: (taps_y.len(), y.dilation * x.input * channels),
                     x: (taps_x.len(), x.dilation * channels),
+                    fresh: (taps_y.len().saturating_sub(y.stride), x.stride),
+                    below,
+                    fence: fence.as_ref(),
                 };
                 match kind {
-                    Kind::Max => window.all::<S, true>(s, self.input, scale, output),
-                    Kind::Average => window.all::<S, false>(s, self.input, scale, output),
+                    Kind::Max => window.all::<true>(s, self.input, scale, output),
+                    Kind::Average => window.all::<false>(s, self.input, scale, output),
                 }
             }
         }
@@ -193,7 +200,7 @@ impl Body for Lines<'_> {
 }
 
 /// The window of one pixel of the output.
-struct Taps {
+struct Taps<'a, S: Simd> {
     channels: usize,
     /// The first element of the input.
     first: usize,
@@ -201,33 +208,39 @@ struct Taps {
     y: (usize, usize),
     /// Horizontal taps, and the elements from one to the next.
     x: (usize, usize),
+    /// The vertical taps from this on and the horizontal ones below that are no other window's.
+    fresh: (usize, usize),
+    /// Bytes from an element to that which the next line needs instead.
+    below: usize,
+    /// No cache holds the input.
+    fence: Option<&'a Fence<S>>,
 }
 
-impl Taps {
+impl<S: Simd> Taps<'_, S> {
     /// All channels: many vectors at a time, so that what is read of a pixel is one piece.
     #[inline(always)]
-    fn all<S: Simd, const MAX: bool>(&self, s: S, input: &[f32], scale: S::F, output: &mut [f32]) {
+    fn all<const MAX: bool>(&self, s: S, input: &[f32], scale: S::F, output: &mut [f32]) {
         let mut channel = 0;
         // As many sums as registers hold beside what they are made of.
         if const { S::REGISTERS > 8 } {
             while channel + 8 * S::LANES <= self.channels {
-                self.some::<S, 8, MAX>(s, input, channel, scale, output);
+                self.some::<8, MAX>(s, input, channel, scale, output);
                 channel += 8 * S::LANES;
             }
         }
         while channel + 4 * S::LANES <= self.channels {
-            self.some::<S, 4, MAX>(s, input, channel, scale, output);
+            self.some::<4, MAX>(s, input, channel, scale, output);
             channel += 4 * S::LANES;
         }
         while channel < self.channels {
-            self.some::<S, 1, MAX>(s, input, channel, scale, output);
+            self.some::<1, MAX>(s, input, channel, scale, output);
             channel += S::LANES;
         }
     }
 
     /// `NV` vectors of channels from `channel` on; of a single one those that there are.
     #[inline(always)]
-    fn some<S: Simd, const NV: usize, const MAX: bool>(
+    fn some<const NV: usize, const MAX: bool>(
         &self,
         s: S,
         input: &[f32],
@@ -242,6 +255,9 @@ impl Taps {
             let line = self.first + tap_y * self.y.1 + channel;
             for tap_x in 0..self.x.0 {
                 let from = &input[line + tap_x * self.x.1..][..width];
+                if self.fence.is_some() && tap_y >= self.fresh.0 && tap_x < self.fresh.1 {
+                    fetch_far(from, self.below);
+                }
                 for v in 0..NV {
                     let value = load::<S, NV>(s, from, v);
                     sums[v] = if MAX {
@@ -258,7 +274,11 @@ impl Taps {
             if NV == 1 {
                 s.store_up_to(output, sum);
             } else {
-                s.store(&mut output[v * S::LANES..], sum);
+                let output = &mut output[v * S::LANES..];
+                match self.fence {
+                    Some(fence) => fence.store_vector(output, sum),
+                    None => s.store(output, sum),
+                }
             }
         }
     }
@@ -355,6 +375,7 @@ mod tests {
     use super::*;
     use crate::conv::Padding;
     use crate::simd::available;
+    use crate::simd::stream::forced;
     use crate::testing::{Interleaved, numbers};
 
     fn pooling() -> impl Strategy<Value = Pooling> {
@@ -368,7 +389,8 @@ mod tests {
                 Window::new(input, size, stride, 1, padding).ok()
             });
         let kind = prop_oneof![Just(Kind::Max), Just(Kind::Average)];
-        (kind, 0..3_usize, 1..40_usize, axis.clone(), axis).prop_map(
+        let channels = prop_oneof![1..40_usize, 60..150_usize];
+        (kind, 0..3_usize, channels, axis.clone(), axis).prop_map(
             |(kind, batch, channels, y, x)| Pooling::new(kind, batch, channels, y, x).unwrap(),
         )
     }
@@ -409,6 +431,9 @@ mod tests {
                 let pooling = Pooling { level, ..pooling };
                 let mut found = vec![f32::NAN; output.len()];
                 pooling.run(&input, &mut found, &Interleaved).unwrap();
+                let mut far = vec![f32::NAN; output.len()];
+                forced::far(|| pooling.run(&input, &mut far, &Interleaved)).unwrap();
+                prop_assert_eq!(&found, &far);
                 for (found, expected) in found.iter().zip(&output) {
                     let same = found == expected || (found - expected).abs() < 1e-6;
                     prop_assert!(same, "{} {}", found, expected);

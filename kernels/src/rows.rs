@@ -8,7 +8,8 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::math::single::{LN_2_HIGH, LN_2_LOW, ROUNDER};
-use crate::simd::{Simd, prefetch};
+use crate::simd::stream::{AHEAD, Behind, Columns};
+use crate::simd::{Simd, fetch_far};
 
 /// Elements that are added to the lanes at a time.
 const LANES: usize = 64;
@@ -17,9 +18,8 @@ const SHORT: usize = 16;
 /// Elements whose sum stays in `f32`.
 const BLOCK: usize = 64 * LANES;
 
-/// Elements of a row that are fetched ahead.
-const AHEAD: usize = 1024;
-/// Elements of the longest row that is made in a cache, to be written past the caches at once.
+/// Elements of the longest row that is kept in a cache, to be written past the caches beside the
+/// next.
 pub(crate) const KEPT: usize = 4096;
 
 /// Coefficients of `(exp(r) - 1 - r) / r^2` for |r| up to half the logarithm of 2, fitted; relative
@@ -37,15 +37,13 @@ pub(crate) struct Pairs<'a> {
     x: &'a [f32],
     out: &'a mut [f32],
     width: usize,
-    far: bool,
 }
 
 impl<'a> Pairs<'a> {
-    /// Rows of `width` elements; those that are `far` from any cache are fetched a row ahead, since
-    /// a row is gone through several times and memory rests meanwhile.
+    /// Rows of `width` elements.
     #[inline(always)]
-    pub(crate) fn new(x: &'a [f32], out: &'a mut [f32], width: usize, far: bool) -> Self {
-        Self { x, out, width, far }
+    pub(crate) fn new(x: &'a [f32], out: &'a mut [f32], width: usize) -> Self {
+        Self { x, out, width }
     }
 
     /// The next pair.
@@ -58,14 +56,28 @@ impl<'a> Pairs<'a> {
         let (row, x) = self.x.split_at(width);
         let (to, out) = core::mem::take(&mut self.out).split_at_mut(width);
         (self.x, self.out) = (x, out);
-        if self.far {
-            let ahead = AHEAD.min(self.width).min(self.x.len());
-            prefetch(&self.x[..ahead]);
-            if self.width > KEPT {
-                prefetch(&self.out[..ahead]);
-            }
-        }
         Some((row, to))
+    }
+}
+
+/// What is done on the side of a pass over a row.
+pub(crate) trait Beside {
+    /// The part of it that belongs to 64 elements of the row.
+    fn part(&mut self, chunk: &[f32; LANES]);
+}
+
+/// Nothing.
+impl Beside for () {
+    #[inline(always)]
+    fn part(&mut self, _: &[f32; LANES]) {}
+}
+
+/// The row before is written, and one that follows is fetched.
+impl<S: Simd, C: Columns> Beside for Behind<'_, S, C> {
+    #[inline(always)]
+    fn part(&mut self, chunk: &[f32; LANES]) {
+        fetch_far(chunk, AHEAD);
+        self.block();
     }
 }
 
@@ -185,11 +197,18 @@ fn folded<S: Simd, T: Step>(s: S, mut lanes: Lanes<S>, join: T) -> [f32; 16] {
 
 /// All elements of a row in 16 lanes; `join` joins lanes.
 #[inline(always)]
-fn lanes<S: Simd, T: Step, J: Step>(s: S, x: &[f32], step: T, join: J) -> [f32; 16] {
+fn lanes<S: Simd, T: Step, J: Step, B: Beside>(
+    s: S,
+    x: &[f32],
+    step: T,
+    join: J,
+    beside: &mut B,
+) -> [f32; 16] {
     let vectors = const { LANES / S::LANES };
     let mut lanes: Lanes<S> = [s.splat(T::START); 8];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
+        beside.part(chunk);
         for v in 0..vectors {
             lanes[v] = step.step(s, lanes[v], s.load(&chunk[v * S::LANES..]));
         }
@@ -222,12 +241,11 @@ pub(crate) fn largest<S: Simd>(s: S, x: &[f32]) -> f32 {
         let larger = |top: f32, x: f32| if x > top { x } else { top };
         return x.iter().copied().fold(f32::NEG_INFINITY, larger);
     }
-    let mut lanes = lanes(s, x, Largest, Largest);
+    let mut lanes = lanes(s, x, Largest, Largest, &mut ());
     for half in [8, 4, 2, 1] {
         for i in 0..half {
-            if lanes[i + half] > lanes[i] {
-                lanes[i] = lanes[i + half];
-            }
+            let (a, b) = (lanes[i], lanes[i + half]);
+            lanes[i] = if b > a { b } else { a };
         }
     }
     lanes[0]
@@ -236,25 +254,43 @@ pub(crate) fn largest<S: Simd>(s: S, x: &[f32]) -> f32 {
 /// The sum of what `step` makes of the elements; in `f32` within blocks of 4096.
 #[inline(always)]
 pub(crate) fn sum<S: Simd, T: Step>(s: S, x: &[f32], step: T) -> f64 {
-    let mut sum = 0.0;
-    for block in x.chunks(BLOCK) {
-        sum += total(lanes(s, block, step, Sum));
+    sum_beside(s, x, step, &mut ())
+}
+
+/// As [`sum`], with something on the side of the first block.
+#[inline(always)]
+pub(crate) fn sum_beside<S: Simd, T: Step>(
+    s: S,
+    x: &[f32],
+    step: T,
+    beside: &mut impl Beside,
+) -> f64 {
+    let (first, rest) = x.split_at(BLOCK.min(x.len()));
+    let mut sum = total(lanes(s, first, step, Sum, beside));
+    for block in rest.chunks(BLOCK) {
+        sum += total(lanes(s, block, step, Sum, &mut ()));
     }
     sum
 }
 
 /// The sum of `exp(x - largest)`, without those below 1.7e-38.
 #[inline(always)]
-pub(crate) fn weights_sum<S: Simd>(s: S, x: &[f32], largest: f32) -> f32 {
+pub(crate) fn weights_sum<S: Simd>(s: S, x: &[f32], largest: f32, beside: &mut impl Beside) -> f32 {
     if x.len() <= SHORT {
         return short_weights(s, x, largest).1;
     }
-    sum(s, x, Weights(largest)) as f32
+    sum_beside(s, x, Weights(largest), beside) as f32
 }
 
 /// Writes `exp(x - largest)`, or 0 where that is below 1.7e-38, and returns the sum.
 #[inline(always)]
-pub(crate) fn weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> f32 {
+pub(crate) fn weights<S: Simd>(
+    s: S,
+    x: &[f32],
+    largest: f32,
+    out: &mut [f32],
+    beside: &mut impl Beside,
+) -> f32 {
     if x.len() <= SHORT {
         let (weights, sum) = short_weights(s, x, largest);
         for (out, weights) in out.chunks_mut(S::LANES).zip(weights.chunks(S::LANES)) {
@@ -262,9 +298,12 @@ pub(crate) fn weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -
         }
         return sum;
     }
-    let mut sum = 0.0;
-    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
-        sum += total(block_weights(s, x, largest, out));
+    let first = BLOCK.min(x.len());
+    let (x, x_rest) = x.split_at(first);
+    let (out, out_rest) = out.split_at_mut(first);
+    let mut sum = total(block_weights(s, x, largest, out, beside));
+    for (x, out) in x_rest.chunks(BLOCK).zip(out_rest.chunks_mut(BLOCK)) {
+        sum += total(block_weights(s, x, largest, out, &mut ()));
     }
     sum as f32
 }
@@ -283,11 +322,18 @@ fn short_weights<S: Simd>(s: S, x: &[f32], largest: f32) -> ([f32; SHORT], f32) 
 }
 
 #[inline(always)]
-fn block_weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> [f32; 16] {
+fn block_weights<S: Simd>(
+    s: S,
+    x: &[f32],
+    largest: f32,
+    out: &mut [f32],
+    beside: &mut impl Beside,
+) -> [f32; 16] {
     let mut lanes: Lanes<S> = [s.zero(); 8];
     let (chunks, rest) = x.as_chunks::<LANES>();
     let (to, to_rest) = out.as_chunks_mut::<LANES>();
     for (x, out) in chunks.iter().zip(to) {
+        beside.part(x);
         chunk_weights(s, x, largest, &mut lanes, out);
     }
     if !rest.is_empty() {
@@ -333,7 +379,7 @@ pub(crate) fn softmax_in_place<S: Simd>(s: S, row: &mut [f32]) {
     for block in row.chunks_mut(BLOCK / 16) {
         let x = &mut kept[..block.len()];
         x.copy_from_slice(block);
-        sum += total(block_weights(s, x, top, block));
+        sum += total(block_weights(s, x, top, block, &mut ()));
     }
     scale(s, row, 1.0 / sum as f32);
 }
@@ -342,7 +388,14 @@ pub(crate) fn softmax_in_place<S: Simd>(s: S, row: &mut [f32]) {
 #[inline(always)]
 pub(crate) fn scale<S: Simd>(s: S, row: &mut [f32], factor: f32) {
     let factor = s.splat(factor);
-    for x in row.chunks_mut(S::LANES) {
+    let (chunks, rest) = row.as_chunks_mut::<LANES>();
+    for chunk in chunks {
+        for v in 0..const { LANES / S::LANES } {
+            let x = &mut chunk[v * S::LANES..];
+            s.store(x, s.mul(s.load(x), factor));
+        }
+    }
+    for x in rest.chunks_mut(S::LANES) {
         s.store_up_to(x, s.mul(s.load_up_to(x), factor));
     }
 }
@@ -353,16 +406,15 @@ pub(crate) fn scale<S: Simd>(s: S, row: &mut [f32], factor: f32) {
 #[inline(always)]
 fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
     let least = s.splat(-87.0);
-    let (rounder, one) = (s.splat(ROUNDER), s.splat(1.0));
+    // The low bits of a sum with it are the biased exponent.
+    let (rounder, one) = (s.splat(ROUNDER + 127.0), s.splat(1.0));
     let (mut r, mut shifted) = (x, x);
     for v in 0..N {
-        // A NaN stays.
-        r[v] = s.max(least, x[v]);
-        shifted[v] = s.mul_add(r[v], s.splat(core::f32::consts::LOG2_E), rounder);
+        shifted[v] = s.mul_add(x[v], s.splat(core::f32::consts::LOG2_E), rounder);
     }
     for v in 0..N {
         let whole = s.sub(shifted[v], rounder);
-        r[v] = s.mul_add(whole, s.splat(-LN_2_HIGH), r[v]);
+        r[v] = s.mul_add(whole, s.splat(-LN_2_HIGH), x[v]);
         r[v] = s.mul_add(whole, s.splat(-LN_2_LOW), r[v]);
     }
     let mut p = [s.splat(EXP[EXP.len() - 1]); N];
@@ -374,11 +426,9 @@ fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
     for v in 0..N {
         p[v] = s.mul_add(p[v], r[v], one);
     }
-    // The low bits of the sum are the exponent.
-    let bias = 127_i32.wrapping_sub(ROUNDER.to_bits().cast_signed());
     for v in 0..N {
-        let power = s.shl_i::<23>(s.add_i(s.to_bits(shifted[v]), s.splat_i(bias)));
-        let value = s.mul(s.mul_add(p[v], r[v], one), s.from_bits(power));
+        let power = s.from_bits(s.shl_i::<23>(s.to_bits(shifted[v])));
+        let value = s.mul(s.mul_add(p[v], r[v], one), power);
         p[v] = s.select(s.lt(x[v], least), s.zero(), value);
     }
     p
@@ -399,8 +449,11 @@ mod tests {
         fn run<S: Simd>(self, s: S) -> Self::Out {
             let top = largest(s, self.0);
             let mut out = vec![f32::NAN; self.0.len()];
-            let weighed = weights(s, self.0, top, &mut out);
-            assert_eq!(weighed.to_bits(), weights_sum(s, self.0, top).to_bits());
+            let weighed = weights(s, self.0, top, &mut out, &mut ());
+            assert_eq!(
+                weighed.to_bits(),
+                weights_sum(s, self.0, top, &mut ()).to_bits()
+            );
             let squares = sum(s, self.0, Squares(self.1));
             (top, sum(s, self.0, Sum), squares, weighed, out)
         }

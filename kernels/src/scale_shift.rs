@@ -2,7 +2,7 @@
 //! per channel, the last axis. A batch norm comes down to this in inference.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch};
+use crate::body::{Body, dispatch, dispatch_simd};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
 use crate::dtype::DType;
@@ -11,6 +11,8 @@ use crate::fused_mat_mul::activation;
 use crate::gemm::Activation;
 use crate::parallel::Parallel;
 use crate::shape::Shape;
+use crate::simd::stream::{self, AHEAD, Behind, Columns, Fence};
+use crate::simd::{self, Simd, fetch_far};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
@@ -88,28 +90,92 @@ impl Body for Rows<'_> {
         };
         let width = scale.len();
         for (row, out) in self.out.chunks_mut(width).enumerate() {
-            let factors = scale.iter().zip(shift);
-            match self.x {
-                Some(x) => {
-                    let x = &x[row * width..][..out.len()];
-                    for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
-                        *out = x * scale + shift;
-                    }
-                }
-                None => {
-                    for (out, (&scale, &shift)) in out.iter_mut().zip(factors) {
-                        *out = *out * scale + shift;
-                    }
-                }
-            }
-            if let Some((low, high)) = self.limits {
-                for out in out {
-                    // A NaN stays.
-                    let x = if *out < low { low } else { *out };
-                    *out = if x > high { high } else { x };
-                }
+            let x = self.x.map(|x| &x[row * width..][..out.len()]);
+            affine(x, (scale, shift), self.limits, out);
+        }
+    }
+}
+
+/// A row, or a part of one, with a factor and a shift per column.
+#[inline(always)]
+fn affine(
+    x: Option<&[f32]>,
+    (scale, shift): (&[f32], &[f32]),
+    limits: Option<(f32, f32)>,
+    out: &mut [f32],
+) {
+    let factors = scale.iter().zip(shift);
+    match x {
+        Some(x) => {
+            for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(factors) {
+                *out = x * scale + shift;
             }
         }
+        None => {
+            for (out, (&scale, &shift)) in out.iter_mut().zip(factors) {
+                *out = *out * scale + shift;
+            }
+        }
+    }
+    if let Some((low, high)) = limits {
+        for out in out {
+            // A NaN stays.
+            let x = if *out < low { low } else { *out };
+            *out = if x > high { high } else { x };
+        }
+    }
+}
+
+/// Elements of a row from which on it is worth writing past the caches.
+const LONG: usize = 256;
+
+/// Whole rows that no cache holds.
+struct FarRows<'a> {
+    x: &'a [f32],
+    scale: &'a [f32],
+    shift: &'a [f32],
+    limits: Option<(f32, f32)>,
+    out: &'a mut [f32],
+}
+
+impl simd::Body for FarRows<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let (scale, shift, limits) = (self.scale, self.shift, self.limits);
+        let Some(fence) = Fence::new(s, true) else {
+            return;
+        };
+        let rows = self.x.chunks(scale.len());
+        for (x, out) in rows.zip(self.out.chunks_mut(scale.len())) {
+            let columns = Channels {
+                x,
+                scale,
+                shift,
+                limits,
+            };
+            Behind::new(&fence, columns, out).rest();
+        }
+    }
+}
+
+/// A row of the result.
+struct Channels<'a> {
+    x: &'a [f32],
+    scale: &'a [f32],
+    shift: &'a [f32],
+    limits: Option<(f32, f32)>,
+}
+
+impl Columns for Channels<'_> {
+    #[inline(always)]
+    fn write(&self, first: usize, out: &mut [f32]) {
+        let columns = first..first + out.len();
+        let x = &self.x[columns.clone()];
+        fetch_far(x, AHEAD);
+        let factors = (&self.scale[columns.clone()], &self.shift[columns]);
+        affine(Some(x), factors, self.limits, out);
     }
 }
 
@@ -151,15 +217,28 @@ pub fn scale_shift(
         });
     }
     let chunk = chunk_len(parallel, out.len(), scale.len(), 1);
-    for_each_chunk(parallel, out, chunk, &|start, out| {
-        dispatch(Rows {
-            x: x.map(|x| &x[start..start + out.len()]),
-            scale,
-            shift,
-            limits,
-            out,
-        });
-    });
+    let far = scale.len() >= LONG && stream::is_far::<f32>(out.len());
+    for_each_chunk(
+        parallel,
+        out,
+        chunk,
+        &|start, out| match x.map(|x| &x[start..start + out.len()]) {
+            Some(x) if far => dispatch_simd(FarRows {
+                x,
+                scale,
+                shift,
+                limits,
+                out,
+            }),
+            x => dispatch(Rows {
+                x,
+                scale,
+                shift,
+                limits,
+                out,
+            }),
+        },
+    );
     Ok(())
 }
 
@@ -181,6 +260,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
 
     #[test]
@@ -206,9 +286,12 @@ mod tests {
                     Activation::Clamp(low, high) => (low, high),
                     _ => (f32::NEG_INFINITY, f32::INFINITY),
                 };
-                let mut out = vec![f32::NAN; x.len()];
                 let factors = (&*scale, &*shift);
-                scale_shift(Some(&x), factors, &limits, &mut out, &Interleaved).unwrap();
+                let out = same_bits(|| {
+                    let mut out = vec![f32::NAN; x.len()];
+                    scale_shift(Some(&x), factors, &limits, &mut out, &Interleaved).unwrap();
+                    out
+                });
                 let mut same = x.clone();
                 scale_shift(None, factors, &limits, &mut same, &Interleaved).unwrap();
                 assert_eq!(out, same);

@@ -1,5 +1,7 @@
 //! Softmax and its logarithm over the last axis.
 
+use core::mem::{swap, take};
+
 use crate::adapt::{check_count, variants};
 use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
@@ -9,8 +11,16 @@ use crate::map::outputs_like_first;
 use crate::math;
 use crate::parallel::Parallel;
 use crate::rows::{self, KEPT, Pairs};
-use crate::simd::stream::{self, Fence};
+use crate::simd::stream::{self, Behind, Columns, Fence};
 use crate::simd::{Body, Simd};
+
+/// Elements between two rows that are kept, so that they do not lie a multiple of 4096 bytes from each
+/// other: a processor takes one for the other then.
+const GAP: usize = 528;
+
+/// Two rows, whose vectors lie in one line each.
+#[repr(align(64))]
+struct Room([f32; 2 * KEPT + GAP]);
 
 struct Rows<'a, const LOG: bool> {
     x: &'a [f32],
@@ -25,35 +35,100 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        if self.far && self.width <= KEPT {
-            self.rows::<S, KEPT>(s);
-        } else {
-            self.rows::<S, 0>(s);
+        match Fence::new(s, self.far && self.width <= KEPT) {
+            Some(fence) => self.far_rows(s, &fence),
+            None => self.near_rows(s),
         }
     }
 }
 
 impl<const LOG: bool> Rows<'_, LOG> {
-    /// All rows; where there is room for one, it is written past the caches when it is whole.
     #[inline(always)]
-    fn rows<S: Simd, const ROOM: usize>(self, s: S) {
-        let mut kept = [0.0; ROOM];
-        let fence = Fence::new(ROOM > 0);
-        let mut rows = Pairs::new(self.x, self.out, self.width, self.far);
+    fn near_rows<S: Simd>(self, s: S) {
+        let mut rows = Pairs::new(self.x, self.out, self.width);
         while let Some((x, out)) = rows.pair() {
             let largest = rows::largest(s, x);
             if LOG {
-                let sum = rows::weights_sum(s, x, largest);
-                let log = math::log(f64::from(sum)) as f32;
-                stream::map(x, out, fence.as_ref(), |x| (x - largest) - log);
-            } else if ROOM > 0 {
-                let kept = &mut kept[..x.len()];
-                let factor = 1.0 / rows::weights(s, x, largest, kept);
-                stream::map(kept, out, fence.as_ref(), |x| x * factor);
+                let log = logarithm(rows::weights_sum(s, x, largest, &mut ()));
+                Distance { x, largest, log }.write(0, out);
             } else {
-                let sum = rows::weights(s, x, largest, out);
+                let sum = rows::weights(s, x, largest, out, &mut ());
                 rows::scale(s, out, 1.0 / sum);
             }
+        }
+    }
+
+    /// Each row is written past the caches beside the exponentials of the next one.
+    #[inline(always)]
+    fn far_rows<S: Simd>(self, s: S, fence: &Fence<S>) {
+        let mut room = Room([0.0; 2 * KEPT + GAP]);
+        let (kept, before) = room.0.split_at_mut(KEPT + GAP);
+        let (mut kept, mut before) = (&mut kept[..self.width], &mut before[..self.width]);
+        let mut distance = Distance {
+            x: &[],
+            largest: 0.0,
+            log: 0.0,
+        };
+        let (mut factor, mut to): (f32, &mut [f32]) = (1.0, &mut []);
+        let mut rows = Pairs::new(self.x, self.out, self.width);
+        loop {
+            let next = rows.pair();
+            let x = next.as_ref().map_or(&[][..], |(x, _)| x);
+            let largest = rows::largest(s, x);
+            if LOG {
+                let mut behind = Behind::new(fence, distance, take(&mut to));
+                let sum = rows::weights_sum(s, x, largest, &mut behind);
+                behind.rest();
+                let log = logarithm(sum);
+                distance = Distance { x, largest, log };
+            } else {
+                let scaled = Scaled { x: before, factor };
+                let mut behind = Behind::new(fence, scaled, take(&mut to));
+                let sum = rows::weights(s, x, largest, &mut kept[..x.len()], &mut behind);
+                behind.rest();
+                factor = 1.0 / sum;
+            }
+            let Some((_, out)) = next else {
+                break;
+            };
+            to = out;
+            swap(&mut kept, &mut before);
+        }
+    }
+}
+
+#[inline(always)]
+fn logarithm(sum: f32) -> f32 {
+    math::log(f64::from(sum)) as f32
+}
+
+/// A row of weights times a factor.
+struct Scaled<'a> {
+    x: &'a [f32],
+    factor: f32,
+}
+
+impl Columns for Scaled<'_> {
+    #[inline(always)]
+    fn write(&self, first: usize, out: &mut [f32]) {
+        for (out, &x) in out.iter_mut().zip(&self.x[first..]) {
+            *out = x * self.factor;
+        }
+    }
+}
+
+/// A row less its largest element and a logarithm.
+struct Distance<'a> {
+    x: &'a [f32],
+    largest: f32,
+    log: f32,
+}
+
+impl Columns for Distance<'_> {
+    #[inline(always)]
+    fn write(&self, first: usize, out: &mut [f32]) {
+        for (out, &x) in out.iter_mut().zip(&self.x[first..]) {
+            *out = (x - self.largest) - self.log;
         }
     }
 }

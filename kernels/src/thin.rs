@@ -10,13 +10,13 @@ use crate::error::Result;
 use crate::gemm::pack::{lanes, panel, panel_at, panels};
 use crate::gemm::{Activation, Packed};
 use crate::parallel::Parallel;
-use crate::simd::{Body, Simd, dispatch, prefetch};
+use crate::simd::{Body, Simd, dispatch, fetch_far};
 
 /// Elements of a matrix below which another thread costs more than it saves.
 const PARALLEL_WEIGHTS: usize = 1 << 17;
-/// Elements of a matrix that are asked for before their turn: a matrix is mostly larger than the
-/// second cache and read once.
-const AHEAD: usize = 1 << 10;
+/// Bytes of a matrix that are asked for before their turn: a matrix is mostly larger than the second
+/// cache and read once.
+const AHEAD: usize = 1 << 12;
 
 /// What is done with the product of a row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -146,11 +146,8 @@ fn columns_of<S: Simd, const NV: usize, const ROWS: usize>(
     let mut sums = [[s.zero(); NV]; ROWS];
     let (groups, rest) = x.as_chunks::<ROWS>();
     let mut blocks = panel.chunks_exact(ROWS * width);
-    for (group, (x, rows)) in groups.iter().zip(&mut blocks).enumerate() {
-        let ahead = group * (ROWS * width) + AHEAD;
-        if let Some(ahead) = panel.get(ahead..ahead + ROWS * width) {
-            prefetch(ahead);
-        }
+    for (x, rows) in groups.iter().zip(&mut blocks) {
+        fetch_far(rows, AHEAD);
         for u in 0..ROWS {
             let factor = s.splat(x[u]);
             for v in 0..NV {

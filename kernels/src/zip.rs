@@ -1,14 +1,14 @@
 //! The one loop of all element-wise operations of two arguments, with broadcasting.
 
 use crate::adapt::{Element, check_len};
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
-use crate::map::waits_for_memory;
+use crate::map::{dispatch_for, waits_for_memory};
 use crate::parallel::Parallel;
 use crate::shape::{MAX_RANK, Shape};
 use crate::simd::stream::{self, Fence};
+use crate::simd::{Body, Simd};
 
 /// An operation on two elements of type `T`.
 pub trait Zip<T>: Copy + Sync {
@@ -164,14 +164,12 @@ struct Rows<'a, O, T, U> {
 }
 
 impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
-    type Output = ();
-
-    const LEVELS: bool = T::LEVELS;
+    type Out = ();
 
     // One inner loop, whatever is repeated: a loop per case and level would be the largest part of
     // the library.
     #[inline(always)]
-    fn run(self) {
+    fn run<S: Simd>(self, s: S) {
         let Self { op, part } = self;
         let Part {
             plan,
@@ -181,7 +179,7 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
             out,
             far,
         } = part;
-        let fence = Fence::new(far && const { waits_for_memory::<T>(O::COST) });
+        let fence = Fence::new(s, far && const { waits_for_memory::<T>(O::COST) });
         let row = plan.row();
         if row == 0 {
             return;
@@ -249,7 +247,7 @@ type Operand<'a, T> = (&'a [T], &'a Shape);
 type Loop<'a, T, U> = dyn Fn(Part<'_, T, U>) + Sync + 'a;
 
 fn loop_of<O: Zip<T>, T: Element>(op: O) -> impl Fn(Part<'_, T, O::Out>) + Sync {
-    move |part| dispatch(Rows { op, part })
+    move |part| dispatch_for::<T, _>(Rows { op, part })
 }
 
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.

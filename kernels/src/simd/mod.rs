@@ -212,20 +212,28 @@ pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
     }
 }
 
-/// Asks for the cache lines of a slice that will be read or written soon.
+/// Asks for what lies `ahead` bytes behind a block, as far as the second of the caches: there is more
+/// room for what is under way than at the first one.
 #[inline(always)]
-pub(crate) fn prefetch(of: &[f32]) {
+pub(crate) fn fetch_far<T>(block: &[T], ahead: usize) {
     #[cfg(target_arch = "x86_64")]
-    for line in of.chunks(16) {
-        use core::arch::x86_64::{_MM_HINT_T0, _mm_prefetch};
+    for at in (0..size_of_val(block)).step_by(64) {
+        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
         #[allow(unused_unsafe)]
-        // SAFETY: a hint has no effect that a program can see; SSE is part of this architecture.
+        // SAFETY: a hint has no effect that a program can see, wherever it points; SSE is part of
+        // this architecture.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T0>(line.as_ptr().cast());
+            _mm_prefetch::<_MM_HINT_T1>(
+                block
+                    .as_ptr()
+                    .cast::<i8>()
+                    .wrapping_add(ahead)
+                    .wrapping_add(at),
+            );
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
-    let _ = of;
+    let _ = (block, ahead);
 }
 
 /// The levels that this processor can run, for tests and benchmarks.

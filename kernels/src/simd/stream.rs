@@ -5,7 +5,14 @@
 //! between gain nothing: there, reading waits for writing.
 
 #[cfg(target_arch = "x86_64")]
-use core::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
+use core::arch::x86_64::{
+    _mm_loadu_si128, _mm_sfence, _mm_stream_si128, _mm256_loadu_si256, _mm256_stream_si256,
+    _mm512_loadu_si512, _mm512_stream_si512,
+};
+
+use super::{Simd, fetch_far};
+#[cfg(target_arch = "x86_64")]
+use crate::level::Level;
 
 /// Bytes of an output from which on it is written past the caches. Below, the caches of a server
 /// are likely to hold it until its reader comes.
@@ -15,6 +22,9 @@ const FAR: usize = 16 << 20;
 const BLOCK: usize = 64;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// Bytes that are asked for before they are read. The processor itself looks ahead only within a
+/// page of memory.
+pub(crate) const AHEAD: usize = 8192;
 
 /// Whether an output of `len` elements is to be written past the caches.
 pub(crate) fn is_far<T>(len: usize) -> bool {
@@ -26,13 +36,13 @@ pub(crate) fn is_far<T>(len: usize) -> bool {
     cfg!(target_arch = "x86_64") && len.saturating_mul(size_of::<T>()) >= FAR
 }
 
-/// `out[i] = value(x[i])` for as many elements as both have; past the caches if `far`
-/// is there.
+/// `out[i] = value(x[i])` for as many elements as both have; past the caches, and with `x` fetched
+/// ahead, if `far` is there.
 #[inline(always)]
-pub(crate) fn map<T: Copy, U: Copy + Default>(
+pub(crate) fn map<S: Simd, T: Copy, U: Copy + Default>(
     x: &[T],
     out: &mut [U],
-    far: Option<&Fence>,
+    far: Option<&Fence<S>>,
     value: impl Fn(T) -> U,
 ) {
     let Some(fence) = far else {
@@ -46,6 +56,7 @@ pub(crate) fn map<T: Copy, U: Copy + Default>(
     let [head, tail] = ends(out);
     let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
     for (line, x) in lines.iter_mut().zip(x[head..tail].as_chunks::<BLOCK>().0) {
+        fetch_far(x, AHEAD);
         let mut block = [U::default(); BLOCK];
         for i in 0..BLOCK {
             block[i] = value(x[i]);
@@ -61,11 +72,11 @@ pub(crate) fn map<T: Copy, U: Copy + Default>(
 
 /// `out[i] = value(a[i], b[i])`; as [`map`].
 #[inline(always)]
-pub(crate) fn zip<T: Copy, U: Copy + Default>(
+pub(crate) fn zip<S: Simd, T: Copy, U: Copy + Default>(
     a: &[T],
     b: &[T],
     out: &mut [U],
-    far: Option<&Fence>,
+    far: Option<&Fence<S>>,
     value: impl Fn(T, T) -> U,
 ) {
     let Some(fence) = far else {
@@ -85,6 +96,8 @@ pub(crate) fn zip<T: Copy, U: Copy + Default>(
         .iter()
         .zip(b_lines.as_chunks::<BLOCK>().0);
     for (line, (a, b)) in lines.iter_mut().zip(pairs) {
+        fetch_far(a, AHEAD);
+        fetch_far(b, AHEAD);
         let mut block = [U::default(); BLOCK];
         for i in 0..BLOCK {
             block[i] = value(a[i], b[i]);
@@ -96,6 +109,65 @@ pub(crate) fn zip<T: Copy, U: Copy + Default>(
         for (out, (&a, &b)) in out[part].iter_mut().zip(pairs) {
             *out = value(a, b);
         }
+    }
+}
+
+/// A row as a function of its columns.
+pub(crate) trait Columns {
+    /// `out[i] = value(first + i)`.
+    fn write(&self, first: usize, out: &mut [f32]);
+}
+
+/// A row that is written past the caches while something else is computed, a block at a time: memory
+/// would rest meanwhile, and many lines at once would wait for each other.
+pub(crate) struct Behind<'a, S: Simd, C> {
+    fence: &'a Fence<S>,
+    columns: C,
+    out: &'a mut [f32],
+    /// Where the blocks start.
+    head: usize,
+    /// Where the next block starts.
+    next: usize,
+    /// Where the blocks end.
+    tail: usize,
+}
+
+impl<'a, S: Simd, C: Columns> Behind<'a, S, C> {
+    /// Nothing is written yet.
+    #[inline(always)]
+    pub(crate) fn new(fence: &'a Fence<S>, columns: C, out: &'a mut [f32]) -> Self {
+        let [head, tail] = ends(out);
+        Self {
+            fence,
+            columns,
+            out,
+            head,
+            next: head,
+            tail,
+        }
+    }
+
+    /// Writes the next block; false if there is none.
+    #[inline(always)]
+    pub(crate) fn block(&mut self) -> bool {
+        let start = self.next;
+        let found = self.out[start..self.tail].first_chunk_mut::<BLOCK>();
+        let Some(line) = found else {
+            return false;
+        };
+        let mut block = [0.0; BLOCK];
+        self.columns.write(start, &mut block);
+        self.fence.store(line, &block);
+        self.next += BLOCK;
+        true
+    }
+
+    /// Writes all that is left.
+    #[inline(always)]
+    pub(crate) fn rest(mut self) {
+        while self.block() {}
+        self.columns.write(0, &mut self.out[..self.head]);
+        self.columns.write(self.tail, &mut self.out[self.tail..]);
     }
 }
 
@@ -120,14 +192,51 @@ fn ends<T>(out: &[T]) -> [usize; 2] {
 
 /// Lets a thread write past the caches, and orders what it has written so before all that it does
 /// after the drop.
-pub(crate) struct Fence(());
+pub(crate) struct Fence<S: Simd>(S);
 
-impl Fence {
+impl<S: Simd> Fence<S> {
     /// A fence for an output that is `far`.
     #[inline(always)]
-    pub(crate) fn new(far: bool) -> Option<Self> {
+    pub(crate) fn new(s: S, far: bool) -> Option<Self> {
         // One that is made is dropped, and a drop is a fence.
-        far.then(|| Self(()))
+        far.then(|| Self(s))
+    }
+
+    /// Bytes that are written at a time: a line where the level can, because one that waits for its
+    /// parts holds up those that are read.
+    #[cfg(target_arch = "x86_64")]
+    const PIECE: usize = match S::LEVEL {
+        Level::Avx512 => 64,
+        Level::Avx2 => 32,
+        Level::Portable => 16,
+    };
+
+    /// Writes `count` pieces past the caches.
+    ///
+    /// # Safety
+    /// They lie in memory that is valid for the access, `to` is aligned to a piece.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    unsafe fn pieces(&self, to: *mut u8, from: *const u8, count: usize) {
+        for at in (0..count).map(|piece| piece * Self::PIECE) {
+            // SAFETY: inside of both, says the caller.
+            let (from, to) = unsafe { (from.add(at), to.add(at)) };
+            match S::LEVEL {
+                // SAFETY: a piece that is valid and aligned, says the caller; `self.0` proves that the
+                // processor has AVX-512. `self` orders the store.
+                Level::Avx512 => unsafe {
+                    _mm512_stream_si512(to.cast(), _mm512_loadu_si512(from.cast()));
+                },
+                // SAFETY: as above, with AVX2.
+                Level::Avx2 => unsafe {
+                    _mm256_stream_si256(to.cast(), _mm256_loadu_si256(from.cast()));
+                },
+                // SAFETY: as above, with SSE2, which is part of this architecture.
+                Level::Portable => unsafe {
+                    _mm_stream_si128(to.cast(), _mm_loadu_si128(from.cast()));
+                },
+            }
+        }
     }
 
     /// Writes a block to lines of its own, past the caches.
@@ -136,25 +245,45 @@ impl Fence {
     #[inline(always)]
     #[cfg(target_arch = "x86_64")]
     fn store<T: Copy>(&self, line: &mut [T; BLOCK], block: &[T; BLOCK]) {
-        let from = block.as_ptr().cast::<__m128i>();
-        let to = line.as_mut_ptr().cast::<__m128i>();
+        let (from, to) = (block.as_ptr().cast::<u8>(), line.as_mut_ptr().cast::<u8>());
         assert!(to.addr().is_multiple_of(LINE), "a block starts at a line");
-        for part in 0..size_of_val(block) / size_of::<__m128i>() {
-            // SAFETY: both have so many parts, all of them written, and `to` is aligned, checked
-            // above; SSE2 is part of this architecture. `self` orders the store.
-            unsafe { _mm_stream_si128(to.add(part), _mm_loadu_si128(from.add(part))) }
+        // SAFETY: both have so many pieces, and `to` is aligned to the largest of them.
+        unsafe { self.pieces(to, from, size_of_val(block) / Self::PIECE) }
+    }
+
+    /// Writes a vector, past the caches if it starts at a multiple of its size.
+    ///
+    /// Panics if there are fewer elements.
+    #[inline(always)]
+    #[cfg(target_arch = "x86_64")]
+    pub(crate) fn store_vector(&self, to: &mut [f32], x: S::F) {
+        let to = &mut to[..S::LANES];
+        if !to.as_ptr().addr().is_multiple_of(4 * S::LANES) {
+            return self.0.store(to, x);
         }
+        let x = self.0.to_array(x);
+        let (from, to) = (x.as_ptr().cast(), to.as_mut_ptr().cast());
+        // SAFETY: the slice and the array have so many elements; a piece is not larger than the
+        // vector, to whose size `to` is aligned, checked above.
+        unsafe { self.pieces(to, from, 4 * S::LANES / Self::PIECE) }
+    }
+
+    /// Writes a vector.
+    #[inline(always)]
+    #[cfg(not(target_arch = "x86_64"))]
+    pub(crate) fn store_vector(&self, to: &mut [f32], x: S::F) {
+        self.0.store(to, x);
     }
 
     /// Writes a block.
     #[inline(always)]
     #[cfg(not(target_arch = "x86_64"))]
-    fn store<T: Copy>(&self, line: &mut [T; BLOCK], block: &[T; BLOCK]) {
+    pub(crate) fn store<T: Copy>(&self, line: &mut [T; BLOCK], block: &[T; BLOCK]) {
         *line = *block;
     }
 }
 
-impl Drop for Fence {
+impl<S: Simd> Drop for Fence<S> {
     #[inline(always)]
     fn drop(&mut self) {
         #[cfg(test)]
@@ -203,24 +332,49 @@ pub(crate) mod forced {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::simd::{Body, Portable, available, dispatch};
 
-    /// Both loops, with the output somewhere between guards.
+    /// Both loops.
+    struct Both<'a, T, F> {
+        two: bool,
+        a: &'a [usize],
+        b: &'a [usize],
+        out: &'a mut [T],
+        value: F,
+    }
+
+    impl<T: Copy + Default, F: Fn(usize) -> T> Body for Both<'_, T, F> {
+        type Out = ();
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) {
+            let fence = Fence::new(s, true);
+            if self.two {
+                let value = |a, b| (self.value)(a * 3 + b);
+                zip(self.a, self.b, self.out, fence.as_ref(), value);
+            } else {
+                map(self.a, self.out, fence.as_ref(), self.value);
+            }
+        }
+    }
+
+    /// Both loops at every level, with the output somewhere between guards.
     fn check<T: Copy + Default + PartialEq + core::fmt::Debug>(
         value: impl Fn(usize) -> T + Copy,
         guard: T,
         (start, len): (usize, usize),
     ) {
         let (a, b): (Vec<usize>, Vec<usize>) = ((0..len).collect(), (1..=len).collect());
-        for two in [false, true] {
+        for (two, level) in available().flat_map(|level| [(false, level), (true, level)]) {
             let mut buffer = vec![guard; start + len + 70];
-            let out = &mut buffer[start..start + len];
-            let fence = Fence::new(true);
-            if two {
-                zip(&a, &b, out, fence.as_ref(), |a, b| value(a * 3 + b));
-            } else {
-                map(&a, out, fence.as_ref(), value);
-            }
-            drop(fence);
+            let both = Both {
+                two,
+                a: &a,
+                b: &b,
+                out: &mut buffer[start..start + len],
+                value,
+            };
+            dispatch(level, both);
             for (i, &x) in buffer.iter().enumerate() {
                 let inside = i >= start && i < start + len;
                 let i = i.wrapping_sub(start);
@@ -260,9 +414,9 @@ mod tests {
     #[test]
     fn who_writes_into_the_caches_waits_for_nothing() {
         let before = forced::fences();
-        assert!(Fence::new(false).is_none());
+        assert!(Fence::new(Portable, false).is_none());
         assert_eq!(forced::fences(), before);
-        drop(Fence::new(true));
+        drop(Fence::new(Portable, true));
         assert_eq!(forced::fences(), before + 1);
     }
 
