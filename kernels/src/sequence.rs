@@ -13,6 +13,10 @@ use crate::parallel::{Parallel, Serial};
 use crate::thin::Thin;
 use crate::unary::{Sigmoid, Tanh};
 
+/// Inputs of a step below which another thread costs the one that goes through a sequence more
+/// than it saves: that one reads what the other has computed.
+const PARALLEL_INPUTS: usize = 128;
+
 /// A matrix of weights, plain or packed.
 #[derive(Clone, Copy, Debug)]
 pub struct Factor<'a> {
@@ -116,6 +120,11 @@ impl Walk<'_> {
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let (inputs, columns) = (kernel.rows, kernel.columns);
+        let parallel: &dyn Parallel = if self.batch == 1 && inputs < PARALLEL_INPUTS {
+            &Serial
+        } else {
+            parallel
+        };
         let (whole, single) = (count == self.steps, count == 1);
         // Rows of one product, their distance, and products.
         let (rows, ld, products) = if whole {

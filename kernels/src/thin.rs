@@ -13,10 +13,14 @@ use crate::parallel::Parallel;
 use crate::simd::{Body, Simd, dispatch, fetch_far};
 
 /// Elements of a matrix below which another thread costs more than it saves.
-const PARALLEL_WEIGHTS: usize = 1 << 17;
+const PARALLEL_WEIGHTS: usize = 5 << 14;
 /// Bytes of a matrix that are asked for before their turn: a matrix is mostly larger than the second
 /// cache and read once.
 const AHEAD: usize = 1 << 12;
+/// Elements of a matrix for each task of a thread, so that one that comes late finds work, ...
+const ROUND: usize = 1 << 19;
+/// ... and such tasks, at most.
+const ROUNDS: usize = 4;
 
 /// What is done with the product of a row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -57,7 +61,8 @@ impl Thin<'_> {
             return Ok(());
         }
         let width = panel(matrix.level);
-        let each = panels(matrix.level, matrix.n).div_ceil(parallel.threads());
+        let rounds = (matrix.k * matrix.n / ROUND).clamp(1, ROUNDS);
+        let each = panels(matrix.level, matrix.n).div_ceil(parallel.threads() * rounds);
         let (n, cut) = (
             matrix.n,
             Cut {
