@@ -107,8 +107,9 @@ class SlicingOpLambda(TFOpLambda):
 
 
 def _function(path: str) -> Callable[..., Any]:
-    module, _, _ = path.rpartition(".")
-    if module not in _MODULES and path not in _FUNCTIONS:
+    module, _, function = path.rpartition(".")
+    known = path in _FUNCTIONS or (module in _MODULES and not function.startswith("_"))
+    if not known:
         raise ValueError(f"tf.{path} is not among the functions that a model file may name")
     found: Any = tf
     for name in path.split("."):
