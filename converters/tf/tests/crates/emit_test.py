@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Iterable, Iterator
 
 import pytest
 
-from converters.tf import ir
+from converters.tf import ir, plan
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import snake
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
@@ -48,6 +49,26 @@ def test_names_may_be_anything() -> None:
         )
         assert re.search(r'^name = "[a-z_0-9]+"$', files["Cargo.toml"].decode(), re.MULTILINE)
         assert all(".." not in path for path in files)
+
+
+def test_the_scratch_of_tiles_is_planned_with_the_numbers_of_the_kernels() -> None:
+    files = emitted(graphs.tiled(), Options("tiled", "graphs.py"))
+    (text,) = (c.decode() for p, c in files.items() if p.endswith("conv/winograd.rs"))
+    found = dict(re.findall(r"^const ([A-Z_]+): usize = ([^;]+);", text, re.MULTILINE))
+    planned = {
+        name: getattr(plan, f"_TILED_{name}")
+        for name in (
+            *("CHANNELS", "PIXELS", "NEAR", "FAR", "REUSED", "REUSED_BY_TWO"),
+            *("BLOCK", "GAP", "KEPT", "PART"),
+        )
+    }
+    assert {name: _number(found[name]) for name in planned} == planned
+
+
+def _number(text: str) -> int:
+    """Returns the value of a product or of a power of two."""
+    shifted = re.fullmatch(r"1 << (\d+)", text)
+    return 1 << int(shifted[1]) if shifted else math.prod(map(int, text.split(" * ")))
 
 
 @pytest.mark.parametrize(
