@@ -23,6 +23,7 @@ use tfp_kernels::map::map;
 use tfp_kernels::norm::{Kind, normalize_rows};
 use tfp_kernels::parallel::{Parallel, Serial};
 use tfp_kernels::pooling::{self, Pooling};
+use tfp_kernels::scale_shift::scale_shift;
 use tfp_kernels::shape::Shape;
 use tfp_kernels::simd::{Body, Simd, dispatch};
 use tfp_kernels::softmax::softmax;
