@@ -1,5 +1,8 @@
 //! Products with a matrix of weights.
 
+#[cfg(feature = "std")]
+use core::sync::atomic::{AtomicBool, Ordering};
+
 use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
@@ -108,12 +111,41 @@ impl Panels {
     }
 }
 
+/// Elements of a matrix from which on it matters which end of it the caches still hold.
+#[cfg(feature = "std")]
+const LARGE: usize = 1 << 17;
+
+/// From which end a matrix is read next: every other time from the last one, so that what was read
+/// last, and is still in the caches, is read first.
+#[cfg(feature = "std")]
+#[derive(Debug, Default)]
+struct Turn(AtomicBool);
+
+#[cfg(feature = "std")]
+impl Turn {
+    /// Whether it is the last one's turn. Callers at the same time may get the same answer.
+    fn next(&self) -> bool {
+        let backwards = self.0.load(Ordering::Relaxed);
+        self.0.store(!backwards, Ordering::Relaxed);
+        backwards
+    }
+}
+
+#[cfg(feature = "std")]
+impl Clone for Turn {
+    fn clone(&self) -> Self {
+        Self::default()
+    }
+}
+
 /// `activation(x * kernel + bias)`, or with a residual added before the activation. Rows are the
 /// last axis of `x`.
 #[derive(Clone, Debug)]
 pub struct Dense {
     name: &'static str,
     kernel: Panels,
+    #[cfg(feature = "std")]
+    turn: Turn,
     bias: Option<Tensor<f32>>,
     activation: Activation,
 }
@@ -134,6 +166,8 @@ impl Dense {
         Ok(Self {
             name,
             kernel: Panels::new(name, weights, kernel, size, parallel)?,
+            #[cfg(feature = "std")]
+            turn: Turn::default(),
             bias,
             activation,
         })
@@ -214,11 +248,12 @@ impl Dense {
         // What a product of any size checks takes a small layer longer than its own product.
         #[cfg(feature = "std")]
         if x.len() == self.kernel.rows {
+            let large = self.kernel.rows * self.kernel.columns >= LARGE;
             let thin = Thin {
                 bias: self.bias(reader)?,
                 activation: self.activation,
                 accumulate,
-                backwards: false,
+                backwards: large && self.turn.next(),
             };
             let packed = self.kernel.packed(self.name)?;
             return thin
@@ -256,5 +291,20 @@ impl Dense {
         };
         gemm.run(out, self.kernel.columns, scratch, reader.parallel)
             .map_err(at(self.name))
+    }
+}
+
+#[cfg(all(test, feature = "std"))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn ends_take_turns() {
+        let turn = Turn::default();
+        assert_eq!(
+            [turn.next(), turn.next(), turn.next()],
+            [false, true, false]
+        );
+        assert!(!turn.clone().next());
     }
 }
