@@ -10,13 +10,10 @@ use crate::error::Result;
 use crate::gemm::pack::{lanes, panel, panel_at, panels};
 use crate::gemm::{Activation, Packed};
 use crate::parallel::Parallel;
-use crate::simd::{Body, Simd, dispatch, fetch_far};
+use crate::simd::{Body, Simd, dispatch};
 
 /// Elements of a matrix below which another thread costs more than it saves.
 const PARALLEL_WEIGHTS: usize = 5 << 14;
-/// Bytes of a matrix that are asked for before their turn: a matrix is mostly larger than the second
-/// cache and read once.
-const AHEAD: usize = 1 << 12;
 /// Elements of a matrix for each task of a thread, so that one that comes late finds work, ...
 const ROUND: usize = 1 << 19;
 /// ... and such tasks, at most.
@@ -152,7 +149,6 @@ fn columns_of<S: Simd, const NV: usize, const ROWS: usize>(
     let (groups, rest) = x.as_chunks::<ROWS>();
     let mut blocks = panel.chunks_exact(ROWS * width);
     for (x, rows) in groups.iter().zip(&mut blocks) {
-        fetch_far(rows, AHEAD);
         for u in 0..ROWS {
             let factor = s.splat(x[u]);
             for v in 0..NV {
