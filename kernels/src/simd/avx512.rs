@@ -6,6 +6,8 @@ use super::{Body, Simd};
 use crate::level::Level;
 
 mod strip;
+#[cfg(all(test, target_os = "linux", not(miri)))]
+mod tests;
 
 /// Exists only where [`run`] has been entered.
 #[derive(Clone, Copy)]
