@@ -117,7 +117,7 @@ def _without_tests(text: str) -> str:
     out: list[str] = []
     index = 0
     while index < len(lines):
-        if lines[index].strip() == "#[cfg(test)]":
+        if re.fullmatch(r"\s*#\[cfg\((test|all\(test, .*\))\)\]", lines[index]):
             while out and out[-1].lstrip().startswith(("///", "#[")):
                 out.pop()
             indent = lines[index][: len(lines[index]) - len(lines[index].lstrip())]

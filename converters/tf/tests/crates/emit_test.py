@@ -96,6 +96,9 @@ def test_vendored_sources_have_no_tests_and_no_tables() -> None:
             "    fn gone() {}",
             "}",
             "",
+            "#[cfg(all(test, unix))]",
+            "mod more;",
+            "",
         ]
     )
     assert strip(text) == "use crate::def::KernelDef;\n\nfn kept() {}\n"
