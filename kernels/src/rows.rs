@@ -404,7 +404,7 @@ pub(crate) fn scale<S: Simd>(s: S, row: &mut [f32], factor: f32) {
 /// number; relative error 1e-7 elsewhere. Each operation is on all vectors before the next one,
 /// because a single chain of them waits most of the time.
 #[inline(always)]
-fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
+pub(crate) fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
     let least = s.splat(-87.0);
     // The low bits of a sum with it are the biased exponent.
     let (rounder, one) = (s.splat(ROUNDER + 127.0), s.splat(1.0));

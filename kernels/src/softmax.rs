@@ -1,5 +1,7 @@
 //! Softmax and its logarithm over the last axis.
 
+mod short;
+
 use core::mem::{swap, take};
 
 use crate::adapt::{check_count, variants};
@@ -150,11 +152,20 @@ fn each_row<const LOG: bool>(
             expected: width,
         });
     }
+    let short = width <= short::WIDTH;
+    if short && out.len() <= short::FEW {
+        dispatch_simd(short::Rows::<LOG> { x, width, out });
+        return Ok(());
+    }
     let chunk = chunk_len(parallel, out.len(), width, 8);
     let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
         let x = &x[start..start + out.len()];
-        dispatch_simd(Rows::<LOG> { x, width, out, far });
+        if short {
+            dispatch_simd(short::Rows::<LOG> { x, width, out });
+        } else {
+            dispatch_simd(Rows::<LOG> { x, width, out, far });
+        }
     });
     Ok(())
 }
@@ -232,8 +243,24 @@ mod tests {
 
     #[test]
     fn rows_match_double_precision() {
-        for width in [1, 2, 10, 31, 32, 33, 1000, 20_000] {
-            let x: Vec<f32> = numbers(4 * width, width as u64)
+        for (rows, width) in [
+            (1, 1),
+            (1, 4),
+            (1, 9),
+            (2, 16),
+            (8, 8),
+            (9, 8),
+            (1, 17),
+            (4, 1),
+            (4, 2),
+            (4, 10),
+            (4, 31),
+            (4, 32),
+            (4, 33),
+            (4, 1000),
+            (4, 20_000),
+        ] {
+            let x: Vec<f32> = numbers(rows * width, width as u64)
                 .iter()
                 .map(|x| x * 20.0)
                 .collect();

@@ -7,9 +7,9 @@ use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
-#[cfg(feature = "std")]
-use crate::kernels::gemm::Packed;
 use crate::kernels::gemm::{Gemm, Matrix};
+#[cfg(feature = "std")]
+use crate::kernels::gemm::{Packed, PackedSize};
 use crate::kernels::parallel::Parallel;
 #[cfg(feature = "std")]
 use crate::kernels::thin::Thin;
@@ -21,6 +21,8 @@ use crate::weights::Tensor;
 pub struct Panels {
     rows: usize,
     columns: usize,
+    #[cfg(feature = "std")]
+    size: PackedSize,
     #[cfg(feature = "std")]
     packed: AlignedBytes,
     #[cfg(not(feature = "std"))]
@@ -42,14 +44,15 @@ impl Panels {
         let elements = matrix.of(weights)?;
         #[cfg(feature = "std")]
         {
-            let len = Packed::len(rows, columns).map_err(at(layer))?;
-            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>());
+            let size = PackedSize::new(rows, columns).map_err(at(layer))?;
+            let mut packed = AlignedBytes::zeroed(size.len() * size_of::<f32>());
             let out = view_mut(packed.as_mut_slice())?;
             let matrix = Matrix::rows(elements, columns);
             Packed::pack(&matrix, (rows, columns), out, parallel).map_err(at(layer))?;
             Ok(Self {
                 rows,
                 columns,
+                size,
                 packed,
             })
         }
@@ -80,7 +83,7 @@ impl Panels {
     #[inline]
     fn packed(&self, layer: &'static str) -> Result<Packed<'_>> {
         let data = view(self.packed.as_slice())?;
-        Packed::from_packed((self.rows, self.columns), data).map_err(at(layer))
+        self.size.of(data).map_err(at(layer))
     }
 
     /// The product of `m` rows of `x` and this matrix.

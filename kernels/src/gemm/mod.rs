@@ -24,7 +24,7 @@ use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
 use crate::thin::Thin;
 use block::{A, B, DIRECT_ROWS, Multiply};
-pub use pack::{Matrix, Packed};
+pub use pack::{Matrix, Packed, PackedSize};
 use source::Source;
 use tile::Store;
 

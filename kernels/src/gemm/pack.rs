@@ -320,14 +320,55 @@ impl<'a> Packed<'a> {
     /// [`Error::Length`] if `data` is shorter than [`Packed::len`].
     #[inline]
     pub fn from_packed((k, n): (usize, usize), data: &'a [f32]) -> Result<Self> {
+        PackedSize::new(k, n)?.of(data)
+    }
+}
+
+/// The size of a packed matrix, checked once for all products with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PackedSize {
+    level: Level,
+    k: usize,
+    n: usize,
+    len: usize,
+}
+
+impl PackedSize {
+    /// A matrix of `k` x `n` that is packed for the level in use.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`].
+    pub fn new(k: usize, n: usize) -> Result<Self> {
         let level = crate::level::level();
-        let expected = packed_len(level, k, n)?;
+        let len = packed_len(level, k, n)?;
+        Ok(Self { level, k, n, len })
+    }
+
+    /// Elements of memory that [`Packed::pack`] fills.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether the matrix has no element.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The matrix of this size that [`Packed::pack`] has put into `data`, on this processor.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if `data` is shorter than [`Packed::len`].
+    #[inline]
+    pub fn of<'a>(&self, data: &'a [f32]) -> Result<Packed<'a>> {
+        let Self { level, k, n, len } = *self;
         let found = data.len();
-        let data = data.get(..expected).ok_or(Error::Length {
+        let data = data.get(..len).ok_or(Error::Length {
             argument: "packed",
             found,
-            expected,
+            expected: len,
         })?;
-        Ok(Self { level, k, n, data })
+        Ok(Packed { level, k, n, data })
     }
 }
