@@ -107,10 +107,7 @@ impl Lines<'_, '_> {
         let of = self.of;
         let (channels, y, x) = (of.conv.out_channels, &of.conv.y, &of.conv.x);
         let (see, stop) = (place.see, place.stop);
-        let clamp = match of.activation.clamp() {
-            Some((low, high)) => Some((s.splat(low), s.splat(high))),
-            None => None,
-        };
+        let clamp = of.activation.clamp();
         let missing = x.before.saturating_sub(stop * STRIDE);
         let first = (stop * STRIDE).saturating_sub(x.before);
         let mut seen = Seen {
@@ -142,6 +139,7 @@ impl Lines<'_, '_> {
             let taps = (self.filter, &weights);
             sums = add_taps::<S, STOPS, TAPS, STRIDE, SEEN>(s, sums, &seen, taps);
             if let Some((low, high)) = clamp {
+                let (low, high) = (s.splat(low), s.splat(high));
                 for sum in &mut sums {
                     *sum = s.min(high, s.max(low, *sum));
                 }
