@@ -8,6 +8,7 @@
 mod backward;
 #[cfg(test)]
 mod tests;
+mod tile;
 
 use core::ops::Range;
 
@@ -101,7 +102,10 @@ impl<'a> Depthwise<'a> {
         let parallel = self.threads(parallel);
         let chunk = line * lines_per_task(conv.batch * conv.y.output, parallel);
         for_each_chunk(parallel, output, chunk, |start, output| {
-            let lines = (NEAR / line.max(1)).clamp(1, MAX_LINES);
+            let lines = match self.activation {
+                Activation::Map(_) => (NEAR / line.max(1)).clamp(1, MAX_LINES),
+                Activation::None | Activation::Clamp(..) => MAX_LINES,
+            };
             for (i, output) in output.chunks_mut(lines * line).enumerate() {
                 let body = Lines {
                     of: self,
@@ -223,6 +227,9 @@ impl Body for Lines<'_, '_> {
             }
             return;
         }
+        if self.constant_taps(s) {
+            return;
+        }
         let channels = conv.out_channels;
         let mut channel = 0;
         while channel < channels {
@@ -256,6 +263,20 @@ struct See {
 }
 
 impl Lines<'_, '_> {
+    /// What one of the lines sees.
+    #[inline(always)]
+    fn see(&self, index: usize) -> See {
+        let y = &self.of.conv.y;
+        let line = self.first + index;
+        let (image, out_y) = (line / y.output, line % y.output);
+        let (taps, first) = y.taps(out_y);
+        See {
+            index,
+            taps,
+            first: image * y.input + first,
+        }
+    }
+
     /// `NV` vectors of channels of all lines.
     #[inline(always)]
     fn channels<S: Simd, const NV: usize, const PARTIAL: bool>(&mut self, s: S, channel: usize) {
@@ -264,14 +285,7 @@ impl Lines<'_, '_> {
         let inner = conv.x.inner();
         let line = conv.x.output * conv.out_channels;
         for index in 0..self.output.len() / line {
-            let line = self.first + index;
-            let (image, out_y) = (line / conv.y.output, line % conv.y.output);
-            let (taps, first) = conv.y.taps(out_y);
-            let see = See {
-                index,
-                taps,
-                first: image * conv.y.input + first,
-            };
+            let see = self.see(index);
             let mut stop = 0;
             while stop < conv.x.output {
                 if inner.start <= stop && stop + STOPS <= inner.end {

@@ -148,6 +148,47 @@ proptest! {
     }
 }
 
+/// Images of few channels, whose neighbours see almost the same elements: lines of several strips,
+/// strips that end with a line, and paddings that are wider than a strip.
+fn few_channels() -> impl Strategy<Value = Conv> {
+    let padding = || {
+        prop_oneof![
+            Just(Padding::Valid),
+            Just(Padding::Same),
+            (0..40_usize, 0..40_usize).prop_map(|(a, b)| Padding::Explicit(a, b)),
+        ]
+    };
+    let window = |sizes: core::ops::Range<usize>, padding| {
+        (sizes, 1..8_usize, 1..3_usize, 1..3_usize, padding).prop_filter_map(
+            "fits",
+            |(input, size, stride, dilation, padding)| {
+                Window::new(input, size, stride, dilation, padding).ok()
+            },
+        )
+    };
+    let channels = prop_oneof![1..4_usize, Just(6_usize)];
+    let outputs = prop_oneof![1..20_usize, 30..70_usize];
+    let (y, x) = (window(1..6, padding()), window(1..60, padding()));
+    (1..3_usize, y, x, channels, outputs).prop_map(|(batch, y, x, in_channels, out_channels)| {
+        Conv {
+            batch,
+            y,
+            x,
+            in_channels,
+            out_channels,
+            groups: 1,
+        }
+    })
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+    #[test]
+    fn few_channels_match_f64(conv in few_channels(), seed in 0..1000_u64) {
+        check(&conv, seed)?;
+    }
+}
+
 #[test]
 fn large_enough_for_several_blocks() {
     let y = Window::new(20, 3, 1, 1, Padding::Same).unwrap();

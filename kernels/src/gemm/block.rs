@@ -1,5 +1,7 @@
 //! One task's share of a product: a block of C, tile by tile.
 
+mod narrow;
+
 use core::ops::Range;
 
 use super::pack::{panel_at, panels};
@@ -370,12 +372,30 @@ fn rows_columns<S: Simd>(
     let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
+    let narrow = narrow::step::<S>(source, pieces).filter(|_| copied);
     loop {
-        let filled = positions.fill(&mut strip[..most]);
+        let room = match narrow {
+            Some(_) => most.min(positions.left_in_line()),
+            None => most,
+        };
+        let filled = positions.fill(&mut strip[..room]);
         if filled == 0 {
             return;
         }
         let strip = &strip[..filled];
+        if let Some(step) = narrow
+            && filled == most
+        {
+            let memory = &mut memory;
+            match step {
+                1 => narrow::columns::<S, 1>(s, source, b, pieces, strip, memory, block, store),
+                2 => narrow::columns::<S, 2>(s, source, b, pieces, strip, memory, block, store),
+                3 => narrow::columns::<S, 3>(s, source, b, pieces, strip, memory, block, store),
+                _ => narrow::columns::<S, 6>(s, source, b, pieces, strip, memory, block, store),
+            }
+            map_strip(b, strip, block, store);
+            continue;
+        }
         if copied && filled == most {
             strip_columns(s, source, b, pieces, strip, &mut memory, block, store);
             map_strip(b, strip, block, store);

@@ -2,6 +2,9 @@
 //!
 //! A plain matrix is an image of one line with one pixel per row and a filter of one tap.
 
+use super::tile;
+use crate::simd::Simd;
+
 /// As many zeros as the longest run that a tile takes at once: what lies outside an image.
 pub static ZEROS: [f32; MAX_RUN] = [0.0; MAX_RUN];
 
@@ -158,6 +161,40 @@ impl<'a> Source<'a> {
         }
     }
 
+    /// Writes to `to` what a position and those after it in its line see through line `tap` of the
+    /// taps, pixel after pixel; zeros outside the image. Only with [`Source::neighbours_overlap`].
+    #[inline(always)]
+    pub fn line<S: Simd>(&self, s: S, position: &Position, tap: usize, to: &mut [f32]) {
+        let taps = &self.y.taps;
+        let y = position
+            .y
+            .wrapping_add(taps.offset + tap.cast_signed() * taps.offset_step);
+        let y = y.cast_unsigned();
+        let x = position.x.wrapping_add(self.x.taps.offset);
+        let before = to.len().min((-x).max(0).cast_unsigned() * self.depth);
+        let x = x.max(0).cast_unsigned();
+        if y >= self.y.size || x >= self.x.size {
+            to.fill(0.0);
+            return;
+        }
+        let (outside, to) = to.split_at_mut(before);
+        outside.fill(0.0);
+        let pixels = position.image + y * self.x.size;
+        let line = &self.data[(pixels + x) * self.depth..(pixels + self.x.size) * self.depth];
+        let (to, outside) = to.split_at_mut(to.len().min(line.len()));
+        tile::copy(s, &line[..to.len()], to);
+        outside.fill(0.0);
+    }
+
+    /// Whether neighbours see all pixels of a line, as they lie in memory, each some pixels further
+    /// on than the one before.
+    #[inline(always)]
+    pub fn neighbours_overlap(&self) -> bool {
+        self.pixel == self.depth
+            && self.channel == 0
+            && (self.x.taps.offset_step, self.x.step, self.x.phase) == (1, 1, 0)
+    }
+
     /// Whether all horizontal taps of these positions lie inside the image and follow each other
     /// in memory, so that a line of taps is one run.
     #[inline(always)]
@@ -231,6 +268,12 @@ impl Positions {
             self.pixel.0 = 0;
             self.image += 1;
         }
+    }
+
+    /// Positions from the next one to the end of its line, if the walk visits all.
+    #[inline(always)]
+    pub fn left_in_line(&self) -> usize {
+        self.x.out - self.out.1.min(self.x.out)
     }
 
     /// Fills the front of `strip` with the next positions and returns how many there were.

@@ -11,6 +11,7 @@
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub(crate) mod grid;
 mod portable;
 pub(crate) mod stream;
 #[cfg(test)]
@@ -50,6 +51,28 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn store(self, to: &mut [f32], x: Self::F);
     /// Writes all elements of a slice of at most `LANES`. Panics on a longer slice.
     fn store_partial(self, to: &mut [f32], x: Self::F);
+
+    /// `LANES` elements from an address on.
+    ///
+    /// # Safety
+    /// They are elements of one slice.
+    #[inline(always)]
+    unsafe fn load_from(self, from: *const f32) -> Self::F {
+        // SAFETY: by the caller.
+        self.load(unsafe { core::slice::from_raw_parts(from, Self::LANES) })
+    }
+    /// Writes `LANES` elements from an address on.
+    ///
+    /// # Safety
+    /// They are elements of one slice, which nobody else sees.
+    #[inline(always)]
+    unsafe fn store_to(self, to: *mut f32, x: Self::F) {
+        // SAFETY: by the caller.
+        self.store(
+            unsafe { core::slice::from_raw_parts_mut(to, Self::LANES) },
+            x,
+        );
+    }
 
     /// `a + b`
     fn add(self, a: Self::F, b: Self::F) -> Self::F;

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::conv::Padding;
 use crate::conv::tests::{conv, each_product};
 use crate::simd::available;
 use crate::testing::{Interleaved, close, numbers};
@@ -11,6 +12,29 @@ fn compare(found: &[f32], exact: &[(f64, f64)]) -> std::result::Result<(), TestC
     for (i, (&found, exact)) in found.iter().zip(exact).enumerate() {
         let near = close(found, exact.0, exact.1 * 1e-6 + 1e-30);
         prop_assert!(near, "{}: {} instead of {}", i, found, exact.0);
+    }
+    Ok(())
+}
+
+/// The output, with a channel per group.
+fn check_forward(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
+    let input = numbers(conv.input_len(), seed);
+    let filter = numbers(conv.filter_len(), seed.wrapping_add(1));
+    let mut exact = vec![(0.0, 0.0); conv.output_len()];
+    each_product(conv, |i, f, o| {
+        let product = f64::from(input[i]) * f64::from(filter[f]);
+        exact[o] = (exact[o].0 + product, exact[o].1 + product.abs());
+    });
+    for level in available() {
+        let depthwise = Depthwise {
+            level,
+            ..Depthwise::new(*conv)
+        };
+        let mut found = vec![f32::NAN; conv.output_len()];
+        depthwise
+            .run(&input, &filter, &mut found, &Interleaved)
+            .unwrap();
+        compare(&found, &exact)?;
     }
     Ok(())
 }
@@ -56,13 +80,59 @@ proptest! {
     }
 }
 
+/// Filters whose taps are constants: lines of several tiles, tiles that end with a line, paddings that
+/// are wider than a tile, and channels that are no whole number of vectors.
+fn constant_taps() -> impl Strategy<Value = Conv> {
+    let padding = || {
+        prop_oneof![
+            Just(Padding::Valid),
+            Just(Padding::Same),
+            (0..20_usize, 0..20_usize).prop_map(|(a, b)| Padding::Explicit(a, b)),
+        ]
+    };
+    let taps = prop_oneof![Just(3_usize), Just(5_usize), Just(7_usize)];
+    let x = (1..24_usize, taps, 1..3_usize, padding());
+    let y = (1..12_usize, 1..6_usize, 1..3_usize, 1..3_usize, padding());
+    let window = |(input, size, stride, dilation, padding)| {
+        Window::new(input, size, stride, dilation, padding).ok()
+    };
+    (1..3_usize, y, x, 8..70_usize).prop_filter_map(
+        "fits",
+        move |(batch, y, (input, size, stride, padding), channels)| {
+            Some(Conv {
+                batch,
+                y: window(y)?,
+                x: window((input, size, stride, 1, padding))?,
+                in_channels: channels,
+                out_channels: channels,
+                groups: channels,
+            })
+        },
+    )
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(200))]
+    #[test]
+    fn constant_taps_match_f64(conv in constant_taps(), seed in any::<u64>()) {
+        check_forward(&conv, seed)?;
+    }
+}
+
 /// Every width of a tile, several groups of lines, and images with and without an inside.
 #[test]
 fn wide_channels_match_f64() {
-    let padding = crate::conv::Padding::Same;
-    for (size, taps, stride, dilation) in [(7, 5, 1, 1), (13, 3, 1, 2), (18, 5, 2, 1), (2, 3, 1, 1)]
-    {
-        for channels in [16, 64, 121] {
+    let padding = Padding::Same;
+    for (size, taps, stride, dilation) in [
+        (7, 5, 1, 1),
+        (13, 3, 1, 2),
+        (18, 5, 2, 1),
+        (2, 3, 1, 1),
+        (16, 7, 1, 1),
+        (9, 4, 1, 1),
+        (9, 3, 3, 1),
+    ] {
+        for channels in [16, 64, 121, 300] {
             let w = Window::new(size, taps, stride, dilation, padding).unwrap();
             let conv = Conv {
                 batch: 2,
@@ -72,30 +142,14 @@ fn wide_channels_match_f64() {
                 out_channels: channels,
                 groups: channels,
             };
-            let (input, filter) = (numbers(conv.input_len(), 1), numbers(conv.filter_len(), 2));
-            let mut exact = vec![(0.0, 0.0); conv.output_len()];
-            each_product(&conv, |i, f, o| {
-                let product = f64::from(input[i]) * f64::from(filter[f]);
-                exact[o] = (exact[o].0 + product, exact[o].1 + product.abs());
-            });
-            for level in available() {
-                let depthwise = Depthwise {
-                    level,
-                    ..Depthwise::new(conv)
-                };
-                let mut found = vec![f32::NAN; conv.output_len()];
-                depthwise
-                    .run(&input, &filter, &mut found, &Interleaved)
-                    .unwrap();
-                compare(&found, &exact).unwrap();
-            }
+            check_forward(&conv, 1).unwrap();
         }
     }
 }
 
 #[test]
 fn bias_and_activation() {
-    let w = Window::new(7, 3, 1, 1, crate::conv::Padding::Same).unwrap();
+    let w = Window::new(7, 3, 1, 1, Padding::Same).unwrap();
     for many in [1, 2] {
         let conv = Conv {
             batch: 1,
