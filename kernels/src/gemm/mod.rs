@@ -18,8 +18,11 @@ mod tests;
 pub(crate) mod tile;
 
 use crate::blocks::{Cut, for_each_block};
+use crate::chunks::{self, chunk_len};
+use crate::clamp::Clamp;
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
+use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
 use crate::thin::Thin;
@@ -36,6 +39,8 @@ const PACKED_LEN: usize = block::ELEMENTS_OF_B;
 pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// What a function of an element costs, in additions.
+const FUNCTION_COST: usize = 8;
 /// Tasks per thread, at most.
 const ROUNDS: usize = 4;
 /// The part of the time that is spent on smaller tasks than would be best, so that a thread that
@@ -59,6 +64,18 @@ impl Activation {
     pub const RELU: Self = Self::Clamp(0.0, f32::INFINITY);
     /// `min(max(x, 0), 6)`
     pub const RELU6: Self = Self::Clamp(0.0, 6.0);
+
+    /// Applies it to every element.
+    pub fn apply(&self, values: &mut [f32], parallel: &dyn Parallel) {
+        match *self {
+            Self::None => {}
+            Self::Clamp(low, high) => map_in_place(Clamp { low, high }, values, parallel),
+            Self::Map(function) => {
+                let chunk = chunk_len(parallel, values.len(), LINE, FUNCTION_COST);
+                chunks::for_each_chunk(parallel, values, chunk, &|_, part| function(part));
+            }
+        }
+    }
 
     pub(crate) fn clamp(&self) -> Option<(f32, f32)> {
         match *self {
