@@ -21,6 +21,7 @@ _PACKED_ROWS = 512
 _PACKED_TOGETHER = 2 * 1024 * 1024
 _LARGE_FLOPS = 16_000_000
 _ATTENTION_QUERIES = 64
+_ATTENTION_TOGETHER = 8
 _DIRECT_ROWS = 4
 # Tiles of convolutions: as in `Tiles` of kernels/src/conv/winograd.rs.
 _STRIPS = (4, 6, 14)
@@ -499,8 +500,12 @@ def _attention_scratch(node: ir.Node) -> int:
     keys, width = _numbers(_present(node, 2).shape)[-2:]
     scores = keys * min(_ATTENTION_QUERIES, queries)
     packed = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
-    mask = queries * keys if node.operand(3) is not None else 0
-    return packed + scores + mask
+    if node.operand(3) is not None:
+        return packed + scores + queries * keys
+    # As `scratch_len` in kernels/src/attention.rs says for any level.
+    heads = math.prod(_numbers(node.input.shape)[:-2])
+    room, data = packed + scores, heads * (queries + keys) * (depth + width)
+    return min(room * min(max(heads, 1), _ATTENTION_TOGETHER), max(room, data))
 
 
 def _recurrent_scratch(node: ir.Node, packed: bool) -> int:
