@@ -250,7 +250,7 @@ fn blocks_give_all_threads_the_same_work() {
         for m in [1, 49, 98, 128, 196, 784, 3136, 12544] {
             for n in [10, 64, 96, 160, 320, 512, 1280] {
                 for threads in [2, 3, 4, 16] {
-                    let Cut { rows, columns, .. } = super::cut(level, (m, n), threads);
+                    let Cut { rows, columns, .. } = super::cut(level, (m, n, 256), threads);
                     let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
                     let most = (down * across).div_ceil(threads) * rows.min(m) * columns.min(n);
                     // What one thread must do if strips and panels stay whole.
