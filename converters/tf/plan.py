@@ -21,11 +21,13 @@ _PACKED_ROWS = 512
 _PACKED_TOGETHER = 2 * 1024 * 1024
 _LARGE_FLOPS = 16_000_000
 _ATTENTION_QUERIES = 64
+_ATTENTION_TOGETHER = 8
 _DIRECT_ROWS = 4
 # Tiles of convolutions: as in `Tiles` of kernels/src/conv/winograd.rs.
 _STRIPS = (4, 6, 14)
 _TILED_CHANNELS = 16
-_TILED_PIXELS = 49
+_TILED_PIXELS = 100
+_TILED_PIXELS_OF_FOUR = 256
 _TILED_NEAR = 1 << 14
 _TILED_FAR = 1 << 16
 _TILED_REUSED = 32
@@ -423,7 +425,8 @@ def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
     pixels, weights = height * width, depth * columns
     if pixels < _TILED_PIXELS:
         return 0
-    if weights <= max(_TILED_NEAR, min(_TILED_FAR, pixels * _TILED_REUSED)):
+    near = weights <= max(_TILED_NEAR, min(_TILED_FAR, pixels * _TILED_REUSED))
+    if pixels >= _TILED_PIXELS_OF_FOUR and near:
         out = 4
     elif weights <= min(_TILED_FAR, pixels * _TILED_REUSED_BY_TWO):
         out = 2
@@ -437,13 +440,16 @@ def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
         return (out + 2) ** 2 * (whole * point(strip, strip) + point(strip, rest + 1))
 
     def point(strip: int, tiles: int) -> int:
-        lines = strip if strip == max(_STRIPS) and tiles > 8 else -(-tiles // 4) * 4
+        lines = -(-tiles // 4) * 4
+        if strip == max(_STRIPS):
+            lines = strip if tiles > 8 else 7 if 5 <= tiles <= 7 else lines
         return -(-depth // _TILED_BLOCK) * _TILED_BLOCK * lines + _TILED_GAP
 
-    kept = max(_TILED_KEPT, data // _TILED_PART)
-    most = max(min(points(s, down * across), max(kept, points(s, across))) for s in _STRIPS)
     all_data = data + math.prod(taps) * weights
-    return most if most <= all_data + all_data // 2 else 0
+    limit = all_data + all_data // 2
+    kept = min(max(_TILED_KEPT, data // _TILED_PART), limit)
+    most = max(min(points(s, down * across), max(kept, points(s, across))) for s in _STRIPS)
+    return most if most <= limit else 0
 
 
 def is_depthwise(node: ir.Node) -> bool:
@@ -499,8 +505,12 @@ def _attention_scratch(node: ir.Node) -> int:
     keys, width = _numbers(_present(node, 2).shape)[-2:]
     scores = keys * min(_ATTENTION_QUERIES, queries)
     packed = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
-    mask = queries * keys if node.operand(3) is not None else 0
-    return packed + scores + mask
+    if node.operand(3) is not None:
+        return packed + scores + queries * keys
+    # As `scratch_len` in kernels/src/attention.rs says for any level.
+    heads = math.prod(_numbers(node.input.shape)[:-2])
+    room, data = packed + scores, heads * (queries + keys) * (depth + width)
+    return min(room * min(max(heads, 1), _ATTENTION_TOGETHER), max(room, data))
 
 
 def _recurrent_scratch(node: ir.Node, packed: bool) -> int:

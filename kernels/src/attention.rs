@@ -19,6 +19,8 @@ pub(crate) const QUERIES: usize = 64;
 pub(crate) const PARALLEL_SCORES: usize = 1 << 14;
 /// Queries of a task, at least.
 const ROWS: usize = 4;
+/// Heads that are computed side by side, at most.
+const TOGETHER: usize = 8;
 /// Elements of keys and values below which packing them on another thread costs more than it saves.
 const PARALLEL_WEIGHTS: usize = 1 << 15;
 
@@ -47,11 +49,26 @@ pub struct Attention<'a> {
 
 impl Attention<'_> {
     /// Elements of scratch memory that [`Attention::run`] needs: keys and values of a head,
-    /// packed, and the scores of 64 queries.
+    /// packed, and the scores of 64 queries; for up to 8 heads, as long as this is no more than
+    /// all inputs and outputs have.
     ///
     /// # Errors
     /// [`Error::Overflow`].
     pub fn scratch_len(&self) -> Result<usize> {
+        let overflow = Error::Overflow { argument: "keys" };
+        self.room()?.checked_mul(self.together()?).ok_or(overflow)
+    }
+
+    /// Heads that there is room for.
+    fn together(&self) -> Result<usize> {
+        let lines = self.queries.saturating_add(self.keys);
+        let elements = lines.saturating_mul(self.depth.saturating_add(self.width));
+        let most = elements.saturating_mul(self.heads) / self.room()?.max(1);
+        Ok(most.min(self.heads).clamp(1, TOGETHER))
+    }
+
+    /// Elements of scratch memory that a head needs.
+    fn room(&self) -> Result<usize> {
         let overflow = Error::Overflow { argument: "keys" };
         packed_len(level(), self.depth, self.keys)?
             .checked_add(packed_len(level(), self.keys, self.width)?)
@@ -78,52 +95,93 @@ impl Attention<'_> {
             output.fill(0.0);
             return Ok(());
         }
+        let (room, each) = (self.room()?, self.queries * self.width);
+        let inputs = (queries, keys, values);
+        let threads = parallel.threads().clamp(1, self.together()?);
+        // As many heads as make equal shares; the others are shared out query by query.
+        let shared = self.heads - self.heads % threads;
+        let flops = 2 * self.queries.saturating_mul(self.weights());
+        let (together, single) = if flops.saturating_mul(shared) < PARALLEL_FLOPS {
+            output.split_at_mut(0)
+        } else {
+            output.split_at_mut(shared * each)
+        };
+        let count = together.len() / each;
+        let heads = count / threads;
+        let rooms = (&mut scratch[..room * threads], room);
+        for_each_pair(
+            parallel,
+            (together, heads * each),
+            rooms,
+            |share, output, room| {
+                for (head, output) in output.chunks_exact_mut(each).enumerate() {
+                    // The lengths have been checked.
+                    let _ = self.head(share * heads + head, inputs, output, room, &Serial);
+                }
+            },
+        );
+        for (head, output) in single.chunks_exact_mut(each).enumerate() {
+            self.head(count + head, inputs, output, &mut scratch[..room], parallel)?;
+        }
+        Ok(())
+    }
+
+    /// Elements of keys and values of a head.
+    fn weights(&self) -> usize {
+        self.keys.saturating_mul(self.depth + self.width)
+    }
+
+    /// Computes the output of a head. All lengths have been checked.
+    fn head(
+        &self,
+        head: usize,
+        (queries, keys, values): (&[f32], &[f32], &[f32]),
+        output: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
         let (key_memory, rest) = scratch.split_at_mut(packed_len(level(), self.depth, self.keys)?);
         let (value_memory, scores) = rest.split_at_mut(packed_len(level(), self.keys, self.width)?);
-        let each = self.queries * self.width;
-        let weights = self.keys.saturating_mul(self.depth + self.width);
-        let flops = weights.saturating_mul(2 * QUERIES.min(self.queries));
+        let flops = self.weights().saturating_mul(2 * QUERIES.min(self.queries));
         let threads: &dyn Parallel = if flops < PARALLEL_FLOPS {
             &Serial
         } else {
             parallel
         };
-        let packing: &dyn Parallel = if weights < PARALLEL_WEIGHTS {
+        let packing: &dyn Parallel = if self.weights() < PARALLEL_WEIGHTS {
             &Serial
         } else {
             parallel
         };
-        for (head, output) in output.chunks_exact_mut(each).enumerate() {
-            let of = |x: &'_ [f32], lines: usize, depth: usize| {
-                let from = head * lines * depth;
-                from..(from + lines * depth).min(x.len())
-            };
-            let queries = &queries[of(queries, self.queries, self.depth)];
-            let keys = Matrix::columns(&keys[of(keys, self.keys, self.depth)], self.depth);
-            let values = Matrix::rows(&values[of(values, self.keys, self.width)], self.width);
-            let size = (self.keys, self.width);
-            let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, packing)?;
-            let values = Packed::pack(&values, size, value_memory, packing)?;
-            let blocks = output.chunks_mut(QUERIES * self.width);
-            for (block, output) in blocks.enumerate() {
-                let first = block * QUERIES;
-                let count = output.len() / self.width;
-                let scores = &mut scores[..count * self.keys];
-                let each = count.div_ceil(threads.threads()).max(ROWS);
-                let output = (output, each * self.width);
-                let scores = (scores, each * self.keys);
-                for_each_pair(threads, output, scores, |part, output, scores| {
-                    let (first, count) = (first + part * each, output.len() / self.width);
-                    let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
-                    // The lengths have been checked.
-                    let product = Gemm::packed(count, queries, keys);
-                    let _ = product.run(scores, self.keys, &mut [], &Serial);
-                    self.softmax(first, scores, &Serial);
-                    let scores = Matrix::rows(scores, self.keys);
-                    let product = Gemm::packed(count, scores, values);
-                    let _ = product.run(output, self.width, &mut [], &Serial);
-                });
-            }
+        let of = |x: &'_ [f32], lines: usize, depth: usize| {
+            let from = head * lines * depth;
+            from..(from + lines * depth).min(x.len())
+        };
+        let queries = &queries[of(queries, self.queries, self.depth)];
+        let keys = Matrix::columns(&keys[of(keys, self.keys, self.depth)], self.depth);
+        let values = Matrix::rows(&values[of(values, self.keys, self.width)], self.width);
+        let size = (self.keys, self.width);
+        let keys = Packed::pack(&keys, (self.depth, self.keys), key_memory, packing)?;
+        let values = Packed::pack(&values, size, value_memory, packing)?;
+        let blocks = output.chunks_mut(QUERIES * self.width);
+        for (block, output) in blocks.enumerate() {
+            let first = block * QUERIES;
+            let count = output.len() / self.width;
+            let scores = &mut scores[..count * self.keys];
+            let each = count.div_ceil(threads.threads()).max(ROWS);
+            let output = (output, each * self.width);
+            let scores = (scores, each * self.keys);
+            for_each_pair(threads, output, scores, |part, output, scores| {
+                let (first, count) = (first + part * each, output.len() / self.width);
+                let queries = Matrix::rows(&queries[first * self.depth..], self.depth);
+                // The lengths have been checked.
+                let product = Gemm::packed(count, queries, keys);
+                let _ = product.run(scores, self.keys, &mut [], &Serial);
+                self.softmax(first, scores, &Serial);
+                let scores = Matrix::rows(scores, self.keys);
+                let product = Gemm::packed(count, scores, values);
+                let _ = product.run(output, self.width, &mut [], &Serial);
+            });
         }
         Ok(())
     }
@@ -211,7 +269,43 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::testing::{Interleaved, numbers};
+    use crate::testing::{Interleaved, Threads, numbers};
+
+    #[test]
+    fn threads_change_no_bit() {
+        for (heads, queries, keys) in [(1, 130, 70), (3, 40, 64), (8, 64, 33), (21, 30, 30)] {
+            let (depth, width) = (32, 40);
+            let q = numbers(heads * queries * depth, 1);
+            let k = numbers(heads * keys * depth, 2);
+            let v = numbers(heads * keys * width, 3);
+            let attention = Attention {
+                heads,
+                queries,
+                keys,
+                depth,
+                width,
+                scale: 0.2,
+                mask: None,
+                causal: false,
+            };
+            let with = |parallel: &dyn Parallel| {
+                let mut scratch = vec![f32::NAN; attention.scratch_len().unwrap()];
+                let mut output = vec![f32::NAN; heads * queries * width];
+                attention
+                    .run(&q, &k, &v, &mut output, &mut scratch, parallel)
+                    .unwrap();
+                output
+            };
+            let one = with(&Serial);
+            for threads in [2, 3, 8, 20] {
+                assert_eq!(
+                    with(&Threads(threads)),
+                    one,
+                    "{heads} heads, {threads} threads"
+                );
+            }
+        }
+    }
 
     proptest! {
         #![proptest_config(ProptestConfig::with_cases(60))]

@@ -1,9 +1,11 @@
 //! Concatenation and packing: several tensors become one.
 
 use crate::adapt::{by_width, units, units_mut, variants};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, TensorRef, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::parallel::Parallel;
 use crate::shape::Shape;
 
 /// The shape of tensors joined along an axis that they have.
@@ -72,10 +74,11 @@ pub fn packed(shape: &Shape, count: usize, axis: i64) -> Result<Shape> {
 ///
 /// # Errors
 /// [`Error::Length`] unless the parts have as many elements as `out`, in equal shares of `outer`.
-pub fn join<'a, T: Copy + 'a>(
-    parts: impl IntoIterator<Item = &'a [T]> + Clone,
+pub fn join<'a, T: Copy + Send + Sync + 'a>(
+    parts: impl IntoIterator<Item = &'a [T]> + Clone + Sync,
     outer: usize,
     out: &mut [T],
+    parallel: &dyn Parallel,
 ) -> Result<()> {
     let total = parts.clone().into_iter().map(<[T]>::len).sum::<usize>();
     crate::adapt::check_count("output", out.len(), total)?;
@@ -94,14 +97,42 @@ pub fn join<'a, T: Copy + 'a>(
             expected: outer,
         });
     }
+    if outer == 1 {
+        let mut rest = out;
+        for part in parts {
+            let (out, later) = rest.split_at_mut(part.len());
+            rest = later;
+            let chunk = chunk_len(parallel, part.len(), 1, 1);
+            for_each_chunk(parallel, out, chunk, &|start, out| {
+                out.copy_from_slice(&part[start..][..out.len()]);
+            });
+        }
+        return Ok(());
+    }
     let row = total / outer;
+    let chunk = chunk_len(parallel, total, row, 1);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        rows(parts.clone(), outer, start / row, row, out);
+    });
+    Ok(())
+}
+
+/// Writes whole rows of `row` elements, from row `first` of `outer` on.
+fn rows<'a, T: Copy + 'a>(
+    parts: impl IntoIterator<Item = &'a [T]>,
+    outer: usize,
+    first: usize,
+    row: usize,
+    out: &mut [T],
+) {
     let mut column = 0;
     for part in parts {
         let share = part.len() / outer;
         if share == 0 {
             continue;
         }
-        for (out, part) in out.chunks_mut(row).zip(part.chunks(share)) {
+        let part = part[first * share..].chunks(share);
+        for (out, part) in out.chunks_mut(row).zip(part) {
             let out = &mut out[column..column + share];
             if share >= 16 {
                 out.copy_from_slice(part);
@@ -113,7 +144,6 @@ pub fn join<'a, T: Copy + 'a>(
         }
         column += share;
     }
-    Ok(())
 }
 
 /// `ConcatV2` of TensorFlow.
@@ -172,14 +202,18 @@ pub static PACK: KernelDef = KernelDef {
 };
 
 fn run<const N: usize>(call: &mut Call<'_>, parts: &[TensorRef<'_>], outer: usize) -> Result<()> {
+    let parallel = call.parallel;
     let out = units_mut::<N>(call.output(0)?.bytes_mut());
-    join(parts.iter().map(|part| units(part.bytes())), outer, out)
+    let parts = parts.iter().map(|part| units(part.bytes()));
+    join(parts, outer, out, parallel)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::parallel::Serial;
     use crate::split::{SPLIT_V, UNPACK};
+    use crate::testing::Interleaved;
     use crate::trial::{Attr, Tensor, run};
     use proptest::prelude::*;
 
@@ -208,6 +242,33 @@ mod tests {
     }
 
     #[test]
+    fn many_rows_are_joined_in_parts() {
+        for (outer, shares) in [
+            (1, [70_000, 0, 90_001]),
+            (3, [40_000, 1, 2]),
+            (5000, [3, 0, 17]),
+        ] {
+            let parts = shares.map(|share| {
+                let numbers = 0..(outer * share) as u32;
+                numbers
+                    .map(|i| i * 8 + share as u32 % 8)
+                    .collect::<Vec<_>>()
+            });
+            let parts = parts.each_ref().map(Vec::as_slice);
+            let row: usize = shares.iter().sum();
+            let mut found = vec![u32::MAX; outer * row];
+            join(parts, outer, &mut found, &Interleaved).unwrap();
+            let mut expected = Vec::new();
+            for i in 0..outer {
+                for (part, share) in parts.iter().zip(shares) {
+                    expected.extend(&part[i * share..(i + 1) * share]);
+                }
+            }
+            assert!(found == expected, "{outer}");
+        }
+    }
+
+    #[test]
     fn packing_round_trip() {
         let parts = [Tensor::i64(&[2], &[1, 2]), Tensor::i64(&[2], &[3, 4])];
         for (axis, expected) in [(0, [1, 2, 3, 4]), (-1, [1, 3, 2, 4])] {
@@ -231,6 +292,6 @@ mod tests {
         ));
         assert!(matches!(concatenated([&a], 2), Err(Error::Axis { .. })));
         assert!(matches!(packed(&a, 2, 3), Err(Error::Axis { .. })));
-        assert!(join([&[1, 2, 3][..]], 2, &mut [0; 3]).is_err());
+        assert!(join([&[1, 2, 3][..]], 2, &mut [0; 3], &Serial).is_err());
     }
 }

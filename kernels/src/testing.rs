@@ -39,6 +39,23 @@ impl Parallel for Interleaved {
     }
 }
 
+/// Runs every task on a thread of its own, and says that it has so many.
+pub struct Threads(pub usize);
+
+impl Parallel for Threads {
+    fn threads(&self) -> usize {
+        self.0
+    }
+
+    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
+        std::thread::scope(|scope| {
+            for index in 0..tasks {
+                scope.spawn(move || task(index));
+            }
+        });
+    }
+}
+
 /// A tensor of f32.
 pub type Tensor = (Vec<usize>, Vec<f32>);
 

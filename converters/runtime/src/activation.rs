@@ -9,12 +9,3 @@ use crate::kernels::parallel::Serial;
 pub fn apply<O: Map<f32, Out = f32>>(op: O, values: &mut [f32]) {
     map_in_place(op, values, &Serial);
 }
-
-/// Applies an activation to whole slices.
-pub(crate) fn finish(activation: Activation, values: &mut [f32]) {
-    match activation {
-        Activation::None => {}
-        Activation::Clamp(low, high) => apply(crate::kernels::clamp::Clamp { low, high }, values),
-        Activation::Map(function) => function(values),
-    }
-}

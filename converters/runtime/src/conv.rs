@@ -1,6 +1,6 @@
 //! Convolutions, plain, depthwise and transposed.
 
-use crate::activation::{Activation, finish};
+use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
@@ -373,7 +373,7 @@ impl Conv {
         }
         zip_in_place::<_, _, true>(Add, values, other, reader.parallel)
             .map_err(at(self.layer.name))?;
-        finish(self.layer.activation, out);
+        self.layer.activation.apply(out, reader.parallel);
         Ok(())
     }
 }

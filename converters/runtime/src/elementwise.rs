@@ -1,6 +1,6 @@
 //! Operations on single elements.
 
-use crate::activation::{Activation, finish};
+use crate::activation::Activation;
 use crate::bytes::Pod;
 use crate::error::{Result, at};
 use crate::kernels::adapt::Element;
@@ -181,8 +181,8 @@ pub fn scale_shift<'a>(
     };
     channels::scale_shift(Some(x), (scale, shift), &last, out, reader.parallel)
         .map_err(at("scale_shift"))?;
-    if let Activation::Map(function) = activation {
-        function(out);
+    if let Activation::Map(_) = activation {
+        activation.apply(out, reader.parallel);
     }
     Ok(())
 }
@@ -192,6 +192,7 @@ pub fn scale_shift<'a>(
 /// # Errors
 /// As [`map()`].
 pub fn activate(m: &mut Memory<'_>, activation: Activation, x: Slot<f32>) -> Result<()> {
-    finish(activation, m.get_mut(x)?);
+    let (reader, x) = m.write(x)?;
+    activation.apply(x, reader.parallel);
     Ok(())
 }

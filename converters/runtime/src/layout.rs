@@ -22,7 +22,7 @@ pub fn copy<'a, T: Pod>(
 ) -> Result<()> {
     let (reader, out) = m.write(out)?;
     let x = reader.read(x.into())?;
-    join([x], 1, out).map_err(at("copy"))
+    join([x], 1, out, reader.parallel).map_err(at("copy"))
 }
 
 /// Fills a slot with a number.
@@ -74,7 +74,7 @@ pub fn concat<'a, T: Pod, const N: usize>(
     for (slice, part) in slices.iter_mut().zip(parts) {
         *slice = reader.read(part)?;
     }
-    join(slices, outer, out).map_err(at("concat"))
+    join(slices, outer, out, reader.parallel).map_err(at("concat"))
 }
 
 /// Takes elements `begin + i * stride` of each axis, as many as `out_shape` says.
@@ -193,7 +193,7 @@ pub fn update<'a, T: Pod>(
     let (reader, out) = m.write(out)?;
     let (x, slice) = (reader.read(x.into())?, reader.read(slice.into())?);
     let index = reader.read(index.into())?.first().copied().unwrap_or(-1);
-    join([x], 1, out).map_err(at(NAME))?;
+    join([x], 1, out, reader.parallel).map_err(at(NAME))?;
     let limit = out.len() / slice.len().max(1);
     let place = usize::try_from(index).ok().filter(|&i| i < limit);
     let place = place.ok_or_else(|| {

@@ -1,6 +1,6 @@
 //! Products of two computed matrices.
 
-use crate::activation::{Activation, finish};
+use crate::activation::Activation;
 use crate::error::{Result, at};
 use crate::kernels::batch_mat_mul_v2::BatchMatMul;
 use crate::kernels::binary::Add;
@@ -53,6 +53,6 @@ pub fn mat_mul<'a>(
         zip_in_place::<_, _, true>(Add, (&mut *out, &shape), (bias, &row), reader.parallel)
             .map_err(at(NAME))?;
     }
-    finish(last.activation, out);
+    last.activation.apply(out, reader.parallel);
     Ok(())
 }

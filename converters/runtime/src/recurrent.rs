@@ -187,7 +187,7 @@ fn start<'a>(
 ) -> Result<()> {
     use crate::kernels::join::join;
     match from {
-        Some(from) => join([reader.read(from)?], 1, to).map_err(at(layer)),
+        Some(from) => join([reader.read(from)?], 1, to, reader.parallel).map_err(at(layer)),
         None => {
             to.fill(0.0);
             Ok(())

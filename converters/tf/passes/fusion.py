@@ -129,14 +129,21 @@ def _padding(m: Match, node: ir.Node) -> ir.Value | None:
     if pad is None:
         return None
     assert isinstance(pad.op, ir.Pad)
-    if pad.op.mode is not ir.PadMode.CONSTANT or pad.op.value != 0 or len(pad.op.padding) < 3:
+    both = _padded(pad.op, node.op.padding)
+    if both is None:
         return None
-    first, *spatial, last = pad.op.padding
-    if sum(first) or sum(last):
-        return None
-    both = tuple((a + c, b + d) for (a, b), (c, d) in zip(node.op.padding, spatial, strict=True))
     op = replace(node.op, padding=both)
     return m.build.emit(op, [pad.input, *node.inputs[1:]], node.output.shape)
+
+
+def _padded(pad: ir.Pad, padding: Sequence[tuple[int, int]]) -> tuple[tuple[int, int], ...] | None:
+    """Returns the padding of an image with zeros around it, unless there is something else."""
+    if pad.mode is not ir.PadMode.CONSTANT or pad.value != 0 or len(pad.padding) < 3:
+        return None
+    first, *spatial, last = pad.padding
+    if sum(first) or sum(last):
+        return None
+    return tuple((a + c, b + d) for (a, b), (c, d) in zip(padding, spatial, strict=True))
 
 
 def _through_reshape(m: Match, node: ir.Node) -> ir.Value | None:
@@ -205,6 +212,62 @@ def _affine(m: Match, node: ir.Node) -> ir.Value | None:
     return m.emit_at(node, ir.ScaleShift(), operands, x)
 
 
+def _limited_factor(m: Match, node: ir.Node) -> ir.Value | None:
+    """Makes a factor per channel and the range that follows one op."""
+    assert isinstance(node.op, ir.Unary)
+    inner = m.made_by(node.input, ir.Binary)
+    if inner is None or not m.used_once(node.input) or node.input.rank < 2:
+        return None
+    assert isinstance(inner.op, ir.Binary)
+    source, scale = inner.present
+    if (
+        inner.op.kind is not BinaryKind.MUL
+        or inner.op.activation
+        or source.shape != node.input.shape
+    ):
+        return None
+    factors = _per_channel(scale, node.input)
+    if factors is None or scale.rank == 0 or node.op.function.kind is not Fn.CLAMP:
+        return None
+    names = (f"{inner.layer}/scale", f"{inner.layer}/shift") if inner.layer else ("", "")
+    shift = ir.constant(np.zeros_like(factors), names[1])
+    operands = [source, ir.constant(factors, names[0]), shift]
+    return m.emit_at(inner, ir.ScaleShift(node.op.function), operands, node.output)
+
+
+def _pool_padding(m: Match, node: ir.Node) -> ir.Value | None:
+    """Takes zeros around an image into a maximum: what is not negative hides them.
+
+    Only NaN tells them apart: a window at the border that sees nothing else gives the least
+    number, as windows inside do, and no zero.
+    """
+    assert isinstance(node.op, ir.Pool)
+    pad = m.made_by(node.input, ir.Pad)
+    if pad is None or node.op.kind is not ir.PoolKind.MAX:
+        return None
+    assert isinstance(pad.op, ir.Pad)
+    both = _padded(pad.op, node.op.padding)
+    if both is None or not _is_never_negative(m, pad.input):
+        return None
+    # A window that sees no pixel would have seen zeros.
+    if any(
+        before >= k or after >= k for (before, after), k in zip(both, node.op.size, strict=True)
+    ):
+        return None
+    op = replace(node.op, padding=both)
+    return m.build.emit(op, [pad.input], node.output.shape)
+
+
+def _is_never_negative(m: Match, value: ir.Value) -> bool:
+    before = m.producer(value)
+    if before is None:
+        return False
+    last = before.op.function if isinstance(before.op, ir.Unary) else None
+    if isinstance(before.op, _Finished):
+        last = before.op.activation
+    return last is not None and last.kind is Fn.CLAMP and last.params[0] >= 0
+
+
 def _unless_scalar(rule: Rule) -> Rule:
     """Leaves numbers alone: they may be part of a function that is recognised later."""
 
@@ -225,7 +288,8 @@ FOLD: Rules = {
 
 FUSE: Rules = {
     ir.Binary: [_bias, _scale, _through_reshape, _affine, _residual],
-    ir.Unary: [_activation, _through_reshape],
+    ir.Unary: [_limited_factor, _activation, _through_reshape],
     ir.Conv: [_padding],
+    ir.Pool: [_pool_padding],
 }
 """What is left, after functions are recognised."""

@@ -105,6 +105,38 @@ def test_a_pooled_border_is_not_a_convolutions_border() -> None:
     assert sorted(kinds) == ["Conv", "Pad", "Pool"]
 
 
+def test_zeros_around_an_image_hide_below_what_is_not_negative() -> None:
+    x, b = _input(B, 5, 4, 2), Builder()
+    pool = ir.Pool(ir.PoolKind.MAX, (3, 3), (2, 2), ((0, 0), (0, 0)))
+    for low, high, kinds in [
+        (0.0, float("inf"), ["Pool", "Unary"]),
+        (0.0, 6.0, ["Pool", "Unary"]),
+        (-1.0, 1.0, ["Pad", "Pool", "Unary"]),
+    ]:
+        b = Builder()
+        y = b.unary(Fn.CLAMP, x, low, high)
+        y = b.pad(y, [(0, 0), (1, 1), (1, 2), (0, 0)])
+        nodes = _same(_graph(x, b, b.emit(pool, [y], (B, 3, 3, 2)))).nodes
+        assert sorted(type(n.op).__name__ for n in nodes) == kinds
+    b = Builder()
+    y = b.pad(x, [(0, 0), (1, 1), (1, 2), (0, 0)])
+    assert len(_same(_graph(x, b, b.emit(pool, [y], (B, 3, 3, 2)))).nodes) == 2
+
+
+def test_a_window_of_zeros_alone_keeps_them() -> None:
+    x, b = _input(B, 5, 2), Builder()
+    pool = ir.Pool(ir.PoolKind.MAX, (2,), (1,), ((0, 0),))
+    y = b.pad(b.unary(Fn.CLAMP, x, 0.0, 6.0), [(0, 0), (2, 1), (0, 0)])
+    assert len(_same(_graph(x, b, b.emit(pool, [y], (B, 7, 2)))).nodes) == 3
+
+
+def test_a_factor_and_its_range_are_one_op() -> None:
+    x, b = _input(B, 3, 4), Builder()
+    y = b.binary(BinaryKind.MUL, x, _constant(4))
+    (node,) = _same(_graph(x, b, b.unary(Fn.CLAMP, y, 0.0, 6.0))).nodes
+    assert node.op == ir.ScaleShift(ir.RELU6)
+
+
 def test_constants_are_computed_now() -> None:
     b = Builder()
     y = b.binary(BinaryKind.ADD, _constant(3), b.scalar(1, ir.DType.F32))

@@ -136,7 +136,7 @@ impl<'a> BackwardInput<'a> {
             clamp: self.activation.clamp(),
             map: self.activation.map(),
         };
-        let cut = cut(packed.level, (rows, columns), parallel.threads());
+        let cut = cut(packed.level, (rows, columns, k), parallel.threads());
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
         for_each_block(parallel, input, ld, (rows, columns), cut, |mut block| {
             // Inputs that are a stride apart see the same taps.

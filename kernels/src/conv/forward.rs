@@ -234,7 +234,8 @@ impl<'a> Forward<'a> {
             },
         };
         let store = self.store(group * columns..(group + 1) * columns);
-        let cut = cut(self.level, (rows, columns), parallel.threads());
+        let k = conv.y.size * conv.x.size * depth;
+        let cut = cut(self.level, (rows, columns, k), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {
             dispatch(

@@ -21,7 +21,7 @@ use core::ops::Range;
 use self::body::{Gather, Spread};
 use self::form::{Form, Four, Two};
 use super::geometry::{Conv, Window};
-use crate::blocks::{Block, Cut, for_each_block, for_each_chunk};
+use crate::blocks::{Block, Cut, for_each_block, for_each_chunk, for_each_pair};
 use crate::error::{Error, Result};
 use crate::gemm::block::strip_rows;
 use crate::gemm::pack::{packed_len, panel, panel_at, panels};
@@ -32,8 +32,10 @@ use crate::simd::dispatch;
 
 /// Channels on either side from which on tiles save time, ...
 const CHANNELS: usize = 16;
-/// ... pixels of the output, ...
-const PIXELS: usize = 49;
+/// ... pixels of the output, of which 4 x 4 tiles need more, because they have more to read: their
+/// filters come from far away, ...
+const PIXELS: usize = 100;
+const PIXELS_OF_FOUR: usize = 256;
 /// ... and channels of the input times those of the output: up to the first number, the points of
 /// 4 x 4 tiles stay in the second cache; up to the second, they may come from further away ...
 const NEAR: usize = 1 << 14;
@@ -51,6 +53,8 @@ const AT_ONCE: usize = 128 * 1024;
 const KEPT: usize = 512 * 1024;
 /// ... which is more for an image that has more than so many times that.
 const PART: usize = 4;
+/// The part of the time that threads lose which wait for each other's points.
+const MEETING: usize = 16;
 
 /// The tiles of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,7 +87,9 @@ impl Tiles {
         let weights = depth.saturating_mul(columns);
         let tiles = if pixels < PIXELS {
             return None;
-        } else if weights <= NEAR || weights <= FAR.min(pixels.saturating_mul(REUSED)) {
+        } else if pixels >= PIXELS_OF_FOUR
+            && (weights <= NEAR || weights <= FAR.min(pixels.saturating_mul(REUSED)))
+        {
             Self::Four
         } else if weights <= FAR.min(pixels.saturating_mul(REUSED_BY_TWO)) {
             Self::Two
@@ -91,10 +97,9 @@ impl Tiles {
             return None;
         };
         image.check().ok()?;
-        let all = image.input_len() + image.filter_len() + image.output_len();
         [Level::Portable, Level::Avx2, Level::Avx512]
             .into_iter()
-            .all(|level| tiles.scratch_len(level, &image) <= all + all / 2)
+            .all(|level| tiles.scratch_len(level, &image) <= most_scratch(&image))
             .then_some(tiles)
     }
 
@@ -123,19 +128,20 @@ impl Tiles {
     }
 
     /// Elements of scratch memory: for several images as much as for each of them, but no more
-    /// than half as much again as input, filter and output have. `conv` has been checked.
+    /// than half as much again as input, filter and output have, unless a line of tiles needs
+    /// them. `conv` has been checked.
     pub fn scratch_len(self, level: Level, conv: &Conv) -> usize {
         let grid = Grid::new(conv, self);
         let all = grid.tiles.0 * grid.tiles.1;
         if all == 0 || conv.batch == 0 {
             return 0;
         }
-        let data = conv.input_len() + conv.output_len();
-        let kept = KEPT.max(data / conv.batch / PART);
+        let one = Conv { batch: 1, ..*conv };
+        let data = one.input_len() + one.output_len();
+        let kept = KEPT.max(data / PART).min(most_scratch(&one));
         let line = grid.points_len(level, grid.tiles.1);
         let image = grid.points_len(level, all).min(kept.max(line));
-        let data = data + conv.filter_len();
-        let most = data.saturating_add(data / 2).max(image);
+        let most = most_scratch(conv).max(image);
         image.saturating_mul(conv.batch).min(most)
     }
 
@@ -153,6 +159,13 @@ impl Tiles {
             Self::Four => pack::<Four>(level, conv, filter, out, parallel),
         }
     }
+}
+
+/// Elements of scratch memory that a convolution may have: half as many again as input, filter and
+/// output.
+fn most_scratch(conv: &Conv) -> usize {
+    let data = conv.input_len() + conv.filter_len() + conv.output_len();
+    data.saturating_add(data / 2)
 }
 
 /// Transforms and packs a filter: a matrix for each point, in panels.
@@ -319,10 +332,10 @@ impl Strips {
     /// Lines of memory for so many tiles of a strip: the micro-kernels may read more than count.
     #[inline(always)]
     fn lines(level: Level, tiles: usize) -> usize {
-        if level == Level::Avx512 && tiles > 8 {
-            strip_rows(level)
-        } else {
-            tiles.next_multiple_of(4)
+        match (level, tiles) {
+            (Level::Avx512, 9..) => strip_rows(level),
+            (Level::Avx512, 5..=7) => 7,
+            _ => tiles.next_multiple_of(4),
         }
     }
 
@@ -345,6 +358,17 @@ pub(super) struct Winograd<'a> {
     pub store: Store<'a>,
 }
 
+/// How lines of tiles are shared out where each thread has its own.
+#[derive(Clone, Copy, Debug)]
+struct Own {
+    /// Lines of a task.
+    lines: usize,
+    /// Lines whose points it has at a time.
+    piece: usize,
+    /// Elements of memory for them.
+    room: usize,
+}
+
 /// How lines of tiles are shared out: `lines` of them and `panels` of the filter to a task.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Share {
@@ -362,6 +386,9 @@ impl Winograd<'_> {
         parallel: &dyn Parallel,
     ) {
         let grid = Grid::new(self.conv, self.tiles);
+        if let Some(own) = self.own(&grid, scratch.len(), parallel.threads()) {
+            return self.run_own(&grid, own, (input, output, scratch), parallel);
+        }
         let (level, columns) = (self.level, self.conv.out_channels);
         let all = grid.tiles.0 * self.conv.batch;
         let fits = |lines: usize| grid.points_len(level, lines * grid.tiles.1);
@@ -373,7 +400,7 @@ impl Winograd<'_> {
             .min(if whole { room.saturating_mul(2) } else { room });
         let mut from = 0;
         while from < all {
-            let to = self.piece(&grid, from, |lines| {
+            let to = self.piece(&grid, from, parallel.threads(), |lines| {
                 fits(lines) <= kept || (lines == 1 && fits(1) <= scratch.len())
             });
             let lines = to - from;
@@ -384,9 +411,7 @@ impl Winograd<'_> {
                 grid.strip_len(level, strip_rows(level))
             };
             let groups = lines.div_ceil(share.lines);
-            let last = (lines - (groups - 1) * share.lines) * grid.tiles.1;
-            let length = (groups - 1) * fits(share.lines) + grid.points_len(level, last);
-            let points = &mut scratch[..length];
+            let points = &mut scratch[..self.groups_len(&grid, lines, share.lines)];
             let tiles = |group: usize| {
                 let first = from + group * share.lines;
                 first * grid.tiles.1..(first + share.lines).min(to) * grid.tiles.1
@@ -446,6 +471,106 @@ impl Winograd<'_> {
         }
     }
 
+    /// The lines of each thread, if no thread has much more work so than if all shared the points
+    /// of the same lines and had some channels of the output each.
+    fn own(&self, grid: &Grid, room: usize, threads: usize) -> Option<Own> {
+        let all = grid.tiles.0 * self.conv.batch;
+        let step = if self.has_equal_lines(grid, all) {
+            1
+        } else {
+            grid.tiles.0
+        };
+        let lines = all.div_ceil(threads).next_multiple_of(step).min(all);
+        let room = room / all.div_ceil(lines);
+        let fits = |lines: usize| grid.points_len(self.level, lines * grid.tiles.1);
+        if fits(1) > room {
+            return None;
+        }
+        // What is not much larger is one piece: the filter is read once.
+        let near = if fits(lines) <= room.min(2 * AT_ONCE) {
+            room
+        } else {
+            room.min(AT_ONCE)
+        };
+        let mut piece = 1;
+        while piece < lines && fits(piece + 1) <= near {
+            piece += 1;
+        }
+        let piece = lines.div_ceil(lines.div_ceil(piece));
+        let cost = |lines: usize| Strips::cost(self.level, lines * grid.tiles.1);
+        let panels = panels(self.level, self.conv.out_channels);
+        let whole = lines / piece;
+        let rest = lines - whole * piece;
+        let own = (whole * cost(piece) + if rest > 0 { cost(rest) } else { 0 }) * panels;
+        let shared = cost(all) * panels.div_ceil(threads);
+        (own <= shared + shared / MEETING).then_some(Own { lines, piece, room })
+    }
+
+    /// Computes the output, each thread its own lines.
+    fn run_own(
+        &self,
+        grid: &Grid,
+        own: Own,
+        (input, output, scratch): (&[f32], &mut [f32], &mut [f32]),
+        parallel: &dyn Parallel,
+    ) {
+        let (level, columns) = (self.level, self.conv.out_channels);
+        let all = grid.tiles.0 * self.conv.batch;
+        let chunk = grid.first_pixel(own.lines.min(all)) * columns;
+        let output = (output, chunk);
+        for_each_pair(
+            parallel,
+            output,
+            (scratch, own.room),
+            |task, output, points| {
+                let end = all.min((task + 1) * own.lines);
+                let (mut from, mut rest) = (task * own.lines, output);
+                while from < end {
+                    let to = end.min(from + own.piece);
+                    let (first, last) = (grid.first_pixel(from), grid.first_pixel(to));
+                    let (output, later) = rest.split_at_mut((last - first) * columns);
+                    rest = later;
+                    let tiles = from * grid.tiles.1..to * grid.tiles.1;
+                    from = to;
+                    self.spread_all(grid, input, tiles.clone(), points);
+                    let mut block = Block::new(output, columns, last - first, columns);
+                    let block = &mut block;
+                    match self.tiles {
+                        Tiles::Two => dispatch(
+                            level,
+                            self.gather::<Two>(grid, input, points, tiles, block, first),
+                        ),
+                        Tiles::Four => dispatch(
+                            level,
+                            self.gather::<Four>(grid, input, points, tiles, block, first),
+                        ),
+                    }
+                }
+            },
+        );
+    }
+
+    /// Transforms the inputs of some tiles, strip by strip, as far as the memory reaches.
+    fn spread_all(&self, grid: &Grid, input: &[f32], tiles: Range<usize>, points: &mut [f32]) {
+        let strips = Strips::new(self.level, tiles.len());
+        let mut rest = points;
+        for strip in 0..strips.count {
+            let part = strips.tiles(strip);
+            let length = grid.strip_len(self.level, part.len());
+            let Some((strip, later)) = rest.split_at_mut_checked(length) else {
+                return;
+            };
+            rest = later;
+            let part = tiles.start + part.start..tiles.start + part.end;
+            self.spread(grid, input, part, strip);
+        }
+    }
+
+    /// Whether so many lines of tiles have as many pixels each, but perhaps the last.
+    fn has_equal_lines(&self, grid: &Grid, lines: usize) -> bool {
+        self.conv.y.output.is_multiple_of(grid.out) || lines <= grid.tiles.0
+    }
+
     fn spread(&self, grid: &Grid, input: &[f32], tiles: Range<usize>, strip: &mut [f32]) {
         match self.tiles {
             Tiles::Two => dispatch(
@@ -494,8 +619,14 @@ impl Winograd<'_> {
     }
 
     /// Where a piece of lines ends that begins at `from`: as many as fit, at least one, and no part
-    /// of an image beside a whole one.
-    fn piece(&self, grid: &Grid, from: usize, fits: impl Fn(usize) -> bool) -> usize {
+    /// of an image beside a whole one. A part of an image has as many lines for each thread.
+    fn piece(
+        &self,
+        grid: &Grid,
+        from: usize,
+        threads: usize,
+        fits: impl Fn(usize) -> bool,
+    ) -> usize {
         let lines = grid.tiles.0;
         let left = lines * self.conv.batch - from;
         let most = |step: usize, most: usize| {
@@ -510,8 +641,17 @@ impl Winograd<'_> {
         }
         // As equal as may be.
         let left = lines - from % lines;
-        let pieces = left.div_ceil(most(1, left));
-        from + left.div_ceil(pieces)
+        let fitting = most(1, left);
+        let unit = if fitting < threads { 1 } else { threads };
+        let pieces = left.div_ceil(fitting - fitting % unit);
+        from + left.div_ceil(pieces).next_multiple_of(unit).min(left)
+    }
+
+    /// Elements of the points of some lines in groups of `each`.
+    fn groups_len(&self, grid: &Grid, lines: usize, each: usize) -> usize {
+        let fits = |lines: usize| grid.points_len(self.level, lines * grid.tiles.1);
+        let before = lines.div_ceil(each) - 1;
+        before * fits(each) + fits(lines - before * each)
     }
 
     /// How a piece is shared out, so that no thread has much more work than it must. Lines come
@@ -526,8 +666,11 @@ impl Winograd<'_> {
             tasks.div_ceil(threads) * each
         };
         // Blocks must have as many pixels each.
-        let equal = self.conv.y.output.is_multiple_of(grid.out) || lines <= grid.tiles.0;
-        let step = if equal { 1 } else { grid.tiles.0 };
+        let step = if self.has_equal_lines(grid, lines) {
+            1
+        } else {
+            grid.tiles.0
+        };
         let mut across = 1;
         while across <= panels.min(threads) {
             let width = panels.div_ceil(across);
@@ -537,9 +680,7 @@ impl Winograd<'_> {
                     lines: height,
                     panels: width,
                 };
-                let groups = lines.div_ceil(height);
-                let length = groups * grid.points_len(self.level, height * grid.tiles.1);
-                if length <= room && cost(share) < cost(best) {
+                if self.groups_len(grid, lines, height) <= room && cost(share) < cost(best) {
                     best = share;
                 }
             }

@@ -73,9 +73,11 @@ pub const DIRECT_ROWS: usize = MAX_ROWS;
 
 /// Rows of B that are multiplied before the next ones' turn.
 const ROWS_OF_B: usize = MAX_RUN;
-/// Elements of B that all rows of a block meet before the next ones' turn: they stay in the second
-/// cache.
-pub const ELEMENTS_OF_B: usize = 256 * 1024;
+/// Elements of B that all rows of a block meet before the next ones' turn, which are asked for
+/// meanwhile: both stay in the second cache.
+pub const ELEMENTS_OF_B: usize = 64 * 1024;
+/// Panels that they are at least, so that rows of A are not copied too often.
+const PANELS: usize = 4;
 
 /// The right-hand side.
 #[derive(Clone, Copy)]
@@ -159,13 +161,20 @@ impl Body for Multiply<'_, '_, '_> {
                     let all = panels_of(level, n, block);
                     let mut start = all.start;
                     while start < all.end {
-                        let panels = start..all.end.min(start + at_once.max(1));
+                        let panels = start..all.end.min(start + at_once.max(PANELS));
                         start = panels.end;
+                        let next = if start < all.end {
+                            Some((start, at.rows_before(source)))
+                        } else {
+                            Some((all.start, to.rows_before(source))).filter(|_| !last)
+                        };
                         let b = Columns {
                             b,
                             n,
                             level,
                             panels,
+                            next,
+                            end: all.end,
                         };
                         rows_columns(s, source, &b, (at, to), block, &store);
                     }
@@ -221,6 +230,28 @@ struct Columns<'a, 'b> {
     n: usize,
     level: Level,
     panels: Range<usize>,
+    /// The panel and the row of B that come next.
+    next: Option<(usize, usize)>,
+    /// The end of the panels that the block covers.
+    end: usize,
+}
+
+impl<'a> Columns<'a, '_> {
+    /// What comes in the place of a panel next: the part of it that strip number `strip` asks for,
+    /// of `k` columns.
+    #[inline(always)]
+    fn ahead(&self, panel: usize, strip: usize, k: usize) -> &'a [f32] {
+        let Some((start, row)) = self.next else {
+            return &[];
+        };
+        let index = start + panel - self.panels.start;
+        let part = tile::AHEAD * k;
+        if index >= self.end || strip * part >= k * super::pack::panel(self.level) {
+            return &[];
+        }
+        let rows = Panel::new(self.b, self.n, self.level, index).row_on(row);
+        rows.get(strip * part..).unwrap_or(&[])
+    }
 }
 
 /// One panel of B.
@@ -373,6 +404,7 @@ fn rows_columns<S: Simd>(
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
     let narrow = narrow::step::<S>(source, pieces).filter(|_| copied);
+    let mut number = 0;
     loop {
         let room = match narrow {
             Some(_) => most.min(positions.left_in_line()),
@@ -397,7 +429,9 @@ fn rows_columns<S: Simd>(
             continue;
         }
         if copied && filled == most {
-            strip_columns(s, source, b, pieces, strip, &mut memory, block, store);
+            let numbered = (strip, number);
+            strip_columns(s, source, b, pieces, numbered, &mut memory, block, store);
+            number += 1;
             map_strip(b, strip, block, store);
             continue;
         }
@@ -448,7 +482,7 @@ fn strip_columns<S: Simd>(
     source: &Source<'_>,
     b: &Columns<'_, '_>,
     (from, to): (Piece, Piece),
-    strip: &[Position],
+    (strip, number): (&[Position], usize),
     memory: &mut Strip<MAX_ROWS>,
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
@@ -474,6 +508,7 @@ fn strip_columns<S: Simd>(
     }
     let first = from.rows_before(source);
     for panel in b.panels.clone() {
+        let ahead = b.ahead(panel, number, k);
         let b = Panel::new(b.b, b.n, b.level, panel);
         let b_row = b.row_on(first);
         let place = (b.first - block.column, b.columns);
@@ -486,7 +521,8 @@ fn strip_columns<S: Simd>(
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
                     let zero = [[s.zero(); NV]; MR];
-                    let sums = tile::strip::<S, MR, NV, { tile::STRIP }>(s, zero, rows, k, b_row);
+                    let sums =
+                        tile::strip::<S, MR, NV, { tile::STRIP }>(s, zero, rows, k, b_row, ahead);
                     tile::store(s, &sums, block, &names[done..done + MR], place, store);
                 }
                 done += MR;

@@ -18,8 +18,11 @@ mod tests;
 pub(crate) mod tile;
 
 use crate::blocks::{Cut, for_each_block};
+use crate::chunks::{self, chunk_len};
+use crate::clamp::Clamp;
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
+use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
 use crate::simd::dispatch;
 use crate::thin::Thin;
@@ -31,11 +34,13 @@ use tile::Store;
 /// Rows of B that are packed at a time.
 const PACKED_ROWS: usize = source::MAX_RUN;
 /// Elements of B that are packed at a time: they stay in the second cache.
-const PACKED_LEN: usize = block::ELEMENTS_OF_B;
+const PACKED_LEN: usize = 256 * 1024;
 /// Multiplications and additions below which another thread costs more than it saves.
 pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
 /// Bytes of a cache line.
 const LINE: usize = 64;
+/// What a function of an element costs, in additions.
+const FUNCTION_COST: usize = 8;
 /// Tasks per thread, at most.
 const ROUNDS: usize = 4;
 /// The part of the time that is spent on smaller tasks than would be best, so that a thread that
@@ -59,6 +64,18 @@ impl Activation {
     pub const RELU: Self = Self::Clamp(0.0, f32::INFINITY);
     /// `min(max(x, 0), 6)`
     pub const RELU6: Self = Self::Clamp(0.0, 6.0);
+
+    /// Applies it to every element.
+    pub fn apply(&self, values: &mut [f32], parallel: &dyn Parallel) {
+        match *self {
+            Self::None => {}
+            Self::Clamp(low, high) => map_in_place(Clamp { low, high }, values, parallel),
+            Self::Map(function) => {
+                let chunk = chunk_len(parallel, values.len(), LINE, FUNCTION_COST);
+                chunks::for_each_chunk(parallel, values, chunk, &|_, part| function(part));
+            }
+        }
+    }
 
     pub(crate) fn clamp(&self) -> Option<(f32, f32)> {
         match *self {
@@ -322,7 +339,7 @@ impl<'a> Gemm<'a> {
             clamp: self.activation.clamp().filter(|_| last),
             map: self.activation.map().filter(|_| last),
         };
-        let cut = cut(self.level, (self.m, self.n), parallel.threads());
+        let cut = cut(self.level, (self.m, self.n, self.k), parallel.threads());
         for_each_block(parallel, c, ldc, (self.m, self.n), cut, |mut block| {
             dispatch(
                 self.level,
@@ -406,17 +423,18 @@ fn check_rows(
 }
 
 /// The part of the time that columns must save.
-const GAIN: usize = 9;
-/// What it costs a block to read a row of A, or a panel of B for each row of a strip, ...
-const READ: usize = 1;
-/// ... and to multiply a row by a panel.
-const MULTIPLY: usize = 8;
+const GAIN: usize = 12;
+/// Multiplications in the time in which an element comes that another thread has written.
+const SHARED: usize = 32;
 
-/// How C is cut into one block for each task: so that no thread has much more work than it must.
+/// How C, the product of `m` x `k` and `k` x `n` elements, is cut into one block for each task: so
+/// that no thread has much more to do than it must, where it also waits for B, whose panels come
+/// from far away in about the time in which they meet a strip, and for what another thread has
+/// written.
 ///
 /// Blocks of whole rows come first: what follows a product mostly works on the same rows, and so
-/// each thread finds what it wrote itself.
-pub(crate) fn cut(level: Level, (m, n): (usize, usize), threads: usize) -> Cut {
+/// each thread finds what it wrote itself. Columns leave each thread a part of B.
+pub(crate) fn cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize) -> Cut {
     let (strip, panel) = (block::strip_rows(level), pack::panel(level));
     let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
     let (mut rows, mut columns) = (strips, panels);
@@ -431,7 +449,9 @@ pub(crate) fn cut(level: Level, (m, n): (usize, usize), threads: usize) -> Cut {
                 let tasks = strips.div_ceil(height) * across_now;
                 // In rows, because the last strip may be thin.
                 let lines = (height * strip).min(m);
-                let task = lines * width * MULTIPLY + (lines + width * strip) * READ;
+                let multiply = (lines + strip).saturating_mul(width.saturating_mul(k));
+                let shared = lines.saturating_mul(SHARED.saturating_mul(width).saturating_add(k));
+                let task = multiply.saturating_add(shared - shared / across_now);
                 let cost = tasks.div_ceil(threads).saturating_mul(task);
                 if cost <= best_now.saturating_add(best_now / SLACK) {
                     (rows, columns) = (height, width);

@@ -250,7 +250,7 @@ fn blocks_give_all_threads_the_same_work() {
         for m in [1, 49, 98, 128, 196, 784, 3136, 12544] {
             for n in [10, 64, 96, 160, 320, 512, 1280] {
                 for threads in [2, 3, 4, 16] {
-                    let Cut { rows, columns, .. } = super::cut(level, (m, n), threads);
+                    let Cut { rows, columns, .. } = super::cut(level, (m, n, 256), threads);
                     let (down, across) = (m.div_ceil(rows), n.div_ceil(columns));
                     let most = (down * across).div_ceil(threads) * rows.min(m) * columns.min(n);
                     // What one thread must do if strips and panels stay whole.
@@ -266,5 +266,27 @@ fn blocks_give_all_threads_the_same_work() {
                 }
             }
         }
+    }
+}
+
+#[test]
+fn an_activation_alone_sees_every_element_once() {
+    fn add(x: &mut [f32]) {
+        x.iter_mut().for_each(|x| *x += 1.0);
+    }
+    let values = numbers(100_000, 1);
+    for len in [0, 1, 100, 50_000, 100_000] {
+        let with = |activation: Activation| {
+            let mut found = values[..len].to_vec();
+            activation.apply(&mut found, &Interleaved);
+            found
+        };
+        let same = |found: Vec<f32>, of: &dyn Fn(f32) -> f32| {
+            assert!(found.iter().zip(&values).all(|(found, &x)| *found == of(x)));
+        };
+        same(with(Activation::None), &|x| x);
+        same(with(Activation::RELU), &|x| x.max(0.0));
+        same(with(Activation::Clamp(-0.1, 0.2)), &|x| x.clamp(-0.1, 0.2));
+        same(with(Activation::Map(add)), &|x| x + 1.0);
     }
 }

@@ -45,11 +45,15 @@ pub fn rows<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
 /// Elements from one row of a [`Strip`] to the next: no two rows fall on the same lines of a cache.
 pub const STRIP: usize = super::source::MAX_RUN + 16;
 
+/// Elements that are asked for ahead for each column of a strip.
+pub const AHEAD: usize = 8;
+
 /// Some rows of A, copied from where they are.
 pub type Strip<const MR: usize> = [[f32; STRIP]; MR];
 
 /// Adds `a * b` to `sums` for the first `k` columns of a strip of rows of `LD` elements; B has rows
-/// of `NV` vectors.
+/// of `NV` vectors. Meanwhile the elements from `ahead` on may be asked for, [`AHEAD`] for each of
+/// these columns.
 ///
 /// Panics if the strip or `b` is too short.
 #[inline(always)]
@@ -59,9 +63,10 @@ pub fn strip<S: Simd, const MR: usize, const NV: usize, const LD: usize>(
     a: &[[f32; LD]; MR],
     k: usize,
     mut b: &[f32],
+    ahead: &[f32],
 ) -> Sums<S, MR, NV> {
     assert!(k <= LD, "a strip is too short");
-    let done = s.add_products(&mut sums, a, k, b);
+    let done = s.add_products(&mut sums, a, k, b, ahead);
     b = b.get(done * NV * S::LANES..).unwrap_or(&[]);
     for p in done..k {
         let row = load_b::<S, NV, false>(s, b, 0);

@@ -145,16 +145,23 @@ impl Simd for Avx512 {
         a: &[[f32; ROW]; MR],
         k: usize,
         b: &[f32],
+        ahead: &[f32],
     ) -> usize {
         let steps = k.min(ROW).min(b.len() / (NV * LANES)) / strip::STEP;
         let (sums, a, b) = (sums.as_flattened_mut(), a.as_ptr().cast(), b.as_ptr());
+        // Where nothing is wanted, what is near anyway.
+        let ahead = if ahead.is_empty() {
+            (b, 0)
+        } else {
+            (ahead.as_ptr(), strip::AHEAD * size_of::<f32>())
+        };
         // SAFETY: a row of A and B have so many columns and rows, by the minimum above; `a` has as
         // many rows as the tile of that name; `self` proves that the processor has AVX-512.
         unsafe {
             match (MR, NV) {
-                (14, 2) => strip::tile_14x2::<ROW>(sums, a, b, steps),
-                (14, 1) => strip::tile_14x1::<ROW>(sums, a, b, steps),
-                (7, 3) => strip::tile_7x3::<ROW>(sums, a, b, steps),
+                (14, 2) => strip::tile_14x2::<ROW>(sums, a, b, steps, ahead),
+                (14, 1) => strip::tile_14x1::<ROW>(sums, a, b, steps, ahead),
+                (7, 3) => strip::tile_7x3::<ROW>(sums, a, b, steps, ahead),
                 _ => return 0,
             }
         }

@@ -130,7 +130,8 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Adds to `sums` the product of the first columns of `a` and the first rows of `b`, each of
     /// `NV` vectors, and returns how many it took of the `k` that there are, perhaps none. For
-    /// tiles that the level has a better loop for than [`Simd::mul_add`] makes.
+    /// tiles that the level has a better loop for than [`Simd::mul_add`] makes. Meanwhile it may
+    /// ask for the elements from `ahead` on, about 8 for each column.
     #[inline(always)]
     fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
         self,
@@ -138,6 +139,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
         _a: &[[f32; ROW]; MR],
         _k: usize,
         _b: &[f32],
+        _ahead: &[f32],
     ) -> usize {
         0
     }

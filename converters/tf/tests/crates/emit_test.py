@@ -58,7 +58,8 @@ def test_the_scratch_of_tiles_is_planned_with_the_numbers_of_the_kernels() -> No
     planned = {
         name: getattr(plan, f"_TILED_{name}")
         for name in (
-            *("CHANNELS", "PIXELS", "NEAR", "FAR", "REUSED", "REUSED_BY_TWO"),
+            *("CHANNELS", "PIXELS", "PIXELS_OF_FOUR", "NEAR", "FAR", "REUSED"),
+            "REUSED_BY_TWO",
             *("BLOCK", "GAP", "KEPT", "PART"),
         )
     }

@@ -201,7 +201,7 @@ def layout() -> ir.Graph:
 def tiled() -> ir.Graph:
     """Returns convolutions whose filters are transformed for tiles of either kind."""
     s = Sketch("tiled")
-    x, z = s.input("x", (B, 10, 10, 32)), s.input("z", (B, 7, 7, 136))
+    x, z = s.input("x", (B, 10, 10, 32)), s.input("z", (B, 16, 16, 20))
     same, uneven = ((1, 1), (1, 1)), ((2, 1), (0, 3))
     for act in (ir.RELU, ir.Function(ir.Fn.SILU)):
         s.op(
@@ -212,8 +212,8 @@ def tiled() -> ir.Graph:
     s.op(ir.Conv((1, 1), (1, 1), uneven), [x, s.weight(3, 3, 32, 30)], (B, 11, 11, 30))
     s.op(
         ir.Conv((1, 1), (1, 1), same, 1, ir.RELU6),
-        [z, s.weight(3, 3, 136, 128), s.weight(128)],
-        (B, 7, 7, 128),
+        [z, s.weight(3, 3, 20, 24), s.weight(24)],
+        (B, 16, 16, 24),
     )
     return s.graph()
 

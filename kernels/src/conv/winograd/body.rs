@@ -169,6 +169,10 @@ impl<F: Form> Gather<'_, '_, F> {
         let length = self.grid.point_len(lines);
         let points = &self.points[strip * self.grid.strip_len(S::LEVEL, strips.each)..];
         let (count, mut done) = (tiles.len(), 0);
+        // The next panel's points, of which each strip asks for a part.
+        let (next, part) = (first + width, tile::AHEAD * depth * strip);
+        let more = next < self.block.column + self.block.columns;
+        let ahead = more && part < panel_at(S::LEVEL, columns, index + 1).1 * depth;
         tiles!(
             S,
             width / S::LANES,
@@ -180,13 +184,19 @@ impl<F: Form> Gather<'_, '_, F> {
                     let mut b = &self.filter[point * each + first * depth..][..width * depth];
                     let (mut now, mut left) = ([[s.zero(); NV]; MR], depth);
                     let mut row = done;
+                    let mut ahead = if ahead {
+                        &self.filter[point * each + next * depth + part..]
+                    } else {
+                        &[]
+                    };
                     while left > 0 {
                         let Some(a) = a[row..].first_chunk::<MR>() else {
                             break;
                         };
                         let k = left.min(BLOCK);
-                        now = tile::strip::<S, MR, NV, BLOCK>(s, now, a, k, b);
+                        now = tile::strip::<S, MR, NV, BLOCK>(s, now, a, k, b, ahead);
                         b = &b[k * width..];
+                        ahead = ahead.get(tile::AHEAD * k..).unwrap_or(&[]);
                         left -= k;
                         row += lines;
                     }

@@ -9,22 +9,9 @@ use crate::conv::{Direction, Filter, Forward, PackedFilter};
 use crate::gemm::Activation;
 use crate::parallel::Serial;
 use crate::simd::available;
-use crate::testing::{Interleaved, numbers};
+use crate::testing::{Interleaved, Threads, numbers};
 
 const BOTH: [Tiles; 2] = [Tiles::Two, Tiles::Four];
-
-/// Claims so many threads.
-struct Threads(usize);
-
-impl Parallel for Threads {
-    fn threads(&self) -> usize {
-        self.0
-    }
-
-    fn run(&self, tasks: usize, task: &(dyn Fn(usize) + Sync)) {
-        (0..tasks).for_each(task);
-    }
-}
 
 fn conv(batch: usize, sides: (usize, usize), channels: (usize, usize), padding: Padding) -> Conv {
     let axis = |side| Window::new(side, 3, 1, 1, padding).unwrap();

@@ -76,7 +76,8 @@ impl<const MR: usize, const NV: usize, const ROW: usize> Body for Tile<MR, NV, R
         for rows in 0..=ROW {
             let mut sums = [[s.splat(0.5); NV]; MR];
             let b = &b[(ROW - rows) * width..];
-            let done = s.add_products(&mut sums, a, ROW, b);
+            let ahead = if rows % 2 == 0 { b } else { &[] };
+            let done = s.add_products(&mut sums, a, ROW, b, ahead);
             assert!(done <= rows && rows - done < 4, "{done} of {rows}");
             for i in 0..MR {
                 for v in 0..NV {
