@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from tests.bench.library import OURS, Library, Row, Shape, alternate, fetched, timed
+from tests.bench.library import OURS, Library, Row, Shape, alternate, at_line, fetched, timed
 
 FLAGS = flags.FLAGS
 GEMMS = [(256,) * 3, (384,) * 3, (512,) * 3, (768,) * 3, (1024,) * 3, (1536,) * 3, (2048,) * 3]
@@ -55,9 +55,9 @@ def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
 
     rng = np.random.default_rng(1)
     for m, n, k in limited(GEMMS):
-        a = rng.standard_normal((m, k), np.float32)
-        b = rng.standard_normal((k, n), np.float32)
-        c, d = np.empty((m, n), np.float32), np.empty((m, n), np.float32)
+        a = at_line(rng.standard_normal((m, k), np.float32))
+        b = at_line(rng.standard_normal((k, n), np.float32))
+        c, d = (at_line(np.zeros((m, n), np.float32)) for _ in range(2))
         ta, tb = tf.constant(a), tf.constant(b)
         multiply = tf.function(tf.matmul)
         calls = {
@@ -106,13 +106,14 @@ def conv_rows(library: Library, threads: int) -> Iterable[Row]:
 
     rng = np.random.default_rng(1)
     for shape in limited(conv_shapes()):
-        x = rng.standard_normal((1, shape.height, shape.width, shape.in_channels), np.float32)
+        size = (1, shape.height, shape.width, shape.in_channels)
+        x = at_line(rng.standard_normal(size, np.float32))
         depth = shape.in_channels // shape.groups
         w = rng.standard_normal(
             (shape.rows, shape.columns, depth, shape.out_channels), np.float32
         ) / np.float32(math.sqrt(shape.rows * shape.columns * depth))
         bias = rng.standard_normal(shape.out_channels, np.float32)
-        y = np.empty((1, *shape.output(), shape.out_channels), np.float32)
+        y = at_line(np.zeros((1, *shape.output(), shape.out_channels), np.float32))
 
         node = helper.make_node(
             "Conv",
@@ -122,7 +123,7 @@ def conv_rows(library: Library, threads: int) -> Iterable[Row]:
             group=shape.groups,
             strides=[shape.stride, shape.stride],
         )
-        first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+        first = at_line(x.transpose(0, 3, 1, 2))
         weights = np.ascontiguousarray(w.transpose(3, 2, 0, 1))
         model = onnx_model(
             node, {"x": first}, {"w": weights, "bias": bias}, y.transpose(0, 3, 1, 2)

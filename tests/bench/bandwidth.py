@@ -9,7 +9,7 @@ import numpy as np
 from absl import flags
 
 from tests.bench.arithmetic import limited, onnx_model, session_of
-from tests.bench.library import COPY, OURS, Library, Row, alternate, timed
+from tests.bench.library import COPY, OURS, Library, Row, alternate, at_line, timed
 
 FLAGS = flags.FLAGS
 # Elements of a vector that stays in the second cache, and of one that no cache holds.
@@ -37,18 +37,17 @@ def elementwise_rows(library: Library, threads: int) -> Iterable[Row]:
     rng = np.random.default_rng(1)
     cached: dict[str, float] = {}
     for length in LENGTHS:
-        x = np.abs(rng.standard_normal(length, np.float32)) + np.float32(0.01)
-        y, z, w = np.empty_like(x), np.empty_like(x), np.empty_like(x)
+        x = at_line(np.abs(rng.standard_normal(length, np.float32)) + np.float32(0.01))
+        y, z, w = at_line(x), at_line(x), at_line(x)
         # A copy that moves as much as an addition; of memory that nobody has written, the system
         # shows one page everywhere, which stays in the cache.
-        wide = (np.ones(length * 3 // 2, np.float32), np.empty(length * 3 // 2, np.float32))
+        source = np.ones(length * 3 // 2, np.float32)
+        wide = (at_line(source), at_line(source))
         tx = tf.constant(x)
         for name, (numpy, tensorflow) in list(limited(list(peers.items()))):
             both = name == "add"
             function = tf.function(tensorflow, autograph=False)
             inputs, tensors = ((x, w), (tx, tx)) if both else ((x,), (tx,))
-            if both:
-                np.copyto(w, x)
             source, target = wide if both else (x, z)
             calls = {
                 OURS: library.add(x, w, y) if both else library.unary(name, x, y),
@@ -78,10 +77,10 @@ def row_rows(library: Library, threads: int) -> Iterable[Row]:
     rng = np.random.default_rng(1)
     cached: dict[tuple[str, int], float] = {}
     for rows, width in limited(ROWS):
-        x = rng.standard_normal((rows, width), np.float32)
+        x = at_line(rng.standard_normal((rows, width), np.float32))
         scale, shift = rng.standard_normal((2, width), np.float32)
         zero, one = np.zeros(width, np.float32), np.full(width, 1 - 1e-3, np.float32)
-        y, z = np.empty_like(x), np.empty_like(x)
+        y, z = at_line(x), at_line(x)
         tx, ts, tb = tf.constant(x), tf.constant(scale), tf.constant(shift)
 
         def layer(x: Any, s: Any, b: Any) -> Any:
@@ -142,14 +141,14 @@ def pooling_rows(library: Library, threads: int) -> Iterable[Row]:
     rng = np.random.default_rng(1)
     for sizes in limited(POOLINGS):
         side, channels, window, stride = sizes
-        x = rng.standard_normal((1, side, side, channels), np.float32)
+        x = at_line(rng.standard_normal((1, side, side, channels), np.float32))
         out = (side - window) // stride + 1
-        y = np.empty((1, out, out, channels), np.float32)
-        first = np.ascontiguousarray(x.transpose(0, 3, 1, 2))
+        y = at_line(np.zeros((1, out, out, channels), np.float32))
+        first = at_line(x.transpose(0, 3, 1, 2))
         tx = tf.constant(x)
         # A copy that moves as much.
         half = (x.size + y.size) // 2
-        source, target = np.ones(half, np.float32), np.empty(half, np.float32)
+        source, target = (at_line(np.ones(half, np.float32)) for _ in range(2))
         for mean, op, compute in (
             (False, "MaxPool", tf.nn.max_pool2d),
             (True, "AveragePool", tf.nn.avg_pool2d),
