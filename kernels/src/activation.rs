@@ -7,15 +7,38 @@
 
 pub mod in_place;
 
-use crate::map::Map;
+use crate::map::{Function, Map, map_in_vectors};
 use crate::math::single as math;
 use crate::math::sqrt_f32;
+use crate::simd::{One, Simd};
 use crate::zip::Zip;
 
 /// The gradient of an activation: `gradient * slope(x)`.
 #[derive(Clone, Copy, Debug)]
 pub struct Gradient<A>(pub A);
 
+/// The [`Zip`] of an activation's gradient.
+macro_rules! gradient {
+    ($name:ident { $($field:ident)* } $cost:literal |$x:ident| $slope:expr) => {
+        impl Zip<f32> for Gradient<$name> {
+            type Out = f32;
+
+            const COST: usize = $cost;
+
+            #[inline(always)]
+            fn apply(self, gradient: f32, x: f32) -> f32 {
+                let $x = x;
+                $(
+                    #[allow(unused_variables)]
+                    let $field = self.0.$field;
+                )*
+                gradient * ($slope)
+            }
+        }
+    };
+}
+
+/// Activations in steps of one element.
 macro_rules! activations {
     ($(
         $(#[$doc:meta])*
@@ -41,21 +64,29 @@ macro_rules! activations {
             }
         }
 
-        impl Zip<f32> for Gradient<$name> {
-            type Out = f32;
+        gradient! { $name { $($field)* } $cost |$x| $slope }
+    )*};
+}
 
-            const COST: usize = $cost;
+/// Activations in vectors.
+macro_rules! vector_activations {
+    ($(
+        $(#[$doc:meta])*
+        $name:ident {} $cost:literal |$s:ident, $lanes:ident| $value:expr, |$x:ident| $slope:expr;
+    )*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, PartialEq)]
+        pub struct $name {}
 
+        impl Function for $name {
             #[inline(always)]
-            fn apply(self, gradient: f32, x: f32) -> f32 {
-                let $x = x;
-                $(
-                    #[allow(unused_variables)]
-                    let $field = self.0.$field;
-                )*
-                gradient * ($slope)
+            fn of<S: Simd>(self, $s: S, $lanes: S::F) -> S::F {
+                $value
             }
         }
+
+        map_in_vectors! { $name, $cost; }
+        gradient! { $name {} $cost |$x| $slope }
     )*};
 }
 
@@ -66,14 +97,16 @@ const GELU_CUBIC: f32 = 0.044_715;
 
 /// Twice the argument of the hyperbolic tangent in the approximation of GELU.
 #[inline(always)]
-fn gelu_argument(x: f32) -> f32 {
-    2.0 * SQRT_2_OVER_PI * (x + GELU_CUBIC * x * x * x)
+fn gelu_argument<S: Simd>(s: S, x: S::F) -> S::F {
+    let factor = s.splat(2.0 * SQRT_2_OVER_PI);
+    let cubic = s.mul(s.splat(GELU_CUBIC), s.mul(x, x));
+    s.mul(factor, s.mul_add(cubic, x, x))
 }
 
 /// The sigmoid and its slope; both terms of the slope are exact next to its zeros.
 #[inline(always)]
 fn sigmoid_and_slope(x: f32) -> (f32, f32) {
-    let e = math::exp(-x.abs());
+    let e = math::exp(One, -x.abs());
     let small = 1.0 / (1.0 + e);
     let sigmoid = if x < 0.0 { e * small } else { small };
     (sigmoid, e * small * small)
@@ -83,7 +116,7 @@ fn sigmoid_and_slope(x: f32) -> (f32, f32) {
 #[inline(always)]
 fn mish_parts(x: f32) -> (f32, f32) {
     // The tangent is 1 from there on, and its slope 0.
-    let e = math::exp(if x > 20.0 { 20.0 } else { x });
+    let e = math::exp(One, if x > 20.0 { 20.0 } else { x });
     let w = e * (e + 2.0);
     let factor = 1.0 / (w + 2.0);
     let slope = 4.0 * (e * factor) * ((1.0 + e) * factor);
@@ -115,27 +148,15 @@ activations! {
         /// Limit of the negative side.
         alpha,
     } 4 |x|
-        if x > 0.0 { x } else { alpha * math::exp_m1(x / alpha) },
-        if x > 0.0 { 1.0 } else { math::exp(x / alpha) };
+        if x > 0.0 { x } else { alpha * math::exp_m1(One, x / alpha) },
+        if x > 0.0 { 1.0 } else { math::exp(One, x / alpha) };
     /// `x` above 0, `alpha * (exp(x) - 1)` elsewhere.
     Elu {
         /// Limit of the negative side.
         alpha,
     } 4 |x|
-        if x > 0.0 { x } else { alpha * math::exp_m1(x) },
-        if x > 0.0 { 1.0 } else { alpha * math::exp(x) };
-    /// `x` times the standard normal distribution function of `x`.
-    Gelu {} 8 |x|
-        x * math::normal_cdf(x),
-        math::normal_cdf(x) + x * math::normal_density(x);
-    /// `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`, the approximation of [`Gelu`].
-    GeluTanh {} 8 |x|
-        x * math::sigmoid(gelu_argument(x)),
-        {
-            let (s, slope) = sigmoid_and_slope(gelu_argument(x));
-            let inner = 2.0 * SQRT_2_OVER_PI * (1.0 + 3.0 * GELU_CUBIC * x * x);
-            s + x * slope * inner
-        };
+        if x > 0.0 { x } else { alpha * math::exp_m1(One, x) },
+        if x > 0.0 { 1.0 } else { alpha * math::exp(One, x) };
     /// `x` outside `-threshold..=threshold`, 0 inside.
     HardShrink {
         /// Half width of the gap.
@@ -155,10 +176,6 @@ activations! {
     HardTanh {} 1 |x|
         cut(x, -1.0, 1.0),
         indicator(x.abs() <= 1.0);
-    /// `-log(1 + exp(-x))`.
-    LogSigmoid {} 8 |x|
-        -math::softplus(-x),
-        math::sigmoid(-x);
     /// `x * tanh(log(1 + exp(x)))`.
     Mish {} 8 |x|
         x * mish_parts(x).0,
@@ -183,13 +200,6 @@ activations! {
             x
         },
         if x < threshold { negative_slope } else { indicator(x < max_value) };
-    /// `x / (1 + exp(-x))`.
-    Silu {} 4 |x|
-        x * math::sigmoid(x),
-        {
-            let (s, slope) = sigmoid_and_slope(x);
-            s + x * slope
-        };
     /// `x` moved towards 0 by `threshold`, 0 where that would cross.
     SoftShrink {
         /// Half width of the gap.
@@ -214,13 +224,6 @@ activations! {
     } 4 |x|
         0.5 * (x + sqrt_f32(x * x + b)),
         0.5 * (1.0 + x / sqrt_f32(x * x + b));
-    /// `x - tanh(x)`.
-    TanhShrink {} 4 |x|
-        x - math::tanh(x),
-        {
-            let t = math::tanh(x);
-            t * t
-        };
     /// `x` above `threshold`, `default` elsewhere.
     Threshold {
         /// Where the identity starts.
@@ -230,6 +233,39 @@ activations! {
     } 1 |x|
         if x > threshold { x } else { default },
         indicator(x > threshold);
+}
+
+vector_activations! {
+    /// `x` times the standard normal distribution function of `x`.
+    Gelu {} 8 |s, x|
+        math::gelu(s, x),
+        |x| math::normal_cdf(One, x) + x * math::normal_density(One, x);
+    /// `0.5 x (1 + tanh(sqrt(2 / pi) (x + 0.044715 x^3)))`, the approximation of [`Gelu`].
+    GeluTanh {} 8 |s, x|
+        s.mul(x, math::sigmoid(s, gelu_argument(s, x))),
+        |x| {
+            let (sigmoid, slope) = sigmoid_and_slope(gelu_argument(One, x));
+            let inner = 2.0 * SQRT_2_OVER_PI * (1.0 + 3.0 * GELU_CUBIC * x * x);
+            sigmoid + x * slope * inner
+        };
+    /// `-log(1 + exp(-x))`.
+    LogSigmoid {} 8 |s, x|
+        s.neg(math::softplus(s, s.neg(x))),
+        |x| math::sigmoid(One, -x);
+    /// `x / (1 + exp(-x))`.
+    Silu {} 4 |s, x|
+        s.mul(x, math::sigmoid(s, x)),
+        |x| {
+            let (sigmoid, slope) = sigmoid_and_slope(x);
+            sigmoid + x * slope
+        };
+    /// `x - tanh(x)`.
+    TanhShrink {} 4 |s, x|
+        s.sub(x, math::tanh(s, x)),
+        |x| {
+            let tangent = math::tanh(One, x);
+            tangent * tangent
+        };
 }
 
 #[cfg(test)]

@@ -5,6 +5,7 @@
 //! within 2 ulp unless the row says otherwise.
 
 use crate::math;
+use crate::simd::One;
 use crate::zip::zip_kernels;
 
 /// Slope of the negative side of the scaled exponential unit times its scale.
@@ -41,7 +42,7 @@ zip_kernels! {
     SIGMOID_GRAD SigmoidGrad sigmoid_grad 1 { f32 F32 => |y, g| g * y * (1.0 - y); }
     /// Of `log(1 + exp(x))`: incoming gradient, argument; 4 ulp.
     SOFTPLUS_GRAD SoftplusGrad softplus_grad 4 {
-        f32 F32 => |g, x| g * math::single::sigmoid(x);
+        f32 F32 => |g, x| g * math::single::sigmoid(One, x);
     }
     /// Of `x / (1 + |x|)`: incoming gradient, argument.
     SOFTSIGN_GRAD SoftsignGrad softsign_grad 2 {

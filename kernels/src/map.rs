@@ -5,9 +5,10 @@ use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
+use crate::level::Level;
 use crate::parallel::Parallel;
-use crate::simd::stream::{self, Fence};
-use crate::simd::{Body, Portable, Simd};
+use crate::simd::stream::{self, Each, Fence};
+use crate::simd::{Body, One, Portable, Simd};
 
 /// An operation on one element of type `T`.
 pub trait Map<T>: Copy + Sync {
@@ -19,6 +20,86 @@ pub trait Map<T>: Copy + Sync {
 
     /// The result for one element.
     fn apply(self, x: T) -> Self::Out;
+
+    /// `out[i] = op(x[i])` of as many elements as both have, with the instructions of `s`. The bits
+    /// of a result depend on its argument and on `S`, but not on the place. Must be
+    /// `#[inline(always)]`.
+    #[inline(always)]
+    fn each<S: Simd>(self, s: S, x: &[T], out: &mut [Self::Out])
+    where
+        T: Copy,
+    {
+        let _ = s;
+        for (out, &x) in out.iter_mut().zip(x) {
+            *out = self.apply(x);
+        }
+    }
+}
+
+/// A function of an `f32` that is written in vectors. [`map_in_vectors`] makes a [`Map`] of it.
+pub(crate) trait Function: Copy + Sync {
+    /// Its values, lane by lane. Must be `#[inline(always)]`.
+    fn of<S: Simd>(self, s: S, x: S::F) -> S::F;
+
+    /// The value of one element.
+    #[inline(always)]
+    fn of_one(self, x: f32) -> f32 {
+        self.of(One, x)
+    }
+
+    /// [`Map::each`]
+    #[inline(always)]
+    fn of_each<S: Simd>(self, s: S, x: &[f32], out: &mut [f32]) {
+        // The compiler knows best which vectors the target has.
+        if const { matches!(S::LEVEL, Level::Portable) } {
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = self.of_one(x);
+            }
+            return;
+        }
+        let count = x.len().min(out.len());
+        let mut from = x[..count].chunks_exact(S::LANES);
+        let mut to = out[..count].chunks_exact_mut(S::LANES);
+        for (x, out) in (&mut from).zip(&mut to) {
+            s.store(out, self.of(s, s.load(x)));
+        }
+        let (x, out) = (from.remainder(), to.into_remainder());
+        if !out.is_empty() {
+            s.store_partial(out, self.of(s, s.load_partial(x)));
+        }
+    }
+}
+
+/// Makes a [`Map`] of each [`Function`], with its cost.
+macro_rules! map_in_vectors {
+    ($($op:ty, $cost:expr;)*) => {$(
+        impl $crate::map::Map<f32> for $op {
+            type Out = f32;
+
+            const COST: usize = $cost;
+
+            #[inline(always)]
+            fn apply(self, x: f32) -> f32 {
+                $crate::map::Function::of_one(self, x)
+            }
+
+            #[inline(always)]
+            fn each<S: $crate::simd::Simd>(self, s: S, x: &[f32], out: &mut [f32]) {
+                $crate::map::Function::of_each(self, s, x, out);
+            }
+        }
+    )*};
+}
+pub(crate) use map_in_vectors;
+
+/// An operation as what a loop is made of.
+struct Op<O>(O);
+
+impl<O: Map<T>, T: Copy> Each<T, O::Out> for Op<O> {
+    #[inline(always)]
+    fn each<S: Simd>(&self, s: S, x: &[T], out: &mut [O::Out]) {
+        self.0.each(s, x, out);
+    }
 }
 
 struct Copied<'a, O, T, U> {
@@ -36,7 +117,7 @@ impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
     fn run<S: Simd>(self, s: S) {
         let Self { op, x, out, far } = self;
         let fence = Fence::new(s, far && const { waits_for_memory::<T>(O::COST) });
-        stream::map(x, out, fence.as_ref(), |x| op.apply(x));
+        stream::map(s, x, out, fence.as_ref(), Op(op));
     }
 }
 
@@ -197,32 +278,52 @@ fn run_loop_to<T: Element, U: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::same_bits;
+    use crate::body::forced::each_level;
     use crate::testing::{Interleaved, numbers};
     use crate::unary::{Erf, Exp, Log, Relu, Sigmoid, Tanh};
 
     fn check<O: Map<f32, Out = f32>>(op: O) {
         for len in [0, 1, 15, 16, 17, 100, 70_000] {
             let x: Vec<f32> = numbers(len, 3).iter().map(|x| x * 9.0).collect();
-            let out = same_bits(|| {
+            let outs = each_level(|| {
                 let mut out = vec![0.0; len];
                 map(op, &x, &mut out, &Interleaved).unwrap();
                 out
             });
-            let in_place = same_bits(|| {
+            let in_places = each_level(|| {
                 let mut values = x.clone();
                 map_in_place(op, &mut values, &Interleaved);
                 values
             });
-            for ((&x, out), in_place) in x.iter().zip(out).zip(in_place) {
-                let expected = op.apply(x).to_bits();
-                assert_eq!((out.to_bits(), in_place.to_bits()), (expected, expected));
+            let ones = each_level(|| {
+                let one = |x: &f32| {
+                    let mut out = 0.0;
+                    map_here(
+                        op,
+                        core::slice::from_ref(x),
+                        core::slice::from_mut(&mut out),
+                    );
+                    out
+                };
+                x.iter().map(one).collect()
+            });
+            for level in 0..3 {
+                for ((out, in_place), one) in
+                    outs[level].iter().zip(&in_places[level]).zip(&ones[level])
+                {
+                    let expected = (one.to_bits(), one.to_bits());
+                    assert_eq!((out.to_bits(), in_place.to_bits()), expected);
+                }
+            }
+            // The portable body is the function of one element.
+            for (&x, out) in x.iter().zip(&outs[0]) {
+                assert_eq!(op.apply(x).to_bits(), out.to_bits());
             }
         }
     }
 
     #[test]
-    fn all_bodies_give_the_bits_of_one_element() {
+    fn every_element_has_the_bits_of_one_alone() {
         check(Relu);
         check(Exp);
         check(Log);

@@ -170,12 +170,15 @@ impl Step for Weights {
 /// Vectors that have 64 lanes together; those beyond are not used.
 type Lanes<S> = [<S as Simd>::F; 8];
 
-/// 64 elements, of which those that `rest` lacks are `nothing`.
+/// The vector of `rest` that starts at `at`, whose lanes without an element are `nothing`.
 #[inline(always)]
-fn padded(rest: &[f32], nothing: f32) -> [f32; LANES] {
-    let mut last = [nothing; LANES];
-    last[..rest.len()].copy_from_slice(rest);
-    last
+fn padded<S: Simd>(s: S, rest: &[f32], at: usize, nothing: f32) -> S::F {
+    let rest = &rest[at..];
+    if rest.len() >= S::LANES {
+        s.load(rest)
+    } else {
+        s.load_filled(rest, nothing)
+    }
 }
 
 /// 16 lanes out of 64.
@@ -213,10 +216,11 @@ fn lanes<S: Simd, T: Step, J: Step, B: Beside>(
             lanes[v] = step.step(s, lanes[v], s.load(&chunk[v * S::LANES..]));
         }
     }
-    if !rest.is_empty() {
-        let last = padded(rest, step.nothing());
-        for v in 0..vectors {
-            lanes[v] = step.step(s, lanes[v], s.load(&last[v * S::LANES..]));
+    for v in 0..vectors {
+        // What has no element changes no lane.
+        if v * S::LANES < rest.len() {
+            let x = padded(s, rest, v * S::LANES, step.nothing());
+            lanes[v] = step.step(s, lanes[v], x);
         }
     }
     folded(s, lanes, join)
@@ -244,8 +248,8 @@ pub(crate) fn largest<S: Simd>(s: S, x: &[f32]) -> f32 {
     let mut lanes = lanes(s, x, Largest, Largest, &mut ());
     for half in [8, 4, 2, 1] {
         for i in 0..half {
-            let (a, b) = (lanes[i], lanes[i + half]);
-            lanes[i] = if b > a { b } else { a };
+            // There is no NaN; a comparison would become a branch.
+            lanes[i] = lanes[i].max(lanes[i + half]);
         }
     }
     lanes[0]
@@ -336,11 +340,14 @@ fn block_weights<S: Simd>(
         beside.part(x);
         chunk_weights(s, x, largest, &mut lanes, out);
     }
-    if !rest.is_empty() {
-        let last = padded(rest, f32::NEG_INFINITY);
-        let mut weights = [0.0; LANES];
-        chunk_weights(s, &last, largest, &mut lanes, &mut weights);
-        to_rest.copy_from_slice(&weights[..rest.len()]);
+    for v in 0..const { LANES / S::LANES } {
+        let at = v * S::LANES;
+        if at < rest.len() {
+            let x = padded(s, rest, at, f32::NEG_INFINITY);
+            let [weight] = exp_of_negative(s, [s.sub(x, s.splat(largest))]);
+            lanes[v] = s.add(lanes[v], weight);
+            s.store_up_to(&mut to_rest[at..], weight);
+        }
     }
     folded(s, lanes, Sum)
 }

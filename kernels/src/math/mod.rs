@@ -1,12 +1,13 @@
 //! Elementary functions without a library call, in a form that loops over them vectorise.
 //!
 //! [`single`] computes in `f32`, for what a model evaluates most; the functions of `f64` round
-//! once where an `f32` result shall be the nearest one. Both are free of branches on the value, and
-//! without a fused operation, so that every instruction set gives the same bits.
+//! once where an `f32` result shall be the nearest one. Both are free of branches on the value. The
+//! functions of `f64` fuse no operations, so that every instruction set gives the same bits.
 
 pub(crate) mod angle;
 pub(crate) mod double;
 pub(crate) mod single;
+mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 

@@ -4,6 +4,9 @@ use proptest::prelude::*;
 
 use super::double::{exp, exp_m1};
 use super::*;
+use crate::level::Level;
+use crate::map::Function;
+use crate::simd::{Body, Simd, available, dispatch};
 
 /// The f32 that a function of f64 gives is within 0.52 ulp of the exact one.
 fn check(x: f32, found: f64, exact: f64) {
@@ -111,43 +114,73 @@ fn special_values() {
     }
 }
 
-/// The functions of `f32`, their exact values, and the errors in ulp that they state.
-type Single = (&'static str, fn(f32) -> f32, fn(f64) -> f64, f64);
+/// A function of `f32`: its values at a level, its exact values, and the error in ulp that it states.
+type Single = (
+    &'static str,
+    fn(Level, &[f32]) -> Vec<f32>,
+    fn(f64) -> f64,
+    f64,
+);
 
-const SINGLE: &[Single] = &[
-    ("exp", single::exp, f64::exp, 1.0),
-    ("exp_m1", single::exp_m1, f64::exp_m1, 2.0),
-    ("tanh", single::tanh, f64::tanh, 3.0),
-    (
-        "sigmoid",
-        single::sigmoid,
-        |x| {
-            if x < 0.0 {
-                x.exp() / (1.0 + x.exp())
-            } else {
-                1.0 / (1.0 + (-x).exp())
-            }
-        },
-        3.0,
-    ),
-    ("log", single::log, f64::ln, 1.0),
-    ("log_1p", single::log_1p, f64::ln_1p, 2.0),
-    (
-        "softplus",
-        single::softplus,
-        |x| x.max(0.0) + (-x.abs()).exp().ln_1p(),
-        3.0,
-    ),
-    ("erf", single::erf, erf, 2.0),
-    ("erfc", single::erfc, erfc, 4.0),
-    ("normal_cdf", single::normal_cdf, normal_cdf, 4.0),
-    (
-        "normal_density",
-        single::normal_density,
-        |x| (-0.5 * x * x).exp() * 0.398_942_280_401_432_7,
-        2.0,
-    ),
-];
+/// Whole vectors first, and the rest one element at a time.
+struct Values<'a, F>(F, &'a [f32]);
+
+impl<F: Function> Body for Values<'_, F> {
+    type Out = Vec<f32>;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> Vec<f32> {
+        let mut out = vec![0.0; self.1.len()];
+        self.0.of_each(s, self.1, &mut out);
+        out
+    }
+}
+
+macro_rules! singles {
+    ($($name:ident $exact:expr, $limit:literal;)*) => {
+        &[$((
+            stringify!($name),
+            |level, x| {
+                #[derive(Clone, Copy)]
+                struct Of;
+
+                impl Function for Of {
+                    #[inline(always)]
+                    fn of<S: Simd>(self, s: S, x: S::F) -> S::F {
+                        single::$name(s, x)
+                    }
+                }
+
+                dispatch(level, Values(Of, x))
+            },
+            $exact,
+            $limit,
+        )),*]
+    };
+}
+
+const SINGLE: &[Single] = singles! {
+    exp f64::exp, 1.0;
+    exp_m1 f64::exp_m1, 2.0;
+    tanh f64::tanh, 3.0;
+    sigmoid sigmoid, 3.0;
+    log f64::ln, 1.0;
+    log_1p f64::ln_1p, 2.0;
+    softplus |x| x.max(0.0) + (-x.abs()).exp().ln_1p(), 3.0;
+    erf erf, 2.0;
+    erfc erfc, 4.0;
+    normal_cdf normal_cdf, 4.0;
+    normal_density |x| (-0.5 * x * x).exp() * 0.398_942_280_401_432_7, 2.0;
+    gelu |x| if x == f64::NEG_INFINITY { f64::NAN } else if x < -14.3 { 0.0 } else { x * normal_cdf(x) }, 5.0;
+};
+
+fn sigmoid(x: f64) -> f64 {
+    if x < 0.0 {
+        x.exp() / (1.0 + x.exp())
+    } else {
+        1.0 / (1.0 + (-x).exp())
+    }
+}
 
 /// The distribution function of the standard normal distribution; relative error below 1e-9.
 pub(crate) fn normal_cdf(x: f64) -> f64 {
@@ -167,34 +200,114 @@ fn ulps(found: f32, exact: f64) -> f64 {
     if error.is_nan() { f64::INFINITY } else { error }
 }
 
-/// Every value with a multiple of a prime as its bits, and some that are special.
+/// Every value with a multiple of a prime as its bits, and some that are special, at every level.
 #[test]
 fn single_precision() {
     let bits = (0..=u32::MAX).step_by(60_013);
     let near = (-6_000..=6_000).map(|i| (i as f32 / 200.0).to_bits());
+    // The binades of the mantissas next to 1, where logarithms vanish.
+    let around_one = (0x3F00_0000..0x4000_0000).step_by(9_973);
     let edges = [
-        0.0, 1.0, 1.15, 4.0, 10.1, 14.28, 20.0, 87.0, 88.0, 88.72, 88.73, 89.0, 103.9, 104.0, 1e-40,
+        0.0,
+        0.75,
+        1.0,
+        1.15,
+        1.5,
+        3.625,
+        3.95,
+        4.0,
+        9.02,
+        10.1,
+        14.28,
+        20.0,
+        87.0,
+        88.0,
+        88.72,
+        88.73,
+        89.0,
+        103.9,
+        104.0,
+        1e-40,
+        f32::MIN_POSITIVE,
+        f32::MAX,
     ];
     let edges = edges.into_iter().flat_map(|x: f32| {
         let x = x.to_bits();
         [x, x + 1, x.wrapping_sub(1) & 0x7FFF_FFFF]
     });
     let infinities = [f32::INFINITY.to_bits(), f32::NAN.to_bits()];
-    let all = bits.chain(near).chain(edges).chain(infinities);
-    let mut worst = [0.0_f64; SINGLE.len()];
-    for bits in all.flat_map(|bits| [bits, bits ^ 0x8000_0000]) {
-        let x = f32::from_bits(bits);
-        for ((name, function, exact, limit), worst) in SINGLE.iter().zip(&mut worst) {
-            let (found, exact) = (function(x), exact(f64::from(x)));
-            *worst = worst.max(ulps(found, exact));
-            assert!(*worst <= *limit, "{name}({x:e}) = {found:e}, not {exact:e}");
+    let all = bits
+        .chain(near)
+        .chain(around_one)
+        .chain(edges)
+        .chain(infinities);
+    let x: Vec<f32> = all
+        .flat_map(|bits| [bits, bits ^ 0x8000_0000])
+        .map(f32::from_bits)
+        .collect();
+    for (name, function, exact, limit) in SINGLE {
+        let exact: Vec<f64> = x.iter().map(|&x| exact(f64::from(x))).collect();
+        for level in available() {
+            let mut worst = (0.0, 0.0, 0.0);
+            for ((&x, found), &exact) in x.iter().zip(function(level, &x)).zip(&exact) {
+                let error = ulps(found, exact);
+                if error > worst.0 {
+                    worst = (error, x, found);
+                }
+            }
+            println!("{name}, {level:?}: {:.2} ulp at {:e}", worst.0, worst.1);
+            assert!(worst.0 <= *limit, "{name}, {level:?}: {worst:?}");
         }
     }
-    for ((name, ..), worst) in SINGLE.iter().zip(worst) {
-        println!("{name}: {worst:.2} ulp");
+}
+
+/// The place of an element is of no matter: neither whether it is in a whole vector, nor its lane.
+#[test]
+fn an_element_has_the_same_bits_everywhere() {
+    let x: Vec<f32> = (0..300).map(|i| (i as f32 - 150.0) * 0.13).collect();
+    for ((name, function, ..), level) in
+        SINGLE.iter().flat_map(|f| available().map(move |l| (f, l)))
+    {
+        let whole = function(level, &x);
+        for start in 0..40 {
+            for len in [1, 15, 17, 33] {
+                let part = function(level, &x[start..start + len]);
+                for (found, whole) in part.iter().zip(&whole[start..]) {
+                    assert_eq!(found.to_bits(), whole.to_bits(), "{name}, {level:?}");
+                }
+            }
+        }
     }
-    for function in [single::exp_m1, single::tanh, single::log_1p, single::erf] {
-        assert_eq!(function(-0.0).to_bits(), (-0.0_f32).to_bits());
+}
+
+#[test]
+fn zeros_keep_their_sign() {
+    for (name, function, ..) in SINGLE {
+        if matches!(*name, "exp_m1" | "tanh" | "log_1p" | "erf" | "gelu") {
+            for level in available() {
+                let found = function(level, &[0.0, -0.0]);
+                assert_eq!(found[0].to_bits(), 0, "{name}, {level:?}");
+                assert_eq!(found[1].to_bits(), 1 << 31, "{name}, {level:?}");
+            }
+        }
+    }
+}
+
+/// No value lies beyond the limit that it approaches.
+#[test]
+fn bounded_functions_stay_in_their_bounds() {
+    let x: Vec<f32> = (0..200_000).map(|i| i as f32 * 1e-4).collect();
+    for (name, function, ..) in SINGLE {
+        if matches!(*name, "tanh" | "sigmoid" | "erf" | "normal_cdf") {
+            for level in available() {
+                let found = function(level, &x);
+                assert!(found.iter().all(|&y| y <= 1.0), "{name}, {level:?}");
+                assert!(
+                    found[190_000..].iter().all(|&y| y == 1.0),
+                    "{name}, {level:?}"
+                );
+            }
+        }
     }
 }
 

@@ -50,6 +50,7 @@ impl Simd for Avx2 {
     const LANES: usize = LANES;
     const REGISTERS: usize = 16;
     const LEVEL: Level = Level::Avx2;
+    const FUSED: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m256 {
@@ -74,6 +75,12 @@ impl Simd for Avx2 {
     fn load_partial(self, from: &[f32]) -> __m256 {
         // SAFETY: only the lanes of the slice are read, `mask` panics beyond 8; AVX as for `splat`.
         unsafe { _mm256_maskload_ps(from.as_ptr(), mask(from.len())) }
+    }
+
+    #[inline(always)]
+    fn load_filled(self, from: &[f32], nothing: f32) -> __m256 {
+        let lanes = self.from_bits(mask(from.len()));
+        self.select(lanes, self.load_partial(from), self.splat(nothing))
     }
 
     #[inline(always)]

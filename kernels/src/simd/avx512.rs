@@ -51,6 +51,8 @@ impl Simd for Avx512 {
     const LANES: usize = LANES;
     const REGISTERS: usize = 32;
     const LEVEL: Level = Level::Avx512;
+    const FUSED: bool = true;
+    const LOOKS_UP: bool = true;
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {
@@ -75,6 +77,13 @@ impl Simd for Avx512 {
     fn load_partial(self, from: &[f32]) -> __m512 {
         // SAFETY: only the lanes of the slice are read, `mask` panics beyond 16; AVX-512 as for `splat`.
         unsafe { _mm512_maskz_loadu_ps(mask(from.len()), from.as_ptr()) }
+    }
+
+    #[inline(always)]
+    fn load_filled(self, from: &[f32], nothing: f32) -> __m512 {
+        let nothing = self.splat(nothing);
+        // SAFETY: as for `load_partial`.
+        unsafe { _mm512_mask_loadu_ps(nothing, mask(from.len()), from.as_ptr()) }
     }
 
     #[inline(always)]
@@ -113,6 +122,7 @@ impl Simd for Avx512 {
         and_i(a: I, b: I) -> I = _mm512_and_si512(a, b);
         or_i(a: I, b: I) -> I = _mm512_or_si512(a, b);
         xor_i(a: I, b: I) -> I = _mm512_xor_si512(a, b);
+        scale(a: F, n: F) -> F = _mm512_scalef_ps(a, n);
     }
 
     #[inline(always)]
@@ -136,6 +146,36 @@ impl Simd for Avx512 {
             let error = _mm512_fnmadd_ps(a, estimate, _mm512_set1_ps(1.0));
             _mm512_fmadd_ps(estimate, error, estimate)
         }
+    }
+
+    /// As [`Simd::reciprocal`], with the step on the quotient.
+    #[inline(always)]
+    fn quotient(self, a: __m512, b: __m512) -> __m512 {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe {
+            let estimate = _mm512_rcp14_ps(b);
+            let quotient = _mm512_mul_ps(a, estimate);
+            let rest = _mm512_fnmadd_ps(quotient, b, a);
+            _mm512_fmadd_ps(rest, estimate, quotient)
+        }
+    }
+
+    #[inline(always)]
+    fn parts(self, a: __m512) -> (__m512, __m512) {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe {
+            let mantissa = _mm512_getmant_ps::<_MM_MANT_NORM_P75_1P5, _MM_MANT_SIGN_NAN>(a);
+            // The instruction's own exponent is that of a mantissa in 1..2.
+            let exponent = _mm512_sub_ps(_mm512_getexp_ps(a), _mm512_getexp_ps(mantissa));
+            (mantissa, exponent)
+        }
+    }
+
+    #[inline(always)]
+    fn look_up(self, table: &[f32; 16], index: __m512i) -> __m512 {
+        let table = self.load(table);
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe { _mm512_permutexvar_ps(index, table) }
     }
 
     #[inline(always)]

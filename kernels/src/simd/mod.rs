@@ -12,11 +12,14 @@ mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
 pub(crate) mod grid;
+mod one;
+mod parts;
 mod portable;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
 
+pub(crate) use one::One;
 pub use portable::Portable;
 
 use crate::level::{Level, best};
@@ -40,6 +43,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     const REGISTERS: usize;
     /// The level that this is.
     const LEVEL: Level;
+    /// Whether [`Simd::mul_add`] rounds once.
+    const FUSED: bool = false;
+    /// Whether [`Simd::look_up`] and [`Simd::parts`] take about as long as an addition.
+    const LOOKS_UP: bool = false;
 
     /// `x` in all lanes.
     fn splat(self, x: f32) -> Self::F;
@@ -47,6 +54,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     fn load(self, from: &[f32]) -> Self::F;
     /// All elements of a slice of at most `LANES`; 0 in the other lanes. Panics on a longer slice.
     fn load_partial(self, from: &[f32]) -> Self::F;
+    /// As [`Simd::load_partial`], with `nothing` in the other lanes.
+    #[inline(always)]
+    fn load_filled(self, from: &[f32], nothing: f32) -> Self::F {
+        let mut lanes = [nothing; 16];
+        lanes[..from.len()].copy_from_slice(from);
+        self.load(&lanes)
+    }
     /// Writes the first `LANES` elements. Panics if there are fewer.
     fn store(self, to: &mut [f32], x: Self::F);
     /// Writes all elements of a slice of at most `LANES`. Panics on a longer slice.
@@ -150,6 +164,43 @@ pub trait Simd: Copy + Send + Sync + 'static {
         self.div(self.splat(1.0), a)
     }
 
+    /// `a / b`, with an error of 1 ulp, where that, `b` and its reciprocal are normal numbers. NaN
+    /// gives NaN.
+    #[inline(always)]
+    fn quotient(self, a: Self::F, b: Self::F) -> Self::F {
+        self.div(a, b)
+    }
+
+    /// `a * 2^n` for a normal `a` and a whole `n` in -252 to 254, rounded at most twice.
+    #[inline(always)]
+    fn scale(self, a: Self::F, n: Self::F) -> Self::F {
+        // 1.5 * 2^23, whose low bits are 0.
+        let rounder = self.splat(12_582_912.0);
+        let n = self.sub_i(self.to_bits(self.add(n, rounder)), self.to_bits(rounder));
+        // Each half is the exponent of a normal number.
+        let half = self.shr_i::<1>(n);
+        let bias = self.splat_i(127);
+        let first = self.from_bits(self.shl_i::<23>(self.add_i(half, bias)));
+        let rest = self.add_i(self.sub_i(n, half), bias);
+        let second = self.from_bits(self.shl_i::<23>(rest));
+        self.mul(self.mul(a, first), second)
+    }
+
+    /// `m` in 0.75..1.5 and a whole `n` whose `m * 2^n` is `a`. For 0 and infinity `n` is infinite,
+    /// and `m` is 1 or, for -0, -1; NaN for negative numbers and NaN.
+    #[inline(always)]
+    fn parts(self, a: Self::F) -> (Self::F, Self::F) {
+        parts::parts(self, a)
+    }
+
+    /// The element of a table that the last four bits of each lane say.
+    #[inline(always)]
+    fn look_up(self, table: &[f32; 16], index: Self::I) -> Self::F {
+        let index = self.to_array(self.from_bits(index));
+        let found = index.map(|index| table[index.to_bits() as usize & 15]);
+        self.load(&found)
+    }
+
     /// All lanes 0.
     #[inline(always)]
     fn zero(self) -> Self::F {
@@ -241,20 +292,34 @@ pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
 /// room for what is under way than at the first one.
 #[inline(always)]
 pub(crate) fn fetch_far<T>(block: &[T], ahead: usize) {
+    fetch::<T, false>(block, ahead);
+}
+
+/// As [`fetch_far`], into the first cache: of use for what the second one has, or soon will.
+#[inline(always)]
+pub(crate) fn fetch_near<T>(block: &[T], ahead: usize) {
+    fetch::<T, true>(block, ahead);
+}
+
+#[inline(always)]
+fn fetch<T, const NEAR: bool>(block: &[T], ahead: usize) {
     #[cfg(target_arch = "x86_64")]
     for at in (0..size_of_val(block)).step_by(64) {
-        use core::arch::x86_64::{_MM_HINT_T1, _mm_prefetch};
+        use core::arch::x86_64::{_MM_HINT_T0, _MM_HINT_T1, _mm_prefetch};
+        let to = block
+            .as_ptr()
+            .cast::<i8>()
+            .wrapping_add(ahead)
+            .wrapping_add(at);
         #[allow(unused_unsafe)]
         // SAFETY: a hint has no effect that a program can see, wherever it points; SSE is part of
         // this architecture.
         unsafe {
-            _mm_prefetch::<_MM_HINT_T1>(
-                block
-                    .as_ptr()
-                    .cast::<i8>()
-                    .wrapping_add(ahead)
-                    .wrapping_add(at),
-            );
+            if NEAR {
+                _mm_prefetch::<_MM_HINT_T0>(to);
+            } else {
+                _mm_prefetch::<_MM_HINT_T1>(to);
+            }
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -118,7 +118,7 @@ impl Simd for Portable {
 
 /// Nearest integer, ties to even; `i32::MIN` for NaN and what does not fit.
 #[inline(always)]
-fn round_to_int(x: f32) -> i32 {
+pub(super) fn round_to_int(x: f32) -> i32 {
     // 1.5 * 2^23: adding it leaves the rounded integer in the mantissa. Exact below 2^22.
     const MAGIC: f32 = 12_582_912.0;
     if (-4_194_304.0..4_194_304.0).contains(&x) {

@@ -10,7 +10,7 @@ use core::arch::x86_64::{
     _mm512_loadu_si512, _mm512_stream_si512,
 };
 
-use super::{Simd, fetch_far};
+use super::{Simd, fetch_far, fetch_near};
 #[cfg(target_arch = "x86_64")]
 use crate::level::Level;
 
@@ -26,6 +26,13 @@ const LINE: usize = 64;
 /// page of memory.
 pub(crate) const AHEAD: usize = 8192;
 
+/// Bytes that are asked for into the first cache before they are read.
+const NEAR: usize = 512;
+/// Parts of memory that are worked on in turn: the processor looks ahead in each.
+const PARTS: usize = 4;
+/// Blocks of such a part; a page of memory, if the elements have four bytes.
+const PART: usize = 16;
+
 /// Whether an output of `len` elements is to be written past the caches.
 pub(crate) fn is_far<T>(len: usize) -> bool {
     #[cfg(test)]
@@ -36,37 +43,49 @@ pub(crate) fn is_far<T>(len: usize) -> bool {
     cfg!(target_arch = "x86_64") && len.saturating_mul(size_of::<T>()) >= FAR
 }
 
-/// `out[i] = value(x[i])` for as many elements as both have; past the caches, and with `x` fetched
-/// ahead, if `far` is there.
+/// A function of elements, on several at a time.
+pub(crate) trait Each<T, U> {
+    /// `out[i]` from `x[i]`, for as many as both have. Must be `#[inline(always)]`.
+    fn each<S: Simd>(&self, s: S, x: &[T], out: &mut [U]);
+}
+
+/// Writes `out` from as many elements of `x`; past the caches, and with `x` fetched ahead, if `far`
+/// is there.
 #[inline(always)]
 pub(crate) fn map<S: Simd, T: Copy, U: Copy + Default>(
+    s: S,
     x: &[T],
     out: &mut [U],
     far: Option<&Fence<S>>,
-    value: impl Fn(T) -> U,
+    function: impl Each<T, U>,
 ) {
     let Some(fence) = far else {
-        for (out, &x) in out.iter_mut().zip(x) {
-            *out = value(x);
-        }
-        return;
+        return function.each(s, x, out);
     };
     let count = x.len().min(out.len());
     let (x, out) = (&x[..count], &mut out[..count]);
     let [head, tail] = ends(out);
     let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
-    for (line, x) in lines.iter_mut().zip(x[head..tail].as_chunks::<BLOCK>().0) {
-        fetch_far(x, AHEAD);
-        let mut block = [U::default(); BLOCK];
-        for i in 0..BLOCK {
-            block[i] = value(x[i]);
+    let x_lines = x[head..tail].as_chunks::<BLOCK>().0;
+    let all = lines.chunks_mut(PARTS * PART);
+    for (lines, x_lines) in all.zip(x_lines.chunks(PARTS * PART)) {
+        for i in 0..lines.len() {
+            // In the last ones the parts are shorter, and so the order is that of memory.
+            let place = if lines.len() == PARTS * PART {
+                i % PARTS * PART + i / PARTS
+            } else {
+                i
+            };
+            let x = &x_lines[place];
+            fetch_far(x, PARTS * PART * size_of_val(x));
+            fetch_near(x, NEAR);
+            let mut block = [U::default(); BLOCK];
+            function.each(s, x, &mut block);
+            fence.store(&mut lines[place], &block);
         }
-        fence.store(line, &block);
     }
     for part in [0..head, tail..count] {
-        for (out, &x) in out[part.clone()].iter_mut().zip(&x[part]) {
-            *out = value(x);
-        }
+        function.each(s, &x[part.clone()], &mut out[part]);
     }
 }
 
@@ -343,6 +362,18 @@ mod tests {
         value: F,
     }
 
+    /// A function of one element.
+    struct Value<F>(F);
+
+    impl<T, F: Fn(usize) -> T> Each<usize, T> for Value<F> {
+        #[inline(always)]
+        fn each<S: Simd>(&self, _: S, x: &[usize], out: &mut [T]) {
+            for (out, &x) in out.iter_mut().zip(x) {
+                *out = (self.0)(x);
+            }
+        }
+    }
+
     impl<T: Copy + Default, F: Fn(usize) -> T> Body for Both<'_, T, F> {
         type Out = ();
 
@@ -353,7 +384,7 @@ mod tests {
                 let value = |a, b| (self.value)(a * 3 + b);
                 zip(self.a, self.b, self.out, fence.as_ref(), value);
             } else {
-                map(self.a, self.out, fence.as_ref(), self.value);
+                map(s, self.a, self.out, fence.as_ref(), Value(self.value));
             }
         }
     }
@@ -391,7 +422,7 @@ mod tests {
     #[test]
     fn every_element_arrives_and_no_other_changes() {
         for start in [0, 1, 5, 16, 33] {
-            for len in (0..70).chain([127, 128, 129, 191, 192, 1000]) {
+            for len in (0..70).chain([127, 128, 129, 191, 192, 1000, 4200, 8400]) {
                 check(|i| i as f32, -1.0, (start, len));
                 check(|i| i as u8, 255, (start, len));
                 check(|i| i as u16, u16::MAX, (start, len));

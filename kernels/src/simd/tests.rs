@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 
-use super::{Body, Simd, available, dispatch};
+use super::{Body, One, Simd, available, dispatch};
 
 /// Runs all lane-wise operations on `a`, `b`, `c` and compares with scalar code.
 struct Lanes<'a>(&'a [f32; 16], &'a [f32; 16], &'a [f32; 16]);
@@ -176,6 +176,79 @@ impl Body for Reciprocals {
 fn reciprocals_are_near() {
     for level in available() {
         dispatch(level, Reciprocals);
+    }
+}
+
+/// The operations that only some levels have an instruction for.
+struct Composed<'a>(&'a [f32]);
+
+impl Body for Composed<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let table: [f32; 16] = core::array::from_fn(|i| i as f32 + 0.5);
+        for (i, &x) in self.0.iter().enumerate() {
+            let v = s.splat(x);
+            let (m, n) = s.parts(v);
+            let (m, n) = (s.to_array(m)[0], s.to_array(n)[0]);
+            if x == 0.0 {
+                assert_eq!((m, n), (1.0_f32.copysign(x), f32::NEG_INFINITY));
+            } else if x == f32::INFINITY {
+                assert_eq!((m, n), (1.0, f32::INFINITY));
+            } else if x > 0.0 {
+                assert!((0.75..1.5).contains(&m), "{x:e}: {m}");
+                assert_eq!(f64::from(m) * f64::from(n).exp2(), f64::from(x));
+            } else {
+                assert!(m.is_nan(), "{x:e}");
+            }
+
+            let whole = (i % 500) as f32 - 250.0;
+            let found = s.to_array(s.scale(v, s.splat(whole)))[0];
+            let exact = f64::from(x) * f64::from(whole).exp2();
+            let unit = f64::from(f32::EPSILON) * exact.abs();
+            let error = (f64::from(found) - exact).abs();
+            let right = error <= unit.max(1.5e-45) || found == exact as f32;
+            assert!(right || !x.is_normal(), "{x:e} {whole}: {found:e}");
+
+            let divisor = 1.0 + (i % 977) as f32 * 0.37;
+            let found = s.to_array(s.quotient(v, s.splat(divisor)))[0];
+            let exact = f64::from(x) / f64::from(divisor);
+            let error = (f64::from(found) - exact).abs();
+            let normal = exact.abs() >= f64::from(f32::MIN_POSITIVE);
+            assert!(
+                !normal || !x.is_finite() || error <= f64::from(f32::EPSILON) * exact.abs(),
+                "{x:e} / {divisor}: {found:e}"
+            );
+            assert!(!x.is_nan() || found.is_nan());
+
+            let lanes: [f32; 16] = core::array::from_fn(|lane| f32::from_bits((i + lane) as u32));
+            let found = s.to_array(s.look_up(&table, s.to_bits(s.load(&lanes))));
+            for lane in 0..S::LANES {
+                assert_eq!(found[lane], table[(i + lane) % 16]);
+            }
+        }
+    }
+}
+
+#[test]
+fn composed_operations() {
+    let special = [
+        0.0,
+        -0.0,
+        f32::INFINITY,
+        f32::NEG_INFINITY,
+        f32::NAN,
+        1e-45,
+        1e-40,
+        0.75,
+        1.5,
+    ];
+    let bits = (0..=u32::MAX).step_by(100_003).map(f32::from_bits);
+    let x: Vec<f32> = special.into_iter().chain(bits).collect();
+    Composed(&x).run(One);
+    for level in available() {
+        dispatch(level, Composed(&x));
     }
 }
 

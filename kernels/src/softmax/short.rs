@@ -37,16 +37,10 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
 /// A row of at most `N` vectors.
 #[inline(always)]
 fn row<S: Simd, const LOG: bool, const N: usize>(s: S, x: &[f32], out: &mut [f32]) {
-    /// The number of each lane.
-    const INDEX: [f32; WIDTH] = [
-        0.0, 1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0, 11.0, 12.0, 13.0, 14.0, 15.0,
-    ];
     let nothing = s.splat(f32::NEG_INFINITY);
-    let index = s.load(&INDEX);
     let (mut logits, mut top) = ([nothing; N], nothing);
     for (v, x) in x.chunks(S::LANES).take(N).enumerate() {
-        let inside = s.lt(index, s.splat(x.len() as f32));
-        logits[v] = s.select(inside, s.load_up_to(x), nothing);
+        logits[v] = s.load_filled(x, f32::NEG_INFINITY);
         // NaN counts as smaller than all.
         top = s.max(logits[v], top);
     }
