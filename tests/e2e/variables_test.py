@@ -140,15 +140,17 @@ def together(step: Callable[[int], None], threads: int, turns: int) -> None:
 @graph_or_not
 @pytest.mark.parametrize("how", ["add", "sub", "nd_add", "mul", "update"])
 def test_updates_of_several_threads_are_all_there(in_graph: bool, how: str) -> None:
-    """Each thread changes rows of its own, sums change one of all threads, too."""
+    """Each thread changes rows of its own, sums change one of all threads, too.
+
+    Threads compute no int32, of which TensorFlow's eager runtime may give them each other's
+    (docs/memory.md).
+    """
     threads, turns = 4, 25
     with tf.device(DEVICE):
         v = tf.Variable(tf.ones([threads + 1, 300]))
         sums = how.endswith(("add", "sub"))
 
-        def change(number: tf.Tensor) -> None:
-            rows = tf.stack([number, threads]) if sums else number[tf.newaxis]
-            ones = tf.ones([tf.size(rows), 300])
+        def change(rows: tf.Tensor, ones: tf.Tensor) -> None:
             if how == "nd_add":
                 v.scatter_nd_add(rows[:, tf.newaxis], ones)
             elif how == "mul":
@@ -159,13 +161,14 @@ def test_updates_of_several_threads_are_all_there(in_graph: bool, how: str) -> N
                 getattr(v, f"scatter_{how}")(tf.IndexedSlices(ones, rows))
 
         run = call(change, in_graph)
-        numbers = [tf.constant(number) for number in range(threads)]
-        run(numbers[0])
+        numbers = [[i, threads] if sums else [i] for i in range(threads)]
+        arguments = [(tf.constant(rows, tf.int64), tf.ones([len(rows), 300])) for rows in numbers]
+        run(*arguments[0])
         v.assign(tf.ones([threads + 1, 300]))
 
         def step(number: int) -> None:
             with tf.device(DEVICE):
-                run(numbers[number])
+                run(*arguments[number])
 
         together(step, threads, turns)
         sign = -1 if how == "sub" else 1
@@ -204,24 +207,25 @@ def test_a_locked_update_is_one_step_for_others(in_graph: bool) -> None:
 @graph_or_not
 @pytest.mark.parametrize("op", ["AdagradV2", "Momentum"])
 def test_sparse_steps_of_several_threads_are_all_there(in_graph: bool, op: str) -> None:
-    """Each thread changes rows of its own, of the variable and of its slot."""
+    """Each thread changes rows of its own, of the variable and of its slot; again without int32."""
     threads, turns = 4, 25
     with tf.device(DEVICE):
         v, slot = (tf.Variable(tf.zeros([threads, 300])) for _ in range(2))
         rates = {"epsilon": 0.0} if op == "AdagradV2" else {"momentum": 1.0}
 
-        def change(number: tf.Tensor) -> None:
+        ones = tf.ones([1, 300])
+
+        def change(indices: tf.Tensor) -> None:
             definition = getattr(tf.raw_ops, f"ResourceSparseApply{op}")
-            indices, ones = number[tf.newaxis], tf.ones([1, 300])
             handles = {"var": v.handle, "accum": slot.handle}
             definition(**handles, **rates, lr=1.0, grad=ones, indices=indices)
 
         run = call(change, in_graph)
-        numbers = [tf.constant(number) for number in range(threads)]
+        rows = [tf.constant([i], tf.int64) for i in range(threads)]
 
         def step(number: int) -> None:
             with tf.device(DEVICE):
-                run(numbers[number])
+                run(rows[number])
 
         together(step, threads, turns)
         np.testing.assert_array_equal(slot.numpy(), turns)
