@@ -129,6 +129,7 @@ impl<'a> BackwardInput<'a> {
         let b = B::Packed {
             data: &packed.data[group * each..][..each],
             k,
+            near: false,
         };
         let store = Store {
             accumulate: false,

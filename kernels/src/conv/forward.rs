@@ -141,6 +141,7 @@ impl<'a> Forward<'a> {
                 B::Packed {
                     data: packed.data,
                     k: conv.y.size * conv.x.size * conv.group_in(),
+                    near: false,
                 }
             }
         };
@@ -221,11 +222,12 @@ impl<'a> Forward<'a> {
             }
         });
         let b = match *filter {
-            B::Packed { data, k } => {
+            B::Packed { data, k, near } => {
                 let each = data.len() / conv.groups;
                 B::Packed {
                     data: &data[group * each..][..each],
                     k,
+                    near,
                 }
             }
             B::Rows { data, ld } => B::Rows {

@@ -88,6 +88,8 @@ pub enum B<'a> {
         data: &'a [f32],
         /// Rows.
         k: usize,
+        /// They have been packed just now, and no more of them than the second cache holds.
+        near: bool,
     },
     /// Rows of `n` elements, `ld` apart; only with [`A::Rows`], and best with at most
     /// [`DIRECT_ROWS`] rows.
@@ -157,16 +159,21 @@ impl Body for Multiply<'_, '_, '_> {
                         map: store.map.filter(|_| last),
                     };
                     let k = to.rows_before(source) - at.rows_before(source);
-                    let at_once = ELEMENTS_OF_B / (k * super::pack::panel(level)).max(1);
+                    let near = matches!(b, B::Packed { near: true, .. });
+                    let at_once = if near {
+                        usize::MAX
+                    } else {
+                        ELEMENTS_OF_B / (k * super::pack::panel(level)).max(1)
+                    };
                     let all = panels_of(level, n, block);
                     let mut start = all.start;
                     while start < all.end {
-                        let panels = start..all.end.min(start + at_once.max(PANELS));
+                        let panels = start..all.end.min(start.saturating_add(at_once.max(PANELS)));
                         start = panels.end;
                         let next = if start < all.end {
                             Some((start, at.rows_before(source)))
                         } else {
-                            Some((all.start, to.rows_before(source))).filter(|_| !last)
+                            Some((all.start, to.rows_before(source))).filter(|_| !last && !near)
                         };
                         let b = Columns {
                             b,
@@ -273,7 +280,7 @@ impl<'a> Panel<'a> {
         let (first, width) = panel_at(level, n, index);
         let columns = width.min(n - first);
         match *b {
-            B::Packed { data, k } => Self {
+            B::Packed { data, k, .. } => Self {
                 data: &data[first * k..][..width * k],
                 ld: width,
                 first,

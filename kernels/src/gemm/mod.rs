@@ -253,6 +253,7 @@ impl<'a> Gemm<'a> {
                 let b = B::Packed {
                     data: b.data,
                     k: self.k,
+                    near: false,
                 };
                 self.blocks(
                     &whole(0, self.k),
@@ -299,6 +300,7 @@ impl<'a> Gemm<'a> {
                         let panels = B::Packed {
                             data: packed,
                             k: rows,
+                            near: true,
                         };
                         let part = Self {
                             n: columns,
