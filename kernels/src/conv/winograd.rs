@@ -422,19 +422,7 @@ impl Winograd<'_> {
                 } else {
                     (0, start / each)
                 };
-                let all = tiles(group);
-                let strips = Strips::new(level, all.len());
-                let mut rest = chunk;
-                for strip in skip..strips.count {
-                    let tiles = strips.tiles(strip);
-                    let length = grid.strip_len(level, tiles.len());
-                    let Some((strip, later)) = rest.split_at_mut_checked(length) else {
-                        return;
-                    };
-                    rest = later;
-                    let tiles = all.start + tiles.start..all.start + tiles.end;
-                    self.spread(&grid, input, tiles, strip);
-                }
+                self.spread_all(&grid, input, tiles(group), skip, chunk);
             });
             let points = &*points;
             let (first, end) = (grid.first_pixel(from), grid.first_pixel(to));
@@ -455,16 +443,7 @@ impl Winograd<'_> {
                     let group = block.row / rows.max(1);
                     let tiles = tiles(group);
                     let points = &points[group * fits(share.lines)..];
-                    match self.tiles {
-                        Tiles::Two => dispatch(
-                            level,
-                            self.gather::<Two>(&grid, input, points, tiles, &mut block, first),
-                        ),
-                        Tiles::Four => dispatch(
-                            level,
-                            self.gather::<Four>(&grid, input, points, tiles, &mut block, first),
-                        ),
-                    }
+                    self.gather(&grid, input, points, tiles, &mut block, first);
                 },
             );
             from = to;
@@ -514,7 +493,7 @@ impl Winograd<'_> {
         (input, output, scratch): (&[f32], &mut [f32], &mut [f32]),
         parallel: &dyn Parallel,
     ) {
-        let (level, columns) = (self.level, self.conv.out_channels);
+        let columns = self.conv.out_channels;
         let all = grid.tiles.0 * self.conv.batch;
         let chunk = grid.first_pixel(own.lines.min(all)) * columns;
         let output = (output, chunk);
@@ -532,29 +511,26 @@ impl Winograd<'_> {
                     rest = later;
                     let tiles = from * grid.tiles.1..to * grid.tiles.1;
                     from = to;
-                    self.spread_all(grid, input, tiles.clone(), points);
+                    self.spread_all(grid, input, tiles.clone(), 0, points);
                     let mut block = Block::new(output, columns, last - first, columns);
-                    let block = &mut block;
-                    match self.tiles {
-                        Tiles::Two => dispatch(
-                            level,
-                            self.gather::<Two>(grid, input, points, tiles, block, first),
-                        ),
-                        Tiles::Four => dispatch(
-                            level,
-                            self.gather::<Four>(grid, input, points, tiles, block, first),
-                        ),
-                    }
+                    self.gather(grid, input, points, tiles, &mut block, first);
                 }
             },
         );
     }
 
-    /// Transforms the inputs of some tiles, strip by strip, as far as the memory reaches.
-    fn spread_all(&self, grid: &Grid, input: &[f32], tiles: Range<usize>, points: &mut [f32]) {
+    /// Transforms the inputs of some tiles, from strip `skip` on, as far as the memory reaches.
+    fn spread_all(
+        &self,
+        grid: &Grid,
+        input: &[f32],
+        tiles: Range<usize>,
+        skip: usize,
+        points: &mut [f32],
+    ) {
         let strips = Strips::new(self.level, tiles.len());
         let mut rest = points;
-        for strip in 0..strips.count {
+        for strip in skip..strips.count {
             let part = strips.tiles(strip);
             let length = grid.strip_len(self.level, part.len());
             let Some((strip, later)) = rest.split_at_mut_checked(length) else {
@@ -596,7 +572,29 @@ impl Winograd<'_> {
         }
     }
 
-    fn gather<'b, 'c, F: Form>(
+    /// Computes a block of the output from the points of some tiles.
+    fn gather(
+        &self,
+        grid: &Grid,
+        input: &[f32],
+        points: &[f32],
+        tiles: Range<usize>,
+        block: &mut Block<'_, f32>,
+        first_pixel: usize,
+    ) {
+        match self.tiles {
+            Tiles::Two => dispatch(
+                self.level,
+                self.gathered::<Two>(grid, input, points, tiles, block, first_pixel),
+            ),
+            Tiles::Four => dispatch(
+                self.level,
+                self.gathered::<Four>(grid, input, points, tiles, block, first_pixel),
+            ),
+        }
+    }
+
+    fn gathered<'b, 'c, F: Form>(
         &'b self,
         grid: &'b Grid,
         input: &'b [f32],
