@@ -15,6 +15,7 @@ pub(crate) mod grid;
 mod one;
 mod parts;
 mod portable;
+pub(crate) mod scalar;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
