@@ -172,10 +172,22 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn look_up(self, table: &[f32; 16], index: __m512i) -> __m512 {
-        let table = self.load(table);
+    fn look_up<const N: usize>(self, table: &[f32; N], index: __m512i) -> __m512 {
+        const { assert!(N == LANES || N == 2 * LANES) };
+        let (first, second) = (self.load(table), self.load(&table[N - LANES..]));
         // SAFETY: `self` proves that the processor has AVX-512; registers only.
-        unsafe { _mm512_permutexvar_ps(index, table) }
+        unsafe {
+            if N == LANES {
+                _mm512_permutexvar_ps(index, first)
+            } else {
+                _mm512_permutex2var_ps(first, index, second)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn any(self, mask: __mmask16) -> bool {
+        mask != 0
     }
 
     #[inline(always)]

@@ -193,12 +193,19 @@ pub trait Simd: Copy + Send + Sync + 'static {
         parts::parts(self, a)
     }
 
-    /// The element of a table that the last four bits of each lane say.
+    /// The element of a table of 16 or 32 that the last bits of each lane say.
     #[inline(always)]
-    fn look_up(self, table: &[f32; 16], index: Self::I) -> Self::F {
+    fn look_up<const N: usize>(self, table: &[f32; N], index: Self::I) -> Self::F {
         let index = self.to_array(self.from_bits(index));
-        let found = index.map(|index| table[index.to_bits() as usize & 15]);
+        let found = index.map(|index| table[index.to_bits() as usize % N]);
         self.load(&found)
+    }
+
+    /// Whether any lane is true.
+    #[inline(always)]
+    fn any(self, mask: Self::M) -> bool {
+        let lanes = self.select(mask, self.splat(1.0), self.zero());
+        self.to_array(lanes).contains(&1.0)
     }
 
     /// All lanes 0.
