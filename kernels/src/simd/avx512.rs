@@ -113,6 +113,8 @@ impl Simd for Avx512 {
         le(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b);
         eq(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b);
         select(mask: M, a: F, b: F) -> F = _mm512_mask_blend_ps(mask, b, a);
+        zero_below(a: F, x: F, least: F) -> F =
+            _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least), a);
         to_bits(a: F) -> I = _mm512_castps_si512(a);
         from_bits(a: I) -> F = _mm512_castsi512_ps(a);
         to_int(a: F) -> I = _mm512_cvtps_epi32(a);

@@ -114,6 +114,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Lane-wise `if mask { a } else { b }`.
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
 
+    /// `a`, but 0 where `x < least`.
+    #[inline(always)]
+    fn zero_below(self, a: Self::F, x: Self::F, least: Self::F) -> Self::F {
+        self.select(self.lt(x, least), self.zero(), a)
+    }
+
     /// The bits of each lane as an integer.
     fn to_bits(self, a: Self::F) -> Self::I;
     /// The f32 with these bits.
