@@ -12,6 +12,8 @@ use crate::simd::Simd;
 
 pub(crate) mod passes;
 
+use passes::Weigh;
+
 /// Elements that are added to the lanes at a time.
 const LANES: usize = 64;
 /// The most elements of a row that is too short for 64 lanes to be worth their while.
@@ -177,21 +179,12 @@ fn folded<S: Simd, T: Step>(s: S, mut lanes: Lanes<S>, join: T) -> [f32; 16] {
 /// All elements of a row in 16 lanes; `join` joins lanes.
 #[inline(always)]
 fn lanes<S: Simd, T: Step, J: Step>(s: S, x: &[f32], step: T, join: J) -> [f32; 16] {
-    let vectors = const { LANES / S::LANES };
     let mut lanes: Lanes<S> = [s.splat(T::START); 8];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
-        for v in 0..vectors {
-            lanes[v] = step.step(s, lanes[v], s.load(&chunk[v * S::LANES..]));
-        }
+        step.chunk(s, chunk, &mut lanes, &mut []);
     }
-    for v in 0..vectors {
-        // What has no element changes no lane.
-        if v * S::LANES < rest.len() {
-            let x = padded(s, rest, v * S::LANES, step.nothing());
-            lanes[v] = step.step(s, lanes[v], x);
-        }
-    }
+    step.rest(s, rest, &mut lanes, &mut []);
     folded(s, lanes, join)
 }
 
@@ -275,67 +268,52 @@ fn short_weights<S: Simd>(s: S, x: &[f32], largest: f32) -> ([f32; SHORT], f32) 
 
 #[inline(always)]
 fn block_weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> [f32; 16] {
+    let weights = KeptWeights(largest);
     let mut lanes: Lanes<S> = [s.zero(); 8];
     let (chunks, rest) = x.as_chunks::<LANES>();
     let (to, to_rest) = out.as_chunks_mut::<LANES>();
     for (x, out) in chunks.iter().zip(to) {
-        chunk_weights(s, x, largest, &mut lanes, out);
+        weights.chunk(s, x, &mut lanes, out);
     }
-    rest_weights(s, rest, largest, &mut lanes, to_rest);
+    weights.rest(s, rest, &mut lanes, to_rest);
     folded(s, lanes, Sum)
-}
-
-#[inline(always)]
-fn rest_weights<S: Simd>(s: S, x: &[f32], largest: f32, lanes: &mut Lanes<S>, out: &mut [f32]) {
-    for v in 0..const { LANES / S::LANES } {
-        let at = v * S::LANES;
-        if at < x.len() {
-            let x = padded(s, x, at, f32::NEG_INFINITY);
-            let [weight] = exp_of_negative(s, [s.sub(x, s.splat(largest))]);
-            lanes[v] = s.add(lanes[v], weight);
-            s.store_up_to(&mut out[at..], weight);
-        }
-    }
 }
 
 /// [`Weights`], which are kept.
 #[derive(Clone, Copy)]
 pub(crate) struct KeptWeights(pub(crate) f32);
 
-impl passes::Weigh for KeptWeights {
+impl Weigh for KeptWeights {
     const KEEPS: bool = true;
 
     #[inline(always)]
     fn chunk<S: Simd>(self, s: S, x: &[f32; LANES], lanes: &mut Lanes<S>, kept: &mut [f32]) {
-        chunk_weights(s, x, self.0, lanes, kept);
+        /// Vectors side by side.
+        const SIDE: usize = 4;
+        let top = s.splat(self.0);
+        for first in (0..const { LANES / S::LANES }).step_by(SIDE) {
+            let mut distances = [s.zero(); SIDE];
+            for v in 0..SIDE {
+                distances[v] = s.sub(s.load(&x[(first + v) * S::LANES..]), top);
+            }
+            let weights = exp_of_negative(s, distances);
+            for v in 0..SIDE {
+                lanes[first + v] = s.add(lanes[first + v], weights[v]);
+                s.store(&mut kept[(first + v) * S::LANES..], weights[v]);
+            }
+        }
     }
 
     #[inline(always)]
     fn rest<S: Simd>(self, s: S, x: &[f32], lanes: &mut Lanes<S>, kept: &mut [f32]) {
-        rest_weights(s, x, self.0, lanes, kept);
-    }
-}
-
-#[inline(always)]
-fn chunk_weights<S: Simd>(
-    s: S,
-    x: &[f32; LANES],
-    largest: f32,
-    lanes: &mut Lanes<S>,
-    out: &mut [f32],
-) {
-    /// Vectors side by side.
-    const SIDE: usize = 4;
-    let top = s.splat(largest);
-    for first in (0..const { LANES / S::LANES }).step_by(SIDE) {
-        let mut distances = [s.zero(); SIDE];
-        for v in 0..SIDE {
-            distances[v] = s.sub(s.load(&x[(first + v) * S::LANES..]), top);
-        }
-        let weights = exp_of_negative(s, distances);
-        for v in 0..SIDE {
-            lanes[first + v] = s.add(lanes[first + v], weights[v]);
-            s.store(&mut out[(first + v) * S::LANES..], weights[v]);
+        for v in 0..const { LANES / S::LANES } {
+            let at = v * S::LANES;
+            if at < x.len() {
+                let x = padded(s, x, at, f32::NEG_INFINITY);
+                let [weight] = exp_of_negative(s, [s.sub(x, s.splat(self.0))]);
+                lanes[v] = s.add(lanes[v], weight);
+                s.store_up_to(&mut kept[at..], weight);
+            }
         }
     }
 }

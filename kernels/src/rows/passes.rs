@@ -6,8 +6,9 @@ use core::array::from_fn;
 use core::ops::Range;
 
 use super::{LANES, Lanes, Step, Sum, folded, padded};
+use crate::level::Level;
 use crate::simd::stream::{self, Fence};
-use crate::simd::{Simd, fetch_far, fetch_near};
+use crate::simd::{One, Simd, fetch_far, fetch_near};
 
 /// Elements of the longest row.
 const WIDEST: usize = 4096;
@@ -169,6 +170,36 @@ struct Third {
     found: [f32; 2],
 }
 
+impl Third {
+    /// Writes a block, if there are so many, from the values in `x`.
+    #[inline(always)]
+    fn block<S: Simd, P: Passes>(
+        &self,
+        s: S,
+        passes: P,
+        (x, out): (&[f32], &mut [f32]),
+        block: usize,
+        far: Option<&Fence<S>>,
+    ) {
+        let column = self.head + block * LANES;
+        if column >= self.tail {
+            return;
+        }
+        let x = &x[self.from + column..][..LANES];
+        let out = &mut out[self.to + column..][..LANES];
+        let found = self.found.map(|x| s.splat(x));
+        let parameters = passes.parameters(column..column + LANES);
+        for at in (0..LANES).step_by(S::LANES) {
+            let parameters = parameters.map(|p| s.load(&p[at..]));
+            let value = passes.value(s, s.load(&x[at..]), found, parameters);
+            match far {
+                Some(fence) => fence.store_vector(&mut out[at..], value),
+                None => s.store(&mut out[at..], value),
+            }
+        }
+    }
+}
+
 /// As [`run`]. The rows of a group are written in turn: where memory is waited for, it is of use to
 /// work on several pages.
 #[inline(always)]
@@ -225,23 +256,8 @@ fn groups<S: Simd, P: Passes, const N: usize>(
             for chunk in 0..chunks {
                 let place = i * chunks + chunk;
                 let (turn, block) = (place % N, place / N);
-                let row = &third[turn];
-                let column = row.head + block * LANES;
-                if column < row.tail {
-                    let values = if P::Second::KEEPS { &room[..] } else { x };
-                    let values = &values[row.from + column..][..LANES];
-                    let to = &mut out[row.to + column..][..LANES];
-                    let found = row.found.map(|x| s.splat(x));
-                    let parameters = passes.parameters(column..column + LANES);
-                    for at in (0..LANES).step_by(S::LANES) {
-                        let parameters = parameters.map(|p| s.load(&p[at..]));
-                        let value = passes.value(s, s.load(&values[at..]), found, parameters);
-                        match far {
-                            Some(fence) => fence.store_vector(&mut to[at..], value),
-                            None => s.store(&mut to[at..], value),
-                        }
-                    }
-                }
+                let values = if P::Second::KEEPS { &room[..] } else { x };
+                third[turn].block(s, passes, (values, out), block, far);
                 if far.is_some()
                     && let Some(x) = fetched[turn].get(block * LANES..)
                     && let Some(x) = x.first_chunk::<LANES>()
@@ -296,13 +312,23 @@ pub(crate) fn write<S: Simd, P: Passes>(
     found: [f32; 2],
     columns: Range<usize>,
 ) {
-    let found = found.map(|x| s.splat(x));
-    let end = columns.end;
-    for at in columns.step_by(S::LANES) {
-        let columns = at..end.min(at + S::LANES);
-        let parameters = passes.parameters(columns.clone());
-        let parameters = parameters.map(|p| s.load_up_to(p));
-        let x = s.load_up_to(&x[columns.clone()]);
-        s.store_up_to(&mut out[columns], passes.value(s, x, found, parameters));
+    let whole = columns.start + columns.len() / S::LANES * S::LANES;
+    let lanes = found.map(|x| s.splat(x));
+    for at in (columns.start..whole).step_by(S::LANES) {
+        let parameters = passes.parameters(at..at + S::LANES).map(|p| s.load(p));
+        let value = passes.value(s, s.load(&x[at..]), lanes, parameters);
+        s.store(&mut out[at..], value);
+    }
+    let rest = whole..columns.end;
+    let parameters = passes.parameters(rest.clone());
+    let (x, out) = (&x[rest.clone()], &mut out[rest]);
+    if const { matches!(S::LEVEL, Level::Avx512) } {
+        let parameters = parameters.map(|p| s.load_partial(p));
+        s.store_partial(out, passes.value(s, s.load_partial(x), lanes, parameters));
+        return;
+    }
+    // Where a part of a vector is dear, one by one.
+    for (i, (&x, out)) in x.iter().zip(out).enumerate() {
+        *out = passes.value(One, x, found, parameters.map(|p| p[i]));
     }
 }
