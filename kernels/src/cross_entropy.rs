@@ -31,7 +31,7 @@ impl<F: FnMut(usize, &[f32], &mut [f32], f64)> Body for Rows<'_, F> {
         for (row, out) in self.out.chunks_mut(self.width).enumerate() {
             let x = &self.logits[row * self.stride..][..self.width];
             let largest = rows::largest(s, x);
-            let sum = rows::weights(s, x, largest, out, &mut ());
+            let sum = rows::weights(s, x, largest, out);
             rows::scale(s, out, 1.0 / sum);
             let shift = f64::from(largest) + math::log(f64::from(sum));
             (self.each)(row, x, out, shift);
@@ -106,7 +106,7 @@ impl Body for Loss<'_> {
     #[inline(always)]
     fn run<S: Simd>(self, s: S) -> f32 {
         let largest = rows::largest(s, self.x);
-        let sum = rows::weights_sum(s, self.x, largest, &mut ());
+        let sum = rows::weights_sum(s, self.x, largest);
         math::log(f64::from(sum)) as f32 - (self.x[self.label] - largest)
     }
 }

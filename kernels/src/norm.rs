@@ -3,14 +3,17 @@
 //! Sums run in `f64` blocks, so that results are within 4 ulp of exact arithmetic, relative to the
 //! larger of the result and the shift.
 
+use core::ops::Range;
+
 use crate::adapt::check_count;
 use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
-use crate::rows::{self, Beside, KEPT, Pairs};
-use crate::simd::stream::{self, Behind, Columns, Fence};
+use crate::rows::passes::{self, Passes};
+use crate::rows::{self, Pairs};
+use crate::simd::stream::{self, Fence};
 use crate::simd::{self, Simd};
 
 const LANES: usize = 32;
@@ -63,117 +66,105 @@ impl simd::Body for Rows<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match Fence::new(s, self.far && self.width <= KEPT) {
-            Some(fence) => self.far_rows(s, &fence),
-            None => self.near_rows(s),
-        }
-    }
-}
-
-impl<'a> Rows<'a> {
-    #[inline(always)]
-    fn near_rows<S: Simd>(self, s: S) {
-        let (kind, epsilon, parameters) = (self.kind, self.epsilon, (self.scale, self.shift));
-        let mut rows = Pairs::new(self.x, self.out, self.width);
-        while let Some((x, out)) = rows.pair() {
-            Normal::new(s, x, (kind, epsilon, parameters), &mut ()).write(0, out);
-        }
-    }
-
-    /// Each row is written past the caches beside the first sum over the next one.
-    #[inline(always)]
-    fn far_rows<S: Simd>(self, s: S, fence: &Fence<S>) {
-        let (kind, epsilon, parameters) = (self.kind, self.epsilon, (self.scale, self.shift));
-        let mut rows = Pairs::new(self.x, self.out, self.width);
-        let Some((x, mut out)) = rows.pair() else {
-            return;
+        let normal = Normal {
+            kind: self.kind,
+            epsilon: self.epsilon,
+            parameters: (self.scale, self.shift),
         };
-        let mut normal = Normal::new(s, x, (kind, epsilon, parameters), &mut ());
-        while let Some((x, next)) = rows.pair() {
-            let mut behind = Behind::new(fence, normal, out);
-            normal = Normal::new(s, x, (kind, epsilon, parameters), &mut behind);
-            behind.rest();
-            out = next;
+        let Self { x, out, width, .. } = self;
+        if passes::are_many(out.len() / width, width) {
+            match Fence::new(s, self.far) {
+                Some(fence) => passes::run(s, normal, (x, out), width, Some(&fence)),
+                None => passes::run(s, normal, (x, out), width, None),
+            }
+            return;
         }
-        Behind::new(fence, normal, out).rest();
+        let mut rows = Pairs::new(x, out, width);
+        while let Some((x, out)) = rows.pair() {
+            let mean = match self.kind {
+                Kind::Layer => normal.mean(rows::sum(s, x, rows::Sum), width),
+                Kind::Rms => 0.0,
+            };
+            let factor = normal.inverse(rows::sum(s, x, rows::Squares(mean)), width);
+            passes::write(s, normal, (x, out), [mean, factor], 0..width);
+        }
     }
 }
 
 /// A factor and a shift per column.
 type Parameters<'a> = (Option<&'a [f32]>, Option<&'a [f32]>);
 
-/// A normalised row.
+/// What normalises a row.
+#[derive(Clone, Copy)]
 struct Normal<'a> {
-    x: &'a [f32],
-    mean: f32,
-    factor: f32,
+    kind: Kind,
+    epsilon: f32,
     parameters: Parameters<'a>,
 }
 
-impl<'a> Normal<'a> {
-    /// The statistics of a row, with something on the side of the first sum.
+impl Normal<'_> {
     #[inline(always)]
-    fn new<S: Simd>(
-        s: S,
-        x: &'a [f32],
-        (kind, epsilon, parameters): (Kind, f32, Parameters<'a>),
-        beside: &mut impl Beside,
-    ) -> Self {
-        let count = x.len() as f64;
-        let (mean, squares) = match kind {
-            Kind::Layer => {
-                let mean = (rows::sum_beside(s, x, rows::Sum, beside) / count) as f32;
-                (mean, rows::sum(s, x, rows::Squares(mean)))
-            }
-            Kind::Rms => (0.0, rows::sum_beside(s, x, rows::Squares(0.0), beside)),
-        };
-        let variance = f64::from((squares / count) as f32);
-        Self {
-            x,
-            mean,
-            factor: (1.0 / math::sqrt(variance + f64::from(epsilon))) as f32,
-            parameters,
-        }
+    fn mean(&self, sum: f64, width: usize) -> f32 {
+        (sum / width as f64) as f32
+    }
+
+    /// One over the standard deviation.
+    #[inline(always)]
+    fn inverse(&self, squares: f64, width: usize) -> f32 {
+        let variance = f64::from((squares / width as f64) as f32);
+        (1.0 / math::sqrt(variance + f64::from(self.epsilon))) as f32
     }
 }
 
-impl Columns for Normal<'_> {
+impl Passes for Normal<'_> {
+    type First = rows::Sum;
+    type Second = rows::Squares;
+
     #[inline(always)]
-    fn write(&self, first: usize, out: &mut [f32]) {
-        let columns = first..first + out.len();
+    fn first(self) -> Option<rows::Sum> {
+        (self.kind == Kind::Layer).then_some(rows::Sum)
+    }
+
+    #[inline(always)]
+    fn found(self, lanes: [f32; 16], width: usize) -> f32 {
+        self.mean(rows::total(lanes), width)
+    }
+
+    #[inline(always)]
+    fn second(self, found: f32) -> rows::Squares {
+        rows::Squares(found)
+    }
+
+    #[inline(always)]
+    fn factor(self, lanes: [f32; 16], width: usize) -> f32 {
+        self.inverse(rows::total(lanes), width)
+    }
+
+    #[inline(always)]
+    fn parameters(&self, columns: Range<usize>) -> [&[f32]; 2] {
         let (scale, shift) = self.parameters;
-        let scale = scale.map(|scale| &scale[columns.clone()]);
-        let shift = shift.map(|shift| &shift[columns.clone()]);
-        let x = &self.x[columns];
-        normal(x, (self.mean, self.factor), (scale, shift), out);
+        [
+            scale.map_or(&ONES[..columns.len()], |scale| &scale[columns.clone()]),
+            shift.map_or(&ZEROS[..columns.len()], |shift| &shift[columns.clone()]),
+        ]
+    }
+
+    #[inline(always)]
+    fn value<S: Simd>(
+        self,
+        s: S,
+        x: S::F,
+        [mean, factor]: [S::F; 2],
+        [scale, shift]: [S::F; 2],
+    ) -> S::F {
+        let value = s.mul(s.sub(x, mean), factor);
+        s.add(s.mul(value, scale), shift)
     }
 }
 
-/// `out = (x - mean) * factor * scale + shift`.
-#[inline(always)]
-fn normal(x: &[f32], (mean, factor): (f32, f32), parameters: Parameters<'_>, out: &mut [f32]) {
-    let normal = |x: f32| (x - mean) * factor;
-    if let (Some(scale), Some(shift)) = parameters {
-        let parameters = scale.iter().zip(shift);
-        for ((out, &x), (&scale, &shift)) in out.iter_mut().zip(x).zip(parameters) {
-            *out = normal(x) * scale + shift;
-        }
-        return;
-    }
-    for (out, &x) in out.iter_mut().zip(x) {
-        *out = normal(x);
-    }
-    if let Some(scale) = parameters.0 {
-        for (out, &scale) in out.iter_mut().zip(scale) {
-            *out *= scale;
-        }
-    }
-    if let Some(shift) = parameters.1 {
-        for (out, &shift) in out.iter_mut().zip(shift) {
-            *out += shift;
-        }
-    }
-}
+/// The parameters that change nothing, not even the sign of a zero.
+static ONES: [f32; 64] = [1.0; 64];
+static ZEROS: [f32; 64] = [-0.0; 64];
 
 /// Normalises each row of `width` elements, then multiplies by `scale` and adds `shift`, one
 /// number per column each.
@@ -333,6 +324,7 @@ mod tests {
     use super::*;
     use crate::body::forced::same_bits;
     use crate::gemm::Activation;
+    use crate::parallel::Serial;
     use crate::scale_shift::scale_shift;
     use crate::testing::{Interleaved, numbers};
 
@@ -354,14 +346,18 @@ mod tests {
 
     #[test]
     fn rows() {
-        for width in [1, 7, 64, 3000] {
-            let x = numbers(3 * width, 1);
+        let sizes = [(3, 1), (3, 7), (3, 64), (3, 3000)];
+        // Several passes at a time.
+        let many = [(150, 64), (141, 65), (39, 300), (9, 1000), (5, 4096)];
+        for (count, width) in sizes.into_iter().chain(many) {
+            let x = numbers(count * width, 1);
+            let parallel: &dyn Parallel = if count == 3 { &Interleaved } else { &Serial };
             let (scale, shift) = (numbers(width, 2), numbers(width, 3));
             for kind in [Kind::Layer, Kind::Rms] {
                 let out = same_bits(|| {
                     let mut out = vec![f32::NAN; x.len()];
                     let factors = (Some(&*scale), Some(&*shift));
-                    normalize_rows(kind, &x, width, factors, 1e-3, &mut out, &Interleaved).unwrap();
+                    normalize_rows(kind, &x, width, factors, 1e-3, &mut out, parallel).unwrap();
                     out
                 });
                 for (i, &found) in out.iter().enumerate() {
@@ -376,8 +372,29 @@ mod tests {
                 }
             }
         }
-        let mut out = [0.0; 4];
         let none = (None, None);
+        for width in [64, 1000] {
+            let mut x = numbers(150 * width, 4);
+            x[0] = -0.0;
+            x[3 * width] = f32::NAN;
+            let run = |x: &[f32]| {
+                let mut out = vec![f32::NAN; x.len()];
+                normalize_rows(Kind::Rms, x, width, none, 1e-3, &mut out, &Serial).unwrap();
+                out
+            };
+            let out = same_bits(|| run(&x));
+            let alone = same_bits(|| x.chunks(width).flat_map(run).collect());
+            for (i, (out, alone)) in out.iter().zip(&alone).enumerate() {
+                let missing = i / width == 3;
+                assert!(missing || out.to_bits() == alone.to_bits(), "{i}: {out}");
+                assert!(
+                    out.is_nan() == missing && alone.is_nan() == missing,
+                    "{i}: {out}"
+                );
+            }
+            assert!(out[0].is_sign_negative());
+        }
+        let mut out = [0.0; 4];
         assert!(
             normalize_rows(Kind::Rms, &[0.0; 4], 3, none, 1.0, &mut out, &Interleaved).is_err()
         );

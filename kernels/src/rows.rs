@@ -8,8 +8,11 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::math::single::{LN_2_HIGH, LN_2_LOW, ROUNDER};
-use crate::simd::stream::{AHEAD, Behind, Columns};
-use crate::simd::{Simd, fetch_far};
+use crate::simd::Simd;
+
+pub(crate) mod passes;
+
+use passes::Weigh;
 
 /// Elements that are added to the lanes at a time.
 const LANES: usize = 64;
@@ -17,10 +20,6 @@ const LANES: usize = 64;
 const SHORT: usize = 16;
 /// Elements whose sum stays in `f32`.
 const BLOCK: usize = 64 * LANES;
-
-/// Elements of the longest row that is kept in a cache, to be written past the caches beside the
-/// next.
-pub(crate) const KEPT: usize = 4096;
 
 /// Coefficients of `(exp(r) - 1 - r) / r^2` for |r| up to half the logarithm of 2, fitted; relative
 /// error 3.1e-9 of `exp(r)`.
@@ -60,27 +59,6 @@ impl<'a> Pairs<'a> {
     }
 }
 
-/// What is done on the side of a pass over a row.
-pub(crate) trait Beside {
-    /// The part of it that belongs to 64 elements of the row.
-    fn part(&mut self, chunk: &[f32; LANES]);
-}
-
-/// Nothing.
-impl Beside for () {
-    #[inline(always)]
-    fn part(&mut self, _: &[f32; LANES]) {}
-}
-
-/// The row before is written, and one that follows is fetched.
-impl<S: Simd, C: Columns> Beside for Behind<'_, S, C> {
-    #[inline(always)]
-    fn part(&mut self, chunk: &[f32; LANES]) {
-        fetch_far(chunk, AHEAD);
-        self.block();
-    }
-}
-
 /// Takes an element into a lane.
 pub(crate) trait Step: Copy {
     /// The lane before any element.
@@ -95,7 +73,7 @@ pub(crate) trait Step: Copy {
 
 /// The largest; NaN counts as smaller than all.
 #[derive(Clone, Copy)]
-struct Largest;
+pub(crate) struct Largest;
 
 impl Step for Largest {
     const START: f32 = f32::NEG_INFINITY;
@@ -150,7 +128,7 @@ impl Step for Squares {
 
 /// The sum of the weights of a softmax whose largest element this is.
 #[derive(Clone, Copy)]
-struct Weights(f32);
+pub(crate) struct Weights(pub(crate) f32);
 
 impl Step for Weights {
     const START: f32 = 0.0;
@@ -200,42 +178,24 @@ fn folded<S: Simd, T: Step>(s: S, mut lanes: Lanes<S>, join: T) -> [f32; 16] {
 
 /// All elements of a row in 16 lanes; `join` joins lanes.
 #[inline(always)]
-fn lanes<S: Simd, T: Step, J: Step, B: Beside>(
-    s: S,
-    x: &[f32],
-    step: T,
-    join: J,
-    beside: &mut B,
-) -> [f32; 16] {
-    let vectors = const { LANES / S::LANES };
+fn lanes<S: Simd, T: Step, J: Step>(s: S, x: &[f32], step: T, join: J) -> [f32; 16] {
     let mut lanes: Lanes<S> = [s.splat(T::START); 8];
     let (chunks, rest) = x.as_chunks::<LANES>();
     for chunk in chunks {
-        beside.part(chunk);
-        for v in 0..vectors {
-            lanes[v] = step.step(s, lanes[v], s.load(&chunk[v * S::LANES..]));
-        }
+        step.chunk(s, chunk, &mut lanes, &mut []);
     }
-    for v in 0..vectors {
-        // What has no element changes no lane.
-        if v * S::LANES < rest.len() {
-            let x = padded(s, rest, v * S::LANES, step.nothing());
-            lanes[v] = step.step(s, lanes[v], x);
-        }
-    }
+    step.rest(s, rest, &mut lanes, &mut []);
     folded(s, lanes, join)
 }
 
 /// The sum of 16 lanes, in pairs.
 #[inline(always)]
-fn total(lanes: [f32; 16]) -> f64 {
-    let mut wide = lanes.map(f64::from);
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            wide[i] += wide[i + half];
-        }
-    }
-    wide[0]
+pub(crate) fn total(lanes: [f32; 16]) -> f64 {
+    // Arrays of a size that is known stay in registers.
+    let wide = lanes.map(f64::from);
+    let wide: [f64; 8] = core::array::from_fn(|i| wide[i] + wide[i + 8]);
+    let wide: [f64; 4] = core::array::from_fn(|i| wide[i] + wide[i + 4]);
+    (wide[0] + wide[2]) + (wide[1] + wide[3])
 }
 
 /// The largest element; minus infinity of none. NaN counts as smaller than all.
@@ -245,56 +205,40 @@ pub(crate) fn largest<S: Simd>(s: S, x: &[f32]) -> f32 {
         let larger = |top: f32, x: f32| if x > top { x } else { top };
         return x.iter().copied().fold(f32::NEG_INFINITY, larger);
     }
-    let mut lanes = lanes(s, x, Largest, Largest, &mut ());
-    for half in [8, 4, 2, 1] {
-        for i in 0..half {
-            // There is no NaN; a comparison would become a branch.
-            lanes[i] = lanes[i].max(lanes[i + half]);
-        }
-    }
-    lanes[0]
+    top(lanes(s, x, Largest, Largest))
+}
+
+/// The largest of 16 lanes, none of which is NaN.
+#[inline(always)]
+pub(crate) fn top(lanes: [f32; 16]) -> f32 {
+    // A comparison would become a branch.
+    let lanes: [f32; 8] = core::array::from_fn(|i| lanes[i].max(lanes[i + 8]));
+    let lanes: [f32; 4] = core::array::from_fn(|i| lanes[i].max(lanes[i + 4]));
+    lanes[0].max(lanes[2]).max(lanes[1].max(lanes[3]))
 }
 
 /// The sum of what `step` makes of the elements; in `f32` within blocks of 4096.
 #[inline(always)]
 pub(crate) fn sum<S: Simd, T: Step>(s: S, x: &[f32], step: T) -> f64 {
-    sum_beside(s, x, step, &mut ())
-}
-
-/// As [`sum`], with something on the side of the first block.
-#[inline(always)]
-pub(crate) fn sum_beside<S: Simd, T: Step>(
-    s: S,
-    x: &[f32],
-    step: T,
-    beside: &mut impl Beside,
-) -> f64 {
-    let (first, rest) = x.split_at(BLOCK.min(x.len()));
-    let mut sum = total(lanes(s, first, step, Sum, beside));
-    for block in rest.chunks(BLOCK) {
-        sum += total(lanes(s, block, step, Sum, &mut ()));
+    let mut sum = 0.0;
+    for block in x.chunks(BLOCK) {
+        sum += total(lanes(s, block, step, Sum));
     }
     sum
 }
 
 /// The sum of `exp(x - largest)`, without those below 1.7e-38.
 #[inline(always)]
-pub(crate) fn weights_sum<S: Simd>(s: S, x: &[f32], largest: f32, beside: &mut impl Beside) -> f32 {
+pub(crate) fn weights_sum<S: Simd>(s: S, x: &[f32], largest: f32) -> f32 {
     if x.len() <= SHORT {
         return short_weights(s, x, largest).1;
     }
-    sum_beside(s, x, Weights(largest), beside) as f32
+    sum(s, x, Weights(largest)) as f32
 }
 
 /// Writes `exp(x - largest)`, or 0 where that is below 1.7e-38, and returns the sum.
 #[inline(always)]
-pub(crate) fn weights<S: Simd>(
-    s: S,
-    x: &[f32],
-    largest: f32,
-    out: &mut [f32],
-    beside: &mut impl Beside,
-) -> f32 {
+pub(crate) fn weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> f32 {
     if x.len() <= SHORT {
         let (weights, sum) = short_weights(s, x, largest);
         for (out, weights) in out.chunks_mut(S::LANES).zip(weights.chunks(S::LANES)) {
@@ -302,12 +246,9 @@ pub(crate) fn weights<S: Simd>(
         }
         return sum;
     }
-    let first = BLOCK.min(x.len());
-    let (x, x_rest) = x.split_at(first);
-    let (out, out_rest) = out.split_at_mut(first);
-    let mut sum = total(block_weights(s, x, largest, out, beside));
-    for (x, out) in x_rest.chunks(BLOCK).zip(out_rest.chunks_mut(BLOCK)) {
-        sum += total(block_weights(s, x, largest, out, &mut ()));
+    let mut sum = 0.0;
+    for (x, out) in x.chunks(BLOCK).zip(out.chunks_mut(BLOCK)) {
+        sum += total(block_weights(s, x, largest, out));
     }
     sum as f32
 }
@@ -326,52 +267,53 @@ fn short_weights<S: Simd>(s: S, x: &[f32], largest: f32) -> ([f32; SHORT], f32) 
 }
 
 #[inline(always)]
-fn block_weights<S: Simd>(
-    s: S,
-    x: &[f32],
-    largest: f32,
-    out: &mut [f32],
-    beside: &mut impl Beside,
-) -> [f32; 16] {
+fn block_weights<S: Simd>(s: S, x: &[f32], largest: f32, out: &mut [f32]) -> [f32; 16] {
+    let weights = KeptWeights(largest);
     let mut lanes: Lanes<S> = [s.zero(); 8];
     let (chunks, rest) = x.as_chunks::<LANES>();
     let (to, to_rest) = out.as_chunks_mut::<LANES>();
     for (x, out) in chunks.iter().zip(to) {
-        beside.part(x);
-        chunk_weights(s, x, largest, &mut lanes, out);
+        weights.chunk(s, x, &mut lanes, out);
     }
-    for v in 0..const { LANES / S::LANES } {
-        let at = v * S::LANES;
-        if at < rest.len() {
-            let x = padded(s, rest, at, f32::NEG_INFINITY);
-            let [weight] = exp_of_negative(s, [s.sub(x, s.splat(largest))]);
-            lanes[v] = s.add(lanes[v], weight);
-            s.store_up_to(&mut to_rest[at..], weight);
-        }
-    }
+    weights.rest(s, rest, &mut lanes, to_rest);
     folded(s, lanes, Sum)
 }
 
-#[inline(always)]
-fn chunk_weights<S: Simd>(
-    s: S,
-    x: &[f32; LANES],
-    largest: f32,
-    lanes: &mut Lanes<S>,
-    out: &mut [f32; LANES],
-) {
-    /// Vectors side by side.
-    const SIDE: usize = 4;
-    let top = s.splat(largest);
-    for first in (0..const { LANES / S::LANES }).step_by(SIDE) {
-        let mut distances = [s.zero(); SIDE];
-        for v in 0..SIDE {
-            distances[v] = s.sub(s.load(&x[(first + v) * S::LANES..]), top);
+/// [`Weights`], which are kept.
+#[derive(Clone, Copy)]
+pub(crate) struct KeptWeights(pub(crate) f32);
+
+impl Weigh for KeptWeights {
+    const KEEPS: bool = true;
+
+    #[inline(always)]
+    fn chunk<S: Simd>(self, s: S, x: &[f32; LANES], lanes: &mut Lanes<S>, kept: &mut [f32]) {
+        /// Vectors side by side.
+        const SIDE: usize = 4;
+        let top = s.splat(self.0);
+        for first in (0..const { LANES / S::LANES }).step_by(SIDE) {
+            let mut distances = [s.zero(); SIDE];
+            for v in 0..SIDE {
+                distances[v] = s.sub(s.load(&x[(first + v) * S::LANES..]), top);
+            }
+            let weights = exp_of_negative(s, distances);
+            for v in 0..SIDE {
+                lanes[first + v] = s.add(lanes[first + v], weights[v]);
+                s.store(&mut kept[(first + v) * S::LANES..], weights[v]);
+            }
         }
-        let weights = exp_of_negative(s, distances);
-        for v in 0..SIDE {
-            lanes[first + v] = s.add(lanes[first + v], weights[v]);
-            s.store(&mut out[(first + v) * S::LANES..], weights[v]);
+    }
+
+    #[inline(always)]
+    fn rest<S: Simd>(self, s: S, x: &[f32], lanes: &mut Lanes<S>, kept: &mut [f32]) {
+        for v in 0..const { LANES / S::LANES } {
+            let at = v * S::LANES;
+            if at < x.len() {
+                let x = padded(s, x, at, f32::NEG_INFINITY);
+                let [weight] = exp_of_negative(s, [s.sub(x, s.splat(self.0))]);
+                lanes[v] = s.add(lanes[v], weight);
+                s.store_up_to(&mut kept[at..], weight);
+            }
         }
     }
 }
@@ -386,7 +328,7 @@ pub(crate) fn softmax_in_place<S: Simd>(s: S, row: &mut [f32]) {
     for block in row.chunks_mut(BLOCK / 16) {
         let x = &mut kept[..block.len()];
         x.copy_from_slice(block);
-        sum += total(block_weights(s, x, top, block, &mut ()));
+        sum += total(block_weights(s, x, top, block));
     }
     scale(s, row, 1.0 / sum as f32);
 }
@@ -436,7 +378,7 @@ pub(crate) fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S
     for v in 0..N {
         let power = s.from_bits(s.shl_i::<23>(s.to_bits(shifted[v])));
         let value = s.mul(s.mul_add(p[v], r[v], one), power);
-        p[v] = s.select(s.lt(x[v], least), s.zero(), value);
+        p[v] = s.zero_below(value, x[v], least);
     }
     p
 }
@@ -456,11 +398,8 @@ mod tests {
         fn run<S: Simd>(self, s: S) -> Self::Out {
             let top = largest(s, self.0);
             let mut out = vec![f32::NAN; self.0.len()];
-            let weighed = weights(s, self.0, top, &mut out, &mut ());
-            assert_eq!(
-                weighed.to_bits(),
-                weights_sum(s, self.0, top, &mut ()).to_bits()
-            );
+            let weighed = weights(s, self.0, top, &mut out);
+            assert_eq!(weighed.to_bits(), weights_sum(s, self.0, top).to_bits());
             let squares = sum(s, self.0, Squares(self.1));
             (top, sum(s, self.0, Sum), squares, weighed, out)
         }

@@ -2,8 +2,6 @@
 
 mod short;
 
-use core::mem::{swap, take};
-
 use crate::adapt::{check_count, variants};
 use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
@@ -12,17 +10,10 @@ use crate::error::{Error, Result};
 use crate::map::outputs_like_first;
 use crate::math;
 use crate::parallel::Parallel;
-use crate::rows::{self, KEPT, Pairs};
-use crate::simd::stream::{self, Behind, Columns, Fence};
+use crate::rows::passes::{self, Passes};
+use crate::rows::{self, KeptWeights, Largest, Pairs};
+use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd};
-
-/// Elements between two rows that are kept, so that they do not lie a multiple of 4096 bytes from each
-/// other: a processor takes one for the other then.
-const GAP: usize = 528;
-
-/// Two rows, whose vectors lie in one line each.
-#[repr(align(64))]
-struct Room([f32; 2 * KEPT + GAP]);
 
 struct Rows<'a, const LOG: bool> {
     x: &'a [f32],
@@ -37,102 +28,110 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        match Fence::new(s, self.far && self.width <= KEPT) {
-            Some(fence) => self.far_rows(s, &fence),
-            None => self.near_rows(s),
+        let Self { x, width, out, far } = self;
+        if passes::are_many(out.len() / width, width) {
+            match Fence::new(s, far) {
+                Some(fence) => Self::many(s, x, out, width, Some(&fence)),
+                None => Self::many(s, x, out, width, None),
+            }
+            return;
+        }
+        let mut rows = Pairs::new(x, out, width);
+        while let Some((x, out)) = rows.pair() {
+            let largest = rows::largest(s, x);
+            if LOG {
+                let log = logarithm(rows::weights_sum(s, x, largest));
+                passes::write(s, Distances, (x, out), [largest, log], 0..width);
+            } else {
+                let sum = rows::weights(s, x, largest, out);
+                rows::scale(s, out, 1.0 / sum);
+            }
         }
     }
 }
 
 impl<const LOG: bool> Rows<'_, LOG> {
     #[inline(always)]
-    fn near_rows<S: Simd>(self, s: S) {
-        let mut rows = Pairs::new(self.x, self.out, self.width);
-        while let Some((x, out)) = rows.pair() {
-            let largest = rows::largest(s, x);
-            if LOG {
-                let log = logarithm(rows::weights_sum(s, x, largest, &mut ()));
-                Distance { x, largest, log }.write(0, out);
-            } else {
-                let sum = rows::weights(s, x, largest, out, &mut ());
-                rows::scale(s, out, 1.0 / sum);
-            }
+    fn many<S: Simd>(s: S, x: &[f32], out: &mut [f32], width: usize, far: Option<&Fence<S>>) {
+        if LOG {
+            passes::run(s, Distances, (x, out), width, far);
+        } else {
+            passes::run(s, Weights, (x, out), width, far);
         }
     }
+}
 
-    /// Each row is written past the caches beside the exponentials of the next one.
+/// Softmax.
+#[derive(Clone, Copy)]
+struct Weights;
+
+impl Passes for Weights {
+    type First = Largest;
+    type Second = KeptWeights;
+
     #[inline(always)]
-    fn far_rows<S: Simd>(self, s: S, fence: &Fence<S>) {
-        let mut room = Room([0.0; 2 * KEPT + GAP]);
-        let (kept, before) = room.0.split_at_mut(KEPT + GAP);
-        let (mut kept, mut before) = (&mut kept[..self.width], &mut before[..self.width]);
-        let mut distance = Distance {
-            x: &[],
-            largest: 0.0,
-            log: 0.0,
-        };
-        let (mut factor, mut to): (f32, &mut [f32]) = (1.0, &mut []);
-        let mut rows = Pairs::new(self.x, self.out, self.width);
-        loop {
-            let next = rows.pair();
-            let x = next.as_ref().map_or(&[][..], |(x, _)| x);
-            let largest = rows::largest(s, x);
-            if LOG {
-                let mut behind = Behind::new(fence, distance, take(&mut to));
-                let sum = rows::weights_sum(s, x, largest, &mut behind);
-                behind.rest();
-                let log = logarithm(sum);
-                distance = Distance { x, largest, log };
-            } else {
-                let scaled = Scaled { x: before, factor };
-                let mut behind = Behind::new(fence, scaled, take(&mut to));
-                let sum = rows::weights(s, x, largest, &mut kept[..x.len()], &mut behind);
-                behind.rest();
-                factor = 1.0 / sum;
-            }
-            let Some((_, out)) = next else {
-                break;
-            };
-            to = out;
-            swap(&mut kept, &mut before);
-        }
+    fn first(self) -> Option<Largest> {
+        Some(Largest)
+    }
+
+    #[inline(always)]
+    fn found(self, lanes: [f32; 16], _: usize) -> f32 {
+        rows::top(lanes)
+    }
+
+    #[inline(always)]
+    fn second(self, found: f32) -> KeptWeights {
+        KeptWeights(found)
+    }
+
+    #[inline(always)]
+    fn factor(self, lanes: [f32; 16], _: usize) -> f32 {
+        1.0 / rows::total(lanes) as f32
+    }
+
+    #[inline(always)]
+    fn value<S: Simd>(self, s: S, x: S::F, [_, factor]: [S::F; 2], _: [S::F; 2]) -> S::F {
+        s.mul(x, factor)
+    }
+}
+
+/// The logarithm of softmax.
+#[derive(Clone, Copy)]
+struct Distances;
+
+impl Passes for Distances {
+    type First = Largest;
+    type Second = rows::Weights;
+
+    #[inline(always)]
+    fn first(self) -> Option<Largest> {
+        Some(Largest)
+    }
+
+    #[inline(always)]
+    fn found(self, lanes: [f32; 16], _: usize) -> f32 {
+        rows::top(lanes)
+    }
+
+    #[inline(always)]
+    fn second(self, found: f32) -> rows::Weights {
+        rows::Weights(found)
+    }
+
+    #[inline(always)]
+    fn factor(self, lanes: [f32; 16], _: usize) -> f32 {
+        logarithm(rows::total(lanes) as f32)
+    }
+
+    #[inline(always)]
+    fn value<S: Simd>(self, s: S, x: S::F, [largest, log]: [S::F; 2], _: [S::F; 2]) -> S::F {
+        s.sub(s.sub(x, largest), log)
     }
 }
 
 #[inline(always)]
 fn logarithm(sum: f32) -> f32 {
     math::log(f64::from(sum)) as f32
-}
-
-/// A row of weights times a factor.
-struct Scaled<'a> {
-    x: &'a [f32],
-    factor: f32,
-}
-
-impl Columns for Scaled<'_> {
-    #[inline(always)]
-    fn write(&self, first: usize, out: &mut [f32]) {
-        for (out, &x) in out.iter_mut().zip(&self.x[first..]) {
-            *out = x * self.factor;
-        }
-    }
-}
-
-/// A row less its largest element and a logarithm.
-struct Distance<'a> {
-    x: &'a [f32],
-    largest: f32,
-    log: f32,
-}
-
-impl Columns for Distance<'_> {
-    #[inline(always)]
-    fn write(&self, first: usize, out: &mut [f32]) {
-        for (out, &x) in out.iter_mut().zip(&self.x[first..]) {
-            *out = (x - self.largest) - self.log;
-        }
-    }
 }
 
 fn each_row<const LOG: bool>(
@@ -239,6 +238,7 @@ fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {
 mod tests {
     use super::*;
     use crate::body::forced::each_level;
+    use crate::parallel::Serial;
     use crate::testing::{Interleaved, numbers};
 
     #[test]
@@ -259,23 +259,33 @@ mod tests {
             (4, 33),
             (4, 1000),
             (4, 20_000),
+            // Several passes at a time.
+            (130, 64),
+            (129, 65),
+            (41, 300),
+            (9, 1000),
+            (23, 1024),
+            (7, 1999),
+            (5, 4096),
         ] {
             let x: Vec<f32> = numbers(rows * width, width as u64)
                 .iter()
                 .map(|x| x * 20.0)
                 .collect();
-            let values = each_level(|| {
-                let mut out = vec![f32::NAN; x.len()];
-                softmax(&x, width, &mut out, &Interleaved).unwrap();
-                out
-            });
-            let logs = each_level(|| {
-                let mut out = vec![f32::NAN; x.len()];
-                log_softmax(&x, width, &mut out, &Interleaved).unwrap();
-                out
-            });
-            for (values, logs) in values.iter().zip(&logs) {
-                check(&x, width, values, logs);
+            for parallel in [&Interleaved as &dyn Parallel, &Serial] {
+                let values = each_level(|| {
+                    let mut out = vec![f32::NAN; x.len()];
+                    softmax(&x, width, &mut out, parallel).unwrap();
+                    out
+                });
+                let logs = each_level(|| {
+                    let mut out = vec![f32::NAN; x.len()];
+                    log_softmax(&x, width, &mut out, parallel).unwrap();
+                    out
+                });
+                for (values, logs) in values.iter().zip(&logs) {
+                    check(&x, width, values, logs);
+                }
             }
         }
     }
@@ -296,6 +306,40 @@ mod tests {
                     (f64::from(log) - exact).abs() <= 3e-7 * (1.0 - exact),
                     "{log} {exact}"
                 );
+            }
+        }
+    }
+
+    /// Rows that are done beside others have the bits of those that are done alone.
+    #[test]
+    fn rows_depend_on_no_other() {
+        for width in [64, 100, 1000, 2000] {
+            let mut x = numbers(150 * width, 5);
+            x[3 * width + 7] = f32::NAN;
+            x[5 * width] = f32::INFINITY;
+            x[8 * width..9 * width].fill(f32::NEG_INFINITY);
+            x[11 * width + 1] = -1e30;
+            for function in [softmax, log_softmax] {
+                let all = each_level(|| {
+                    let mut out = vec![1.5; x.len()];
+                    function(&x, width, &mut out, &Serial).unwrap();
+                    out
+                });
+                let alone = each_level(|| {
+                    let mut out = vec![2.5; x.len()];
+                    for (x, out) in x.chunks(width).zip(out.chunks_mut(width)) {
+                        function(x, width, out, &Serial).unwrap();
+                    }
+                    out
+                });
+                for (all, alone) in all.iter().zip(&alone) {
+                    for (i, (a, b)) in all.iter().zip(alone).enumerate() {
+                        let same = a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
+                        assert!(same, "{width}, {i}: {a} {b}");
+                        let infinite = [3, 5, 8].contains(&(i / width));
+                        assert_eq!(a.is_nan(), infinite, "{width}, {i}: {a}");
+                    }
+                }
             }
         }
     }

@@ -35,7 +35,7 @@ pub(super) fn polynomial<S: Simd, const N: usize>(s: S, coefficients: &[f32; N],
 
 /// `x`, but not above `high`; NaN stays.
 #[inline(always)]
-fn at_most<S: Simd>(s: S, x: S::F, high: f32) -> S::F {
+pub(super) fn at_most<S: Simd>(s: S, x: S::F, high: f32) -> S::F {
     s.min(s.splat(high), x)
 }
 
@@ -142,6 +142,9 @@ pub(crate) fn tanh<S: Simd>(s: S, x: S::F) -> S::F {
 /// `1 / (1 + exp(-x))`; 3 ulp.
 #[inline(always)]
 pub(crate) fn sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
+    if S::LOOKS_UP {
+        return tables::sigmoid(s, x);
+    }
     let one = s.splat(1.0);
     let e = exp_of_sum(s, at_least(s, s.neg(s.abs(x)), -104.0), None);
     let value = s.quotient(one, s.add(one, e));
@@ -279,7 +282,7 @@ fn erfc_scaled<S: Simd>(s: S, x: S::F) -> S::F {
 
 /// `exp(factor * x * x)`, where `factor` is a power of 2 with a sign.
 #[inline(always)]
-fn exp_of_square<S: Simd>(s: S, x: S::F, factor: f32) -> S::F {
+pub(super) fn exp_of_square<S: Simd>(s: S, x: S::F, factor: f32) -> S::F {
     let part = s.mul(s.splat(factor), x);
     if S::FUSED {
         let high = s.mul(part, x);
@@ -322,9 +325,6 @@ pub(crate) fn erf<S: Simd>(s: S, x: S::F) -> S::F {
 #[inline(always)]
 fn normal_tail<S: Simd>(s: S, x: S::F) -> (S::F, S::F) {
     let gauss = exp_of_square(s, x, -0.5);
-    if S::LOOKS_UP {
-        return (gauss, tables::normal_tail_scaled(s, x));
-    }
     let y = s.mul(x, s.splat(core::f32::consts::FRAC_1_SQRT_2));
     (s.mul(s.splat(0.5), gauss), erfc_scaled(s, y))
 }
@@ -340,6 +340,9 @@ pub(crate) fn normal_cdf<S: Simd>(s: S, x: S::F) -> S::F {
 /// `x` times [`normal_cdf`] of `x`; 5 ulp. Minus infinity times 0 is NaN.
 #[inline(always)]
 pub(crate) fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
+    if S::LOOKS_UP {
+        return tables::gelu(s, x);
+    }
     let size = at_most(s, s.abs(x), 14.28);
     let (gauss, scaled) = normal_tail(s, size);
     // `x - x tail` above 0, `x tail` below.

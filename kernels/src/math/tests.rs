@@ -204,7 +204,7 @@ fn ulps(found: f32, exact: f64) -> f64 {
 #[test]
 fn single_precision() {
     let bits = (0..=u32::MAX).step_by(60_013);
-    let near = (-6_000..=6_000).map(|i| (i as f32 / 200.0).to_bits());
+    let near = (-60_000..=60_000).map(|i| (i as f32 / 2000.0).to_bits());
     // The binades of the mantissas next to 1, where logarithms vanish.
     let around_one = (0x3F00_0000..0x4000_0000).step_by(9_973);
     let edges = [
@@ -216,9 +216,11 @@ fn single_precision() {
         3.625,
         3.95,
         4.0,
+        5.432,
         9.02,
         10.1,
         14.28,
+        17.335,
         20.0,
         87.0,
         88.0,

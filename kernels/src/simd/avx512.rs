@@ -113,6 +113,8 @@ impl Simd for Avx512 {
         le(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_LE_OQ>(a, b);
         eq(a: F, b: F) -> M = _mm512_cmp_ps_mask::<_CMP_EQ_OQ>(a, b);
         select(mask: M, a: F, b: F) -> F = _mm512_mask_blend_ps(mask, b, a);
+        zero_below(a: F, x: F, least: F) -> F =
+            _mm512_maskz_mov_ps(_mm512_cmp_ps_mask::<_CMP_NLT_UQ>(x, least), a);
         to_bits(a: F) -> I = _mm512_castps_si512(a);
         from_bits(a: I) -> F = _mm512_castsi512_ps(a);
         to_int(a: F) -> I = _mm512_cvtps_epi32(a);
@@ -172,10 +174,22 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
-    fn look_up(self, table: &[f32; 16], index: __m512i) -> __m512 {
-        let table = self.load(table);
+    fn look_up<const N: usize>(self, table: &[f32; N], index: __m512i) -> __m512 {
+        const { assert!(N == LANES || N == 2 * LANES) };
+        let (first, second) = (self.load(table), self.load(&table[N - LANES..]));
         // SAFETY: `self` proves that the processor has AVX-512; registers only.
-        unsafe { _mm512_permutexvar_ps(index, table) }
+        unsafe {
+            if N == LANES {
+                _mm512_permutexvar_ps(index, first)
+            } else {
+                _mm512_permutex2var_ps(first, index, second)
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn any(self, mask: __mmask16) -> bool {
+        mask != 0
     }
 
     #[inline(always)]

@@ -115,6 +115,12 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Lane-wise `if mask { a } else { b }`.
     fn select(self, mask: Self::M, a: Self::F, b: Self::F) -> Self::F;
 
+    /// `a`, but 0 where `x < least`.
+    #[inline(always)]
+    fn zero_below(self, a: Self::F, x: Self::F, least: Self::F) -> Self::F {
+        self.select(self.lt(x, least), self.zero(), a)
+    }
+
     /// The bits of each lane as an integer.
     fn to_bits(self, a: Self::F) -> Self::I;
     /// The f32 with these bits.
@@ -194,12 +200,19 @@ pub trait Simd: Copy + Send + Sync + 'static {
         parts::parts(self, a)
     }
 
-    /// The element of a table that the last four bits of each lane say.
+    /// The element of a table of 16 or 32 that the last bits of each lane say.
     #[inline(always)]
-    fn look_up(self, table: &[f32; 16], index: Self::I) -> Self::F {
+    fn look_up<const N: usize>(self, table: &[f32; N], index: Self::I) -> Self::F {
         let index = self.to_array(self.from_bits(index));
-        let found = index.map(|index| table[index.to_bits() as usize & 15]);
+        let found = index.map(|index| table[index.to_bits() as usize % N]);
         self.load(&found)
+    }
+
+    /// Whether any lane is true.
+    #[inline(always)]
+    fn any(self, mask: Self::M) -> bool {
+        let lanes = self.select(mask, self.splat(1.0), self.zero());
+        self.to_array(lanes).contains(&1.0)
     }
 
     /// All lanes 0.

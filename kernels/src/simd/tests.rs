@@ -187,7 +187,8 @@ impl Body for Composed<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let table: [f32; 16] = core::array::from_fn(|i| i as f32 + 0.5);
+        let table: [f32; 32] = core::array::from_fn(|i| i as f32 + 0.5);
+        let short = table.first_chunk::<16>().unwrap();
         for (i, &x) in self.0.iter().enumerate() {
             let v = s.splat(x);
             let (m, n) = s.parts(v);
@@ -223,10 +224,20 @@ impl Body for Composed<'_> {
             assert!(!x.is_nan() || found.is_nan());
 
             let lanes: [f32; 16] = core::array::from_fn(|lane| f32::from_bits((i + lane) as u32));
-            let found = s.to_array(s.look_up(&table, s.to_bits(s.load(&lanes))));
+            let index = s.to_bits(s.load(&lanes));
+            let found = s.to_array(s.look_up(&table, index));
+            let short = s.to_array(s.look_up(short, index));
             for lane in 0..S::LANES {
-                assert_eq!(found[lane], table[(i + lane) % 16]);
+                assert_eq!(found[lane], table[(i + lane) % 32]);
+                assert_eq!(short[lane], table[(i + lane) % 16]);
             }
+
+            // The lanes are 0 to 15 in some order.
+            let lanes = core::array::from_fn::<_, 16, _>(|lane| ((i + lane) % 16) as f32);
+            let least = lanes[..S::LANES].iter().copied().fold(16.0, f32::min);
+            let lanes = s.load(&lanes);
+            assert!(s.any(s.le(lanes, s.splat(least))));
+            assert!(!s.any(s.lt(lanes, s.splat(least))));
         }
     }
 }
