@@ -38,6 +38,14 @@ def _dense(op: ir.Dense, x: Operands) -> list[Array]:
     return [_finish(result, [_maybe(x, 2), _maybe(x, 3)], op.activation)]
 
 
+def _scaled_dense(op: ir.ScaledDense, x: Operands) -> list[Array]:
+    kernel = _get(x, 1)
+    rows = _affine(_get(x, 0), _get(x, 4), _maybe(x, 5))
+    rows = rows if op.bounds is None else apply(op.bounds, rows)
+    result = rows @ kernel.reshape(kernel.shape[-2:])
+    return [_finish(result, [_maybe(x, 2), _maybe(x, 3)], op.activation)]
+
+
 def _mat_mul(op: ir.MatMul, x: Operands) -> list[Array]:
     a, b = _get(x, 0), _get(x, 1)
     a = np.swapaxes(a, -1, -2) if op.transpose_a else a
@@ -270,6 +278,7 @@ SPATIAL: dict[type, Callable[[Any, Operands, tuple[int, ...]], Array]] = {
 
 BLOCKS: dict[type, Callable[[Any, Operands], list[Array]]] = {
     ir.Dense: _dense,
+    ir.ScaledDense: _scaled_dense,
     ir.MatMul: _mat_mul,
     ir.Conv: _conv,
     ir.Pool: _pool,

@@ -181,6 +181,22 @@ class Dense:
 
 
 @dataclass(frozen=True)
+class ScaledDense:
+    """A `Dense` whose operand is scaled first: (x, kernel, bias?, residual?, scale, shift?).
+
+    `activation(bounds(x * scale + shift) @ kernel + bias + residual)`. The kernel is
+    [1, ..., K, N], the scale [K] or [batch, 1, ..., K], the shift [K].
+
+    Attributes:
+        bounds: A clamp, applied to the scaled operand.
+        activation: Applied last.
+    """
+
+    bounds: Function | None = None
+    activation: Function | None = None
+
+
+@dataclass(frozen=True)
 class MatMul:
     """Products of matrices: (a [..., M, K], b [..., K, N], bias [N]?), f32.
 
@@ -516,6 +532,7 @@ Op: TypeAlias = (
     | Cast
     | ScaleShift
     | Dense
+    | ScaledDense
     | MatMul
     | Conv
     | ConvTranspose

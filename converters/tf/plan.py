@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
+from converters.tf.passes.scaled import with_scaled_products
 
 ALIGN = 64
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
@@ -141,7 +142,12 @@ def plan_memory(
         inplace: Whether elementwise ops may write over their operand.
         memdrop: Whether a place is free again after its last use; else every tensor has its own.
         packed: Whether matrices of weights are packed beforehand, or in scratch memory each time.
+
+    Returns:
+        The plan of a graph that computes the same; its nodes may be others.
     """
+    if packed:
+        graph = with_scaled_products(graph)
     planner = _Planner(graph, inplace, memdrop, packed)
     return planner.plan()
 
@@ -339,7 +345,7 @@ def _candidates(node: ir.Node) -> Iterable[int]:
         return (0,)
     if isinstance(op, ir.Binary):
         return tuple(i for i in (0, 1) if _shape(node, i) == node.output.shape)
-    if isinstance(op, ir.Dense) and node.operand(3) is not None:
+    if isinstance(op, ir.Dense | ir.ScaledDense) and node.operand(3) is not None:
         return (3,)
     if is_pointwise_sum(node):
         return (3,)
@@ -530,7 +536,8 @@ def macs(node: ir.Node) -> int:
 
 
 def _dense_macs(node: ir.Node) -> int:
-    return elements(node.input.shape) * _numbers(_present(node, 1).shape)[1]
+    scaled = elements(node.input.shape) if node.operand(5) is not None else 0
+    return elements(node.input.shape) * _numbers(_present(node, 1).shape)[-1] + scaled
 
 
 def _mat_mul_macs(node: ir.Node) -> int:
@@ -563,6 +570,7 @@ def _recurrent_macs(node: ir.Node) -> int:
 
 _MACS: Mapping[type[object], Callable[[ir.Node], int]] = {
     ir.Dense: _dense_macs,
+    ir.ScaledDense: _dense_macs,
     ir.MatMul: _mat_mul_macs,
     ir.Conv: _conv_macs,
     ir.ConvTranspose: _transpose_macs,

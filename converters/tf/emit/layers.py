@@ -64,6 +64,35 @@ def _dense(c: Context, step: Step) -> list[str]:
     return [f"self.{name}.run(m, {x}, {out})?;"]
 
 
+def _scaled_dense(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.ScaledDense)
+    kernel, bias, residual, scale, shift = (node.operand(i) for i in range(1, 6))
+    assert kernel is not None and scale is not None
+    *_, k, n = _numbers(kernel.shape)
+    value = (
+        f"Dense::new(@name, w, ({c.tensor(kernel)}, [{k}, {n}]), "
+        f"{c.optional_tensor(bias)}, {c.activation(node.op.activation)}, p)?"
+    )
+    doc = _shapes(node, activation_words(node.op.activation))
+    key = (ir.Dense(node.op.activation), kernel, bias)
+    name = c.layer(node, "dense::Dense", weight_path(node, 1), value, doc, key)
+    out = _result(c, node, name)
+    c.use("dense::Scaled")
+    x = f"Scaled::by({c.source(node.input)}, {c.source(scale)})"
+    if shift is not None:
+        x += f".plus({c.tensor(shift)})"
+    if node.op.bounds is not None:
+        x += f".within({c.activation(node.op.bounds)})"
+    if residual is None:
+        return [f"self.{name}.run_scaled(m, {x}, {out})?;"]
+    lines = []
+    if step.onto is None:
+        c.use("layout")
+        lines.append(f"layout::copy(m, {c.source(residual)}, {out})?;")
+    return [*lines, f"self.{name}.run_scaled_onto(m, {x}, {out})?;"]
+
+
 def _onto(c: Context, step: Step, name: str, x: str, out: str) -> str:
     if step.scratch.elements:
         return f"self.{name}.run_onto_with(m, {x}, {out}, {c.scratch(step)})?;"
@@ -384,6 +413,7 @@ LAYERS: Mapping[type[object], Emit] = {
     ir.Gru: _gru,
     ir.Lstm: _lstm,
     ir.Norm: _norm,
+    ir.ScaledDense: _scaled_dense,
     ir.SimpleRnn: _simple_rnn,
 }
 
@@ -394,6 +424,7 @@ PACKED: Mapping[type[object], tuple[int, ...]] = {
     ir.Dense: (1,),
     ir.Gru: (1, 2),
     ir.Lstm: (1, 2),
+    ir.ScaledDense: (1,),
     ir.SimpleRnn: (1, 2),
 }
 

@@ -10,6 +10,7 @@ from converters.tf.build import Builder, ShapeError, broadcast
 from converters.tf.interpret import interpret
 from converters.tf.ir import Batch, BinaryKind, Fn
 from converters.tf.passes.pipeline import optimize
+from converters.tf.passes.scaled import with_scaled_products
 from converters.tf.symbolic import (
     NotSymbolicError,
     add,
@@ -135,6 +136,53 @@ def test_a_factor_and_its_range_are_one_op() -> None:
     y = b.binary(BinaryKind.MUL, x, _constant(4))
     (node,) = _same(_graph(x, b, b.unary(Fn.CLAMP, y, 0.0, 6.0))).nodes
     assert node.op == ir.ScaleShift(ir.RELU6)
+
+
+def _scaled(x: ir.Value, build: Builder, *results: ir.Value) -> list[str]:
+    """Returns the names of the ops after products scale their operand, results compared."""
+    graph = _graph(x, build, *results)
+    better = with_scaled_products(graph)
+    random = np.random.default_rng(1)
+    data = random.normal(size=ir.shape_at(x.shape, 3)).astype(np.float32)
+    before, after = interpret(graph, {"x": data}), interpret(better, {"x": data})
+    for name, value in before.items():
+        np.testing.assert_allclose(after[name], value, rtol=1e-5, atol=1e-6)
+    return [type(n.op).__name__ for n in better.nodes]
+
+
+def test_products_scale_their_operand() -> None:
+    conv = ir.Conv((1, 1), (1, 1), ((0, 0), (0, 0)))
+    for last in (None, ir.RELU6, ir.Function(Fn.TANH)):
+        x, b = _input(B, 3, 2, 4), Builder()
+        y = b.emit(ir.ScaleShift(last), [x, _constant(4), _constant(4)], x.shape)
+        y = b.emit(conv, [y, _constant(1, 1, 4, 5), _constant(5), None], (B, 3, 2, 5))
+        bounds = last is None or last.kind is Fn.CLAMP
+        assert _scaled(x, b, y) == (["ScaledDense"] if bounds else ["ScaleShift", "Conv"])
+    x, b = _input(B, 3, 2, 4), Builder()
+    factor = b.emit(ir.Reduce(ir.ReduceKind.MEAN, (1, 2), True), [x], (B, 1, 1, 4))
+    y = b.binary(BinaryKind.MUL, factor, x)
+    y = b.emit(conv, [y, _constant(1, 1, 4, 4), None, x], x.shape)
+    assert _scaled(x, b, y) == ["Reduce", "ScaledDense"]
+
+
+def test_products_scale_nothing_that_others_read_or_that_is_no_row() -> None:
+    x, b = _input(B, 3, 4), Builder()
+    y = b.emit(ir.ScaleShift(), [x, _constant(4), _constant(4)], x.shape)
+    z = b.emit(ir.Dense(), [y, _constant(4, 5)], (B, 3, 5))
+    assert _scaled(x, b, y, z) == ["ScaleShift", "Dense"]
+    x, b = _input(B, 3, 4), Builder()
+    y = b.emit(ir.ScaleShift(), [x, _constant(4), _constant(4)], x.shape)
+    y = b.emit(ir.Conv((2,), (1,), ((0, 0),)), [y, _constant(1, 4, 5)], (B, 2, 5))
+    assert _scaled(x, b, y) == ["ScaleShift", "Conv"]
+    x, b = _input(B, 1, 4), Builder()
+    y = b.emit(ir.ScaleShift(), [x, _constant(4), _constant(4)], x.shape)
+    y = b.emit(ir.Dense(), [y, _constant(4, 5)], (B, 1, 5))
+    assert _scaled(x, b, y) == ["ScaleShift", "Dense"]
+    x, b = _input(B, 3, 4), Builder()
+    factor = b.emit(ir.Reduce(ir.ReduceKind.MEAN, (2,), True), [x], (B, 3, 1))
+    y = b.binary(BinaryKind.MUL, x, factor)
+    y = b.emit(ir.Dense(), [y, _constant(4, 5)], (B, 3, 5))
+    assert _scaled(x, b, y) == ["Reduce", "Binary", "Dense"]
 
 
 def test_constants_are_computed_now() -> None:
