@@ -157,6 +157,8 @@ def _group_norm(op: ir.GroupNorm, x: Operands) -> list[Array]:
 
 def _attention(op: ir.Attention, x: Operands) -> list[Array]:
     q, k, v, mask = _get(x, 0), _get(x, 1), _get(x, 2), _maybe(x, 3)
+    if op.beside:
+        q, k, v = (np.swapaxes(side, 1, 2) for side in (q, k, v))
     scores = q @ np.swapaxes(k, -1, -2) * op.scale
     if mask is not None:
         scores = scores + mask
@@ -164,7 +166,8 @@ def _attention(op: ir.Attention, x: Operands) -> list[Array]:
         queries, keys = scores.shape[-2:]
         seen = np.arange(keys)[None, :] <= np.arange(queries)[:, None] + keys - queries
         scores = np.where(seen, scores, -np.inf)
-    return [_softmax(ir.Softmax(), [scores])[0] @ v]
+    result = _softmax(ir.Softmax(), [scores])[0] @ v
+    return [np.swapaxes(result, 1, 2) if op.beside else result]
 
 
 def _recur(

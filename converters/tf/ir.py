@@ -344,11 +344,13 @@ class Attention:
     q is [batch, heads, queries, depth], k [batch, heads, keys, depth], v [batch, heads, keys,
     width], the output [batch, heads, queries, width]. The mask is f32, added to the scores, and
     broadcasts to [batch, heads, queries, keys]. `causal` hides the keys after the query's own
-    place, counted from the end of both.
+    place, counted from the end of both. With `beside`, heads lie side by side and there is no mask:
+    q is [batch, queries, heads, depth], the others and the output alike.
     """
 
     scale: float
     causal: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)

@@ -290,7 +290,9 @@ def _attention(c: Context, step: Step) -> list[str]:
     q, k, v, mask = (node.operand(i) for i in range(4))
     assert q is not None and k is not None and v is not None
     _, heads, queries, depth = _numbers(q.shape)
-    keys, width = _numbers(v.shape)[-2:]
+    _, _, keys, width = _numbers(v.shape)
+    if node.op.beside:
+        heads, queries, keys = queries, heads, _numbers(v.shape)[1]
     value = (
         f"Attention {{ name: @name, heads: {heads}, queries: {queries}, keys: {keys}, "
         f"depth: {depth}, width: {width}, scale: {float_literal(node.op.scale)}, "
@@ -301,12 +303,24 @@ def _attention(c: Context, step: Step) -> list[str]:
     name = c.layer(node, "attention::Attention", path, value, _shapes(node), key)
     out = _result(c, node, name)
     tail = f"{out}, {c.scratch(step)})?;"
+    if node.op.beside:
+        c.use("attention::Lines")
+        lines = ", ".join(_lines(c, side) for side in (q, k, v))
+        return [f"self.{name}.run_beside(m, [{lines}], {tail}"]
     operands = c.sources([q, k, v])
     if mask is None:
         return [f"self.{name}.run(m, {operands}, {tail}"]
     shape = (1,) * (4 - mask.rank) + mask.shape
     dims = c.dims(shape).removeprefix("&")
     return [f"self.{name}.run_masked(m, {operands}, ({c.source(mask)}.into(), {dims}), {tail}"]
+
+
+def _lines(c: Context, side: ir.Value) -> str:
+    """Returns the lines of heads that lie side by side, from a column on."""
+    *_, heads, depth = _numbers(side.shape)
+    first, row = c.plan.columns.get(side, (0, heads * depth))
+    whole = c.plan.root(side) if side in c.plan.columns else side
+    return f"Lines::of({c.source(whole)}, {first}, {row})"
 
 
 def _order(c: Context, node: ir.Node, units: int, reverse: bool, zero_masked: bool) -> str:

@@ -325,6 +325,16 @@ def sequences() -> ir.Graph:
     bias = s.input("bias", (B, 1, 1, t))
     s.op(ir.Attention(0.5), [q, k, v, bias], out)
     s.op(ir.Attention(0.5), [q, k, v, s.weight(t, t)], out)
+    beside: ir.Shape = (B, t, 2, 6)
+    wide = s.op(ir.Dense(), [x, s.weight(3, 36)], (B, t, 36))
+    parts = [s.op(ir.Slice((0, 0, begin), (1, 1, 1)), [wide], (B, t, 12)) for begin in (12, 0, 24)]
+    sides = [s.op(ir.Reshape(), [part], beside) for part in parts]
+    s.outputs[:] = [port for port in s.outputs if port.value not in (*parts, *sides)]
+    s.op(ir.Attention(0.5, True, True), sides, beside)
+    near: list[ir.Value | None] = [
+        s.input(name, (B, t, 3, 2)) for name in ("near_q", "near_k", "near_v")
+    ]
+    s.op(ir.Attention(0.5, False, True), near, (B, t, 3, 2))
     return s.graph()
 
 
