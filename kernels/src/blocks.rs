@@ -192,6 +192,39 @@ pub(crate) fn for_each_pair<T: Send, U: Send>(
     });
 }
 
+/// Calls `task` with each chunk of several outputs of one length and the index of its first element.
+/// All chunks but the last have `chunk` elements. A shorter one has no part in
+/// the chunks that it does not fill.
+pub(crate) fn for_each_chunk_of_all<T: Send, const N: usize>(
+    parallel: &dyn Parallel,
+    outs: [&mut [T]; N],
+    chunk: usize,
+    task: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
+) {
+    let len = outs.iter().map(|out| out.len()).max().unwrap_or(0);
+    if len == 0 {
+        return;
+    }
+    if chunk == 0 || chunk >= len {
+        task(0, outs);
+        return;
+    }
+    let tasks = len.div_ceil(chunk);
+    let bases = outs.map(|out| (out.len(), Shared(out.as_mut_ptr())));
+    tickets(parallel, tasks, &|index| {
+        let start = index * chunk;
+        let parts = bases.each_ref().map(|(len, base)| {
+            let start = start.min(*len);
+            let count = chunk.min(len - start);
+            // SAFETY: `start + count <= len` lies within the output, which is borrowed until
+            // `tickets` has returned; it gives each index once, so that no two of these slices
+            // overlap.
+            unsafe { core::slice::from_raw_parts_mut(base.get().add(start), count) }
+        });
+        task(start, parts);
+    });
+}
+
 /// Tasks that are told apart by a bit each.
 const MARKED: usize = 256;
 const WORD: usize = usize::BITS as usize;
@@ -230,7 +263,7 @@ impl<T> Shared<T> {
     }
 }
 
-// SAFETY: `for_each_block` gives every task a disjoint part, and `T: Send` there.
+// SAFETY: the functions above give every task a disjoint part, and `T: Send` there.
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use crate::dtype::DType;
 use crate::error::Result;
 use crate::map::{Map, map, run_map_to};
 use crate::parallel::Parallel;
+use crate::simd::scalar::Truncate;
 
 /// The conversion to `U`.
 #[derive(Clone, Copy, Debug)]
@@ -41,33 +42,16 @@ macro_rules! casts {
     )*};
 }
 
-/// A float as an integer whose smallest value is `-$limit` and whose largest is below `$limit`.
-macro_rules! to_int {
-    ($x:ident $to:ident $limit:literal) => {
-        if (-$limit..$limit).contains(&$x) {
-            // SAFETY: a number in this range has a whole part that the integer type holds.
-            unsafe { $x.to_int_unchecked::<$to>() }
-        } else {
-            $to::MIN
-        }
-    };
-}
-
 casts! {
     f32 => f32 |x| x;
     f32 => f64 |x| f64::from(x);
-    f32 => i32 |x| to_int!(x i32 2_147_483_648.0);
-    f32 => i64 |x| to_int!(x i64 9_223_372_036_854_775_808.0);
+    f32 => i32 |x| x.truncate();
+    f32 => i64 |x| x.truncate();
     f32 => u8 |x| u8::from(x != 0.0);
     f64 => f32 |x| x as f32;
     f64 => f64 |x| x;
-    f64 => i32 |x| if x > -2_147_483_649.0 && x < 2_147_483_648.0 {
-        // SAFETY: as above.
-        unsafe { x.to_int_unchecked::<i32>() }
-    } else {
-        i32::MIN
-    };
-    f64 => i64 |x| to_int!(x i64 9_223_372_036_854_775_808.0);
+    f64 => i32 |x| x.truncate();
+    f64 => i64 |x| x.truncate();
     f64 => u8 |x| u8::from(x != 0.0);
     i32 => f32 |x| x as f32;
     i32 => f64 |x| f64::from(x);

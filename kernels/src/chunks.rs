@@ -1,6 +1,6 @@
 //! Splits an output between tasks.
 
-use crate::blocks::tickets;
+use crate::blocks::for_each_chunk_of_all;
 use crate::parallel::Parallel;
 
 /// Elements of a cheap operation that repay handing a task to another thread.
@@ -33,55 +33,6 @@ pub(crate) fn for_each_chunk<T: Send>(
     task: &(dyn Fn(usize, &mut [T]) + Sync),
 ) {
     for_each_chunk_of_all(parallel, [out], chunk, &|start, [out]| task(start, out));
-}
-
-/// As [`for_each_chunk`], for several outputs of one length at once. A shorter one has no part in
-/// the chunks that it does not fill.
-pub(crate) fn for_each_chunk_of_all<T: Send, const N: usize>(
-    parallel: &dyn Parallel,
-    outs: [&mut [T]; N],
-    chunk: usize,
-    task: &(dyn Fn(usize, [&mut [T]; N]) + Sync),
-) {
-    let len = outs.iter().map(|out| out.len()).max().unwrap_or(0);
-    if len == 0 {
-        return;
-    }
-    if chunk == 0 || chunk >= len {
-        task(0, outs);
-        return;
-    }
-    let tasks = len.div_ceil(chunk);
-    let bases = outs.map(|out| (out.len(), Shared(out.as_mut_ptr())));
-    tickets(parallel, tasks, &|index| {
-        let start = index * chunk;
-        let parts = bases.each_ref().map(|(len, base)| {
-            let start = start.min(*len);
-            let count = chunk.min(len - start);
-            // SAFETY: `start + count <= len` lies within the output, which is borrowed until
-            // `tickets` has returned; it gives each index once, so that no two of these slices
-            // overlap.
-            unsafe { core::slice::from_raw_parts_mut(base.at(start), count) }
-        });
-        task(start, parts);
-    });
-}
-
-/// A pointer that tasks may share.
-struct Shared<T>(*mut T);
-
-// SAFETY: tasks only derive disjoint slices of `T: Send` from it (see `for_each_chunk`).
-unsafe impl<T: Send> Sync for Shared<T> {}
-
-impl<T> Shared<T> {
-    /// The address of element `index`.
-    ///
-    /// # Safety
-    /// `index` must lie within the allocation, or be its length.
-    unsafe fn at(&self, index: usize) -> *mut T {
-        // SAFETY: the caller answers for the index.
-        unsafe { self.0.add(index) }
-    }
 }
 
 #[cfg(test)]

@@ -373,8 +373,7 @@ mod tests {
     #[test]
     fn views_are_aligned_and_whole() {
         let words = [0x0102_0304_u32, 0, 7, 8];
-        // SAFETY: any bytes are `u8`s.
-        let bytes = unsafe { words.align_to::<u8>() }.1;
+        let bytes = crate::scratch::as_bytes(&words);
         let view = |dims: &[usize], bytes| {
             let spec = Spec::new(DType::I32, Shape::new(dims).unwrap()).unwrap();
             let tensor = TensorRef::new(&spec, bytes)?;

@@ -6,6 +6,7 @@
 //! ([`level::level`]).
 #![cfg_attr(not(feature = "std"), no_std)]
 #![deny(
+    unsafe_code,
     unsafe_op_in_unsafe_fn,
     clippy::undocumented_unsafe_blocks,
     missing_docs
@@ -25,7 +26,9 @@ pub mod bias_add_grad;
 pub mod binary;
 pub mod bitcast;
 pub mod bitwise;
+#[allow(unsafe_code)] // Hands out disjoint parts of an output.
 pub mod blocks;
+#[allow(unsafe_code)] // Calls what was compiled for the processor.
 mod body;
 pub mod broadcast_to;
 pub mod cast;
@@ -40,6 +43,7 @@ pub mod conv2d_backprop_filter;
 pub mod conv2d_backprop_input;
 pub mod cross_entropy;
 pub mod cumulative;
+#[allow(unsafe_code)] // Sees bytes of a tensor as numbers.
 pub mod def;
 pub mod depthwise_conv2d_native;
 pub mod division;
@@ -83,10 +87,12 @@ pub mod reverse;
 mod rows;
 pub mod scale_shift;
 pub mod scatter;
+#[allow(unsafe_code)] // Sees bytes of memory as numbers.
 pub mod scratch;
 pub mod select;
 pub mod sequence;
 pub mod shape;
+#[allow(unsafe_code)]
 pub mod simd;
 pub mod slice;
 pub mod softmax;
@@ -96,6 +102,7 @@ pub mod strided_slice;
 #[cfg(test)]
 mod testing;
 pub mod thin;
+#[allow(unsafe_code)] // Lends a caller's closure to its workers.
 #[cfg(feature = "std")]
 pub mod threads;
 pub mod tile;

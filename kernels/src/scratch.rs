@@ -15,6 +15,28 @@ pub fn f64s(bytes: &mut [u8]) -> &mut [f64] {
     unsafe { bytes.align_to_mut::<f64>().1 }
 }
 
+/// Numbers of a test's memory as bytes.
+#[cfg(test)]
+pub(crate) fn as_bytes<T: Word>(words: &[T]) -> &[u8] {
+    // SAFETY: the numbers have no padding, and u8 no alignment and no invalid value.
+    unsafe { words.align_to::<u8>().1 }
+}
+
+/// As [`as_bytes`], to write them.
+#[cfg(test)]
+pub(crate) fn as_bytes_mut<T: Word>(words: &mut [T]) -> &mut [u8] {
+    // SAFETY: as for `as_bytes`; all bytes are a number.
+    unsafe { words.align_to_mut::<u8>().1 }
+}
+
+/// A number without padding, of which all bytes are one.
+#[cfg(test)]
+pub(crate) trait Word {}
+#[cfg(test)]
+impl Word for u32 {}
+#[cfg(test)]
+impl Word for u64 {}
+
 /// Bytes of scratch memory for so many f32.
 ///
 /// # Errors

@@ -6,6 +6,7 @@ use crate::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorR
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
+use crate::scratch::{as_bytes, as_bytes_mut};
 use crate::shape::Shape;
 
 /// Numbers in [-1, 1) that depend on the seed alone.
@@ -206,14 +207,4 @@ pub fn call_with(
             (spec.shape().to_vec(), data)
         })
         .collect())
-}
-
-fn as_bytes(words: &[u32]) -> &[u8] {
-    // SAFETY: a u32 has no padding, and u8 no alignment and no invalid value.
-    unsafe { words.align_to::<u8>().1 }
-}
-
-fn as_bytes_mut(words: &mut [u32]) -> &mut [u8] {
-    // SAFETY: as for `as_bytes`; every four bytes are a u32.
-    unsafe { words.align_to_mut::<u8>().1 }
 }

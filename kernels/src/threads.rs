@@ -29,6 +29,8 @@ const PATIENCE: Duration = Duration::from_micros(500);
 /// Work for which workers that sleep are woken. To wake one costs the caller about 20 microseconds,
 /// and the worker comes 50 to 150 microseconds later.
 const WAKING: Duration = Duration::from_micros(200);
+/// Rows of jobs whose first caller wakes the workers at once, after one whose work repaid it.
+const EXPECTATIONS: u8 = 16;
 
 /// Threads that share the tasks of one caller at a time.
 ///
@@ -38,7 +40,7 @@ const WAKING: Duration = Duration::from_micros(200);
 /// finds in its caches what it wrote before, and then helps the others. Workers stay awake for a
 /// part of a millisecond after a job, and sleep then. A caller that finds them asleep begins alone,
 /// and wakes them when the rest of its tasks, or many callers' small ones in a row, take longer
-/// than that. Where there are several processors, Linux is told to run workers on others than the
+/// than that; or wakes them first, if that was right the last time. Where there are several processors, Linux is told to run workers on others than the
 /// caller's. Dropping the pool ends and joins them; a
 /// library that may be unloaded drops it before. A child of `fork` has the calling thread only,
 /// and its pool works with that one.
@@ -61,6 +63,8 @@ struct Crew {
     alone: Duration,
     /// ... and when they did the last of it.
     last: Instant,
+    /// For how many rows of jobs, each after such a wait, they are woken before any work.
+    expected: u8,
 }
 
 struct Shared {
@@ -206,6 +210,7 @@ impl ThreadPool {
                 waking,
                 alone: Duration::ZERO,
                 last: Instant::now(),
+                expected: 0,
             }),
             process: std::process::id(),
         }
@@ -256,6 +261,9 @@ impl ThreadPool {
         if !asleep || self.begin(job, tasks, crew) {
             self.call_workers(threads, asleep, crew);
             job.share(0, &shared.parts, || true);
+            if asleep {
+                crew.last = Instant::now();
+            }
         }
         // No worker gets the pointer any more, and those that may have it are waited for: after
         // this nobody has it, whatever happened in the tasks.
@@ -281,6 +289,10 @@ impl ThreadPool {
         let start = Instant::now();
         if start.saturating_duration_since(crew.last) > PATIENCE {
             crew.alone = Duration::ZERO;
+            if let Some(left) = crew.expected.checked_sub(1) {
+                crew.expected = left;
+                return true;
+            }
         }
         let parts = &*self.shared.parts;
         let mut repays = false;
@@ -297,6 +309,9 @@ impl ThreadPool {
         });
         crew.last = Instant::now();
         crew.alone += crew.last - start;
+        if repays {
+            crew.expected = EXPECTATIONS;
+        }
         repays
     }
 

@@ -7,6 +7,7 @@ use proptest::prelude::*;
 use crate::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
+use crate::scratch::{as_bytes, as_bytes_mut};
 use crate::shape::Shape;
 use crate::testing::Interleaved;
 
@@ -172,13 +173,11 @@ impl Tensor {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        // SAFETY: u64 has no padding, and u8 no alignment and no invalid value.
-        unsafe { &self.words.align_to::<u8>().1[..self.len] }
+        &as_bytes(&self.words)[..self.len]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        // SAFETY: as above; every eight bytes are a u64.
-        unsafe { &mut self.words.align_to_mut::<u8>().1[..self.len] }
+        &mut as_bytes_mut(&mut self.words)[..self.len]
     }
 
     pub fn to_f32(&self) -> Vec<f32> {

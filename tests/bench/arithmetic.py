@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from absl import flags
 
-from tests.bench.library import OURS, Library, Row, Shape, alternate, at_line, fetched, timed
+from tests.bench.library import Library, Row, Shape, at_line, fetched, ours, timed, with_peak
 
 FLAGS = flags.FLAGS
 GEMMS = [(256,) * 3, (384,) * 3, (512,) * 3, (768,) * 3, (1024,) * 3, (1536,) * 3, (2048,) * 3]
@@ -61,14 +61,14 @@ def gemm_rows(library: Library, threads: int) -> Iterable[Row]:
         ta, tb = tf.constant(a), tf.constant(b)
         multiply = tf.function(tf.matmul)
         calls = {
-            OURS: library.gemm(a, b, c),
+            **ours(library, partial(Library.gemm, a=a, b=b, c=c)),
             "OpenBLAS": timed(partial(np.matmul, a, b, out=d)),
             "TensorFlow": timed(partial(fetched, multiply, ta, tb)),
         }
-        seconds = alternate(calls, FLAGS.rounds)
+        peak, seconds = with_peak(library, calls, FLAGS.rounds)
         np.testing.assert_allclose(c, d, rtol=1e-3, atol=1e-3)
         name = f"{m} x {k} x {n}"
-        yield Row("gemm", name, threads, 2.0 * m * n * k, library.peak(), seconds)
+        yield Row("gemm", name, threads, 2.0 * m * n * k, peak, seconds)
 
 
 def conv_shapes() -> list[Shape]:
@@ -145,11 +145,11 @@ def conv_rows(library: Library, threads: int) -> Iterable[Row]:
 
         function = tf.function(compute, autograph=False)
         calls = {
-            OURS: library.conv(shape, x, w, bias, y),
+            **ours(library, partial(Library.conv, shape=shape, x=x, w=w, bias=bias, y=y)),
             "onnxruntime": timed(partial(session.run, None, {"x": first})),
             "TensorFlow": timed(partial(fetched, function, tx, tw, tb)),
         }
-        seconds = alternate(calls, FLAGS.rounds)
+        peak, seconds = with_peak(library, calls, FLAGS.rounds)
         expected = session.run(None, {"x": first})[0].transpose(0, 2, 3, 1)
         np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-3)
-        yield Row("conv", shape.name(), threads, shape.flops(), library.peak(), seconds)
+        yield Row("conv", shape.name(), threads, shape.flops(), peak, seconds)

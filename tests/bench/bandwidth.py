@@ -9,7 +9,7 @@ import numpy as np
 from absl import flags
 
 from tests.bench.arithmetic import limited, onnx_model, session_of
-from tests.bench.library import COPY, OURS, Library, Row, alternate, at_line, timed
+from tests.bench.library import COPY, OURS, Library, Row, alternate, at_line, timed, with_peak
 
 FLAGS = flags.FLAGS
 # Elements of a vector that stays in the second cache, and of one that no cache holds.
@@ -197,8 +197,8 @@ def mlp_rows(library: Library, threads: int) -> Iterable[Row]:
         return value
 
     calls = {OURS: library.mlp(x, weights, y), "numpy": timed(numpy)}
-    seconds = alternate(calls, FLAGS.rounds)
+    peak, seconds = with_peak(library, calls, FLAGS.rounds)
     value = numpy()
     np.testing.assert_allclose(y, value, rtol=1e-4, atol=1e-4)
     flops = 2.0 * sum(w.size for w, _ in pairs)
-    yield Row("mlp", "6-64-8-4, one row", threads, flops, library.peak(), seconds)
+    yield Row("mlp", "6-64-8-4, one row", threads, flops, peak, seconds)

@@ -9,6 +9,7 @@
 
 use std::hint::black_box;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
@@ -30,16 +31,24 @@ use tfp_kernels::softmax::softmax;
 use tfp_kernels::threads::ThreadPool;
 use tfp_kernels::unary::{erf, exp, log, relu, sigmoid, tanh};
 
-/// The pool of as many threads as the last caller asked for.
+/// Does some work on the calling thread, or on a pool of as many threads as the last caller asked
+/// for that wanted several; returns its seconds.
 fn with_pool(threads: usize, work: impl FnOnce(&dyn Parallel) -> Result<()>) -> f64 {
     static POOL: OnceLock<Mutex<ThreadPool>> = OnceLock::new();
+    if threads == 1 {
+        return seconds(&Serial, work);
+    }
     let pool = POOL.get_or_init(|| Mutex::new(ThreadPool::new(threads)));
     let mut pool = pool.lock().unwrap_or_else(PoisonError::into_inner);
     if pool.threads() != threads {
         *pool = ThreadPool::new(threads);
     }
+    seconds(&*pool, work)
+}
+
+fn seconds(pool: &dyn Parallel, work: impl FnOnce(&dyn Parallel) -> Result<()>) -> f64 {
     let start = Instant::now();
-    match work(&*pool) {
+    match work(pool) {
         Ok(()) => start.elapsed().as_secs_f64(),
         Err(_) => -1.0,
     }
@@ -68,18 +77,19 @@ impl Body for Peak {
     }
 }
 
-/// Floating-point operations per second of one thread that does nothing but multiply and add:
-/// the best of some short windows.
+/// Seconds per floating-point operation, if all threads do nothing but multiply and add.
 #[unsafe(no_mangle)]
-pub extern "C" fn bench_peak() -> f64 {
-    let mut best = 0.0_f64;
-    for _ in 0..20 {
-        let start = Instant::now();
-        let (sum, flops) = dispatch(level(), Peak(100_000));
-        black_box(sum);
-        best = best.max(flops as f64 / start.elapsed().as_secs_f64());
-    }
-    best
+pub extern "C" fn bench_peak(threads: usize) -> f64 {
+    let flops = AtomicUsize::new(0);
+    let seconds = with_pool(threads, |pool| {
+        pool.run(threads, &|_| {
+            let (sum, done) = dispatch(level(), Peak(400_000));
+            black_box(sum);
+            flops.fetch_add(done, Ordering::Relaxed);
+        });
+        Ok(())
+    });
+    seconds / flops.into_inner() as f64
 }
 
 /// `c = a * b`, dense, row-major.

@@ -21,7 +21,7 @@ from absl import app, flags
 
 from tests.bench.arithmetic import conv_rows, gemm_rows
 from tests.bench.bandwidth import elementwise_rows, mlp_rows, pooling_rows, row_rows
-from tests.bench.library import OURS, Library, Row
+from tests.bench.library import ALONE, OURS, Library, Row
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("library", None, "The kernels' shared library.", required=True)
@@ -107,16 +107,14 @@ def _peers(rows: Sequence[Row]) -> list[str]:
 
 def _threads(rows: Sequence[Row]) -> list[str]:
     """How many times faster ours is with two threads, by how much a call computes."""
-    alone = {(row.section, row.name): row.median(OURS) for row in rows if row.threads == 1}
     sizes: dict[tuple[str, str], list[float]] = {}
     for row in rows:
-        one = alone.get((row.section, row.name))
-        if row.threads == 2 and row.section in ("gemm", "conv") and one is not None:
+        if ALONE in row.seconds:
             large = row.flops >= LARGE
             size = (
                 "10 MFLOP or more" if large else "1 to 10 MFLOP" if row.flops >= MIDDLE else "less"
             )
-            sizes.setdefault((row.section, size), []).append(one / row.median(OURS))
+            sizes.setdefault((row.section, size), []).append(row.median(ALONE) / row.median(OURS))
     if not sizes:
         return []
     return [
@@ -147,15 +145,17 @@ def page(rows: Sequence[Row]) -> str:
         "`tools/bazel run //tests/bench:kernels_vs_peers`. Calls of all implementations alternate",
         "in one process with the same inputs, which start at a line of the cache, five at a time",
         "after one that does not count, with a rest between if there are several threads. The",
-        "machine may have done other work:",
-        "compare the ratios, not the times. A ratio is the peer's median time over ours, so above",
-        "1 ours is faster; the spread is the distance of the quartiles of our times over their",
-        "median. All are called from Python, which costs each some microseconds per call, but for",
-        "our calls of the perceptron (mlp). `copy` is the C library's copy, on one thread, of as",
-        "many bytes as the operation moves: its ratio is the part of that bandwidth that is",
-        "reached. The images of onnxruntime are channels first. Where no cache holds the data, the",
-        "limit is the time of that copy, or the time that ours takes for as many elements in a",
-        "cache if that is longer; the column says which part of that speed is reached.",
+        "machine may have done other work: compare the ratios, not the times. A ratio is the",
+        "peer's median time over ours, so above 1 ours is faster; the spread is the distance of",
+        "the quartiles of our times over their median. With two threads, ours with one thread is",
+        "among the peers. All are called from Python, which costs each some microseconds per call,",
+        "but for our calls of the perceptron (mlp). `copy` is the C library's copy, on one thread,",
+        "of as many bytes as the operation moves: its ratio is the part of that bandwidth that is",
+        "reached. The peak is what as many threads reach that only multiply and add registers, in",
+        "turn with the others. The images of onnxruntime are channels first. Where no cache holds",
+        "the data, the limit is the time of that copy, or the time that ours takes for as many",
+        "elements in a cache if that is longer; the column says which part of that speed is",
+        "reached.",
         *(["Times are processor time, because the machine was busy."] if FLAGS.cpu_time else []),
         "",
         "## Summary",
@@ -199,7 +199,7 @@ def page(rows: Sequence[Row]) -> str:
             cells = [row.name, f"{ours * 1e3:.6g}" if ours < 1e-5 else f"{ours * 1e3:.3f}"]
             cells += [f"{row.spread(OURS):.0%}", f"{rate / 1e9:.1f}"]
             if not row.moved:
-                cells.append(f"{rate / row.peak / row.threads:.0%}")
+                cells.append(f"{rate / row.peak:.0%}")
             for peer in peers:
                 known = peer in row.seconds
                 cells.append(f"{row.median(peer) / ours:.2f}" if known else "-")

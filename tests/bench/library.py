@@ -13,6 +13,8 @@ from absl import flags
 
 FLAGS = flags.FLAGS
 OURS = "ours"
+# Ours with one thread, beside ours with several.
+ALONE = "one thread"
 COPY = "copy"
 UNARY = ["copy", "relu", "exp", "tanh", "sigmoid", "erf", "log", "gelu"]
 MLP_CALLS = 1000
@@ -41,7 +43,8 @@ class Row:
         name: the shape, for people.
         threads: threads of every implementation.
         flops: multiplications and additions of one call; 0 where its data count.
-        peak: operations per second of one thread that only multiplies and adds, measured here.
+        peak: operations per second of as many threads that only multiply and add, measured in turn
+            with the others.
         moved: bytes that one call reads and writes; 0 where its operations count.
         compute: seconds that ours takes for as many elements that stay in the cache; 0 where the
             row itself stays there.
@@ -110,10 +113,15 @@ class Shape:
 
 
 class Library:
-    """The kernels' shared library."""
+    """The kernels' shared library.
+
+    Attributes:
+        alone: the library with calls that use one thread; None if these do.
+    """
 
     def __init__(self, path: str, threads: int) -> None:
         """Loads the library at `path`; all calls use `threads` threads."""
+        self.alone = Library(path, 1) if threads > 1 else None
         self._library = ctypes.CDLL(str(pathlib.Path(path).absolute()))
         self._threads = ctypes.c_size_t(threads)
         for name in (
@@ -131,8 +139,8 @@ class Library:
         self._library.bench_conv_packed_len.restype = ctypes.c_size_t
 
     def peak(self) -> float:
-        """Operations per second of one thread that only multiplies and adds."""
-        return float(self._library.bench_peak())
+        """Seconds per operation of threads that only multiply and add."""
+        return float(self._library.bench_peak(self._threads))
 
     def gemm(self, a: Any, b: Any, c: Any) -> Callable[[], float]:
         """A call of a product that writes `c`, timed like the peers' calls."""
@@ -206,6 +214,16 @@ def _checked(seconds: float) -> float:
     return float(seconds)
 
 
+def ours(
+    library: Library, call: Callable[[Library], Callable[[], float]]
+) -> dict[str, Callable[[], float]]:
+    """Our call, and the same with one thread if the library's calls use several."""
+    calls = {OURS: call(library)}
+    if library.alone is not None:
+        calls[ALONE] = call(library.alone)
+    return calls
+
+
 def timed(call: Callable[[], Any]) -> Callable[[], float]:
     """Returns a function that makes the call and returns its seconds."""
     clock = time.process_time if FLAGS.cpu_time else time.perf_counter
@@ -227,6 +245,14 @@ def fetched(function: Callable[..., Any], *inputs: Any) -> Any:
 TURN = 5
 # Seconds after which idle threads of an implementation have gone to sleep.
 REST = 0.05
+
+
+def with_peak(
+    library: Library, calls: dict[str, Callable[[], float]], rounds: int
+) -> tuple[float, dict[str, list[float]]]:
+    """Like `alternate`, with the processor's peak among the others: that first, per second."""
+    seconds = alternate({**calls, "peak": library.peak}, rounds)
+    return 1 / statistics.median(seconds.pop("peak")), seconds
 
 
 def alternate(calls: dict[str, Callable[[], float]], rounds: int) -> dict[str, list[float]]:

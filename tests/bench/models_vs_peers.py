@@ -47,6 +47,10 @@ flags.DEFINE_string("tract", "", "The library of tract; without it tract is left
 flags.DEFINE_string("worker", "", "Be the process of this implementation.")
 
 
+# Ours with one thread, beside all others with several.
+ALONE = "ours with one thread"
+
+
 @dataclass(frozen=True)
 class Row:
     """The measurements of one model.
@@ -89,7 +93,8 @@ class Pool:
         key = (who, threads if who == "TensorFlow" else 0)
         if key not in self._workers or not self._workers[key].is_there():
             os.environ["TF_CPP_MIN_LOG_LEVEL"] = "3"
-            self._workers[key] = Worker([sys.executable, sys.argv[0], f"--worker={who}"])
+            name = OURS if who == ALONE else who
+            self._workers[key] = Worker([sys.executable, sys.argv[0], f"--worker={name}"])
         return self._workers[key]
 
     def end(self) -> None:
@@ -102,12 +107,14 @@ def measure(pool: Pool, model: str, facts: Facts, folder: Path, threads: int) ->
     """Measures one model."""
     row = Row(model, threads, facts, {}, {}, dict(facts.missing))
     counts = {}
-    for who in LOADERS:
+    for who in (*LOADERS, ALONE) if threads > 1 else LOADERS:
         if who in row.missing or (who == "tract" and not FLAGS.tract):
             continue
         worker = pool.of(who, threads)
         try:
-            memory = worker.ask({"load": str(folder), "threads": threads})["memory"]
+            memory = worker.ask({"load": str(folder), "threads": 1 if who == ALONE else threads})[
+                "memory"
+            ]
             counts[who] = _calls_for(worker)
         except WorkerError as error:
             row.missing[who] = str(error)
@@ -163,7 +170,8 @@ def page(rows: Sequence[Row]) -> str:
         + (" with `--tract=LIBRARY`." if FLAGS.tract else "."),
         "Batch 1, float32, random weights.",
         "Every implementation has a process of its own and the same input; they take turns, and",
-        "while one runs the others are stopped. A time is the median of",
+        "while one runs the others are stopped; with two threads, ours with one is among them. A",
+        "time is the median of",
         f"{FLAGS.rounds} rounds, each the mean of as many calls as fill {FLAGS.round_seconds:g} s.",
         "A ratio is the peer's time over ours, so above 1 ours is faster; the spread is the",
         "distance of the quartiles of our times over their median. Ours is called from Rust, the",
@@ -172,8 +180,9 @@ def page(rows: Sequence[Row]) -> str:
         "called from Rust, too; its library is made by",
         "`cargo build --release --manifest-path tests/bench/tract/Cargo.toml`.",
     ]
-    peers = list(dict.fromkeys(who for row in rows for who in row.seconds if who != OURS))
     for threads in sorted({row.threads for row in rows}):
+        group = [row for row in rows if row.threads == threads]
+        peers = _peers(group)
         heads = " | ".join(f"{peer} | ratio" for peer in peers)
         lines += [
             "",
@@ -182,7 +191,7 @@ def page(rows: Sequence[Row]) -> str:
             f"| model | ours | spread | GMAC/s | {heads} |",
             "|---|---|---|---|" + "---|---|" * len(peers),
         ]
-        for row in (row for row in rows if row.threads == threads):
+        for row in group:
             ours = row.median(OURS)
             cells = []
             for peer in peers:
@@ -194,7 +203,6 @@ def page(rows: Sequence[Row]) -> str:
                 f"| {row.model} | {_time(ours)} | {row.spread(OURS):.0%} "
                 f"| {row.facts.macs / ours / 1e9:.1f} | {' | '.join(cells)} |"
             )
-    lines += _speedups(rows)
     lines += [
         "",
         "## Sizes",
@@ -207,6 +215,7 @@ def page(rows: Sequence[Row]) -> str:
         "|---|---|---|---|---|---|",
     ]
     first = [row for row in rows if row.threads == rows[0].threads]
+    peers = _peers(first)
     for row in first:
         facts = row.facts
         lines.append(
@@ -237,14 +246,9 @@ def page(rows: Sequence[Row]) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _speedups(rows: Sequence[Row]) -> list[str]:
-    times = {(row.model, row.threads): row.median(OURS) for row in rows}
-    found = [
-        f"{row.model} {times[row.model, 1] / times[row.model, 2]:.2f}"
-        for row in rows
-        if row.threads == 2 and (row.model, 1) in times
-    ]
-    return ["", f"Two threads over one: {', '.join(found)}."] if found else []
+def _peers(rows: Sequence[Row]) -> list[str]:
+    """All peers of some rows, in order."""
+    return list(dict.fromkeys(who for row in rows for who in row.seconds if who != OURS))
 
 
 def main(argv: Sequence[str]) -> None:

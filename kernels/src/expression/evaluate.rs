@@ -2,7 +2,8 @@
 
 use super::{BLOCK, Extent, Function, MAX_OUTPUTS, MAX_ROW, Program, REGISTERS, Step};
 use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk_of_all};
+use crate::blocks::for_each_chunk_of_all;
+use crate::chunks::chunk_len;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 

@@ -9,7 +9,7 @@ use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
 use crate::blocks::Block;
 use crate::level::Level;
-use crate::simd::{Body, Simd};
+use crate::simd::{Body, Simd, fetch_near};
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
 /// and again while there are rows left, from the tallest tile that the level has to those of one
@@ -257,7 +257,8 @@ impl<'a> Columns<'a, '_> {
             return &[];
         }
         let rows = Panel::new(self.b, self.n, self.level, index).row_on(row);
-        rows.get(strip * part..).unwrap_or(&[])
+        let rows = rows.get(strip * part..).unwrap_or(&[]);
+        &rows[..part.min(rows.len())]
     }
 }
 
@@ -410,6 +411,7 @@ fn rows_columns<S: Simd>(
     let mut memory: Strip<MAX_ROWS> = [[0.0; tile::STRIP]; MAX_ROWS];
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
+    let near = matches!(b.b, B::Packed { near: true, .. });
     let scaled = source.scale.is_some();
     let narrow = narrow::step::<S>(source, pieces).filter(|_| copied && !scaled);
     let mut number = 0;
@@ -437,8 +439,15 @@ fn rows_columns<S: Simd>(
             continue;
         }
         if copied && (filled == most || scaled) {
-            let numbered = (strip, number);
-            strip_columns(s, source, b, pieces, numbered, &mut memory, block, store);
+            let mut next = [Position::default(); MAX_ROWS];
+            let next = if near {
+                let filled = positions.clone().fill(&mut next);
+                &next[..filled]
+            } else {
+                &[]
+            };
+            let strips = (strip, number, next);
+            strip_columns(s, source, b, pieces, strips, &mut memory, block, store);
             number += 1;
             map_strip(b, strip, block, store);
             continue;
@@ -482,7 +491,8 @@ fn map_strip(
     block.apply(&rows[..strip.len()], columns, function);
 }
 
-/// Multiplies the rows of a whole strip, which it copies, by some panels of B.
+/// Multiplies the rows of a whole strip, which it copies, by some panels of B. Meanwhile it asks for
+/// the rows of the next one.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 fn strip_columns<S: Simd>(
@@ -490,7 +500,7 @@ fn strip_columns<S: Simd>(
     source: &Source<'_>,
     b: &Columns<'_, '_>,
     (from, to): (Piece, Piece),
-    (strip, number): (&[Position], usize),
+    (strip, number, next): (&[Position], usize, &[Position]),
     memory: &mut Strip<MAX_ROWS>,
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
@@ -521,8 +531,12 @@ fn strip_columns<S: Simd>(
         *name = position.row - block.row;
     }
     let first = from.rows_before(source);
+    let one = from.run(to, source.depth) == k;
     for panel in b.panels.clone() {
-        let ahead = b.ahead(panel, number, k);
+        let ahead = match next.get(panel - b.panels.start).filter(|_| one) {
+            Some(position) => source.run(position, from.offsets(source), from.element, k),
+            None => b.ahead(panel, number, k),
+        };
         let b = Panel::new(b.b, b.n, b.level, panel);
         let b_row = b.row_on(first);
         let place = (b.first - block.column, b.columns);
@@ -534,6 +548,11 @@ fn strip_columns<S: Simd>(
             strip.len() - done,
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
+                    if store.accumulate {
+                        for &row in &names[done..done + MR] {
+                            fetch_near(&block.row(row)[place.0..][..place.1], 0);
+                        }
+                    }
                     let zero = [[s.zero(); NV]; MR];
                     let sums =
                         tile::strip::<S, MR, NV, { tile::STRIP }>(s, zero, rows, k, b_row, ahead);

@@ -198,36 +198,64 @@ pub(crate) fn pack(
         return;
     }
     let last = panels(level, n) - 1;
+    let width = panel(level);
     // The last panel may be wider than the others, so it goes alone.
-    let (body, tail) = out.split_at_mut(k * panel(level) * last);
-    let pack_panel = |first: usize, width: usize, out: &mut [f32]| {
-        let rows = k / b.count;
-        for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
-            let matrix = Matrix {
-                data: &b.matrix.data[i * b.distance..],
-                ..b.matrix
-            };
-            pack_panel(&matrix, (rows, n), first, width, out);
-        }
-    };
-    for_each_chunk(parallel, body, k * panel(level), |start, out| {
-        pack_panel(start / k, panel(level), out);
+    let (body, tail) = out.split_at_mut(k * width * last);
+    let group = GROUP.min(last / (2 * parallel.threads())).max(1);
+    for_each_chunk(parallel, body, k * width * group, |start, out| {
+        pack_panels(b, (k, n), start / k, width, out);
     });
     let (first, width) = panel_at(level, n, last);
-    pack_panel(first, width, tail);
+    pack_panels(b, (k, n), first, width, tail);
 }
 
-/// Packs columns `first ..` of a matrix of `k` x `n`.
-fn pack_panel(b: &Matrix<'_>, (k, n): (usize, usize), first: usize, width: usize, out: &mut [f32]) {
-    let columns = width.min(n - first);
-    if !b.transposed {
-        for (p, out) in out.chunks_exact_mut(width).enumerate() {
-            let (to, pad) = out.split_at_mut(columns);
-            to.copy_from_slice(&b.data[p * b.ld + first..][..columns]);
-            pad.fill(0.0);
+/// Panels whose parts of a row are copied one after the other: memory is read in longer pieces.
+const GROUP: usize = 8;
+
+/// Packs columns `first ..` of matrices of `k` x `n` together, panels of `width` columns.
+fn pack_panels(b: &Stack<'_>, (k, n): (usize, usize), first: usize, width: usize, out: &mut [f32]) {
+    let rows = k / b.count;
+    if b.matrix.transposed {
+        for (panel, out) in out.chunks_exact_mut(k * width).enumerate() {
+            for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
+                let matrix = Matrix {
+                    data: &b.matrix.data[i * b.distance..],
+                    ..b.matrix
+                };
+                pack_transposed(&matrix, (rows, n), first + panel * width, width, out);
+            }
         }
         return;
     }
+    let columns = (out.len() / k).min(n - first);
+    for row in 0..k {
+        let at = row / rows * b.distance + row % rows * b.matrix.ld + first;
+        let line = &b.matrix.data[at..][..columns];
+        let panels = out.chunks_exact_mut(k * width);
+        for (panel, from) in panels.zip(line.chunks(width)) {
+            let to = &mut panel[row * width..][..width];
+            if let (Some(to), Some(from)) = (to.first_chunk_mut::<32>(), from.first_chunk::<32>())
+                && width == 32
+            {
+                *to = *from;
+            } else {
+                let (to, pad) = to.split_at_mut(from.len());
+                to.copy_from_slice(from);
+                pad.fill(0.0);
+            }
+        }
+    }
+}
+
+/// Packs columns `first ..` of a transposed matrix of `k` x `n`.
+fn pack_transposed(
+    b: &Matrix<'_>,
+    (k, n): (usize, usize),
+    first: usize,
+    width: usize,
+    out: &mut [f32],
+) {
+    let columns = width.min(n - first);
     // Eight rows at a time, so that what is written stays in the nearest cache.
     const ROWS: usize = 8;
     for (block, out) in out.chunks_mut(ROWS * width).enumerate() {

@@ -272,6 +272,7 @@ fn visit(position: usize, axis: &Axis) -> usize {
 }
 
 /// Iterates over visited positions.
+#[derive(Clone)]
 pub struct Positions {
     to: usize,
     y: Axis,

@@ -46,15 +46,16 @@ pub fn rows<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
 /// Elements from one row of a [`Strip`] to the next: no two rows fall on the same lines of a cache.
 pub const STRIP: usize = super::source::MAX_RUN + 16;
 
-/// Elements that are asked for ahead for each column of a strip.
+/// Elements that can be asked for ahead for each column of a strip: a line each 30 cycles or so,
+/// which costs next to nothing.
 pub const AHEAD: usize = 8;
 
 /// Some rows of A, copied from where they are.
 pub type Strip<const MR: usize> = [[f32; STRIP]; MR];
 
 /// Adds `a * b` to `sums` for the first `k` columns of a strip of rows of `LD` elements; B has rows
-/// of `NV` vectors. Meanwhile the elements from `ahead` on may be asked for, [`AHEAD`] for each of
-/// these columns.
+/// of `NV` vectors. Meanwhile the elements of `ahead` may be asked for, [`AHEAD`] for each of these
+/// columns at most.
 ///
 /// Panics if the strip or `b` is too short.
 #[inline(always)]

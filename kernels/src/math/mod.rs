@@ -73,9 +73,7 @@ pub(crate) fn sqrt(x: f64) -> f64 {
     }
     #[cfg(all(not(feature = "std"), target_arch = "x86_64"))]
     {
-        use core::arch::x86_64::{_mm_cvtsd_f64, _mm_set_sd, _mm_sqrt_sd};
-        // SAFETY: SSE2 is part of this architecture.
-        unsafe { _mm_cvtsd_f64(_mm_sqrt_sd(_mm_set_sd(x), _mm_set_sd(x))) }
+        crate::simd::scalar::sqrt(x)
     }
     #[cfg(all(not(feature = "std"), not(target_arch = "x86_64")))]
     {

@@ -193,7 +193,7 @@ impl Simd for Avx512 {
         let ahead = if ahead.is_empty() {
             (b, 0)
         } else {
-            (ahead.as_ptr(), strip::AHEAD * size_of::<f32>())
+            (ahead.as_ptr(), size_of_val(ahead) / steps.max(1))
         };
         // SAFETY: a row of A and B have so many columns and rows, by the minimum above; `a` has as
         // many rows as the tile of that name; `self` proves that the processor has AVX-512.

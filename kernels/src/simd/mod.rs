@@ -15,6 +15,7 @@ pub(crate) mod grid;
 mod one;
 mod parts;
 mod portable;
+pub(crate) mod scalar;
 pub(crate) mod stream;
 #[cfg(test)]
 mod tests;
@@ -145,7 +146,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Adds to `sums` the product of the first columns of `a` and the first rows of `b`, each of
     /// `NV` vectors, and returns how many it took of the `k` that there are, perhaps none. For
     /// tiles that the level has a better loop for than [`Simd::mul_add`] makes. Meanwhile it may
-    /// ask for the elements from `ahead` on, about 8 for each column.
+    /// ask for the elements of `ahead`, a part of them with each column.
     #[inline(always)]
     fn add_products<const MR: usize, const NV: usize, const ROW: usize>(
         self,

@@ -93,10 +93,16 @@ fn a_panic_reaches_the_caller_after_all_tasks() {
 /// A pool whose workers sleep, and are woken for so much work.
 fn asleep(threads: usize, waking: Duration) -> ThreadPool {
     let pool = ThreadPool::with_waking(threads, waking);
-    while !all_asleep(&pool) {
+    wait_until_asleep(&pool);
+    pool
+}
+
+/// Waits until the workers sleep, and for longer than a caller remembers them awake.
+fn wait_until_asleep(pool: &ThreadPool) {
+    thread::sleep(2 * PATIENCE);
+    while !all_asleep(pool) {
         thread::yield_now();
     }
-    pool
 }
 
 fn all_asleep(pool: &ThreadPool) -> bool {
@@ -149,4 +155,48 @@ fn workers_are_woken_for_much_small_work_in_a_row() {
     let pool = asleep(2, Duration::from_millis(1));
     assert!(!has_help(&pool, 1));
     assert!((0..10_000).any(|_| has_help(&pool, 100)));
+}
+
+/// Whether both tasks of a job ran at the same time: each waits a while for the other.
+fn meet(pool: &ThreadPool) -> bool {
+    let met = AtomicUsize::new(0);
+    pool.run(2, &|_| {
+        met.fetch_add(1, Ordering::SeqCst);
+        let start = Instant::now();
+        while met.load(Ordering::SeqCst) < 2 && start.elapsed() < Duration::from_millis(20) {
+            thread::yield_now();
+        }
+        // A task that was alone leaves before the next one begins.
+        if met.load(Ordering::SeqCst) < 2 {
+            met.store(0, Ordering::SeqCst);
+        }
+    });
+    met.load(Ordering::SeqCst) == 2
+}
+
+#[test]
+fn workers_are_woken_for_long_tasks_in_a_row() {
+    let pool = asleep(2, Duration::from_micros(200));
+    assert!((0..20).any(|_| meet(&pool)));
+}
+
+#[test]
+fn a_caller_expects_as_much_work_as_before_the_workers_slept() {
+    let pool = asleep(2, Duration::from_micros(200));
+    assert!((0..20).any(|_| {
+        wait_until_asleep(&pool);
+        meet(&pool)
+    }));
+}
+
+#[test]
+fn a_caller_learns_that_there_is_little_work() {
+    let pool = asleep(2, Duration::from_micros(200));
+    meet(&pool);
+    let woken = (0..100).filter(|_| {
+        wait_until_asleep(&pool);
+        counts(&pool, 2);
+        !all_asleep(&pool)
+    });
+    assert!(woken.count() <= usize::from(EXPECTATIONS));
 }

@@ -10,10 +10,6 @@ use core::arch::x86_64::__m512;
 
 /// Columns of A that are multiplied at a time.
 pub(super) const STEP: usize = 4;
-/// Elements that are asked for ahead meanwhile: two lines, of which one each 30 cycles or so costs
-/// next to nothing.
-pub(super) const AHEAD: usize = 32;
-
 /// The instructions of one column of A: `$column` is its number among [`STEP`], `$bytes` has a row
 /// of B, whose vectors go to registers from where they are. The element of an `each` row is loaded
 /// by each multiplication, that of a `once` row before them.
