@@ -171,7 +171,11 @@ impl Attention<'_> {
             } else {
                 parallel
             };
-            let lines = count.div_ceil(parallel.threads()).clamp(ROWS, QUERIES);
+            let mut lines = count.div_ceil(parallel.threads()).clamp(ROWS, QUERIES);
+            // Products of a single row add in another order: none is left alone.
+            while count > 1 && count % lines == 1 {
+                lines += 1;
+            }
             let output = (output, lines * row);
             let scores = (&mut scores[..count * self.keys], lines * self.keys);
             for_each_pair(parallel, output, scores, |task, output, scores| {
@@ -266,6 +270,46 @@ mod tests {
             }
             prop_assert_eq!(&with(&Interleaved), &found);
             prop_assert_eq!(&with(&Threads(8)), &found);
+        }
+    }
+
+    #[test]
+    fn no_thread_is_left_a_single_query() {
+        for queries in [1, 5, 36, 37, 65, 129, 548] {
+            let (beside, keys, depth, width) = (2, 548, 2, 11);
+            let q = numbers(queries * beside * depth, 1);
+            let k = numbers(keys * beside * depth, 2);
+            let v = numbers(keys * beside * width, 3);
+            let attention = Attention {
+                heads: beside,
+                queries,
+                keys,
+                depth,
+                width,
+                scale: 0.7,
+                mask: None,
+                causal: true,
+            };
+            let lines = |data, depth| Lines {
+                data,
+                ld: beside * depth,
+            };
+            let lines = [
+                lines(&q[..], depth),
+                lines(&k[..], depth),
+                lines(&v[..], width),
+            ];
+            let with = |parallel: &dyn Parallel| {
+                let mut scratch = vec![f32::NAN; attention.scratch_len_beside(beside).unwrap()];
+                let mut output = vec![f32::NAN; queries * beside * width];
+                attention
+                    .run_beside(beside, lines, &mut output, &mut scratch, parallel)
+                    .unwrap();
+                output
+            };
+            for threads in [2, 4, 8] {
+                assert_eq!(with(&Threads(threads)), with(&Serial), "{queries} queries");
+            }
         }
     }
 
