@@ -65,7 +65,13 @@ def _parts(node: ir.Node) -> Iterator[str]:
         yield _function(op.function)
     else:
         yield type(op).__name__ + (f" {kind}" if kind is not None else "")
-    if isinstance(op, ir.Dense | ir.Conv | ir.ConvTranspose | ir.MatMul):
+    if isinstance(op, ir.ScaledDense):
+        yield "scale"
+        if node.operand(5) is not None:
+            yield "shift"
+        if op.bounds is not None:
+            yield _function(op.bounds)
+    if isinstance(op, ir.Dense | ir.ScaledDense | ir.Conv | ir.ConvTranspose | ir.MatMul):
         if node.operand(2) is not None:
             yield "bias"
         if node.operand(3) is not None:

@@ -38,6 +38,14 @@ def _dense(op: ir.Dense, x: Operands) -> list[Array]:
     return [_finish(result, [_maybe(x, 2), _maybe(x, 3)], op.activation)]
 
 
+def _scaled_dense(op: ir.ScaledDense, x: Operands) -> list[Array]:
+    kernel = _get(x, 1)
+    rows = _affine(_get(x, 0), _get(x, 4), _maybe(x, 5))
+    rows = rows if op.bounds is None else apply(op.bounds, rows)
+    result = rows @ kernel.reshape(kernel.shape[-2:])
+    return [_finish(result, [_maybe(x, 2), _maybe(x, 3)], op.activation)]
+
+
 def _mat_mul(op: ir.MatMul, x: Operands) -> list[Array]:
     a, b = _get(x, 0), _get(x, 1)
     a = np.swapaxes(a, -1, -2) if op.transpose_a else a
@@ -149,6 +157,8 @@ def _group_norm(op: ir.GroupNorm, x: Operands) -> list[Array]:
 
 def _attention(op: ir.Attention, x: Operands) -> list[Array]:
     q, k, v, mask = _get(x, 0), _get(x, 1), _get(x, 2), _maybe(x, 3)
+    if op.beside:
+        q, k, v = (np.swapaxes(side, 1, 2) for side in (q, k, v))
     scores = q @ np.swapaxes(k, -1, -2) * op.scale
     if mask is not None:
         scores = scores + mask
@@ -156,7 +166,8 @@ def _attention(op: ir.Attention, x: Operands) -> list[Array]:
         queries, keys = scores.shape[-2:]
         seen = np.arange(keys)[None, :] <= np.arange(queries)[:, None] + keys - queries
         scores = np.where(seen, scores, -np.inf)
-    return [_softmax(ir.Softmax(), [scores])[0] @ v]
+    result = _softmax(ir.Softmax(), [scores])[0] @ v
+    return [np.swapaxes(result, 1, 2) if op.beside else result]
 
 
 def _recur(
@@ -270,6 +281,7 @@ SPATIAL: dict[type, Callable[[Any, Operands, tuple[int, ...]], Array]] = {
 
 BLOCKS: dict[type, Callable[[Any, Operands], list[Array]]] = {
     ir.Dense: _dense,
+    ir.ScaledDense: _scaled_dense,
     ir.MatMul: _mat_mul,
     ir.Conv: _conv,
     ir.Pool: _pool,

@@ -181,6 +181,22 @@ class Dense:
 
 
 @dataclass(frozen=True)
+class ScaledDense:
+    """A `Dense` whose operand is scaled first: (x, kernel, bias?, residual?, scale, shift?).
+
+    `activation(bounds(x * scale + shift) @ kernel + bias + residual)`. The kernel is
+    [1, ..., K, N], the scale [K] or [batch, 1, ..., K], the shift [K].
+
+    Attributes:
+        bounds: A clamp, applied to the scaled operand.
+        activation: Applied last.
+    """
+
+    bounds: Function | None = None
+    activation: Function | None = None
+
+
+@dataclass(frozen=True)
 class MatMul:
     """Products of matrices: (a [..., M, K], b [..., K, N], bias [N]?), f32.
 
@@ -328,11 +344,13 @@ class Attention:
     q is [batch, heads, queries, depth], k [batch, heads, keys, depth], v [batch, heads, keys,
     width], the output [batch, heads, queries, width]. The mask is f32, added to the scores, and
     broadcasts to [batch, heads, queries, keys]. `causal` hides the keys after the query's own
-    place, counted from the end of both.
+    place, counted from the end of both. With `beside`, heads lie side by side and there is no mask:
+    q is [batch, queries, heads, depth], the others and the output alike.
     """
 
     scale: float
     causal: bool = False
+    beside: bool = False
 
 
 @dataclass(frozen=True)
@@ -516,6 +534,7 @@ Op: TypeAlias = (
     | Cast
     | ScaleShift
     | Dense
+    | ScaledDense
     | MatMul
     | Conv
     | ConvTranspose

@@ -2,7 +2,8 @@
 
 Places are for one example; a call with a batch multiplies them, so that places that are apart stay
 apart. A tensor without a batch axis has a place too and uses the front of it. A `Reshape` moves
-nothing: both its ends share a place. The results and the scratch memory of one op lie side by side,
+nothing: both its ends share a place, and so do those of a `Slice` of columns whose readers find
+them in the rows of the whole. The results and the scratch memory of one op lie side by side,
 because an op writes one piece of the arena and reads around it.
 """
 
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
+from converters.tf.passes.parallel import read_by_attention, with_joined_products
+from converters.tf.passes.scaled import with_scaled_products
 
 ALIGN = 64
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
@@ -90,6 +93,7 @@ class Plan:
         steps: Its nodes that compute something, in their order.
         places: The place of every value that a step writes, and of those that share it.
         roots: The value whose elements a reshaped value has: a result, an input or a constant.
+        columns: Of a value that is columns of its root, the first and how many a row has.
         arena_bytes: Bytes of the arena for one example.
     """
 
@@ -97,6 +101,7 @@ class Plan:
     steps: tuple[Step, ...]
     places: Mapping[ir.Value, Place]
     roots: Mapping[ir.Value, ir.Value]
+    columns: Mapping[ir.Value, tuple[int, int]]
     arena_bytes: int
 
     def root(self, value: ir.Value) -> ir.Value:
@@ -141,7 +146,13 @@ def plan_memory(
         inplace: Whether elementwise ops may write over their operand.
         memdrop: Whether a place is free again after its last use; else every tensor has its own.
         packed: Whether matrices of weights are packed beforehand, or in scratch memory each time.
+
+    Returns:
+        The plan of a graph that computes the same; its nodes may be others.
     """
+    graph = with_joined_products(graph)
+    if packed:
+        graph = with_scaled_products(graph)
     planner = _Planner(graph, inplace, memdrop, packed)
     return planner.plan()
 
@@ -208,6 +219,8 @@ class _Planner:
         self.memdrop = memdrop
         self.packed = packed
         self.roots: dict[ir.Value, ir.Value] = {}
+        self.columns: dict[ir.Value, tuple[int, int]] = {}
+        self.read_by_columns = read_by_attention(graph)
         self.events = list(self._events(graph))
         self.last: dict[ir.Value, int] = {}
         self.read: set[ir.Value] = set()
@@ -224,10 +237,26 @@ class _Planner:
     def root(self, value: ir.Value) -> ir.Value:
         return self.roots.get(value, value)
 
+    def _shares(self, node: ir.Node) -> bool:
+        """Returns whether the result lies in the operand; notes in which columns."""
+        op, out = node.op, node.outputs[0]
+        if isinstance(op, ir.Reshape):
+            if node.input in self.columns:
+                self.columns[out] = self.columns[node.input]
+            return True
+        if not isinstance(op, ir.Slice) or out not in self.read_by_columns:
+            return False
+        (*others, first), last = op.begin, node.input.shape[-1]
+        whole = node.input.shape[:-1] == out.shape[:-1] and not any(others)
+        if not whole or set(op.strides) != {1} or not isinstance(last, int):
+            return False
+        self.columns[out] = (first, last)
+        return True
+
     def _events(self, graph: ir.Graph) -> Iterator[_Event]:
         """Yields the moments in their order, and notes which values share a place."""
         for node in graph.nodes:
-            if isinstance(node.op, ir.Reshape):
+            if self._shares(node):
                 self.roots[node.output] = self.root(node.input)
                 continue
             yield _Event(node)
@@ -254,7 +283,7 @@ class _Planner:
 
         def steps(graph: ir.Graph) -> Iterator[Step]:
             for node in graph.nodes:
-                if isinstance(node.op, ir.Reshape):
+                if self._shares(node):
                     continue
                 found = scratches[node]
                 if found is None:
@@ -273,7 +302,7 @@ class _Planner:
                 yield Step(node, place, ontos[node], cost, size, inner)
 
         size = max((b.at + b.size for b in self.blocks), default=0)
-        return Plan(self.graph, tuple(steps(self.graph)), places, self.roots, size)
+        return Plan(self.graph, tuple(steps(self.graph)), places, self.roots, self.columns, size)
 
     def _place(self, value: ir.Value) -> Place:
         block, part = self.homes[value]
@@ -339,7 +368,7 @@ def _candidates(node: ir.Node) -> Iterable[int]:
         return (0,)
     if isinstance(op, ir.Binary):
         return tuple(i for i in (0, 1) if _shape(node, i) == node.output.shape)
-    if isinstance(op, ir.Dense) and node.operand(3) is not None:
+    if isinstance(op, ir.Dense | ir.ScaledDense) and node.operand(3) is not None:
         return (3,)
     if is_pointwise_sum(node):
         return (3,)
@@ -501,6 +530,12 @@ def _mat_mul_scratch(node: ir.Node, op: ir.MatMul) -> int:
 
 
 def _attention_scratch(node: ir.Node) -> int:
+    assert isinstance(node.op, ir.Attention)
+    if node.op.beside:
+        _, queries, heads, depth = _numbers(node.input.shape)
+        _, keys, _, width = _numbers(_present(node, 2).shape)
+        each = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
+        return heads * each + keys * min(_ATTENTION_TOGETHER * _ATTENTION_QUERIES, queries)
     queries, depth = _numbers(node.input.shape)[-2:]
     keys, width = _numbers(_present(node, 2).shape)[-2:]
     scores = keys * min(_ATTENTION_QUERIES, queries)
@@ -530,7 +565,8 @@ def macs(node: ir.Node) -> int:
 
 
 def _dense_macs(node: ir.Node) -> int:
-    return elements(node.input.shape) * _numbers(_present(node, 1).shape)[1]
+    scaled = elements(node.input.shape) if node.operand(5) is not None else 0
+    return elements(node.input.shape) * _numbers(_present(node, 1).shape)[-1] + scaled
 
 
 def _mat_mul_macs(node: ir.Node) -> int:
@@ -550,7 +586,9 @@ def _transpose_macs(node: ir.Node) -> int:
 
 
 def _attention_macs(node: ir.Node) -> int:
-    keys, width = _numbers(_present(node, 2).shape)[-2:]
+    assert isinstance(node.op, ir.Attention)
+    _, *lines, width = _numbers(_present(node, 2).shape)
+    keys = lines[0 if node.op.beside else 1]
     depth = _numbers(node.input.shape)[-1]
     return elements(node.input.shape) // max(depth, 1) * keys * (depth + width)
 
@@ -563,6 +601,7 @@ def _recurrent_macs(node: ir.Node) -> int:
 
 _MACS: Mapping[type[object], Callable[[ir.Node], int]] = {
     ir.Dense: _dense_macs,
+    ir.ScaledDense: _dense_macs,
     ir.MatMul: _mat_mul_macs,
     ir.Conv: _conv_macs,
     ir.ConvTranspose: _transpose_macs,

@@ -1,5 +1,7 @@
 //! Scaled dot-product attention: `softmax(Q * K^T * scale + mask) * V`.
 
+mod beside;
+
 use crate::blocks::{for_each_chunk, for_each_pair};
 use crate::body::dispatch_simd;
 use crate::conv::geometry::check_len;
@@ -12,6 +14,7 @@ use crate::rows;
 use crate::scratch::take;
 use crate::shape::Shape;
 use crate::simd::{Body, Simd};
+pub use beside::Lines;
 
 /// Queries whose scores are kept at a time.
 pub(crate) const QUERIES: usize = 64;

@@ -1,10 +1,36 @@
 //! Scaled dot-product attention.
 
 use crate::error::{Result, at};
-use crate::kernels::attention::Attention as Kernel;
+use crate::kernels::attention::{Attention as Kernel, Lines as Elements};
 use crate::kernels::broadcast_to::broadcast_to;
 use crate::kernels::shape::Shape;
-use crate::memory::{Memory, Slot, Source};
+use crate::memory::{Memory, Reader, Slot, Source};
+
+/// Queries, keys or values of heads that lie side by side: rows of `row` elements, those of the
+/// heads from column `first` on.
+#[derive(Clone, Copy)]
+pub struct Lines<'a> {
+    x: Source<'a, f32>,
+    first: usize,
+    row: usize,
+}
+
+impl<'a> Lines<'a> {
+    /// The columns from `first` on of `x`, which has rows of `row` elements.
+    #[inline]
+    pub fn of(x: impl Into<Source<'a, f32>>, first: usize, row: usize) -> Self {
+        let x = x.into();
+        Self { x, first, row }
+    }
+
+    fn read(&self, reader: &Reader<'a>) -> Result<Elements<'a>> {
+        let data = reader.read(self.x)?;
+        Ok(Elements {
+            data: data.get(self.first..).unwrap_or_default(),
+            ld: self.row,
+        })
+    }
+}
 
 /// The sizes of an attention: `heads` heads per example, each of `queries` x `depth` against
 /// `keys` x `depth`, with values of `width`.
@@ -57,6 +83,24 @@ impl Attention {
         let (q, k, v) = (reader.read(q)?, reader.read(k)?, reader.read(v)?);
         self.kernel(self.heads * reader.batch)
             .run(q, k, v, out, scratch, reader.parallel)
+            .map_err(at(self.name))
+    }
+
+    /// As [`Attention::run`], where the heads of an example lie side by side, in the result, too.
+    ///
+    /// # Errors
+    /// As [`Attention::run`].
+    pub fn run_beside<'a>(
+        &self,
+        m: &'a mut Memory<'_>,
+        [q, k, v]: [Lines<'a>; 3],
+        out: Slot<f32>,
+        scratch: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out, scratch) = m.write_with(out, scratch)?;
+        let lines = [q.read(&reader)?, k.read(&reader)?, v.read(&reader)?];
+        self.kernel(self.heads * reader.batch)
+            .run_beside(self.heads, lines, out, scratch, reader.parallel)
             .map_err(at(self.name))
     }
 

@@ -6,7 +6,11 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
+#[cfg(feature = "std")]
+use crate::error::Error;
 use crate::error::{Result, at};
+#[cfg(feature = "std")]
+use crate::kernels::gemm::Scale;
 use crate::kernels::gemm::{Gemm, Matrix};
 #[cfg(feature = "std")]
 use crate::kernels::gemm::{Packed, PackedSize};
@@ -141,6 +145,47 @@ impl Clone for Turn {
     }
 }
 
+/// An operand of a product whose elements are scaled on their way into it:
+/// `activation(x * scale + shift)` along the last axis.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy)]
+pub struct Scaled<'a> {
+    x: Source<'a, f32>,
+    scale: Source<'a, f32>,
+    shift: Option<Tensor<f32>>,
+    activation: Activation,
+}
+
+#[cfg(feature = "std")]
+impl<'a> Scaled<'a> {
+    /// `x * scale`; the factors are those of all examples or, if there are as many, of each one.
+    #[inline]
+    pub fn by(x: impl Into<Source<'a, f32>>, scale: impl Into<Source<'a, f32>>) -> Self {
+        Self {
+            x: x.into(),
+            scale: scale.into(),
+            shift: None,
+            activation: Activation::None,
+        }
+    }
+
+    /// With so much added.
+    #[inline]
+    #[must_use]
+    pub fn plus(mut self, shift: Tensor<f32>) -> Self {
+        self.shift = Some(shift);
+        self
+    }
+
+    /// Kept within the bounds of an activation, which must be of that kind.
+    #[inline]
+    #[must_use]
+    pub fn within(mut self, activation: Activation) -> Self {
+        self.activation = activation;
+        self
+    }
+}
+
 /// `activation(x * kernel + bias)`, or with a residual added before the activation. Rows are the
 /// last axis of `x`.
 #[derive(Clone, Debug)]
@@ -237,6 +282,89 @@ impl Dense {
         let (reader, out, scratch) = m.write_with(out, scratch)?;
         let x = reader.read(x.into())?;
         self.product(&reader, x, out, scratch, true)
+    }
+
+    /// As [`Dense::run`], of an operand that is scaled first.
+    ///
+    /// # Errors
+    /// As [`Dense::run`].
+    #[cfg(feature = "std")]
+    pub fn run_scaled<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: Scaled<'a>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        self.scaled(m, x, out, false)
+    }
+
+    /// As [`Dense::run_onto`], of an operand that is scaled first.
+    ///
+    /// # Errors
+    /// As [`Dense::run`].
+    #[cfg(feature = "std")]
+    pub fn run_scaled_onto<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        x: Scaled<'a>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        self.scaled(m, x, out, true)
+    }
+
+    #[cfg(feature = "std")]
+    fn scaled<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        scaled: Scaled<'a>,
+        out: Slot<f32>,
+        accumulate: bool,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(scaled.x)?;
+        let scale = reader.read(scaled.scale)?;
+        let clamp = match scaled.activation {
+            Activation::None => None,
+            Activation::Clamp(low, high) => Some((low, high)),
+            Activation::Map(_) => {
+                return Err(Error::Plan {
+                    expected: "bounds in front of a product",
+                });
+            }
+        };
+        let shift = scaled
+            .shift
+            .map(|shift| reader.read(shift.into()))
+            .transpose()?;
+        let (depth, columns) = (self.kernel.rows, self.kernel.columns);
+        let bias = self.bias(&reader)?;
+        // Examples with factors of their own are products of their own.
+        let parts = (scale.len() / depth.max(1)).max(1);
+        let rows = x.len() / depth.max(1) / parts;
+        for part in 0..parts {
+            let x = x.get(part * rows * depth..).unwrap_or_default();
+            let out = out.get_mut(part * rows * columns..).unwrap_or_default();
+            let scale = match parts {
+                1 => scale,
+                _ => scale
+                    .get(part * depth..(part + 1) * depth)
+                    .unwrap_or_default(),
+            };
+            let gemm = Gemm {
+                bias,
+                scale: Some(Scale {
+                    scale,
+                    shift,
+                    clamp,
+                }),
+                activation: self.activation,
+                accumulate,
+                ..self.kernel.gemm(self.name, rows, x, &reader)?
+            };
+            gemm.run(out, columns, &mut [], reader.parallel)
+                .map_err(at(self.name))?;
+        }
+        Ok(())
     }
 
     #[inline]

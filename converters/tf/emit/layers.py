@@ -64,6 +64,35 @@ def _dense(c: Context, step: Step) -> list[str]:
     return [f"self.{name}.run(m, {x}, {out})?;"]
 
 
+def _scaled_dense(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.ScaledDense)
+    kernel, bias, residual, scale, shift = (node.operand(i) for i in range(1, 6))
+    assert kernel is not None and scale is not None
+    *_, k, n = _numbers(kernel.shape)
+    value = (
+        f"Dense::new(@name, w, ({c.tensor(kernel)}, [{k}, {n}]), "
+        f"{c.optional_tensor(bias)}, {c.activation(node.op.activation)}, p)?"
+    )
+    doc = _shapes(node, activation_words(node.op.activation))
+    key = (ir.Dense(node.op.activation), kernel, bias)
+    name = c.layer(node, "dense::Dense", weight_path(node, 1), value, doc, key)
+    out = _result(c, node, name)
+    c.use("dense::Scaled")
+    x = f"Scaled::by({c.source(node.input)}, {c.source(scale)})"
+    if shift is not None:
+        x += f".plus({c.tensor(shift)})"
+    if node.op.bounds is not None:
+        x += f".within({c.activation(node.op.bounds)})"
+    if residual is None:
+        return [f"self.{name}.run_scaled(m, {x}, {out})?;"]
+    lines = []
+    if step.onto is None:
+        c.use("layout")
+        lines.append(f"layout::copy(m, {c.source(residual)}, {out})?;")
+    return [*lines, f"self.{name}.run_scaled_onto(m, {x}, {out})?;"]
+
+
 def _onto(c: Context, step: Step, name: str, x: str, out: str) -> str:
     if step.scratch.elements:
         return f"self.{name}.run_onto_with(m, {x}, {out}, {c.scratch(step)})?;"
@@ -261,7 +290,9 @@ def _attention(c: Context, step: Step) -> list[str]:
     q, k, v, mask = (node.operand(i) for i in range(4))
     assert q is not None and k is not None and v is not None
     _, heads, queries, depth = _numbers(q.shape)
-    keys, width = _numbers(v.shape)[-2:]
+    _, _, keys, width = _numbers(v.shape)
+    if node.op.beside:
+        heads, queries, keys = queries, heads, _numbers(v.shape)[1]
     value = (
         f"Attention {{ name: @name, heads: {heads}, queries: {queries}, keys: {keys}, "
         f"depth: {depth}, width: {width}, scale: {float_literal(node.op.scale)}, "
@@ -272,12 +303,24 @@ def _attention(c: Context, step: Step) -> list[str]:
     name = c.layer(node, "attention::Attention", path, value, _shapes(node), key)
     out = _result(c, node, name)
     tail = f"{out}, {c.scratch(step)})?;"
+    if node.op.beside:
+        c.use("attention::Lines")
+        lines = ", ".join(_lines(c, side) for side in (q, k, v))
+        return [f"self.{name}.run_beside(m, [{lines}], {tail}"]
     operands = c.sources([q, k, v])
     if mask is None:
         return [f"self.{name}.run(m, {operands}, {tail}"]
     shape = (1,) * (4 - mask.rank) + mask.shape
     dims = c.dims(shape).removeprefix("&")
     return [f"self.{name}.run_masked(m, {operands}, ({c.source(mask)}.into(), {dims}), {tail}"]
+
+
+def _lines(c: Context, side: ir.Value) -> str:
+    """Returns the lines of heads that lie side by side, from a column on."""
+    *_, heads, depth = _numbers(side.shape)
+    first, row = c.plan.columns.get(side, (0, heads * depth))
+    whole = c.plan.root(side) if side in c.plan.columns else side
+    return f"Lines::of({c.source(whole)}, {first}, {row})"
 
 
 def _order(c: Context, node: ir.Node, units: int, reverse: bool, zero_masked: bool) -> str:
@@ -384,6 +427,7 @@ LAYERS: Mapping[type[object], Emit] = {
     ir.Gru: _gru,
     ir.Lstm: _lstm,
     ir.Norm: _norm,
+    ir.ScaledDense: _scaled_dense,
     ir.SimpleRnn: _simple_rnn,
 }
 
@@ -394,6 +438,7 @@ PACKED: Mapping[type[object], tuple[int, ...]] = {
     ir.Dense: (1,),
     ir.Gru: (1, 2),
     ir.Lstm: (1, 2),
+    ir.ScaledDense: (1,),
     ir.SimpleRnn: (1, 2),
 }
 

@@ -127,6 +127,7 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     """
     std = options.profile is Profile.STD
     plan = plan_memory(graph, options.inplace, options.memdrop, packed=std)
+    graph = plan.graph
     weights = lay_out(graph, packed_constants(graph) if std else ())
     input_keys, output_keys = feature_keys(graph)
     scope = Scope()

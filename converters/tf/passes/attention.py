@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -13,6 +13,7 @@ from converters.tf.passes.rewrite import Match, Rules
 
 # Numbers below this hide a key for every score that a model computes.
 _HIDDEN = -1e9
+_SWAPPED = (0, 2, 1, 3)
 
 
 @dataclass
@@ -130,4 +131,22 @@ def _is_causal(seen: ir.Array) -> bool:
     return bool(np.array_equal(square, np.tri(queries, keys, keys - queries, dtype=bool)))
 
 
-RULES: Rules = {ir.MatMul: [_attention]}
+def _beside(m: Match, node: ir.Node) -> ir.Value | None:
+    """Leaves heads side by side that were moved apart for an attention and together after it."""
+    assert isinstance(node.op, ir.Transpose)
+    inner = m.made_by(node.input, ir.Attention)
+    if inner is None or node.op.perm != _SWAPPED or not m.used_once(node.input):
+        return None
+    assert isinstance(inner.op, ir.Attention)
+    if inner.op.beside or inner.operand(3) is not None:
+        return None
+    sides = []
+    for value in inner.present:
+        moved = m.made_by(value, ir.Transpose)
+        if moved is None or moved.op != node.op:
+            return None
+        sides.append(moved.input)
+    return m.emit_at(inner, replace(inner.op, beside=True), sides, node.output)
+
+
+RULES: Rules = {ir.MatMul: [_attention], ir.Transpose: [_beside]}

@@ -100,12 +100,16 @@ def _residual(m: Match, node: ir.Node) -> ir.Value | None:
     if a.shape != b.shape or a.is_constant or b.is_constant or a is b:
         return None
     for x, other in ((b, a), (a, b)):
-        product = _product(m, x)
+        reshape = m.made_by(x, ir.Reshape) if m.used_once(x) else None
+        source = x if reshape is None else reshape.input
+        product = _product(m, source)
         if product is None or not isinstance(product.op, ir.Dense | ir.Conv):
             continue
         if product.operand(3) is None:
             operands = [product.operand(i) for i in range(3)]
-            return m.emit_at(product, product.op, [*operands, other], x)
+            residual = m.build.reshape(other, source.shape)
+            total = m.emit_at(product, product.op, [*operands, residual], source)
+            return total if reshape is None else m.emit_at(reshape, reshape.op, [total], x)
     return None
 
 

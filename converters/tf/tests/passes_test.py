@@ -9,7 +9,9 @@ from converters.tf import ir
 from converters.tf.build import Builder, ShapeError, broadcast
 from converters.tf.interpret import interpret
 from converters.tf.ir import Batch, BinaryKind, Fn
+from converters.tf.passes.parallel import with_joined_products
 from converters.tf.passes.pipeline import optimize
+from converters.tf.passes.scaled import with_scaled_products
 from converters.tf.symbolic import (
     NotSymbolicError,
     add,
@@ -135,6 +137,105 @@ def test_a_factor_and_its_range_are_one_op() -> None:
     y = b.binary(BinaryKind.MUL, x, _constant(4))
     (node,) = _same(_graph(x, b, b.unary(Fn.CLAMP, y, 0.0, 6.0))).nodes
     assert node.op == ir.ScaleShift(ir.RELU6)
+
+
+def _scaled(x: ir.Value, build: Builder, *results: ir.Value) -> list[str]:
+    """Returns the names of the ops after products scale their operand, results compared."""
+    graph = _graph(x, build, *results)
+    better = with_scaled_products(graph)
+    random = np.random.default_rng(1)
+    data = random.normal(size=ir.shape_at(x.shape, 3)).astype(np.float32)
+    before, after = interpret(graph, {"x": data}), interpret(better, {"x": data})
+    for name, value in before.items():
+        np.testing.assert_allclose(after[name], value, rtol=1e-5, atol=1e-6)
+    return [type(n.op).__name__ for n in better.nodes]
+
+
+def test_products_scale_their_operand() -> None:
+    conv = ir.Conv((1, 1), (1, 1), ((0, 0), (0, 0)))
+    for last in (None, ir.RELU6, ir.Function(Fn.TANH)):
+        x, b = _input(B, 3, 2, 4), Builder()
+        y = b.emit(ir.ScaleShift(last), [x, _constant(4), _constant(4)], x.shape)
+        y = b.emit(conv, [y, _constant(1, 1, 4, 5), _constant(5), None], (B, 3, 2, 5))
+        bounds = last is None or last.kind is Fn.CLAMP
+        assert _scaled(x, b, y) == (["ScaledDense"] if bounds else ["ScaleShift", "Conv"])
+    x, b = _input(B, 3, 2, 4), Builder()
+    factor = b.emit(ir.Reduce(ir.ReduceKind.MEAN, (1, 2), True), [x], (B, 1, 1, 4))
+    y = b.binary(BinaryKind.MUL, factor, x)
+    y = b.emit(conv, [y, _constant(1, 1, 4, 4), None, x], x.shape)
+    assert _scaled(x, b, y) == ["Reduce", "ScaledDense"]
+
+
+def test_products_scale_nothing_that_others_read_or_that_is_no_row() -> None:
+    x, b = _input(B, 3, 4), Builder()
+    y = b.emit(ir.ScaleShift(), [x, _constant(4), _constant(4)], x.shape)
+    z = b.emit(ir.Dense(), [y, _constant(4, 5)], (B, 3, 5))
+    assert _scaled(x, b, y, z) == ["ScaleShift", "Dense"]
+    x, b = _input(B, 3, 4), Builder()
+    y = b.emit(ir.ScaleShift(), [x, _constant(4), _constant(4)], x.shape)
+    y = b.emit(ir.Conv((2,), (1,), ((0, 0),)), [y, _constant(1, 4, 5)], (B, 2, 5))
+    assert _scaled(x, b, y) == ["ScaleShift", "Conv"]
+    x, b = _input(B, 1, 4), Builder()
+    y = b.emit(ir.ScaleShift(), [x, _constant(4), _constant(4)], x.shape)
+    y = b.emit(ir.Dense(), [y, _constant(4, 5)], (B, 1, 5))
+    assert _scaled(x, b, y) == ["ScaleShift", "Dense"]
+    x, b = _input(B, 3, 4), Builder()
+    factor = b.emit(ir.Reduce(ir.ReduceKind.MEAN, (2,), True), [x], (B, 3, 1))
+    y = b.binary(BinaryKind.MUL, x, factor)
+    y = b.emit(ir.Dense(), [y, _constant(4, 5)], (B, 3, 5))
+    assert _scaled(x, b, y) == ["Reduce", "Binary", "Dense"]
+
+
+def _heads(b: Builder, x: ir.Value, count: int, depth: int) -> ir.Value:
+    return b.reshape(x, (*x.shape[:-1], count, depth))
+
+
+def test_heads_stay_side_by_side() -> None:
+    for causal in (False, True):
+        x, b = _input(B, 5, 6), Builder()
+        q, k, v = (
+            b.transpose(_heads(b, b.mat_mul(x, _constant(6, 6)), 2, 3), [0, 2, 1, 3])
+            for _ in range(3)
+        )
+        y = b.emit(ir.Attention(0.5, causal), [q, k, v], q.shape)
+        z = b.transpose(y, [0, 2, 1, 3])
+        graph = _same(_graph(x, b, z))
+        kinds = [type(n.op).__name__ for n in graph.nodes]
+        assert "Transpose" not in kinds
+        assert graph.nodes[-1].op == ir.Attention(0.5, causal, beside=True)
+        assert "Transpose" in [type(n.op).__name__ for n in _same(_graph(x, b, y)).nodes]
+
+
+def test_products_that_an_attention_reads_are_one() -> None:
+    x, b = _input(B, 5, 6), Builder()
+    random = np.random.default_rng(4)
+    sides = []
+    for name, depth in (("q", 4), ("k", 4), ("v", 2)):
+        data = random.normal(size=(6, 2 * depth)).astype(np.float32)
+        operands = [x, ir.constant(data, f"mha/{name}/kernel"), ir.constant(data[0])]
+        product = b.emit(ir.Dense(), operands, (B, 5, 2 * depth))
+        sides.append(_heads(b, product, 2, depth))
+    y = b.emit(ir.Attention(0.5, beside=True), sides, sides[2].shape)
+    graph = _graph(x, b, y)
+    joined = with_joined_products(graph)
+    kinds = [type(n.op).__name__ for n in joined.nodes]
+    assert kinds == ["Dense", *["Slice"] * 3, *["Reshape"] * 3, "Attention"]
+    assert joined.nodes[0].layer == "mha/q_k_v"
+    data = np.random.default_rng(1).normal(size=(3, 5, 6)).astype(np.float32)
+    before, after = interpret(graph, {"x": data}), interpret(joined, {"x": data})
+    np.testing.assert_allclose(after["y0"], before["y0"], rtol=1e-5, atol=1e-6)
+    # Another reader needs a result of its own.
+    first = b.nodes[0].output
+    kinds = [type(n.op).__name__ for n in with_joined_products(_graph(x, b, y, first)).nodes]
+    assert kinds.count("Dense") == 2
+
+
+def test_a_residual_joins_a_product_through_a_reshape() -> None:
+    x, b = _input(B, 3, 4), Builder()
+    y = b.mat_mul(b.reshape(x, (ir.Batch(3), 4)), _constant(4, 4))
+    y = b.binary(BinaryKind.ADD, x, b.reshape(y, (B, 3, 4)))
+    kinds = [type(n.op).__name__ for n in _same(_graph(x, b, y)).nodes]
+    assert sorted(set(kinds)) == ["Dense", "Reshape"]
 
 
 def test_constants_are_computed_now() -> None:

@@ -155,6 +155,7 @@ impl<'a> BackwardInput<'a> {
                         y,
                         x,
                         filter_width: conv.x.size,
+                        scale: None,
                     });
                     dispatch(
                         packed.level,

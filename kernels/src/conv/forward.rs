@@ -219,6 +219,7 @@ impl<'a> Forward<'a> {
                 y: axis(&conv.y),
                 x: axis(&conv.x),
                 filter_width: conv.x.size,
+                scale: None,
             }
         });
         let b = match *filter {

@@ -412,7 +412,8 @@ fn rows_columns<S: Simd>(
     let mut positions = source.positions(block.row, block.row + block.rows);
     let mut strip = [Position::default(); MAX_ROWS];
     let near = matches!(b.b, B::Packed { near: true, .. });
-    let narrow = narrow::step::<S>(source, pieces).filter(|_| copied);
+    let scaled = source.scale.is_some();
+    let narrow = narrow::step::<S>(source, pieces).filter(|_| copied && !scaled);
     let mut number = 0;
     loop {
         let room = match narrow {
@@ -437,7 +438,7 @@ fn rows_columns<S: Simd>(
             map_strip(b, strip, block, store);
             continue;
         }
-        if copied && filled == most {
+        if copied && (filled == most || scaled) {
             let mut next = [Position::default(); MAX_ROWS];
             let next = if near {
                 let filled = positions.clone().fill(&mut next);
@@ -514,7 +515,13 @@ fn strip_columns<S: Simd>(
         };
         for (position, row) in strip.iter().zip(&mut *memory) {
             let from = source.run(position, piece.offsets(source), piece.element, run);
-            tile::copy(s, from, &mut row[k..]);
+            match source.scale {
+                Some(scale) => {
+                    let scale = scale.columns_on(piece.element);
+                    tile::copy_scaled(s, from, &scale, &mut row[k..]);
+                }
+                None => tile::copy(s, from, &mut row[k..]),
+            }
         }
         k += run;
         piece = piece.after(run, merged, source);

@@ -17,6 +17,7 @@ pub(crate) mod source;
 mod tests;
 pub(crate) mod tile;
 
+use crate::adapt::check_count;
 use crate::blocks::{Cut, for_each_block};
 use crate::chunks::{self, chunk_len};
 use crate::clamp::Clamp;
@@ -28,6 +29,7 @@ use crate::simd::dispatch;
 use crate::thin::Thin;
 use block::{A, B, DIRECT_ROWS, Multiply};
 pub use pack::{Matrix, Packed, PackedSize};
+pub use source::Scale;
 use source::Source;
 use tile::Store;
 
@@ -116,6 +118,8 @@ pub struct Gemm<'a> {
     pub b: Right<'a>,
     /// `n` elements, added to every row of the result.
     pub bias: Option<&'a [f32]>,
+    /// What becomes of A first, by its columns; only with a packed B, and where A is not transposed.
+    pub scale: Option<Scale<'a>>,
     /// Applied last.
     pub activation: Activation,
     /// Add the product to what C holds.
@@ -135,6 +139,7 @@ impl<'a> Gemm<'a> {
             a,
             b: Right::Plain(b),
             bias: None,
+            scale: None,
             activation: Activation::None,
             accumulate: false,
             level: level(),
@@ -216,7 +221,8 @@ impl<'a> Gemm<'a> {
         if self.m == 0 || self.n == 0 {
             return Ok(());
         }
-        if let (1, false, Right::Packed(b)) = (self.m, self.a.transposed, &self.b) {
+        if let (1, false, Right::Packed(b), None) = (self.m, self.a.transposed, &self.b, self.scale)
+        {
             let thin = Thin {
                 bias: self.bias,
                 activation: self.activation,
@@ -235,13 +241,16 @@ impl<'a> Gemm<'a> {
             parallel
         };
         let whole = |from: usize, k: usize| match self.a.transposed {
-            false => A::Rows(Source::plain(
-                self.a.data,
-                self.m,
-                if self.k == 0 { 0 } else { self.a.ld },
-                from,
-                k,
-            )),
+            false => A::Rows(Source {
+                scale: self.scale.as_ref(),
+                ..Source::plain(
+                    self.a.data,
+                    self.m,
+                    if self.k == 0 { 0 } else { self.a.ld },
+                    from,
+                    k,
+                )
+            }),
             true => A::Columns {
                 data: self.a.skip_columns(from),
                 ld: self.a.ld,
@@ -379,6 +388,16 @@ impl<'a> Gemm<'a> {
                 found: bias.len(),
                 expected: self.n,
             });
+        }
+        if let Some(scale) = &self.scale {
+            if self.a.transposed || matches!(self.b, Right::Plain(_)) {
+                return Err(Error::Value {
+                    argument: "scale",
+                    expected: "a packed matrix, and another that is not transposed",
+                });
+            }
+            check_count("scale", scale.scale.len(), self.k)?;
+            check_count("shift", scale.shift.map_or(self.k, <[f32]>::len), self.k)?;
         }
         check_rows("c", c.len(), ldc, self.m, self.n)?;
         let needed = self.scratch_len()?;

@@ -69,6 +69,30 @@ impl Axis {
     }
 }
 
+/// What becomes of an element of A before it is multiplied: `x * scale + shift`, kept within bounds.
+#[derive(Clone, Copy, Debug)]
+pub struct Scale<'a> {
+    /// A factor for each column of A.
+    pub scale: &'a [f32],
+    /// A term for each column of A.
+    pub shift: Option<&'a [f32]>,
+    /// Bounds of the result; NaN passes.
+    pub clamp: Option<(f32, f32)>,
+}
+
+impl<'a> Scale<'a> {
+    /// That of the columns from `from` on.
+    #[inline(always)]
+    pub(crate) fn columns_on(&self, from: usize) -> Self {
+        let on = |x: &'a [f32]| x.get(from..).unwrap_or(&[]);
+        Self {
+            scale: on(self.scale),
+            shift: self.shift.map(on),
+            clamp: self.clamp,
+        }
+    }
+}
+
 /// The rows of A: images of `y.size` x `x.size` pixels, and the positions that see them.
 #[derive(Clone, Copy)]
 pub struct Source<'a> {
@@ -86,6 +110,8 @@ pub struct Source<'a> {
     pub x: Axis,
     /// Taps of a line of the filter, including those that this walk leaves out.
     pub filter_width: usize,
+    /// What becomes of the elements of a pixel; only where no tap lies outside the image.
+    pub scale: Option<&'a Scale<'a>>,
 }
 
 /// A visited position: the row of the output, and the pixel that offset 0 reads.
@@ -110,6 +136,7 @@ impl<'a> Source<'a> {
             y: Axis::plain(1),
             x: Axis::plain(rows),
             filter_width: 1,
+            scale: None,
         }
     }
 

@@ -16,6 +16,8 @@ struct Case {
     accumulate: bool,
     bias: bool,
     clamp: bool,
+    /// Of A: a factor; a term and bounds, too.
+    scale: (bool, bool),
     seed: u64,
 }
 
@@ -27,9 +29,10 @@ fn case() -> impl Strategy<Value = Case> {
         any::<(bool, bool)>(),
         (0..4_usize, 0..4_usize, 0..4_usize),
         any::<(bool, bool, bool, bool, u64)>(),
+        any::<(bool, bool)>(),
     )
         .prop_map(
-            |(size, transposed, gaps, (packed, accumulate, bias, clamp, seed))| Case {
+            |(size, transposed, gaps, (packed, accumulate, bias, clamp, seed), scale)| Case {
                 size,
                 transposed,
                 gaps,
@@ -37,6 +40,7 @@ fn case() -> impl Strategy<Value = Case> {
                 accumulate,
                 bias,
                 clamp,
+                scale,
                 seed,
             },
         )
@@ -84,6 +88,26 @@ fn check(case: &Case) -> std::result::Result<(), TestCaseError> {
             x.data[i * x.ld + j]
         })
     };
+    let (factors, terms) = (numbers(k, case.seed + 4), numbers(k, case.seed + 5));
+    let (scaled, both) = case.scale;
+    let scale = Scale {
+        scale: &factors,
+        shift: both.then_some(&terms),
+        clamp: both.then_some((-0.3, 0.9)),
+    };
+    let scale = Some(scale).filter(|_| scaled && case.packed && !a.transposed);
+    // An element of A, scaled, and the sizes of what it is the sum of.
+    let of_a = |i: usize, p: usize| {
+        let x = at(&a, i, p);
+        let Some(scale) = scale else {
+            return (x, x.abs());
+        };
+        let term = scale.shift.map_or(0.0, |terms| f64::from(terms[p]));
+        let product = x * f64::from(factors[p]);
+        let (low, high) = scale.clamp.unwrap_or((f32::NEG_INFINITY, f32::INFINITY));
+        let value = (product + term).clamp(low.into(), high.into());
+        (value, product.abs() + term.abs())
+    };
     for level in available() {
         let mut memory = vec![f32::NAN; pack::packed_len(level, k, n).unwrap()];
         let plain = Gemm {
@@ -92,6 +116,7 @@ fn check(case: &Case) -> std::result::Result<(), TestCaseError> {
         };
         let gemm = Gemm {
             bias: case.bias.then_some(&bias),
+            scale,
             activation: if case.clamp {
                 Activation::RELU6
             } else {
@@ -117,10 +142,12 @@ fn check(case: &Case) -> std::result::Result<(), TestCaseError> {
                 };
                 let shift = if case.bias { f64::from(bias[j]) } else { 0.0 };
                 let start = (old + shift, old.abs() + shift.abs());
-                let terms = (0..k).map(|p| at(&a, i, p) * at(&b, p, j));
-                let (sum, size) = terms.fold(start, |(sum, size), x| (sum + x, size + x.abs()));
+                let (sum, size) = (0..k).fold(start, |(sum, size), p| {
+                    let ((x, most), y) = (of_a(i, p), at(&b, p, j));
+                    (sum + x * y, size + most * y.abs())
+                });
                 let expected = if case.clamp { sum.clamp(0.0, 6.0) } else { sum };
-                let tolerance = (k as f64 + 4.0) * 2.0_f64.powi(-24) * size + 1e-40;
+                let tolerance = (k as f64 + 6.0) * 2.0_f64.powi(-24) * size + 1e-40;
                 prop_assert!(
                     close(c[i * ldc + j], expected, tolerance),
                     "{} ({i}, {j}): {} instead of {expected}",
@@ -211,6 +238,29 @@ fn short_arguments_are_named() {
         ),
         "a"
     );
+    let scaled = |len| Gemm {
+        scale: Some(Scale {
+            scale: &data[..len],
+            shift: None,
+            clamp: None,
+        }),
+        ..good
+    };
+    assert_eq!(name(&scaled(4), 64, needed), "scale");
+    let mut memory = vec![0.0; Packed::len(4, 4).unwrap()];
+    let packed = Packed::pack(&dense(4), (4, 4), &mut memory, &Serial).unwrap();
+    for (len, terms, short) in [(3, 4, "scale"), (4, 5, "shift")] {
+        let scale = Scale {
+            scale: &data[..len],
+            shift: Some(&data[..terms]),
+            clamp: None,
+        };
+        let gemm = Gemm {
+            scale: Some(scale),
+            ..Gemm::packed(16, dense(4), packed)
+        };
+        assert_eq!(name(&gemm, 64, 0), short);
+    }
     let short = Gemm {
         b: Right::Plain(Matrix::rows(&data[..15], 4)),
         ..good

@@ -6,6 +6,7 @@
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
+use super::source::Scale;
 use crate::blocks::Block;
 use crate::simd::Simd;
 
@@ -93,6 +94,41 @@ pub fn copy<S: Simd>(s: S, from: &[f32], to: &mut [f32]) {
     }
     if at < from.len() {
         s.store_partial(&mut to[at..], s.load_partial(&from[at..]));
+    }
+}
+
+/// Copies a slice, scaled; the scale is as long.
+#[inline(always)]
+pub fn copy_scaled<S: Simd>(s: S, from: &[f32], scale: &Scale<'_>, to: &mut [f32]) {
+    let to = &mut to[..from.len()];
+    let factors = &scale.scale[..from.len()];
+    let terms = scale.shift.map(|terms| &terms[..from.len()]);
+    let clamp = scale.clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
+    let of = |x: S::F, factor: S::F, term: Option<S::F>| {
+        let x = match term {
+            Some(term) => s.mul_add(x, factor, term),
+            None => s.mul(x, factor),
+        };
+        match clamp {
+            Some((low, high)) => s.min(high, s.max(low, x)),
+            None => x,
+        }
+    };
+    let mut at = 0;
+    while at + S::LANES <= from.len() {
+        let term = terms.map(|terms| s.load(&terms[at..]));
+        let x = of(s.load(&from[at..]), s.load(&factors[at..]), term);
+        s.store(&mut to[at..], x);
+        at += S::LANES;
+    }
+    if at < from.len() {
+        let term = terms.map(|terms| s.load_partial(&terms[at..]));
+        let x = of(
+            s.load_partial(&from[at..]),
+            s.load_partial(&factors[at..]),
+            term,
+        );
+        s.store_partial(&mut to[at..], x);
     }
 }
 

@@ -282,13 +282,18 @@ class _Export:
 
     def _attention(self, node: ir.Node, op: ir.Attention) -> None:
         q, k, v = (self.read(value) for value in node.present[:3])
+        if op.beside:
+            q, k, v = (self.add("Transpose", [x], perm=[0, 2, 1, 3]) for x in (q, k, v))
         if op.causal or node.operand(3) is not None:
             raise NotImplementedError("masked attention in ONNX")
         keys = self.add("Transpose", [k], perm=[0, 1, 3, 2])
         scores = self.add("MatMul", [q, keys])
         scores = self.add("Mul", [scores, self.constant(np.float32(op.scale))])
         weights = self.add("Softmax", [scores], axis=-1)
-        self.last[node.output] = self.add("MatMul", [weights, v])
+        result = self.add("MatMul", [weights, v])
+        if op.beside:
+            result = self.add("Transpose", [result], perm=[0, 2, 1, 3])
+        self.last[node.output] = result
 
     def _lstm(self, node: ir.Node, op: ir.Lstm) -> None:
         kernel, recurrent, bias = (node.operand(i) for i in (1, 2, 3))

@@ -218,6 +218,33 @@ def tiled() -> ir.Graph:
     return s.graph()
 
 
+def scaled() -> ir.Graph:
+    """Returns products whose operand is scaled: by a batch norm, and per example."""
+    s = Sketch("scaled")
+    shape: ir.Shape = (B, 5, 3, 20)
+    x, factor = s.input("x", shape), s.input("factor", (B, 1, 1, 20))
+    rows = s.input("rows", (B, 7, 20))
+    norm: list[ir.Value | None] = [s.weight(20), s.weight(20)]
+    one = ((0, 0), (0, 0))
+    tanh = ir.Function(ir.Fn.TANH)
+    results = []
+    for bounds in (None, ir.RELU, ir.RELU6):
+        y = s.op(ir.ScaleShift(bounds), [x, *norm], shape)
+        conv = ir.Conv((1, 1), (1, 1), one, 1, tanh)
+        y = s.op(conv, [y, s.weight(1, 1, 20, 33), s.weight(33)], (B, 5, 3, 33))
+        results.append(y)
+    for operands in ([x, factor], [factor, x]):
+        y = s.op(ir.Binary(ir.BinaryKind.MUL), operands, shape)
+        conv = ir.Conv((1, 1), (1, 1), one)
+        results.append(s.op(conv, [y, s.weight(1, 1, 20, 20), s.weight(20), x], shape))
+        y = s.op(ir.Binary(ir.BinaryKind.MUL), operands, shape)
+        results.append(s.op(conv, [y, s.weight(1, 1, 20, 6)], (B, 5, 3, 6)))
+    y = s.op(ir.ScaleShift(), [rows, *norm], (B, 7, 20))
+    results.append(s.op(ir.Dense(tanh), [y, s.weight(20, 9), s.weight(9)], (B, 7, 9)))
+    s.outputs[:] = [port for port in s.outputs if port.value in results]
+    return s.graph()
+
+
 def flat_rows(s: Sketch, x: ir.Value) -> ir.Value:
     """Adds `x` as rows of three elements."""
     return s.op(ir.Reshape(), [x], (B, 24, 3))
@@ -298,6 +325,16 @@ def sequences() -> ir.Graph:
     bias = s.input("bias", (B, 1, 1, t))
     s.op(ir.Attention(0.5), [q, k, v, bias], out)
     s.op(ir.Attention(0.5), [q, k, v, s.weight(t, t)], out)
+    beside: ir.Shape = (B, t, 2, 6)
+    wide = s.op(ir.Dense(), [x, s.weight(3, 36)], (B, t, 36))
+    parts = [s.op(ir.Slice((0, 0, begin), (1, 1, 1)), [wide], (B, t, 12)) for begin in (12, 0, 24)]
+    sides = [s.op(ir.Reshape(), [part], beside) for part in parts]
+    s.outputs[:] = [port for port in s.outputs if port.value not in (*parts, *sides)]
+    s.op(ir.Attention(0.5, True, True), sides, beside)
+    near: list[ir.Value | None] = [
+        s.input(name, (B, t, 3, 2)) for name in ("near_q", "near_k", "near_v")
+    ]
+    s.op(ir.Attention(0.5, False, True), near, (B, t, 3, 2))
     return s.graph()
 
 
@@ -395,7 +432,7 @@ def blocks() -> ir.Graph:
     return s.graph()
 
 
-GRAPHS = (blocks, elementwise, in_place, layout, loops, products, sequences, tiled)
+GRAPHS = (blocks, elementwise, in_place, layout, loops, products, scaled, sequences, tiled)
 
 
 def wide() -> ir.Graph:
