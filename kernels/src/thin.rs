@@ -83,9 +83,13 @@ impl Thin<'_> {
             x,
             matrix,
             first,
-            out,
+            out: &mut *out,
         };
-        dispatch(matrix.level, row);
+        if panels(matrix.level, matrix.n) == 1 {
+            dispatch(matrix.level, Narrow(row));
+        } else {
+            dispatch(matrix.level, row);
+        }
         if let Activation::Map(function) = self.activation {
             function(out);
         }
@@ -105,89 +109,158 @@ impl Body for Row<'_, '_> {
     type Out = ();
 
     #[inline(always)]
-    fn run<S: Simd>(self, s: S) {
+    fn run<S: Simd>(mut self, s: S) {
         // What a matrix is packed for is what its products run on.
-        let (level, k, n) = (S::LEVEL, self.matrix.k, self.matrix.n);
-        let count = panels(level, n).saturating_sub(self.first);
-        let count = count.min(self.out.len().div_ceil(panel(level)));
-        for index in 0..count {
-            let index = if self.of.backwards {
-                count - 1 - index
+        let count = panels(S::LEVEL, self.matrix.n).saturating_sub(self.first);
+        let count = count.min(self.out.len().div_ceil(panel(S::LEVEL)));
+        // The last panel may be wider than the others, and is alone then.
+        let whole = match count {
+            0 => return,
+            _ if panel_at(S::LEVEL, self.matrix.n, self.first + count - 1).1 == panel(S::LEVEL) => {
+                count
+            }
+            _ => count - 1,
+        };
+        let pairs = whole / 2;
+        let steps = count - pairs;
+        for step in 0..steps {
+            let step = if self.of.backwards {
+                steps - 1 - step
             } else {
-                index
+                step
             };
-            let (first, width) = panel_at(level, n, self.first + index);
-            let rows = self.matrix.data.get(k * first..).unwrap_or_default();
-            let bias = self.of.bias.and_then(|bias| bias.get(first..));
-            let Some(out) = self.out.get_mut(index * panel(level)..) else {
-                continue;
-            };
-            let columns = width.min(n - first).min(out.len());
-            let out = &mut out[..columns];
-            match width / S::LANES {
-                1 => columns_of::<S, 1, 8>(s, self.of, self.x, rows, bias, out),
-                2 => columns_of::<S, 2, 4>(s, self.of, self.x, rows, bias, out),
-                _ => columns_of::<S, 3, 4>(s, self.of, self.x, rows, bias, out),
+            if step < pairs {
+                match const { panel(S::LEVEL) / S::LANES } {
+                    1 => self.panels::<S, 2, 1, 4>(s, 2 * step),
+                    _ => self.panels::<S, 2, 2, 2>(s, 2 * step),
+                }
+            } else {
+                self.one_panel(s, pairs + step);
             }
         }
     }
 }
 
-/// The columns of one panel, which is `NV` vectors wide; the products of `ROWS` rows of the matrix
-/// are summed side by side, so that no sum waits for the one before.
+/// A row of a matrix that has one panel: what finds the panels of others takes a small product
+/// longer than all its multiplications.
+struct Narrow<'a, 'b>(Row<'a, 'b>);
+
+impl Body for Narrow<'_, '_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        self.0.one_panel(s, 0);
+    }
+}
+
+impl Row<'_, '_> {
+    /// The columns of panel `index` of those that there are.
+    #[inline(always)]
+    fn one_panel<S: Simd>(&mut self, s: S, index: usize) {
+        let (_, width) = panel_at(S::LEVEL, self.matrix.n, self.first + index);
+        match width / S::LANES {
+            1 => self.panels::<S, 1, 1, 8>(s, index),
+            2 => self.panels::<S, 1, 2, 4>(s, index),
+            _ => self.panels::<S, 1, 3, 4>(s, index),
+        }
+    }
+
+    /// The columns of `P` panels from number `index` on, each `NV` vectors wide.
+    #[inline(always)]
+    fn panels<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
+        &mut self,
+        s: S,
+        index: usize,
+    ) {
+        let (at, first) = (
+            index * panel(S::LEVEL),
+            (self.first + index) * panel(S::LEVEL),
+        );
+        let panels = self.matrix.data.get(self.matrix.k * first..);
+        if let (Some(panels), Some(out)) = (panels, self.out.get_mut(at..)) {
+            let bias = self.of.bias.and_then(|bias| bias.get(first..));
+            columns_of::<S, P, NV, ROWS>(s, self.of, self.x, panels, bias, out);
+        }
+    }
+}
+
+/// The columns of `P` panels, each `NV` vectors wide; the products of `ROWS` rows of the matrix are
+/// summed side by side, so that no sum waits for the one before. `panels` and `out` may go on.
 #[inline(always)]
-fn columns_of<S: Simd, const NV: usize, const ROWS: usize>(
+fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
     s: S,
     how: &Thin<'_>,
     x: &[f32],
-    panel: &[f32],
+    panels: &[f32],
     bias: Option<&[f32]>,
     out: &mut [f32],
 ) {
     let width = NV * S::LANES;
-    let mut sums = [[s.zero(); NV]; ROWS];
+    let mut sums = [[[s.zero(); NV]; P]; ROWS];
     let (groups, rest) = x.as_chunks::<ROWS>();
-    let mut blocks = panel.chunks_exact(ROWS * width);
-    for (x, rows) in groups.iter().zip(&mut blocks) {
+    let mut rows = [&[][..]; P];
+    for (p, rows) in rows.iter_mut().enumerate() {
+        *rows = &panels[p * x.len() * width..][..x.len() * width];
+    }
+    let mut blocks = rows.map(|rows| rows.chunks_exact(ROWS * width));
+    'all: for x in groups {
+        let mut at = [&[][..]; P];
+        for p in 0..P {
+            let Some(block) = blocks[p].next() else {
+                break 'all;
+            };
+            at[p] = block;
+        }
         for u in 0..ROWS {
             let factor = s.splat(x[u]);
+            for p in 0..P {
+                for v in 0..NV {
+                    let row = s.load(&at[p][u * width + v * S::LANES..]);
+                    sums[u][p][v] = s.mul_add(factor, row, sums[u][p][v]);
+                }
+            }
+        }
+    }
+    for p in 0..P {
+        let mut tail = rest.iter().zip(blocks[p].remainder().chunks_exact(width));
+        for u in 0..ROWS {
+            let Some((x, row)) = tail.next() else {
+                break;
+            };
             for v in 0..NV {
-                let row = s.load(&rows[u * width + v * S::LANES..]);
-                sums[u][v] = s.mul_add(factor, row, sums[u][v]);
+                let row = s.load(&row[v * S::LANES..]);
+                sums[u][p][v] = s.mul_add(s.splat(*x), row, sums[u][p][v]);
             }
         }
     }
-    let tail = panel
-        .get(groups.len() * ROWS * width..)
-        .unwrap_or_default()
-        .chunks_exact(width);
-    for (x, row) in rest.iter().zip(tail) {
+    let clamp = how.activation.clamp();
+    let clamp = clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
+    for p in 0..P {
         for v in 0..NV {
-            sums[0][v] = s.mul_add(s.splat(*x), s.load(&row[v * S::LANES..]), sums[0][v]);
-        }
-    }
-    for v in 0..NV {
-        let Some(to) = out.get_mut(v * S::LANES..) else {
-            return;
-        };
-        let mut half = const { ROWS / 2 };
-        while half > 0 {
-            for u in 0..half {
-                sums[u][v] = s.add(sums[u][v], sums[u + half][v]);
+            let at = p * width + v * S::LANES;
+            let Some(to) = out.get_mut(at..) else {
+                return;
+            };
+            let mut half = const { ROWS / 2 };
+            while half > 0 {
+                for u in 0..half {
+                    sums[u][p][v] = s.add(sums[u][p][v], sums[u + half][p][v]);
+                }
+                half /= 2;
             }
-            half /= 2;
+            let mut sum = sums[0][p][v];
+            if let Some(bias) = bias.and_then(|bias| bias.get(at..)) {
+                sum = s.add(sum, s.load_up_to(bias));
+            }
+            if how.accumulate {
+                sum = s.add(sum, s.load_up_to(to));
+            }
+            if let Some((low, high)) = clamp {
+                sum = s.min(high, s.max(low, sum));
+            }
+            s.store_up_to(to, sum);
         }
-        let mut sum = sums[0][v];
-        if let Some(bias) = bias.and_then(|bias| bias.get(v * S::LANES..)) {
-            sum = s.add(sum, s.load_up_to(bias));
-        }
-        if how.accumulate {
-            sum = s.add(sum, s.load_up_to(to));
-        }
-        if let Some((low, high)) = how.activation.clamp() {
-            sum = s.min(s.splat(high), s.max(s.splat(low), sum));
-        }
-        s.store_up_to(to, sum);
     }
 }
 

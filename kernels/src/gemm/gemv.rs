@@ -13,6 +13,8 @@ use crate::simd::{Body, Simd, dispatch};
 const CHUNK: usize = 256;
 /// Lines of the matrix that are read side by side.
 const LINES: usize = 4;
+/// Vectors of results that stay in registers.
+const FEW: usize = 4;
 
 /// `C = x * B` for one row, or `C = A * x` for one column of C.
 pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parallel) {
@@ -105,6 +107,21 @@ impl Body for Vector<'_> {
             clamp,
             out,
         } = self;
+        let vectors = out.len().div_ceil(S::LANES);
+        if k > 0 && !matrix.transposed && vectors <= FEW {
+            let end = End {
+                bias,
+                accumulate,
+                clamp,
+            };
+            let x = (x, step);
+            return match vectors {
+                0 | 1 => few_sums::<S, 1, 8>(s, x, k, matrix, first, &end, out),
+                2 => few_sums::<S, 2, 2>(s, x, k, matrix, first, &end, out),
+                3 => few_sums::<S, 3, 2>(s, x, k, matrix, first, &end, out),
+                _ => few_sums::<S, 4, 1>(s, x, k, matrix, first, &end, out),
+            };
+        }
         start(s, bias, accumulate, out);
         if k == 0 {
             // Nothing to add.
@@ -117,14 +134,7 @@ impl Body for Vector<'_> {
                 *out += terms.map(|(a, b)| a * b).sum::<f32>();
             }
         } else {
-            let x = (x, step);
-            match out.len().div_ceil(S::LANES) {
-                1 => few_sums::<S, 1, 8>(s, x, k, matrix, first, out),
-                2 => few_sums::<S, 2, 2>(s, x, k, matrix, first, out),
-                3 => few_sums::<S, 3, 2>(s, x, k, matrix, first, out),
-                4 => few_sums::<S, 4, 1>(s, x, k, matrix, first, out),
-                _ => sums(s, x, k, matrix, first, out),
-            }
+            sums(s, (x, step), k, matrix, first, out);
         }
         if let Some((low, high)) = clamp {
             let (low, high) = (s.splat(low), s.splat(high));
@@ -153,8 +163,16 @@ fn start<S: Simd>(s: S, bias: Bias<'_>, accumulate: bool, out: &mut [f32]) {
     }
 }
 
-/// As [`sums`] for results of `NV` vectors, the last of which may be cut: they stay in registers,
-/// `CHAINS` times so that one sum need not wait for the one before.
+/// What becomes of sums.
+struct End<'a> {
+    bias: Bias<'a>,
+    /// Whether they are added to what the output holds.
+    accumulate: bool,
+    clamp: Option<(f32, f32)>,
+}
+
+/// The results that are `NV` vectors, the last of which may be cut: they stay in registers until
+/// they are complete, `CHAINS` times so that one sum need not wait for the one before.
 #[inline(always)]
 fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
     s: S,
@@ -162,32 +180,49 @@ fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
     k: usize,
     matrix: &Matrix<'_>,
     first: usize,
+    end: &End<'_>,
     out: &mut [f32],
 ) {
     let cut = (NV - 1) * S::LANES;
-    let (width, rest) = (out.len(), out.len() - cut);
+    let width = out.len();
     let mut sums = [[s.zero(); NV]; CHAINS];
-    let lines = matrix.data[first..].chunks(matrix.ld.max(1));
-    let mut terms = x.iter().step_by(step.max(1)).take(k).zip(lines);
-    'all: loop {
+    let lines = &matrix.data[first..];
+    for p in (0..k).step_by(CHAINS) {
         for chain in 0..CHAINS {
-            let Some((&factor, line)) = terms.next() else {
-                break 'all;
-            };
-            let (factor, line) = (s.splat(factor), &line[..width]);
+            let p = p + chain;
+            if p >= k {
+                break;
+            }
+            let (factor, line) = (s.splat(x[p * step]), &lines[p * matrix.ld..][..width]);
             for v in 0..NV - 1 {
                 let line = s.load(&line[v * S::LANES..]);
                 sums[chain][v] = s.mul_add(factor, line, sums[chain][v]);
             }
-            let line = s.load_up_to(&line[cut..][..rest]);
+            let line = s.load_up_to(&line[cut..]);
             sums[chain][NV - 1] = s.mul_add(factor, line, sums[chain][NV - 1]);
         }
     }
+    let clamp = end.clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
     for v in 0..NV {
-        let to = &mut out[v * S::LANES..];
-        let mut sum = s.load_up_to(to);
-        for chain in 0..CHAINS {
-            sum = s.add(sum, sums[chain][v]);
+        let at = v * S::LANES;
+        let to = &mut out[at..];
+        let bias = match end.bias {
+            Bias::Each(bias) => s.load_up_to(&bias[at..width]),
+            Bias::Same(bias) => s.splat(bias),
+        };
+        let mut half = const { CHAINS / 2 };
+        while half > 0 {
+            for chain in 0..half {
+                sums[chain][v] = s.add(sums[chain][v], sums[chain + half][v]);
+            }
+            half /= 2;
+        }
+        let mut sum = s.add(sums[0][v], bias);
+        if end.accumulate {
+            sum = s.add(sum, s.load_up_to(to));
+        }
+        if let Some((low, high)) = clamp {
+            sum = s.min(high, s.max(low, sum));
         }
         s.store_up_to(to, sum);
     }

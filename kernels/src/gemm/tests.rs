@@ -171,6 +171,30 @@ proptest! {
     }
 }
 
+/// One row or one column, of every number of vectors that a product of its own has.
+#[test]
+fn products_with_a_vector_match_f64() {
+    for length in (1..=70).chain([95, 96, 97, 128, 129, 175]) {
+        for (i, k) in [1, 2, 3, 7, 8, 9, 33].into_iter().enumerate() {
+            for options in 0..16 {
+                let [row, accumulate, clamp, packed] =
+                    [0, 1, 2, 3].map(|bit| options >> bit & 1 == 1);
+                check(&Case {
+                    size: if row { (1, length, k) } else { (length, 1, k) },
+                    transposed: (false, false),
+                    gaps: (i % 3, length % 3, 0),
+                    packed,
+                    accumulate,
+                    bias: (length + i) % 2 == 0,
+                    clamp,
+                    seed: length as u64,
+                })
+                .unwrap();
+            }
+        }
+    }
+}
+
 #[test]
 fn nan_and_infinity_follow_ieee() {
     for level in available() {

@@ -25,18 +25,26 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
         let width = self.width;
         let mut rows = Pairs::new(self.x, self.out, width);
         while let Some((x, out)) = rows.pair() {
-            if width <= S::LANES {
-                row::<S, LOG, 1>(s, x, out);
+            if width <= 4 {
+                row::<S, LOG, 1, 4>(s, x, out);
+            } else if width <= 8 {
+                row::<S, LOG, 1, 8>(s, x, out);
+            } else if width <= S::LANES {
+                row::<S, LOG, 1, 16>(s, x, out);
             } else {
-                row::<S, LOG, 2>(s, x, out);
+                row::<S, LOG, 2, 16>(s, x, out);
             }
         }
     }
 }
 
-/// A row of at most `N` vectors.
+/// A row of at most `N` vectors, whose elements are in the first `LANES` lanes.
 #[inline(always)]
-fn row<S: Simd, const LOG: bool, const N: usize>(s: S, x: &[f32], out: &mut [f32]) {
+fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
+    s: S,
+    x: &[f32],
+    out: &mut [f32],
+) {
     let nothing = s.splat(f32::NEG_INFINITY);
     let (mut logits, mut top) = ([nothing; N], nothing);
     for (v, x) in x.chunks(S::LANES).take(N).enumerate() {
@@ -44,11 +52,11 @@ fn row<S: Simd, const LOG: bool, const N: usize>(s: S, x: &[f32], out: &mut [f32
         // NaN counts as smaller than all.
         top = s.max(logits[v], top);
     }
-    let largest = largest(s, top);
+    let largest = fold::<S, LANES>(s, top, |a, b| if b > a { b } else { a });
     let distances = logits.map(|x| s.sub(x, s.splat(largest)));
     let weights = exp_of_negative(s, distances);
     let sum = weights.into_iter().fold(s.zero(), |sum, w| s.add(sum, w));
-    let sum = s.sum(sum);
+    let sum = fold::<S, LANES>(s, sum, |a, b| a + b);
     let log = if LOG { logarithm(sum) } else { 0.0 };
     let factor = 1.0 / sum;
     for (v, out) in out.chunks_mut(S::LANES).take(N).enumerate() {
@@ -61,15 +69,21 @@ fn row<S: Simd, const LOG: bool, const N: usize>(s: S, x: &[f32], out: &mut [f32
     }
 }
 
-/// The largest lane, none of which is NaN.
+/// All of the first `LANES` lanes, in pairs: each step waits for the one before, so that lanes without
+/// an element would cost as much as the others.
 #[inline(always)]
-fn largest<S: Simd>(s: S, x: S::F) -> f32 {
+fn fold<S: Simd, const LANES: usize>(s: S, x: S::F, join: impl Fn(f32, f32) -> f32) -> f32 {
     let mut lanes = s.to_array(x);
-    let mut half = S::LANES / 2;
+    let mut half = const {
+        if LANES < S::LANES {
+            LANES / 2
+        } else {
+            S::LANES / 2
+        }
+    };
     while half > 0 {
         for i in 0..half {
-            let (a, b) = (lanes[i], lanes[i + half]);
-            lanes[i] = if b > a { b } else { a };
+            lanes[i] = join(lanes[i], lanes[i + half]);
         }
         half /= 2;
     }
