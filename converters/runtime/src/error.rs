@@ -143,6 +143,8 @@ impl core::error::Error for Error {
 
 /// Names the layer that a kernel's error comes from.
 pub(crate) fn at(layer: &'static str) -> impl FnOnce(KernelError) -> Error {
+    // Boxed where there is an allocator.
+    #[allow(clippy::useless_conversion)]
     move |error| Error::Layer {
         layer,
         error: error.into(),

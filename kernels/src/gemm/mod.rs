@@ -131,6 +131,7 @@ pub struct Gemm<'a> {
 impl<'a> Gemm<'a> {
     /// A product without bias and activation.
     #[must_use]
+    #[inline]
     pub fn new((m, n, k): (usize, usize, usize), a: Matrix<'a>, b: Matrix<'a>) -> Self {
         Self {
             m,
@@ -148,6 +149,7 @@ impl<'a> Gemm<'a> {
 
     /// A product with a packed right-hand side.
     #[must_use]
+    #[inline]
     pub fn packed(m: usize, a: Matrix<'a>, b: Packed<'a>) -> Self {
         Self {
             b: Right::Packed(b),

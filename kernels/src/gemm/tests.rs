@@ -187,6 +187,7 @@ fn products_with_a_vector_match_f64() {
                     accumulate,
                     bias: (length + i) % 2 == 0,
                     clamp,
+                    scale: (i % 2 == 1, length % 2 == 0),
                     seed: length as u64,
                 })
                 .unwrap();

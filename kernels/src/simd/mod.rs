@@ -278,7 +278,9 @@ pub trait Body {
 
 /// Runs `body` with the instruction set of `level`, or the best one below it that the processor
 /// has.
-#[inline]
+// Inlined, so that the body is made where the level's copy finds it: moving what has just been
+// written would wait for it.
+#[inline(always)]
 pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
     #[cfg(target_arch = "x86_64")]
     {
@@ -292,7 +294,7 @@ pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
             Level::Avx512 => unsafe { avx512::run(body) },
             // SAFETY: as above.
             Level::Avx2 => unsafe { avx2::run(body) },
-            Level::Portable => body.run(Portable),
+            Level::Portable => portable::run(body),
         }
     }
     #[cfg(not(target_arch = "x86_64"))]

@@ -1,7 +1,13 @@
 //! Vectors as arrays: what the compilation target gives, without any assumption.
 
-use super::Simd;
+use super::{Body, Simd};
 use crate::level::Level;
+
+/// Runs `body` without any assumption about the processor.
+#[cfg(target_arch = "x86_64")]
+pub fn run<B: Body>(body: B) -> B::Out {
+    body.run(Portable)
+}
 
 const LANES: usize = 8;
 
