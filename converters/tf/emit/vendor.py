@@ -150,7 +150,7 @@ def _after_item(lines: list[str], index: int, indent: str) -> int:
     """Returns the line after the item that starts at `index` with this indent."""
     while index < len(lines) and lines[index].startswith(f"{indent}#["):
         index += 1
-    if lines[index].rstrip().endswith((";", "},")) and lines[index].startswith(indent):
+    if lines[index].rstrip().endswith((";", "},", "{}")) and lines[index].startswith(indent):
         return index + 1
     while index < len(lines):
         line = lines[index]

@@ -93,6 +93,11 @@ def test_vendored_sources_have_no_tests_and_no_tables() -> None:
             "fn kept() {}",
             "",
             "#[cfg(test)]",
+            "impl Gone for u32 {}",
+            "",
+            "fn kept_too() {}",
+            "",
+            "#[cfg(test)]",
             "mod tests {",
             "    fn gone() {}",
             "}",
@@ -102,7 +107,7 @@ def test_vendored_sources_have_no_tests_and_no_tables() -> None:
             "",
         ]
     )
-    assert strip(text) == "use crate::def::KernelDef;\n\nfn kept() {}\n"
+    assert strip(text) == "use crate::def::KernelDef;\n\nfn kept() {}\n\nfn kept_too() {}\n"
 
 
 @pytest.mark.parametrize("make", graphs.GRAPHS, ids=lambda make: make.__name__)
