@@ -191,10 +191,13 @@ fn lanes<S: Simd, T: Step, J: Step>(s: S, x: &[f32], step: T, join: J) -> [f32; 
 /// The sum of 16 lanes, in pairs.
 #[inline(always)]
 pub(crate) fn total(lanes: [f32; 16]) -> f64 {
-    // Arrays of a size that is known stay in registers.
-    let wide = lanes.map(f64::from);
-    let wide: [f64; 8] = core::array::from_fn(|i| wide[i] + wide[i + 8]);
-    let wide: [f64; 4] = core::array::from_fn(|i| wide[i] + wide[i + 4]);
+    let mut wide = [0.0; 8];
+    for i in 0..8 {
+        wide[i] = f64::from(lanes[i]) + f64::from(lanes[i + 8]);
+    }
+    for i in 0..4 {
+        wide[i] += wide[i + 4];
+    }
     (wide[0] + wide[2]) + (wide[1] + wide[3])
 }
 
@@ -212,9 +215,14 @@ pub(crate) fn largest<S: Simd>(s: S, x: &[f32]) -> f32 {
 #[inline(always)]
 pub(crate) fn top(lanes: [f32; 16]) -> f32 {
     // A comparison would become a branch.
-    let lanes: [f32; 8] = core::array::from_fn(|i| lanes[i].max(lanes[i + 8]));
-    let lanes: [f32; 4] = core::array::from_fn(|i| lanes[i].max(lanes[i + 4]));
-    lanes[0].max(lanes[2]).max(lanes[1].max(lanes[3]))
+    let mut tops = [0.0; 8];
+    for i in 0..8 {
+        tops[i] = lanes[i].max(lanes[i + 8]);
+    }
+    for i in 0..4 {
+        tops[i] = tops[i].max(tops[i + 4]);
+    }
+    tops[0].max(tops[2]).max(tops[1].max(tops[3]))
 }
 
 /// The sum of what `step` makes of the elements; in `f32` within blocks of 4096.

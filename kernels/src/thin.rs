@@ -203,14 +203,10 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
     for (p, rows) in rows.iter_mut().enumerate() {
         *rows = &panels[p * x.len() * width..][..x.len() * width];
     }
-    let mut blocks = rows.map(|rows| rows.chunks_exact(ROWS * width));
-    'all: for x in groups {
+    for x in groups {
         let mut at = [&[][..]; P];
         for p in 0..P {
-            let Some(block) = blocks[p].next() else {
-                break 'all;
-            };
-            at[p] = block;
+            (at[p], rows[p]) = rows[p].split_at(ROWS * width);
         }
         for u in 0..ROWS {
             let factor = s.splat(x[u]);
@@ -223,7 +219,7 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
         }
     }
     for p in 0..P {
-        let mut tail = rest.iter().zip(blocks[p].remainder().chunks_exact(width));
+        let mut tail = rest.iter().zip(rows[p].chunks_exact(width));
         for u in 0..ROWS {
             let Some((x, row)) = tail.next() else {
                 break;

@@ -2,7 +2,6 @@
 //! pass is on a later one, and the first on one later still. What ends a pass, a few operations that
 //! wait for each other, is done meanwhile, and reading and writing are spread evenly.
 
-use core::array::from_fn;
 use core::ops::Range;
 
 use super::{LANES, Lanes, Step, Sum, folded, padded};
@@ -187,10 +186,10 @@ impl Third {
         }
         let x = &x[self.from + column..][..LANES];
         let out = &mut out[self.to + column..][..LANES];
-        let found = self.found.map(|x| s.splat(x));
-        let parameters = passes.parameters(column..column + LANES);
+        let found = [s.splat(self.found[0]), s.splat(self.found[1])];
+        let [scale, shift] = passes.parameters(column..column + LANES);
         for at in (0..LANES).step_by(S::LANES) {
-            let parameters = parameters.map(|p| s.load(&p[at..]));
+            let parameters = [s.load(&scale[at..]), s.load(&shift[at..])];
             let value = passes.value(s, s.load(&x[at..]), found, parameters);
             match far {
                 Some(fence) => fence.store_vector(&mut out[at..], value),
@@ -224,22 +223,23 @@ fn groups<S: Simd, P: Passes, const N: usize>(
     for time in 0..count + 2 {
         // Where what is kept of a row is, of this and every other group.
         let slot = |i: usize, age: usize| ((time + age) % 2 * N + i) * apart(width);
-        let third: [Third; N] = from_fn(|i| {
+        let mut third = [Third::default(); N];
+        let mut fetched: [&[f32]; N] = [&[]; N];
+        for i in 0..N {
+            fetched[i] = order.row(x, time + ahead, i);
             let group = time.checked_sub(2);
-            let Some(to) = group.and_then(|group| order.start(group, i)) else {
-                return Third::default();
-            };
-            let head = stream::head(&out[to..][..width]);
-            Third {
-                from: if P::Second::KEEPS { slot(i, 0) } else { to },
-                to,
-                head,
-                tail: head + (width - head) / LANES * LANES,
-                width,
-                found: [found[(time + 1) % 3][i], factors[time % 2][i]],
+            if let Some(to) = group.and_then(|group| order.start(group, i)) {
+                let head = stream::head(&out[to..][..width]);
+                third[i] = Third {
+                    from: if P::Second::KEEPS { slot(i, 0) } else { to },
+                    to,
+                    head,
+                    tail: head + (width - head) / LANES * LANES,
+                    width,
+                    found: [found[(time + 1) % 3][i], factors[time % 2][i]],
+                };
             }
-        });
-        let fetched: [&[f32]; N] = from_fn(|i| order.row(x, time + ahead, i));
+        }
         for i in 0..N {
             let first = order.row(x, time, i);
             let second = match time.checked_sub(1) {
@@ -313,22 +313,23 @@ pub(crate) fn write<S: Simd, P: Passes>(
     columns: Range<usize>,
 ) {
     let whole = columns.start + columns.len() / S::LANES * S::LANES;
-    let lanes = found.map(|x| s.splat(x));
+    let lanes = [s.splat(found[0]), s.splat(found[1])];
     for at in (columns.start..whole).step_by(S::LANES) {
-        let parameters = passes.parameters(at..at + S::LANES).map(|p| s.load(p));
+        let [scale, shift] = passes.parameters(at..at + S::LANES);
+        let parameters = [s.load(scale), s.load(shift)];
         let value = passes.value(s, s.load(&x[at..]), lanes, parameters);
         s.store(&mut out[at..], value);
     }
     let rest = whole..columns.end;
-    let parameters = passes.parameters(rest.clone());
+    let [scale, shift] = passes.parameters(rest.clone());
     let (x, out) = (&x[rest.clone()], &mut out[rest]);
     if const { matches!(S::LEVEL, Level::Avx512) } {
-        let parameters = parameters.map(|p| s.load_partial(p));
+        let parameters = [s.load_partial(scale), s.load_partial(shift)];
         s.store_partial(out, passes.value(s, s.load_partial(x), lanes, parameters));
         return;
     }
     // Where a part of a vector is dear, one by one.
     for (i, (&x, out)) in x.iter().zip(out).enumerate() {
-        *out = passes.value(One, x, found, parameters.map(|p| p[i]));
+        *out = passes.value(One, x, found, [scale[i], shift[i]]);
     }
 }

@@ -203,8 +203,10 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// The element of a table of 16 or 32 that the last bits of each lane say.
     #[inline(always)]
     fn look_up<const N: usize>(self, table: &[f32; N], index: Self::I) -> Self::F {
-        let index = self.to_array(self.from_bits(index));
-        let found = index.map(|index| table[index.to_bits() as usize % N]);
+        let mut found = self.to_array(self.from_bits(index));
+        for x in &mut found {
+            *x = table[x.to_bits() as usize % N];
+        }
         self.load(&found)
     }
 

@@ -53,7 +53,10 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
         top = s.max(logits[v], top);
     }
     let largest = fold::<S, LANES>(s, top, |a, b| if b > a { b } else { a });
-    let distances = logits.map(|x| s.sub(x, s.splat(largest)));
+    let mut distances = logits;
+    for x in &mut distances {
+        *x = s.sub(*x, s.splat(largest));
+    }
     let weights = exp_of_negative(s, distances);
     let sum = weights.into_iter().fold(s.zero(), |sum, w| s.add(sum, w));
     let sum = fold::<S, LANES>(s, sum, |a, b| a + b);
