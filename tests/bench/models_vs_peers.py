@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 
 FLAGS = flags.FLAGS
 flags.DEFINE_integer("rounds", 9, "Rounds of calls per model.", lower_bound=3)
-flags.DEFINE_float("round_seconds", 0.05, "Time of a round of one implementation, about.")
+flags.DEFINE_float("round_seconds", 0.15, "Time of a round of one implementation, about.")
 flags.DEFINE_string("output", "docs/performance/models.md", "The page to write.")
 flags.DEFINE_bool("json", False, "Print all rows as JSON.")
 flags.DEFINE_list("only", [], "Measure only models whose names hold one of these texts.")
