@@ -57,12 +57,12 @@ impl Once {
 
     #[inline]
     fn get(&self, find: fn() -> Level) -> Level {
-        const LEVELS: [Level; 3] = [Level::Portable, Level::Avx2, Level::Avx512];
         // Nothing else is published with the number, and all threads find the same one.
-        let found = self.0.load(core::sync::atomic::Ordering::Relaxed);
-        match LEVELS.get(usize::from(found)) {
-            Some(&level) => level,
-            None => self.find(find),
+        match self.0.load(core::sync::atomic::Ordering::Relaxed) {
+            0 => Level::Portable,
+            1 => Level::Avx2,
+            2 => Level::Avx512,
+            _ => self.find(find),
         }
     }
 

@@ -144,7 +144,8 @@ fn each_row<const LOG: bool>(
     if x.is_empty() {
         return Ok(());
     }
-    if width == 0 || !x.len().is_multiple_of(width) {
+    // A division takes longer than a row of a few elements.
+    if x.len() != width && (width == 0 || !x.len().is_multiple_of(width)) {
         return Err(Error::Length {
             argument: "logits",
             found: x.len(),
@@ -154,8 +155,15 @@ fn each_row<const LOG: bool>(
     let short = width <= short::WIDTH;
     if short && out.len() <= short::FEW {
         dispatch_simd(short::Rows::<LOG> { x, width, out });
-        return Ok(());
+    } else {
+        in_chunks::<LOG>(x, width, out, parallel);
     }
+    Ok(())
+}
+
+#[inline(never)]
+fn in_chunks<const LOG: bool>(x: &[f32], width: usize, out: &mut [f32], parallel: &dyn Parallel) {
+    let short = width <= short::WIDTH;
     let chunk = chunk_len(parallel, out.len(), width, 8);
     let far = stream::is_far::<f32>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
@@ -166,7 +174,6 @@ fn each_row<const LOG: bool>(
             dispatch_simd(Rows::<LOG> { x, width, out, far });
         }
     });
-    Ok(())
 }
 
 /// `exp(x) / sum(exp(x))` of each row of `width` elements; the relative error is below 4 roundings

@@ -30,6 +30,33 @@ fn mask(count: usize) -> __m256i {
     unsafe { _mm256_loadu_si256(window.as_ptr().cast()) }
 }
 
+/// Writes the elements of a slice of less than 8, in parts of 4, 2 and 1 that need no mask.
+///
+/// # Safety
+/// The processor has AVX.
+#[inline(always)]
+pub(super) unsafe fn store_parts(to: &mut [f32], x: __m256) {
+    let (len, mut to) = (to.len(), to.as_mut_ptr());
+    // SAFETY: the parts are the binary digits of a length below 8, so that they fill the slice; AVX
+    // by the caller.
+    unsafe {
+        let mut part = _mm256_castps256_ps128(x);
+        if len & 4 != 0 {
+            _mm_storeu_ps(to, part);
+            part = _mm256_extractf128_ps::<1>(x);
+            to = to.add(4);
+        }
+        if len & 2 != 0 {
+            _mm_storel_pd(to.cast(), _mm_castps_pd(part));
+            part = _mm_movehl_ps(part, part);
+            to = to.add(2);
+        }
+        if len & 1 != 0 {
+            _mm_store_ss(to, part);
+        }
+    }
+}
+
 macro_rules! intrinsics {
     ($($name:ident($($arg:ident: $in:ident),*) -> $out:ident = $value:expr;)*) => {
         $(
@@ -88,6 +115,27 @@ impl Simd for Avx2 {
         let to = &mut to[..LANES];
         // SAFETY: 8 elements, checked above; AVX as for `splat`.
         unsafe { _mm256_storeu_ps(to.as_mut_ptr(), x) }
+    }
+
+    #[inline(always)]
+    fn store_forwarded(self, to: &mut [f32], x: __m256) {
+        if to.len() >= LANES {
+            self.store(to, x);
+        } else {
+            // SAFETY: AVX as for `splat`.
+            unsafe { store_parts(to, x) };
+        }
+    }
+
+    #[inline(always)]
+    fn load_forwarded(self, from: &[f32], nothing: f32) -> __m256 {
+        match from.len() {
+            // SAFETY: as many elements; AVX as for `splat`.
+            4 => unsafe {
+                _mm256_insertf128_ps::<0>(self.splat(nothing), _mm_loadu_ps(from.as_ptr()))
+            },
+            _ => self.load_filled(from, nothing),
+        }
     }
 
     #[inline(always)]

@@ -2,6 +2,7 @@
 
 use core::arch::x86_64::*;
 
+use super::avx2::store_parts;
 use super::{Body, Simd};
 use crate::level::Level;
 
@@ -91,6 +92,36 @@ impl Simd for Avx512 {
         let to = &mut to[..LANES];
         // SAFETY: 16 elements, checked above; AVX-512 as for `splat`.
         unsafe { _mm512_storeu_ps(to.as_mut_ptr(), x) }
+    }
+
+    #[inline(always)]
+    fn store_forwarded(self, to: &mut [f32], x: __m512) {
+        if to.len() >= LANES {
+            return self.store(to, x);
+        }
+        // SAFETY: 8 elements where there are as many; AVX-512 as for `splat`.
+        unsafe {
+            match to.split_at_mut_checked(8) {
+                Some((first, rest)) => {
+                    _mm256_storeu_ps(first.as_mut_ptr(), _mm512_castps512_ps256(x));
+                    store_parts(rest, _mm512_extractf32x8_ps::<1>(x));
+                }
+                None => store_parts(to, _mm512_castps512_ps256(x)),
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn load_forwarded(self, from: &[f32], nothing: f32) -> __m512 {
+        // SAFETY: as many elements as are read; AVX-512 as for `splat`.
+        let part = unsafe {
+            match from.len() {
+                4 => _mm512_castps128_ps512(_mm_loadu_ps(from.as_ptr())),
+                8 => _mm512_castps256_ps512(_mm256_loadu_ps(from.as_ptr())),
+                _ => return self.load_filled(from, nothing),
+            }
+        };
+        self.select(mask(from.len()), part, self.splat(nothing))
     }
 
     #[inline(always)]

@@ -268,6 +268,19 @@ pub trait Simd: Copy + Send + Sync + 'static {
             self.store_partial(to, x);
         }
     }
+
+    /// As [`Simd::store_up_to`], for what is read again at once. Processors forward what was stored
+    /// to such loads, but not what was stored under a mask: it goes through the cache.
+    #[inline(always)]
+    fn store_forwarded(self, to: &mut [f32], x: Self::F) {
+        self.store_up_to(to, x);
+    }
+
+    /// As [`Simd::load_filled`], for what [`Simd::store_forwarded`] has just stored.
+    #[inline(always)]
+    fn load_forwarded(self, from: &[f32], nothing: f32) -> Self::F {
+        self.load_filled(from, nothing)
+    }
 }
 
 /// Work that is written once for all instruction sets.

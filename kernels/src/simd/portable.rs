@@ -4,7 +4,9 @@ use super::{Body, Simd};
 use crate::level::Level;
 
 /// Runs `body` without any assumption about the processor.
+// Out of line, as the other levels' bodies are: its registers would be saved on the way to theirs.
 #[cfg(target_arch = "x86_64")]
+#[inline(never)]
 pub fn run<B: Body>(body: B) -> B::Out {
     body.run(Portable)
 }

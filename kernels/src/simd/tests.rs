@@ -110,6 +110,12 @@ impl Body for Edges {
             s.store_up_to(&mut canary[1..=length], x);
             assert_eq!(&canary[1..=length], &from[..]);
             assert!(canary[0] == 7.0 && canary[length + 1..].iter().all(|&v| v == 7.0));
+            to.fill(0.0);
+            s.store_forwarded(&mut to, x);
+            assert_eq!(to, from);
+            let lanes = s.to_array(s.load_forwarded(&to, -3.0));
+            assert_eq!(&lanes[..length], &from[..]);
+            assert!(lanes[length..S::LANES].iter().all(|&v| v == -3.0));
         }
     }
 }

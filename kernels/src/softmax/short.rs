@@ -48,7 +48,7 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
     let nothing = s.splat(f32::NEG_INFINITY);
     let (mut logits, mut top) = ([nothing; N], nothing);
     for (v, x) in x.chunks(S::LANES).take(N).enumerate() {
-        logits[v] = s.load_filled(x, f32::NEG_INFINITY);
+        logits[v] = s.load_forwarded(x, f32::NEG_INFINITY);
         // NaN counts as smaller than all.
         top = s.max(logits[v], top);
     }
@@ -68,7 +68,7 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
         } else {
             s.mul(weights[v], s.splat(factor))
         };
-        s.store_up_to(out, value);
+        s.store_forwarded(out, value);
     }
 }
 
