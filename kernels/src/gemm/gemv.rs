@@ -3,10 +3,11 @@
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use super::pack::Matrix;
-use super::{Activation, Gemm};
+use super::pack::{Matrix, check_level};
+use super::{Activation, Gemm, Right};
 use crate::blocks::for_each_chunk;
 use crate::parallel::Parallel;
+use crate::simd::grid::sum_of_lines;
 use crate::simd::{Body, Simd, dispatch};
 
 /// Elements of the result that a task computes, at least.
@@ -15,6 +16,30 @@ const CHUNK: usize = 256;
 const LINES: usize = 4;
 /// Vectors of results that stay in registers.
 const FEW: usize = 4;
+
+/// `C = x * B` for one row of at most [`CHUNK`] columns, if that is what `gemm` is and all operands are
+/// long enough: what a product of any size checks and chooses takes longer than a small one.
+#[inline]
+pub fn run_few(gemm: &Gemm<'_>, c: &mut [f32]) -> bool {
+    let (1, Right::Plain(b), None) = (gemm.m, &gemm.b, gemm.scale) else {
+        return false;
+    };
+    let (k, n) = (gemm.k, gemm.n);
+    let few = k > 0 && n > 0 && n <= CHUNK;
+    let whole = !gemm.a.transposed && !b.transposed && b.ld >= n && gemm.a.data.len() >= k;
+    let last = (k.wrapping_sub(1)).checked_mul(b.ld);
+    let last = last.and_then(|at| at.checked_add(n));
+    let there = last.is_some_and(|end| end <= b.data.len())
+        && gemm.bias.is_none_or(|bias| bias.len() == n)
+        && check_level(gemm.level).is_ok();
+    match c.get_mut(..n) {
+        Some(c) if few && whole && there => {
+            columns(gemm, (&gemm.a, 1), b, 0, c);
+            true
+        }
+        _ => false,
+    }
+}
 
 /// `C = x * B` for one row, or `C = A * x` for one column of C.
 pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parallel) {
@@ -35,30 +60,7 @@ pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parall
         !vector.transposed
     };
     let step = if across { vector.ld } else { 1 };
-    let task = |first: usize, out: &mut [f32]| {
-        let bias = match gemm.bias {
-            Some(bias) if gemm.m == 1 => Bias::Each(&bias[first..]),
-            Some(bias) => Bias::Same(bias[0]),
-            None => Bias::Same(0.0),
-        };
-        dispatch(
-            gemm.level,
-            Vector {
-                k: gemm.k,
-                x: vector.data,
-                step,
-                matrix: &matrix,
-                first,
-                accumulate: gemm.accumulate,
-                bias,
-                clamp: gemm.activation.clamp(),
-                out: &mut *out,
-            },
-        );
-        if let Activation::Map(function) = gemm.activation {
-            function(out);
-        }
-    };
+    let task = |first: usize, out: &mut [f32]| columns(gemm, (vector, step), &matrix, first, out);
     let c = &mut c[..length];
     if length <= CHUNK {
         return task(0, c);
@@ -66,6 +68,43 @@ pub fn run(gemm: &Gemm<'_>, b: &Matrix<'_>, c: &mut [f32], parallel: &dyn Parall
     let tasks = parallel.threads() * 2;
     let chunk = length.div_ceil(tasks).next_multiple_of(CHUNK);
     for_each_chunk(parallel, c, chunk, task);
+}
+
+/// Elements `first ..` of the product of a vector, whose elements are `step` apart, and a matrix.
+#[inline]
+fn columns(
+    gemm: &Gemm<'_>,
+    (vector, step): (&Matrix<'_>, usize),
+    matrix: &Matrix<'_>,
+    first: usize,
+    out: &mut [f32],
+) {
+    let bias = match gemm.bias {
+        Some(bias) if gemm.m == 1 => Bias::Each(&bias[first..]),
+        Some(bias) => Bias::Same(bias[0]),
+        None => Bias::Same(0.0),
+    };
+    dispatch(
+        gemm.level,
+        Vector {
+            k: gemm.k,
+            x: vector.data,
+            step,
+            matrix: Matrix {
+                data: matrix.data,
+                ld: matrix.ld,
+                transposed: matrix.transposed,
+            },
+            first,
+            accumulate: gemm.accumulate,
+            bias,
+            clamp: gemm.activation.clamp(),
+            out: &mut *out,
+        },
+    );
+    if let Activation::Map(function) = gemm.activation {
+        function(out);
+    }
 }
 
 /// What is added to the results.
@@ -82,7 +121,7 @@ struct Vector<'a> {
     k: usize,
     x: &'a [f32],
     step: usize,
-    matrix: &'a Matrix<'a>,
+    matrix: Matrix<'a>,
     first: usize,
     accumulate: bool,
     bias: Bias<'a>,
@@ -107,6 +146,7 @@ impl Body for Vector<'_> {
             clamp,
             out,
         } = self;
+        let matrix = &matrix;
         let vectors = out.len().div_ceil(S::LANES);
         if k > 0 && !matrix.transposed && vectors <= FEW {
             let end = End {
@@ -176,32 +216,16 @@ struct End<'a> {
 #[inline(always)]
 fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
     s: S,
-    (x, step): (&[f32], usize),
+    x: (&[f32], usize),
     k: usize,
     matrix: &Matrix<'_>,
     first: usize,
     end: &End<'_>,
     out: &mut [f32],
 ) {
-    let cut = (NV - 1) * S::LANES;
     let width = out.len();
-    let mut sums = [[s.zero(); NV]; CHAINS];
-    let lines = &matrix.data[first..];
-    for p in (0..k).step_by(CHAINS) {
-        for chain in 0..CHAINS {
-            let p = p + chain;
-            if p >= k {
-                break;
-            }
-            let (factor, line) = (s.splat(x[p * step]), &lines[p * matrix.ld..][..width]);
-            for v in 0..NV - 1 {
-                let line = s.load(&line[v * S::LANES..]);
-                sums[chain][v] = s.mul_add(factor, line, sums[chain][v]);
-            }
-            let line = s.load_up_to(&line[cut..]);
-            sums[chain][NV - 1] = s.mul_add(factor, line, sums[chain][NV - 1]);
-        }
-    }
+    let lines = (&matrix.data[first..], matrix.ld);
+    let sums = sum_of_lines::<S, NV, CHAINS>(s, x, k, lines, width);
     let clamp = end.clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
     for v in 0..NV {
         let at = v * S::LANES;
@@ -210,21 +234,14 @@ fn few_sums<S: Simd, const NV: usize, const CHAINS: usize>(
             Bias::Each(bias) => s.load_up_to(&bias[at..width]),
             Bias::Same(bias) => s.splat(bias),
         };
-        let mut half = const { CHAINS / 2 };
-        while half > 0 {
-            for chain in 0..half {
-                sums[chain][v] = s.add(sums[chain][v], sums[chain + half][v]);
-            }
-            half /= 2;
-        }
-        let mut sum = s.add(sums[0][v], bias);
+        let mut sum = s.add(sums[v], bias);
         if end.accumulate {
             sum = s.add(sum, s.load_up_to(to));
         }
         if let Some((low, high)) = clamp {
             sum = s.min(high, s.max(low, sum));
         }
-        s.store_up_to(to, sum);
+        s.store_forwarded(to, sum);
     }
 }
 

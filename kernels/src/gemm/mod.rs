@@ -216,6 +216,9 @@ impl<'a> Gemm<'a> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
+        if gemv::run_few(self, c) {
+            return Ok(());
+        }
         let needed = self.check(c, ldc, scratch.len())?;
         let line = scratch.as_ptr().align_offset(LINE);
         let line = line.min(scratch.len() - needed);

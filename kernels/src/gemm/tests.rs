@@ -299,6 +299,40 @@ fn short_arguments_are_named() {
     assert!(huge.run(&mut [], 4, &mut [], &Serial).is_err());
 }
 
+/// One row of few columns, which takes a path of its own only where all operands fit.
+#[test]
+fn short_arguments_of_a_row_are_named() {
+    for level in available() {
+        let run = |[a, b, bias, c]: [usize; 4], ld: usize| {
+            let (a, b, bias) = (numbers(a, 1), numbers(b, 2), numbers(bias, 3));
+            let gemm = Gemm {
+                bias: Some(&bias),
+                level,
+                ..Gemm::new((1, 7, 5), Matrix::rows(&a, 5), Matrix::rows(&b, ld))
+            };
+            let mut c = vec![0.0; c];
+            match gemm.run(&mut c, 7, &mut [], &Serial) {
+                Ok(()) => "",
+                Err(Error::Length { argument, .. } | Error::Value { argument, .. }) => argument,
+                Err(error) => panic!("{error}"),
+            }
+        };
+        assert_eq!(run([5, 35, 7, 7], 7), "");
+        assert_eq!(run([5, 39, 7, 9], 8), "");
+        for (lengths, ld, short) in [
+            ([4, 35, 7, 7], 7, "a"),
+            ([5, 34, 7, 7], 7, "b"),
+            ([5, 38, 7, 7], 8, "b"),
+            ([5, 35, 7, 7], 6, "b"),
+            ([5, 35, 6, 7], 7, "bias"),
+            ([5, 35, 8, 7], 7, "bias"),
+            ([5, 35, 7, 6], 7, "c"),
+        ] {
+            assert_eq!(run(lengths, ld), short, "{lengths:?} {ld}");
+        }
+    }
+}
+
 #[test]
 fn map_sees_every_element_once() {
     fn negate(x: &mut [f32]) {

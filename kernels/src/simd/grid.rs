@@ -6,6 +6,7 @@
 use core::ops::Range;
 
 use super::Simd;
+use crate::level::Level;
 
 /// Elements of memory in lines: element (`y`, `x`) is that at `first + y * line + x * step`.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +104,69 @@ pub(crate) fn add_taps<
         taps = taps.wrapping_add(places.line);
     }
     sums
+}
+
+/// The sum of `lines` lines of a matrix, `NV` vectors each, of which the last is cut to `width`
+/// elements in all, times a factor each, `step` apart. There are `CHAINS` sums side by side, so that
+/// none waits for the one before; they are joined in pairs.
+///
+/// Panics if a line or a factor is not in its slice, or if `width` is not that of so many vectors.
+#[inline(always)]
+pub(crate) fn sum_of_lines<S: Simd, const NV: usize, const CHAINS: usize>(
+    s: S,
+    (factors, step): (&[f32], usize),
+    lines: usize,
+    (matrix, ld): (&[f32], usize),
+    width: usize,
+) -> [S::F; NV] {
+    let cut = const { (NV - 1) * S::LANES };
+    let rest = width.wrapping_sub(cut);
+    assert!(rest <= S::LANES, "the last vector of a line");
+    let places = |step| Grid {
+        first: 0,
+        line: step,
+        step: 0,
+    };
+    places(ld).check(matrix.len(), (lines, 1), width);
+    places(step).check(factors.len(), (lines, 1), 1);
+    let mut sums = [[s.zero(); NV]; CHAINS];
+    let (mut factor, mut line) = (factors.as_ptr(), matrix.as_ptr());
+    let mut left = lines;
+    while left > 0 {
+        for chain in 0..CHAINS {
+            if chain >= left {
+                break;
+            }
+            // SAFETY: one of the lines whose factors `check` found in the slice.
+            let x = s.splat(unsafe { *factor });
+            for v in 0..NV - 1 {
+                // SAFETY: a line that `check` found in the slice, `width` elements of it.
+                let of = unsafe { s.load_from(line.wrapping_add(v * S::LANES)) };
+                sums[chain][v] = s.mul_add(x, of, sums[chain][v]);
+            }
+            // SAFETY: as above; the elements of the line from `cut` on.
+            let of = unsafe { core::slice::from_raw_parts(line.wrapping_add(cut), rest) };
+            // A mask of all lanes costs less than a branch, but for arrays.
+            let of = match S::LEVEL {
+                Level::Portable => s.load_up_to(of),
+                _ => s.load_partial(of),
+            };
+            sums[chain][NV - 1] = s.mul_add(x, of, sums[chain][NV - 1]);
+            factor = factor.wrapping_add(step);
+            line = line.wrapping_add(ld);
+        }
+        left = left.saturating_sub(CHAINS);
+    }
+    let mut half = const { CHAINS / 2 };
+    while half > 0 {
+        for chain in 0..half {
+            for v in 0..NV {
+                sums[chain][v] = s.add(sums[chain][v], sums[chain + half][v]);
+            }
+        }
+        half /= 2;
+    }
+    sums[0]
 }
 
 /// Writes the first `count` of some vectors to the places of a line.
@@ -208,6 +272,65 @@ mod tests {
         for level in available() {
             for inside in [(0, 5), (1, 5), (0, 4), (2, 3), (3, 9)] {
                 run(level, inside, [0; 3]);
+            }
+        }
+    }
+
+    /// The sum of three lines of a matrix, two vectors each, the last of which is cut.
+    struct Lines<'a> {
+        factors: &'a [f32],
+        matrix: &'a [f32],
+        width: usize,
+    }
+
+    impl Body for Lines<'_> {
+        type Out = [[f32; 16]; 2];
+
+        #[inline(always)]
+        fn run<S: Simd>(self, s: S) -> Self::Out {
+            let matrix = (self.matrix, 40);
+            let sums = sum_of_lines::<S, 2, 2>(s, (self.factors, 2), 3, matrix, self.width);
+            [s.to_array(sums[0]), s.to_array(sums[1])]
+        }
+    }
+
+    #[test]
+    fn lines_are_read_up_to_their_width() {
+        for level in available() {
+            let lanes = crate::gemm::pack::lanes(level);
+            for width in lanes..=2 * lanes {
+                let run = |factors: usize, elements: usize, width: usize| {
+                    // Boxed, so that a sanitizer sees a read past the end.
+                    let factors = numbers(factors, 1).into_boxed_slice();
+                    let matrix = numbers(elements, 2).into_boxed_slice();
+                    let body = Lines {
+                        factors: &factors,
+                        matrix: &matrix,
+                        width,
+                    };
+                    (dispatch(level, body), factors, matrix)
+                };
+                let (sums, factors, matrix) = run(5, 80 + width, width);
+                for at in 0..2 * lanes {
+                    let term = |line: usize| {
+                        f64::from(factors[2 * line]) * f64::from(matrix[line * 40 + at])
+                    };
+                    let exact: f64 = match at < width {
+                        true => (0..3).map(term).sum(),
+                        false => 0.0,
+                    };
+                    let found = f64::from(sums[at / lanes][at % lanes]);
+                    assert!((found - exact).abs() < 1e-6, "{found} instead of {exact}");
+                }
+                for (factors, elements, width) in [
+                    (4, 80 + width, width),
+                    (5, 79 + width, width),
+                    (5, 200, lanes - 1),
+                    (5, 200, 2 * lanes + 1),
+                ] {
+                    let refused = std::panic::catch_unwind(|| run(factors, elements, width));
+                    assert!(refused.is_err(), "{factors} {elements} {width}");
+                }
             }
         }
     }
