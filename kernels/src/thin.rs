@@ -7,7 +7,7 @@
 use crate::adapt::check_count;
 use crate::blocks::{Cut, for_each_block};
 use crate::error::Result;
-use crate::gemm::pack::{lanes, panel, panel_at, panels};
+use crate::gemm::pack::{self, lanes, panel, panel_at};
 use crate::gemm::{Activation, Packed};
 use crate::parallel::Parallel;
 use crate::simd::{Body, Simd, dispatch};
@@ -55,76 +55,97 @@ impl Thin<'_> {
         }
         if matrix.k * matrix.n < PARALLEL_WEIGHTS || parallel.threads() == 1 {
             self.columns(x, matrix, 0, out);
-            return Ok(());
+        } else {
+            // By value, so that what the other branch needs is not in memory.
+            parts(*self, x, *matrix, out, parallel);
         }
-        let width = panel(matrix.level);
-        let rounds = (matrix.k * matrix.n / ROUND).clamp(1, ROUNDS);
-        let each = panels(matrix.level, matrix.n).div_ceil(parallel.threads() * rounds);
-        let (n, cut) = (
-            matrix.n,
-            Cut {
-                rows: 1,
-                columns: each * width,
-                // The last panel may be one vector wider.
-                rest: lanes(matrix.level),
-            },
-        );
-        for_each_block(parallel, out, n, (1, n), cut, |mut block| {
-            self.columns(x, matrix, block.column / width, block.row(0));
-        });
         Ok(())
     }
 
     /// The columns from panel `first` on that `out` has room for.
-    #[inline]
+    #[inline(always)]
     fn columns(&self, x: &[f32], matrix: &Packed<'_>, first: usize, out: &mut [f32]) {
+        // Field by field, and made where it is used: a copy would wait for what has just been
+        // written.
         let row = Row {
-            of: self,
             x,
-            matrix,
+            panels: matrix.data,
+            n: matrix.n,
+            bias: self.bias,
+            activation: self.activation,
+            accumulate: self.accumulate,
+            backwards: self.backwards,
             first,
             out: &mut *out,
         };
-        if panels(matrix.level, matrix.n) == 1 {
-            dispatch(matrix.level, Narrow(row));
-        } else {
-            dispatch(matrix.level, row);
-        }
+        dispatch(matrix.level, row);
         if let Activation::Map(function) = self.activation {
             function(out);
         }
     }
 }
 
-struct Row<'a, 'b> {
-    of: &'a Thin<'b>,
+/// All columns, in parts for several threads.
+#[inline(never)]
+fn parts(thin: Thin<'_>, x: &[f32], matrix: Packed<'_>, out: &mut [f32], parallel: &dyn Parallel) {
+    let (n, width) = (matrix.n, panel(matrix.level));
+    let rounds = (matrix.k * n / ROUND).clamp(1, ROUNDS);
+    let each = pack::panels(matrix.level, n).div_ceil(parallel.threads() * rounds);
+    let cut = Cut {
+        rows: 1,
+        columns: each * width,
+        // The last panel may be one vector wider.
+        rest: lanes(matrix.level),
+    };
+    for_each_block(parallel, out, n, (1, n), cut, |mut block| {
+        thin.columns(x, &matrix, block.column / width, block.row(0));
+    });
+}
+
+/// Some columns of the product of a row.
+struct Row<'a> {
     x: &'a [f32],
-    matrix: &'a Packed<'b>,
-    /// First panel.
+    /// All panels of the matrix.
+    panels: &'a [f32],
+    /// Columns of the matrix.
+    n: usize,
+    bias: Option<&'a [f32]>,
+    activation: Activation,
+    accumulate: bool,
+    backwards: bool,
+    /// First panel of `out`.
     first: usize,
     out: &'a mut [f32],
 }
 
-impl Body for Row<'_, '_> {
+impl Body for Row<'_> {
     type Out = ();
 
     #[inline(always)]
     fn run<S: Simd>(mut self, s: S) {
+        // What finds the panels of others takes a small product longer than its multiplications.
+        if self.n <= const { 2 * panel(S::LEVEL) - S::LANES } {
+            self.first = 0;
+            return match self.n.div_ceil(S::LANES) {
+                0 => {}
+                1 => self.panels::<S, 1, 1, 8>(s, 0),
+                2 => self.panels::<S, 1, 2, 4>(s, 0),
+                _ => self.panels::<S, 1, 3, 4>(s, 0),
+            };
+        }
         // What a matrix is packed for is what its products run on.
-        let count = panels(S::LEVEL, self.matrix.n).saturating_sub(self.first);
+        let count = pack::panels(S::LEVEL, self.n).saturating_sub(self.first);
         let count = count.min(self.out.len().div_ceil(panel(S::LEVEL)));
         // The last panel may be wider than the others, and is alone then.
         let whole = match count {
             0 => return,
-            _ if panel_at(S::LEVEL, self.matrix.n, self.first + count - 1).1 == panel(S::LEVEL) => {
-                count
-            }
+            _ if panel_at(S::LEVEL, self.n, self.first + count - 1).1 == panel(S::LEVEL) => count,
             _ => count - 1,
         };
         let pairs = whole / 2;
         let steps = count - pairs;
         for step in 0..steps {
-            let step = if self.of.backwards {
+            let step = if self.backwards {
                 steps - 1 - step
             } else {
                 step
@@ -141,24 +162,11 @@ impl Body for Row<'_, '_> {
     }
 }
 
-/// A row of a matrix that has one panel: what finds the panels of others takes a small product
-/// longer than all its multiplications.
-struct Narrow<'a, 'b>(Row<'a, 'b>);
-
-impl Body for Narrow<'_, '_> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
-        self.0.one_panel(s, 0);
-    }
-}
-
-impl Row<'_, '_> {
+impl Row<'_> {
     /// The columns of panel `index` of those that there are.
     #[inline(always)]
     fn one_panel<S: Simd>(&mut self, s: S, index: usize) {
-        let (_, width) = panel_at(S::LEVEL, self.matrix.n, self.first + index);
+        let (_, width) = panel_at(S::LEVEL, self.n, self.first + index);
         match width / S::LANES {
             1 => self.panels::<S, 1, 1, 8>(s, index),
             2 => self.panels::<S, 1, 2, 4>(s, index),
@@ -177,12 +185,23 @@ impl Row<'_, '_> {
             index * panel(S::LEVEL),
             (self.first + index) * panel(S::LEVEL),
         );
-        let panels = self.matrix.data.get(self.matrix.k * first..);
+        let panels = self.panels.get(self.x.len() * first..);
         if let (Some(panels), Some(out)) = (panels, self.out.get_mut(at..)) {
-            let bias = self.of.bias.and_then(|bias| bias.get(first..));
-            columns_of::<S, P, NV, ROWS>(s, self.of, self.x, panels, bias, out);
+            let how = How {
+                bias: self.bias.and_then(|bias| bias.get(first..)),
+                clamp: self.activation.clamp(),
+                accumulate: self.accumulate,
+            };
+            columns_of::<S, P, NV, ROWS>(s, &how, self.x, panels, out);
         }
     }
+}
+
+/// What becomes of sums.
+struct How<'a> {
+    bias: Option<&'a [f32]>,
+    clamp: Option<(f32, f32)>,
+    accumulate: bool,
 }
 
 /// The columns of `P` panels, each `NV` vectors wide; the products of `ROWS` rows of the matrix are
@@ -190,10 +209,9 @@ impl Row<'_, '_> {
 #[inline(always)]
 fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
     s: S,
-    how: &Thin<'_>,
+    how: &How<'_>,
     x: &[f32],
     panels: &[f32],
-    bias: Option<&[f32]>,
     out: &mut [f32],
 ) {
     let width = NV * S::LANES;
@@ -230,8 +248,7 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
             }
         }
     }
-    let clamp = how.activation.clamp();
-    let clamp = clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
+    let clamp = how.clamp.map(|(low, high)| (s.splat(low), s.splat(high)));
     for p in 0..P {
         for v in 0..NV {
             let at = p * width + v * S::LANES;
@@ -246,7 +263,7 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
                 half /= 2;
             }
             let mut sum = sums[0][p][v];
-            if let Some(bias) = bias.and_then(|bias| bias.get(at..)) {
+            if let Some(bias) = how.bias.and_then(|bias| bias.get(at..)) {
                 sum = s.add(sum, s.load_up_to(bias));
             }
             if how.accumulate {
@@ -255,7 +272,7 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
             if let Some((low, high)) = clamp {
                 sum = s.min(high, s.max(low, sum));
             }
-            s.store_up_to(to, sum);
+            s.store_forwarded(to, sum);
         }
     }
 }
