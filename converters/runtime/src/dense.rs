@@ -100,18 +100,18 @@ impl Panels {
         layer: &'static str,
         m: usize,
         x: &'a [f32],
-        reader: &Reader<'a>,
+        weights: &'a [u8],
     ) -> Result<Gemm<'a>> {
         let x = Matrix::rows(x, self.rows);
         #[cfg(feature = "std")]
         {
-            let _ = reader;
+            let _ = weights;
             Ok(Gemm::packed(m, x, self.packed(layer)?))
         }
         #[cfg(not(feature = "std"))]
         {
             let _ = layer;
-            let elements = reader.read(Source::Weights(self.matrix))?;
+            let elements = self.matrix.of(weights)?;
             let size = (m, self.columns, self.rows);
             Ok(Gemm::new(size, x, Matrix::rows(elements, self.columns)))
         }
@@ -225,7 +225,8 @@ impl Dense {
     ///
     /// # Errors
     /// [`crate::error::Error::Layer`] or [`crate::error::Error::Plan`] if a slot does not fit.
-    #[inline]
+    // Inlined, so that the places of a small layer's operands are known when it is compiled.
+    #[inline(always)]
     pub fn run<'a>(
         &'a self,
         m: &'a mut Memory<'_>,
@@ -337,7 +338,7 @@ impl Dense {
             .map(|shift| reader.read(shift.into()))
             .transpose()?;
         let (depth, columns) = (self.kernel.rows, self.kernel.columns);
-        let bias = self.bias(&reader)?;
+        let bias = self.bias(reader.weights)?;
         // Examples with factors of their own are products of their own.
         let parts = (scale.len() / depth.max(1)).max(1);
         let rows = x.len() / depth.max(1) / parts;
@@ -359,7 +360,7 @@ impl Dense {
                 }),
                 activation: self.activation,
                 accumulate,
-                ..self.kernel.gemm(self.name, rows, x, &reader)?
+                ..self.kernel.gemm(self.name, rows, x, reader.weights)?
             };
             gemm.run(out, columns, &mut [], reader.parallel)
                 .map_err(at(self.name))?;
@@ -367,7 +368,7 @@ impl Dense {
         Ok(())
     }
 
-    #[inline]
+    #[inline(always)]
     fn product(
         &self,
         reader: &Reader<'_>,
@@ -376,51 +377,60 @@ impl Dense {
         scratch: &mut [f32],
         accumulate: bool,
     ) -> Result<()> {
+        let (weights, parallel) = (reader.weights, reader.parallel);
         // What a product of any size checks takes a small layer longer than its own product.
         #[cfg(feature = "std")]
         if x.len() == self.kernel.rows {
-            let large = self.kernel.rows * self.kernel.columns >= LARGE;
-            let thin = Thin {
-                bias: self.bias(reader)?,
-                activation: self.activation,
-                accumulate,
-                backwards: large && self.turn.next(),
-            };
-            let packed = self.kernel.packed(self.name)?;
-            return thin
-                .run(x, &packed, out, reader.parallel)
-                .map_err(at(self.name));
+            return self.row(x, out, accumulate, weights, parallel);
         }
-        self.rows(reader, x, out, scratch, accumulate)
+        self.rows(x, (out, scratch), accumulate, weights, parallel)
     }
 
     #[inline]
-    fn bias<'a>(&self, reader: &Reader<'a>) -> Result<Option<&'a [f32]>> {
-        match self.bias {
-            Some(bias) => Ok(Some(reader.read(Source::Weights(bias))?)),
-            None => Ok(None),
-        }
+    fn bias<'a>(&self, weights: &'a [u8]) -> Result<Option<&'a [f32]>> {
+        self.bias.map(|bias| bias.of(weights)).transpose()
+    }
+
+    /// The product of one row.
+    #[cfg(feature = "std")]
+    #[inline(never)]
+    fn row(
+        &self,
+        x: &[f32],
+        out: &mut [f32],
+        accumulate: bool,
+        weights: &[u8],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let large = self.kernel.rows * self.kernel.columns >= LARGE;
+        let thin = Thin {
+            bias: self.bias(weights)?,
+            activation: self.activation,
+            accumulate,
+            backwards: large && self.turn.next(),
+        };
+        let packed = self.kernel.packed(self.name)?;
+        thin.run(x, &packed, out, parallel).map_err(at(self.name))
     }
 
     /// The product of any number of rows.
     #[inline(never)]
     fn rows(
         &self,
-        reader: &Reader<'_>,
         x: &[f32],
-        out: &mut [f32],
-        scratch: &mut [f32],
+        (out, scratch): (&mut [f32], &mut [f32]),
         accumulate: bool,
+        weights: &[u8],
+        parallel: &dyn Parallel,
     ) -> Result<()> {
         let rows = x.len() / self.kernel.rows.max(1);
-        let bias = self.bias(reader)?;
         let gemm = Gemm {
-            bias,
+            bias: self.bias(weights)?,
             activation: self.activation,
             accumulate,
-            ..self.kernel.gemm(self.name, rows, x, reader)?
+            ..self.kernel.gemm(self.name, rows, x, weights)?
         };
-        gemm.run(out, self.kernel.columns, scratch, reader.parallel)
+        gemm.run(out, self.kernel.columns, scratch, parallel)
             .map_err(at(self.name))
     }
 }

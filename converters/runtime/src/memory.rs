@@ -63,7 +63,7 @@ impl<T> Slot<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn bytes(&self, batch: usize) -> Range<usize> {
         let from = self.at * batch;
         from..from + self.len(batch) * size_of::<T>()
@@ -173,7 +173,7 @@ impl<'a> Memory<'a> {
     ///
     /// # Errors
     /// [`Error::Plan`] if the slot lies outside the workspace.
-    #[inline]
+    #[inline(always)]
     pub fn write<T: Pod>(&mut self, out: Slot<T>) -> Result<(Reader<'_>, &mut [T])> {
         let range = out.bytes(self.batch);
         let (reader, bytes) = self.split(range)?;
@@ -228,7 +228,7 @@ impl<'a> Memory<'a> {
         Ok((reader, outs.map(Option::unwrap_or_default)))
     }
 
-    #[inline]
+    #[inline(always)]
     fn split(&mut self, range: Range<usize>) -> Result<(Reader<'_>, &mut [u8])> {
         let (before, rest) = self
             .arena
@@ -276,7 +276,8 @@ pub struct Reader<'a> {
     after: &'a [u8],
     /// The byte of the workspace that `after` starts at.
     after_from: usize,
-    weights: &'a [u8],
+    /// The weights that are not packed.
+    pub weights: &'a [u8],
     /// Examples.
     pub batch: usize,
     /// Threads.
@@ -288,7 +289,7 @@ impl<'a> Reader<'a> {
     ///
     /// # Errors
     /// [`Error::Plan`] if it lies outside the workspace or where the operation writes.
-    #[inline]
+    #[inline(always)]
     pub fn read<T: Pod>(&self, source: Source<'a, T>) -> Result<&'a [T]> {
         match source {
             Source::Slice(slice) => Ok(slice),
