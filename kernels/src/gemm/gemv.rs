@@ -156,7 +156,8 @@ impl Body for Vector<'_> {
             };
             let x = (x, step);
             return match vectors {
-                0 | 1 => few_sums::<S, 1, 8>(s, x, k, matrix, first, &end, out),
+                0 => {}
+                1 => few_sums::<S, 1, 8>(s, x, k, matrix, first, &end, out),
                 2 => few_sums::<S, 2, 2>(s, x, k, matrix, first, &end, out),
                 3 => few_sums::<S, 3, 2>(s, x, k, matrix, first, &end, out),
                 _ => few_sums::<S, 4, 1>(s, x, k, matrix, first, &end, out),
