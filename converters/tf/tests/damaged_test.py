@@ -15,6 +15,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
 from converters.tf.emit.options import Options
@@ -147,6 +148,22 @@ def test_a_file_that_ends_anywhere(tmp_path: Path) -> None:
         path.write_bytes(content[:size])
         with pytest.raises(FileError) as caught:
             kind_of(path)
+        assert len(caught.value.problems) == 1
+
+
+def test_ops_that_tensorflow_does_not_know(tmp_path: Path) -> None:
+    graph = tf.compat.v1.GraphDef()
+    graph.node.add(op="Placeholder", name="x").attr["dtype"].type = 1
+    graph.node.add(op="OwnOp", name="y", input=["x"])
+    path = tmp_path / "m.pb"
+    path.write_bytes(graph.SerializeToString())
+    folder = tmp_path / "m"
+    _chain().export(folder, verbose=False)
+    content = (folder / "saved_model.pb").read_bytes()
+    (folder / "saved_model.pb").write_bytes(content.replace(b"MatMul", b"OwnMul"))
+    for source, op in ((path, "OwnOp"), (folder, "OwnMul")):
+        with pytest.raises(FileError, match=f"the op '{op}', which is not part") as caught:
+            load(source, LoadOptions())
         assert len(caught.value.problems) == 1
 
 
