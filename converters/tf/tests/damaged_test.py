@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import random
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -20,7 +21,7 @@ from keras import layers
 
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
-from converters.tf.load.files import kind_of
+from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.tests.models import mlp, text_cnn
 from converters.tf.tf2rust import Request, run
@@ -138,6 +139,25 @@ def test_no_module_of_a_description_is_imported(tmp_path: Path) -> None:
     _change_zip(path, "config.json", change)
     with pytest.raises(FileError, match="the class 'geohash', which is not part of Keras"):
         load(path, LoadOptions(allow_custom_code=True))
+
+
+def test_heaps_that_are_read_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "m.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs.create("names", ["first", "second"], dtype=h5py.string_dtype())
+    assert kind_of(path) is Kind.HDF5
+    content = path.read_bytes()
+    heap = content.index(b"GCOL")
+    objects = heap + 16
+    (length,) = struct.unpack_from("<Q", content, objects + 8)
+    second = objects + 16 + (length + 7) // 8 * 8
+    for at in (objects, second):
+        path.write_bytes(content[:at] + bytes(16) + content[at + 16 :])
+        with pytest.raises(FileError, match=f"a damaged heap at byte {at}"):
+            kind_of(path)
+    cut = content[: heap + 12]
+    path.write_bytes(cut)
+    assert kind_of(path) is Kind.HDF5
 
 
 def test_a_file_that_ends_anywhere(tmp_path: Path) -> None:
