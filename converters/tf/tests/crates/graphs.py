@@ -115,6 +115,14 @@ def elementwise() -> ir.Graph:
         )
     for two in (ir.BinaryKind.ADD, ir.BinaryKind.SUB, ir.BinaryKind.MUL, ir.BinaryKind.MAX):
         s.op(ir.Binary(two), [i, i], shape, I32, f"{two}_i32")
+    divisor = ir.constant(np.array([-3, -1, 1, 2, 5], np.int32))
+    for two in (
+        *(ir.BinaryKind.DIV, ir.BinaryKind.FLOOR_DIV),
+        *(ir.BinaryKind.FLOOR_MOD, ir.BinaryKind.TRUNC_MOD),
+    ):
+        s.op(ir.Binary(two), [i, divisor], shape, I32, f"{two}_i32")
+    for extreme in (ir.ReduceKind.MAX, ir.ReduceKind.MIN):
+        s.op(ir.Reduce(extreme, (1,)), [i], (B, 5), I32, f"reduce_{extreme}_i32")
     s.op(ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x, row], shape, name="add relu")
     s.op(ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh")
     s.op(ir.Select(), [flag, x, row], shape, name="select")
