@@ -17,3 +17,13 @@ class FeaturesError(ConversionError):
 
     exit_code = 4
     title = "the recorded features don't match the model"
+
+
+# Characters of a message of another program that are shown.
+_SHOWN = 300
+
+
+def shortened(err: BaseException) -> str:
+    """Returns what an error of another program says, on one line that fits a terminal."""
+    text = " ".join(str(err).split()) or type(err).__name__
+    return text if len(text) <= _SHOWN else text[:_SHOWN] + " ..."

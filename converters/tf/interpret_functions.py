@@ -92,7 +92,7 @@ _FUNCTIONS: dict[Fn, Callable[..., Any]] = {
     Fn.LOG_SIGMOID: lambda x: -_softplus(-x),
     Fn.HARD_SIGMOID: _hard_sigmoid,
     Fn.HARD_SILU: lambda x: x * _hard_sigmoid(x),
-    Fn.HARD_SHRINK: lambda x, a: np.where(np.abs(x) <= a, 0, x),
+    Fn.HARD_SHRINK: lambda x, a: np.where(np.abs(x) > a, x, 0),
     Fn.SOFT_SHRINK: _soft_shrink,
     Fn.TANH_SHRINK: lambda x: x - np.tanh(x),
     Fn.SQUARE_PLUS: lambda x, a: (x + np.sqrt(x * x + a)) / 2,

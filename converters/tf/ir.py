@@ -78,7 +78,7 @@ class Fn(StrEnum):
     LOG_SIGMOID = "log_sigmoid"
     HARD_SIGMOID = "hard_sigmoid"  # clamp(x / 6 + 1 / 2, 0, 1)
     HARD_SILU = "hard_silu"  # x * hard_sigmoid(x)
-    HARD_SHRINK = "hard_shrink"  # 0 if |x| <= a else x
+    HARD_SHRINK = "hard_shrink"  # x if |x| > a else 0
     SOFT_SHRINK = "soft_shrink"
     TANH_SHRINK = "tanh_shrink"
     SQUARE_PLUS = "square_plus"  # (x + sqrt(x^2 + a)) / 2

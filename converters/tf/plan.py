@@ -549,13 +549,13 @@ def _attention_scratch(node: ir.Node) -> int:
 
 
 def _recurrent_scratch(node: ir.Node, packed: bool) -> int:
-    _, steps, inputs = _numbers(node.input.shape)
+    sequences, steps, inputs = _numbers(node.input.shape)
     columns = _numbers(_present(node, 1).shape)[1]
     state = columns if isinstance(node.op, ir.Gru) else 0
     products = 0 if packed else _plain_product(max(steps, _DIRECT_ROWS + 1), columns, inputs)
     units = _numbers(_present(node, 2).shape)[0]
     again = 0 if packed else _plain_product(_DIRECT_ROWS + 1, columns, units)
-    return steps * columns + state + max(products, again)
+    return sequences * (steps * columns + state + max(products, again))
 
 
 def macs(node: ir.Node) -> int:

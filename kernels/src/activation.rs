@@ -157,12 +157,13 @@ activations! {
     } 4 |x|
         if x > 0.0 { x } else { alpha * math::exp_m1(One, x) },
         if x > 0.0 { 1.0 } else { alpha * math::exp(One, x) };
-    /// `x` outside `-threshold..=threshold`, 0 inside.
+    /// `x` outside `-threshold..=threshold`, 0 inside and for NaN, as a selection by `abs(x) >
+    /// threshold` has it.
     HardShrink {
         /// Half width of the gap.
         threshold,
     } 1 |x|
-        if x.abs() <= threshold { 0.0 } else { x },
+        if x.abs() > threshold { x } else { 0.0 },
         indicator(x.abs() > threshold);
     /// `x / 6 + 1 / 2`, cut to 0 and 1.
     HardSigmoid {} 2 |x|
@@ -363,7 +364,10 @@ mod tests {
         let shrink = SoftShrink { threshold: 0.5 };
         assert_eq!([-1.0, 0.25, 2.0].map(|x| shrink.apply(x)), [-0.5, 0.0, 1.5]);
         let hard = HardShrink { threshold: 0.5 };
-        assert_eq!([-1.0, 0.25, 2.0].map(|x| hard.apply(x)), [-1.0, 0.0, 2.0]);
+        assert_eq!(
+            [-1.0, 0.25, 2.0, f32::NAN].map(|x| hard.apply(x)),
+            [-1.0, 0.0, 2.0, 0.0]
+        );
         assert_eq!(
             [-2.0, 0.5, 2.0].map(|x| HardTanh {}.apply(x)),
             [-1.0, 0.5, 1.0]

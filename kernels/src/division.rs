@@ -41,32 +41,42 @@ macro_rules! floor_remainder {
     }};
 }
 
-/// The quotient rounded down.
-#[inline(always)]
-fn floor_quotient(x: i64, y: i64) -> i64 {
-    if y == 0 {
-        return 0;
-    }
-    let quotient = x.wrapping_div(y);
-    if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) {
-        quotient - 1
-    } else {
-        quotient
-    }
+/// Functions of two integers of a type.
+macro_rules! whole {
+    ($($type:ident $quotient:ident $rest:ident;)*) => {$(
+        /// The quotient rounded down.
+        #[inline(always)]
+        pub(crate) fn $quotient(x: $type, y: $type) -> $type {
+            if y == 0 {
+                return 0;
+            }
+            let quotient = x.wrapping_div(y);
+            if x.wrapping_rem(y) != 0 && (x < 0) != (y < 0) {
+                quotient - 1
+            } else {
+                quotient
+            }
+        }
+
+        /// The remainder that has the divisor's sign.
+        #[inline(always)]
+        pub(crate) fn $rest(x: $type, y: $type) -> $type {
+            if y == 0 {
+                return 0;
+            }
+            let rest = x.wrapping_rem(y);
+            if rest != 0 && (rest < 0) != (y < 0) {
+                rest + y
+            } else {
+                rest
+            }
+        }
+    )*};
 }
 
-/// The remainder that has the divisor's sign.
-#[inline(always)]
-fn floor_rest(x: i64, y: i64) -> i64 {
-    if y == 0 {
-        return 0;
-    }
-    let rest = x.wrapping_rem(y);
-    if rest != 0 && (rest < 0) != (y < 0) {
-        rest + y
-    } else {
-        rest
-    }
+whole! {
+    i32 floor_quotient_i32 floor_rest_i32;
+    i64 floor_quotient floor_rest;
 }
 
 /// `x` to the power of `y`, modulo 2^64.

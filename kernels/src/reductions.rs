@@ -141,6 +141,7 @@ reductions! {
     MAX Max max numeric!(F32 F64 I64; host), {
         f32 F32 f32 f32::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
         f64 F64 f64 f64::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
+        i32 I32 i32 i32::MIN, |a, b| a.max(b), |total, _count| total;
         i64 I64 i64 i64::MIN, |a, b| a.max(b), |total, _count| total;
     }
     /// The mean; the error is below 64 roundings of the sum.
@@ -152,6 +153,7 @@ reductions! {
     MIN Min min numeric!(F32 F64 I64; host), {
         f32 F32 f32 f32::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
         f64 F64 f64 f64::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
+        i32 I32 i32 i32::MAX, |a, b| a.min(b), |total, _count| total;
         i64 I64 i64 i64::MAX, |a, b| a.min(b), |total, _count| total;
     }
     /// The product; integers wrap.

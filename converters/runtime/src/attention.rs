@@ -4,7 +4,7 @@ use crate::error::{Result, at};
 use crate::kernels::attention::{Attention as Kernel, Lines as Elements};
 use crate::kernels::broadcast_to::broadcast_to;
 use crate::kernels::shape::Shape;
-use crate::memory::{Memory, Reader, Slot, Source};
+use crate::memory::{Memory, Reader, Slot, Source, count};
 
 /// Queries, keys or values of heads that lie side by side: rows of `row` elements, those of the
 /// heads from column `first` on.
@@ -55,6 +55,11 @@ pub struct Attention {
 }
 
 impl Attention {
+    /// The heads of all examples, by the elements that they leave.
+    fn all_heads(&self, out: &[f32]) -> usize {
+        count(out.len(), self.queries * self.width)
+    }
+
     fn kernel(&self, heads: usize) -> Kernel<'static> {
         Kernel {
             heads,
@@ -81,7 +86,7 @@ impl Attention {
     ) -> Result<()> {
         let (reader, out, scratch) = m.write_with(out, scratch)?;
         let (q, k, v) = (reader.read(q)?, reader.read(k)?, reader.read(v)?);
-        self.kernel(self.heads * reader.batch)
+        self.kernel(self.all_heads(out))
             .run(q, k, v, out, scratch, reader.parallel)
             .map_err(at(self.name))
     }
@@ -99,7 +104,7 @@ impl Attention {
     ) -> Result<()> {
         let (reader, out, scratch) = m.write_with(out, scratch)?;
         let lines = [q.read(&reader)?, k.read(&reader)?, v.read(&reader)?];
-        self.kernel(self.heads * reader.batch)
+        self.kernel(self.all_heads(out))
             .run_beside(self.heads, lines, out, scratch, reader.parallel)
             .map_err(at(self.name))
     }
@@ -127,7 +132,7 @@ impl Attention {
         let one = Shape::new(&mask_shape[2..]).map_err(at(self.name))?;
         let (examples, heads) = (mask_shape[0], mask_shape[1]);
         let mut last = None;
-        for head in 0..self.heads * reader.batch {
+        for head in 0..self.all_heads(out) {
             // A mask with one example or head serves all of them.
             let example = (head / self.heads).min(examples.saturating_sub(1));
             let place = example * heads + (head % self.heads).min(heads.saturating_sub(1));

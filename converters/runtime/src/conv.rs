@@ -16,7 +16,7 @@ use crate::kernels::error::Result as KernelResult;
 use crate::kernels::parallel::Parallel;
 use crate::kernels::shape::Shape;
 use crate::kernels::zip::zip_in_place;
-use crate::memory::{Memory, Reader, Slot, Source};
+use crate::memory::{Memory, Reader, Slot, Source, count};
 use crate::weights::Tensor;
 
 /// One spatial axis: how many elements, and how the filter moves over them.
@@ -170,9 +170,10 @@ impl Layer {
         })
     }
 
-    fn sizes(&self, batch: usize) -> Sizes {
+    /// The sizes for as many images as `found` elements are, of `one` each.
+    fn sizes(&self, found: usize, one: usize) -> Sizes {
         Sizes {
-            batch,
+            batch: count(found, one),
             ..self.sizes
         }
     }
@@ -325,7 +326,12 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         activation: Activation,
     ) -> Result<()> {
         let name = self.layer.name;
-        let sizes = self.layer.sizes(reader.batch);
+        let one = if TRANSPOSED {
+            self.layer.sizes.output_len()
+        } else {
+            self.layer.sizes.input_len()
+        };
+        let sizes = self.layer.sizes(x.len(), one);
         let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
         let bias = self.layer.bias(reader)?;
         if TRANSPOSED {
@@ -417,7 +423,7 @@ impl DepthwiseConv {
         let depthwise = Depthwise {
             bias: layer.bias(&reader)?,
             activation: layer.activation,
-            ..Depthwise::new(layer.sizes(reader.batch))
+            ..Depthwise::new(layer.sizes(x.len(), layer.sizes.input_len()))
         };
         let filter = reader.read(Source::Weights(self.filter))?;
         depthwise

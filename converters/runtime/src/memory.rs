@@ -249,6 +249,15 @@ impl<'a> Memory<'a> {
     }
 }
 
+/// How many parts of `one` elements there are in `found`; none if a part has none.
+///
+/// The examples of a layer need not be those of the model: frames or windows may be merged into
+/// the batch, and a model may be made for a batch of one size. Kernels refuse what is left over.
+#[inline]
+pub(crate) fn count(found: usize, one: usize) -> usize {
+    found.checked_div(one).unwrap_or(0)
+}
+
 #[cold]
 fn outside() -> Error {
     Error::Plan {

@@ -4,7 +4,7 @@ use crate::conv::Axis;
 use crate::error::{Result, at};
 pub use crate::kernels::pooling::Kind;
 use crate::kernels::pooling::Pooling;
-use crate::memory::{Memory, Slot, Source};
+use crate::memory::{Memory, Slot, Source, count};
 
 /// The largest or the mean element of every window of `channels` channels.
 ///
@@ -22,7 +22,8 @@ pub fn pool<'a>(
     let (reader, out) = m.write(out)?;
     let input = reader.read(input.into())?;
     let (y, x) = (y.window().map_err(at(NAME))?, x.window().map_err(at(NAME))?);
-    Pooling::new(kind, reader.batch, channels, y, x)
+    let images = count(input.len(), y.input * x.input * channels);
+    Pooling::new(kind, images, channels, y, x)
         .and_then(|pooling| pooling.run(input, out, reader.parallel))
         .map_err(at(NAME))
 }

@@ -9,7 +9,7 @@ use crate::kernels::gemm::Matrix;
 use crate::kernels::gemm::Packed;
 use crate::kernels::parallel::Parallel;
 use crate::kernels::sequence::{Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk};
-use crate::memory::{Memory, Reader, Slot, Source};
+use crate::memory::{Memory, Reader, Slot, Source, count};
 use crate::weights::Tensor;
 
 /// The sizes and the order of a recurrent layer.
@@ -168,9 +168,15 @@ impl Columns {
     }
 }
 
-fn walk<'a>(order: &Order, reader: &Reader<'a>, x: &Operands<'a>) -> Result<Walk<'a>> {
+/// Where a layer goes, with a state for each of its sequences.
+fn walk<'a>(
+    order: &Order,
+    reader: &Reader<'a>,
+    x: &Operands<'a>,
+    state: &[f32],
+) -> Result<Walk<'a>> {
     Ok(Walk {
-        batch: reader.batch,
+        batch: count(state.len(), order.units),
         steps: order.steps,
         units: order.units,
         reverse: order.reverse,
@@ -251,7 +257,7 @@ impl Lstm {
         start(&reader, x.cell, cell, self.name)?;
         let bias = self.bias.map(|bias| reader.read(bias.into())).transpose()?;
         let layer = LstmLayer {
-            walk: walk(&self.order, &reader, &x)?,
+            walk: walk(&self.order, &reader, &x, hidden)?,
             kernel: self.kernel.factor(self.name, &reader)?,
             recurrent: self.recurrent.factor(self.name, &reader)?,
             bias,
@@ -342,7 +348,7 @@ impl Gru {
             },
         };
         let layer = GruLayer {
-            walk: walk(&self.order, &reader, &x)?,
+            walk: walk(&self.order, &reader, &x, hidden)?,
             kernel: self.kernel.factor(self.name, &reader)?,
             recurrent,
             bias: bias(self.bias)?,
@@ -408,7 +414,7 @@ impl SimpleRnn {
         start(&reader, x.hidden, hidden, self.name)?;
         let bias = self.bias.map(|bias| reader.read(bias.into())).transpose()?;
         let layer = SimpleRnnLayer {
-            walk: walk(&self.order, &reader, &x)?,
+            walk: walk(&self.order, &reader, &x, hidden)?,
             kernel: self.kernel.factor(self.name, &reader)?,
             recurrent: self.recurrent.factor(self.name, &reader)?,
             bias,

@@ -129,17 +129,17 @@ BINARY: Mapping[ir.BinaryKind, Kernel] = {
     ir.BinaryKind.ADD: Kernel("binary::Add", types=_FI),
     ir.BinaryKind.SUB: Kernel("binary::Sub", types=_FI),
     ir.BinaryKind.MUL: Kernel("binary::Mul", types=_FI),
-    ir.BinaryKind.DIV: Kernel("division::Div", types=_FL),
+    ir.BinaryKind.DIV: Kernel("division::Div", types=_FI),
     ir.BinaryKind.DIV_NO_NAN: Kernel("binary::DivNoNan", types=_FF),
     ir.BinaryKind.MUL_NO_NAN: Kernel("binary::MulNoNan", types=_FF),
     ir.BinaryKind.MAX: Kernel("binary::Maximum", types=_FI),
     ir.BinaryKind.MIN: Kernel("binary::Minimum", types=_FI),
     ir.BinaryKind.POW: Kernel("division::Pow", types=_F),
     ir.BinaryKind.FLOOR_DIV: Kernel(
-        "division::FloorDiv", types=frozenset([ir.DType.F32, ir.DType.I64])
+        "division::FloorDiv", types=frozenset([ir.DType.F32, ir.DType.I32, ir.DType.I64])
     ),
-    ir.BinaryKind.FLOOR_MOD: Kernel("division::FloorMod", types=_FL),
-    ir.BinaryKind.TRUNC_MOD: Kernel("division::TruncateMod", types=_FL),
+    ir.BinaryKind.FLOOR_MOD: Kernel("division::FloorMod", types=_FI),
+    ir.BinaryKind.TRUNC_MOD: Kernel("division::TruncateMod", types=_FI),
     ir.BinaryKind.SQUARED_DIFFERENCE: Kernel("binary::SquaredDifference", types=_FI),
     ir.BinaryKind.ATAN2: Kernel("binary::Atan2"),
     ir.BinaryKind.LOGICAL_AND: Kernel("logical::LogicalAnd", types=_BOOL),
@@ -156,12 +156,11 @@ COMPARE: Mapping[ir.CompareKind, Kernel] = {
     ir.CompareKind.GE: Kernel("compare::GreaterEqual", types=_FI),
 }
 
-_REDUCE_MIN_MAX = _FL
 REDUCE: Mapping[ir.ReduceKind, Kernel] = {
     ir.ReduceKind.SUM: Kernel("reductions::Sum", types=_FI),
     ir.ReduceKind.MEAN: Kernel("reductions::Mean", types=_FF),
-    ir.ReduceKind.MAX: Kernel("reductions::Max", types=_REDUCE_MIN_MAX),
-    ir.ReduceKind.MIN: Kernel("reductions::Min", types=_REDUCE_MIN_MAX),
+    ir.ReduceKind.MAX: Kernel("reductions::Max", types=_FI),
+    ir.ReduceKind.MIN: Kernel("reductions::Min", types=_FI),
     ir.ReduceKind.PROD: Kernel("reductions::Prod", types=_FI),
     ir.ReduceKind.ALL: Kernel("reductions::All", types=_BOOL),
     ir.ReduceKind.ANY: Kernel("reductions::Any", types=_BOOL),

@@ -9,7 +9,7 @@ from tools.codegen import names
 # Names of the module that the fields and constants live in.
 _TAKEN_FIELDS = frozenset(["engine", "weights", "m", "x", "b", "new", "run", "p", "w"])
 _LONGEST = 48
-_SNAKE = re.compile(r"[a-z][a-z0-9_]*")
+_SNAKE = re.compile(r"[a-z][a-z0-9]*(_[a-z0-9]+)*_?")
 
 
 class Scope:
@@ -25,7 +25,7 @@ class Scope:
             if wish and wish not in self._taken:
                 self._taken.add(wish)
                 return wish
-        base = wishes[-1]
+        base = wishes[-1].removeprefix("r#").rstrip("_")
         number = 2
         while f"{base}_{number}" in self._taken:
             number += 1

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import mmap
+import struct
 import zipfile
 from enum import Enum
 from pathlib import Path
@@ -16,6 +18,8 @@ _LARGE = 64 << 20
 _MOST_RATIO = 100
 # Largest description of an architecture.
 _LARGEST_CONFIG = 256 << 20
+# How a global heap of HDF5 starts: its name, version and reserved bytes.
+_HEAP = b"GCOL\x01\0\0\0"
 # Deepest nesting of a description; Keras recurses.
 _DEEPEST_CONFIG = 200
 
@@ -48,8 +52,10 @@ def kind_of(path: Path) -> Kind:
         raise FileError(Problem(str(path), f"can't be read: {err.strerror}")) from err
     if head[:4] == b"PK\x03\x04":
         _check_zip(path)
+        _check_heaps(path)
         return Kind.KERAS
     if head == b"\x89HDF\r\n\x1a\n":
+        _check_heaps(path)
         return Kind.HDF5
     if path.name == "saved_model.pb":
         raise FileError(Problem(str(path), "one file of a SavedModel", "name its folder"))
@@ -75,6 +81,25 @@ def _check_zip(path: Path) -> None:
         raise FileError(Problem(str(path), f"config.json is damaged: {err}")) from err
     if not isinstance(config, dict) or _too_deep(config):
         raise FileError(Problem(str(path), "config.json does not describe a model"))
+
+
+def _check_heaps(path: Path) -> None:
+    """Refuses heaps of HDF5 with an object of no size, which its library reads for ever.
+
+    Keras stores HDF5 in its archives without compression, so that heaps are seen there, too.
+    """
+    with path.open("rb") as file, mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ) as content:
+        start = content.find(_HEAP)
+        while 0 <= start <= len(content) - 16:
+            (size,) = struct.unpack_from("<Q", content, start + len(_HEAP))
+            at, end = start + 16, min(start + size, len(content))
+            while at + 16 <= end:
+                index, length = struct.unpack_from("<HxxxxxxQ", content, at)
+                step = 16 + (length + 7) // 8 * 8 if index else length
+                if not 0 < step < 1 << 63:
+                    raise FileError(Problem(str(path), f"a damaged heap at byte {at}"))
+                at += step
+            start = content.find(_HEAP, at)
 
 
 def _check_member(path: Path, member: zipfile.ZipInfo) -> None:

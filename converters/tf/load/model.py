@@ -19,7 +19,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.errors import FileError
+from converters.tf.errors import FileError, shortened
 from converters.tf.load.custom import FLAG, custom_objects
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
@@ -30,6 +30,8 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.trace import Loaded
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
+# How Keras prints in bold.
+_BOLD = re.compile(r"\x1b\[\d*m")
 # What Keras says of a class or function that it does not know; the second form is that of .h5.
 _MISSING = re.compile(r"Could not locate (class|function) '([^']+)'|Unknown (\w+): '([^']+)'")
 
@@ -101,10 +103,17 @@ def trace_model(model: Any, shapes: FixedShapes | None = None) -> Loaded:
     except ConversionError:
         raise
     except Exception as err:  # The model's own code runs, and raises whatever it likes.
-        first = str(err).strip().splitlines() or [type(err).__name__]
         raise UnsupportedError(
-            Problem(f"model {model.name}", f"Keras can't trace it: {first[0]}")
+            Problem(f"model {model.name}", f"Keras can't trace it: {_without_frame(err)}")
         ) from err
+
+
+def _without_frame(err: Exception) -> str:
+    """Returns an error's first line of its own: Keras writes in which call it was before it."""
+    text = str(err.args[0]) if err.args else ""
+    lines = [line.strip() for line in _BOLD.sub("", text).splitlines() if line.strip()]
+    own = [line for line in lines if not line.startswith("Exception encountered when calling ")]
+    return (own or lines or [type(err).__name__])[0]
 
 
 def load_keras(path: Path, options: LoadOptions) -> Any:
@@ -128,7 +137,7 @@ def load_keras(path: Path, options: LoadOptions) -> Any:
         except RecursionError as err:
             raise FileError(Problem(str(path), "its description is cyclic or too deep")) from err
         except Exception as err:  # Keras raises whatever the damaged part made it raise.
-            raise FileError(_explained(path, err)) from err
+            raise FileError(_explained(path, err, options.allow_custom_code)) from err
 
 
 def _acceptable(path: Path, folder: Path) -> Path:
@@ -143,7 +152,7 @@ def _acceptable(path: Path, folder: Path) -> Path:
     return link
 
 
-def _explained(path: Path, err: Exception) -> Problem:
+def _explained(path: Path, err: BaseException, code: bool) -> Problem:
     text = " ".join(str(err).split())
     lowered = text.lower()
     if "'module': 'tf_keras" in lowered or "'tf_ker" in lowered:
@@ -157,13 +166,28 @@ def _explained(path: Path, err: Exception) -> Problem:
             f"name its Python file by {FLAG} and pass --allow_custom_code if you trust it, "
             "or export the model as a SavedModel, which carries its computation",
         )
-    if re.search(r"safe_mode|unsafe|\blambda\b", lowered):
+    if re.search(r"safe_mode|unsafe|\b(__)?lambda(__)?\b", lowered):
+        if code:
+            return Problem(
+                str(path),
+                f"Keras can't read the code that it holds: {shortened(_first(err))}",
+                "export the model as a SavedModel, which carries its computation",
+            )
         return Problem(
             str(path),
-            f"it holds code of its own, which was not run: {_shortened(text)}",
+            f"it holds code of its own, which was not run: {shortened(err)}",
             "pass --allow_custom_code if you trust it, or export it as a SavedModel",
         )
-    return Problem(str(path), f"{type(err).__name__}: {_shortened(text)}")
+    if "could not be deserialized properly" in text:  # That is of every layer around.
+        err = _first(err)
+    return Problem(str(path), f"{type(err).__name__}: {shortened(err)}")
+
+
+def _first(err: BaseException) -> BaseException:
+    """Returns the error that all others came from."""
+    while (before := err.__cause__ or err.__context__) is not None:
+        err = before
+    return err
 
 
 def _missing(err: BaseException | None) -> str:
@@ -174,10 +198,6 @@ def _missing(err: BaseException | None) -> str:
             return f"{found[1] or found[3]} '{found[2] or found[4]}'"
         err = err.__cause__ or err.__context__
     return ""
-
-
-def _shortened(text: str) -> str:
-    return text if len(text) <= 300 else text[:300] + " ..."
 
 
 @contextlib.contextmanager

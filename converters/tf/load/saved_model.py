@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
-from google.protobuf.message import DecodeError
 
-from converters.tf.errors import FileError
+from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
 from converters.tf.load.captures import captured
 from converters.tf.load.shapes import FixedShapes
@@ -19,6 +19,8 @@ from converters.tf.trace import Loaded, Trace, TraceInput
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _DEFAULT = "serving_default"
+# What TensorFlow says of an op that it does not know.
+_UNKNOWN_OP = re.compile(r"Op type not registered '([^']+)'")
 # Ops that give nothing a caller could want.
 _NO_OUTPUTS = ("NoOp", "Assert", "Const", "Placeholder", "PrintV2")
 
@@ -37,10 +39,8 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     """
     try:
         loaded = tf.saved_model.load(str(path))
-    except (OSError, ValueError, KeyError, IndexError, TypeError, AttributeError) as err:
-        raise FileError(Problem(str(path), f"can't be loaded: {err}")) from err
-    except (tf.errors.OpError, DecodeError) as err:
-        raise FileError(Problem(str(path), f"can't be loaded: {err}")) from err
+    except Exception as err:  # TensorFlow raises whatever the damaged part made it raise.
+        raise FileError(_explained(path, "can't be loaded", err)) from err
     concrete = _signature(path, loaded, signature)
     graph = concrete.graph
     names = list(concrete.structured_input_signature[1])
@@ -70,6 +70,16 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
         return {name: np.asarray(results[name]) for name in outputs}
 
     return Loaded(trace, predict)
+
+
+def _explained(path: Path, what: str, err: Exception) -> Problem:
+    unknown = _UNKNOWN_OP.search(str(err))
+    reason = (
+        f"it needs the op {unknown[1]!r}, which is not part of TensorFlow"
+        if unknown is not None
+        else shortened(err)
+    )
+    return Problem(str(path), f"{what}: {reason}")
 
 
 def _signature(path: Path, loaded: Any, wanted: str) -> Any:
@@ -168,8 +178,8 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
         definition.ParseFromString(path.read_bytes())
         with graph.as_default():
             tf.import_graph_def(definition, name="")
-    except (DecodeError, ValueError, OSError, KeyError, TypeError) as err:
-        raise FileError(Problem(str(path), f"no graph: {err}")) from err
+    except Exception as err:  # As above.
+        raise FileError(_explained(path, "no graph", err)) from err
     operations = graph.get_operations()
     placeholders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     read = {t.op.name for op in operations for t in op.inputs}

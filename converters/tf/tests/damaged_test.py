@@ -6,6 +6,7 @@ import functools
 import io
 import json
 import random
+import struct
 import zipfile
 from collections.abc import Callable, Iterator
 from pathlib import Path, PurePosixPath
@@ -15,11 +16,12 @@ import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
-from converters.tf.load.files import kind_of
+from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.tests.models import mlp, text_cnn
 from converters.tf.tf2rust import Request, run
@@ -139,6 +141,25 @@ def test_no_module_of_a_description_is_imported(tmp_path: Path) -> None:
         load(path, LoadOptions(allow_custom_code=True))
 
 
+def test_heaps_that_are_read_for_ever(tmp_path: Path) -> None:
+    path = tmp_path / "m.h5"
+    with h5py.File(path, "w") as file:
+        file.attrs.create("names", ["first", "second"], dtype=h5py.string_dtype())
+    assert kind_of(path) is Kind.HDF5
+    content = path.read_bytes()
+    heap = content.index(b"GCOL")
+    objects = heap + 16
+    (length,) = struct.unpack_from("<Q", content, objects + 8)
+    second = objects + 16 + (length + 7) // 8 * 8
+    for at in (objects, second):
+        path.write_bytes(content[:at] + bytes(16) + content[at + 16 :])
+        with pytest.raises(FileError, match=f"a damaged heap at byte {at}"):
+            kind_of(path)
+    cut = content[: heap + 12]
+    path.write_bytes(cut)
+    assert kind_of(path) is Kind.HDF5
+
+
 def test_a_file_that_ends_anywhere(tmp_path: Path) -> None:
     path = tmp_path / "m.keras"
     _chain().save(path)
@@ -147,6 +168,22 @@ def test_a_file_that_ends_anywhere(tmp_path: Path) -> None:
         path.write_bytes(content[:size])
         with pytest.raises(FileError) as caught:
             kind_of(path)
+        assert len(caught.value.problems) == 1
+
+
+def test_ops_that_tensorflow_does_not_know(tmp_path: Path) -> None:
+    graph = tf.compat.v1.GraphDef()
+    graph.node.add(op="Placeholder", name="x").attr["dtype"].type = 1
+    graph.node.add(op="OwnOp", name="y", input=["x"])
+    path = tmp_path / "m.pb"
+    path.write_bytes(graph.SerializeToString())
+    folder = tmp_path / "m"
+    _chain().export(folder, verbose=False)
+    content = (folder / "saved_model.pb").read_bytes()
+    (folder / "saved_model.pb").write_bytes(content.replace(b"MatMul", b"OwnMul"))
+    for source, op in ((path, "OwnOp"), (folder, "OwnMul")):
+        with pytest.raises(FileError, match=f"the op '{op}', which is not part") as caught:
+            load(source, LoadOptions())
         assert len(caught.value.problems) == 1
 
 

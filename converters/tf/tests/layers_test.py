@@ -62,6 +62,15 @@ def test_activation(name: str) -> None:
         assert len(ops(graph)) == 1
 
 
+@pytest.mark.parametrize("name", sorted(set(ACTIVATIONS) - {"softmax", "log_softmax"}))
+def test_activation_of_what_is_no_usual_number(name: str) -> None:
+    loaded = trace_model(model_of([(1,)], layers.Activation(name)))
+    for number in (np.nan, np.inf, -np.inf, -0.0, 1e30, -1e30, 1e-40):
+        x = np.full((1, 1), number, np.float32)
+        with np.errstate(all="ignore"):
+            check(loaded, given={loaded.trace.inputs[0].name: x})
+
+
 @pytest.mark.parametrize("name", FUSED)
 def test_activation_joins_the_layer_before(name: str) -> None:
     graph = check(model_of([(8,)], layers.Dense(5, activation=name)))

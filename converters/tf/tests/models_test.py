@@ -252,8 +252,9 @@ def test_a_model_whose_own_code_fails_is_unsupported(error: Exception) -> None:
     layer = Raising()
     model = model_of([(4,)], layer)
     layer.error = error
-    with pytest.raises(UnsupportedError, match="Keras can't trace it: "):
+    with pytest.raises(UnsupportedError, match="Keras can't trace it: ") as caught:
         trace_model(model)
+    assert "Exception encountered when calling" not in str(caught.value)
 
 
 def test_everything_unsupported_is_reported_at_once() -> None:
@@ -279,6 +280,14 @@ def test_code_in_a_file_does_not_run(tmp_path: Path) -> None:
     with pytest.raises(FileError, match=r"was not run.*--allow_custom_code"):
         load(tmp_path / "m.keras", LoadOptions())
     check(load(tmp_path / "m.keras", LoadOptions(allow_custom_code=True)), (1,))
+
+
+def test_code_that_keras_can_not_read_although_it_may(tmp_path: Path) -> None:
+    model = model_of([(4,)], layers.Dense(2, activation=lambda x: x * 2))
+    model.save(tmp_path / "m.keras")
+    with pytest.raises(FileError, match="Could not interpret activation") as caught:
+        load(tmp_path / "m.keras", LoadOptions(allow_custom_code=True))
+    assert "--allow_custom_code" not in str(caught.value)
 
 
 @pytest.mark.parametrize("kind", ["cut", "flipped", "empty"])

@@ -10,7 +10,7 @@ import pytest
 
 from converters.tf import ir, plan
 from converters.tf.emit.crate import emit_crate
-from converters.tf.emit.names import snake
+from converters.tf.emit.names import Scope, snake
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.vendor import strip
 from converters.tf.plan import Step, plan_memory
@@ -49,6 +49,15 @@ def test_names_may_be_anything() -> None:
         )
         assert re.search(r'^name = "[a-z_0-9]+"$', files["Cargo.toml"].decode(), re.MULTILINE)
         assert all(".." not in path for path in files)
+
+
+def test_names_are_in_snake_case_and_differ() -> None:
+    scope = Scope()
+    wished = ("loop", "Loop", "LOOP", "type", "Type", "a__b", "a_b", "_a", "__", "größe", "1st")
+    found = [scope.unique(snake(name, "x")) for name in wished]
+    assert len(set(found)) == len(wished)
+    for name in found:
+        assert re.fullmatch(r"(r#)?[a-z][a-z0-9]*(_[a-z0-9]+)*_?", name), name
 
 
 def test_the_scratch_of_tiles_is_planned_with_the_numbers_of_the_kernels() -> None:

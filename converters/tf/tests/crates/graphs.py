@@ -115,6 +115,14 @@ def elementwise() -> ir.Graph:
         )
     for two in (ir.BinaryKind.ADD, ir.BinaryKind.SUB, ir.BinaryKind.MUL, ir.BinaryKind.MAX):
         s.op(ir.Binary(two), [i, i], shape, I32, f"{two}_i32")
+    divisor = ir.constant(np.array([-3, -1, 1, 2, 5], np.int32))
+    for two in (
+        *(ir.BinaryKind.DIV, ir.BinaryKind.FLOOR_DIV),
+        *(ir.BinaryKind.FLOOR_MOD, ir.BinaryKind.TRUNC_MOD),
+    ):
+        s.op(ir.Binary(two), [i, divisor], shape, I32, f"{two}_i32")
+    for extreme in (ir.ReduceKind.MAX, ir.ReduceKind.MIN):
+        s.op(ir.Reduce(extreme, (1,)), [i], (B, 5), I32, f"reduce_{extreme}_i32")
     s.op(ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x, row], shape, name="add relu")
     s.op(ir.Binary(ir.BinaryKind.MUL, ir.Function(ir.Fn.TANH)), [row, x], shape, name="mul/tanh")
     s.op(ir.Select(), [flag, x, row], shape, name="select")
@@ -338,6 +346,67 @@ def sequences() -> ir.Graph:
     return s.graph()
 
 
+def merged() -> ir.Graph:
+    """Returns layers whose first axis is the batch times another: frames, windows of an image."""
+    s = Sketch("merged")
+    _rows_of_images(s, ir.Batch(3))
+    return s.graph()
+
+
+def fixed() -> ir.Graph:
+    """Returns layers over a batch of a fixed size."""
+    s = Sketch("fixed")
+    _rows_of_images(s, 3)
+    return s.graph()
+
+
+def _rows_of_images(s: Sketch, rows: ir.Dim) -> None:
+    def rest(shape: ir.Shape) -> ir.Shape:
+        return (B, 3, *shape[1:]) if isinstance(rows, ir.Batch) else shape
+
+    def input_of(name: str, *shape: int) -> ir.Value:
+        full: ir.Shape = (rows, *shape)
+        if not isinstance(rows, ir.Batch):
+            return s.input(name, full)
+        value = s.op(ir.Reshape(), [s.input(name, rest(full))], full)
+        s.outputs.pop()
+        return value
+
+    def op(
+        op: ir.Op, operands: list[ir.Value | None], *shapes: tuple[int, ...], name: str = ""
+    ) -> None:
+        for value in s.ops(op, operands, [(rows, *shape) for shape in shapes], name=name):
+            whole = s.op(ir.Reshape(), [value], rest(value.shape))
+            s.outputs[:] = [port for port in s.outputs if port.value is not value]
+            assert s.outputs[-1].value is whole
+
+    same, none = ((1, 1), (1, 1)), ((0, 0), (0, 0))
+    image, line = input_of("image", 10, 10, 16), input_of("line", 6, 5)
+    op(
+        ir.Conv((1, 1), (1, 1), same, 1, ir.RELU),
+        [image, s.weight(3, 3, 16, 16), s.weight(16), image],
+        (10, 10, 16),
+    )
+    op(ir.Conv((2, 2), (1, 1), none), [image, s.weight(2, 2, 16, 3)], (5, 5, 3))
+    op(ir.Conv((1, 1), (1, 1), same, 16), [image, s.weight(3, 3, 1, 16)], (10, 10, 16))
+    op(ir.ConvTranspose((2, 2), (1, 1), none), [image, s.weight(2, 2, 3, 16)], (20, 20, 3))
+    op(ir.Pool(ir.PoolKind.MAX, (2, 2), (2, 2), none), [image], (5, 5, 16))
+    op(ir.GroupNorm(2, 1e-3), [image, s.weight(16), None], (10, 10, 16))
+    op(ir.Resize(ir.ResizeKind.BILINEAR, half_pixel=True), [image], (7, 9, 16))
+    t, i, u = 6, 5, 4
+    lstm = [s.weight(i, 4 * u), s.weight(u, 4 * u), s.weight(4 * u)]
+    op(ir.Lstm(False, False), [line, *lstm], (t, u), (u,), (u,), name="lstm")
+    gru = [s.weight(i, 3 * u), s.weight(u, 3 * u), s.weight(3 * u)]
+    op(ir.Gru(True, True, False), [line, *gru, s.weight(3 * u)], (t, u), (u,), name="gru")
+    tanh = ir.Function(ir.Fn.TANH)
+    rnn = [s.weight(i, u), s.weight(u, u)]
+    op(ir.SimpleRnn(tanh, False, False), [line, *rnn], (t, u), (u,), name="rnn")
+    q, k, v = (input_of(name, 2, 7, d) for name, d in (("q", 6), ("k", 6), ("v", 4)))
+    op(ir.Attention(0.5), [q, k, v], (2, 7, 4))
+    op(ir.Attention(0.5, True), [q, k, v, input_of("bias", 1, 1, 7)], (2, 7, 4))
+    op(ir.Attention(0.5, False, True), [q, k, k], (2, 7, 6))
+
+
 def loops() -> ir.Graph:
     """Returns loops: one in another, values that change places, a turn's number."""
     s = Sketch("loops")
@@ -432,7 +501,19 @@ def blocks() -> ir.Graph:
     return s.graph()
 
 
-GRAPHS = (blocks, elementwise, in_place, layout, loops, products, scaled, sequences, tiled)
+GRAPHS = (
+    blocks,
+    elementwise,
+    fixed,
+    in_place,
+    layout,
+    loops,
+    merged,
+    products,
+    scaled,
+    sequences,
+    tiled,
+)
 
 
 def wide() -> ir.Graph:
