@@ -325,29 +325,44 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         activation: Activation,
     ) -> Result<()> {
         let name = self.layer.name;
-        let sizes = self.layer.sizes(reader.batch);
-        let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
-        let bias = self.layer.bias(reader)?;
         if TRANSPOSED {
+            let sizes = self.layer.sizes(reader.batch);
+            let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
             let backward = BackwardInput {
-                bias,
+                bias: self.layer.bias(reader)?,
                 activation,
                 ..BackwardInput::new(sizes, filter)
             };
             backward.run(x, out, scratch, reader.parallel)
         } else {
             let forward = Forward {
-                bias,
                 activation,
-                ..Forward::new(sizes, filter)
+                ..self.forward(reader)?
             };
             forward.run(x, out, scratch, reader.parallel)
         }
         .map_err(at(name))
     }
+
+    /// The convolution in this direction.
+    pub(crate) fn forward<'a>(&'a self, reader: &Reader<'a>) -> Result<Forward<'a>> {
+        let sizes = self.layer.sizes(reader.batch);
+        let filter = self
+            .taps
+            .filter(self.layer.name, Direction::Forward, &sizes, reader)?;
+        Ok(Forward {
+            bias: self.layer.bias(reader)?,
+            activation: self.layer.activation,
+            ..Forward::new(sizes, filter)
+        })
+    }
 }
 
 impl Conv {
+    pub(crate) const fn name(&self) -> &'static str {
+        self.layer.name
+    }
+
     /// As [`Filtered::run_with`], with `residual` added before the activation.
     ///
     /// # Errors
@@ -413,15 +428,24 @@ impl DepthwiseConv {
     ) -> Result<()> {
         let (reader, out) = m.write(out)?;
         let x = reader.read(x.into())?;
+        let (depthwise, filter) = self.depthwise(&reader)?;
+        depthwise
+            .run(x, filter, out, reader.parallel)
+            .map_err(at(self.layer.name))
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        self.layer.name
+    }
+
+    /// The convolution and its filter.
+    pub(crate) fn depthwise<'a>(&self, reader: &Reader<'a>) -> Result<(Depthwise<'a>, &'a [f32])> {
         let layer = &self.layer;
         let depthwise = Depthwise {
-            bias: layer.bias(&reader)?,
+            bias: layer.bias(reader)?,
             activation: layer.activation,
             ..Depthwise::new(layer.sizes(reader.batch))
         };
-        let filter = reader.read(Source::Weights(self.filter))?;
-        depthwise
-            .run(x, filter, out, reader.parallel)
-            .map_err(at(layer.name))
+        Ok((depthwise, reader.read(Source::Weights(self.filter))?))
     }
 }
