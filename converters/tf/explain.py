@@ -11,7 +11,7 @@ from rich.text import Text
 
 from converters.tf import ir
 from converters.tf.emit.options import WeightsMode
-from converters.tf.plan import Plan, Step
+from converters.tf.plan import Plan, Step, macs
 
 _PLACES = {
     WeightsMode.EMBED: "weights: in the program",
@@ -44,13 +44,22 @@ class Row:
 
 def rows(plan: Plan) -> list[Row]:
     """Returns a row per op in the order of the computation."""
-    return [_row(step) for step in plan.steps]
+    return [row for step in plan.steps for row in _rows(step)]
 
 
-def _row(step: Step) -> Row:
+def _rows(step: Step) -> Iterator[Row]:
     node = step.node
+    if not isinstance(node.op, ir.Chain):
+        yield _row(node, step.macs, step.weight_bytes)
+        return
+    for link in node.op.links:
+        weights = {v for v in link.present if v.data is not None}
+        yield _row(link, macs(link), sum(v.data.nbytes for v in weights if v.data is not None))
+
+
+def _row(node: ir.Node, cost: int, weight_bytes: int) -> Row:
     shape = ir.shape_text(node.outputs[0].shape)
-    return Row(node.layer, op_text(node), shape, step.macs, step.weight_bytes)
+    return Row(node.layer, op_text(node), shape, cost, weight_bytes)
 
 
 def op_text(node: ir.Node) -> str:
@@ -93,11 +102,11 @@ def print_table(plan: Plan, mode: WeightsMode, console: Console) -> None:
     """Prints the rows, their sums and where the weights are."""
     table = Table(title=f"{plan.graph.name}: one example", show_footer=True)
     found = rows(plan)
-    macs, weights = sum(r.macs for r in found), sum(r.weight_bytes for r in found)
+    total, weights = sum(r.macs for r in found), sum(r.weight_bytes for r in found)
     table.add_column("layer", f"{len(found)} ops", overflow="fold")
     table.add_column("op", overflow="fold")
     table.add_column("output", f"arena: {plan.arena_bytes:,} bytes", overflow="fold")
-    table.add_column("MACs", f"{macs:,}", justify="right")
+    table.add_column("MACs", f"{total:,}", justify="right")
     table.add_column("weight bytes", f"{weights:,}", justify="right")
     for row in found:
         table.add_row(

@@ -113,6 +113,18 @@ def _conv_transpose(op: ir.ConvTranspose, x: Operands, spatial: tuple[int, ...])
     return _finish(result[(slice(None), *inside)], [_maybe(x, 2)], op.activation)
 
 
+def _chain(op: ir.Chain, x: Operands) -> list[Array]:
+    names = dict.fromkeys(v for link in op.links for v in link.present if v.is_constant)
+    weights = dict(zip(names, x[1:], strict=True))
+    result = _get(x, 0)
+    for link in op.links:
+        assert isinstance(link.op, ir.Conv)
+        operands = [None if v is None else weights[v] for v in link.inputs[1:]]
+        (result,) = _conv(link.op, [result, *operands])
+        result = result.astype(link.output.dtype.numpy)
+    return [result]
+
+
 def _pool(op: ir.Pool, x: Operands) -> list[Array]:
     data = _get(x, 0)
     ones = (1,) * len(op.size)
@@ -284,6 +296,7 @@ BLOCKS: dict[type, Callable[[Any, Operands], list[Array]]] = {
     ir.ScaledDense: _scaled_dense,
     ir.MatMul: _mat_mul,
     ir.Conv: _conv,
+    ir.Chain: _chain,
     ir.Pool: _pool,
     ir.Softmax: _softmax,
     ir.Norm: _norm,

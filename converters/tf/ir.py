@@ -247,6 +247,20 @@ class ConvTranspose:
     activation: Function | None = None
 
 
+@dataclass(frozen=True)
+class Chain:
+    """Convolutions each of which reads what the one before it gives: (x, weights, ...), f32.
+
+    What lies between two of them is never there as a whole. Weights are the constants that the
+    convolutions read, each once.
+
+    Attributes:
+        links: The convolutions, which have neither residuals nor other readers.
+    """
+
+    links: tuple[Node, ...]
+
+
 class PoolKind(StrEnum):
     """What a pool keeps of its window."""
 
@@ -538,6 +552,7 @@ Op: TypeAlias = (
     | MatMul
     | Conv
     | ConvTranspose
+    | Chain
     | Pool
     | Reduce
     | ArgExtreme
@@ -662,11 +677,13 @@ class Graph:
                 yield value
 
     def all_nodes(self) -> Iterator[Node]:
-        """Yields every node, those of a loop's body after the loop."""
+        """Yields every node, those of a loop's body or of a chain after it."""
         for node in self.nodes:
             yield node
             if isinstance(node.op, Loop):
                 yield from node.op.body.all_nodes()
+            if isinstance(node.op, Chain):
+                yield from node.op.links
 
     def _uses(self) -> Iterator[Value]:
         for node in self.nodes:

@@ -14,6 +14,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
+from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
 
@@ -39,6 +40,11 @@ _TILED_BLOCK = 32
 _TILED_GAP = 16
 _TILED_KEPT = 512 * 1024
 _TILED_PART = 4
+# Bands of chains: as in kernels/src/conv/chain.rs.
+_CHAIN_NEAR = 1 << 17
+_CHAIN_TASKS = 8
+_CHAIN_LEAST_LINES = 2
+_CHAIN_LINE = 16
 
 
 @dataclass(frozen=True)
@@ -152,7 +158,7 @@ def plan_memory(
     """
     graph = with_joined_products(graph)
     if packed:
-        graph = with_scaled_products(graph)
+        graph = with_chains(with_scaled_products(graph))
     planner = _Planner(graph, inplace, memdrop, packed)
     return planner.plan()
 
@@ -427,6 +433,8 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
         return _attention_scratch(node)
     if isinstance(op, ir.Lstm | ir.Gru | ir.SimpleRnn):
         return _recurrent_scratch(node, packed)
+    if isinstance(op, ir.Chain):
+        return _chain_scratch(op)
     if packed:
         return _tiled_scratch(node, op) if isinstance(op, ir.Conv) else 0
     if isinstance(op, ir.Dense):
@@ -479,6 +487,19 @@ def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
     kept = min(max(_TILED_KEPT, data // _TILED_PART), limit)
     most = max(min(points(s, down * across), max(kept, points(s, across))) for s in _STRIPS)
     return most if most <= limit else 0
+
+
+def _chain_scratch(op: ir.Chain) -> int:
+    """Returns the scratch elements of convolutions that are computed band by band."""
+    lines, each = _CHAIN_LEAST_LINES, 0
+    for link in reversed(op.links[1:]):
+        assert isinstance(link.op, ir.Conv)
+        _, height, width, channels = _numbers(link.input.shape)
+        reach = (_numbers(_present(link, 1).shape)[0] - 1) * link.op.dilations[0] + 1
+        lines = min((lines - 1) * link.op.strides[0] + reach, height)
+        each += lines * width * channels
+    each = -(-each // _CHAIN_LINE) * _CHAIN_LINE
+    return max(_CHAIN_TASKS * each, 2 * _CHAIN_NEAR)
 
 
 def is_depthwise(node: ir.Node) -> bool:
@@ -580,6 +601,11 @@ def _conv_macs(node: ir.Node) -> int:
     return elements(node.output.shape) * math.prod(filter_shape[:-1])
 
 
+def _chain_macs(node: ir.Node) -> int:
+    assert isinstance(node.op, ir.Chain)
+    return sum(macs(link) for link in node.op.links)
+
+
 def _transpose_macs(node: ir.Node) -> int:
     filter_shape = _numbers(_present(node, 1).shape)
     return elements(node.input.shape) * math.prod(filter_shape[:-1])
@@ -605,6 +631,7 @@ _MACS: Mapping[type[object], Callable[[ir.Node], int]] = {
     ir.MatMul: _mat_mul_macs,
     ir.Conv: _conv_macs,
     ir.ConvTranspose: _transpose_macs,
+    ir.Chain: _chain_macs,
     ir.Attention: _attention_macs,
     ir.Lstm: _recurrent_macs,
     ir.Gru: _recurrent_macs,

@@ -170,12 +170,17 @@ impl Layer {
         })
     }
 
-    /// The sizes for as many images as `found` elements are, of `one` each.
-    fn sizes(&self, found: usize, one: usize) -> Sizes {
+    /// The sizes for so many images.
+    fn sizes(&self, batch: usize) -> Sizes {
         Sizes {
-            batch: count(found, one),
+            batch,
             ..self.sizes
         }
+    }
+
+    /// As how many images so many elements are convolved.
+    fn batch(&self, found: usize) -> usize {
+        count(found, self.sizes.input_len())
     }
 
     fn bias<'a>(&self, reader: &Reader<'a>) -> Result<Option<&'a [f32]>> {
@@ -326,34 +331,50 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         activation: Activation,
     ) -> Result<()> {
         let name = self.layer.name;
-        let one = if TRANSPOSED {
-            self.layer.sizes.output_len()
-        } else {
-            self.layer.sizes.input_len()
-        };
-        let sizes = self.layer.sizes(x.len(), one);
-        let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
-        let bias = self.layer.bias(reader)?;
         if TRANSPOSED {
+            let batch = count(x.len(), self.layer.sizes.output_len());
+            let sizes = self.layer.sizes(batch);
+            let filter = self.taps.filter(name, Self::DIRECTION, &sizes, reader)?;
             let backward = BackwardInput {
-                bias,
+                bias: self.layer.bias(reader)?,
                 activation,
                 ..BackwardInput::new(sizes, filter)
             };
             backward.run(x, out, scratch, reader.parallel)
         } else {
             let forward = Forward {
-                bias,
                 activation,
-                ..Forward::new(sizes, filter)
+                ..self.forward(reader, self.layer.batch(x.len()))?
             };
             forward.run(x, out, scratch, reader.parallel)
         }
         .map_err(at(name))
     }
+
+    /// The convolution of so many images in this direction.
+    pub(crate) fn forward<'a>(&'a self, reader: &Reader<'a>, batch: usize) -> Result<Forward<'a>> {
+        let sizes = self.layer.sizes(batch);
+        let filter = self
+            .taps
+            .filter(self.layer.name, Direction::Forward, &sizes, reader)?;
+        Ok(Forward {
+            bias: self.layer.bias(reader)?,
+            activation: self.layer.activation,
+            ..Forward::new(sizes, filter)
+        })
+    }
 }
 
 impl Conv {
+    pub(crate) const fn name(&self) -> &'static str {
+        self.layer.name
+    }
+
+    /// As how many images so many elements are convolved.
+    pub(crate) fn batch(&self, found: usize) -> usize {
+        self.layer.batch(found)
+    }
+
     /// As [`Filtered::run_with`], with `residual` added before the activation.
     ///
     /// # Errors
@@ -419,15 +440,33 @@ impl DepthwiseConv {
     ) -> Result<()> {
         let (reader, out) = m.write(out)?;
         let x = reader.read(x.into())?;
-        let layer = &self.layer;
-        let depthwise = Depthwise {
-            bias: layer.bias(&reader)?,
-            activation: layer.activation,
-            ..Depthwise::new(layer.sizes(x.len(), layer.sizes.input_len()))
-        };
-        let filter = reader.read(Source::Weights(self.filter))?;
+        let (depthwise, filter) = self.depthwise(&reader, self.batch(x.len()))?;
         depthwise
             .run(x, filter, out, reader.parallel)
-            .map_err(at(layer.name))
+            .map_err(at(self.layer.name))
+    }
+
+    pub(crate) const fn name(&self) -> &'static str {
+        self.layer.name
+    }
+
+    /// As how many images so many elements are convolved.
+    pub(crate) fn batch(&self, found: usize) -> usize {
+        self.layer.batch(found)
+    }
+
+    /// The convolution of so many images, and its filter.
+    pub(crate) fn depthwise<'a>(
+        &self,
+        reader: &Reader<'a>,
+        batch: usize,
+    ) -> Result<(Depthwise<'a>, &'a [f32])> {
+        let layer = &self.layer;
+        let depthwise = Depthwise {
+            bias: layer.bias(reader)?,
+            activation: layer.activation,
+            ..Depthwise::new(layer.sizes(batch))
+        };
+        Ok((depthwise, reader.read(Source::Weights(self.filter))?))
     }
 }

@@ -19,6 +19,7 @@ pub use tfp_kernels as kernels;
 pub mod activation;
 pub mod attention;
 pub mod bytes;
+pub mod chain;
 pub mod confidence;
 pub mod conv;
 pub mod dense;

@@ -144,32 +144,46 @@ def _geometry(
 
 def _conv(c: Context, step: Step) -> list[str]:
     node = step.node
-    assert isinstance(node.op, ir.Conv)
-    kernel, bias, residual = node.operand(1), node.operand(2), node.operand(3)
-    assert kernel is not None
-    *taps, _, outputs = _numbers(kernel.shape)
-    inputs = _numbers(node.input.shape)[-1]
+    residual = node.operand(3)
     if is_pointwise_sum(node):
         return _pointwise(c, step)
-    geometry = _geometry(c, node.op, node.input, taps, (inputs, outputs))
-    weights = f"{c.tensor(kernel)}, {c.optional_tensor(bias)}, {c.activation(node.op.activation)}"
-    doc = _shapes(node, _conv_words(node.op, taps, is_depthwise(node)))
-    key = (node.op, kernel, bias, tuple(_numbers(node.input.shape)))
-    path = weight_path(node, 1)
-    x = c.source(node.input)
-    if is_depthwise(node) and residual is None:
-        value = f"DepthwiseConv::new(@name, {geometry}, {weights})?"
-        name = c.layer(node, "conv::DepthwiseConv", path, value, doc, key)
-        return [f"self.{name}.run(m, {x}, {_result(c, node, name)})?;"]
-    value = f"Conv::new(@name, w, {geometry}, {weights}, p)?"
-    name = c.layer(node, "conv::Conv", path, value, doc, key)
-    out = _result(c, node, name)
+    name = _conv_field(c, node)
+    x, out = c.source(node.input), _result(c, node, name)
     if residual is not None:
         scratch = c.scratch(step)
         return [f"self.{name}.run_add(m, {x}, {c.source(residual)}, {out}, {scratch})?;"]
     if step.scratch.elements:
         return [f"self.{name}.run_with(m, {x}, {out}, {c.scratch(step)})?;"]
     return [f"self.{name}.run(m, {x}, {out})?;"]
+
+
+def _chain(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.Chain)
+    c.use("chain")
+    names = [_conv_field(c, link) for link in node.op.links]
+    layers = ", ".join(f"&self.{name}" for name in names)
+    ends = f"{c.source(node.input)}, {_result(c, node, names[-1])}"
+    return [f"chain::run(m, &[{layers}], {ends}, {c.scratch(step)})?;"]
+
+
+def _conv_field(c: Context, node: ir.Node) -> str:
+    """Returns the name of a convolution's field, made on its first use."""
+    assert isinstance(node.op, ir.Conv)
+    kernel, bias = node.operand(1), node.operand(2)
+    assert kernel is not None
+    *taps, _, outputs = _numbers(kernel.shape)
+    inputs = _numbers(node.input.shape)[-1]
+    geometry = _geometry(c, node.op, node.input, taps, (inputs, outputs))
+    weights = f"{c.tensor(kernel)}, {c.optional_tensor(bias)}, {c.activation(node.op.activation)}"
+    doc = _shapes(node, _conv_words(node.op, taps, is_depthwise(node)))
+    key = (node.op, kernel, bias, tuple(_numbers(node.input.shape)))
+    path = weight_path(node, 1)
+    if is_depthwise(node) and node.operand(3) is None:
+        value = f"DepthwiseConv::new(@name, {geometry}, {weights})?"
+        return c.layer(node, "conv::DepthwiseConv", path, value, doc, key)
+    value = f"Conv::new(@name, w, {geometry}, {weights}, p)?"
+    return c.layer(node, "conv::Conv", path, value, doc, key)
 
 
 def _conv_words(op: ir.Conv | ir.ConvTranspose, taps: list[int], depthwise: bool) -> str:
@@ -420,6 +434,7 @@ def _simple_rnn(c: Context, step: Step) -> list[str]:
 
 LAYERS: Mapping[type[object], Emit] = {
     ir.Attention: _attention,
+    ir.Chain: _chain,
     ir.Conv: _conv,
     ir.ConvTranspose: _conv_transpose,
     ir.Dense: _dense,
@@ -448,6 +463,9 @@ def packed_constants(graph: ir.Graph) -> set[ir.Value]:
     packed: set[ir.Value] = set()
     read: set[ir.Value] = {port.value for port in graph.outputs}
     for node in graph.all_nodes():
+        # All that a chain reads, its links read.
+        if isinstance(node.op, ir.Chain):
+            continue
         places = () if is_depthwise(node) else PACKED.get(type(node.op), ())
         for index, value in enumerate(node.inputs):
             if value is not None and value.data is not None:

@@ -9,6 +9,7 @@ from converters.tf import ir
 from converters.tf.build import Builder, ShapeError, broadcast
 from converters.tf.interpret import interpret
 from converters.tf.ir import Batch, BinaryKind, Fn
+from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import with_joined_products
 from converters.tf.passes.pipeline import optimize
 from converters.tf.passes.scaled import with_scaled_products
@@ -290,3 +291,33 @@ def test_broadcasting() -> None:
     assert broadcast((B, 1, 3), (4, 1)) == (B, 4, 3)
     with pytest.raises(ShapeError):
         broadcast((B, 3), (2, 3))
+
+
+def _expanded(size: int, residual: bool = False, read_twice: bool = False) -> list[str]:
+    """Returns the names of the ops of an expansion, by channel and back, results compared."""
+    x, b = _input(B, size, 64, 2), Builder()
+    shape: ir.Shape = (B, size, 64, 128)
+    one = ir.Conv((1, 1), (1, 1), ((0, 0), (0, 0)), 1, ir.RELU6)
+    wide = b.emit(one, [x, _constant(1, 1, 2, 128), _constant(128)], shape)
+    if residual:
+        wide = b.emit(one, [x, _constant(1, 1, 2, 128), None, wide], shape)
+    halves = ir.Conv((2, 2), (1, 1), ((0, 1), (0, 1)), 128, ir.RELU)
+    y = b.emit(halves, [wide, _constant(3, 3, 1, 128), None], (B, size // 2, 32, 128))
+    y = b.emit(one, [y, _constant(1, 1, 128, 3), None], (B, size // 2, 32, 3))
+    graph = _graph(x, b, *([y, wide] if read_twice else [y]))
+    better = with_chains(graph)
+    data = np.random.default_rng(1).normal(size=(1, size, 64, 2)).astype(np.float32)
+    before, after = interpret(graph, {"x": data}), interpret(better, {"x": data})
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+    return [type(n.op).__name__ for n in better.nodes]
+
+
+def test_large_images_between_convolutions_are_not_there_as_a_whole() -> None:
+    assert _expanded(64) == ["Chain", "Conv"]
+
+
+def test_images_that_are_small_or_read_or_sums_stay() -> None:
+    assert _expanded(62) == ["Conv"] * 3
+    assert _expanded(64, read_twice=True) == ["Conv"] * 3
+    assert _expanded(64, residual=True) == ["Conv"] * 4

@@ -9,6 +9,7 @@
 pub mod attributes;
 mod backward_filter;
 mod backward_input;
+pub mod chain;
 pub mod depthwise;
 pub mod filter;
 mod forward;
@@ -20,6 +21,7 @@ mod winograd;
 
 pub use backward_filter::BackwardFilter;
 pub use backward_input::BackwardInput;
+pub use chain::{Chain, Link};
 pub use filter::{Direction, Filter, PackedFilter};
 pub use forward::Forward;
 pub use geometry::{Conv, Padding, Window};

@@ -13,6 +13,7 @@ from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import Scope, snake
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.vendor import strip
+from converters.tf.passes import chains
 from converters.tf.plan import Step, plan_memory
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
@@ -72,6 +73,15 @@ def test_the_scratch_of_tiles_is_planned_with_the_numbers_of_the_kernels() -> No
             *("BLOCK", "GAP", "KEPT", "PART"),
         )
     }
+    assert {name: _number(found[name]) for name in planned} == planned
+
+
+def test_the_scratch_of_chains_is_planned_with_the_numbers_of_the_kernels() -> None:
+    files = emitted(graphs.chained(), Options("chained", "graphs.py"))
+    (text,) = (c.decode() for p, c in files.items() if p.endswith("conv/chain.rs"))
+    found = dict(re.findall(r"^(?:pub )?const ([A-Z_]+): usize = ([^;]+);", text, re.MULTILINE))
+    planned = {n: getattr(plan, f"_CHAIN_{n}") for n in ("NEAR", "TASKS", "LEAST_LINES", "LINE")}
+    planned["MAX_LINKS"] = chains.MAX_LINKS
     assert {name: _number(found[name]) for name in planned} == planned
 
 

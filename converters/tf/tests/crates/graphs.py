@@ -226,6 +226,25 @@ def tiled() -> ir.Graph:
     return s.graph()
 
 
+def chained() -> ir.Graph:
+    """Returns convolutions with an image between them that is not there as a whole."""
+    s = Sketch("chained")
+    x = s.input("x", (B, 64, 64, 3))
+    one, swish = ((0, 0), (0, 0)), ir.Function(ir.Fn.SILU)
+    results = []
+    for stride, after in ((1, ir.RELU6), (2, swish)):
+        wide = ir.Conv((1, 1), (1, 1), one, 1, after)
+        y = s.op(wide, [x, s.weight(1, 1, 3, 128), s.weight(128)], (B, 64, 64, 128))
+        around = ((2 - stride, 1), (2 - stride, 1))
+        deep = ir.Conv((stride, stride), (1, 1), around, 128, after)
+        shape: ir.Shape = (B, 64 // stride, 64 // stride, 128)
+        y = s.op(deep, [y, s.weight(3, 3, 1, 128), s.weight(128)], shape)
+        narrow = ir.Conv((1, 1), (1, 1), one)
+        results.append(s.op(narrow, [y, s.weight(1, 1, 128, 2)], (*shape[:-1], 2)))
+    s.outputs[:] = [port for port in s.outputs if port.value in results]
+    return s.graph()
+
+
 def scaled() -> ir.Graph:
     """Returns products whose operand is scaled: by a batch norm, and per example."""
     s = Sketch("scaled")
@@ -503,6 +522,7 @@ def blocks() -> ir.Graph:
 
 GRAPHS = (
     blocks,
+    chained,
     elementwise,
     fixed,
     in_place,
