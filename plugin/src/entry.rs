@@ -10,7 +10,7 @@ use crate::config::Config;
 use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
 use crate::profile::KernelProfiler;
-use crate::variables::kernel as variable_kernel;
+use crate::variables::{generator, kernel as variable_kernel};
 use crate::{adapter, lists, ops};
 
 /// Label of the mark that the first load leaves.
@@ -70,6 +70,7 @@ pub extern "C" fn TF_InitKernel() {
             ops::define();
             adapter::register(device_type);
             variable_kernel::register(device_type);
+            generator::register(device_type);
             lists::register(device_type);
         }
         Ok(())

@@ -5,7 +5,7 @@ from __future__ import annotations
 import concurrent.futures
 import os
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
@@ -418,3 +418,110 @@ def test_infinities_and_nan_can_be_overwritten() -> None:
         v.scatter_update(tf.IndexedSlices(tf.constant([[2.0], [-0.0]]), tf.constant([0, 1])))
         assert v.numpy().tolist() == [[2.0], [0.0], [1.0]]
         assert np.signbit(v.numpy()[1, 0])
+
+
+@pytest.mark.parametrize("algorithm", [1, 3], ids=["philox", "auto"])
+@pytest.mark.parametrize("delta", [0, 1, 5, 2**24, 2**56, 2**63])
+@pytest.mark.parametrize("state", [[1, 2, 3], [-1, 2, 3], [-1, -1, 3], [-(2**63), 5, 7]])
+def test_a_generator_reads_its_state_and_skips(
+    state: list[int], delta: int, algorithm: int
+) -> None:
+    def compute() -> Array:
+        v = tf.Variable(state, dtype=tf.int64)
+        skipped = tf.constant(delta, tf.uint64)
+        old = tf.raw_ops.RngReadAndSkip(resource=v.handle, alg=algorithm, delta=skipped)
+        assert old.numpy().tolist() == state
+        tf.raw_ops.RngSkip(
+            resource=v.handle,
+            algorithm=tf.constant(1, tf.int64),
+            delta=tf.constant(delta >> 1, tf.int64),
+        )
+        found: Array = v.numpy()
+        return found
+
+    agree(compute)
+
+
+@pytest.fixture
+def _soft_placement() -> Iterator[None]:
+    tf.config.set_soft_device_placement(True)
+    yield
+    tf.config.set_soft_device_placement(False)
+
+
+@graph_or_not
+@pytest.mark.usefixtures("_soft_placement")  # a generator casts to uint64, which the CPU does
+def test_a_generator_gives_the_numbers_of_the_cpu(in_graph: bool) -> None:
+    def compute() -> Array:
+        generator = tf.random.Generator.from_seed(5)
+
+        def draw() -> tf.Tensor:
+            drawn = [
+                generator.normal([7]),
+                generator.truncated_normal([7], mean=1.0),
+                generator.uniform([7]),
+                tf.cast(generator.uniform([7], 3, 90, tf.int32), tf.float32),
+                tf.cast(generator.uniform_full_int([7], tf.int64), tf.float32) * 2.0**-60,
+                tf.cast(generator.binomial([7], 9.0, 0.25), tf.float32),
+            ]
+            return tf.stack(drawn)
+
+        draw = call(draw, in_graph)
+        found: Array = np.stack([draw().numpy(), draw().numpy()])
+        generator.skip(tf.constant(100, tf.uint64))
+        return np.concatenate([found.ravel(), generator.state.numpy() / 2.0**40])
+
+    agree(compute)
+
+
+@pytest.mark.parametrize("dtype", [tf.float32, tf.float64, tf.float16])
+def test_older_ops_on_the_state_of_a_generator(dtype: Any) -> None:
+    def compute() -> Array:
+        v = tf.Variable([4, 5, 6], dtype=tf.int64)
+        shape, algorithm = tf.constant([5], tf.int64), tf.constant(1, tf.int64)
+        arguments = {"resource": v.handle, "algorithm": algorithm, "shape": shape}
+        real = ("StatefulUniform", "StatefulStandardNormalV2", "StatefulTruncatedNormal")
+        drawn = [getattr(tf.raw_ops, op)(**arguments, dtype=dtype) for op in real]
+        whole = tf.raw_ops.StatefulUniformInt(
+            **arguments, minval=tf.constant(-9, tf.int64), maxval=tf.constant(9, tf.int64)
+        )
+        full = tf.raw_ops.StatefulUniformFullInt(**arguments, dtype=tf.uint64)
+        assert full.dtype == tf.uint64
+        parts = [*drawn, whole, v.read_value()]
+        return np.concatenate([part.numpy().astype(np.float64) for part in parts])
+
+    agree(compute)
+
+
+@pytest.mark.parametrize(
+    ("state", "algorithm", "said"),
+    [
+        ([1, 2], 1, "at least 3"),
+        ([[1, 2, 3]], 1, "one and only one dimension"),
+        ([1, 2, 3], 2, "ThreeFry"),
+        ([1, 2, 3], 7, "algorithm id: 7"),
+        ([1.0, 2.0, 3.0], 1, "int64"),
+    ],
+)
+def test_a_state_that_is_none_is_refused(state: list[Any], algorithm: int, said: str) -> None:
+    with tf.device(DEVICE):
+        v = tf.Variable(state, dtype=tf.float32 if isinstance(state[0], float) else tf.int64)
+        with pytest.raises(tf.errors.OpError, match=said):
+            tf.raw_ops.RngReadAndSkip(
+                resource=v.handle, alg=algorithm, delta=tf.constant(1, tf.uint64)
+            )
+        assert v.numpy().tolist() == state
+
+
+@pytest.mark.usefixtures("_soft_placement")
+def test_threads_that_share_a_generator_get_numbers_of_their_own() -> None:
+    with tf.device(DEVICE):
+        generator = tf.random.Generator.from_seed(5)
+
+    def draw(_: int) -> list[float]:
+        with tf.device(DEVICE):
+            return [float(generator.uniform([], dtype=tf.float64)) for _ in range(50)]
+
+    with concurrent.futures.ThreadPoolExecutor(4) as pool:
+        drawn = [x for part in pool.map(draw, range(4)) for x in part]
+    assert len(set(drawn)) == 200

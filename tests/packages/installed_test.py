@@ -37,6 +37,29 @@ def test_keras_trains_after_enable() -> None:
     assert all(weight.value.device.endswith(DEVICE) for weight in model.weights)
 
 
+def test_functions_are_compiled_elsewhere_only() -> None:
+    """Those made before `enable`, too."""
+    functions = [tf.function(lambda x: x + 1.0, jit_compile=True)]
+    assert tfp.enable() == ["TFP:0"]
+    functions.append(tf.function(lambda x: x + 2.0, jit_compile=True))
+    one = tf.TensorSpec([])
+    for i, function in enumerate(functions):
+        assert function(tf.constant(1.0)).numpy() == 2.0 + i
+        assert not _is_compiled(function.get_concrete_function(one))
+    with tf.device("/device:CPU:0"):
+        elsewhere = tf.function(lambda x: x + 3.0, jit_compile=True)
+        assert elsewhere(tf.constant(1.0)).numpy() == 4.0
+        assert _is_compiled(elsewhere.get_concrete_function(one))
+    with tf.device(DEVICE):
+        here = tf.function(lambda x: x + 4.0, jit_compile=True)
+        assert here(tf.constant(1.0)).numpy() == 5.0
+
+
+def _is_compiled(function: Any) -> bool:
+    attributes = function.function_def.attr
+    return "_XlaMustCompile" in attributes and bool(attributes["_XlaMustCompile"].b)
+
+
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """Models: one that fits, one with complex numbers and a pinned node, each in two formats."""

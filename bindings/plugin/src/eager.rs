@@ -212,8 +212,8 @@ impl Eager {
     /// `outputs`.
     ///
     /// # Errors
-    /// What TensorFlow says of the op, and for an attribute that is no number, truth value, text or
-    /// type.
+    /// What TensorFlow says of the op, and for an attribute that is no number, truth value, text,
+    /// type or shape.
     pub fn run(
         &self,
         op: &str,
@@ -301,6 +301,23 @@ impl Op<'_> {
                 Attr::Float(value) => functions.TFE_OpSetAttrFloat(op, name_ptr, *value),
                 Attr::String(value) => {
                     functions.TFE_OpSetAttrString(op, name_ptr, value.as_ptr().cast(), value.len())
+                }
+                Attr::Shape(value) => {
+                    let dims = value.as_deref().unwrap_or_default();
+                    let rank = value
+                        .as_ref()
+                        .map_or(Ok(-1), |dims| c_int::try_from(dims.len()));
+                    let rank = rank.map_err(|_| Error::internal("the rank is wrong"))?;
+                    with_status(|status| {
+                        functions.TFE_OpSetAttrShape(
+                            op,
+                            name_ptr,
+                            dims.as_ptr(),
+                            rank,
+                            status.as_ptr(),
+                        );
+                        status.take()
+                    })?;
                 }
                 other => {
                     return Err(Error::internal(format!(
