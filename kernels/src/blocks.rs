@@ -192,9 +192,9 @@ pub(crate) fn for_each_pair<T: Send, U: Send>(
     });
 }
 
-/// Calls `task` with each chunk of several outputs of one length and the index of its first element.
-/// All chunks but the last have `chunk` elements. A shorter one has no part in
-/// the chunks that it does not fill.
+/// Calls `task` with each chunk of several outputs of one length and the index of its first
+/// element. All chunks but the last have `chunk` elements. A shorter one has no part in the chunks
+/// that it does not fill.
 pub(crate) fn for_each_chunk_of_all<T: Send, const N: usize>(
     parallel: &dyn Parallel,
     outs: [&mut [T]; N],

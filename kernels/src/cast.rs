@@ -1,7 +1,7 @@
 //! Conversion between element types.
 //!
-//! A float becomes an integer by dropping its fraction; one that does not fit, NaN included, becomes
-//! the smallest integer, as on x86. A number becomes `bool` by comparison with 0.
+//! A float becomes an integer by dropping its fraction; one that does not fit, NaN included,
+//! becomes the smallest integer, as on x86. A number becomes `bool` by comparison with 0.
 
 use crate::adapt::{Element, unserved};
 use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};

@@ -260,7 +260,8 @@ macro_rules! typed {
                         return Err(Error::Value { argument, expected: "aligned data" });
                     };
                     let data = self.data.as_mut_ptr().cast();
-                    // SAFETY: as for the shared view; all values of the number type are valid bytes.
+                    // SAFETY: as for the shared view; all values of the number type are valid
+                    // bytes.
                     Ok(unsafe { core::slice::from_raw_parts_mut(data, length) })
                 }
             )*

@@ -133,8 +133,9 @@ const LANES: usize = 16;
 /// Work per element of the sums in units of one addition.
 const SUM_COST: usize = 2;
 
-/// Sums over the elements of each channel: `terms` gives the two numbers of an element of a channel.
-/// Two numbers per channel come out. The order is that of the elements, whatever the threads.
+/// Sums over the elements of each channel: `terms` gives the two numbers of an element of a
+/// channel. Two numbers per channel come out. The order is that of the elements, whatever the
+/// threads.
 struct Sums<'a, F> {
     sizes: &'a Channels,
     first: usize,

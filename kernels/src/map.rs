@@ -121,7 +121,8 @@ impl<O: Map<T>, T: Element> Body for Copied<'_, O, T, O::Out> {
     }
 }
 
-/// Runs a loop over elements of type `T`: with the level in use, or the portable one for rare types.
+/// Runs a loop over elements of type `T`: with the level in use, or the portable one for rare
+/// types.
 #[inline]
 pub(crate) fn dispatch_for<T: Element, B: Body<Out = ()>>(body: B) {
     if T::LEVELS {
@@ -131,8 +132,8 @@ pub(crate) fn dispatch_for<T: Element, B: Body<Out = ()>>(body: B) {
     }
 }
 
-/// Whether a loop of this cost per element is about as fast as memory, so that it is of use to write
-/// past the caches. Rare element types do without: it is a second loop.
+/// Whether a loop of this cost per element is about as fast as memory, so that it is of use to
+/// write past the caches. Rare element types do without: it is a second loop.
 pub(crate) const fn waits_for_memory<T: Element>(cost: usize) -> bool {
     T::LEVELS && cost <= 8
 }
@@ -182,7 +183,8 @@ fn map_loop<T: Element, U: Element>(
 
 /// Elements that are worked on at a time in place; their old values are kept meanwhile.
 const BLOCK: usize = 256;
-/// As [`BLOCK`], for tensors that have no more: clearing a large block would cost more than the work.
+/// As [`BLOCK`], for tensors that have no more: clearing a large block would cost more than the
+/// work.
 const SMALL: usize = 16;
 
 /// `values[i] = op(values[i])`.

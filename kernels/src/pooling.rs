@@ -20,8 +20,8 @@ const PARALLEL_ELEMENTS: usize = 1 << 17;
 /// What becomes of the elements of a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
-    /// The largest that is above `f32::MIN`, or `f32::MIN` if there is none; NaN counts for nothing.
-    /// So it is in TensorFlow.
+    /// The largest that is above `f32::MIN`, or `f32::MIN` if there is none; NaN counts for
+    /// nothing. So it is in TensorFlow.
     Max,
     /// The mean of those that are not padding; 0 if there are none.
     Average,

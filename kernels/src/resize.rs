@@ -185,7 +185,8 @@ pub fn resize_bilinear(
     Ok(())
 }
 
-/// The gradient of [`resize_nearest`]: adds each of `gradients` to the pixel that it was taken from.
+/// The gradient of [`resize_nearest`]: adds each of `gradients` to the pixel that it was taken
+/// from.
 ///
 /// # Errors
 /// As [`resize_nearest`]; `shape` and `out` are those of the gradients and the images.

@@ -1,8 +1,8 @@
 //! What softmax and normalisations do with a row, in vectors.
 //!
-//! Sums have 64 lanes whatever the instruction set, and no operation of theirs is fused, so that every
-//! level gives the same bits. Exponentials are fused where the instruction set can: there, levels
-//! differ within the tolerance.
+//! Sums have 64 lanes whatever the instruction set, and no operation of theirs is fused, so that
+//! every level gives the same bits. Exponentials are fused where the instruction set can: there,
+//! levels differ within the tolerance.
 
 // Indices keep lanes in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]

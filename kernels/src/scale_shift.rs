@@ -183,8 +183,8 @@ impl Columns for Channels<'_> {
 /// `x`, works in place. The activation is none or a clamp.
 ///
 /// # Errors
-/// [`Error::Length`] unless the slices are whole rows and equally long, [`Error::Value`] for another
-/// activation.
+/// [`Error::Length`] unless the slices are whole rows and equally long, [`Error::Value`] for
+/// another activation.
 pub fn scale_shift(
     x: Option<&[f32]>,
     (scale, shift): (&[f32], &[f32]),

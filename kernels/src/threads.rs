@@ -34,16 +34,16 @@ const EXPECTATIONS: u8 = 16;
 
 /// Threads that share the tasks of one caller at a time.
 ///
-/// The calling thread takes part, so that a pool of 1 has no thread of its own. A caller that
-/// finds the pool busy, or is itself a task of a pool, runs its tasks alone: nobody ever waits for
+/// The calling thread takes part, so that a pool of 1 has no thread of its own. A caller that finds
+/// the pool busy, or is itself a task of a pool, runs its tasks alone: nobody ever waits for
 /// another caller. Each thread begins with the same part of the tasks of every job, so that it
 /// finds in its caches what it wrote before, and then helps the others. Workers stay awake for a
 /// part of a millisecond after a job, and sleep then. A caller that finds them asleep begins alone,
 /// and wakes them when the rest of its tasks, or many callers' small ones in a row, take longer
-/// than that; or wakes them first, if that was right the last time. Where there are several processors, Linux is told to run workers on others than the
-/// caller's. Dropping the pool ends and joins them; a
-/// library that may be unloaded drops it before. A child of `fork` has the calling thread only,
-/// and its pool works with that one.
+/// than that; or wakes them first, if that was right the last time. Where there are several
+/// processors, Linux is told to run workers on others than the caller's. Dropping the pool ends and
+/// joins them; a library that may be unloaded drops it before. A child of `fork` has the calling
+/// thread only, and its pool works with that one.
 pub struct ThreadPool {
     shared: Arc<Shared>,
     workers: Vec<JoinHandle<()>>,

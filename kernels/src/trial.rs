@@ -19,7 +19,8 @@ pub fn cases() -> ProptestConfig {
     }
 }
 
-/// Shapes of rank 0 to 8 with sizes 0 to 5, mostly without 0; those of many axes have sizes 1 and 2.
+/// Shapes of rank 0 to 8 with sizes 0 to 5, mostly without 0; those of many axes have sizes 1 and
+/// 2.
 pub fn shapes() -> impl Strategy<Value = Shape> {
     let dim = prop_oneof![1 => Just(0_usize), 12 => 1_usize..6];
     let few = proptest::collection::vec(dim, 0..6);

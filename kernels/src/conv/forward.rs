@@ -53,8 +53,8 @@ impl<'a> Forward<'a> {
     }
 
     /// Elements of scratch memory that [`Forward::run`] needs. For a filter that is transformed,
-    /// points of the image: for one image 2 MiB or a quarter of input and output, if it has as many.
-    /// None for other packed filters. For a plain one the elements of the filter, its output
+    /// points of the image: for one image 2 MiB or a quarter of input and output, if it has as
+    /// many. None for other packed filters. For a plain one the elements of the filter, its output
     /// channels padded to whole vectors; none where that would be more than half as much again as
     /// input, filter and output.
     ///

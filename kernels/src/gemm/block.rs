@@ -491,8 +491,8 @@ fn map_strip(
     block.apply(&rows[..strip.len()], columns, function);
 }
 
-/// Multiplies the rows of a whole strip, which it copies, by some panels of B. Meanwhile it asks for
-/// the rows of the next one.
+/// Multiplies the rows of a whole strip, which it copies, by some panels of B. Meanwhile it asks
+/// for the rows of the next one.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 fn strip_columns<S: Simd>(

@@ -3,7 +3,8 @@
 //! C is cut into blocks, one task each; a block is computed tile by tile ([`tile`]), where a tile
 //! reads A in place and B in panels ([`pack`]). B is packed by a caller that uses it again
 //! ([`Packed`]), else into scratch memory, some rows at a time. A vector on either side takes a
-//! path of its own ([`gemv`], [`crate::thin`]). Convolutions run the same blocks over an image ([`source`]).
+//! path of its own ([`gemv`], [`crate::thin`]). Convolutions run the same blocks over an image
+//! ([`source`]).
 //!
 //! Sums are in f32, in an order that depends on the shape and the level, not on the threads. For
 //! finite values the error of an element is at most `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities
@@ -118,7 +119,8 @@ pub struct Gemm<'a> {
     pub b: Right<'a>,
     /// `n` elements, added to every row of the result.
     pub bias: Option<&'a [f32]>,
-    /// What becomes of A first, by its columns; only with a packed B, and where A is not transposed.
+    /// What becomes of A first, by its columns; only with a packed B, and where A is not
+    /// transposed.
     pub scale: Option<Scale<'a>>,
     /// Applied last.
     pub activation: Activation,

@@ -69,7 +69,8 @@ impl Axis {
     }
 }
 
-/// What becomes of an element of A before it is multiplied: `x * scale + shift`, kept within bounds.
+/// What becomes of an element of A before it is multiplied: `x * scale + shift`, kept within
+/// bounds.
 #[derive(Clone, Copy, Debug)]
 pub struct Scale<'a> {
     /// A factor for each column of A.

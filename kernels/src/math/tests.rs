@@ -114,7 +114,8 @@ fn special_values() {
     }
 }
 
-/// A function of `f32`: its values at a level, its exact values, and the error in ulp that it states.
+/// A function of `f32`: its values at a level, its exact values, and the error in ulp that it
+/// states.
 type Single = (
     &'static str,
     fn(Level, &[f32]) -> Vec<f32>,

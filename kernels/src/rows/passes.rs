@@ -1,6 +1,6 @@
 //! Rows that take three passes, each of which is on another row: while one is written, the second
-//! pass is on a later one, and the first on one later still. What ends a pass, a few operations that
-//! wait for each other, is done meanwhile, and reading and writing are spread evenly.
+//! pass is on a later one, and the first on one later still. What ends a pass, a few operations
+//! that wait for each other, is done meanwhile, and reading and writing are spread evenly.
 
 use core::ops::Range;
 
@@ -15,8 +15,8 @@ const WIDEST: usize = 4096;
 const FEWEST: usize = 8192;
 /// Elements of a page of memory, within which a processor looks ahead.
 const PAGE: usize = 1024;
-/// Elements between two rows that are kept, so that they do not lie a multiple of 4096 bytes from each
-/// other: a processor takes one for the other then.
+/// Elements between two rows that are kept, so that they do not lie a multiple of 4096 bytes from
+/// each other: a processor takes one for the other then.
 const GAP: usize = 48;
 /// Elements of all rows that are kept.
 const ROOM: usize = 8 * (PAGE + GAP);
@@ -55,8 +55,8 @@ pub(crate) trait Passes: Copy {
         [&NONE[..columns.len()]; 2]
     }
 
-    /// The third pass: results from elements, or from what was kept of them, from what the two passes
-    /// before came down to, and from the parameters of the columns.
+    /// The third pass: results from elements, or from what was kept of them, from what the two
+    /// passes before came down to, and from the parameters of the columns.
     fn value<S: Simd>(self, s: S, x: S::F, found: [S::F; 2], parameters: [S::F; 2]) -> S::F;
 }
 

@@ -37,7 +37,8 @@ macro_rules! intrinsics {
         $(
             #[inline(always)]
             fn $name(self, $($arg: Self::$in),*) -> Self::$out {
-                // SAFETY: `self` proves that the processor has AVX-512 F, BW, DQ and VL; registers only.
+                // SAFETY: `self` proves that the processor has AVX-512 F, BW, DQ and VL; registers
+                // only.
                 unsafe { $value }
             }
         )*
@@ -76,7 +77,8 @@ impl Simd for Avx512 {
 
     #[inline(always)]
     fn load_partial(self, from: &[f32]) -> __m512 {
-        // SAFETY: only the lanes of the slice are read, `mask` panics beyond 16; AVX-512 as for `splat`.
+        // SAFETY: only the lanes of the slice are read, `mask` panics beyond 16; AVX-512 as for
+        // `splat`.
         unsafe { _mm512_maskz_loadu_ps(mask(from.len()), from.as_ptr()) }
     }
 

@@ -107,8 +107,8 @@ pub(crate) fn add_taps<
 }
 
 /// The sum of `lines` lines of a matrix, `NV` vectors each, of which the last is cut to `width`
-/// elements in all, times a factor each, `step` apart. There are `CHAINS` sums side by side, so that
-/// none waits for the one before; they are joined in pairs.
+/// elements in all, times a factor each, `step` apart. There are `CHAINS` sums side by side, so
+/// that none waits for the one before; they are joined in pairs.
 ///
 /// Panics if a line or a factor is not in its slice, or if `width` is not that of so many vectors.
 // A last vector that may be empty would have its mask made anew for each line.

@@ -319,8 +319,8 @@ pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
     }
 }
 
-/// Asks for what lies `ahead` bytes behind a block, as far as the second of the caches: there is more
-/// room for what is under way than at the first one.
+/// Asks for what lies `ahead` bytes behind a block, as far as the second of the caches: there is
+/// more room for what is under way than at the first one.
 #[inline(always)]
 pub(crate) fn fetch_far<T>(block: &[T], ahead: usize) {
     fetch::<T, false>(block, ahead);

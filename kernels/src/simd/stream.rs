@@ -137,8 +137,8 @@ pub(crate) trait Columns {
     fn write(&self, first: usize, out: &mut [f32]);
 }
 
-/// A row that is written past the caches while something else is computed, a block at a time: memory
-/// would rest meanwhile, and many lines at once would wait for each other.
+/// A row that is written past the caches while something else is computed, a block at a time:
+/// memory would rest meanwhile, and many lines at once would wait for each other.
 pub(crate) struct Behind<'a, S: Simd, C> {
     fence: &'a Fence<S>,
     columns: C,
@@ -241,8 +241,8 @@ impl<S: Simd> Fence<S> {
             // SAFETY: inside of both, says the caller.
             let (from, to) = unsafe { (from.add(at), to.add(at)) };
             match S::LEVEL {
-                // SAFETY: a piece that is valid and aligned, says the caller; `self.0` proves that the
-                // processor has AVX-512. `self` orders the store.
+                // SAFETY: a piece that is valid and aligned, says the caller; `self.0` proves that
+                // the processor has AVX-512. `self` orders the store.
                 Level::Avx512 => unsafe {
                     _mm512_stream_si512(to.cast(), _mm512_loadu_si512(from.cast()));
                 },

@@ -72,8 +72,8 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
     }
 }
 
-/// All of the first `LANES` lanes, in pairs: each step waits for the one before, so that lanes without
-/// an element would cost as much as the others.
+/// All of the first `LANES` lanes, in pairs: each step waits for the one before, so that lanes
+/// without an element would cost as much as the others.
 #[inline(always)]
 fn fold<S: Simd, const LANES: usize>(s: S, x: S::F, join: impl Fn(f32, f32) -> f32) -> f32 {
     let mut lanes = s.to_array(x);

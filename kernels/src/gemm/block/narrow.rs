@@ -1,9 +1,9 @@
 //! Strips over images of few channels.
 //!
 //! There the runs that a row of A consists of are a few elements each, and copying them one by one
-//! takes longer than multiplying them. But rows that follow each other see almost the same elements,
-//! each row some elements further on: so what all rows of a strip see of a line of the image is
-//! copied as one run.
+//! takes longer than multiplying them. But rows that follow each other see almost the same
+//! elements, each row some elements further on: so what all rows of a strip see of a line of the
+//! image is copied as one run.
 
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
@@ -110,8 +110,8 @@ pub(super) fn columns<S: Simd, const STEP: usize>(
     }
 }
 
-/// Adds `a * b` to `sums` for `k` columns, where element (`i`, `p`) of A is `a[i * STEP + p]`, and B
-/// has rows of `NV` vectors.
+/// Adds `a * b` to `sums` for `k` columns, where element (`i`, `p`) of A is `a[i * STEP + p]`, and
+/// B has rows of `NV` vectors.
 ///
 /// Panics if `a` or `b` is too short.
 #[inline(always)]

@@ -27,8 +27,8 @@ const MIDDLE: [f32; 16] = [
     1.0,
 ];
 
-/// Coefficients of `(erf(c + d) - erf(c)) / d - 1` in `d` for the middles `c` of the pieces, fitted;
-/// error of the error function 3e-8, relative and 5e-9 for `c = 0`.
+/// Coefficients of `(erf(c + d) - erf(c)) / d - 1` in `d` for the middles `c` of the pieces,
+/// fitted; error of the error function 3e-8, relative and 5e-9 for `c = 0`.
 const ERF: [[f32; 16]; 5] = [
     [
         0.128_379_17,

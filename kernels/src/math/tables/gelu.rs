@@ -9,8 +9,8 @@ const STEP: f32 = 0.1725;
 /// Where the pieces end; from there on, the result is its argument if that is positive.
 const END: f32 = 5.432;
 
-/// Coefficients of `-gelu(-(c + d))` in `d` for the middles `c` of the pieces, fitted; relative error
-/// 5e-8 up to 4, 2.4e-7 at the end.
+/// Coefficients of `-gelu(-(c + d))` in `d` for the middles `c` of the pieces, fitted; relative
+/// error 5e-8 up to 4, 2.4e-7 at the end.
 const GELU: [[f32; 32]; 6] = [
     [
         0.0,
@@ -218,8 +218,8 @@ const GELU: [[f32; 32]; 6] = [
     ],
 ];
 
-/// Coefficients of `-exp(x * x / 2) gelu(-x)` in `x - 10` for x in 5.4..14.29, fitted; relative error
-/// 8e-8.
+/// Coefficients of `-exp(x * x / 2) gelu(-x)` in `x - 10` for x in 5.4..14.29, fitted; relative
+/// error 8e-8.
 const FAR: [f32; 10] = [
     0.395_066_92,
     0.000_753_339_8,

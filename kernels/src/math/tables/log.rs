@@ -23,7 +23,8 @@ const LOG_INVERSE: [f32; 16] = [
     1.044_415_1,
     1.0,
 ];
-/// Minus the logarithm of [`LOG_INVERSE`]: the nearest multiple of 2^-16, which is less than 4e-10 off.
+/// Minus the logarithm of [`LOG_INVERSE`]: the nearest multiple of 2^-16, which is less than 4e-10
+/// off.
 const LOG_WHOLE: [f32; 16] = [
     0.0,
     0.089_965_82,

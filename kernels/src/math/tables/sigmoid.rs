@@ -9,8 +9,8 @@ const STEP: f32 = 0.5505;
 /// Where the pieces end; from there on, the result is 1 for positive arguments.
 const END: f32 = 17.335;
 
-/// Coefficients of `sigmoid(-(c + d))` in `d` for the middles `c` of the pieces, fitted; relative error
-/// 6e-8.
+/// Coefficients of `sigmoid(-(c + d))` in `d` for the middles `c` of the pieces, fitted; relative
+/// error 6e-8.
 const SIGMOID: [[f32; 32]; 6] = [
     [
         0.5,

@@ -56,7 +56,8 @@ macro_rules! tile {
         ///
         /// # Safety
         /// The processor has AVX-512 F. From `a` on there are rows of `ROW` elements, of each of
-        /// which `STEP * steps` are there, and from `b` on as many rows. `ahead` may point anywhere.
+        /// which `STEP * steps` are there, and from `b` on as many rows. `ahead` may point
+        /// anywhere.
         #[inline]
         #[target_feature(enable = "avx512f")]
         pub(super) unsafe fn $name<const ROW: usize>(
@@ -71,8 +72,8 @@ macro_rules! tile {
                 return;
             }
             // SAFETY: the loop runs `steps` times, each time over `STEP` columns of A and rows of
-            // B, which the caller has; it changes the registers that it names, and no memory. What it
-            // asks for ahead has no effect, wherever that is.
+            // B, which the caller has; it changes the registers that it names, and no memory. What
+            // it asks for ahead has no effect, wherever that is.
             unsafe {
                 asm!(
                     "2:",
