@@ -102,6 +102,14 @@ def test_a_unit_of_several_ops_is_one_more_kernel(approximate: bool) -> None:
     assert ops["Mul"] == ops["AddV2"] == ops["Erf"] == ops["Tanh"] == 0
 
 
+def test_a_sum_stays_a_sum_where_much_memory_is_needed() -> None:
+    """TensorFlow would sum such tensors up in a variable that no plug-in can have."""
+    _, ops = run(
+        lambda x: tf.add_n([tf.sin(x * float(i)) for i in range(1, 9)]), normal(1000, 8192)
+    )
+    assert not {"TemporaryVariable", "Assign"} & set(ops)
+
+
 def test_a_chain_of_elements_is_one_kernel_with_the_same_bits() -> None:
     def adam(m: tf.Tensor, v: tf.Tensor, lr: tf.Tensor, power: tf.Tensor) -> Any:
         alpha = lr * tf.sqrt(1.0 - power)

@@ -21,19 +21,23 @@ use tfp_bindings::{Error, Result, log};
 /// The device type that TensorFlow's own passes know.
 const GPU: &str = "GPU";
 
-/// Passes that put ops on a device of type `GPU` that only TensorFlow's own GPU has, or move its
-/// nodes elsewhere. On devices of other types they change nothing.
+/// Passes that no device of ours can follow: where a graph needs much memory, sums of many tensors
+/// become variables of the first kind, which TensorFlow's C interface offers no kernel for.
+const OFF: &[Pass] = &[Pass::Memory];
+
+/// As [`OFF`], and passes that put ops on a device of type `GPU` that only TensorFlow's own GPU has,
+/// or move its nodes elsewhere. On devices of other types they change nothing.
 const OFF_FOR_GPU: &[Pass] = &[
+    Pass::Memory,
     Pass::Remapping,
     Pass::Layout,
     Pass::AutoMixedPrecision,
     Pass::PinToHost,
-    Pass::Memory,
 ];
 
 /// The passes of TensorFlow's to turn off for a device type.
 pub fn passes_off(device_type: &str) -> &'static [Pass] {
-    if device_type == GPU { OFF_FOR_GPU } else { &[] }
+    if device_type == GPU { OFF_FOR_GPU } else { OFF }
 }
 
 /// How the optimizer works.
@@ -123,8 +127,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn only_a_gpu_turns_passes_off() {
+    fn most_passes_are_off_for_a_gpu_only() {
         assert!(passes_off("GPU").contains(&Pass::Remapping));
-        assert!(passes_off("TFP").is_empty());
+        assert!(passes_off("GPU").contains(&Pass::Memory));
+        assert_eq!(passes_off("TFP"), [Pass::Memory]);
     }
 }
