@@ -35,6 +35,11 @@ def _soft_shrink(x: Array, a: float) -> Array:
     return np.asarray(np.where(x > a, x - a, np.where(x < -a, x + a, 0)))
 
 
+def _square_plus(x: Array, a: float) -> Array:
+    square = np.float32(x * x)  # which overflows where the kernel's does
+    return np.asarray((x + np.sqrt(square + a)) / 2)
+
+
 def _sparse_plus(x: Array) -> Array:
     return np.asarray(np.where(x <= -1, 0, np.where(x < 1, 0.25 * (x + 1) ** 2, x)))
 
@@ -95,7 +100,7 @@ _FUNCTIONS: dict[Fn, Callable[..., Any]] = {
     Fn.HARD_SHRINK: lambda x, a: np.where(np.abs(x) > a, x, 0),
     Fn.SOFT_SHRINK: _soft_shrink,
     Fn.TANH_SHRINK: lambda x: x - np.tanh(x),
-    Fn.SQUARE_PLUS: lambda x, a: (x + np.sqrt(x * x + a)) / 2,
+    Fn.SQUARE_PLUS: _square_plus,
     Fn.SPARSE_PLUS: _sparse_plus,
     Fn.THRESHOLD: lambda x, a, b: np.where(x > a, x, b),
 }
