@@ -153,7 +153,6 @@ fn workers_are_woken_for_the_rest_of_long_work() {
 #[test]
 fn workers_are_woken_for_much_small_work_in_a_row() {
     let pool = asleep(2, Duration::from_millis(1));
-    assert!(!has_help(&pool, 1));
     assert!((0..10_000).any(|_| has_help(&pool, 100)));
 }
 
@@ -191,7 +190,8 @@ fn a_caller_expects_as_much_work_as_before_the_workers_slept() {
 
 #[test]
 fn a_caller_learns_that_there_is_little_work() {
-    let pool = asleep(2, Duration::from_micros(200));
+    // As long as a task waits, and longer than a busy machine lets a thread wait.
+    let pool = asleep(2, Duration::from_millis(20));
     meet(&pool);
     let woken = (0..100).filter(|_| {
         wait_until_asleep(&pool);
