@@ -17,8 +17,8 @@ const LINES: usize = 4;
 /// Vectors of results that stay in registers.
 const FEW: usize = 4;
 
-/// `C = x * B` for one row of at most [`CHUNK`] columns, if that is what `gemm` is and all operands are
-/// long enough: what a product of any size checks and chooses takes longer than a small one.
+/// `C = x * B` for one row of at most [`CHUNK`] columns, if that is what `gemm` is and all operands
+/// are long enough: what a product of any size checks and chooses takes longer than a small one.
 #[inline]
 pub fn run_few(gemm: &Gemm<'_>, c: &mut [f32]) -> bool {
     let (1, Right::Plain(b), None) = (gemm.m, &gemm.b, gemm.scale) else {
