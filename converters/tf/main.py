@@ -21,7 +21,7 @@ from pathlib import Path
 from absl import flags
 
 from converters.tf.arguments import parse_shapes
-from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
+from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode, WeightType
 from converters.tf.output_folder import check_folder, write_folder
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
@@ -46,6 +46,13 @@ _WEIGHTS = flags.DEFINE_enum_class(
     WeightsMode.AUTO,
     WeightsMode,
     "where the crate has its weights; auto embeds up to 256 MiB and leaves more in a file",
+)
+_TYPE = flags.DEFINE_enum_class(
+    "weight_type",
+    WeightType.FLOAT32,
+    WeightType,
+    "what large weights are rounded to in the crate's file, which is a half or a quarter as large"
+    " then; the model still computes in float32",
 )
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
 _RUNTIME = flags.DEFINE_enum_class(
@@ -107,6 +114,7 @@ def _convert() -> int:
         name=_NAME.value or model.stem,
         source=model.name,
         weights=_WEIGHTS.value,
+        weight_type=_TYPE.value,
         profile=_PROFILE.value,
         runtime=_RUNTIME.value,
         inplace=_INPLACE.value,
@@ -139,6 +147,9 @@ def _convert() -> int:
             "the model has not one output of one or two floats, so there are no confidence levels"
         )
         print(f"tf2rust: --binary_classification: {what}", file=sys.stderr)
+    if result.rounding is not None and not _JSON.value:
+        what = f"{_TYPE.value} weights change outputs by up to {result.rounding:.1e} of the largest"
+        print(f"tf2rust: {what}; the file has {result.weight_file_bytes:,} bytes", file=sys.stderr)
     if out is not None:
         write_folder(out, result.files, _OVERWRITE.value)
         _progress(f"{len(result.files)} files in {time.monotonic() - start:.1f} s, in {out}")
@@ -146,6 +157,9 @@ def _convert() -> int:
         report = {
             "ok": True,
             **explain.report(result.plan, result.weights),
+            "weight_type": str(options.weight_type),
+            "weight_file_bytes": result.weight_file_bytes,
+            "rounding": result.rounding,
             "files": list(result.files),
         }
         print(json.dumps(report, indent=2))

@@ -9,7 +9,7 @@ from pathlib import Path
 from absl import flags
 
 from converters.tf.arguments import parse_shapes
-from converters.tf.emit.options import Options, RuntimeMode
+from converters.tf.emit.options import Options, RuntimeMode, WeightType
 from converters.tf.emit.single_file import crate_root, test_root
 from converters.tf.load.model import LoadOptions
 from converters.tf.load.shapes import FixedShapes
@@ -24,6 +24,9 @@ _THRESHOLDS = flags.DEFINE_string("thresholds", None, "confidence levels (.json)
 _BINARY = flags.DEFINE_bool("binary", False, "turn the output into confidence levels")
 _CODE = flags.DEFINE_bool("allow_custom_code", False, "run code that the model file holds")
 _OBJECTS = flags.DEFINE_multi_string("custom_objects", [], "Python files of classes it names")
+_TYPE = flags.DEFINE_enum_class(
+    "weight_type", WeightType.FLOAT32, WeightType, "what large weights are rounded to in the file"
+)
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
 _RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
 _RUST = flags.DEFINE_string("rust_out", None, "the crate's root", required=True)
@@ -39,6 +42,7 @@ def _main(_: Sequence[str]) -> int:
     options = Options(
         name=_NAME.value,
         source=model.name,
+        weight_type=_TYPE.value,
         runtime=RuntimeMode.CRATE,
         binary=_BINARY.value,
         thresholds=Path(_THRESHOLDS.value).read_text("utf-8") if _THRESHOLDS.value else "",

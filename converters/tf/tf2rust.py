@@ -6,14 +6,18 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+import numpy as np
+
 from converters.tf import features as recorded
 from converters.tf import ir
 from converters.tf.architecture import FOLDER, description_files
 from converters.tf.convert import convert
-from converters.tf.emit.crate import emit_crate
-from converters.tf.emit.options import Options, WeightsMode
+from converters.tf.emit.crate import Features, emit_crate
+from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
+from converters.tf.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
+from converters.tf.passes.rounded import WeightType, rounded
 from converters.tf.plan import Plan, plan_memory
 from converters.tf.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError, UsageError
@@ -51,11 +55,16 @@ class Result:
     Attributes:
         plan: The memory plan of its graph.
         weights: Where the crate has its weights.
+        weight_file_bytes: Bytes of the file with them.
+        rounding: By how much rounded weights change an output for the recorded inputs, at most, in
+            units of its largest element; `None` if they are as the model has them.
         files: Content by path in the output folder.
     """
 
     plan: Plan
     weights: WeightsMode
+    weight_file_bytes: int
+    rounding: float | None
     files: dict[str, bytes]
 
 
@@ -69,18 +78,29 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     Raises:
         ConversionError: See `errors.py`.
     """
+    options = request.options
+    if options.profile is Profile.NO_STD and options.weight_type is not WeightType.FLOAT32:
+        what = (
+            f"crates without std read weights in place, so that they can't be {options.weight_type}"
+        )
+        raise UsageError(Problem("--weight_type", what, "leave it out, or --profile=no_std"))
     progress("load")
     loaded = load(request.model, request.load)
-    graph = graph_of(loaded, progress)
+    graph = rounded(graph_of(loaded, progress), options.weight_type)
     progress("plan memory")
-    plan = plan_memory(graph, request.options.inplace, request.options.memdrop)
+    plan = plan_memory(graph, options.inplace, options.memdrop)
     progress("predict")
     if request.features is None:
         features = recorded.made(graph, loaded.predict)
     else:
         features = recorded.read(request.features, graph, loaded.predict)
+    rounding = None
+    if options.weight_type is not WeightType.FLOAT32:
+        progress("predict with rounded weights")
+        own = Features(features.inputs, interpret(graph, features.inputs))
+        rounding = _difference(own, features)
+        features = own
     progress("write Rust")
-    options = request.options
     if loaded.trace.half:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     try:
@@ -92,8 +112,21 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         progress("describe the source model")
         for name, content in description_files(loaded.trace).items():
             files[f"{FOLDER}/{name}"] = content
-    weights = options.weights_for(len(crate["model/model_weights.bin"]))
-    return Result(plan, weights, dict(sorted(files.items())))
+    size = len(crate["model/model_weights.bin"])
+    return Result(plan, options.weights_for(size), size, rounding, dict(sorted(files.items())))
+
+
+def _difference(found: Features, expected: Features) -> float:
+    """Returns the largest difference of float outputs, in units of the largest element of each."""
+    largest = 0.0
+    for name, data in expected.outputs.items():
+        if data.dtype.kind == "f" and data.size:
+            wide = np.asarray(data, np.float64)
+            with np.errstate(invalid="ignore"):
+                apart = np.nan_to_num(np.abs(found.outputs[name] - wide), nan=0.0)
+            scale = np.max(np.abs(wide), initial=0.0, where=np.isfinite(wide))
+            largest = max(largest, float(apart.max() / (scale or 1.0)))
+    return largest
 
 
 def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:

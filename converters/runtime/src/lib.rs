@@ -41,4 +41,6 @@ pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod softmax;
+#[cfg(feature = "std")]
+pub mod stored;
 pub mod weights;

@@ -230,6 +230,8 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     needs_p = any(_needs_p(f.value) for f in text.fields)
     deliver = _deliver_lines(text, "" if std else ".as_mut_slice()")
     uses = set(text.uses) | set(_SKELETON if std else _SKELETON_NO_STD)
+    if text.weights.has_records:
+        uses.add("stored::expanded")
     if needs_p:
         uses.add("kernels::parallel::Serial")
     if text.binary:
@@ -238,7 +240,9 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         if any(line.startswith(f"{function}(") for line in deliver):
             uses.add(f"ports::{function}")
     body = "\n".join([*text.lines, *deliver, *(f"{f.type} {f.value}" for f in text.fields)])
-    body += " Engine Workspace Error Memory examples Weights Aligned Serial Thresholds DType"
+    body += (
+        " expanded Engine Workspace Error Memory examples Weights Aligned Serial Thresholds DType"
+    )
     body += " BinaryModelResult"
     block_body = "\n".join(
         [*(line for b in text.blocks for line in b.lines)]
@@ -288,6 +292,9 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         else '"../model/thresholds.json"',
         "symbol": f"{text.crate}_weights_{text.weights.fingerprint:016x}",
         "len": len(text.weights.content),
+        "has_records": text.weights.has_records,
+        "plain": text.weights.plain,
+        "size": text.weights.size,
         "kept": text.weights.kept,
         "fingerprint": f"0x{text.weights.fingerprint:016x}",
         "tensors": [

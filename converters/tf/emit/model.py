@@ -13,6 +13,7 @@ from converters.tf.emit.names import Scope, camel, snake
 from converters.tf.emit.ops import OPS
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.weights import WeightFile, lay_out, rust_type
+from converters.tf.passes.rounded import WeightType
 from converters.tf.plan import Plan, elements, is_fixed, plan_memory
 
 
@@ -128,7 +129,8 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     std = options.profile is Profile.STD
     plan = plan_memory(graph, options.inplace, options.memdrop, packed=std)
     graph = plan.graph
-    weights = lay_out(graph, packed_constants(graph) if std else ())
+    rounded = options.weight_type is not WeightType.FLOAT32
+    weights = lay_out(graph, packed_constants(graph) if std else (), rounded)
     input_keys, output_keys = feature_keys(graph)
     scope = Scope()
     inputs = []

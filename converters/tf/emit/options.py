@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+from converters.tf.passes.rounded import WeightType as WeightType
+
 # Weights of more bytes are a file unless something else is asked for: the compiler needs four to
 # five times the memory of what it embeds.
 _LARGEST_EMBEDDED = 256 << 20
@@ -41,6 +43,7 @@ class Options:
         name: Name of the model, in any spelling: `MnistCnn` gives the crate `mnist_cnn`.
         source: Name of the file or folder that it comes from.
         weights: Where the weights are.
+        weight_type: What the elements of large weights were rounded to.
         profile: What the crate may use.
         runtime: Whether the runtime comes as source or as a crate.
         inplace: Whether elementwise ops may write over their operand.
@@ -55,6 +58,7 @@ class Options:
     name: str
     source: str
     weights: WeightsMode = WeightsMode.EMBED
+    weight_type: WeightType = WeightType.FLOAT32
     profile: Profile = Profile.STD
     runtime: RuntimeMode = RuntimeMode.INCLUDE
     inplace: bool = True

@@ -10,6 +10,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.emit.names import Scope, screaming, wishes
+from converters.tf.emit.stored import record
 
 HEADER = 64
 MAGIC = b"tfpw\0\0\0\x01"
@@ -22,7 +23,7 @@ class Tensor:
 
     Attributes:
         name: Name of its Rust constant.
-        at: First byte.
+        at: First byte, in memory.
         elements: Number of elements.
         value: The constant.
     """
@@ -40,43 +41,60 @@ class WeightFile:
     Attributes:
         tensors: All constants, in the order of the file.
         content: The file.
+        plain: Bytes of the file that are in memory as they are; records of smaller numbers follow.
+        size: Bytes in memory.
         kept: Bytes that a model needs after it was made; packed matrices follow.
         fingerprint: The first eight bytes of the content's SHA-256, as a little-endian number.
     """
 
     tensors: Mapping[ir.Value, Tensor]
     content: bytes
+    plain: int
+    size: int
     kept: int
     fingerprint: int
 
+    @property
+    def has_records(self) -> bool:
+        """Returns whether the file has fewer bytes than the weights in memory."""
+        return self.plain < self.size
 
-def lay_out(graph: ir.Graph, packed: Collection[ir.Value]) -> WeightFile:
+
+def lay_out(graph: ir.Graph, packed: Collection[ir.Value], rounded: bool) -> WeightFile:
     """Lays out the constants of a graph.
 
     Args:
         graph: The graph.
         packed: Constants that are packed when a model is made and not read afterwards.
+        rounded: Whether weights were rounded, so that some fit into fewer bytes.
     """
     scope = Scope()
     values = list(graph.constants())
-    ordered = [v for v in values if v not in packed] + [v for v in values if v in packed]
+    found = {v: record(v.data) for v in values if rounded and v.data is not None}
+    records = {v: small for v, small in found.items() if small is not None}
+    # What follows the kept ones is given back; plain tensors come first, whatever becomes of them.
+    ordered = sorted(values, key=lambda v: (v in records, v in packed))
     names = {v: screaming(scope.unique(wishes(v.name, "constant")[-1])) for v in values}
     tensors: dict[ir.Value, Tensor] = {}
     body = bytearray()
-    kept = HEADER
+    size = plain = kept = HEADER
     for value in ordered:
-        data = little_endian(value)
-        tensors[value] = Tensor(
-            names[value], HEADER + len(body), len(data) // value.dtype.bytes, value
-        )
-        body += data
-        body += bytes(-len(body) % _ALIGN)
+        assert value.data is not None
+        tensors[value] = Tensor(names[value], size, value.data.size, value)
+        size += -(-value.data.size * value.dtype.bytes // _ALIGN) * _ALIGN
+        if value in records:
+            body += records[value]
+        else:
+            body += little_endian(value)
+            body += bytes(-len(body) % _ALIGN)
+            plain = size
         if value not in packed:
-            kept = HEADER + len(body)
+            kept = size
     digest = hashlib.sha256(bytes(body)).digest()[:8]
     header = MAGIC + digest + len(body).to_bytes(8, "little")
     content = header.ljust(HEADER, b"\0") + bytes(body)
-    return WeightFile(tensors, content, kept, int.from_bytes(digest, "little"))
+    fingerprint = int.from_bytes(digest, "little")
+    return WeightFile(tensors, content, plain, size, kept, fingerprint)
 
 
 def little_endian(value: ir.Value) -> bytes:

@@ -86,6 +86,33 @@ def test_features_of_another_model_leave_nothing(model: Path, tmp_path: Path) ->
     assert not out.exists()
 
 
+def test_rounded_weights(tmp_path: Path) -> None:
+    inputs = keras.Input((40,))
+    wide = keras.Model(inputs, layers.Dense(30)(layers.Dense(50, "relu")(inputs)))
+    path = tmp_path / "wide.keras"
+    wide.save(path)
+    arguments = ["--path_to_tf_model", path, "--json"]
+    reports = {}
+    for kind in ("float32", "float16", "int8"):
+        out = tmp_path / kind
+        done = _run(*arguments, "--path_to_save", out, f"--weight_type={kind}")
+        assert done.returncode == 0, done.stderr
+        reports[kind] = json.loads(done.stdout)
+        file = out / "rust_generated_code/model/model_weights.bin"
+        assert file.stat().st_size == reports[kind]["weight_file_bytes"]
+        assert reports[kind]["weight_type"] == kind
+    sizes = [report["weight_file_bytes"] for report in reports.values()]
+    assert sizes[1] < 0.6 * sizes[0]
+    assert sizes[2] < 0.7 * sizes[1]
+    assert reports["float32"]["rounding"] is None
+    assert 0 < reports["float16"]["rounding"] < 1e-3 < reports["int8"]["rounding"] < 3e-2
+    bare = ["--profile=no_std", "--weight_type=int8", "--path_to_save", tmp_path / "bare"]
+    done = _run(*arguments, *bare)
+    assert done.returncode == 2
+    assert "--weight_type" in done.stderr
+    assert not (tmp_path / "bare").exists()
+
+
 @pytest.mark.parametrize(
     ("arguments", "code", "what"),
     [
