@@ -98,8 +98,8 @@ def _function(function: ir.Function) -> str:
     return f"{function.kind}({numbers})" if numbers else str(function.kind)
 
 
-def print_table(plan: Plan, mode: WeightsMode, console: Console) -> None:
-    """Prints the rows, their sums and where the weights are."""
+def print_table(plan: Plan, mode: WeightsMode, file_bytes: int, console: Console) -> None:
+    """Prints the rows, their sums and where the weights are, in a file of so many bytes."""
     table = Table(title=f"{plan.graph.name}: one example", show_footer=True)
     found = rows(plan)
     total, weights = sum(r.macs for r in found), sum(r.weight_bytes for r in found)
@@ -114,7 +114,7 @@ def print_table(plan: Plan, mode: WeightsMode, console: Console) -> None:
         )
     table.caption = _PLACES[mode]
     if mode is WeightsMode.EMBED:
-        megabytes = int(_COMPILER_BYTES + _COMPILER_FACTOR * weights) >> 20
+        megabytes = int(_COMPILER_BYTES + _COMPILER_FACTOR * file_bytes) >> 20
         table.caption += f"; the compiler needs about {megabytes:,} MiB of memory"
     console.print(table)
 

@@ -167,7 +167,7 @@ def _convert() -> int:
         from rich.console import Console
 
         console = Console(width=None if sys.stdout.isatty() else 140)
-        explain.print_table(result.plan, result.weights, console)
+        explain.print_table(result.plan, result.weights, result.weight_file_bytes, console)
     return 0
 
 
