@@ -147,6 +147,16 @@ fn bad_sizes_are_refused() -> Result<()> {
         Tensor::zeros(DataType::FLOAT, &[i64::MAX / 2]),
         &["overflow"],
     );
+    // TensorFlow multiplies before it comes to the zero.
+    let too_large = [i64::MAX, i64::MAX, 0];
+    let none = Tensor::from_slice::<f32>(&[], &[0])?;
+    refused(Tensor::zeros(DataType::FLOAT, &too_large), &["63 bits"]);
+    refused(Tensor::zeros(DataType::STRING, &too_large), &["63 bits"]);
+    refused(Tensor::from_vec::<f32>(vec![], &too_large), &["63 bits"]);
+    refused(Tensor::from_strings::<&str>(&[], &too_large), &["63 bits"]);
+    refused(none.reshaped(&too_large), &["63 bits"]);
+    refused(none.bitcast(DataType::INT32, &too_large), &["63 bits"]);
+    assert!(none.reshaped(&[0, i64::MAX, i64::MAX])?.is_empty());
     refused(Tensor::zeros(DataType::RESOURCE, &[]), &["resource"]);
     refused(
         Tensor::zeros(DataType::FLOAT.to_ref(), &[]),
