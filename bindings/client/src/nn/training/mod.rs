@@ -6,7 +6,7 @@ mod engine;
 mod progress;
 mod saving;
 
-use tfp_core::{DataType, Error, Result, Tensor};
+use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
 use super::layer::Sequential;
 use super::optimizer::{Optimizer, Rule};
@@ -136,8 +136,10 @@ impl<R: Rule> Trainer<R> {
     /// Makes one step and returns the loss before it.
     ///
     /// # Errors
-    /// What TensorFlow says, as for shapes that don't fit.
+    /// [`ErrorKind::Shape`] for inputs of another shape than the model's, and what TensorFlow says, as
+    /// for truths whose shape doesn't fit.
     pub fn train_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
+        self.check_input(x)?;
         let numbers = self.plan.optimizer.numbers(self.step)?;
         let measured = self
             .engine
@@ -151,6 +153,7 @@ impl<R: Rule> Trainer<R> {
     /// # Errors
     /// As for [`Self::train_on`].
     pub fn test_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
+        self.check_input(x)?;
         let measured = self.engine.test(&self.model, &self.plan, x, truth)?;
         self.measure(x, &measured)
     }
@@ -160,7 +163,20 @@ impl<R: Rule> Trainer<R> {
     /// # Errors
     /// As for [`Self::train_on`].
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
+        self.check_input(x)?;
         self.engine.predict(&self.model, x)
+    }
+
+    fn check_input(&self, x: &Tensor) -> Result<()> {
+        let expected = engine::batch_of(self.model.input_shape());
+        if x.shape().is_compatible_with(&expected) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Shape {
+            what: "the inputs of a batch".to_owned(),
+            expected: format!("shape {expected}"),
+            found: x.shape(),
+        }))
     }
 
     /// Takes a loss and statistics into the meters.
