@@ -2,8 +2,9 @@
 
 use tfp::nn::functional::{Padding, Pool, RnnOptions};
 use tfp::nn::layer::{
-    BatchNorm, Bidirectional, Conv, Dense, Dropout, Embedding, Flatten, GlobalPool, Layer,
-    LayerNorm, Merge, MultiHeadAttention, Pass, Pooling, Recurrent, Reshape, RnnKind, Sequential,
+    BatchNorm, Bidirectional, Conv, Conv3d, ConvTranspose, Dense, DepthwiseConv2d, Dropout,
+    Embedding, Flatten, GlobalPool, GroupNorm, Layer, LayerNorm, Merge, MultiHeadAttention, Pass,
+    Pooling, Recurrent, Reshape, RnnKind, Sequential,
 };
 use tfp::nn::optimizer::{Adam, Clip, Sgd};
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Progress, SaveBest, Trainer};
@@ -325,6 +326,98 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     let data = Batches::new(Tensor::zeros(DataType::FLOAT, &[4, 2])?, truth, 2)?;
     let error = trainer.fit(&data, 1, None, &mut [&mut stopping]);
     assert!(error.is_err_and(|error| error.to_string().contains("there are loss")));
+    Ok(())
+}
+
+/// Sizes that no layer can have are errors that name the layer, and no panic where they overflow.
+#[test]
+fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let conv = |change: fn(&mut Conv)| {
+        let mut conv = Conv::new(2, 3);
+        change(&mut conv);
+        conv
+    };
+    let mut depthwise = DepthwiseConv2d::new(3);
+    depthwise.multiplier = i64::MAX;
+    let mut transposed = ConvTranspose::new(2, 3);
+    transposed.conv.options.strides = (i64::MAX, 1);
+    let heads = MultiHeadAttention {
+        heads: 0,
+        width: 2,
+        causal: false,
+    };
+    let groups = GroupNorm {
+        groups: 3,
+        epsilon: 1e-3,
+    };
+    let far = Reshape {
+        shape: vec![i64::MAX, 2],
+    };
+    let cases: &[(&[i64], &dyn Layer, &str)] = &[
+        (&[3], &Dense::new(0), "Dense: units [0]"),
+        (&[3], &Embedding::new(0, 2), "Embedding: 0 rows"),
+        (&[3], &Embedding::new(2, -1), "Embedding: width [-1]"),
+        (&[1 << 30, 1 << 30, 1 << 30], &Flatten, "Flatten takes"),
+        (&[i64::MAX, 2], &Flatten, "sizes up to"),
+        (&[2], &far, "Reshape takes"),
+        (&[9, 9, 2], &Conv::new(0, 3), "Conv: filters [0]"),
+        (&[9, 9, 2], &Conv::new(2, 0), "Conv: size [0, 0]"),
+        (&[9, 9, 2], &Conv::new(2, i64::MAX), "Conv: size"),
+        (
+            &[9, 9, 2],
+            &Conv::new(2, 3).strides(0),
+            "Conv: strides [0, 0]",
+        ),
+        (
+            &[9, 9, 2],
+            &Conv::new(2, 3).strides(i64::MAX),
+            "Conv: strides",
+        ),
+        (
+            &[9, 9, 2],
+            &conv(|c| c.options.dilations.1 = i64::MAX),
+            "Conv: dilations",
+        ),
+        (&[9, 9, 2], &conv(|c| c.options.groups = 0), "0 groups"),
+        (
+            &[9, 9, 3],
+            &conv(|c| c.options.groups = 2),
+            "2 groups don't divide 3 channels",
+        ),
+        (&[9, 9, 2], &depthwise, "DepthwiseConv2d: multiplier"),
+        (&[9, 9, 2], &transposed, "ConvTranspose: strides"),
+        (&[9, 9, 9, 1], &Conv3d::new(2, i64::MAX), "Conv3d: size"),
+        (&[9, 9, 1], &Pooling::max(0), "Pooling: size [0, 0]"),
+        (&[4, 4, 1], &Pooling::max(9), "at least one window"),
+        (
+            &[4, 3],
+            &Recurrent::new(RnnKind::Lstm, i64::MAX),
+            "Recurrent: units",
+        ),
+        (
+            &[4, 3],
+            &heads,
+            "MultiHeadAttention: heads and width [0, 2]",
+        ),
+        (&[4, 4], &groups, "GroupNorm: 3 groups don't divide 4"),
+    ];
+    for (input, layer, said) in cases {
+        let weights = Weights::new(&eager, 0);
+        let model = Sequential::new(&weights, input, &[&Activation::Relu, *layer]);
+        let error = match model {
+            Ok(_) => panic!("{said}: a layer was built on {input:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(
+            error.starts_with("layer ") && error.contains(said),
+            "{error}"
+        );
+        assert!(
+            weights.variables().is_empty(),
+            "{said}: a variable was made"
+        );
+    }
     Ok(())
 }
 
