@@ -322,6 +322,16 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     assert!(error.is_err_and(|error| error.to_string().contains("shape [?,2], found shape [4,3]")));
     assert!(trainer.predict(&Tensor::scalar(1.0_f32)?).is_err());
     assert!(trainer.set_values(&[]).is_err());
+    let none = |dims: &[i64]| Tensor::zeros(DataType::FLOAT, dims);
+    let nothing = Batches::new(none(&[0, 2])?, none(&[0, 1])?, 2)?;
+    let something = Batches::new(none(&[4, 2])?, none(&[4, 1])?, 2)?;
+    for error in [
+        trainer.evaluate(&nothing).err(),
+        trainer.fit(&nothing, 1, None, &mut []).err(),
+        trainer.fit(&something, 1, Some(&nothing), &mut []).err(),
+    ] {
+        assert!(error.is_some_and(|error| error.to_string().contains("no batch")));
+    }
     let mut stopping = EarlyStopping::new("accuracy", 1);
     let data = Batches::new(Tensor::zeros(DataType::FLOAT, &[4, 2])?, truth, 2)?;
     let error = trainer.fit(&data, 1, None, &mut [&mut stopping]);

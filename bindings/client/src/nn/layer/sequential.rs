@@ -20,7 +20,7 @@ impl Sequential {
     /// Builds layers for inputs of a shape, which is without the batch.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for the first layer that does not take
+    /// [`ErrorKind::Argument`] for the first layer that does not take
     /// what it gets, with its number from 0 on, and what TensorFlow says.
     pub fn new(weights: &Weights, input: &[i64], layers: &[&dyn Layer]) -> Result<Self> {
         let mut shape = input.to_vec();
