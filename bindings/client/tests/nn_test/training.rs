@@ -339,6 +339,37 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     Ok(())
 }
 
+/// A batch of which every step is masked has a loss of zero and changes nothing, as in Keras.
+fn nothing_is_left(place: &impl Mode) -> Result<()> {
+    let layers: [&dyn Layer; 3] = [
+        &Embedding::new(4, 3).mask_zero(),
+        &Recurrent::new(RnnKind::Gru, 2).sequences(),
+        &Dense::new(1),
+    ];
+    let model = Sequential::new(&Weights::new(place, 5), &[3], &layers)?;
+    let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default());
+    plan.input = DataType::INT64;
+    let mut trainer = Trainer::new(model, plan)?;
+    let values = |trainer: &Trainer<Sgd>| -> Result<Vec<Vec<f32>>> {
+        trainer.values()?.iter().map(Tensor::to_vec).collect()
+    };
+    let before = values(&trainer)?;
+    let truth = Tensor::from_array([[[1.0_f32]; 3]; 2])?;
+    let padding = Tensor::zeros(DataType::INT64, &[2, 3])?;
+    assert_eq!(trainer.train_on(&padding, &truth)?, 0.0);
+    assert_eq!(trainer.test_on(&padding, &truth)?, 0.0);
+    assert_eq!(values(&trainer)?, before);
+    let loss = trainer.train_on(&Tensor::from_array([[1_i64, 2, 0], [3, 0, 0]])?, &truth)?;
+    assert!(loss > 0.0 && values(&trainer)? != before, "{loss}");
+    Ok(())
+}
+
+#[test]
+fn a_batch_that_is_all_padding_changes_nothing() -> Result<()> {
+    nothing_is_left(&Graph::new()?.scope())?;
+    nothing_is_left(&EagerContext::new()?)
+}
+
 /// Sizes that no layer can have are errors that name the layer, and no panic where they overflow.
 #[test]
 fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {

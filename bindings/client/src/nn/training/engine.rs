@@ -235,7 +235,8 @@ fn masked_loss<R: Rule>(
     };
     let mask = ops::cast(cx, mask, predicted.dtype(), Default::default())?;
     let share = ops::mean(cx, ops::reshape(cx, &mask, [-1])?, 0, Default::default())?;
-    let weights = ops::div(cx, mask, share)?;
+    // Where nothing is left the loss is zero, and so are its gradients.
+    let weights = ops::div_no_nan(cx, mask, share)?;
     plan.loss.mean(cx, truth, predicted, Some(&weights))
 }
 
