@@ -1,6 +1,7 @@
 //! Tensors in host memory.
 
 mod make;
+mod show;
 
 pub(crate) use make::items;
 
