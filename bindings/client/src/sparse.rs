@@ -220,8 +220,21 @@ impl<V: Value> SparseTensor<V> {
     /// Returns the tensor with its axes in another order.
     ///
     /// # Errors
-    /// What TensorFlow says, as for an axis that there is not.
+    /// [`ErrorKind::Argument`] unless each axis is there once.
     pub fn transpose<C: Mode<Value = V>>(&self, context: &C, axes: &[i64]) -> Result<Self> {
+        let rank = Value::shape(&self.dense_shape)?.dim(0);
+        let mut sorted = axes.to_vec();
+        sorted.sort_unstable();
+        if !sorted
+            .iter()
+            .copied()
+            .eq(0..rank.unwrap_or(axes.len() as i64))
+        {
+            return Err(Error::argument(format!(
+                "axes {axes:?} of a sparse tensor of rank {}: expected each axis once",
+                rank.map_or("unknown".to_owned(), |rank| rank.to_string())
+            )));
+        }
         let options = Default::default();
         let indices = ops::gather_v2(context, &self.indices, axes, 1, options)?;
         let shape = ops::gather_v2(context, &self.dense_shape, axes, 0, options)?;

@@ -5,6 +5,7 @@ use crate::dtype::{DataType, TypeSet};
 use crate::error::{Error, Result};
 use crate::infer::{Slot, Slots, allowed_types, bad_attr};
 use crate::op::{Allowed, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
+use crate::shape::{MAX_RANK, Shape};
 
 /// Checks inferred and given attributes against the op's description.
 pub(crate) fn check_attrs(
@@ -94,7 +95,6 @@ fn check_given(desc: &OpDesc, attr: &AttrDesc, value: &AttrValue<'_>) -> Result<
         (AttrKind::Int, AttrValue::Int(value)) => check_minimum(desc, attr, *value, "is given"),
         (AttrKind::Float, AttrValue::Float(_))
         | (AttrKind::Bool, AttrValue::Bool(_))
-        | (AttrKind::Shape, AttrValue::Shape(_))
         | (AttrKind::Tensor, AttrValue::Tensor(_))
         | (AttrKind::Func, AttrValue::Func(_)) => Ok(()),
         (AttrKind::String, AttrValue::String(bytes)) => check_string(desc, attr, bytes.0),
@@ -107,7 +107,12 @@ fn check_given(desc: &OpDesc, attr: &AttrDesc, value: &AttrValue<'_>) -> Result<
         (AttrKind::IntList, AttrValue::IntList(list)) => length(list.len()),
         (AttrKind::FloatList, AttrValue::FloatList(list)) => length(list.len()),
         (AttrKind::BoolList, AttrValue::BoolList(list)) => length(list.len()),
-        (AttrKind::ShapeList, AttrValue::ShapeList(list)) => length(list.len()),
+        (AttrKind::Shape, AttrValue::Shape(shape)) => check_shape(desc, attr, shape),
+        (AttrKind::ShapeList, AttrValue::ShapeList(list)) => {
+            length(list.len())?;
+            list.iter()
+                .try_for_each(|shape| check_shape(desc, attr, shape))
+        }
         (AttrKind::TensorList, AttrValue::TensorList(list)) => length(list.len()),
         (AttrKind::FuncList, AttrValue::FuncList(list)) => length(list.len()),
         (AttrKind::StringList, AttrValue::TextList(list)) => {
@@ -158,6 +163,17 @@ fn check_placeholder(desc: &OpDesc, attr: &AttrDesc) -> Result<()> {
             ),
         )),
     }
+}
+
+fn check_shape(desc: &OpDesc, attr: &AttrDesc, shape: &Shape) -> Result<()> {
+    if shape.can_be_held() {
+        return Ok(());
+    }
+    let problem = match shape.rank() {
+        Some(rank) if rank > MAX_RANK => format!("{rank} dimensions; TensorFlow allows {MAX_RANK}"),
+        _ => format!("shape {shape} has more elements than fit 63 bits"),
+    };
+    Err(bad_attr(desc, attr, problem))
 }
 
 fn check_string(desc: &OpDesc, attr: &AttrDesc, value: &[u8]) -> Result<()> {

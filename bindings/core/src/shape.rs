@@ -6,6 +6,9 @@ use crate::error::Result;
 use crate::small_vec::SmallVec;
 use crate::wire;
 
+/// The number of dimensions that TensorFlow allows.
+pub(crate) const MAX_RANK: usize = 254;
+
 /// The shape of a tensor, known or partly known.
 ///
 /// A dimension that is unknown is `None`; so are all of them when the rank is unknown.
@@ -64,6 +67,17 @@ impl Shape {
             let mut pairs = dims.iter().zip(found);
             dims.len() == found.len() && pairs.all(|(&dim, &found)| dim < 0 || dim == found)
         })
+    }
+
+    /// Whether TensorFlow can hold the shape; where its C API does not say so by a status, it ends the
+    /// process for one that it can't.
+    pub(crate) fn can_be_held(&self) -> bool {
+        let dims = self.dims().unwrap_or_default();
+        let mut known = dims.iter().take_while(|&&dim| dim >= 0);
+        dims.len() <= MAX_RANK
+            && known
+                .try_fold(1_i64, |count, &dim| count.checked_mul(dim))
+                .is_some()
     }
 
     /// Returns the number of dimensions, when known.

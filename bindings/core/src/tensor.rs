@@ -1,6 +1,7 @@
 //! Tensors in host memory.
 
 mod make;
+mod show;
 
 pub(crate) use make::items;
 
@@ -15,7 +16,7 @@ use crate::dtype::DataType;
 use crate::element::Element;
 use crate::error::{Error, Result};
 use crate::memory::TString;
-use crate::shape::Shape;
+use crate::shape::{MAX_RANK, Shape};
 use crate::small_vec::SmallVec;
 
 /// An n-dimensional array in host memory, of any element type.
@@ -360,27 +361,18 @@ impl fmt::Debug for Tensor {
 fn c_int_of(rank: usize) -> Result<c_int> {
     c_int::try_from(rank)
         .ok()
-        .filter(|&rank| rank <= MAX_RANK)
+        .filter(|_| rank <= MAX_RANK)
         .ok_or_else(|| Error::argument(format!("{rank} dimensions; TensorFlow allows {MAX_RANK}")))
 }
-
-const MAX_RANK: c_int = 254;
 
 /// Returns the number of elements of a tensor.
 pub(crate) fn count(dims: &[i64]) -> Result<usize> {
     c_int_of(dims.len())?;
-    let mut count = Some(1_i64);
-    let mut is_empty = false;
-    for &dim in dims {
-        if dim < 0 {
-            return Err(impossible(dims));
-        }
-        is_empty |= dim == 0;
-        count = count.and_then(|count| count.checked_mul(dim));
-    }
-    if is_empty {
-        return Ok(0);
-    }
+    // Also where a later dimension is zero: TensorFlow multiplies in this order, and ends the process
+    // when a product overflows.
+    let count = dims.iter().try_fold(1_i64, |count, &dim| {
+        count.checked_mul(dim).filter(|_| dim >= 0)
+    });
     let count = count.and_then(|count| usize::try_from(count).ok());
     count.ok_or_else(|| impossible(dims))
 }

@@ -83,6 +83,12 @@ impl Initializer {
                 "a weight of shape {shape:?}: {bad} is not a size"
             )));
         }
+        let count = |count: i64, &size: &i64| count.checked_mul(size.max(1));
+        if shape.iter().try_fold(1, count).is_none() {
+            return Err(Error::argument(format!(
+                "a weight of shape {shape:?}: its elements are more than 63 bits can count"
+            )));
+        }
         let random = Random {
             cx,
             shape,

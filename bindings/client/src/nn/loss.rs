@@ -1,6 +1,6 @@
 //! Losses: what training makes small.
 
-use tfp_core::{Context, DataType, Result, Value};
+use tfp_core::{Context, DataType, Result, Shape, Value};
 use tfp_ops as ops;
 
 /// The smallest probability that a logarithm sees, as in Keras.
@@ -141,6 +141,9 @@ impl Loss {
     /// Computes each sample's loss: the shape of `predicted` without its last dimension, or a
     /// scalar for the losses that say so.
     ///
+    /// Truths may lack a last dimension of one that predictions have, or have one more, where the
+    /// ranks of both are known.
+    ///
     /// # Errors
     /// What TensorFlow says, as for shapes that don't fit.
     pub fn per_sample<C: Context + ?Sized>(
@@ -157,7 +160,8 @@ impl Loss {
             };
             return sparse_cross_entropy(cx, truth, &logits);
         }
-        let truth = as_type(cx, truth, predicted.dtype())?;
+        let truth = same_rank(cx, truth, predicted)?;
+        let truth = as_type(cx, &truth, predicted.dtype())?;
         let (truth, y) = (&truth, predicted);
         match self {
             Self::MeanSquaredError => last_mean(cx, ops::squared_difference(cx, y, truth)?),
@@ -288,6 +292,47 @@ impl Loss {
                 let all = ops::add_v2(cx, ops::add_v2(cx, &both, errors)?, EPSILON)?;
                 ops::sub(cx, 1.0, ops::div(cx, both, all)?)
             }
+        }
+    }
+}
+
+/// What brings a truth to the rank of its prediction.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Fit {
+    /// Nothing: the ranks are the same, or too different.
+    AsItIs,
+    /// A last dimension of one.
+    Expanded,
+    /// No last dimension, which is one.
+    Squeezed,
+}
+
+impl Fit {
+    pub(super) fn of(truth: &Shape, predicted: &Shape) -> Self {
+        let (Some(truth), Some(predicted)) = (truth.dims(), predicted.dims()) else {
+            return Self::AsItIs;
+        };
+        match (truth, predicted) {
+            (_, [samples @ .., 1]) if samples.len() == truth.len() => Self::Expanded,
+            ([samples @ .., 1], _) if samples.len() == predicted.len() => Self::Squeezed,
+            _ => Self::AsItIs,
+        }
+    }
+}
+
+/// Brings truths to the rank of predictions: otherwise `(batch)` and `(batch, 1)` broadcast to each
+/// truth with each prediction.
+pub(super) fn same_rank<C: Context + ?Sized>(
+    cx: &C,
+    truth: &C::Value,
+    predicted: &C::Value,
+) -> Result<C::Value> {
+    match Fit::of(&truth.shape()?, &predicted.shape()?) {
+        Fit::AsItIs => Ok(truth.clone()),
+        Fit::Expanded => ops::expand_dims(cx, truth, -1),
+        Fit::Squeezed => {
+            let squeeze_dims = Some(&[-1][..]);
+            ops::squeeze(cx, truth, ops::SqueezeOptions { squeeze_dims })
         }
     }
 }

@@ -4,7 +4,7 @@ use tfp_core::{Context, DataType, Error, Result, Value};
 use tfp_ops as ops;
 
 use super::Loss;
-use super::loss::{as_type, last_mean, total};
+use super::loss::{as_type, last_mean, same_rank, total};
 
 /// How many thresholds Keras' area under a curve has.
 const AUC_THRESHOLDS: usize = 200;
@@ -129,6 +129,10 @@ impl Metric {
                 self.name()
             )));
         }
+        let truth = &match self {
+            Self::SparseCategoricalAccuracy | Self::SparseTopK(_) => truth.clone(),
+            _ => same_rank(cx, truth, predicted)?,
+        };
         match self {
             Self::Mean(loss) => sum_and_count(cx, loss.per_sample(cx, truth, predicted)?),
             Self::CosineSimilarity => {
@@ -318,6 +322,9 @@ fn masked_sum<C: Context + ?Sized>(
 /// One where the largest output is the right class.
 fn hits<C: Context + ?Sized>(cx: &C, truth: &C::Value, predicted: &C::Value) -> Result<C::Value> {
     let class = ops::arg_max(cx, predicted, -1, ops::ArgMaxOptions::default())?;
+    // Class numbers may have a last dimension of one, with which they would broadcast.
+    let samples = ops::shape(cx, &class, ops::ShapeOptions::default())?;
+    let truth = ops::reshape(cx, truth, samples)?;
     let equal = ops::equal(cx, truth, class, ops::EqualOptions::default())?;
     as_type(cx, &equal, DataType::FLOAT)
 }
@@ -329,6 +336,7 @@ fn top<C: Context + ?Sized>(
     predicted: &C::Value,
     k: u32,
 ) -> Result<C::Value> {
+    let truth = ops::reshape(cx, truth, [-1])?;
     let hits = ops::in_top_kv2(cx, predicted, truth, i64::from(k))?;
     masked_sum(cx, as_type(cx, &hits, DataType::FLOAT)?, None)
 }

@@ -426,7 +426,8 @@ impl ModelFunction {
     /// Calls with arguments by name, and returns the results by name.
     ///
     /// # Errors
-    /// As for [`Self::call`], and [`ErrorKind::NotFound`] for a name that is none.
+    /// As for [`Self::call`], [`ErrorKind::NotFound`] for a name that is none, and
+    /// [`ErrorKind::Argument`] for one that is missing or given twice.
     pub fn call_named<'a, C: Mode, V: IntoOperand<'a, C::Value>>(
         &self,
         context: &C,
@@ -443,7 +444,10 @@ impl ModelFunction {
             };
             let what = format!("argument '{name}' of {}", self.what);
             let value = value.into_operand();
-            slots[at] = Some(value.into_value(context, self.inputs[at].dtype, &what)?);
+            let value = value.into_value(context, self.inputs[at].dtype, &what)?;
+            if slots[at].replace(value).is_some() {
+                return Err(Error::argument(format!("{what} is given twice")));
+            }
         }
         let mut given = Vec::with_capacity(slots.len());
         for (slot, spec) in slots.into_iter().zip(&self.inputs) {

@@ -322,6 +322,22 @@ pub const INITIALIZERS: &[(&str, Initializer)] = &[
 ];
 
 #[test]
+fn weights_that_no_memory_holds_are_refused() -> Result<()> {
+    let eager = tfp::EagerContext::new()?;
+    for &(name, initializer) in INITIALIZERS {
+        for shape in [[i64::MAX, i64::MAX, 2], [0, i64::MAX, i64::MAX]] {
+            let weight = initializer.value(&eager, &shape, DataType::FLOAT, 1);
+            let error = weight.map_err(|error| error.to_string());
+            assert!(
+                error.is_err_and(|error| error.contains("63 bits")),
+                "{name}"
+            );
+        }
+    }
+    Ok(())
+}
+
+#[test]
 fn initializers_are_those_of_keras() -> Result<()> {
     let goldens = Goldens::open()?;
     for (name, initializer) in INITIALIZERS {

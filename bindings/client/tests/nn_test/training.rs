@@ -2,8 +2,9 @@
 
 use tfp::nn::functional::{Padding, Pool, RnnOptions};
 use tfp::nn::layer::{
-    BatchNorm, Bidirectional, Conv, Dense, Dropout, Embedding, Flatten, GlobalPool, Layer,
-    LayerNorm, Merge, MultiHeadAttention, Pass, Pooling, Recurrent, Reshape, RnnKind, Sequential,
+    BatchNorm, Bidirectional, Conv, Conv3d, ConvTranspose, Dense, DepthwiseConv2d, Dropout,
+    Embedding, Flatten, GlobalPool, GroupNorm, Layer, LayerNorm, Merge, MultiHeadAttention, Pass,
+    Pooling, Recurrent, Reshape, RnnKind, Sequential,
 };
 use tfp::nn::optimizer::{Adam, Clip, Sgd};
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Progress, SaveBest, Trainer};
@@ -317,13 +318,237 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     let mut trainer = Trainer::new(model, Plan::new(Loss::MeanSquaredError, Sgd::default()))?;
     let x = Tensor::zeros(DataType::FLOAT, &[4, 3])?;
     let truth = Tensor::zeros(DataType::FLOAT, &[4, 1])?;
-    assert!(trainer.train_on(&x, &truth).is_err());
+    let error = trainer.train_on(&x, &truth);
+    assert!(error.is_err_and(|error| error.to_string().contains("shape [?,2], found shape [4,3]")));
+    assert!(trainer.predict(&Tensor::scalar(1.0_f32)?).is_err());
     assert!(trainer.set_values(&[]).is_err());
+    let none = |dims: &[i64]| Tensor::zeros(DataType::FLOAT, dims);
+    let nothing = Batches::new(none(&[0, 2])?, none(&[0, 1])?, 2)?;
+    let something = Batches::new(none(&[4, 2])?, none(&[4, 1])?, 2)?;
+    for error in [
+        trainer.evaluate(&nothing).err(),
+        trainer.fit(&nothing, 1, None, &mut []).err(),
+        trainer.fit(&something, 1, Some(&nothing), &mut []).err(),
+    ] {
+        assert!(error.is_some_and(|error| error.to_string().contains("no batch")));
+    }
     let mut stopping = EarlyStopping::new("accuracy", 1);
     let data = Batches::new(Tensor::zeros(DataType::FLOAT, &[4, 2])?, truth, 2)?;
     let error = trainer.fit(&data, 1, None, &mut [&mut stopping]);
     assert!(error.is_err_and(|error| error.to_string().contains("there are loss")));
     Ok(())
+}
+
+/// A batch of which every step is masked has a loss of zero and changes nothing, as in Keras.
+fn nothing_is_left(place: &impl Mode) -> Result<()> {
+    let layers: [&dyn Layer; 3] = [
+        &Embedding::new(4, 3).mask_zero(),
+        &Recurrent::new(RnnKind::Gru, 2).sequences(),
+        &Dense::new(1),
+    ];
+    let model = Sequential::new(&Weights::new(place, 5), &[3], &layers)?;
+    let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default());
+    plan.input = DataType::INT64;
+    let mut trainer = Trainer::new(model, plan)?;
+    let values = |trainer: &Trainer<Sgd>| -> Result<Vec<Vec<f32>>> {
+        trainer.values()?.iter().map(Tensor::to_vec).collect()
+    };
+    let before = values(&trainer)?;
+    let truth = Tensor::from_array([[[1.0_f32]; 3]; 2])?;
+    let padding = Tensor::zeros(DataType::INT64, &[2, 3])?;
+    assert_eq!(trainer.train_on(&padding, &truth)?, 0.0);
+    assert_eq!(trainer.test_on(&padding, &truth)?, 0.0);
+    assert_eq!(values(&trainer)?, before);
+    let loss = trainer.train_on(&Tensor::from_array([[1_i64, 2, 0], [3, 0, 0]])?, &truth)?;
+    assert!(loss > 0.0 && values(&trainer)? != before, "{loss}");
+    Ok(())
+}
+
+#[test]
+fn a_batch_that_is_all_padding_changes_nothing() -> Result<()> {
+    nothing_is_left(&Graph::new()?.scope())?;
+    nothing_is_left(&EagerContext::new()?)
+}
+
+/// Sizes that no layer can have are errors that name the layer, and no panic where they overflow.
+#[test]
+fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let conv = |change: fn(&mut Conv)| {
+        let mut conv = Conv::new(2, 3);
+        change(&mut conv);
+        conv
+    };
+    let mut depthwise = DepthwiseConv2d::new(3);
+    depthwise.multiplier = i64::MAX;
+    let mut transposed = ConvTranspose::new(2, 3);
+    transposed.conv.options.strides = (i64::MAX, 1);
+    let heads = MultiHeadAttention {
+        heads: 0,
+        width: 2,
+        causal: false,
+    };
+    let groups = GroupNorm {
+        groups: 3,
+        epsilon: 1e-3,
+    };
+    let far = Reshape {
+        shape: vec![i64::MAX, 2],
+    };
+    let cases: &[(&[i64], &dyn Layer, &str)] = &[
+        (&[3], &Dense::new(0), "Dense: units [0]"),
+        (&[3], &Embedding::new(0, 2), "Embedding: 0 rows"),
+        (&[3], &Embedding::new(2, -1), "Embedding: width [-1]"),
+        (&[1 << 30, 1 << 30, 1 << 30], &Flatten, "Flatten takes"),
+        (&[i64::MAX, 2], &Flatten, "sizes up to"),
+        (&[2], &far, "Reshape takes"),
+        (&[9, 9, 2], &Conv::new(0, 3), "Conv: filters [0]"),
+        (&[9, 9, 2], &Conv::new(2, 0), "Conv: size [0, 0]"),
+        (&[9, 9, 2], &Conv::new(2, i64::MAX), "Conv: size"),
+        (
+            &[9, 9, 2],
+            &Conv::new(2, 3).strides(0),
+            "Conv: strides [0, 0]",
+        ),
+        (
+            &[9, 9, 2],
+            &Conv::new(2, 3).strides(i64::MAX),
+            "Conv: strides",
+        ),
+        (
+            &[9, 9, 2],
+            &conv(|c| c.options.dilations.1 = i64::MAX),
+            "Conv: dilations",
+        ),
+        (&[9, 9, 2], &conv(|c| c.options.groups = 0), "0 groups"),
+        (
+            &[9, 9, 3],
+            &conv(|c| c.options.groups = 2),
+            "2 groups don't divide 3 channels",
+        ),
+        (&[9, 9, 2], &depthwise, "DepthwiseConv2d: multiplier"),
+        (&[9, 9, 2], &transposed, "ConvTranspose: strides"),
+        (&[9, 9, 9, 1], &Conv3d::new(2, i64::MAX), "Conv3d: size"),
+        (&[9, 9, 1], &Pooling::max(0), "Pooling: size [0, 0]"),
+        (&[4, 4, 1], &Pooling::max(9), "at least one window"),
+        (
+            &[4, 3],
+            &Recurrent::new(RnnKind::Lstm, i64::MAX),
+            "Recurrent: units",
+        ),
+        (
+            &[4, 3],
+            &heads,
+            "MultiHeadAttention: heads and width [0, 2]",
+        ),
+        (&[4, 4], &groups, "GroupNorm: 3 groups don't divide 4"),
+    ];
+    for (input, layer, said) in cases {
+        let weights = Weights::new(&eager, 0);
+        let model = Sequential::new(&weights, input, &[&Activation::Relu, *layer]);
+        let error = match model {
+            Ok(_) => panic!("{said}: a layer was built on {input:?}"),
+            Err(error) => error.to_string(),
+        };
+        assert!(
+            error.starts_with("layer ") && error.contains(said),
+            "{error}"
+        );
+        assert!(
+            weights.variables().is_empty(),
+            "{said}: a variable was made"
+        );
+    }
+    Ok(())
+}
+
+/// A model of one input and one output that computes `2 x`, with a loss and a metric.
+fn doubling(place: &impl Mode, loss: Loss, metric: Metric) -> Result<Trainer<Sgd>> {
+    let model = Sequential::new(&Weights::new(place, 0), &[1], &[&Dense::new(1)])?;
+    let trainer = Trainer::new(model, Plan::new(loss, Sgd::default()).metric(metric))?;
+    trainer.set_values(&[
+        Tensor::from_array([[2.0_f32]])?,
+        Tensor::zeros(DataType::FLOAT, &[1])?,
+    ])?;
+    Ok(trainer)
+}
+
+/// Truths of shape `(batch)` and `(batch, 1)` must not be compared with each prediction of the batch.
+fn truths_fit(place: &impl Mode) -> Result<()> {
+    let x = Tensor::from_array([[1.0_f32], [2.0], [4.0]])?;
+    let truth = Tensor::from_array([3.0_f32, 4.0, 6.0])?;
+    // Errors of 1, 0 and 2.
+    let cases = [
+        (
+            Loss::MeanSquaredError,
+            Metric::RootMeanSquaredError,
+            5.0,
+            5.0_f64.sqrt(),
+        ),
+        (
+            Loss::MeanAbsoluteError,
+            Metric::Mean(Loss::MeanSquaredError),
+            3.0,
+            5.0,
+        ),
+        (Loss::MeanAbsoluteError, Metric::Accuracy, 3.0, 1.0),
+    ];
+    for (loss, metric, sum, measure) in cases {
+        let mut values = Vec::new();
+        for dims in [&[3, 1][..], &[3], &[3, 1, 1]] {
+            let mut trainer = doubling(place, loss, metric)?;
+            let truth = truth.reshaped(dims)?;
+            let data = Batches::new(x.share()?, truth.share()?, 3)?;
+            let logs = trainer.evaluate(&data)?;
+            let found = logs.get("loss").unwrap_or(f64::NAN) * 3.0;
+            assert!((found - sum).abs() < 1e-6, "{loss:?} of {dims:?}: {found}");
+            let mut found = logs.get(metric.name()).unwrap_or(f64::NAN);
+            found *= if metric == Metric::RootMeanSquaredError {
+                3.0_f64.sqrt()
+            } else {
+                3.0
+            };
+            assert!(
+                (found - measure).abs() < 1e-6,
+                "{metric:?} of {dims:?}: {found}"
+            );
+            trainer.train_on(&x, &truth)?;
+            values.push(trainer.values()?[0].to_scalar::<f32>()?);
+        }
+        assert!(
+            values
+                .iter()
+                .all(|value| *value == values[0] && *value != 2.0),
+            "{values:?}"
+        );
+    }
+
+    // Class numbers with and without a last dimension.
+    let model = Sequential::new(&Weights::new(place, 0), &[3], &[&Activation::Linear])?;
+    let plan = Plan::new(SPARSE, Sgd::default()).metric(Metric::SparseTopK(2));
+    let mut trainer = Trainer::new(model, plan.metric(Metric::SparseCategoricalAccuracy))?;
+    let x = Tensor::from_array([[9.0_f32, 0.0, 1.0], [0.0, 9.0, 1.0], [0.0, 1.0, 9.0]])?;
+    for dims in [&[3][..], &[3, 1]] {
+        let truth = Tensor::from_slice(&[0_i64, 0, 1], dims)?;
+        let logs = trainer.evaluate(&Batches::new(x.share()?, truth, 3)?)?;
+        let found = logs.get("sparse_categorical_accuracy").unwrap_or(f64::NAN);
+        assert!((found - 1.0 / 3.0).abs() < 1e-6, "{dims:?}: {found}");
+        let found = logs
+            .get("sparse_top_k_categorical_accuracy")
+            .unwrap_or(f64::NAN);
+        assert!((found - 2.0 / 3.0).abs() < 1e-6, "{dims:?}: {found}");
+    }
+    Ok(())
+}
+
+#[test]
+fn truths_with_and_without_a_last_dimension_are_the_same_in_a_graph() -> Result<()> {
+    truths_fit(&Graph::new()?.scope())
+}
+
+#[test]
+fn truths_with_and_without_a_last_dimension_are_the_same_in_eager_mode() -> Result<()> {
+    truths_fit(&EagerContext::new()?)
 }
 
 /// Returns an empty folder of a test.

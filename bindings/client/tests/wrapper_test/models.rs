@@ -58,6 +58,12 @@ fn calls_that_do_not_fit_are_refused() -> Result<()> {
         kind(error, "not given"),
         ErrorKind::Argument { .. }
     ));
+    let twice = [("x", [[1.0, 2.0]]), ("x", [[3.0, 4.0]])];
+    let error = function.call_named(&ctx, twice).unwrap_err();
+    assert!(matches!(
+        kind(error, "given twice"),
+        ErrorKind::Argument { .. }
+    ));
     let error = model.signature("predict").unwrap_err();
     assert!(matches!(
         kind(error, "serving_default"),

@@ -166,6 +166,15 @@ fn sparse_and_ragged_tensors_in_graphs() -> Result<()> {
     assert!(matches!(error.kind(), ErrorKind::Shape { .. }), "{error}");
     let error = SparseTensor::new(&ctx, [[0.5_f32, 1.0]], [1.0_f32], [2, 2]).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::DType { .. }), "{error}");
+    let sparse = SparseTensor::new(&ctx, [[0, 1]], [5.0_f32], [2, 3])?;
+    let turned = sparse.transpose(&ctx, &[1, 0])?.to_dense(&ctx, 0.0)?;
+    let turned = turned.to_tensor()?;
+    assert_eq!(turned.dims(), [3, 2]);
+    assert_eq!(turned.as_slice::<f32>()?, [0.0, 0.0, 5.0, 0.0, 0.0, 0.0]);
+    for axes in [&[0_i64, 0][..], &[0], &[0, 1, 2], &[1, 2], &[-1, 0], &[]] {
+        let error = sparse.transpose(&ctx, axes).unwrap_err();
+        assert!(error.to_string().contains("each axis once"), "{error}");
+    }
     let rows = [vec![1_i32, 2], vec![], vec![3]];
     let ragged = RaggedTensor::from_rows(&ctx, &rows)?;
     assert_eq!(ragged.to_rows::<i32>()?, rows);

@@ -24,7 +24,7 @@ use crate::function::{Function, FunctionId};
 use crate::infer::bad_attr;
 use crate::op::{ArgKind, OpDesc, text};
 use crate::operation::count_of;
-use crate::set_attr::set_in_eager;
+use crate::set_attr::{c_int_len, set_in_eager};
 use crate::small_vec::SmallVec;
 use crate::tensor::Tensor;
 
@@ -454,6 +454,8 @@ impl EagerContext {
             unsafe { set_in_eager(api, &status, op.as_ptr(), attr.name, value)? };
         }
         let expected = call.output_count();
+        // Before memory for so many is asked for.
+        c_int_len(expected)?;
         let (mut few, mut many) = ([ptr::null_mut::<TFE_TensorHandle>(); 4], Vec::new());
         let raw = match few.get_mut(..expected) {
             Some(few) => few,

@@ -13,6 +13,9 @@ use crate::operation::{Operation, Output, count_of};
 use crate::tensor::Tensor;
 
 /// A run that goes on over several calls, with values between them: what was computed stays.
+///
+/// TensorFlow can't abandon one: what is dropped before its last part keeps its values until the
+/// session is closed.
 pub struct PartialRun<'s> {
     session: &'s Session,
     handle: NonNull<c_char>,

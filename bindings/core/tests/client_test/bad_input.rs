@@ -190,6 +190,42 @@ fn names_and_ops_that_do_not_exist_are_named() -> Result<()> {
     Ok(())
 }
 
+fn queue<C: Context>(context: &C, shape: &Shape) -> Result<C::Value> {
+    let (types, shapes) = ([DataType::FLOAT], [shape.clone()]);
+    OpBuilder::new("FIFOQueueV2")?
+        .attr("component_types", &types[..])?
+        .attr("shapes", &shapes[..])?
+        .one(context)
+}
+
+#[test]
+fn shapes_that_tensorflow_cannot_hold_are_refused() -> Result<()> {
+    let graph = Graph::new()?;
+    let scope = graph.scope();
+    let eager = EagerContext::new()?;
+    let cases = [
+        (Shape::from([i64::MAX, i64::MAX]), "63 bits"),
+        (Shape::from([i64::MAX, 2, -1]), "63 bits"),
+        (Shape::new(&[1; 255]), "255 dimensions"),
+    ];
+    for (shape, said) in cases {
+        let placeholder = scope.placeholder("x", DataType::FLOAT, &shape);
+        refused(placeholder, &["Placeholder", "'shape'", said]);
+        refused(queue(&graph, &shape), &["FIFOQueueV2", "'shapes'", said]);
+        refused(queue(&eager, &shape), &["FIFOQueueV2", "'shapes'", said]);
+    }
+    for shape in [
+        Shape::new(&[1; 254]),
+        Shape::from([0, i64::MAX, i64::MAX]),
+        Shape::from([-1, i64::MAX, i64::MAX]),
+    ] {
+        let x = scope.placeholder("x", DataType::FLOAT, &shape)?;
+        assert_eq!(x.shape()?, shape);
+        queue(&graph, &shape)?;
+    }
+    Ok(())
+}
+
 #[test]
 fn the_library_says_what_it_has() -> Result<()> {
     assert!(version()?.starts_with("2."));

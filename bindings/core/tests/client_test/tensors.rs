@@ -147,6 +147,16 @@ fn bad_sizes_are_refused() -> Result<()> {
         Tensor::zeros(DataType::FLOAT, &[i64::MAX / 2]),
         &["overflow"],
     );
+    // TensorFlow multiplies before it comes to the zero.
+    let too_large = [i64::MAX, i64::MAX, 0];
+    let none = Tensor::from_slice::<f32>(&[], &[0])?;
+    refused(Tensor::zeros(DataType::FLOAT, &too_large), &["63 bits"]);
+    refused(Tensor::zeros(DataType::STRING, &too_large), &["63 bits"]);
+    refused(Tensor::from_vec::<f32>(vec![], &too_large), &["63 bits"]);
+    refused(Tensor::from_strings::<&str>(&[], &too_large), &["63 bits"]);
+    refused(none.reshaped(&too_large), &["63 bits"]);
+    refused(none.bitcast(DataType::INT32, &too_large), &["63 bits"]);
+    assert!(none.reshaped(&[0, i64::MAX, i64::MAX])?.is_empty());
     refused(Tensor::zeros(DataType::RESOURCE, &[]), &["resource"]);
     refused(
         Tensor::zeros(DataType::FLOAT.to_ref(), &[]),
@@ -178,5 +188,36 @@ fn bad_sizes_are_refused() -> Result<()> {
         Tensor::from_slice::<f32>(&[], &[0, 3])?.as_slice::<f32>()?,
         [0.0; 0]
     );
+    Ok(())
+}
+
+#[test]
+fn tensors_are_shown_with_their_elements() -> Result<()> {
+    let shown = |tensor: Result<Tensor>| tensor.map(|tensor| tensor.to_string());
+    assert_eq!(shown(Tensor::scalar(1.5_f32))?, "1.5");
+    assert_eq!(shown(Tensor::from_array([1_u8, 2]))?, "[1, 2]");
+    assert_eq!(shown(Tensor::zeros(DataType::INT32, &[0]))?, "[]");
+    let cube = Tensor::from_array([[[1.0_f64, f64::NAN]], [[-2.5, 1e30]]]);
+    assert_eq!(shown(cube)?, "[[[1.0, NaN]],\n\n [[-2.5, 1e30]]]");
+    let halves = Tensor::from_array([Half::from_f32(0.5)]);
+    assert_eq!(shown(halves)?, "[0.5]");
+    let complex = Tensor::scalar(Complex::new(1.0_f32, -2.0));
+    assert_eq!(shown(complex)?, "(1.0, -2.0)");
+    assert_eq!(shown(Tensor::from_array([true, false]))?, "[true, false]");
+    let strings = Tensor::from_strings(&[&b"a\0\"\xff"[..]], &[1]);
+    assert_eq!(shown(strings)?, "[\"a\\x00\\\"\\xff\"]");
+    let many = Tensor::from_slice(&(0..2000).collect::<Vec<i32>>(), &[2, 1000]);
+    assert_eq!(
+        shown(many)?,
+        "[[0, 1, 2, ..., 997, 998, 999],\n [1000, 1001, 1002, ..., 1997, 1998, 1999]]"
+    );
+    let tall = Tensor::zeros(DataType::BOOL, &[1001, 1]);
+    assert_eq!(shown(tall)?.lines().count(), 7);
+    let whole = Tensor::zeros(DataType::INT8, &[1000]);
+    assert_eq!(shown(whole)?, format!("{:?}", [0_i8; 1000]));
+    let small = Tensor::from_slice(&[Int4(1)], &[1]);
+    assert_eq!(shown(small)?, "Tensor(int4 [1])");
+    let empty = Tensor::from_slice::<f32>(&[], &[0, i64::MAX, i64::MAX]);
+    assert!(shown(empty)?.starts_with("Tensor(float32 [0,"));
     Ok(())
 }

@@ -1,8 +1,8 @@
 //! Convolutions.
 
-use tfp_core::Result;
+use tfp_core::{Error, Result};
 
-use super::{Built, Layer, channels, wrong_input};
+use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::nn::functional::{self as f, ConvOptions, Padding};
 use crate::nn::{Activation, Initializer, Weights};
 
@@ -65,9 +65,19 @@ pub(super) fn windows(input: i64, size: i64, stride: i64, dilation: i64, padding
     }
     let reach = (size - 1) * dilation + 1;
     match padding {
-        Padding::Valid => ((input - reach + stride) / stride.max(1)).max(0),
-        Padding::Same | Padding::Causal => (input + stride - 1) / stride.max(1),
+        Padding::Valid => {
+            (input.saturating_sub(reach).saturating_add(stride) / stride.max(1)).max(0)
+        }
+        Padding::Same | Padding::Causal => input.saturating_add(stride - 1) / stride.max(1),
     }
+}
+
+/// Checks what layers say per dimension: one of (steps, channels), two of an image.
+pub(super) fn check_pairs(layer: &str, input: &[i64], pairs: &[(&str, (i64, i64))]) -> Result<()> {
+    let dimensions = input.len().saturating_sub(1).min(2);
+    pairs.iter().try_for_each(|&(what, (first, second))| {
+        check_sizes(layer, what, &[first, second][..dimensions])
+    })
 }
 
 fn output_shape(
@@ -77,9 +87,15 @@ fn output_shape(
     options: &ConvOptions,
     filters: i64,
 ) -> Result<Vec<i64>> {
+    let (s, d) = (options.strides, options.dilations);
+    check_pairs(
+        layer,
+        input,
+        &[("size", size), ("strides", s), ("dilations", d)],
+    )?;
+    check_sizes(layer, "filters", &[filters])?;
     let one =
         |input, size, stride, dilation| windows(input, size, stride, dilation, options.padding);
-    let (s, d) = (options.strides, options.dilations);
     let output = match *input {
         [steps, _] => vec![one(steps, size.0, s.0, d.0), filters],
         [rows, columns, _] => vec![
@@ -97,7 +113,14 @@ fn output_shape(
 
 impl Layer for Conv {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let inputs = channels("Conv", input)? / self.options.groups.max(1);
+        let (channels, groups) = (channels("Conv", input)?, self.options.groups);
+        if groups < 1 || channels % groups != 0 || self.filters % groups != 0 {
+            return Err(Error::argument(format!(
+                "Conv: {groups} groups don't divide {channels} channels and {} filters",
+                self.filters
+            )));
+        }
+        let inputs = channels / groups;
         let output = output_shape("Conv", input, self.size, &self.options, self.filters)?;
         let is_image = input.len() == 3;
         let weights = weights.layer(if is_image { "conv2d" } else { "conv1d" });
@@ -150,6 +173,10 @@ impl Layer for ConvTranspose {
                 return Err(wrong_input("ConvTranspose", expected, input));
             }
         };
+        let layer = "ConvTranspose";
+        let (size, strides) = (conv.size, conv.options.strides);
+        check_pairs(layer, input, &[("size", size), ("strides", strides)])?;
+        check_sizes(layer, "filters", &[conv.filters])?;
         let weights = weights.layer(if is_image {
             "conv2d_transpose"
         } else {
@@ -171,8 +198,11 @@ impl Layer for ConvTranspose {
             .zip(strides)
             .map(|((&input, &size), stride)| match conv.options.padding {
                 _ if input < 0 => -1,
-                Padding::Same => input * stride,
-                Padding::Valid | Padding::Causal => input * stride + (size - stride).max(0),
+                Padding::Same => input.saturating_mul(stride),
+                Padding::Valid | Padding::Causal => {
+                    let reach = input.saturating_mul(stride);
+                    reach.saturating_add((size - stride).max(0))
+                }
             })
             .collect();
         output.push(conv.filters);
@@ -222,7 +252,8 @@ impl Layer for DepthwiseConv2d {
         if input.len() != 3 {
             return Err(wrong_input(layer, "an image", input));
         }
-        let filters = inputs * self.multiplier;
+        check_sizes(layer, "multiplier", &[self.multiplier])?;
+        let filters = inputs.saturating_mul(self.multiplier);
         let output = output_shape(layer, input, self.size, &self.options, filters)?;
         let weights = weights.layer("depthwise_conv2d");
         let shape = [self.size.0, self.size.1, inputs, self.multiplier];

@@ -3,7 +3,7 @@
 use tfp_core::Result;
 
 use super::conv::windows;
-use super::{Built, Layer, channels, wrong_input};
+use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::nn::functional::{self as f, Padding};
 use crate::nn::{Activation, Initializer, Weights};
 
@@ -54,6 +54,9 @@ impl Layer for Conv3d {
             let expected = "(planes, rows, columns, channels)";
             return Err(wrong_input("Conv3d", expected, input));
         }
+        check_sizes("Conv3d", "size", &size)?;
+        check_sizes("Conv3d", "strides", &strides)?;
+        check_sizes("Conv3d", "filters", &[filters])?;
         let mut output: Vec<i64> = (0..3)
             .map(|axis| windows(input[axis], size[axis], strides[axis], 1, padding))
             .collect();

@@ -1,8 +1,8 @@
 //! Dense, embedding, activations, dropout and shapes.
 
-use tfp_core::{DataType, Result};
+use tfp_core::{DataType, Error, Result};
 
-use super::{Built, Layer, channels, wrong_input};
+use super::{Built, Layer, channels, check_sizes, elements, wrong_input};
 use crate::nn::{Activation, Initializer, Weights, functional as f};
 use crate::ops;
 
@@ -44,6 +44,7 @@ impl Dense {
 impl Layer for Dense {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let inputs = channels("Dense", input)?;
+        check_sizes("Dense", "units", &[self.units])?;
         let weights = weights.layer("dense");
         let kernel = weights.trainable("kernel", &[inputs, self.units], self.kernel)?;
         let bias = self
@@ -114,6 +115,13 @@ impl Embedding {
 
 impl Layer for Embedding {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        if self.rows < 1 {
+            return Err(Error::argument(format!(
+                "Embedding: {} rows; expected 1 or more",
+                self.rows
+            )));
+        }
+        check_sizes("Embedding", "width", &[self.width])?;
         let weights = weights.layer("embedding");
         let table = weights.trainable("embeddings", &[self.rows, self.width], self.table)?;
         let mut output = input.to_vec();
@@ -146,7 +154,7 @@ impl Layer for Dropout {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let rate = self.rate;
         if !(0.0..1.0).contains(&rate) {
-            return Err(tfp_core::Error::argument(format!(
+            return Err(Error::argument(format!(
                 "Dropout: the rate is {rate}, expected 0 or more and below 1"
             )));
         }
@@ -174,10 +182,7 @@ pub struct Flatten;
 
 impl Layer for Flatten {
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
-        if input.iter().any(|&size| size < 0) {
-            return Err(wrong_input("Flatten", "known sizes", input));
-        }
-        let size = input.iter().product();
+        let size = elements(input).ok_or_else(|| wrong_input("Flatten", "known sizes", input))?;
         Built::new(vec![size], move |pass, x| {
             ops::reshape(pass.context(), x, [-1, size])
         })
@@ -193,9 +198,9 @@ pub struct Reshape {
 
 impl Layer for Reshape {
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
-        let (before, after): (i64, i64) = (input.iter().product(), self.shape.iter().product());
-        if before != after || self.shape.iter().chain(input).any(|&size| size < 0) {
-            let expected = format!("{after} elements");
+        let (before, after) = (elements(input), elements(&self.shape));
+        if before.is_none() || before != after {
+            let expected = format!("as many known elements as the shape {:?}", self.shape);
             return Err(wrong_input("Reshape", &expected, input));
         }
         let mut shape = vec![-1];

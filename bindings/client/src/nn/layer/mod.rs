@@ -162,6 +162,26 @@ fn wrong_input(layer: &str, expected: &str, input: &[i64]) -> Error {
     ))
 }
 
+/// Refuses sizes that are not positive, or larger than TensorFlow's kernels take.
+fn check_sizes(layer: &str, what: &str, sizes: &[i64]) -> Result<()> {
+    if sizes.iter().all(|size| (1..=LARGEST).contains(size)) {
+        return Ok(());
+    }
+    Err(Error::argument(format!(
+        "{layer}: {what} {sizes:?}; expected 1 to {LARGEST}"
+    )))
+}
+
+/// The largest size along one dimension.
+const LARGEST: i64 = i32::MAX as i64;
+
+/// The number of elements, when no size is unknown.
+fn elements(sizes: &[i64]) -> Option<i64> {
+    sizes.iter().try_fold(1_i64, |count, &size| {
+        count.checked_mul(size).filter(|_| size >= 0)
+    })
+}
+
 /// The channels of an input: its last dimension.
 fn channels(layer: &str, input: &[i64]) -> Result<i64> {
     match input.last() {

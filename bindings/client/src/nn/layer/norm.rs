@@ -129,11 +129,17 @@ pub struct GroupNorm {
 
 impl Layer for GroupNorm {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let shape = [channels("GroupNorm", input)?];
+        let channels = channels("GroupNorm", input)?;
+        let Self { groups, epsilon } = *self;
+        if groups < 1 || channels % groups != 0 {
+            return Err(Error::argument(format!(
+                "GroupNorm: {groups} groups don't divide {channels} channels"
+            )));
+        }
+        let shape = [channels];
         let weights = weights.layer("group_normalization");
         let scale = weights.trainable("gamma", &shape, Initializer::Ones)?;
         let offset = weights.trainable("beta", &shape, Initializer::Zeros)?;
-        let Self { groups, epsilon } = *self;
         Built::new(input.to_vec(), move |pass, x| {
             let cx = pass.context();
             let (scale, offset) = (scale.read(cx)?, offset.read(cx)?);

@@ -2,7 +2,7 @@
 
 use tfp_core::Result;
 
-use super::conv::windows;
+use super::conv::{check_pairs, windows};
 use super::{Built, Layer, channels, wrong_input};
 use crate::any::{AnyContext, AnyValue};
 use crate::nn::Weights;
@@ -49,6 +49,7 @@ impl Layer for Pooling {
         let pool = *self;
         let one = |input, size, stride| windows(input, size, stride, 1, pool.padding);
         let (size, strides) = (pool.size, pool.strides);
+        check_pairs("Pooling", input, &[("size", size), ("strides", strides)])?;
         let output = match *input {
             [steps, channels] => vec![one(steps, size.0, strides.0), channels],
             [rows, columns, channels] => vec![
@@ -64,6 +65,9 @@ impl Layer for Pooling {
                 ));
             }
         };
+        if output.iter().any(|&size| size == 0 || size < -1) {
+            return Err(wrong_input("Pooling", "at least one window", input));
+        }
         Built::new(output, move |pass, x| {
             f::pool(pass.context(), x, pool.kind, size, strides, pool.padding)
         })

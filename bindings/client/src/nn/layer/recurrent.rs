@@ -2,7 +2,7 @@
 
 use tfp_core::Result;
 
-use super::{Built, Forward, Layer, wrong_input};
+use super::{Built, Forward, Layer, check_sizes, wrong_input};
 use crate::any::AnyValue;
 use crate::nn::functional::{self as f, Gru, Lstm, MultiHead, RnnOptions, SimpleRnn};
 use crate::nn::{Activation, Initializer, Weights};
@@ -55,6 +55,7 @@ impl Layer for Recurrent {
         let &[steps, inputs] = input else {
             return Err(wrong_input("Recurrent", "(steps, inputs)", input));
         };
+        check_sizes("Recurrent", "units", &[self.units])?;
         let (name, gates) = match self.kind {
             RnnKind::Simple => ("simple_rnn", 1),
             RnnKind::Lstm => ("lstm", 4),
@@ -209,6 +210,7 @@ impl Layer for MultiHeadAttention {
             width,
             causal,
         } = *self;
+        check_sizes("MultiHeadAttention", "heads and width", &[heads, width])?;
         if causal && steps < 0 {
             let expected = "a known number of steps to be causal";
             return Err(wrong_input("MultiHeadAttention", expected, input));

@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use tfp_core::Result;
+use tfp_core::{Error, ErrorKind, Result};
 
-use super::{Built, Forward, Layer, Pass};
+use super::{Built, Forward, LARGEST, Layer, Pass};
 use crate::any::AnyValue;
 use crate::nn::Weights;
 
@@ -20,12 +20,20 @@ impl Sequential {
     /// Builds layers for inputs of a shape, which is without the batch.
     ///
     /// # Errors
-    /// That of the first layer that can't be built, with its number.
+    /// [`ErrorKind::Argument`] for the first layer that does not take
+    /// what it gets, with its number from 0 on, and what TensorFlow says.
     pub fn new(weights: &Weights, input: &[i64], layers: &[&dyn Layer]) -> Result<Self> {
         let mut shape = input.to_vec();
         let mut forwards = Vec::with_capacity(layers.len());
-        for layer in layers {
-            let Built { forward, output } = layer.build(weights, &shape)?;
+        for (number, layer) in layers.iter().enumerate() {
+            if shape.iter().any(|&size| size > LARGEST) {
+                return Err(Error::argument(format!(
+                    "layer {number}: an input of shape {shape:?} per sample, expected sizes up to \
+                     {LARGEST}"
+                )));
+            }
+            let built = layer.build(weights, &shape);
+            let Built { forward, output } = built.map_err(|error| at_layer(number, error))?;
             forwards.push(forward);
             shape = output;
         }
@@ -78,5 +86,13 @@ impl fmt::Debug for Sequential {
             .field("input", &self.input)
             .field("output", &self.output)
             .finish_non_exhaustive()
+    }
+}
+
+/// Says which layer an error is about.
+fn at_layer(number: usize, error: Error) -> Error {
+    match error.kind() {
+        ErrorKind::Argument { message } => Error::argument(format!("layer {number}: {message}")),
+        _ => error,
     }
 }

@@ -8,6 +8,7 @@ use super::Plan;
 use crate::any::{AnyContext, AnyValue, Mode};
 use crate::gradient::gradients;
 use crate::nn::layer::{Pass, Sequential};
+use crate::nn::loss::Fit;
 use crate::nn::optimizer::Rule;
 use crate::ops;
 use crate::saved_model::ModelWriter;
@@ -76,6 +77,7 @@ impl Engine {
     ) -> Result<Vec<Tensor>> {
         match self {
             Self::Graph(graph) => {
+                let truth = &graph.fitted(truth)?;
                 let [rate, step] = graph.numbers.clone();
                 let feeds = [graph.x.clone(), graph.truth.clone(), rate, step];
                 graph.run(&graph.train, &feeds, &[x, truth, &numbers.0, &numbers.1])
@@ -93,6 +95,7 @@ impl Engine {
     ) -> Result<Vec<Tensor>> {
         match self {
             Self::Graph(graph) => {
+                let truth = &graph.fitted(truth)?;
                 let feeds = [graph.x.clone(), graph.truth.clone()];
                 graph.run(&graph.test, &feeds, &[x, truth])
             }
@@ -197,7 +200,7 @@ impl Engine {
 }
 
 /// Returns the shape of a batch of any size.
-fn batch_of(sample: &[i64]) -> Shape {
+pub(super) fn batch_of(sample: &[i64]) -> Shape {
     let mut dims = vec![-1];
     dims.extend(sample);
     Shape::new(&dims)
@@ -232,7 +235,8 @@ fn masked_loss<R: Rule>(
     };
     let mask = ops::cast(cx, mask, predicted.dtype(), Default::default())?;
     let share = ops::mean(cx, ops::reshape(cx, &mask, [-1])?, 0, Default::default())?;
-    let weights = ops::div(cx, mask, share)?;
+    // Where nothing is left the loss is zero, and so are its gradients.
+    let weights = ops::div_no_nan(cx, mask, share)?;
     plan.loss.mean(cx, truth, predicted, Some(&weights))
 }
 
@@ -338,6 +342,16 @@ impl GraphEngine {
             predicted,
             slots: slots.into_iter().flatten().collect(),
         })
+    }
+
+    /// Brings truths to the rank of predictions, as losses do where they know the rank.
+    fn fitted(&self, truth: &Tensor) -> Result<Tensor> {
+        let dims = truth.dims();
+        match Fit::of(&truth.shape(), &self.predicted.shape()?) {
+            Fit::AsItIs => truth.share(),
+            Fit::Expanded => truth.reshaped(&[dims, &[1]].concat()),
+            Fit::Squeezed => truth.reshaped(&dims[..dims.len() - 1]),
+        }
     }
 
     fn run(&self, step: &Step, feeds: &[Output], values: &[&Tensor]) -> Result<Vec<Tensor>> {

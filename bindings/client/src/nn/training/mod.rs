@@ -6,7 +6,7 @@ mod engine;
 mod progress;
 mod saving;
 
-use tfp_core::{DataType, Error, Result, Tensor};
+use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
 use super::layer::Sequential;
 use super::optimizer::{Optimizer, Rule};
@@ -80,7 +80,7 @@ impl<R: Rule> Trainer<R> {
     /// Makes a model ready for training; in a graph this gives its variables their initial values.
     ///
     /// # Errors
-    /// What TensorFlow says, and [`ErrorKind::NotFound`](tfp_core::ErrorKind::NotFound) for an op
+    /// What TensorFlow says, and [`ErrorKind::NotFound`] for an op
     /// without a gradient.
     pub fn new(model: Sequential, plan: Plan<R>) -> Result<Self> {
         let engine = Engine::new(&model, &plan)?;
@@ -119,7 +119,7 @@ impl<R: Rule> Trainer<R> {
     /// Sets the values of all the model's variables, in their order.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) when their number differs, and as for
+    /// [`ErrorKind::Argument`] when their number differs, and as for
     /// [`Variable::assign`](crate::Variable::assign).
     pub fn set_values(&self, values: &[Tensor]) -> Result<()> {
         let variables = self.model.weights().variables();
@@ -136,8 +136,10 @@ impl<R: Rule> Trainer<R> {
     /// Makes one step and returns the loss before it.
     ///
     /// # Errors
-    /// What TensorFlow says, as for shapes that don't fit.
+    /// [`ErrorKind::Shape`] for inputs of another shape than the model's, and what TensorFlow says, as
+    /// for truths whose shape doesn't fit.
     pub fn train_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
+        self.check_input(x)?;
         let numbers = self.plan.optimizer.numbers(self.step)?;
         let measured = self
             .engine
@@ -151,6 +153,7 @@ impl<R: Rule> Trainer<R> {
     /// # Errors
     /// As for [`Self::train_on`].
     pub fn test_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
+        self.check_input(x)?;
         let measured = self.engine.test(&self.model, &self.plan, x, truth)?;
         self.measure(x, &measured)
     }
@@ -160,7 +163,20 @@ impl<R: Rule> Trainer<R> {
     /// # Errors
     /// As for [`Self::train_on`].
     pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
+        self.check_input(x)?;
         self.engine.predict(&self.model, x)
+    }
+
+    fn check_input(&self, x: &Tensor) -> Result<()> {
+        let expected = engine::batch_of(self.model.input_shape());
+        if x.shape().is_compatible_with(&expected) {
+            return Ok(());
+        }
+        Err(Error::new(ErrorKind::Shape {
+            what: "the inputs of a batch".to_owned(),
+            expected: format!("shape {expected}"),
+            found: x.shape(),
+        }))
     }
 
     /// Takes a loss and statistics into the meters.
@@ -192,21 +208,28 @@ impl<R: Rule> Trainer<R> {
     /// Measures loss and metrics over data.
     ///
     /// # Errors
-    /// As for [`Self::train_on`].
+    /// As for [`Self::train_on`], and [`ErrorKind::Argument`] for data without a batch.
     pub fn evaluate(&mut self, data: &impl Source) -> Result<Logs> {
         self.logs("");
+        self.test_all(data)?;
+        Ok(self.logs(""))
+    }
+
+    fn test_all(&mut self, data: &dyn Source) -> Result<()> {
+        let mut count = 0;
         for batch in data.epoch(0)? {
             let Batch { x, truth } = batch?;
             self.test_on(&x, &truth)?;
+            count += 1;
         }
-        Ok(self.logs(""))
+        check_batches(count, "the data of an evaluation has")
     }
 
     /// Trains for epochs and returns the logs of each. Loss and metrics of the validation data have
     /// the prefix `val_`.
     ///
     /// # Errors
-    /// As for [`Self::train_on`], and those of callbacks.
+    /// As for [`Self::evaluate`], and those of callbacks.
     pub fn fit(
         &mut self,
         data: &impl Source,
@@ -220,20 +243,20 @@ impl<R: Rule> Trainer<R> {
             for callback in callbacks.iter_mut() {
                 callback.begin(epoch, epochs, data.count())?;
             }
+            let mut count = 0;
             for (index, batch) in data.epoch(epoch as u64)?.enumerate() {
                 let Batch { x, truth } = batch?;
                 self.train_on(&x, &truth)?;
+                count += 1;
                 let loss = self.loss.result();
                 for callback in callbacks.iter_mut() {
                     callback.step(index, loss)?;
                 }
             }
+            check_batches(count, "an epoch of the training has")?;
             let mut logs = self.logs("");
             if let Some(validation) = validation {
-                for batch in validation.epoch(0)? {
-                    let Batch { x, truth } = batch?;
-                    self.test_on(&x, &truth)?;
-                }
+                self.test_all(validation)?;
                 logs.extend(self.logs("val_"));
             }
             let mut control = Control::Continue;
@@ -248,5 +271,13 @@ impl<R: Rule> Trainer<R> {
             }
         }
         Ok(history)
+    }
+}
+
+/// A loss of nothing would be zero, the best there is.
+fn check_batches(count: usize, what: &str) -> Result<()> {
+    match count {
+        0 => Err(Error::argument(format!("{what} no batch"))),
+        _ => Ok(()),
     }
 }
