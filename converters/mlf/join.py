@@ -208,10 +208,7 @@ def _interface(
         header, facts, parts.signature, parts.name, options.overrides, problems
     )
     _report(problems)
-    state = [
-        HiddenState(f"static pool `{pool}` in the C", size)
-        for pool, size in sources.static_workspaces
-    ]
+    state = _static_state(sources)
     allocator = _allocator(header, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
@@ -251,6 +248,13 @@ def _interface(
         ),
         producer=producer,
     )
+
+
+def _static_state(sources: SourceFacts) -> list[HiddenState]:
+    return [
+        HiddenState(f"static {'pool' if size else 'object'} `{name}` in the C", size)
+        for name, size in sources.static_workspaces
+    ]
 
 
 def _report(problems: Sequence[Problem]) -> None:
@@ -427,7 +431,7 @@ def _packed(
             problems.append(Problem(where, f"no {kind}"))
         sides.append(tuple(tensors))
     _report(problems)
-    state = [HiddenState(f"static pool `{p}` in the C", n) for p, n in sources.static_workspaces]
+    state = _static_state(sources)
     allocator = facts.workspace_size if "TVMBackendAllocWorkspace" in sources.calls else None
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))

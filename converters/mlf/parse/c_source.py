@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from converters.mlf.errors import FormatError
+from converters.mlf.parse.c_storage import mark_constant_sections, mutable_objects
 from converters.mlf.parse.c_text import split_comments
 from tools.codegen.conversion import Problem
 
 _NUMBER = r"([0-9]{1,18})"
 _RUN = re.compile(r"\bint32_t\s{1,8}(tvmgen_[^\s()]{1,256}_run)\s{0,8}\(([^){]{0,4096})\)\s{0,8}\{")
-_STATIC_BYTES = re.compile(r"\bstatic\s{1,8}uint8_t\s{1,8}(\w{1,256})\s{0,4}\[" + _NUMBER + r"\]")
 _ALIGNED = re.compile(r"\baligned\(([0-9]{1,6})\)")
 _HOOK = re.compile(r"\bTVMDevice(\w{1,200}?)(Activate|Open|Close|Deactivate)\s{0,4}\(")
 _MAP = re.compile(
@@ -40,7 +40,8 @@ class SourceFacts:
       run_symbol: the entry point as the C spells it; None if no source defines one.
       run_packed: the entry point takes TVM's packed arguments.
       run_file: member that defines the entry point.
-      static_workspaces: (name, bytes) of mutable static pools.
+      static_workspaces: (name, bytes) of objects that keep state between calls, as a static pool
+        does; 0 bytes when it is no array of bytes.
       alignment: greatest `aligned(n)`; 0 if there is none.
       hooks: device name as in the hook ("EthosU") -> hooks called, in the order of their lives.
       io_offsets: ("inputs"|"outputs", field) -> (pool, byte offset).
@@ -82,14 +83,14 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
     defined: set[str] = set()
     statics: list[tuple[str, int]] = []
     for name in sorted(sources):
-        code, _ = split_comments(sources[name])
+        code, _ = split_comments(mark_constant_sections(sources[name]))
         code = _NUMBERS.sub("{}", code)
         includes.update(_INCLUDE.findall(sources[name]))
         calls.update(_CALL.findall(code))
         defined.update(_DEFINITION.findall(code))
         alignment = max((int(n) for n in _ALIGNED.findall(code)), default=0)
         facts = replace(facts, alignment=max(facts.alignment, alignment))
-        statics += [(pool, int(size)) for pool, size in _STATIC_BYTES.findall(code)]
+        statics += mutable_objects(code)
         for device, hook in _HOOK.findall(code):
             hooks.setdefault(device, set()).add(hook)
         for found in _RUN.finditer(code):
