@@ -27,9 +27,8 @@ _OFFSET = re.compile(
 _NUMBERS = re.compile(r"\{[^;{}()]{256,}+\}")
 _INCLUDE = re.compile(r"^[ \t]{0,64}#[ \t]{0,8}include[ \t]{0,8}[<\"]([^>\"\n]{1,512})[>\"]", re.M)
 _CALL = re.compile(r"\b(TVM[A-Za-z]\w{2,200})\s{0,4}\(")
-_DEFINITION = re.compile(
-    r"\b(?:void|int32_t|int)\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{"
-)
+_DEFINITION = re.compile(r"[\w*]\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{")
+_OWN_CALL = re.compile(r"\b(tvmgen_\w{1,256})\s{0,4}\(")
 
 
 @dataclass(frozen=True)
@@ -47,6 +46,8 @@ class SourceFacts:
       io_offsets: ("inputs"|"outputs", field) -> (pool, byte offset).
       includes: every included name.
       calls: every called function whose name starts with "TVM", less those defined here.
+      undefined: every declared or called function whose name starts with "tvmgen_" and that is not
+        defined here.
       metadata_file: member with `kTvmgenMetadata`, or None.
     """
 
@@ -59,6 +60,7 @@ class SourceFacts:
     io_offsets: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     includes: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
+    undefined: frozenset[str] = frozenset()
     metadata_file: str | None = None
 
 
@@ -80,6 +82,7 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
     offsets: dict[tuple[str, str], tuple[str, int]] = {}
     includes: set[str] = set()
     calls: set[str] = set()
+    own_calls: set[str] = set()
     defined: set[str] = set()
     statics: list[tuple[str, int]] = []
     for name in sorted(sources):
@@ -87,6 +90,7 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
         code = _NUMBERS.sub("{}", code)
         includes.update(_INCLUDE.findall(sources[name]))
         calls.update(_CALL.findall(code))
+        own_calls.update(_OWN_CALL.findall(code))
         defined.update(_DEFINITION.findall(code))
         alignment = max((int(n) for n in _ALIGNED.findall(code)), default=0)
         facts = replace(facts, alignment=max(facts.alignment, alignment))
@@ -117,6 +121,7 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
         io_offsets=offsets,
         includes=frozenset(includes),
         calls=frozenset(calls - defined),
+        undefined=frozenset(own_calls - defined),
     )
 
 
