@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from math import prod
 
 from converters.mlf.model import CFile, Device, Entry, Interface, Pool, Tensor
-from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
-from converters.mlf.rules import DTYPES, wants_token
+from converters.mlf.names import KEYWORDS, Scope, rust_camel, rust_const, rust_snake
+from converters.mlf.rules import DTYPES, RESERVED_CRATES, RESERVED_MODULES, wants_token
 from tools.codegen.conversion import Problem, UsageError
 
 _MODEL_TYPES = (
@@ -144,9 +144,11 @@ def crate_api(
       link_prefix: goes before the symbols of the models' C; None makes one from the content.
 
     Raises:
-      UsageError: a section for a pool that no model has, or a prefix that cannot be applied.
+      UsageError: a name that no crate can have, a section for a pool that no model has, or a prefix
+        that cannot be applied.
     """
-    modules = Scope("support", "crate", "self", "super")
+    _check_crate_name(name)
+    modules = Scope(*RESERVED_MODULES)
     prefix = _content_prefix(name, models) if link_prefix is None else link_prefix
     apis = tuple(
         _model_api(m, modules.unique(rust_snake(m.name)), sections, prefix) for m in models
@@ -163,6 +165,15 @@ def crate_api(
     if not name:
         name = f"tvmgen_{apis[0].module}" if len(apis) == 1 else "tvm_models"
     return CrateApi(name, origin, apis, dict(sections))
+
+
+def _check_crate_name(name: str) -> None:
+    """Refuses what Cargo refuses; the name is also a file's."""
+    if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
+        what = f"{name!r}; expected a letter, then letters, digits, '_' and '-', 64 at most"
+        raise UsageError(Problem("--crate_name", what))
+    if name in KEYWORDS | RESERVED_CRATES:
+        raise UsageError(Problem("--crate_name", f"{name!r} means something else in Rust"))
 
 
 def _section_keys(model: Interface, pool: Pool) -> tuple[str, str]:
@@ -298,7 +309,7 @@ def _devices(model: Interface, types: Scope, link_prefix: str) -> tuple[DeviceAp
                 hook=hook,
                 tvm_symbol=f"TVMDevice{device.hook_name}{hook}",
                 symbol=f"{link_prefix}{model.symbol_prefix}_device_{name}_{hook.lower()}",
-                shim=f"{name}_{hook.lower()}",
+                shim=f"{hook.lower()}_{name}",
             )
             for hook in device.hooks
         )

@@ -11,7 +11,7 @@ from converters.mlf.emit import Output, emit_crate
 from converters.mlf.emit_test import GoldenCase
 from converters.mlf.errors import ArchiveError
 from converters.mlf.golden_vectors import golden_cases, read_npz
-from converters.mlf.join import Options, model_of_header, models_of_archive
+from converters.mlf.join import Options, check_used, model_of_header, models_of_archive
 from converters.mlf.parse.archive import MAX_MEMBER_BYTES, read_archive
 from tools.codegen.conversion import Problem, UsageError
 
@@ -58,6 +58,17 @@ def convert(request: Request) -> Result:
     """Converts; raises ConversionError with every reason when the input is refused."""
     if (request.mlf is None) == (request.header is None):
         raise UsageError(Problem("command line", "give either --mlf or --header"))
+    for given, needed, what in (
+        (request.library is not None, request.header is not None, "--lib belongs to --header"),
+        (request.crate_root, request.single_file, "--crate_root belongs to --single_file"),
+        (
+            request.golden is not None,
+            not request.single_file,
+            "--path_to_fv makes a test of a package; --single_file makes none",
+        ),
+    ):
+        if given and not needed:
+            raise UsageError(Problem("command line", what))
     if request.mlf is not None:
         archive = read_archive(request.mlf)
         origin = archive.origin
@@ -72,6 +83,7 @@ def convert(request: Request) -> Result:
         except UnicodeDecodeError as err:
             raise ArchiveError(Problem(origin, f"not UTF-8 text at byte {err.start}")) from err
         models = (model_of_header(decoded, origin, library, request.options),)
+    check_used(request.options, models)
     crate = crate_api(request.crate_name, origin, models, request.sections, request.link_prefix)
     golden: tuple[GoldenCase, ...] = ()
     if request.golden is not None:

@@ -103,7 +103,7 @@ def _library_name(api: ModelApi) -> str:
 
 def _crate_doc(crate: CrateApi) -> list[str]:
     lines = [f"//! TVM models from `{crate.origin}` behind a safe interface.", "//!"]
-    lines += [f"//! * [`{m.module}`]: model `{m.model.name}`" for m in crate.models]
+    lines += [f"//! * [`mod@{m.module}`]: model `{m.model.name}`" for m in crate.models]
     return lines
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from converters.mlf.api import ModelApi
 from converters.mlf.model import PoolKind
+from converters.mlf.names import Scope
 from converters.mlf.render import static_text
 
 #: Headers copied into every crate, by their path under the include folder.
@@ -67,7 +68,8 @@ def emit_units(api: ModelApi) -> dict[str, str]:
         )
         for source in model.sources
     }
-    units[f"{api.module}_layout.c"] = _layout(api)
+    stems = Scope(*(name.removesuffix(".c") for name in units))
+    units[f"{stems.unique(f'{api.module}_layout')}.c"] = _layout(api)
     return units
 
 

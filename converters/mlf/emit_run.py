@@ -47,11 +47,17 @@ def _run_body(api: ModelApi) -> list[str]:
         arguments.append("&raw mut *workspace_pools" if api.io_in_pools else "workspace_pools")
     safe = [d for d in api.devices if d.generic]
     if api.devices:
-        body += [f"let mut {d.field} = DeviceCell::new(&mut *devices.{d.field});" for d in safe]
+        body += [
+            f"let mut cell_{d.field} = DeviceCell::new(&mut *devices.{d.field});" for d in safe
+        ]
         body += ["let mut raw_devices = ffi::Devices {"]
         body += [
             f"{INDENT}{d.field}: "
-            + (f"(&raw mut {d.field}).cast()," if d.generic else f"devices.{d.field}.as_ptr(),")
+            + (
+                f"(&raw mut cell_{d.field}).cast(),"
+                if d.generic
+                else f"devices.{d.field}.as_ptr(),"
+            )
             for d in api.devices
         ]
         body += ["};"]
@@ -63,8 +69,9 @@ def _run_body(api: ModelApi) -> list[str]:
         f"let code = unsafe {{ ffi::run({', '.join(arguments)}) }};",
     ]
     for device in safe:
-        body.append(f'let {device.field}_result = {device.field}.finish("{device.device.name}");')
-    body += [f"{d.field}_result?;" for d in safe]
+        finish = f'cell_{device.field}.finish("{device.device.name}")'
+        body.append(f"let end_{device.field} = {finish};")
+    body += [f"end_{d.field}?;" for d in safe]
     if api.io_in_pools:
         return [
             *body,
@@ -152,16 +159,20 @@ def slot_lines(api: ModelApi, side: str, pools: str, depth: int) -> list[str]:
     """Returns lines that make `Inputs` or `Outputs` of places inside the pools."""
     pad = INDENT * depth
     mutable = side == "inputs"
-    lines = []
-    for tensor, pool, offset in api.slots[side]:
-        reference = "&mut " if mutable else "&"
-        lines += [
-            f"{pad}let {tensor.field}_at = (&raw mut *{pools}.{pool.field}).cast::<u8>();",
-            f"{pad}// SAFETY: the generator checked that the tensor lies inside the pool at an aligned",
-            f"{pad}// offset and apart from the other {side}; the pool's bytes are initialized, and the",
-            f"{pad}// pools stay mutably borrowed.",
-            f"{pad}let {tensor.field} = unsafe {{ {reference}*{tensor.field}_at.add({offset}).cast() }};",
-        ]
-    names = [t.field for t, _, _ in api.slots[side]]
+    reference = "&mut " if mutable else "&"
+    lines = [
+        f"{pad}let at_{field} = (&raw mut *{pools}.{field}).cast::<u8>();"
+        for field in dict.fromkeys(pool.field for _, pool, _ in api.slots[side])
+    ]
+    lines += [
+        f"{pad}// SAFETY: the generator checked that each tensor lies inside its pool at an aligned",
+        f"{pad}// offset and apart from the other {side}; the pools' bytes are initialized, and the",
+        f"{pad}// pools stay mutably borrowed.",
+        f"{pad}unsafe {{",
+    ]
+    values = [
+        f"{tensor.field}: {reference}*at_{pool.field}.add({offset}).cast()"
+        for tensor, pool, offset in api.slots[side]
+    ]
     head, tail = ("Inputs", "") if mutable else ("Ok(Outputs", ")")
-    return lines + literal(head, names, tail, depth)
+    return [*lines, *literal(head, values, tail, depth + 1), f"{pad}}}"]

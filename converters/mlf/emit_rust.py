@@ -9,6 +9,7 @@ from converters.mlf.api import CrateApi, ModelApi, PoolApi, TensorApi
 from converters.mlf.emit_run import async_view, run_items, run_params, slot_lines
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render, static_text
+from converters.mlf.rules import CLIPPY_PARAMETERS, CLIPPY_RANK
 from converters.mlf.rust_text import INDENT, fitted, literal
 
 
@@ -73,7 +74,7 @@ def _module_doc(api: ModelApi) -> str:
 def _tensor_doc(tensor: TensorApi, side: str) -> str:
     source = tensor.tensor
     shape = (
-        f"shape {list(source.shape)}" if source.shape is not None else f"{tensor.length} elements"
+        f"shape `{list(source.shape)}`" if source.shape is not None else f"{tensor.length} elements"
     )
     return f"{side} `{source.name}`: {source.dtype}, {shape}, {source.size} bytes."
 
@@ -108,6 +109,7 @@ def _tensor_view(tensor: TensorApi) -> dict[str, object]:
         ]
     nested = tensor.nested
     if nested is not None:
+        deep = len(shape or ()) > CLIPPY_RANK
         for reference, method, pointer in (
             ("&", "as_nested", "&raw const self.0"),
             ("&mut ", "as_nested_mut", "&raw mut self.0"),
@@ -116,6 +118,7 @@ def _tensor_view(tensor: TensorApi) -> dict[str, object]:
             nested_lines += [
                 "",
                 f"{INDENT}/// The elements as nested arrays, outermost dimension first.",
+                *([f"{INDENT}#[allow(clippy::type_complexity)]"] if deep else []),
                 f"{INDENT}pub const fn {method}({self_}) -> {reference}{nested} {{",
                 f"{INDENT * 2}// SAFETY: nested arrays have the layout of the flat array of equal length.",
                 f"{INDENT * 2}unsafe {{ {reference}*({pointer}).cast() }}",
@@ -234,11 +237,17 @@ def _constructor(name: str, tensors: tuple[TensorApi, ...]) -> list[str]:
         "",
         f"impl<'a> {name}<'a> {{",
         f"{INDENT}/// Borrows the buffers, in the order of the archive.",
+        *_many_parameters(params),
         *fitted("pub const fn new", params, " -> Self {", 1),
         *literal("Self", [t.field for t in tensors], "", 2),
         f"{INDENT}}}",
         "}",
     ]
+
+
+def _many_parameters(params: list[str]) -> list[str]:
+    allowed = len(params) <= CLIPPY_PARAMETERS
+    return [] if allowed else [f"{INDENT}#[allow(clippy::too_many_arguments)]"]
 
 
 def _pools_constructor(api: ModelApi) -> list[str]:
@@ -247,6 +256,7 @@ def _pools_constructor(api: ModelApi) -> list[str]:
     params = [f"{p.field}: &'a mut {p.type_name}" for p in workspaces]
     about = " and the archive's constants" if constants else ""
     lines = ["", "impl<'a> WorkspacePools<'a> {", f"{INDENT}/// Uses the given memory{about}."]
+    lines += _many_parameters(params)
     lines += fitted("pub const fn new", params, " -> Self {", 1)
     values = [f"{p.field}: &{p.static_name}" if p in constants else p.field for p in api.pools]
     lines += [*literal("Self", values, "", 2), f"{INDENT}}}"]
@@ -356,8 +366,7 @@ def _raw_devices(api: ModelApi) -> list[str]:
 
 
 def _words(count: int) -> str:
-    word = "size_of::<usize>()"
-    return "0" if count == 0 else word if count == 1 else f"{count} * {word}"
+    return "0" if count == 0 else "WORD" if count == 1 else f"{count} * WORD"
 
 
 def _layout(api: ModelApi) -> list[str]:
@@ -372,12 +381,12 @@ def _layout(api: ModelApi) -> list[str]:
             f"assert!(align_of::<{tensor.type_name}>() == {api.model.alignment});",
         ]
     for pool in api.pools:
-        lines += [
-            f"assert!(size_of::<{pool.type_name}>() >= {pool.pool.size});",
-            f"assert!(align_of::<{pool.type_name}>() == {api.model.alignment});",
-        ]
+        if pool.pool.size:
+            lines.append(f"assert!(size_of::<{pool.type_name}>() >= {pool.pool.size});")
+        lines.append(f"assert!(align_of::<{pool.type_name}>() == {api.model.alignment});")
     if api.packed:
         return lines
+    lines.append("const WORD: usize = size_of::<usize>();")
     groups: list[tuple[str, list[str]]] = [
         ("Inputs<'_>", [t.field for t in api.inputs]),
         ("Outputs<'_>", [t.field for t in api.outputs]),

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from math import prod
 
 from converters.mlf.errors import FormatError, MismatchError
-from converters.mlf.join_io import io_slots, tensors_of
+from converters.mlf.join_io import io_slots, sanitise, tensors_of
 from converters.mlf.model import (
     CFile,
     Device,
@@ -27,16 +27,18 @@ from converters.mlf.parse.c_source import SourceFacts, parse_sources
 from converters.mlf.parse.metadata import ModuleFacts, parse_metadata
 from converters.mlf.parse.relay import Signature, parse_main_signature
 from converters.mlf.rules import (
+    CPP_SUFFIXES,
     DTYPES,
     MAX_ALIGNMENT,
     MIN_ALIGNMENT,
+    OBJECT_SUFFIXES,
     OWN_HEADERS,
     REFUSALS,
     RUNTIME_FUNCTIONS,
     STANDARD_HEADERS,
     UNPROVIDED_FUNCTIONS,
 )
-from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
 _SRC = "codegen/host/src/"
 _INCLUDE = "codegen/host/include/"
@@ -112,6 +114,8 @@ class _Parts:
 
 def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options) -> Interface:
     name = facts.key
+    if not re.fullmatch(r"\w+", name, re.ASCII):
+        raise _refusal("mangled", facts.where, f": {name!r}")
     if facts.style == "operator":
         raise _refusal("operator", facts.where)
     if facts.executors != ("aot",):
@@ -123,15 +127,16 @@ def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options)
         if m.startswith((_SRC, _OBJECTS)) and (pattern.fullmatch(m.rsplit("/", 1)[1]) or alone)
     ]
     sources = {m.removeprefix(_SRC): archive.text(m) for m in members if m.endswith(".c")}
-    if any(m.endswith((".cc", ".cpp")) for m in members):
+    if any(m.endswith(CPP_SUFFIXES) for m in members):
         raise _refusal("cpp", facts.where, f": {[m for m in members if not m.endswith('.c')]}")
-    if not sources or any(m.endswith(".o") for m in members):
+    if not sources or any(m.endswith(OBJECT_SUFFIXES) for m in members):
         raise _refusal("objects", facts.where, f": {members}")
     source_facts = parse_sources(sources, archive.origin)
     producer = f"TVM {facts.tvm_version}" if facts.tvm_version else "TVM"
     relay = _relay_text(archive, name, alone)
     signature = parse_main_signature(relay) if relay is not None else None
     extra = _extra_headers(archive, source_facts)
+    _check_whole(source_facts, extra, facts.where)
     header_name = f"tvmgen_{name.lower()}.h"
     if _INCLUDE + header_name not in archive.files:
         if source_facts.metadata_file is None:
@@ -150,6 +155,28 @@ def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options)
         signature,
     )
     return _interface(parts, options, None, extra, producer)
+
+
+def _check_whole(sources: SourceFacts, extra: Mapping[str, str], where: str) -> None:
+    """Refuses an archive that lacks the source of a function of the model."""
+    prefix = (sources.run_symbol or "").removesuffix("_run")
+    if not prefix:
+        return
+    texts = "\n".join(extra.values())
+    missing = [
+        name
+        for name in sorted(sources.undefined)
+        if name.startswith(prefix + "_") and not re.search(rf"\b{name}\b", texts)
+    ]
+    if missing:
+        more = f" and {len(missing) - 1} more" if len(missing) > 1 else ""
+        raise FormatError(
+            Problem(
+                where,
+                f"the C calls {missing[0]}{more}, and no source of the archive defines it",
+                "a member is missing; export the archive again",
+            )
+        )
 
 
 def _refusal(key: str, where: str, detail: str = "") -> UnsupportedError:
@@ -208,10 +235,7 @@ def _interface(
         header, facts, parts.signature, parts.name, options.overrides, problems
     )
     _report(problems)
-    state = [
-        HiddenState(f"static pool `{pool}` in the C", size)
-        for pool, size in sources.static_workspaces
-    ]
+    state = _static_state(sources)
     allocator = _allocator(header, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
@@ -251,6 +275,41 @@ def _interface(
         ),
         producer=producer,
     )
+
+
+def check_used(options: Options, models: Sequence[Interface]) -> None:
+    """Raises UsageError for a type or a raw device that belongs to no model, or is given twice."""
+    problems = []
+    given: set[tuple[str, str]] = set()
+    for item in options.overrides:
+        text = f"{item.model}.{item.tensor}" if item.model else item.tensor
+        key = (item.model, sanitise(item.tensor))
+        fitting = [m for m in models if item.model in ("", m.name)]
+        tensors = [t.name for m in fitting for t in m.inputs + m.outputs]
+        if key in given:
+            problems.append(Problem(f"--shape {text}", "given twice"))
+        elif key[1] not in tensors:
+            there = f"tensors are {', '.join(tensors)}" if fitting else "no such model"
+            if not fitting:
+                there += f"; models are {', '.join(m.name for m in models)}"
+            problems.append(Problem(f"--shape {text}", f"no such tensor; {there}"))
+        given.add(key)
+    devices = sorted({d.name for m in models for d in m.devices})
+    problems += [
+        Problem(
+            f"--raw_device {name}", f"no such device; devices are {', '.join(devices) or 'none'}"
+        )
+        for name in sorted(options.raw_devices - set(devices))
+    ]
+    if problems:
+        raise UsageError(*problems)
+
+
+def _static_state(sources: SourceFacts) -> list[HiddenState]:
+    return [
+        HiddenState(f"static {'pool' if size else 'object'} `{name}` in the C", size)
+        for name, size in sources.static_workspaces
+    ]
 
 
 def _report(problems: Sequence[Problem]) -> None:
@@ -324,11 +383,11 @@ def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
     return tuple(result)
 
 
-def _allocator(header: Header, facts: ModuleFacts, sources: SourceFacts) -> int | None:
+def _allocator(header: Header | None, facts: ModuleFacts, sources: SourceFacts) -> int | None:
     _check_calls(sources, facts.where)
     if "TVMBackendAllocWorkspace" not in sources.calls:
         return None
-    define = header.defines.get(f"{header.prefix}_workspace_size".upper())
+    define = header.defines.get(f"{header.prefix}_workspace_size".upper()) if header else None
     size = define.integer() if define is not None else None
     if size is not None and facts.workspace_size is not None and size != facts.workspace_size:
         raise MismatchError(
@@ -402,7 +461,6 @@ def _packed(
         raise _refusal("mangled", facts.where, f": {prefix!r}")
     if metadata.workspace_pools:
         raise _refusal("packed_pools", facts.where, f": {metadata.workspace_pools}")
-    _check_calls(sources, facts.where)
     problems: list[Problem] = []
     sides = []
     for kind, types, listed in (
@@ -417,6 +475,9 @@ def _packed(
                     Problem(where, f"{kind} {tensor.name!r} has dtype {tensor.dtype}")
                 )
             size = -(-prod(tensor.shape) * dtype.bits // 8)
+            if not 0 < size <= 1 << 32:
+                what = f"{kind} {tensor.name!r}: size {size} bytes; expected 1 to {1 << 32}"
+                problems.append(Problem(where, what))
             tensors.append(Tensor(tensor.name, tensor.dtype, size, tensor.shape))
         if listed is not None:
             sizes = sorted((t.dtype, t.size) for t in listed)
@@ -427,8 +488,8 @@ def _packed(
             problems.append(Problem(where, f"no {kind}"))
         sides.append(tuple(tensors))
     _report(problems)
-    state = [HiddenState(f"static pool `{p}` in the C", n) for p, n in sources.static_workspaces]
-    allocator = facts.workspace_size if "TVMBackendAllocWorkspace" in sources.calls else None
+    state = _static_state(sources)
+    allocator = _allocator(None, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
     compiled = {n: t for n, t in files.items() if n != member or _needs_metadata(files, member)}

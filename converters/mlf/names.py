@@ -60,9 +60,8 @@ class Scope:
         """Returns `name`, or a variant with the smallest free number."""
         candidate, number = name, 2
         while candidate in self._taken:
-            candidate = (
-                f"{name}_{number}" if name[-1:].islower() or "_" in name else f"{name}{number}"
-            )
+            camel_or_const = name[:1].isupper() and "_" not in name
+            candidate = f"{name}{number}" if camel_or_const else f"{name}_{number}"
             number += 1
         self._taken.add(candidate)
         return candidate

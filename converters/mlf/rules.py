@@ -65,6 +65,21 @@ UNPROVIDED_FUNCTIONS = {
     "TVMBackendGetFuncFromEnv": "export with the AOT executor and target c",
 }
 
+#: Modules that a model's may not be named like, and why.
+RESERVED_MODULES = {
+    "support": "the crate's own module",
+    "ffi": "a module inside each model's",
+    "lib": "src/lib.rs is the root of the crate",
+    "main": "src/main.rs would be a program",
+}
+
+#: Packages that would hide crates of Rust itself.
+RESERVED_CRATES = frozenset({"alloc", "core", "proc_macro", "std", "test"})
+
+#: More parameters, and deeper nested arrays, are what clippy calls too many and too complex.
+CLIPPY_PARAMETERS = 7
+CLIPPY_RANK = 5
+
 #: Headers the crate brings itself.
 OWN_HEADERS = frozenset(
     {
@@ -75,6 +90,10 @@ OWN_HEADERS = frozenset(
         "dlpack/dlpack.h",
     }
 )
+
+#: Members that a C compiler alone makes nothing of.
+CPP_SUFFIXES = (".cc", ".cpp", ".cxx", ".C", ".cu")
+OBJECT_SUFFIXES = (".o", ".obj", ".a", ".so", ".s", ".S")
 
 #: Headers of the C compiler.
 STANDARD_HEADERS = frozenset(

@@ -10,13 +10,13 @@ use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use tfp_bindings::host::{HostDevice, HostOptions};
 use tfp_bindings::op::{OpDefinition, SameShape, ShapeContext, ShapeFunction, UnknownShapes};
-use tfp_bindings::optimizer::{Item, Optimizer, Pass, init_graph};
-use tfp_bindings::profiler::{Profiler, init_profiler};
+use tfp_bindings::optimizer::{Item, Optimizer, Pass};
+use tfp_bindings::profiler::Profiler;
 use tfp_bindings::proto::graph::GraphDef;
 use tfp_bindings::proto::xspace::{self, Event, Line, Plane, Stat};
 use tfp_bindings::{
     AsyncKernel, Construction, Context, DataType, Error, InputPlan, Kernel, Layout, OutputPlan,
-    Platform, PlatformInfo, Registration, Result, Step, Tensor, sys,
+    Platform, PlatformInfo, Registration, Result, Step, Tensor,
 };
 
 const DEVICE_TYPE: &str = "SDK";
@@ -35,7 +35,16 @@ impl Platform for SdkPlatform {
     }
 
     fn create_device(&self, _: usize) -> Result<HostDevice> {
+        fault("create_device")?;
         Ok(HostDevice::new(HostOptions::new("sdk")))
+    }
+}
+
+/// Fails if `SDK_FAULT` says so.
+fn fault(place: &str) -> Result<()> {
+    match std::env::var("SDK_FAULT") {
+        Ok(found) if found == place => Err(Error::internal(format!("{place} is broken"))),
+        _ => Ok(()),
     }
 }
 
@@ -222,7 +231,19 @@ impl Kernel for Broken {
                 let wrong = context.allocate_temp(DataType::INT32, &[1], true)?;
                 context.set_output(0, &wrong)
             }
-            _ => Ok(()),
+            8 => {
+                let input = context.input(0)?;
+                context.set_output(0, &input)?;
+                context.set_output(0, &input)
+            }
+            9 => {
+                let input = context.input(0)?;
+                context.allocate_output(0, DataType::FLOAT, &[1])?;
+                context.set_output(0, &input)
+            }
+            10 => Ok(()),
+            11 => context.leave_output(1),
+            _ => context.leave_output(0),
         }
     }
 }
@@ -457,6 +478,7 @@ impl Profiler for Steps {
     }
 
     fn collect(&self) -> Result<Vec<u8>> {
+        fault("collect")?;
         let now = SystemTime::now().duration_since(UNIX_EPOCH);
         let event = Event {
             name: "all steps".to_owned(),
@@ -481,30 +503,6 @@ impl Profiler for Steps {
 tfp_bindings::export_plugin! {
     platform: Ok(SdkPlatform),
     kernels: register(),
-}
-
-/// Offers the optimizer.
-///
-/// # Safety
-/// TensorFlow's contract for this entry point.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn TF_InitGraph(
-    params: *mut sys::TP_OptimizerRegistrationParams,
-    status: *mut sys::TF_Status,
-) {
-    // SAFETY: the arguments are TensorFlow's.
-    unsafe { init_graph::<Rewrite>(params, status, DEVICE_TYPE, &[Pass::Remapping]) }
-}
-
-/// Offers the profiler.
-///
-/// # Safety
-/// TensorFlow's contract for this entry point.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn TF_InitProfiler(
-    params: *mut sys::TF_ProfilerRegistrationParams,
-    status: *mut sys::TF_Status,
-) {
-    // SAFETY: the arguments are TensorFlow's.
-    unsafe { init_profiler(params, status, DEVICE_TYPE, Steps) }
+    optimizer: Rewrite, off: &[Pass::Remapping],
+    profiler: Steps,
 }

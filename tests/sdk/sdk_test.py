@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
+import subprocess
+import sys
 import tempfile
 from typing import Any
 
@@ -15,6 +18,7 @@ os.environ["SDK_LOG"] = str(_LOG)
 os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(pathlib.Path(os.environ["SDK"]).absolute())
 
 import tensorflow as tf  # noqa: E402  (reads the variable when it is imported)
+from tensorflow.python.eager import context, execute  # noqa: E402
 from tensorflow.python.framework import op_def_library, op_def_registry  # noqa: E402
 
 tf.config.set_soft_device_placement(False)
@@ -148,6 +152,11 @@ def test_shapes_are_inferred() -> None:
         (5, "output 7 of 1 does not exist"),
         (6, "5"),
         (7, "the kernel gives output 0 the type int32, the op expects float32"),
+        (8, "output 0 has been given already"),
+        (9, "output 0 has been given already"),
+        (10, "the kernel gave no output 0 of 1"),
+        (11, "output 1 of 1 does not exist"),
+        (12, "Missing 0-th output"),
     ],
 )
 def test_a_broken_kernel_is_an_exception_that_names_it(how: int, message: str) -> None:
@@ -156,8 +165,20 @@ def test_a_broken_kernel_is_an_exception_that_names_it(how: int, message: str) -
 
     with pytest.raises(tf.errors.OpError) as caught:
         in_graph(graph, tf.constant([1.0]))
-    assert 'SdkBroken node "culprit"' in str(caught.value)
+    assert how == 12 or 'SdkBroken node "culprit"' in str(caught.value)
     assert message in str(caught.value)
+
+
+def test_an_output_that_is_forgotten_is_an_exception_of_an_eager_op() -> None:
+    """TensorFlow itself gives a tensor without elements."""
+    with tf.device(DEVICE), pytest.raises(tf.errors.InternalError, match="gave no output 0 of 1"):
+        execute.execute(
+            b"SdkBroken",
+            1,
+            inputs=[tf.constant([1.0])],
+            attrs=("how", 10),
+            ctx=context.context(),
+        )
 
 
 def test_priority_and_label_choose_the_kernel() -> None:
@@ -227,3 +248,61 @@ def test_the_profile_reaches_the_trace(tmp_path: pathlib.Path) -> None:
     contents = trace.read_bytes()
     assert b"/device:SDK:0" in contents
     assert b"all steps" in contents
+
+
+def alone(program: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    """Runs a program in a process of its own, with TensorFlow as `tf` and the plug-in loaded."""
+    head = "import tensorflow as tf\nfrom tensorflow.python.framework import load_library\n"
+    paths = {"PYTHONPATH": os.pathsep.join(sys.path)}
+    return subprocess.run(
+        [sys.executable, "-c", head + program],
+        env={**os.environ, **paths, **environment},
+        capture_output=True,
+        text=True,
+        timeout=120,
+    )
+
+
+@pytest.mark.parametrize("way", ["same", "link", "copy"])
+def test_a_second_load_offers_nothing_and_harms_nothing(way: str, tmp_path: pathlib.Path) -> None:
+    first = os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"]
+    second = tmp_path / "second.so"
+    if way == "link":
+        second.symlink_to(first)
+    elif way == "copy":
+        shutil.copy(first, second)
+    path = first if way == "same" else str(second)
+    done = alone(
+        f"load_library.load_pluggable_device_library({path!r})\n"
+        "print(len(tf.config.list_physical_devices('SDK')))\n"
+        "with tf.device('/device:SDK:0'):\n"
+        "    print(tf.function(tf.negative, jit_compile=False)(tf.constant([2.0])).numpy())\n"
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split("\n")[:2] == ["1", "[-2.]"]
+    assert done.stderr.count("no devices: platform SDK is loaded already") == 1
+
+
+def test_a_device_that_can_not_be_made_is_an_exception_at_every_use() -> None:
+    """TensorFlow itself would wait forever at the second use."""
+    done = alone(
+        "for _ in range(2):\n"
+        "    try:\n"
+        "        with tf.device('/device:SDK:0'):\n"
+        "            tf.negative(tf.constant([2.0]))\n"
+        "    except tf.errors.OpError as error:\n"
+        "        print(type(error).__name__)\n",
+        SDK_FAULT="create_device",
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["UnknownError"] * 2
+    assert "device 0 can't be used: create_device is broken" in done.stderr
+
+
+def test_a_profiler_that_fails_leaves_a_profile_without_the_device(tmp_path: pathlib.Path) -> None:
+    done = alone(
+        f"tf.profiler.experimental.start({str(tmp_path)!r})\n"
+        "tf.profiler.experimental.stop()\nprint('stopped')\n",
+        SDK_FAULT="collect",
+    )
+    assert done.returncode == 0 and "stopped" in done.stdout, done.stderr

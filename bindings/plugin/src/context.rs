@@ -43,6 +43,37 @@ impl Node {
     }
 }
 
+/// What a step has done with its inputs and outputs so far.
+#[derive(Debug, Default)]
+pub(crate) struct Progress {
+    /// Inputs whose buffers have become outputs: bit per input.
+    forwarded: u64,
+    /// Outputs that have a value: bit per output.
+    given: u64,
+    /// Those of them that have no bit.
+    given_far: Vec<usize>,
+}
+
+impl Progress {
+    #[inline(always)]
+    fn has(&self, output: usize) -> bool {
+        if output < 64 {
+            self.given & (1 << output) != 0
+        } else {
+            self.given_far.contains(&output)
+        }
+    }
+
+    #[inline(always)]
+    fn give(&mut self, output: usize) {
+        if output < 64 {
+            self.given |= 1 << output;
+        } else if !self.given_far.contains(&output) {
+            self.given_far.push(output);
+        }
+    }
+}
+
 /// One step of a kernel.
 pub struct Context<'a> {
     raw: NonNull<sys::TF_OpKernelContext>,
@@ -51,8 +82,7 @@ pub struct Context<'a> {
     node: u64,
     inputs: usize,
     outputs: usize,
-    /// Inputs whose buffers have become outputs: bit per input.
-    pub(crate) forwarded: u64,
+    pub(crate) progress: Progress,
     step: PhantomData<&'a mut sys::TF_OpKernelContext>,
 }
 
@@ -82,7 +112,7 @@ impl<'a> Context<'a> {
             node: node.id,
             inputs,
             outputs,
-            forwarded: 0,
+            progress: Progress::default(),
             step: PhantomData,
         })
     }
@@ -173,7 +203,7 @@ impl<'a> Context<'a> {
         if plan.node != self.node {
             return Err(of_another_node("input", plan.index));
         }
-        if self.forwarded & plan.mask != 0 {
+        if self.progress.forwarded & plan.mask != 0 {
             return Err(gone(plan.index as usize));
         }
         let raw = self.get_input(plan.index)?;
@@ -188,7 +218,7 @@ impl<'a> Context<'a> {
     #[must_use]
     #[inline]
     pub fn is_forwarded(&self, index: usize) -> bool {
-        index < 64 && self.forwarded & (1 << index) != 0
+        index < 64 && self.progress.forwarded & (1 << index) != 0
     }
 
     /// The inputs that the argument `name` stands for: one, or several for a list.
@@ -249,6 +279,43 @@ impl<'a> Context<'a> {
         Ok(DataType::from_raw(raw))
     }
 
+    /// TensorFlow ends the process when a tensor is put where one is already.
+    #[inline(always)]
+    fn check_free(&self, index: usize) -> Result<()> {
+        if self.progress.has(index) {
+            return Err(given_twice(index));
+        }
+        Ok(())
+    }
+
+    /// Fails unless every output has a value. TensorFlow itself looks for them in graphs only: an
+    /// eager step gives a tensor without elements instead.
+    #[inline(always)]
+    pub(crate) fn check_complete(&self) -> Result<()> {
+        let expected = match u32::try_from(self.outputs) {
+            Ok(count) if count < 64 => (1 << count) - 1,
+            _ => u64::MAX,
+        };
+        let far = self.outputs.saturating_sub(64);
+        if self.progress.given == expected && self.progress.given_far.len() == far {
+            return Ok(());
+        }
+        Err(incomplete(self))
+    }
+
+    /// Says that output `index` is without a value in this step, as the dead one of `Switch`, or
+    /// that it has got one through [`Self::as_ptr`]. An output that is forgotten fails the step.
+    ///
+    /// # Errors
+    /// If there is no such output.
+    pub fn leave_output(&mut self, index: usize) -> Result<()> {
+        if index >= self.outputs {
+            return Err(no_such("output", index, self.outputs));
+        }
+        self.progress.give(index);
+        Ok(())
+    }
+
     fn check_output_type(&self, index: usize, found: DataType) -> Result<()> {
         let expected = self.output_type(index)?;
         if expected == found {
@@ -262,8 +329,8 @@ impl<'a> Context<'a> {
     /// A fresh buffer as output `index`.
     ///
     /// # Errors
-    /// If there is no such output, its type is another one, the shape is impossible, or memory is
-    /// used up.
+    /// If there is no such output or it has been given already, its type is another one, the shape
+    /// is impossible, or memory is used up.
     pub fn allocate_output(
         &mut self,
         index: usize,
@@ -271,6 +338,7 @@ impl<'a> Context<'a> {
         dims: &[usize],
     ) -> Result<TensorMut<'a>> {
         self.check_output_type(index, data_type)?;
+        self.check_free(index)?;
         let bytes = byte_size(data_type, dims)?;
         let number = c_index(index, "output")?;
         let (pointer, rank) = c_dims(dims);
@@ -290,6 +358,7 @@ impl<'a> Context<'a> {
             }
         };
         self.status.take()?;
+        self.progress.give(index);
         // SAFETY: the callee passed ownership of a fresh output that nobody else sees before the
         // kernel is finished.
         unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output") }
@@ -311,6 +380,7 @@ impl<'a> Context<'a> {
         if index >= self.outputs {
             return Err(no_such("output", index, self.outputs));
         }
+        self.check_free(index)?;
         extent(LARGEST_ELEMENT, dims).ok_or_else(|| impossible("output", dims))?;
         let number = c_index(index, "output")?;
         let mut inputs = [0; CANDIDATES];
@@ -318,7 +388,7 @@ impl<'a> Context<'a> {
         let allowed = candidates
             .iter()
             .copied()
-            .filter(|&i| i < 64 && i < self.inputs && self.forwarded & (1 << i) == 0);
+            .filter(|&i| i < 64 && i < self.inputs && !self.is_forwarded(i));
         for (slot, candidate) in inputs.iter_mut().zip(allowed) {
             *slot = c_index(candidate, "input")?;
             count += 1;
@@ -350,8 +420,9 @@ impl<'a> Context<'a> {
         let tensor = unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output")? };
         let taken = usize::try_from(taken).ok();
         if let Some(input) = taken {
-            self.forwarded |= 1 << input;
+            self.progress.forwarded |= 1 << input;
         }
+        self.progress.give(index);
         Ok((tensor, taken))
     }
 
@@ -396,8 +467,12 @@ impl<'a> Context<'a> {
     #[inline(always)]
     pub fn planned_output(&mut self, plan: &OutputPlan) -> Result<TensorMut<'a>> {
         let layout = &plan.layout;
-        if plan.node != self.node || plan.mask & self.forwarded != 0 {
-            return Err(misplaced(plan, self.node));
+        let output = plan.index as usize;
+        if plan.node != self.node
+            || plan.mask & self.progress.forwarded != 0
+            || self.progress.has(output)
+        {
+            return Err(misplaced(plan, self));
         }
         let (dims, status) = (layout.dims().as_ptr(), self.status.as_ptr());
         let mut taken = -1;
@@ -439,8 +514,9 @@ impl<'a> Context<'a> {
         // type of this node's output, which is the layout's.
         let tensor = unsafe { TensorMut::with_layout(raw, self.api, layout)? };
         if let Ok(input) = u32::try_from(taken) {
-            self.forwarded |= 1 << input;
+            self.progress.forwarded |= 1 << input;
         }
+        self.progress.give(output);
         Ok(tensor)
     }
 
@@ -481,9 +557,10 @@ impl<'a> Context<'a> {
     /// Makes a finished tensor output `index`.
     ///
     /// # Errors
-    /// If there is no such output or its type is another one.
+    /// If there is no such output, it has been given already, or its type is another one.
     pub fn set_output(&mut self, index: usize, tensor: &Tensor) -> Result<()> {
         self.check_output_type(index, tensor.data_type())?;
+        self.check_free(index)?;
         let number = c_index(index, "output")?;
         // SAFETY: all objects are live, index and type have been checked.
         unsafe {
@@ -494,7 +571,9 @@ impl<'a> Context<'a> {
                 self.status.as_ptr(),
             );
         }
-        self.status.take()
+        self.status.take()?;
+        self.progress.give(index);
+        Ok(())
     }
 
     /// Whether input `index` is in host memory.
@@ -563,10 +642,13 @@ impl OutputPlan {
 }
 
 #[cold]
-fn misplaced(plan: &OutputPlan, node: u64) -> Error {
+fn misplaced(plan: &OutputPlan, context: &Context<'_>) -> Error {
     let index = plan.index;
-    if plan.node != node {
+    if plan.node != context.node {
         return of_another_node("output", index);
+    }
+    if plan.mask & context.progress.forwarded == 0 {
+        return given_twice(index as usize);
     }
     Error::internal(format!(
         "an input that output {index} may take over has been forwarded already"
@@ -576,6 +658,18 @@ fn misplaced(plan: &OutputPlan, node: u64) -> Error {
 #[cold]
 fn of_another_node(what: &str, index: i32) -> Error {
     Error::internal(format!("the plan of {what} {index} is of another node"))
+}
+
+#[cold]
+fn given_twice(index: usize) -> Error {
+    Error::internal(format!("output {index} has been given already"))
+}
+
+#[cold]
+fn incomplete(context: &Context<'_>) -> Error {
+    let missing = (0..context.outputs).find(|&index| !context.progress.has(index));
+    let (index, count) = (missing.unwrap_or(0), context.outputs);
+    Error::internal(format!("the kernel gave no output {index} of {count}"))
 }
 
 #[cold]

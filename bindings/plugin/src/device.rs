@@ -70,7 +70,7 @@ pub trait Platform: Send + Sync + 'static {
     /// Opens device `ordinal`, below the count; called when TensorFlow first needs it.
     ///
     /// # Errors
-    /// Then the device can't be used.
+    /// Then one line is logged, and every use of the device is an error.
     fn create_device(&self, ordinal: usize) -> Result<Self::Device>;
 }
 
@@ -123,7 +123,7 @@ pub struct MemoryUsage {
     pub total: i64,
 }
 
-/// A block of device memory. `address` means what the device says it means.
+/// A block of device memory.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Block {
     /// Address; kernels get it as the tensor's data.
@@ -135,7 +135,8 @@ pub struct Block {
 /// State of an event.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventStatus {
-    /// Something the event waits for failed.
+    /// Something the event waits for failed. TensorFlow then ends the process: it has no way left to
+    /// tell the program. What fails at once is better an error of the call that adds it.
     Error,
     /// What the event waits for is still running.
     Pending,
@@ -152,8 +153,9 @@ pub type HostCallback = Box<dyn FnOnce() -> Result<()> + Send>;
 /// in which they were added; those of different streams are ordered by events only.
 ///
 /// # Safety
-/// Implementations honour the method contracts: [`Device::allocate`] gives memory that is not
-/// otherwise in use and stays valid until [`Device::deallocate`]; copies and fills touch exactly
+/// Implementations honour the method contracts: [`Device::allocate`] gives memory that host code can
+/// read and write at its address (kernels see it as slices, and TensorFlow updates variables in it),
+/// that is not otherwise in use and stays valid until [`Device::deallocate`]; copies and fills touch exactly
 /// the bytes that they are given, and are complete when an event recorded behind them is.
 pub unsafe trait Device: Send + Sync + 'static {
     /// A queue of operations.
@@ -189,7 +191,8 @@ pub unsafe trait Device: Send + Sync + 'static {
         None
     }
 
-    /// Free and total memory, if known.
+    /// Free and total memory. While it is unknown, TensorFlow's allocator refuses to use the device;
+    /// without [`PlatformInfo::use_bfc_allocator`] nobody asks.
     fn memory_usage(&self) -> Option<MemoryUsage> {
         None
     }
@@ -227,7 +230,7 @@ pub unsafe trait Device: Send + Sync + 'static {
     /// A new event, not recorded.
     ///
     /// # Errors
-    /// If the device has no more.
+    /// If the device has no more. TensorFlow then ends the process.
     fn create_event(&self) -> Result<Self::Event>;
 
     /// The event now stands for the operations that the stream has now.

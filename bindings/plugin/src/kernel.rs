@@ -10,7 +10,7 @@ use tfp_sys as sys;
 use crate::api::api;
 use crate::barrier::guard;
 use crate::construction::Construction;
-use crate::context::{Context, Node};
+use crate::context::{Context, Node, Progress};
 use crate::error::{Error, Result};
 use crate::proto::graph::NodeDef;
 use crate::status::{Status, with_status};
@@ -50,8 +50,7 @@ pub trait AsyncKernel: Send + Sync + Sized + 'static {
 pub struct Step {
     context: NonNull<sys::TF_OpKernelContext>,
     node: Arc<Node>,
-    /// Inputs whose buffers have become outputs, as in [`Context`].
-    forwarded: u64,
+    progress: Progress,
     ended: SyncSender<Result<()>>,
 }
 
@@ -66,20 +65,21 @@ impl Step {
     /// What `body` returns; a panic in it is an error.
     pub fn with<T>(&mut self, body: impl FnOnce(&mut Context<'_>) -> Result<T>) -> Result<T> {
         let context = self.context.as_ptr();
-        let (node, forwarded) = (&self.node, &mut self.forwarded);
+        let (node, progress) = (&self.node, &mut self.progress);
         with_status(|status| {
             // SAFETY: the context lives until the step ends, which consumes `self`; the step is one
             // of the node.
             let mut context = unsafe { Context::from_borrowed_ptr(context, status, node)? };
-            context.forwarded = *forwarded;
+            context.progress = std::mem::take(progress);
             let result = guard(|| body(&mut context));
-            *forwarded = context.forwarded;
+            *progress = context.progress;
             result
         })
     }
 
-    /// Ends the step.
-    pub fn finish(self, result: Result<()>) {
+    /// Ends the step, which fails if an output has not been given.
+    pub fn finish(mut self, result: Result<()>) {
+        let result = result.and_then(|()| self.with(|context| context.check_complete()));
         // The starting thread waits for this value, so it arrives.
         let _ = self.ended.send(result);
     }
@@ -217,7 +217,10 @@ unsafe extern "C" fn compute_sync<K: Kernel>(
         };
         // SAFETY: as above; the kernel object is that of the node.
         let mut context = unsafe { Context::from_borrowed_ptr(raw, status, &object.node)? };
-        if let Err(error) = guard(|| object.kernel.compute(&mut context)) {
+        if let Err(error) = guard(|| {
+            object.kernel.compute(&mut context)?;
+            context.check_complete()
+        }) {
             // SAFETY: as above.
             unsafe { fail(raw, status, error.at(object.node.place())) };
         }
@@ -241,7 +244,7 @@ unsafe extern "C" fn compute_async<K: AsyncKernel>(
             let step = Step {
                 context,
                 node: Arc::clone(&object.node),
-                forwarded: 0,
+                progress: Progress::default(),
                 ended,
             };
             let started = guard(|| {

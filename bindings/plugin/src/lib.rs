@@ -9,6 +9,8 @@
 //! | `TF_InitGraph` | a graph optimizer | [`init_graph`](optimizer::init_graph) with an [`Optimizer`](optimizer::Optimizer) |
 //! | `TF_InitProfiler` | a profiler | [`init_profiler`](profiler::init_profiler) with a [`Profiler`](profiler::Profiler) |
 //!
+//! [`export_plugin!`] writes them all.
+//!
 //! A panic in any implementation becomes an error status; tensors are freed when they go out of
 //! scope; nothing links to TensorFlow, whose functions are found in the process that loads the
 //! plug-in.
@@ -26,6 +28,8 @@ mod context;
 mod data_type;
 pub mod device;
 pub mod eager;
+#[doc(hidden)]
+pub mod entry;
 mod error;
 mod executor;
 pub mod host;
@@ -56,13 +60,34 @@ pub use platform::init_plugin;
 pub use registration::{Registration, RegistrationError};
 pub use tensor::{Tensor, TensorMut};
 
-/// Defines the entry points of a plug-in with a platform and kernels.
+/// Defines the entry points of a plug-in. In this order:
 ///
-/// `platform` is an expression of type `Result<impl Platform>`, `kernels` one of type
-/// `Result<()>` that registers kernels and ops.
+/// * `platform`: an expression of type `Result<impl Platform>`;
+/// * `kernels`: an expression of type `Result<()>` that registers kernels and ops;
+/// * optional, `optimizer`: a type that is an [`Optimizer`](optimizer::Optimizer), and `off`: a slice
+///   of TensorFlow's own [passes](optimizer::Pass) that are turned off for the whole process;
+/// * optional, `profiler`: an expression that makes a [`Profiler`](profiler::Profiler).
+///
+/// TensorFlow ends the process when a platform comes twice, as it does through a symbolic link or a
+/// copy of the library. So only the first load in a process offers anything.
+///
+/// ```ignore
+/// tfp_bindings::export_plugin! {
+///     platform: Ok(Mine),
+///     kernels: register(),
+///     optimizer: Fusion, off: &[Pass::Remapping],
+///     profiler: Steps::default(),
+/// }
+/// ```
 #[macro_export]
 macro_rules! export_plugin {
-    (platform: $platform:expr, kernels: $kernels:expr $(,)?) => {
+    (
+        platform: $platform:expr,
+        kernels: $kernels:expr
+        $(, optimizer: $optimizer:ty, off: $off:expr)?
+        $(, profiler: $profiler:expr)?
+        $(,)?
+    ) => {
         /// Offers the platform.
         ///
         /// # Safety
@@ -72,15 +97,44 @@ macro_rules! export_plugin {
             params: *mut $crate::sys::SE_PlatformRegistrationParams,
             status: *mut $crate::sys::TF_Status,
         ) {
-            let spare = $crate::load::spare_platform();
             // SAFETY: the arguments are TensorFlow's.
-            unsafe { $crate::init_plugin(params, status, spare, || $platform) };
+            unsafe { $crate::entry::offer_platform(params, status, || $platform) };
         }
 
         /// Registers the kernels.
         #[unsafe(no_mangle)]
         pub extern "C" fn TF_InitKernel() {
-            $crate::init_kernels(|| $kernels);
+            $crate::entry::offer_kernels(|| $kernels);
         }
+
+        $(
+            /// Offers the graph optimizer.
+            ///
+            /// # Safety
+            /// TensorFlow's contract for this entry point.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn TF_InitGraph(
+                params: *mut $crate::sys::TP_OptimizerRegistrationParams,
+                status: *mut $crate::sys::TF_Status,
+            ) {
+                // SAFETY: the arguments are TensorFlow's.
+                unsafe { $crate::entry::offer_optimizer::<$optimizer>(params, status, $off) };
+            }
+        )?
+
+        $(
+            /// Offers the profiler.
+            ///
+            /// # Safety
+            /// TensorFlow's contract for this entry point.
+            #[unsafe(no_mangle)]
+            pub unsafe extern "C" fn TF_InitProfiler(
+                params: *mut $crate::sys::TF_ProfilerRegistrationParams,
+                status: *mut $crate::sys::TF_Status,
+            ) {
+                // SAFETY: the arguments are TensorFlow's.
+                unsafe { $crate::entry::offer_profiler(params, status, || $profiler) };
+            }
+        )?
     };
 }

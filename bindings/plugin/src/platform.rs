@@ -5,7 +5,7 @@ use std::ffi::CString;
 use tfp_sys as sys;
 
 use crate::barrier::{answer, guard, log, report};
-use crate::device::{NoPlatform, Platform, PlatformInfo};
+use crate::device::{Device as _, NoPlatform, Platform, PlatformInfo};
 use crate::error::{Code, Error, Result};
 use crate::executor::{self, check_size};
 use crate::status::c_text;
@@ -210,7 +210,16 @@ unsafe extern "C" fn create_device<P: Platform>(
         let ordinal = params.ordinal;
         let index = usize::try_from(ordinal)
             .map_err(|_| Error::invalid(format!("device {ordinal} can't exist")))?;
-        executor::attach(target, ordinal, platform.create_device(index)?);
+        // After an error here, TensorFlow waits forever for the device when it is asked again.
+        let device = guard(|| {
+            let device = platform.create_device(index)?;
+            let info = device.info();
+            Ok((device, info))
+        });
+        if let Err(error) = &device {
+            log(&format!("device {ordinal} can't be used: {error}"));
+        }
+        executor::attach(target, ordinal, device);
         Ok(())
     };
     // SAFETY: the status is live.

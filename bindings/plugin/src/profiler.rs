@@ -136,7 +136,8 @@ unsafe extern "C" fn collect<P: Profiler>(
             .lock()
             .unwrap_or_else(PoisonError::into_inner);
         if buffer.is_null() {
-            // The size is not set yet in this call.
+            // TensorFlow allocates as much as this says, whatever the status is, and has not set it.
+            *size = 0;
             let bytes = handle.profiler.collect()?;
             *size = bytes.len();
             *collected = Some(bytes);

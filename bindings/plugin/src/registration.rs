@@ -7,7 +7,7 @@ use std::sync::{Mutex, PoisonError};
 
 use crate::api::api;
 use crate::data_type::DataType;
-use crate::error::Error;
+use crate::error::{Code, Error};
 use crate::kernel::{self, AsyncKernel, Callbacks, Compute, Kernel, c_name};
 use crate::opdefs;
 use crate::proto::opdef::OpDef;
@@ -104,6 +104,20 @@ impl std::error::Error for RegistrationError {}
 impl From<Error> for RegistrationError {
     fn from(error: Error) -> Self {
         Self::Refused(error)
+    }
+}
+
+impl From<RegistrationError> for Error {
+    fn from(error: RegistrationError) -> Self {
+        let code = match &error {
+            RegistrationError::UnknownOp { .. } => Code::NotFound,
+            RegistrationError::Duplicate { .. } => Code::AlreadyExists,
+            RegistrationError::Refused(error) => error.code(),
+            RegistrationError::UnknownAttr { .. }
+            | RegistrationError::ImpossibleType { .. }
+            | RegistrationError::UnknownArgument { .. } => Code::InvalidArgument,
+        };
+        Self::new(code, error.to_string())
     }
 }
 

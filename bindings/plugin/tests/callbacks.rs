@@ -303,13 +303,22 @@ fn host_callbacks(d: &sys::SP_Device, e: &sys::SP_StreamExecutor) {
 }
 
 #[test]
-fn a_device_that_can_not_be_created_is_an_error_status() {
+fn a_device_that_can_not_be_created_is_an_error_at_every_use() {
     let mut registration = Registration::new();
     registration.init(|| Ok(TestPlatform)).1.ok();
-    let (_, status) = registration.create(1);
-    assert_eq!(status.message(), "panic: device 1 is broken");
-    let (_, status) = registration.create(2);
-    assert_eq!(status.code(), sys::TSL_NOT_FOUND);
+    let executor = registration.executor();
+    for (ordinal, message) in [(1, "panic: device 1 is broken"), (2, "no such device")] {
+        let (device, status) = registration.create(ordinal);
+        status.ok();
+        let (mut free, mut total) = (7, 7);
+        // SAFETY: the device has been filled, and the places are live.
+        unsafe {
+            let known = executor.device_memory_usage.unwrap()(&*device, &mut free, &mut total);
+            assert_eq!((known, free, total), (0, 7, 7));
+            executor.synchronize_all_activity.unwrap()(&*device, status.0);
+        }
+        assert_eq!(status.message(), message);
+    }
     let (_, status) = registration.create(-1);
     assert_eq!(status.code(), sys::TSL_INVALID_ARGUMENT);
 }

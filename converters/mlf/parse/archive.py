@@ -88,8 +88,8 @@ def member_name(origin: str, raw: str) -> str:
         raise refuse(f"name longer than {MAX_NAME_BYTES} bytes")
     if raw.startswith("/") or (len(raw) > 1 and raw[1] == ":"):
         raise refuse("absolute path; names have to be relative")
-    if "\\" in raw or any(ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 or ord(c) == 127 for c in raw):
-        raise refuse("backslash, control or undecodable character in the name")
+    if any(c in '\\"' or ord(c) < 32 or 0xD800 <= ord(c) < 0xE000 or ord(c) == 127 for c in raw):
+        raise refuse("backslash, quote, control or undecodable character in the name")
     parts = [p for p in raw.split("/") if p not in ("", ".")]
     if ".." in parts:
         raise refuse("path traversal ('..')")
@@ -105,7 +105,7 @@ def read_archive(path: Path) -> Archive:
     except (OSError, ValueError) as err:
         raise ArchiveError(Problem(str(path), f"cannot be read: {err}")) from err
     if stat.S_ISDIR(mode):
-        return _collect(path.name, _folder_members(path))
+        return _collect(path.resolve().name, _folder_members(path))
     if not stat.S_ISREG(mode):
         raise ArchiveError(Problem(str(path), "neither a regular file nor a folder"))
     size = path.stat().st_size
@@ -150,7 +150,7 @@ def _collect(origin: str, members: Iterator[tuple[str, bytes]]) -> Archive:
                 )
     if not files:
         raise ArchiveError(Problem(origin, "no member at all; not a tar file or an empty one"))
-    return Archive(origin, files)
+    return Archive("".join(c if c.isprintable() else "?" for c in origin), files)
 
 
 def _number(origin: str, field: bytes, what: str) -> int:
@@ -186,17 +186,21 @@ def _pax_records(origin: str, data: bytes) -> dict[str, str]:
 def _tar_members(origin: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     at = 0
     headers = 0
+    ended = False
     long_name: str | None = None
     pax: dict[str, str] = {}
     while at + BLOCK <= len(data):
         header = data[at : at + BLOCK]
         if header == bytes(BLOCK):
+            ended = True
             break
         headers += 1
         if headers > 4 * MAX_MEMBERS:
             raise ArchiveError(Problem(origin, f"more than {4 * MAX_MEMBERS} tar headers"))
         checksum = sum(header[:148]) + 8 * 0x20 + sum(header[156:])
         stored = _number(origin, header[148:156], "checksum")
+        if checksum != stored and at == 0:
+            raise ArchiveError(Problem(origin, "not a tar file: no tar header at its start"))
         if checksum != stored:
             raise ArchiveError(
                 Problem(origin, f"tar header at byte {at}: checksum {stored}, computed {checksum}")
@@ -251,6 +255,14 @@ def _tar_members(origin: str, data: bytes) -> Iterator[tuple[str, bytes]]:
                 )
             )
         long_name, pax = None, {}
+    if headers and not ended:
+        raise ArchiveError(
+            Problem(
+                origin,
+                f"truncated: ends after {len(data)} bytes without a tar file's end marker",
+                "copy or export it again",
+            )
+        )
 
 
 def _folder_members(root: Path) -> Iterator[tuple[str, bytes]]:

@@ -14,7 +14,7 @@ _SHAPE = re.compile(
     r"\{([-0-9L,\s]{0,4096})\}"
 )
 _TENSOR = re.compile(
-    r'\{\s{0,8}"([^"\n]{1,256})"[^,"]{0,64},\s{0,8}kTvmgenMetadata_(inputs|outputs)_([0-9]{1,4})_shape,'
+    r'\{\s{0,8}"([^"\\\n]{1,256})"[^,"]{0,64},\s{0,8}kTvmgenMetadata_(inputs|outputs)_([0-9]{1,4})_shape,'
     r"[^,]{0,64},\s{0,8}\{([0-9]{1,3}), ?([0-9]{1,3}), ?([0-9]{1,3})\}"
 )
 _POOLS = re.compile(r"([0-9]{1,6})L\s{0,4}/\*\s{0,4}num_workspace_pools\s{0,4}\*/")

@@ -7,12 +7,12 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
 from converters.mlf.errors import FormatError
+from converters.mlf.parse.c_storage import mark_constant_sections, mutable_objects
 from converters.mlf.parse.c_text import split_comments
 from tools.codegen.conversion import Problem
 
 _NUMBER = r"([0-9]{1,18})"
 _RUN = re.compile(r"\bint32_t\s{1,8}(tvmgen_[^\s()]{1,256}_run)\s{0,8}\(([^){]{0,4096})\)\s{0,8}\{")
-_STATIC_BYTES = re.compile(r"\bstatic\s{1,8}uint8_t\s{1,8}(\w{1,256})\s{0,4}\[" + _NUMBER + r"\]")
 _ALIGNED = re.compile(r"\baligned\(([0-9]{1,6})\)")
 _HOOK = re.compile(r"\bTVMDevice(\w{1,200}?)(Activate|Open|Close|Deactivate)\s{0,4}\(")
 _MAP = re.compile(
@@ -27,9 +27,8 @@ _OFFSET = re.compile(
 _NUMBERS = re.compile(r"\{[^;{}()]{256,}+\}")
 _INCLUDE = re.compile(r"^[ \t]{0,64}#[ \t]{0,8}include[ \t]{0,8}[<\"]([^>\"\n]{1,512})[>\"]", re.M)
 _CALL = re.compile(r"\b(TVM[A-Za-z]\w{2,200})\s{0,4}\(")
-_DEFINITION = re.compile(
-    r"\b(?:void|int32_t|int)\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{"
-)
+_DEFINITION = re.compile(r"[\w*]\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{")
+_OWN_CALL = re.compile(r"\b(tvmgen_\w{1,256})\s{0,4}\(")
 
 
 @dataclass(frozen=True)
@@ -40,12 +39,15 @@ class SourceFacts:
       run_symbol: the entry point as the C spells it; None if no source defines one.
       run_packed: the entry point takes TVM's packed arguments.
       run_file: member that defines the entry point.
-      static_workspaces: (name, bytes) of mutable static pools.
+      static_workspaces: (name, bytes) of objects that keep state between calls, as a static pool
+        does; 0 bytes when it is no array of bytes.
       alignment: greatest `aligned(n)`; 0 if there is none.
       hooks: device name as in the hook ("EthosU") -> hooks called, in the order of their lives.
       io_offsets: ("inputs"|"outputs", field) -> (pool, byte offset).
       includes: every included name.
       calls: every called function whose name starts with "TVM", less those defined here.
+      undefined: every declared or called function whose name starts with "tvmgen_" and that is not
+        defined here.
       metadata_file: member with `kTvmgenMetadata`, or None.
     """
 
@@ -58,6 +60,7 @@ class SourceFacts:
     io_offsets: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
     includes: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
+    undefined: frozenset[str] = frozenset()
     metadata_file: str | None = None
 
 
@@ -79,17 +82,19 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
     offsets: dict[tuple[str, str], tuple[str, int]] = {}
     includes: set[str] = set()
     calls: set[str] = set()
+    own_calls: set[str] = set()
     defined: set[str] = set()
     statics: list[tuple[str, int]] = []
     for name in sorted(sources):
-        code, _ = split_comments(sources[name])
+        code, _ = split_comments(mark_constant_sections(sources[name]))
         code = _NUMBERS.sub("{}", code)
         includes.update(_INCLUDE.findall(sources[name]))
         calls.update(_CALL.findall(code))
+        own_calls.update(_OWN_CALL.findall(code))
         defined.update(_DEFINITION.findall(code))
         alignment = max((int(n) for n in _ALIGNED.findall(code)), default=0)
         facts = replace(facts, alignment=max(facts.alignment, alignment))
-        statics += [(pool, int(size)) for pool, size in _STATIC_BYTES.findall(code)]
+        statics += mutable_objects(code)
         for device, hook in _HOOK.findall(code):
             hooks.setdefault(device, set()).add(hook)
         for found in _RUN.finditer(code):
@@ -116,6 +121,7 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
         io_offsets=offsets,
         includes=frozenset(includes),
         calls=frozenset(calls - defined),
+        undefined=frozenset(own_calls - defined),
     )
 
 

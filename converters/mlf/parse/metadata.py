@@ -107,6 +107,8 @@ class _Reader:
     def text(self, value: object, path: str) -> str:
         if not isinstance(value, str):
             raise self.fail(path, f"expected a string, found {_kind(value)}")
+        if not value.isprintable():
+            raise self.fail(path, f"{value!r} holds a character that cannot be printed")
         return value
 
     def size(self, value: object, path: str) -> int:

@@ -28,7 +28,7 @@ class Signature:
 
 
 def _shape(text: str) -> tuple[int, ...]:
-    return tuple(int(d) for d in text.split(",") if d.strip().isdigit() and len(d.strip()) < 12)
+    return tuple(int(d) for d in text.split(",") if d.strip().isdigit())
 
 
 def parse_tensor_types(text: str) -> tuple[TensorType, ...]:

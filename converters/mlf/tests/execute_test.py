@@ -9,7 +9,7 @@ import pytest
 
 from converters.mlf.convert import Request, convert
 from converters.mlf.tests.build import build, build_c, call, must, run_rust, rustc, write
-from converters.mlf.tests.dialects import DIALECTS
+from converters.mlf.tests.dialects import DIALECTS, Dialect
 from converters.mlf.tests.requests import REAL, TESTDATA, request_of
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -44,6 +44,56 @@ def test_dialect(name: str, tmp_path: Path) -> None:
 def test_every_program_belongs_to_a_dialect() -> None:
     unknown = {p.stem for p in PROGRAMS.glob("*.rs")} - set(DIALECTS)
     assert not unknown
+
+
+_POOL_Y = "\t.y = &((uint8_t*)workspace_pools->sram)[16],\n"
+_TWO_OUTPUTS = [
+    (_POOL_Y, _POOL_Y + "\t.z = &((uint8_t*)workspace_pools->dtcm)[0],\n"),
+    ("  void* y;\n", "  void* y;\n  void* z;\n"),
+    ('"y": {', '"z": {"dtype": "int16", "size": 8}, "y": {'),
+    (".y =", ".workspace_pools ="),
+    ("void* y;", "void* workspace_pools;"),
+    ('"y": {', '"workspace_pools": {'),
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "changes"),
+    [
+        *(
+            ("device_hooks", [("EthosU", device.title().replace("_", "")), ("ethos_u", device)])
+            for device in ("inputs", "outputs", "code", "raw_devices", "device", "self", "type")
+        ),
+        ("io_in_pools", _TWO_OUTPUTS),
+        ("io_in_pools", [("x_0", "self"), ("x:0", "self")]),
+        *(
+            ("plain_v7", [("default", model)])
+            for model in ("lib", "main", "support", "ffi", "core")
+        ),
+        ("plain_v7", [("codegen/host/src/default_lib1.c", "codegen/host/src/layout.c")]),
+    ],
+)
+def test_names_that_the_crate_uses_itself(
+    name: str, changes: list[tuple[str, str]], tmp_path: Path
+) -> None:
+    files = {}
+    for path, content in DIALECTS[name]().files.items():
+        text = str(content)
+        for old, new in changes:
+            path, text = path.replace(old, new), text.replace(old, new)
+        files[path] = text
+    build(convert(request_of(Dialect(files, {}), tmp_path)), tmp_path / "crate")
+
+
+def test_a_pool_without_bytes(tmp_path: Path) -> None:
+    files = {k: str(v) for k, v in DIALECTS["io_in_pools"]().files.items()}
+    header = "codegen/host/include/tvmgen_default.h"
+    files[header] = (
+        files[header]
+        .replace("workspace_pools {\n", "workspace_pools {\n  void* none;\n")
+        .replace("#define", "#define TVMGEN_DEFAULT_NONE_WORKSPACE_POOL_SIZE 0\n#define", 1)
+    )
+    build(convert(request_of(Dialect(files, {}), tmp_path)), tmp_path / "crate")
 
 
 def test_without_atomic_swap_at_most_one_wins(tmp_path: Path) -> None:

@@ -151,6 +151,8 @@ def test_nothing_is_quadratic() -> None:
         "struct a b (",
         "0x00, ",
         "{" + "1, " * 99,
+        "{ static int a = 1; }",
+        "int f(void) { static int a[2] = {1, 2}; }",
     ):
         text = piece * (size // len(piece))
         for parse in (parse_header, parse_metadata, parse_c_metadata):

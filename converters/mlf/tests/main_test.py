@@ -12,6 +12,7 @@ import pytest
 from converters.mlf.tests.requests import TESTDATA
 
 ROOT = Path(__file__).parents[3]
+PLAIN = ("--out=o", f"--mlf={TESTDATA / 'plain.tar'}")
 
 
 def run(*arguments: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
@@ -50,6 +51,20 @@ def test_writes_a_crate_and_reports(tmp_path: Path) -> None:
             "expected \\[MODEL.\\]TENSOR",
         ),
         (["--out", "o", "--header", "bad.h"], 4, "expected one entry point"),
+        (
+            [*PLAIN, "--crate_name=../x", "--single_file"],
+            2,
+            "crate_name: '../x'; expected a letter",
+        ),
+        ([*PLAIN, "--crate_name=my net"], 2, "crate_name: 'my net'; expected a letter"),
+        ([*PLAIN, "--crate_name=core"], 2, "'core' means something else in Rust"),
+        ([*PLAIN, "--shape=z=int8[4]"], 2, "shape z: no such tensor; tensors are input, output"),
+        ([*PLAIN, "--shape=m.input=int8[4]"], 2, "no such model; models are default"),
+        ([*PLAIN, *["--shape=output=float32[5]"] * 2], 2, "shape output: given twice"),
+        ([*PLAIN, "--raw_device=npu"], 2, "raw_device npu: no such device; devices are none"),
+        ([*PLAIN, "--lib=x.a"], 2, "--lib belongs to --header"),
+        ([*PLAIN, "--crate_root"], 2, "--crate_root belongs to --single_file"),
+        ([*PLAIN, "--single_file", "--path_to_fv=x.npz"], 2, "--path_to_fv makes a test"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:
@@ -60,7 +75,7 @@ def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Pat
     done = run(*arguments, cwd=tmp_path)
     assert done.returncode == code, done.stderr
     assert re.search(message, done.stderr), done.stderr
-    assert not (tmp_path / "o").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.h", "text.tar"]
 
 
 def test_failure_report_is_json(tmp_path: Path) -> None:

@@ -81,6 +81,9 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
         (b"\x1f\x8b" + bytes(600), "compressed"),
         (bytes(2048), "no member at all"),
         (b"not a tar file" * 100, "is not octal"),
+        (b"PK\x03\x04" + bytes(600), "not a tar file"),
+        (tar_of({"a": "x"})[:1024], "truncated: ends after 1024 bytes"),
+        (tar_of({"a": "x"})[:1400], "no tar file|truncated"),
         (tar_of({"a": "x" * 200})[:600], "only 88 left"),
         (tar_of({"a": "x"})[:-1024][:1024] * 2, "is there twice"),
     ],
@@ -277,3 +280,36 @@ def test_facts_between_weights_are_found() -> None:
     assert facts.run_symbol == "tvmgen_default_run"
     assert facts.static_workspaces == (("pool", 64),)
     assert facts.calls == {"TVMFuncCall"}
+
+
+@pytest.mark.parametrize(
+    ("code", "names"),
+    [
+        ("static uint8_t ws[64];", ["ws"]),
+        ("static uint8_t __attribute__((aligned(16))) ws[64];", ["ws"]),
+        ('static __attribute__((section(".bss.x"), aligned(16))) uint8_t ws[64];', ["ws"]),
+        ("static float ws[64];", ["ws"]),
+        ("static int8_t ws[0x40];", ["ws"]),
+        ("#define N 64\nstatic uint8_t ws[N];", ["ws"]),
+        ("uint8_t ws[4 * 16];", ["ws"]),
+        ("static int counter;", ["counter"]),
+        ("int f(void) { static int n[2][2] = {{0, 1}, {2, 3}}; return ++n[0][0]; }", ["n"]),
+        ("static struct { int a[4]; } st = { { 1, 2 } };", ["st"]),
+        ("struct state { int a; };\nstruct state now;", ["now"]),
+        ("static int32_t (*hook)(void*) = 0;", ["hook"]),
+        ('extern "C" {\nint seen;\n}', ["seen"]),
+        ("static const float w[2] = {1.0f, 2.0f};", []),
+        ("const static float w[2] = {1.0f};", []),
+        ('__attribute__((section(".rodata.tvm"), aligned(16))) static int8_t w[2] = "ab";', []),
+        ("static inline int f(int a) { int b = a; return b; }\nstatic int g(void);", []),
+        ("extern volatile int32_t finished;\ntypedef struct { int a; } T;\nenum { A, B };", []),
+        ("static TVMBackendPackedCFunc _tvm_func_array[] = { (TVMBackendPackedCFunc)f, };", []),
+        ("int32_t f(void* x) __attribute__((noinline));\nvoid* __tvm_module_ctx = NULL;", []),
+    ],
+)  # fmt: skip
+def test_what_the_c_keeps_between_calls(code: str, names: list[str]) -> None:
+    """Two runs that overlap would race on it, so a model that has any exists once."""
+    facts = parse_sources(
+        {"a.c": f"#include <stdint.h>\n{code}\nint32_t g(void) {{ return 0; }}"}, "m"
+    )
+    assert [name for name, _ in facts.static_workspaces] == names

@@ -91,6 +91,40 @@ def test_refused(
     assert re.search(message, str(error), re.S), str(error)
 
 
+@pytest.mark.parametrize(
+    ("files", "message"),
+    [
+        (changed("packed", META, '"default"', '"a\\nb"'), "cannot be printed"),
+        (changed("packed", META, '"default"', '"a*/b"'), "no C identifier.*'a\\*/b'"),
+        (changed("packed", META, '"default"', '""'), "no C identifier.*''"),
+        (changed("plain_v7", META, '"0.14.0"', '"0.14\\n}"'), "version_spec.*cannot be printed"),
+        ({**files_of("plain_v7"), 'codegen/host/src/a"b.c': ""}, "backslash, quote"),
+        ({**files_of("plain_v7"), "codegen/host/src/x.S": ""}, "object files"),
+        ({**files_of("plain_v7"), "codegen/host/lib/x.a": ""}, "object files"),
+        ({k: v for k, v in files_of("plain_v7").items() if k != C1},
+         "calls tvmgen_default___tvm_main__, and no source of the archive defines it"),
+        (changed("plain_v7", "src/default.relay", "(1, 4)", "(999999999999, 4)"), "999999999999, 4"),
+        (changed("packed", C1, "{\n1L, \n4L}", "{\n0L, \n4L}"), "size 0 bytes; expected 1"),
+    ],
+)  # fmt: skip
+def test_what_no_crate_could_be_made_of(
+    files: dict[str, str], message: str, tmp_path: Path
+) -> None:
+    import re
+
+    assert re.search(message, str(refused(files, tmp_path)), re.S)
+
+
+def test_unplanned_memory_of_unknown_size_is_refused(tmp_path: Path) -> None:
+    """Both interfaces: an arena of a size that nothing tells cannot serve the C."""
+    for name, member in (("plain_v7", C1), ("packed", "codegen/host/src/default_lib2.c")):
+        files = changed(
+            name, member, "return 0", "TVMBackendAllocWorkspace(1, 0, 4, 0, 8); return 0"
+        )
+        files[META] = files[META].replace('"main": [', '"main": [], "old": [')
+        assert "nothing tells how much it needs" in str(refused(files, tmp_path))
+
+
 def test_object_files_are_refused(tmp_path: Path) -> None:
     files = files_of("plain_v7")
     del files[C0], files[C1]

@@ -146,11 +146,9 @@ fn register() -> Result<()> {
 
 fn kernels<T: Real + 'static>(device: &str, data_type: DataType) -> Result<()> {
     let kernel = |op: &str| Registration::new(op, device).constraint("T", data_type);
-    let text = |error: tfp_bindings::RegistrationError| Error::internal(error.to_string());
-    kernel("SwiGlu").register::<SwiGlu<T>>().map_err(text)?;
-    kernel("SwiGluGrad")
-        .register::<SwiGluGrad<T>>()
-        .map_err(text)
+    kernel("SwiGlu").register::<SwiGlu<T>>()?;
+    kernel("SwiGluGrad").register::<SwiGluGrad<T>>()?;
+    Ok(())
 }
 
 /// TensorFlow calls this when it loads the library.

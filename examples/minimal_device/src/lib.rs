@@ -6,7 +6,7 @@
 
 use tfp_bindings::host::{HostDevice, HostOptions};
 use tfp_bindings::{
-    Construction, Context, DataType, Error, Kernel, Platform, PlatformInfo, Registration, Result,
+    Construction, Context, DataType, Kernel, Platform, PlatformInfo, Registration, Result,
 };
 
 const DEVICE_TYPE: &str = "MINIMAL";
@@ -53,8 +53,8 @@ impl Kernel for Relu {
 fn register() -> Result<()> {
     Registration::new("Relu", DEVICE_TYPE)
         .constraint("T", DataType::FLOAT)
-        .register::<Relu>()
-        .map_err(|error| Error::internal(error.to_string()))
+        .register::<Relu>()?;
+    Ok(())
 }
 
 tfp_bindings::export_plugin! {

@@ -1,14 +1,60 @@
 //! Memory of the device, and of the host for it.
 
+use std::cell::Cell;
 use std::ffi::c_void;
 use std::ptr::NonNull;
+use std::time::Duration;
 
 use tfp_sys as sys;
 
 use super::device;
-use crate::barrier::answer;
+use crate::barrier::{answer, guard, log};
 use crate::device::{Block, Device};
 use crate::error::Error;
+
+/// Requests of one size that a thread may make in vain before it has to wait between them.
+const PATIENCE: u32 = 100;
+
+/// Time between two of them.
+const PAUSE: Duration = Duration::from_millis(10);
+
+/// Requests of one size in a row that a thread has made in vain.
+///
+/// TensorFlow's growing allocator asks for a tenth less each time, rounded up to 256 bytes: from 2304
+/// bytes on it asks for the same again, until it gets it.
+#[derive(Clone, Copy, Debug, Default)]
+struct Refusals {
+    size: u64,
+    count: u32,
+}
+
+impl Refusals {
+    /// After one more: how often in a row the size has been refused.
+    fn refused(self, size: u64) -> Self {
+        let earlier = if self.size == size { self.count } else { 0 };
+        Self {
+            size,
+            count: earlier.saturating_add(1),
+        }
+    }
+
+    /// Says once why nothing goes on, and then leaves the processor to those who free memory.
+    fn bear(self) {
+        if self.count == PATIENCE {
+            log(&format!(
+                "allocate: the device has no {} bytes left, and TensorFlow asks for them until it has",
+                self.size
+            ));
+        }
+        if self.count >= PATIENCE {
+            std::thread::sleep(PAUSE);
+        }
+    }
+}
+
+thread_local! {
+    static REFUSALS: Cell<Refusals> = const { Cell::new(Refusals { size: 0, count: 0 }) };
+}
 
 pub(super) unsafe extern "C" fn allocate<D: Device>(
     raw: *const sys::SP_Device,
@@ -21,11 +67,22 @@ pub(super) unsafe extern "C" fn allocate<D: Device>(
         let (device, memory) = unsafe { (device::<D>(raw)?, memory.as_mut()) };
         let memory = memory.ok_or_else(|| Error::internal("there is no place for the block"))?;
         memory.struct_size = sys::SP_DEVICE_MEMORY_BASE_STRUCT_SIZE;
-        let block = device.allocate(size);
-        memory.opaque = block.map_or(std::ptr::null_mut(), |block| block.address.as_ptr());
-        memory.size = block.map_or(0, |block| block.size);
-        memory.payload = 0;
-        Ok(())
+        (memory.opaque, memory.size, memory.payload) = (std::ptr::null_mut(), 0, 0);
+        let block = guard(|| Ok(device.allocate(size)));
+        if let Ok(Some(block)) = &block {
+            memory.opaque = block.address.as_ptr();
+            memory.size = block.size;
+            REFUSALS.set(Refusals::default());
+            return Ok(());
+        }
+        let refusals = REFUSALS.get().refused(size);
+        REFUSALS.set(refusals);
+        refusals.bear();
+        // A panic is told once, not at every request of a row.
+        block.map(drop).or_else(|error| match refusals.count {
+            1 => Err(error),
+            _ => Ok(()),
+        })
     });
 }
 
@@ -114,4 +171,25 @@ pub(super) unsafe extern "C" fn device_memory_usage<D: Device>(
         *total = usage.total;
         Ok(1)
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn refusals_of_one_size_in_a_row_are_counted() {
+        let mut refusals = Refusals::default();
+        for (size, count) in [
+            (1408, 1),
+            (1280, 1),
+            (1280, 2),
+            (1280, 3),
+            (256, 1),
+            (1280, 1),
+        ] {
+            refusals = refusals.refused(size);
+            assert_eq!((refusals.size, refusals.count), (size, count));
+        }
+    }
 }

@@ -50,7 +50,8 @@ use crate::status::c_text;
 
 /// What `SP_Device.device_handle` points to.
 pub(crate) struct Handle<D> {
-    device: D,
+    /// Or why there is none.
+    device: Result<D>,
     info: DeviceInfo,
     // SP_Device points into these.
     hardware_name: CString,
@@ -58,9 +59,23 @@ pub(crate) struct Handle<D> {
     pci_bus_id: CString,
 }
 
-/// Fills `device` and gives it ownership of `implementation`.
-pub(crate) fn attach<D: Device>(target: &mut sys::SP_Device, ordinal: i32, implementation: D) {
-    let info = implementation.info();
+/// Fills `target` and gives it ownership of `implementation`. Without one, every later call for the
+/// device fails with its error.
+pub(crate) fn attach<D: Device>(
+    target: &mut sys::SP_Device,
+    ordinal: i32,
+    implementation: Result<(D, DeviceInfo)>,
+) {
+    let unknown = DeviceInfo {
+        numa_node: -1,
+        memory_bandwidth: -1,
+        gflops: -1.0,
+        ..DeviceInfo::default()
+    };
+    let (implementation, info) = match implementation {
+        Ok((device, info)) => (Ok(device), info),
+        Err(error) => (Err(error), unknown),
+    };
     let handle = Box::new(Handle {
         hardware_name: c_text(&info.hardware_name),
         vendor: c_text(&info.vendor),
@@ -105,7 +120,8 @@ unsafe fn handle<'a, D: Device>(device: *const sys::SP_Device) -> Result<&'a Han
 /// As [`handle`].
 unsafe fn device<'a, D: Device>(raw: *const sys::SP_Device) -> Result<&'a D> {
     // SAFETY: by this function's contract.
-    unsafe { handle::<D>(raw) }.map(|handle| &handle.device)
+    let handle = unsafe { handle::<D>(raw) }?;
+    handle.device.as_ref().map_err(Error::clone)
 }
 
 /// # Safety

@@ -17,7 +17,7 @@ pub enum Stat {
 }
 
 /// Something that took time.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Event {
     /// Name; events of one name are grouped by the viewer.
     pub name: String,
@@ -30,7 +30,7 @@ pub struct Event {
 }
 
 /// A row of events, such as those of a thread or a stream.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Line {
     /// Number, unique in its plane.
     pub id: i64,
@@ -43,7 +43,7 @@ pub struct Line {
 }
 
 /// What one device did.
-#[derive(Clone, Debug, PartialEq)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Plane {
     /// Number.
     pub id: i64,

@@ -1188,6 +1188,7 @@ pub struct Inputs<'a> {
 
 impl<'a> Inputs<'a> {
     /// Borrows the buffers, in the order of the archive.
+    #[allow(clippy::too_many_arguments)]
     pub const fn new(
         i_float16: &'a InputIFloat16,
         i_float32: &'a InputIFloat32,
@@ -1250,6 +1251,7 @@ pub struct Outputs<'a> {
 
 impl<'a> Outputs<'a> {
     /// Borrows the buffers, in the order of the archive.
+    #[allow(clippy::too_many_arguments)]
     pub const fn new(
         o_float16: &'a mut OutputOFloat16,
         o_float32: &'a mut OutputOFloat32,
@@ -1365,30 +1367,31 @@ const _: () = {
     assert!(align_of::<OutputOUint64>() == 64);
     assert!(size_of::<[u8; 3]>() == 3);
     assert!(align_of::<OutputOInt4>() == 64);
-    assert!(size_of::<Inputs<'_>>() == 12 * size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == 12 * WORD);
     assert!(offset_of!(Inputs<'_>, i_float16) == 0);
-    assert!(offset_of!(Inputs<'_>, i_float32) == size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_float64) == 2 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_int8) == 3 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_int16) == 4 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_int32) == 5 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_int64) == 6 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_uint8) == 7 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_uint16) == 8 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_uint32) == 9 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_uint64) == 10 * size_of::<usize>());
-    assert!(offset_of!(Inputs<'_>, i_int4) == 11 * size_of::<usize>());
-    assert!(size_of::<Outputs<'_>>() == 12 * size_of::<usize>());
+    assert!(offset_of!(Inputs<'_>, i_float32) == WORD);
+    assert!(offset_of!(Inputs<'_>, i_float64) == 2 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_int8) == 3 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_int16) == 4 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_int32) == 5 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_int64) == 6 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_uint8) == 7 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_uint16) == 8 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_uint32) == 9 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_uint64) == 10 * WORD);
+    assert!(offset_of!(Inputs<'_>, i_int4) == 11 * WORD);
+    assert!(size_of::<Outputs<'_>>() == 12 * WORD);
     assert!(offset_of!(Outputs<'_>, o_float16) == 0);
-    assert!(offset_of!(Outputs<'_>, o_float32) == size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_float64) == 2 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_int8) == 3 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_int16) == 4 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_int32) == 5 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_int64) == 6 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_uint8) == 7 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_uint16) == 8 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_uint32) == 9 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_uint64) == 10 * size_of::<usize>());
-    assert!(offset_of!(Outputs<'_>, o_int4) == 11 * size_of::<usize>());
+    assert!(offset_of!(Outputs<'_>, o_float32) == WORD);
+    assert!(offset_of!(Outputs<'_>, o_float64) == 2 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_int8) == 3 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_int16) == 4 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_int32) == 5 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_int64) == 6 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_uint8) == 7 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_uint16) == 8 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_uint32) == 9 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_uint64) == 10 * WORD);
+    assert!(offset_of!(Outputs<'_>, o_int4) == 11 * WORD);
 };

@@ -2,7 +2,7 @@
 
 //! TVM models from `model.tar` behind a safe interface.
 //!
-//! * [`my_net`]: model `MyNet`
+//! * [`mod@my_net`]: model `MyNet`
 
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]

@@ -2,14 +2,14 @@
 
 //! Model `default`, compiled by TVM 0.14.0.
 //!
-//! * Input `input`: float32, shape [1, 16], 64 bytes.
+//! * Input `input`: float32, shape `[1, 16]`, 64 bytes.
 //! * Output `output`: float32, 5 elements, 20 bytes.
 //! * Constant pool `flash`: 2816 bytes.
 //! * Workspace pool `sram`: 2208 bytes.
 
 use super::support::{DType, Error, Slot};
 
-/// Input `input`: float32, shape [1, 16], 64 bytes.
+/// Input `input`: float32, shape `[1, 16]`, 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct Input(pub [f32; 16]);
@@ -163,7 +163,7 @@ impl Default for Sram {
 /// The model's inputs.
 #[repr(C)]
 pub struct Inputs<'a> {
-    /// Input `input`: float32, shape [1, 16], 64 bytes.
+    /// Input `input`: float32, shape `[1, 16]`, 64 bytes.
     pub input: &'a Input,
 }
 
@@ -260,11 +260,12 @@ const _: () = {
     assert!(align_of::<Flash>() == 16);
     assert!(size_of::<Sram>() >= 2208);
     assert!(align_of::<Sram>() == 16);
-    assert!(size_of::<Inputs<'_>>() == size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == WORD);
     assert!(offset_of!(Inputs<'_>, input) == 0);
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, output) == 0);
-    assert!(size_of::<WorkspacePools<'_>>() == 2 * size_of::<usize>());
+    assert!(size_of::<WorkspacePools<'_>>() == 2 * WORD);
     assert!(offset_of!(WorkspacePools<'_>, flash) == 0);
-    assert!(offset_of!(WorkspacePools<'_>, sram) == size_of::<usize>());
+    assert!(offset_of!(WorkspacePools<'_>, sram) == WORD);
 };

@@ -2,7 +2,7 @@
 
 //! TVM models from `constant_pool.tar` behind a safe interface.
 //!
-//! * [`default`]: model `default`
+//! * [`mod@default`]: model `default`
 
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]

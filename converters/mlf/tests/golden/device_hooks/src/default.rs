@@ -158,15 +158,15 @@ impl Model {
         outputs: &mut Outputs<'_>,
         devices: &mut Devices<'_, EthosU>,
     ) -> Result<(), Error> {
-        let mut ethos_u = DeviceCell::new(&mut *devices.ethos_u);
+        let mut cell_ethos_u = DeviceCell::new(&mut *devices.ethos_u);
         let mut raw_devices = ffi::Devices {
-            ethos_u: (&raw mut ethos_u).cast(),
+            ethos_u: (&raw mut cell_ethos_u).cast(),
         };
         // SAFETY: all pointers are valid for the sizes that `layout.c` asserts, aligned, and borrowed
         // for the call; the C keeps none of them.
         let code = unsafe { ffi::run((&raw const *inputs).cast_mut(), outputs, &mut raw_devices) };
-        let ethos_u_result = ethos_u.finish("ethos_u");
-        ethos_u_result?;
+        let end_ethos_u = cell_ethos_u.finish("ethos_u");
+        end_ethos_u?;
         Error::from_code(code)
     }
 }
@@ -175,7 +175,7 @@ impl Model {
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
 #[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_activate")]
-unsafe extern "C" fn ethos_u_activate(cell: *mut core::ffi::c_void) -> i32 {
+unsafe extern "C" fn activate_ethos_u(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Activate) }
 }
@@ -184,7 +184,7 @@ unsafe extern "C" fn ethos_u_activate(cell: *mut core::ffi::c_void) -> i32 {
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
 #[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_open")]
-unsafe extern "C" fn ethos_u_open(cell: *mut core::ffi::c_void) -> i32 {
+unsafe extern "C" fn open_ethos_u(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Open) }
 }
@@ -193,7 +193,7 @@ unsafe extern "C" fn ethos_u_open(cell: *mut core::ffi::c_void) -> i32 {
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
 #[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_close")]
-unsafe extern "C" fn ethos_u_close(cell: *mut core::ffi::c_void) -> i32 {
+unsafe extern "C" fn close_ethos_u(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Close) }
 }
@@ -202,7 +202,7 @@ unsafe extern "C" fn ethos_u_close(cell: *mut core::ffi::c_void) -> i32 {
 /// The model's C calls this with the cell that `run` made.
 // SAFETY: the symbol carries the model's prefix, which is unique in a program.
 #[unsafe(export_name = "mlf_6994801707cc_tvmgen_default_device_ethos_u_deactivate")]
-unsafe extern "C" fn ethos_u_deactivate(cell: *mut core::ffi::c_void) -> i32 {
+unsafe extern "C" fn deactivate_ethos_u(cell: *mut core::ffi::c_void) -> i32 {
     // SAFETY: `cell` is the cell that `run` made; the C calls from one thread, one hook at a time.
     unsafe { DeviceCell::hook(cell, Hook::Deactivate) }
 }
@@ -233,10 +233,11 @@ const _: () = {
     assert!(align_of::<InputX>() == 16);
     assert!(size_of::<[f32; 4]>() == 16);
     assert!(align_of::<OutputY>() == 16);
-    assert!(size_of::<Inputs<'_>>() == size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == WORD);
     assert!(offset_of!(Inputs<'_>, x) == 0);
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, y) == 0);
-    assert!(size_of::<ffi::Devices>() == size_of::<usize>());
+    assert!(size_of::<ffi::Devices>() == WORD);
     assert!(offset_of!(ffi::Devices, ethos_u) == 0);
 };

@@ -194,10 +194,11 @@ const _: () = {
     assert!(align_of::<InputX>() == 16);
     assert!(size_of::<[f32; 4]>() == 16);
     assert!(align_of::<OutputY>() == 16);
-    assert!(size_of::<Inputs<'_>>() == size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == WORD);
     assert!(offset_of!(Inputs<'_>, x) == 0);
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, y) == 0);
-    assert!(size_of::<ffi::Devices>() == size_of::<usize>());
+    assert!(size_of::<ffi::Devices>() == WORD);
     assert!(offset_of!(ffi::Devices, ethos_u) == 0);
 };

@@ -2,15 +2,15 @@
 
 //! Model `default`, compiled by TVM 0.14.0.
 //!
-//! * Input `x_0`: float32, shape [2, 2], 16 bytes.
-//! * Input `bias`: int16, shape [4], 8 bytes.
+//! * Input `x_0`: float32, shape `[2, 2]`, 16 bytes.
+//! * Input `bias`: int16, shape `[4]`, 8 bytes.
 //! * Output `y`: float32, 4 elements, 16 bytes.
 //! * Workspace pool `dtcm`: 16 bytes.
 //! * Workspace pool `sram`: 40 bytes.
 
 use super::support::{DType, Error, Slot};
 
-/// Input `x_0`: float32, shape [2, 2], 16 bytes.
+/// Input `x_0`: float32, shape `[2, 2]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct InputX0(pub [f32; 4]);
@@ -71,7 +71,7 @@ impl core::ops::DerefMut for InputX0 {
     }
 }
 
-/// Input `bias`: int16, shape [4], 8 bytes.
+/// Input `bias`: int16, shape `[4]`, 8 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct InputBias(pub [i16; 4]);
@@ -238,9 +238,9 @@ impl Default for Sram {
 /// The model's inputs. It lies in the workspace pools.
 #[repr(C)]
 pub struct Inputs<'a> {
-    /// Input `x_0`: float32, shape [2, 2], 16 bytes.
+    /// Input `x_0`: float32, shape `[2, 2]`, 16 bytes.
     pub x_0: &'a mut InputX0,
-    /// Input `bias`: int16, shape [4], 8 bytes.
+    /// Input `bias`: int16, shape `[4]`, 8 bytes.
     pub bias: &'a mut InputBias,
 }
 
@@ -268,17 +268,17 @@ impl<'a> WorkspacePools<'a> {
 
     /// The inputs, to be written before a run; a run overwrites them.
     pub fn inputs_mut(&mut self) -> Inputs<'_> {
-        let x_0_at = (&raw mut *self.sram).cast::<u8>();
-        // SAFETY: the generator checked that the tensor lies inside the pool at an aligned
-        // offset and apart from the other inputs; the pool's bytes are initialized, and the
+        let at_sram = (&raw mut *self.sram).cast::<u8>();
+        let at_dtcm = (&raw mut *self.dtcm).cast::<u8>();
+        // SAFETY: the generator checked that each tensor lies inside its pool at an aligned
+        // offset and apart from the other inputs; the pools' bytes are initialized, and the
         // pools stay mutably borrowed.
-        let x_0 = unsafe { &mut *x_0_at.add(16).cast() };
-        let bias_at = (&raw mut *self.dtcm).cast::<u8>();
-        // SAFETY: the generator checked that the tensor lies inside the pool at an aligned
-        // offset and apart from the other inputs; the pool's bytes are initialized, and the
-        // pools stay mutably borrowed.
-        let bias = unsafe { &mut *bias_at.add(0).cast() };
-        Inputs { x_0, bias }
+        unsafe {
+            Inputs {
+                x_0: &mut *at_sram.add(16).cast(),
+                bias: &mut *at_dtcm.add(0).cast(),
+            }
+        }
     }
 }
 
@@ -305,12 +305,15 @@ impl Model {
         // for the call; the C keeps none of them.
         let code = unsafe { ffi::run(&raw mut *workspace_pools) };
         Error::from_code(code)?;
-        let y_at = (&raw mut *workspace_pools.sram).cast::<u8>();
-        // SAFETY: the generator checked that the tensor lies inside the pool at an aligned
-        // offset and apart from the other outputs; the pool's bytes are initialized, and the
+        let at_sram = (&raw mut *workspace_pools.sram).cast::<u8>();
+        // SAFETY: the generator checked that each tensor lies inside its pool at an aligned
+        // offset and apart from the other outputs; the pools' bytes are initialized, and the
         // pools stay mutably borrowed.
-        let y = unsafe { &*y_at.add(16).cast() };
-        Ok(Outputs { y })
+        unsafe {
+            Ok(Outputs {
+                y: &*at_sram.add(16).cast(),
+            })
+        }
     }
 }
 
@@ -337,12 +340,13 @@ const _: () = {
     assert!(align_of::<Dtcm>() == 16);
     assert!(size_of::<Sram>() >= 40);
     assert!(align_of::<Sram>() == 16);
-    assert!(size_of::<Inputs<'_>>() == 2 * size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == 2 * WORD);
     assert!(offset_of!(Inputs<'_>, x_0) == 0);
-    assert!(offset_of!(Inputs<'_>, bias) == size_of::<usize>());
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(offset_of!(Inputs<'_>, bias) == WORD);
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, y) == 0);
-    assert!(size_of::<WorkspacePools<'_>>() == 2 * size_of::<usize>());
+    assert!(size_of::<WorkspacePools<'_>>() == 2 * WORD);
     assert!(offset_of!(WorkspacePools<'_>, dtcm) == 0);
-    assert!(offset_of!(WorkspacePools<'_>, sram) == size_of::<usize>());
+    assert!(offset_of!(WorkspacePools<'_>, sram) == WORD);
 };

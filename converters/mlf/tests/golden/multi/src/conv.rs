@@ -2,12 +2,12 @@
 
 //! Model `conv`, compiled by TVM 0.14.0.
 //!
-//! * Input `data`: int8, shape [1, 8, 8, 3], 192 bytes.
+//! * Input `data`: int8, shape `[1, 8, 8, 3]`, 192 bytes.
 //! * Output `output`: int8, 256 elements, 256 bytes.
 
 use super::support::{DType, Error};
 
-/// Input `data`: int8, shape [1, 8, 8, 3], 192 bytes.
+/// Input `data`: int8, shape `[1, 8, 8, 3]`, 192 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct InputData(pub [i8; 192]);
@@ -118,7 +118,7 @@ impl core::ops::DerefMut for Output {
 /// The model's inputs.
 #[repr(C)]
 pub struct Inputs<'a> {
-    /// Input `data`: int8, shape [1, 8, 8, 3], 192 bytes.
+    /// Input `data`: int8, shape `[1, 8, 8, 3]`, 192 bytes.
     pub data: &'a InputData,
 }
 
@@ -183,8 +183,9 @@ const _: () = {
     assert!(align_of::<InputData>() == 16);
     assert!(size_of::<[i8; 256]>() == 256);
     assert!(align_of::<Output>() == 16);
-    assert!(size_of::<Inputs<'_>>() == size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == WORD);
     assert!(offset_of!(Inputs<'_>, data) == 0);
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, output) == 0);
 };

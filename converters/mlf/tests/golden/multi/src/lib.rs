@@ -2,8 +2,8 @@
 
 //! TVM models from `multi.tar` behind a safe interface.
 //!
-//! * [`conv`]: model `conv`
-//! * [`mlp`]: model `mlp`
+//! * [`mod@conv`]: model `conv`
+//! * [`mod@mlp`]: model `mlp`
 
 #![no_std]
 #![deny(missing_docs, unsafe_op_in_unsafe_fn)]

@@ -2,12 +2,12 @@
 
 //! Model `mlp`, compiled by TVM 0.14.0.
 //!
-//! * Input `input`: float32, shape [1, 16], 64 bytes.
+//! * Input `input`: float32, shape `[1, 16]`, 64 bytes.
 //! * Output `output`: float32, 5 elements, 20 bytes.
 
 use super::support::{Arena, DType, Error, Once};
 
-/// Input `input`: float32, shape [1, 16], 64 bytes.
+/// Input `input`: float32, shape `[1, 16]`, 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct Input(pub [f32; 16]);
@@ -118,7 +118,7 @@ impl core::ops::DerefMut for Output {
 /// The model's inputs.
 #[repr(C)]
 pub struct Inputs<'a> {
-    /// Input `input`: float32, shape [1, 16], 64 bytes.
+    /// Input `input`: float32, shape `[1, 16]`, 64 bytes.
     pub input: &'a Input,
 }
 
@@ -212,8 +212,9 @@ const _: () = {
     assert!(align_of::<Input>() == 16);
     assert!(size_of::<[f32; 5]>() == 20);
     assert!(align_of::<Output>() == 16);
-    assert!(size_of::<Inputs<'_>>() == size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == WORD);
     assert!(offset_of!(Inputs<'_>, input) == 0);
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, output) == 0);
 };

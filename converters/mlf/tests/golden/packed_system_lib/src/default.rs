@@ -2,12 +2,12 @@
 
 //! Model `default`, compiled by TVM 0.10.0.
 //!
-//! * Input `x`: float32, shape [1, 4], 16 bytes.
-//! * Output `output0`: float32, shape [1, 4], 16 bytes.
+//! * Input `x`: float32, shape `[1, 4]`, 16 bytes.
+//! * Output `output0`: float32, shape `[1, 4]`, 16 bytes.
 
 use super::support::{DL_TENSOR_HANDLE, DType, DlDataType, DlTensor, Error, TvmValue};
 
-/// Input `x`: float32, shape [1, 4], 16 bytes.
+/// Input `x`: float32, shape `[1, 4]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct InputX(pub [f32; 4]);
@@ -68,7 +68,7 @@ impl core::ops::DerefMut for InputX {
     }
 }
 
-/// Output `output0`: float32, shape [1, 4], 16 bytes.
+/// Output `output0`: float32, shape `[1, 4]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct Output0(pub [f32; 4]);
@@ -132,7 +132,7 @@ impl core::ops::DerefMut for Output0 {
 /// The model's inputs.
 #[repr(C)]
 pub struct Inputs<'a> {
-    /// Input `x`: float32, shape [1, 4], 16 bytes.
+    /// Input `x`: float32, shape `[1, 4]`, 16 bytes.
     pub x: &'a InputX,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Inputs<'a> {
 /// The model's outputs.
 #[repr(C)]
 pub struct Outputs<'a> {
-    /// Output `output0`: float32, shape [1, 4], 16 bytes.
+    /// Output `output0`: float32, shape `[1, 4]`, 16 bytes.
     pub output0: &'a mut Output0,
 }
 

@@ -2,12 +2,12 @@
 
 //! Model `default`, compiled by TVM 0.14.0.
 //!
-//! * Input `x`: float32, shape [1, 4], 16 bytes.
-//! * Output `y`: float32, shape [1, 4], 16 bytes.
+//! * Input `x`: float32, shape `[1, 4]`, 16 bytes.
+//! * Output `y`: float32, shape `[1, 4]`, 16 bytes.
 
 use super::support::{DType, Error};
 
-/// Input `x`: float32, shape [1, 4], 16 bytes.
+/// Input `x`: float32, shape `[1, 4]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct InputX(pub [f32; 4]);
@@ -68,7 +68,7 @@ impl core::ops::DerefMut for InputX {
     }
 }
 
-/// Output `y`: float32, shape [1, 4], 16 bytes.
+/// Output `y`: float32, shape `[1, 4]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
 #[repr(C, align(16))]
 pub struct OutputY(pub [f32; 4]);
@@ -132,7 +132,7 @@ impl core::ops::DerefMut for OutputY {
 /// The model's inputs.
 #[repr(C)]
 pub struct Inputs<'a> {
-    /// Input `x`: float32, shape [1, 4], 16 bytes.
+    /// Input `x`: float32, shape `[1, 4]`, 16 bytes.
     pub x: &'a InputX,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Inputs<'a> {
 /// The model's outputs.
 #[repr(C)]
 pub struct Outputs<'a> {
-    /// Output `y`: float32, shape [1, 4], 16 bytes.
+    /// Output `y`: float32, shape `[1, 4]`, 16 bytes.
     pub y: &'a mut OutputY,
 }
 
@@ -197,8 +197,9 @@ const _: () = {
     assert!(align_of::<InputX>() == 16);
     assert!(size_of::<[f32; 4]>() == 16);
     assert!(align_of::<OutputY>() == 16);
-    assert!(size_of::<Inputs<'_>>() == size_of::<usize>());
+    const WORD: usize = size_of::<usize>();
+    assert!(size_of::<Inputs<'_>>() == WORD);
     assert!(offset_of!(Inputs<'_>, x) == 0);
-    assert!(size_of::<Outputs<'_>>() == size_of::<usize>());
+    assert!(size_of::<Outputs<'_>>() == WORD);
     assert!(offset_of!(Outputs<'_>, y) == 0);
 };
