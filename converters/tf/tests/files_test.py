@@ -71,6 +71,8 @@ def test_shapes_of_inputs() -> None:
     for bad in ("image=", "image=5,x", "image=0,1", ""):
         with pytest.raises(UsageError, match="expected"):
             parse_shapes([bad])
+    with pytest.raises(UsageError, match="has a shape already"):
+        parse_shapes(["image=5,6,3", "image=5,6,4"])
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
