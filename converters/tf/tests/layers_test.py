@@ -7,6 +7,7 @@ from typing import Any
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from keras import layers
@@ -17,6 +18,7 @@ from converters.tf.load.model import trace_model
 from converters.tf.lower import Unsupported
 from converters.tf.ops.resampling import bicubic_matrix, filter_matrix
 from converters.tf.tests.checks import check, few, inputs_for, model_of, ops
+from tools.codegen.conversion import UnsupportedError
 
 sizes = st.integers(1, 9)
 channels = st.integers(1, 7)
@@ -367,15 +369,81 @@ def test_functions_of_keras_ops() -> None:
             o.flip(x, axis=1),
             o.pad(x, ((0, 0), (1, 2), (0, 0)), mode="reflect"),
             o.isnan(x),
+            o.roll(x, 2, axis=1),
+            layers.Lambda(lambda x: tf.roll(x, [-1, 7, 1], [1, 2, -2]))(x),
         ]
 
     check(model_of([(5, 4)], body))
+
+
+def test_the_batch_is_not_rolled() -> None:
+    model = model_of([(5, 4)], lambda x: keras.ops.roll(x, 2))
+    with pytest.raises(UnsupportedError, match="the rolled axis depends on the batch size"):
+        convert(trace_model(model).trace)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_functions_of_whole_numbers(dtype: str) -> None:
+    o = keras.ops
+
+    def body(x: Any, y: Any) -> list[Any]:
+        two = o.cast(o.convert_to_tensor([2, 3, -1]), dtype)
+        return [
+            o.power(x, y),
+            o.power(two, y),
+            x**2,
+            x**5,
+            o.floor_divide(x, two),
+            o.mod(x, two),
+            layers.Lambda(lambda x: tf.truncatediv(x, two), (3,))(x),
+            layers.Lambda(lambda x: tf.truncatemod(x, two), (3,))(x),
+            o.roll(x, 1, axis=1),
+        ]
+
+    model = model_of([(3,), (3,)], body, [dtype, dtype])
+    far = np.iinfo(dtype)
+    x = np.array([[-7, 0, far.min], [7, far.max, 3], [1, -1, 46341]], dtype)
+    y = np.array([[3, 0, 2], [0, 31, 41], [9, 5, 2]], dtype)
+    check(model, given=dict(zip([i.name for i in model.inputs], (x, y), strict=True)))
+
+
+def test_what_whole_numbers_have_no_result_for() -> None:
+    o = keras.ops
+    model = model_of([(2,), (2,)], lambda x, y: [o.floor_divide(x, y), x**y], ["int32", "int32"])
+    loaded = trace_model(model)
+    graph = convert(loaded.trace)
+    names = [i.name for i in model.inputs]
+    for divisor in (0, -1):
+        values = (np.ones((1, 2), "int32"), np.array([[1, divisor]], "int32"))
+        arrays = dict(zip(names, values, strict=True))
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            loaded.predict(arrays)
+        with pytest.raises(ArithmeticError):
+            interpret(graph, arrays)
+    never = layers.Lambda(lambda x: x + tf.constant([4, 4]) // tf.constant([2, 0]), (2,))
+    constants = model_of([(2,)], never, ["int32"])
+    assert "Binary" in ops(convert(trace_model(constants).trace))
 
 
 def test_nan_and_infinity_pass_through() -> None:
     model = model_of([(4,)], lambda x: [layers.Activation(a)(x) for a in ("relu", "tanh", "gelu")])
     special = np.array([[np.nan, np.inf, -np.inf, 0.0]], "float32")
     check(model, given={model.inputs[0].name: special})
+
+
+@pytest.mark.parametrize("width", [1, 4, 9, 70])
+def test_softmax_of_what_is_no_number(width: int) -> None:
+    def body(x: Any) -> list[Any]:
+        functions = [tf.nn.softmax, tf.nn.log_softmax, keras.ops.softmax, keras.ops.log_softmax]
+        return [layers.Softmax()(x), *(layers.Lambda(f)(x) for f in functions)]
+
+    nan, up, down = np.nan, np.inf, -np.inf
+    rows = [[nan], [up], [down], [nan, up], [nan, down], [down, up], [up, up], [nan, nan]]
+    special = [
+        [*row[:width], *[rest] * (width - len(row))] for row in rows for rest in (0.5, down, up)
+    ]
+    model = model_of([(width,)], body)
+    check(model, given={model.inputs[0].name: np.array(special, np.float32)})
 
 
 def test_half_precision_is_computed_in_float32() -> None:
