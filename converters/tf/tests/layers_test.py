@@ -446,6 +446,72 @@ def test_softmax_of_what_is_no_number(width: int) -> None:
     check(model, given={model.inputs[0].name: np.array(special, np.float32)})
 
 
+@pytest.mark.parametrize(
+    ("shape", "layer", "expected"),
+    [
+        ((3, 6), layers.Dense(5, "relu"), ["Dense"]),
+        ((3, 4, 6), layers.Dense(5), ["Dense"]),
+        ((3, 2, 6), layers.TimeDistributed(layers.Dense(4)), ["Dense"]),
+        ((3, 8, 7, 3), layers.Conv2D(5, 3, padding="same", activation="gelu"), ["Conv"]),
+        ((3, 8, 7, 3), layers.SeparableConv2D(4, 3), ["Conv", "Conv"]),
+        ((3, 8, 7, 3), layers.MaxPooling2D(), ["Pool"]),
+        ((3, 8, 2), layers.Flatten(), []),
+        ((3, 5, 6), layers.LayerNormalization(), ["Norm"]),
+        ((3, 5, 6), layers.GRU(4, return_sequences=True), ["Gru"]),
+        ((3, 5, 6), layers.LSTM(4), ["Lstm"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_steps_become_examples(
+    shape: tuple[int, ...], layer: keras.Layer, expected: list[str]
+) -> None:
+    assert ops(check(model_of([shape], layers.TimeDistributed(layer)))) == expected
+
+
+def test_steps_of_a_model_become_examples() -> None:
+    image = keras.Input((8, 8, 3))
+    x = layers.BatchNormalization()(layers.Conv2D(4, 3, use_bias=False)(image))
+    inner = keras.Model(image, layers.Dense(3)(layers.Flatten()(layers.ReLU()(x))))
+    graph = check(model_of([(3, 8, 8, 3)], layers.TimeDistributed(inner)))
+    assert ops(graph) == ["Conv", "Dense"]
+
+
+def test_steps_that_a_model_stacks_itself() -> None:
+    o, dense = keras.ops, layers.Dense(5, "tanh")
+
+    def body(x: Any) -> Any:
+        stacked = o.stack([dense(x[:, step]) for step in range(4)], axis=1)
+        joined = o.concatenate([dense(x[:, i : i + 1]) for i in range(4)], axis=1)
+        return [stacked, joined]
+
+    assert ops(check(model_of([(4, 3)], body))) == ["Dense"]
+
+
+def test_steps_of_which_one_is_another_stay_apart() -> None:
+    one, two = layers.Dense(3), layers.Dense(3)
+    orders = (
+        lambda x: [one(x[:, 0]), two(x[:, 1])],
+        lambda x: [one(x[:, 1]), one(x[:, 0])],
+        lambda x: [one(x[:, 0]), one(x[:, 2])],
+        lambda x: [one(x[:, 0]) + x[:, 2, :3], one(x[:, 1]) + x[:, 2, :3]],
+        lambda x: [one(x[:, 0]), one(x[:, 0] + x[:, 1])],
+    )
+    for order in orders:
+
+        def body(x: Any, order: Any = order) -> Any:
+            return keras.ops.stack(order(x), axis=1)
+
+        graph = check(model_of([(3, 4)], body))
+        assert ops(graph).count("Dense") == 2
+
+
+def test_steps_of_a_fixed_number_of_examples() -> None:
+    for shape, layer in (((2, 3, 6), layers.Dense(5)), ((3, 3, 8, 8, 3), layers.Conv2D(4, 3))):
+        x = keras.Input(batch_shape=shape)
+        model = keras.Model(x, layers.TimeDistributed(layer)(x))
+        assert len(ops(check(model, (shape[0],)))) == 1
+
+
 def test_half_precision_is_computed_in_float32() -> None:
     keras.mixed_precision.set_global_policy("mixed_float16")
     try:

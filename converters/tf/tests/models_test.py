@@ -253,7 +253,7 @@ def test_shapes_of_no_input(tmp_path: Path) -> None:
         def shapes(given: dict[str, tuple[int, ...]], file: str = file) -> LoadOptions:
             return LoadOptions(FixedShapes(given))
 
-        whole = dict.fromkeys(known, (5, 4))
+        whole: dict[str, tuple[int, ...]] = dict.fromkeys(known, (5, 4))
         with pytest.raises(UsageError) as unknown:
             load(tmp_path / file, shapes({**whole, "c": (5, 4)}))
         assert "no input has this name" in str(unknown.value)
