@@ -13,6 +13,7 @@ from converters.tf.passes import (
     norms,
     recurrent,
     steps,
+    whole,
 )
 from converters.tf.passes.rewrite import merged, rewrite, without_dead_nodes, without_twins
 from converters.tf.passes.unroll import without_loops
@@ -33,7 +34,7 @@ def optimize(graph: ir.Graph) -> ir.Graph:
 def _recognise(graph: ir.Graph) -> ir.Graph:
     graph = loops.with_bodies(without_dead_nodes(graph), _recognise)
     graph = without_twins(graph)
-    graph = rewrite(graph, merged(algebra.RULES, fusion.FOLD))
+    graph = rewrite(graph, merged(algebra.RULES, whole.RULES, fusion.FOLD))
     graph = without_twins(graph)
     known = merged(
         algebra.RULES,

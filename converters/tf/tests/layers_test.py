@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from keras import layers
 
 from converters.tf.convert import convert
+from converters.tf.emit.support import problems
 from converters.tf.interpret import interpret
 from converters.tf.load.model import trace_model
 from converters.tf.lower import Unsupported
@@ -510,6 +511,67 @@ def test_steps_of_a_fixed_number_of_examples() -> None:
         x = keras.Input(batch_shape=shape)
         model = keras.Model(x, layers.TimeDistributed(layer)(x))
         assert len(ops(check(model, (shape[0],)))) == 1
+
+
+def _attend(x: Any) -> Any:
+    return layers.MultiHeadAttention(2, 3)(x, x)
+
+
+def _there_and_back(x: Any) -> Any:
+    layer = layers.ReversibleEmbedding(9, 6)
+    return layer(layer(x), reverse=True)
+
+
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "body"),
+    [
+        ((6,), "float32", lambda x: layers.Dense(3)(layers.Dense(5, "relu")(x))),
+        ((4, 7), "float32", layers.Dense(4)),
+        ((1500,), "float32", layers.Dense(3)),
+        ((4, 6), "float32", layers.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="de")),
+        ((4, 6), "float32", _attend),
+        ((4,), "int32", layers.Embedding(9, 6)),
+        ((4,), "int32", _there_and_back),
+    ],
+    ids=["dense", "rows", "wide", "einsum", "attention", "embedding", "reversible"],
+)
+def test_quantized_models(mode: str, shape: tuple[int, ...], dtype: str, body: Any) -> None:
+    body = body if not isinstance(body, keras.Layer) else type(body).from_config(body.get_config())
+    model = model_of([shape], body, [dtype])
+    model.quantize(mode)
+    kinds = ops(check(model))
+    assert "Cast" not in kinds
+    if body is not _there_and_back and dtype == "int32":
+        assert kinds == ["Gather"]
+
+
+@pytest.mark.parametrize("size", [1032, 1033, 3000])
+def test_sums_of_int8_are_exact(size: int) -> None:
+    model = model_of([(size,)], layers.Dense(4))
+    model.quantize("int8")
+    kernel = np.full((size, 4), 127, np.int8)
+    kernel[:, 1] = -127
+    kernel[::2, 2] = np.random.default_rng(size).integers(-127, 128, (size + 1) // 2)
+    kernel[:, 3] = np.arange(size) % 255 - 127
+    model.layers[-1]._kernel.assign(kernel)
+    loaded = trace_model(model)
+    graph = convert(loaded.trace)
+    assert problems(graph) == []
+    assert ops(graph).count("Dense") == -(-size * 127 * 128 // 2**24)
+    x = np.ones((3, size), np.float32)
+    x[1] = np.random.default_rng(2).normal(size=size)
+    arrays = {graph.inputs[0].name: x}
+    (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_float8_is_refused() -> None:
+    x = keras.Input((6,))
+    model = keras.Model(x, layers.Dense(3)(x))
+    model.layers[-1].quantize("float8")
+    with pytest.raises(UnsupportedError, match=r"element type float8_e4m3fn \(take the model from"):
+        convert(trace_model(model).trace)
 
 
 def test_half_precision_is_computed_in_float32() -> None:
