@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
@@ -12,10 +13,12 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 from keras import layers
 
+from converters.tf import tf2rust
 from converters.tf.convert import convert
+from converters.tf.emit.options import Options
 from converters.tf.emit.support import problems
 from converters.tf.interpret import interpret
-from converters.tf.load.model import trace_model
+from converters.tf.load.model import LoadOptions, trace_model
 from converters.tf.lower import Unsupported
 from converters.tf.ops.resampling import bicubic_matrix, filter_matrix
 from converters.tf.tests.checks import check, few, inputs_for, model_of, ops
@@ -564,6 +567,18 @@ def test_sums_of_int8_are_exact(size: int) -> None:
     arrays = {graph.inputs[0].name: x}
     (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
     np.testing.assert_array_equal(found, expected)
+
+
+def test_a_generated_test_knows_what_a_rounding_is(tmp_path: Path) -> None:
+    model = model_of([(6,)], layers.Dense(3))
+    for name, largest in (("plain", b"1e-05"), ("int8", b"0.01")):
+        if name == "int8":
+            model.quantize("int8")
+        path = tmp_path / f"{name}.keras"
+        model.save(path)
+        request = tf2rust.Request(path, Options(name, name), LoadOptions(), None, None, True)
+        files = tf2rust.run(request).files
+        assert b"Largest difference: " + largest in files["rust_generated_code/tests/golden.rs"]
 
 
 def test_float8_is_refused() -> None:
