@@ -11,9 +11,9 @@ def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int, ...]]:
     """Parses `[NAME=]224,224,3`; no name stands for an only input.
 
     Raises:
-        UsageError: A value has another form.
+        UsageError: A value has another form, or two are for one input.
     """
-    shapes = {}
+    shapes: dict[str, tuple[int, ...]] = {}
     for value in values:
         name, _, dims = value.rpartition("=")
         try:
@@ -24,5 +24,7 @@ def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int, ...]]:
             raise UsageError(
                 Problem(f"--input_shape {value}", "expected [NAME=]224,224,3 without the batch")
             )
+        if name in shapes:
+            raise UsageError(Problem(f"--input_shape {value}", "that input has a shape already"))
         shapes[name] = shape
     return shapes

@@ -91,7 +91,10 @@ class Builder:
         size = sum(size_at_one(v.shape) for v in node.outputs)
         if size > _FOLD_LIMIT and size > sum(size_at_one(v.shape) for v in node.present):
             return None
-        results = evaluate(node, [None if v is None else v.data for v in node.inputs])
+        try:
+            results = evaluate(node, [None if v is None else v.data for v in node.inputs])
+        except ArithmeticError:  # An error of the call, not of the conversion.
+            return None
         name = next((v.name for v in node.present if v.name), "")
         return tuple(ir.constant(data, name) for data in results)
 

@@ -11,7 +11,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
-from converters.tf.errors import FeaturesError
+from converters.tf.errors import FeaturesError, shortened
 from converters.tf.trace import Predict
 from tools.codegen.conversion import Problem
 
@@ -19,33 +19,58 @@ from tools.codegen.conversion import Problem
 _EXAMPLES = 3
 # Integers that are made for an input of which nothing is known.
 _INTEGERS = 10
+# Ops whose results have no other elements than their operands.
+_MOVED = (ir.Concat, ir.Reshape, ir.Slice, ir.Transpose)
+_DIVISIONS = (
+    ir.BinaryKind.DIV,
+    ir.BinaryKind.FLOOR_DIV,
+    ir.BinaryKind.FLOOR_MOD,
+    ir.BinaryKind.TRUNC_MOD,
+)
 # Largest difference of a recorded prediction from the model's own, absolute and relative.
 _TOLERANCE = 1e-3
 
 
 def made(graph: ir.Graph, predict: Predict) -> Features:
-    """Returns the model's predictions for inputs that are always the same."""
+    """Returns the model's predictions for inputs that are always the same.
+
+    Raises:
+        FeaturesError: The model refuses the inputs.
+    """
     random = np.random.default_rng(2021)
     inputs = {}
     for port in graph.inputs:
         shape = ir.shape_at(port.value.shape, _EXAMPLES)
         kind = port.value.dtype.numpy
-        limit = 2 if kind.kind == "b" else _limit(graph, port.value)
-        whole = random.integers(0, limit, shape)
+        least, limit = (0, 2) if kind.kind == "b" else _limits(graph, port.value)
+        whole = random.integers(least, limit, shape)
         data = random.normal(size=shape) if kind.kind == "f" else whole
         inputs[port.name] = data.astype(kind)
-    return Features(inputs, predict(inputs))
+    try:
+        return Features(inputs, predict(inputs))
+    except Exception as err:  # TensorFlow raises whatever the model's ops make it raise.
+        what = f"the model fails for random inputs: {shortened(err)}"
+        advice = "record inputs that it takes, and pass them as --path_to_fv"
+        raise FeaturesError(Problem("made features", what, advice)) from err
 
 
-def _limit(graph: ir.Graph, value: ir.Value) -> int:
-    """Returns how many indices the tables have that an input is looked up in."""
-    sizes = []
+def _limits(graph: ir.Graph, value: ir.Value) -> tuple[int, int]:
+    """Returns between which numbers an input must be: a divisor, or an index into tables."""
+    least, sizes = 0, []
+    same = {value}
     for node in graph.nodes:
-        if isinstance(node.op, ir.Gather) and node.operand(1) is value:
+        if isinstance(node.op, _MOVED) and same.intersection(node.present):
+            same.update(node.outputs)
+        second = node.operand(1)
+        if second is None or second not in same:
+            continue
+        if isinstance(node.op, ir.Gather):
             size = node.input.shape[node.op.axis]
             if isinstance(size, int):
                 sizes.append(size)
-    return max(1, min(sizes, default=_INTEGERS))
+        elif isinstance(node.op, ir.Binary) and node.op.kind in _DIVISIONS:
+            least = 1
+    return least, max(least + 1, min(sizes, default=_INTEGERS))
 
 
 def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:

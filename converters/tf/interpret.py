@@ -1,6 +1,7 @@
 """The meaning of the graph in NumPy: slow, simple, and the oracle of the tests.
 
-Every op computes in double precision and rounds its result once.
+Every op computes in double precision and rounds its result once; the result of a function of two
+elements is rounded before its activation, too.
 """
 
 from __future__ import annotations
@@ -116,8 +117,11 @@ def _unary(op: ir.Unary, x: list[Array], _: tuple[int, ...]) -> Array:
 
 
 def _binary(op: ir.Binary, x: list[Array], _: tuple[int, ...]) -> Array:
-    result = BINARY[op.kind](_double(x[0]), _double(x[1]))
-    return result if op.activation is None else apply(op.activation, result)
+    result = np.asarray(BINARY[op.kind](_double(x[0]), _double(x[1])))
+    if op.activation is None:
+        return result
+    # Its first rounding can decide where a function that jumps ends up.
+    return apply(op.activation, _double(result.astype(x[0].dtype)))
 
 
 def _scale_shift(op: ir.ScaleShift, x: list[Array], _: tuple[int, ...]) -> Array:

@@ -140,9 +140,16 @@ def _pool(op: ir.Pool, x: Operands) -> list[Array]:
 
 
 def _softmax(op: ir.Softmax, x: Operands) -> list[Array]:
-    shifted = _get(x, 0) - np.max(_get(x, 0), axis=-1, keepdims=True)
-    total = np.sum(np.exp(shifted), axis=-1, keepdims=True)
-    return [shifted - np.log(total) if op.log else np.exp(shifted) / total]
+    """TensorFlow's on the CPU: what is no number leaves nothing of all others in its row."""
+    data = _get(x, 0)
+    least = np.finfo(data.dtype).min
+    top = np.fmax.reduce(data, axis=-1, keepdims=True, initial=least)
+    shifted = data - top
+    weights = np.where(np.isnan(shifted), np.inf, np.exp(shifted))
+    total = np.sum(weights, axis=-1, keepdims=True)
+    if op.log:
+        return [np.where(np.isinf(total), np.nan, shifted - np.log(total))]
+    return [weights / total]
 
 
 def _affine(result: Array, scale: Array | None, shift: Array | None) -> Array:

@@ -111,25 +111,44 @@ def apply(function: Function, x: Array) -> Array:
     return np.asarray(_FUNCTIONS[function.kind](x, *function.params))
 
 
+def _whole(a: Array) -> bool:
+    return bool(np.issubdtype(np.asarray(a).dtype, np.integer))
+
+
 def _divide(a: Array, b: Array) -> Array:
-    if np.issubdtype(np.asarray(a).dtype, np.integer):
-        return np.asarray(np.trunc(np.true_divide(a, b)))
-    return np.asarray(np.true_divide(a, b))
+    if not _whole(a):
+        return np.asarray(np.true_divide(a, b))
+    return np.asarray((a - np.fmod(a, b)) // b)
+
+
+def _by_what_is_not_zero(function: Callable[[Array, Array], Any]) -> Callable[..., Any]:
+    def divide(a: Array, b: Array) -> Any:
+        if _whole(a) and not np.all(b) and np.broadcast(a, b).size:
+            raise ZeroDivisionError("integer division by zero")
+        return function(a, b)
+
+    return divide
+
+
+def _power(a: Array, b: Array) -> Any:
+    if _whole(a) and np.any(b < 0):
+        raise ArithmeticError("integers have no negative integer powers")
+    return np.power(a, b)
 
 
 BINARY: dict[BinaryKind, Callable[[Array, Array], Any]] = {
     BinaryKind.ADD: np.add,
     BinaryKind.SUB: np.subtract,
     BinaryKind.MUL: np.multiply,
-    BinaryKind.DIV: _divide,
+    BinaryKind.DIV: _by_what_is_not_zero(_divide),
     BinaryKind.DIV_NO_NAN: lambda a, b: np.where(b == 0, 0, np.true_divide(a, b)),
     BinaryKind.MUL_NO_NAN: lambda a, b: np.where(b == 0, 0, np.multiply(a, b)),
     BinaryKind.MAX: np.maximum,
     BinaryKind.MIN: np.minimum,
-    BinaryKind.POW: np.power,
-    BinaryKind.FLOOR_DIV: np.floor_divide,
-    BinaryKind.FLOOR_MOD: np.mod,
-    BinaryKind.TRUNC_MOD: np.fmod,
+    BinaryKind.POW: _power,
+    BinaryKind.FLOOR_DIV: _by_what_is_not_zero(np.floor_divide),
+    BinaryKind.FLOOR_MOD: _by_what_is_not_zero(np.mod),
+    BinaryKind.TRUNC_MOD: _by_what_is_not_zero(np.fmod),
     BinaryKind.SQUARED_DIFFERENCE: lambda a, b: np.square(a - b),
     BinaryKind.ATAN2: np.arctan2,
     BinaryKind.LOGICAL_AND: np.logical_and,

@@ -106,7 +106,11 @@ class Unary:
 
 
 class BinaryKind(StrEnum):
-    """Functions of two elements of one type."""
+    """Functions of two elements of one type.
+
+    Division of integers by 0, remainders of it and negative powers of integers are errors of the
+    call; otherwise integers wrap.
+    """
 
     ADD = "add"
     SUB = "sub"
@@ -319,7 +323,11 @@ class Cumulative:
 
 @dataclass(frozen=True)
 class Softmax:
-    """Softmax along the last axis, or its logarithm: (x), f32."""
+    """Softmax along the last axis, or its logarithm: (x), f32.
+
+    An element that is NaN or positive infinity is NaN and leaves 0 for all others of its row; then
+    the whole row of the logarithm is NaN. A row of nothing but negative infinity is NaN.
+    """
 
     log: bool = False
 

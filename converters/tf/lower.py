@@ -38,6 +38,10 @@ _DTYPES = {
 _HINTS = {
     "the batch is reduced": "examples of a call must not change each other's results: reduce the "
     "other axes only, or make what is chosen or ended by it an input of its own",
+    **dict.fromkeys(
+        ("element type float8_e4m3fn", "element type float8_e5m2"),
+        "take the model from before its quantization, or quantize it to int8 or int4",
+    ),
     "element type string": "look the words up before, and give the model their numbers",
 }
 

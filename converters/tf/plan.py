@@ -469,7 +469,9 @@ def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
         out = 2
     else:
         return 0
-    data = elements(node.input.shape) + elements(node.output.shape)
+    # For several images as much as for each of them.
+    images = _numbers(node.input.shape)[0]
+    data = (elements(node.input.shape) + elements(node.output.shape)) // max(images, 1)
     down, across = -(-height // out), -(-width // out)
 
     def points(strip: int, tiles: int) -> int:
@@ -486,7 +488,7 @@ def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
     limit = all_data + all_data // 2
     kept = min(max(_TILED_KEPT, data // _TILED_PART), limit)
     most = max(min(points(s, down * across), max(kept, points(s, across))) for s in _STRIPS)
-    return most if most <= limit else 0
+    return images * most if most <= limit else 0
 
 
 def _chain_scratch(op: ir.Chain) -> int:

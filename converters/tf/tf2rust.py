@@ -25,6 +25,8 @@ from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 Progress = Callable[[str], None]
 # Largest difference of a generated test from predictions that were made in half precision.
 _HALF_TOLERANCE = 2e-2
+# The same for int8: a last bit before it can decide to which of 127 steps a number is rounded.
+_INT8_TOLERANCE = 1e-2
 
 
 @dataclass(frozen=True)
@@ -103,6 +105,8 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     progress("write Rust")
     if loaded.trace.half:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
+    if any(v.data is not None and v.data.dtype == "int8" for v in loaded.trace.variables.values()):
+        options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
     try:
         crate = emit_crate(graph, options, features, request.rustfmt)
     except OSError as err:

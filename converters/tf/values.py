@@ -70,6 +70,10 @@ _NUMPY = {
 }
 
 
+# Up to here float32 holds every whole number.
+EXACT = 1 << 24
+
+
 @dataclass(frozen=True)
 class Batch:
     """`scale` times the batch size of the call; `scale` is positive."""

@@ -8,8 +8,8 @@ use crate::math;
 use crate::zip::zip_kernels;
 
 /// Accepts divisors that are not 0.
-fn not_zero(divisors: &[i64]) -> Result<()> {
-    if divisors.contains(&0) {
+pub(crate) fn not_zero<T: Default + PartialEq>(divisors: &[T]) -> Result<()> {
+    if divisors.contains(&T::default()) {
         return Err(Error::Value {
             argument: "y",
             expected: "no zero: integer division by zero",
@@ -19,8 +19,8 @@ fn not_zero(divisors: &[i64]) -> Result<()> {
 }
 
 /// Accepts exponents that are not negative.
-fn not_negative(exponents: &[i64]) -> Result<()> {
-    if exponents.iter().any(|&exponent| exponent < 0) {
+pub(crate) fn not_negative<T: Default + PartialOrd>(exponents: &[T]) -> Result<()> {
+    if exponents.iter().any(|exponent| *exponent < T::default()) {
         return Err(Error::Value {
             argument: "y",
             expected: "no negative value: integers have no negative integer powers",
@@ -43,7 +43,7 @@ macro_rules! floor_remainder {
 
 /// Functions of two integers of a type.
 macro_rules! whole {
-    ($($type:ident $quotient:ident $rest:ident;)*) => {$(
+    ($($type:ident $quotient:ident $rest:ident $power:ident;)*) => {$(
         /// The quotient rounded down.
         #[inline(always)]
         pub(crate) fn $quotient(x: $type, y: $type) -> $type {
@@ -71,26 +71,26 @@ macro_rules! whole {
                 rest
             }
         }
+
+        /// `x` to the power of `y`, of which the low bits stay.
+        #[inline(always)]
+        pub(crate) fn $power(mut x: $type, mut y: $type) -> $type {
+            let mut product = 1;
+            while y > 0 {
+                if y & 1 == 1 {
+                    product = x.wrapping_mul(product);
+                }
+                x = x.wrapping_mul(x);
+                y >>= 1;
+            }
+            product
+        }
     )*};
 }
 
 whole! {
-    i32 floor_quotient_i32 floor_rest_i32;
-    i64 floor_quotient floor_rest;
-}
-
-/// `x` to the power of `y`, modulo 2^64.
-#[inline(always)]
-fn power(mut x: i64, mut y: i64) -> i64 {
-    let mut product = 1_i64;
-    while y > 0 {
-        if y & 1 == 1 {
-            product = product.wrapping_mul(x);
-        }
-        x = x.wrapping_mul(x);
-        y >>= 1;
-    }
-    product
+    i32 floor_quotient_i32 floor_rest_i32 power_i32;
+    i64 floor_quotient floor_rest power;
 }
 
 zip_kernels! {
@@ -155,6 +155,8 @@ mod tests {
         #[test]
         fn integer_powers_wrap(x: i64, y in 0_u32..70) {
             prop_assert_eq!(Pow.apply(x, i64::from(y)), x.wrapping_pow(y));
+            let x = x as i32;
+            prop_assert_eq!(Pow.apply(x, y as i32), x.wrapping_pow(y));
         }
     }
 

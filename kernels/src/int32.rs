@@ -2,13 +2,15 @@
 
 use crate::binary::{Add, AddV2, Maximum, Minimum, Mul, SquaredDifference, Sub};
 use crate::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use crate::division::{Div, FloorDiv, FloorMod, TruncateMod, floor_quotient_i32, floor_rest_i32};
+use crate::division::{Div, FloorDiv, FloorMod, Pow, TruncateMod};
+use crate::division::{floor_quotient_i32, floor_rest_i32, not_negative, not_zero, power_i32};
+use crate::error::Result;
 use crate::map::Map;
 use crate::unary::{Abs, Neg, Relu, Sign, Square};
 use crate::zip::Zip;
 
 macro_rules! zips {
-    ($($op:ident $out:ident |$x:ident, $y:ident| $body:expr;)*) => {$(
+    ($($op:ident $out:ident $(if $check:ident)? |$x:ident, $y:ident| $body:expr;)*) => {$(
         impl Zip<i32> for $op {
             type Out = $out;
 
@@ -16,6 +18,12 @@ macro_rules! zips {
             fn apply(self, $x: i32, $y: i32) -> $out {
                 $body
             }
+            $(
+                #[inline(always)]
+                fn accept(second: &[i32]) -> Result<()> {
+                    $check(second)
+                }
+            )?
         }
     )*};
 }
@@ -23,12 +31,13 @@ macro_rules! zips {
 zips! {
     Add i32 |x, y| x.wrapping_add(y);
     AddV2 i32 |x, y| x.wrapping_add(y);
-    Div i32 |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
-    FloorDiv i32 |x, y| floor_quotient_i32(x, y);
-    FloorMod i32 |x, y| floor_rest_i32(x, y);
+    Div i32 if not_zero |x, y| if y == 0 { 0 } else { x.wrapping_div(y) };
+    FloorDiv i32 if not_zero |x, y| floor_quotient_i32(x, y);
+    FloorMod i32 if not_zero |x, y| floor_rest_i32(x, y);
     Maximum i32 |x, y| x.max(y);
     Minimum i32 |x, y| x.min(y);
     Mul i32 |x, y| x.wrapping_mul(y);
+    Pow i32 if not_negative |x, y| power_i32(x, y);
     SquaredDifference i32 |x, y| x.wrapping_sub(y).wrapping_mul(x.wrapping_sub(y));
     Sub i32 |x, y| x.wrapping_sub(y);
     Equal u8 |x, y| u8::from(x == y);
@@ -37,7 +46,7 @@ zips! {
     Less u8 |x, y| u8::from(x < y);
     LessEqual u8 |x, y| u8::from(x <= y);
     NotEqual u8 |x, y| u8::from(x != y);
-    TruncateMod i32 |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
+    TruncateMod i32 if not_zero |x, y| if y == 0 { 0 } else { x.wrapping_rem(y) };
 }
 
 macro_rules! maps {
@@ -64,6 +73,10 @@ maps! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::error::Error;
+    use crate::parallel::Serial;
+    use crate::shape::Shape;
+    use crate::zip::{zip, zip_in_place};
 
     #[test]
     fn values() {
@@ -94,7 +107,43 @@ mod tests {
                 assert_eq!(found, expected, "{x} and {y}");
             }
         }
+        for (x, y, power) in [
+            (-2, 3, -8),
+            (0, 0, 1),
+            (2, 31, i32::MIN),
+            (3, 40, 689_956_897),
+        ] {
+            assert_eq!(Zip::<i32>::apply(Pow, x, y), power);
+        }
         assert_eq!(Map::<i32>::apply(Abs, i32::MIN), i32::MIN);
         assert_eq!([-3, 0, 3].map(|x| Map::<i32>::apply(Sign, x)), [-1, 0, 1]);
+    }
+
+    #[test]
+    fn what_has_no_result_is_an_error() {
+        fn refused<O: Zip<i32, Out = i32>>(op: O, second: i32) {
+            let (shape, one) = (Shape::new(&[3]).unwrap(), Shape::new(&[1]).unwrap());
+            let none = Shape::new(&[0]).unwrap();
+            let (x, y, mut out) = ([7, 8, 9], [2, second, 3], [5; 3]);
+            let found = [
+                zip(op, (&x, &shape), (&y, &shape), &mut out, &Serial),
+                zip_in_place::<_, _, true>(op, (&mut out, &shape), (&[second], &one), &Serial),
+                zip_in_place::<_, _, false>(op, (&mut [second], &one), (&[4], &one), &Serial),
+            ];
+            for error in found {
+                assert!(matches!(error, Err(Error::Value { argument: "y", .. })));
+            }
+            assert_eq!(out, [5; 3]);
+            zip(op, (&x, &shape), (&[2; 3], &shape), &mut out, &Serial).unwrap();
+            let mut values = [second; 3];
+            let twos = (&[2_i32; 3][..], &shape);
+            zip_in_place::<_, _, true>(op, (&mut values, &shape), twos, &Serial).unwrap();
+            zip(op, (&[], &none), (&[second], &one), &mut [], &Serial).unwrap();
+        }
+        refused(Div, 0);
+        refused(FloorDiv, 0);
+        refused(FloorMod, 0);
+        refused(TruncateMod, 0);
+        refused(Pow, -1);
     }
 }

@@ -38,13 +38,13 @@ impl<const LOG: bool> Body for Rows<'_, LOG> {
         }
         let mut rows = Pairs::new(x, out, width);
         while let Some((x, out)) = rows.pair() {
-            let largest = rows::largest(s, x);
+            let largest = finite(rows::largest(s, x));
             if LOG {
                 let log = logarithm(rows::weights_sum(s, x, largest));
                 passes::write(s, Distances, (x, out), [largest, log], 0..width);
             } else {
                 let sum = rows::weights(s, x, largest, out);
-                rows::scale(s, out, 1.0 / sum);
+                rows::scale(s, out, reciprocal(sum));
             }
         }
     }
@@ -76,7 +76,7 @@ impl Passes for Weights {
 
     #[inline(always)]
     fn found(self, lanes: [f32; 16], _: usize) -> f32 {
-        rows::top(lanes)
+        finite(rows::top(lanes))
     }
 
     #[inline(always)]
@@ -86,7 +86,7 @@ impl Passes for Weights {
 
     #[inline(always)]
     fn factor(self, lanes: [f32; 16], _: usize) -> f32 {
-        1.0 / rows::total(lanes) as f32
+        reciprocal(rows::total(lanes) as f32)
     }
 
     #[inline(always)]
@@ -110,7 +110,7 @@ impl Passes for Distances {
 
     #[inline(always)]
     fn found(self, lanes: [f32; 16], _: usize) -> f32 {
-        rows::top(lanes)
+        finite(rows::top(lanes))
     }
 
     #[inline(always)]
@@ -127,6 +127,18 @@ impl Passes for Distances {
     fn value<S: Simd>(self, s: S, x: S::F, [largest, log]: [S::F; 2], _: [S::F; 2]) -> S::F {
         s.sub(s.sub(x, largest), log)
     }
+}
+
+/// The largest of a row, from which NaN keeps its distance even if all else is minus infinity.
+#[inline(always)]
+fn finite(largest: f32) -> f32 {
+    largest.max(f32::MIN)
+}
+
+/// What weights are multiplied with; 0 leaves a weight that is NaN, and nothing of others.
+#[inline(always)]
+fn reciprocal(sum: f32) -> f32 {
+    if sum.is_nan() { 0.0 } else { 1.0 / sum }
 }
 
 #[inline(always)]
@@ -178,7 +190,8 @@ fn in_chunks<const LOG: bool>(x: &[f32], width: usize, out: &mut [f32], parallel
 
 /// `exp(x) / sum(exp(x))` of each row of `width` elements; the relative error is below 4 roundings
 /// plus one per unit that `x` lies below the largest of the row. An element that lies more than 87
-/// below it gives 0. A row with NaN or positive infinity is NaN.
+/// below it gives 0. As in TensorFlow, an element that is NaN or positive infinity is NaN and leaves
+/// 0 for all others of its row, and a row of nothing but negative infinity is NaN.
 ///
 /// # Errors
 /// [`Error::Length`] unless `out` is as long as `x` and both are whole rows.
@@ -187,7 +200,7 @@ pub fn softmax(x: &[f32], width: usize, out: &mut [f32], parallel: &dyn Parallel
 }
 
 /// `x - log(sum(exp(x)))` of each row of `width` elements, within 2 ulp of the larger of `x` and
-/// the result.
+/// the result. A row with NaN or positive infinity, or of nothing but negative infinity, is NaN.
 ///
 /// # Errors
 /// As [`softmax`].
@@ -347,7 +360,71 @@ mod tests {
                         let same = a.to_bits() == b.to_bits() || (a.is_nan() && b.is_nan());
                         assert!(same, "{width}, {i}: {a} {b}");
                         let infinite = [3, 5, 8].contains(&(i / width));
-                        assert_eq!(a.is_nan(), infinite, "{width}, {i}: {a}");
+                        assert!(infinite || !a.is_nan(), "{width}, {i}: {a}");
+                    }
+                }
+            }
+        }
+    }
+
+    /// What TensorFlow's CPU gives for rows with NaN and infinities: an element that is infinitely
+    /// far above the others takes all.
+    #[test]
+    fn what_is_no_number_leaves_nothing_of_its_row() {
+        const UP: f32 = f32::INFINITY;
+        const DOWN: f32 = f32::NEG_INFINITY;
+        let ends: [&[f32]; 8] = [
+            &[f32::NAN],
+            &[UP],
+            &[f32::NAN, UP],
+            &[UP, UP],
+            &[f32::NAN, f32::NAN],
+            &[f32::NAN, DOWN],
+            &[DOWN, UP],
+            &[DOWN],
+        ];
+        for (rows, width) in [
+            (1, 2),
+            (1, 3),
+            (1, 4),
+            (2, 7),
+            (1, 8),
+            (3, 10),
+            (1, 16),
+            (9, 16),
+        ]
+        .into_iter()
+        .chain([
+            (1, 17),
+            (2, 64),
+            (1, 300),
+            (1, 5000),
+            (130, 64),
+            (11, 1000),
+            (3, 5000),
+        ]) {
+            for (end, rest) in ends.iter().flat_map(|end| [(end, 0.5), (end, DOWN)]) {
+                let mut x = numbers(rows * width, 3);
+                let row = (rows - 1) / 2 * width;
+                x[row..row + width].fill(rest);
+                x[row + width - end.len()..row + width].copy_from_slice(end);
+                let unusual = |x: f32| x.is_nan() || x == UP;
+                let whole = x[row..row + width].iter().all(|&x| x == DOWN);
+                let any = x[row..row + width].iter().any(|&x| unusual(x));
+                for log in [false, true] {
+                    let function = if log { log_softmax } else { softmax };
+                    for out in each_level(|| {
+                        let mut out = vec![1.5; x.len()];
+                        function(&x, width, &mut out, &Serial).unwrap();
+                        out
+                    }) {
+                        for (i, (&x, &y)) in x.iter().zip(&out).enumerate() {
+                            let here = (row..row + width).contains(&i);
+                            let nan = here && (whole || any && (log || unusual(x)));
+                            let case = format!("{rows} x {width}, {end:?}, {rest}, {i}: {y}");
+                            assert_eq!(y.is_nan(), nan, "{case}");
+                            assert!(!here || !any || nan || y == 0.0, "{case}");
+                        }
                     }
                 }
             }
@@ -360,7 +437,7 @@ mod tests {
         let mut out = [0.0; 6];
         softmax(&x, 2, &mut out, &Interleaved).unwrap();
         assert_eq!(out[..4], [0.0, 1.0, 0.5, 0.5]);
-        assert!(out[4].is_nan() && out[5].is_nan());
+        assert!(out[4].is_nan() && out[5] == 0.0);
         assert!(softmax(&x, 4, &mut out, &Interleaved).is_err());
         assert!(softmax(&[], 0, &mut [], &Interleaved).is_ok());
     }

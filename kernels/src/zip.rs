@@ -20,6 +20,15 @@ pub trait Zip<T>: Copy + Sync {
 
     /// The result for one pair of elements.
     fn apply(self, a: T, b: T) -> Self::Out;
+
+    /// Accepts all second elements, or none.
+    ///
+    /// # Errors
+    /// [`Error::Value`](crate::error::Error::Value) if the operation has no result for one.
+    #[inline(always)]
+    fn accept(_: &[T]) -> Result<()> {
+        Ok(())
+    }
 }
 
 /// How the rows of two operands meet: the fewest axes that describe the broadcast.
@@ -254,7 +263,9 @@ fn loop_of<O: Zip<T>, T: Element>(op: O) -> impl Fn(Part<'_, T, O::Out>) + Sync 
 ///
 /// # Errors
 /// [`Error::Incompatible`](crate::error::Error::Incompatible) if they can't be,
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
+/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape,
+/// [`Error::Value`](crate::error::Error::Value) if the operation has no result for an element of
+/// `b`, such as a divisor of integers that is 0.
 pub fn zip<O: Zip<T>, T: Element>(
     op: O,
     a: (&[T], &Shape),
@@ -262,6 +273,9 @@ pub fn zip<O: Zip<T>, T: Element>(
     out: &mut [O::Out],
     parallel: &dyn Parallel,
 ) -> Result<()> {
+    if !out.is_empty() {
+        O::accept(b.0)?;
+    }
     zip_loop(a, b, out, O::COST, parallel, &loop_of(op))
 }
 
@@ -309,6 +323,9 @@ pub fn zip_in_place<O: Zip<T, Out = T>, T: Element, const LEFT: bool>(
     other: (&[T], &Shape),
     parallel: &dyn Parallel,
 ) -> Result<()> {
+    if !values.0.is_empty() {
+        O::accept(if LEFT { other.0 } else { values.0 })?;
+    }
     zip_loop_in_place(values, other, LEFT, O::COST, parallel, &loop_of(op))
 }
 
@@ -449,15 +466,19 @@ macro_rules! zip_kernels {
                 fn apply(self, $x: $type, $y: $type) -> $type {
                     $body
                 }
+                $(
+                    #[inline(always)]
+                    fn accept(second: &[$type]) -> $crate::error::Result<()> {
+                        $check(second)
+                    }
+                )?
             }
         )*
 
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`Error::Incompatible`](crate::error::Error::Incompatible) if the shapes can't be
-        /// broadcast, [`Error::Length`](crate::error::Error::Length) if a slice does not fit its
-        /// shape.
+        /// As [`zip`](crate::zip::zip()).
         pub fn $function<T: $crate::adapt::Element>(
             x: (&[T], &$crate::shape::Shape),
             y: (&[T], &$crate::shape::Shape),

@@ -47,7 +47,8 @@ pub fn map_in_place<O: Map<T, Out = T>, T: Element + Pod>(
 /// `out = op(a, b)`, all of one shape.
 ///
 /// # Errors
-/// As [`map()`].
+/// As [`map()`]; also [`crate::error::Error::Layer`] if the operation has no result for an element
+/// of `b`, such as a divisor of integers that is 0.
 pub fn zip<'a, O: Zip<T>, T: Element + Pod>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -68,7 +69,7 @@ where
 /// `a = op(a, b)`, or `op(b, a)` unless `LEFT`, both of one shape.
 ///
 /// # Errors
-/// As [`map()`].
+/// As [`zip()`].
 pub fn zip_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -85,7 +86,7 @@ pub fn zip_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
 ///
 /// # Errors
-/// As [`map()`].
+/// As [`zip()`].
 pub fn zip_broadcast<'a, O: Zip<T>, T: Element + Pod>(
     m: &'a mut Memory<'_>,
     op: O,
@@ -107,7 +108,7 @@ where
 /// `a = op(a, b)`, or `op(b, a)` unless `LEFT`, where `b` is broadcast to the shape of `a`.
 ///
 /// # Errors
-/// As [`map()`].
+/// As [`zip()`].
 pub fn zip_broadcast_in_place<'a, O: Zip<T, Out = T>, T: Element + Pod, const LEFT: bool>(
     m: &'a mut Memory<'_>,
     op: O,

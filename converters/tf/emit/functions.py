@@ -56,7 +56,7 @@ def float_literal(value: float) -> str:
 _F = frozenset([ir.DType.F32])
 _FF = frozenset([ir.DType.F32, ir.DType.F64])
 _FI = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32])
-_FL = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64])
+_FW = frozenset([ir.DType.F32, ir.DType.I64, ir.DType.I32])
 _EQ = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32, ir.DType.BOOL])
 _BOOL = frozenset([ir.DType.BOOL])
 
@@ -134,10 +134,8 @@ BINARY: Mapping[ir.BinaryKind, Kernel] = {
     ir.BinaryKind.MUL_NO_NAN: Kernel("binary::MulNoNan", types=_FF),
     ir.BinaryKind.MAX: Kernel("binary::Maximum", types=_FI),
     ir.BinaryKind.MIN: Kernel("binary::Minimum", types=_FI),
-    ir.BinaryKind.POW: Kernel("division::Pow", types=_F),
-    ir.BinaryKind.FLOOR_DIV: Kernel(
-        "division::FloorDiv", types=frozenset([ir.DType.F32, ir.DType.I32, ir.DType.I64])
-    ),
+    ir.BinaryKind.POW: Kernel("division::Pow", types=_FW),
+    ir.BinaryKind.FLOOR_DIV: Kernel("division::FloorDiv", types=_FW),
     ir.BinaryKind.FLOOR_MOD: Kernel("division::FloorMod", types=_FI),
     ir.BinaryKind.TRUNC_MOD: Kernel("division::TruncateMod", types=_FI),
     ir.BinaryKind.SQUARED_DIFFERENCE: Kernel("binary::SquaredDifference", types=_FI),

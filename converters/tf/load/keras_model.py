@@ -85,13 +85,16 @@ def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
                 "call it once and save it again, or export it as a SavedModel",
             )
         )
-    names: list[str] = []
+    named = [
+        (str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name), tensor)
+        for path, tensor in keras.tree.flatten_with_path(structure)
+    ]
+    names = [name for name, _ in named]
+    fixed.check(names)
     specs: list[Any] = []
-    for path, tensor in keras.tree.flatten_with_path(structure):
-        name = str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name)
+    for name, tensor in named:
         shape = fixed.resolve(name, tuple(tensor.shape))
         specs.append(tf.TensorSpec(shape, tensor.dtype, name=f"input_{len(specs)}"))
-        names.append(name)
     return structure, specs, names
 
 

@@ -46,6 +46,7 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     names = list(concrete.structured_input_signature[1])
     placeholders = {t.op.name: t for t in graph.inputs}
     ordered = _ordered(names, concrete, placeholders)
+    fixed.check([name for name, _ in ordered])
     inputs = [_input(name, tensor, fixed) for name, tensor in ordered]
     outputs = sorted(concrete.structured_outputs)
     results = list(concrete.outputs)
@@ -191,6 +192,7 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     if not placeholders or not results:
         what = f"{len(placeholders)} placeholders and {len(results)} results"
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
+    fixed.check([str(t.op.name) for t in placeholders])
     layer = scope_layers(())
     main, functions = trace_function(path.stem, graph, placeholders, results, layer)
     names = tuple(str(t.op.name) for t in results)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tools.codegen.conversion import Problem, UsageError
@@ -22,6 +22,26 @@ class FixedShapes:
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+
+    def check(self, names: Sequence[str]) -> None:
+        """Accepts shapes for the inputs of a model.
+
+        Args:
+            names: All inputs of the model.
+
+        Raises:
+            UsageError: A shape is for an input that the model has not, or for none of several.
+        """
+        available = f"the model's inputs are {', '.join(names)}"
+        problems = []
+        for name, shape in self.shapes.items():
+            flag = f"--input_shape {f'{name}=' if name else ''}{','.join(map(str, shape))}"
+            if not name and len(names) > 1:
+                problems.append(Problem(flag, f"which input is meant? {available}"))
+            elif name and name not in names:
+                problems.append(Problem(flag, f"no input has this name; {available}"))
+        if problems:
+            raise UsageError.of(problems)
 
     def resolve(self, name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         """Returns the shape with every dimension but the first known.

@@ -3,20 +3,66 @@
 from __future__ import annotations
 
 import string
+from itertools import pairwise
+
+import numpy as np
 
 from converters.tf import ir
+from converters.tf.build import Builder, static
 from converters.tf.lower import Context, Handler, Result, Unsupported
 from converters.tf.symbolic import product
+from converters.tf.values import EXACT
+
+# Terms of a sum of products of int8 that float32 holds whatever they are.
+_EXACT_TERMS = EXACT // (128 * 128)
 
 
 def _mat_mul(ctx: Context) -> Result:
-    a, b = ctx.value(0), ctx.value(1)
-    return ctx.build.mat_mul(a, b, ctx.attr("transpose_a", False), ctx.attr("transpose_b", False))
+    return _product(ctx, ctx.attr("transpose_a", False), ctx.attr("transpose_b", False))
 
 
 def _batch_mat_mul(ctx: Context) -> Result:
+    return _product(ctx, ctx.attr("adj_x", False), ctx.attr("adj_y", False))
+
+
+def _product(ctx: Context, transpose_a: bool, transpose_b: bool) -> Result:
     a, b = ctx.value(0), ctx.value(1)
-    return ctx.build.mat_mul(a, b, ctx.attr("adj_x", False), ctx.attr("adj_y", False))
+    if a.dtype is b.dtype is ir.DType.I8 and ctx.dtype("Tout") is ir.DType.I32:
+        return _whole_product(ctx.build, a, b, (transpose_a, transpose_b))
+    return ctx.build.mat_mul(a, b, transpose_a, transpose_b)
+
+
+def _whole_product(
+    build: Builder, a: ir.Value, b: ir.Value, transposed: tuple[bool, bool]
+) -> ir.Value:
+    """Multiplies int8 in float32, which is exact, and adds parts of long sums in int32."""
+    axes = (a.rank - (2 if transposed[0] else 1), b.rank - (1 if transposed[1] else 2))
+    size = static(a.shape[axes[0]], "the length of a sum")
+    total = None
+    for begin, count in _exact_parts(b, axes[1], size):
+        left, right = (
+            build.cast(build.part(side, axis, begin, count), ir.DType.F32)
+            for side, axis in zip((a, b), axes, strict=True)
+        )
+        part = build.cast(build.mat_mul(left, right, *transposed), ir.DType.I32)
+        total = part if total is None else build.binary(ir.BinaryKind.ADD, total, part)
+    if total is None:
+        raise Unsupported("a product of matrices without elements")
+    return total
+
+
+def _exact_parts(b: ir.Value, axis: int, size: int) -> list[tuple[int, int]]:
+    """Returns where parts of a sum start, and their lengths: no sum of magnitudes is too large."""
+    if b.data is None:
+        return [(i, min(_EXACT_TERMS, size - i)) for i in range(0, size, _EXACT_TERMS)]
+    most = np.moveaxis(np.abs(b.data.astype(np.int64)), axis, 0).reshape(size, -1)
+    sums = np.cumsum(most, axis=0) * 128
+    starts = [0]
+    while starts[-1] < size:
+        before = sums[starts[-1] - 1] if starts[-1] else 0
+        fits = int(np.searchsorted((sums - before).max(axis=1, initial=0), EXACT, "right"))
+        starts.append(fits)
+    return [(i, j - i) for i, j in pairwise(starts)]
 
 
 def _labels(equation: str, ranks: list[int]) -> tuple[list[str], str]:

@@ -256,6 +256,18 @@ def _reverse(ctx: Context) -> Result:
     return ctx.build.slice(x, begins, x.shape, steps)
 
 
+def _roll(ctx: Context) -> Result:
+    x = ctx.value(0)
+    for shift, axis in zip(ctx.ints(1), ctx.ints(2), strict=True):
+        axis %= x.rank
+        size = static(x.shape[axis], "the rolled axis")
+        begin = -shift % size if size else 0
+        if begin:
+            parts = [(begin, size - begin), (0, begin)]
+            x = ctx.build.concat([ctx.build.part(x, axis, *part) for part in parts], axis)
+    return x
+
+
 def _pad(ctx: Context) -> Result:
     x = ctx.value(0)
     padding = [(int(a), int(b)) for a, b in ctx.array(1)]
@@ -357,6 +369,7 @@ OPS: dict[str, Handler] = {
     "StridedSlice": _strided_slice,
     "Slice": _slice,
     "ReverseV2": _reverse,
+    "Roll": _roll,
     "Pad": _pad,
     "PadV2": _pad,
     "MirrorPad": _pad,

@@ -12,6 +12,8 @@ from converters.tf.passes import (
     loops,
     norms,
     recurrent,
+    steps,
+    whole,
 )
 from converters.tf.passes.rewrite import merged, rewrite, without_dead_nodes, without_twins
 from converters.tf.passes.unroll import without_loops
@@ -22,16 +24,17 @@ def optimize(graph: ir.Graph) -> ir.Graph:
 
     First constants move into weights, then functions, norms and recurrent layers are recognised,
     and what comes before and after products joins them last: a product with an activation hides
-    its parts. Loops that are left are written out if they are short.
+    its parts. Steps of a sequence that do the same are joined before. Loops that are left are
+    written out if they are short.
     """
-    graph = without_loops(_fuse(_recognise(graph)))
+    graph = without_loops(_fuse(steps.with_joined_steps(_recognise(graph))))
     return loops.with_own_results(_fuse(without_dead_nodes(graph)))
 
 
 def _recognise(graph: ir.Graph) -> ir.Graph:
     graph = loops.with_bodies(without_dead_nodes(graph), _recognise)
     graph = without_twins(graph)
-    graph = rewrite(graph, merged(algebra.RULES, fusion.FOLD))
+    graph = rewrite(graph, merged(algebra.RULES, whole.RULES, fusion.FOLD))
     graph = without_twins(graph)
     known = merged(
         algebra.RULES,

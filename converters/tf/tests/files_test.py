@@ -11,6 +11,7 @@ import pytest
 
 from converters.tf import ir
 from converters.tf.arguments import parse_shapes
+from converters.tf.build import Builder
 from converters.tf.errors import FeaturesError, FileError
 from converters.tf.features import made, read
 from converters.tf.load.files import Kind, kind_of
@@ -71,6 +72,8 @@ def test_shapes_of_inputs() -> None:
     for bad in ("image=", "image=5,x", "image=0,1", ""):
         with pytest.raises(UsageError, match="expected"):
             parse_shapes([bad])
+    with pytest.raises(UsageError, match="has a shape already"):
+        parse_shapes(["image=5,6,3", "image=5,6,4"])
 
 
 def test_a_folder_appears_whole_or_not_at_all(tmp_path: Path) -> None:
@@ -96,6 +99,27 @@ def _graph() -> ir.Graph:
 def _predict(arrays: object) -> dict[str, ir.Array]:
     assert isinstance(arrays, dict)
     return {"y": -arrays["x"]}
+
+
+def test_features_are_what_the_model_takes() -> None:
+    b = Builder()
+    words = ir.Value(ir.DType.I32, (ir.Batch(), 2, 50), name="words")
+    by = ir.Value(ir.DType.I32, (ir.Batch(), 500), name="by")
+    table = ir.constant(np.zeros((4, 1), np.float32))
+    found = b.gather(table, b.reshape(words, (ir.Batch(2), 50)), 0)
+    whole = b.binary(ir.BinaryKind.FLOOR_MOD, b.scalar(7, ir.DType.I32), by)
+    ports = tuple(ir.Port(v.name, v) for v in (words, by))
+    outputs = (ir.Port("found", found), ir.Port("whole", whole))
+    graph = ir.Graph("g", ports, outputs, tuple(b.nodes))
+    inputs = made(graph, lambda _: {}).inputs
+    assert set(np.unique(inputs["words"])) == {0, 1, 2, 3}
+    assert inputs["by"].min() == 1
+
+    def fails(_: object) -> dict[str, ir.Array]:
+        raise ValueError("no such luck")
+
+    with pytest.raises(FeaturesError, match=r"no such luck \(record inputs that it takes"):
+        made(graph, fails)
 
 
 def test_recorded_features(tmp_path: Path) -> None:

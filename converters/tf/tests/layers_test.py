@@ -2,21 +2,27 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from hypothesis import assume, given
 from hypothesis import strategies as st
 from keras import layers
 
+from converters.tf import tf2rust
 from converters.tf.convert import convert
+from converters.tf.emit.options import Options
+from converters.tf.emit.support import problems
 from converters.tf.interpret import interpret
-from converters.tf.load.model import trace_model
+from converters.tf.load.model import LoadOptions, trace_model
 from converters.tf.lower import Unsupported
 from converters.tf.ops.resampling import bicubic_matrix, filter_matrix
 from converters.tf.tests.checks import check, few, inputs_for, model_of, ops
+from tools.codegen.conversion import UnsupportedError
 
 sizes = st.integers(1, 9)
 channels = st.integers(1, 7)
@@ -367,15 +373,220 @@ def test_functions_of_keras_ops() -> None:
             o.flip(x, axis=1),
             o.pad(x, ((0, 0), (1, 2), (0, 0)), mode="reflect"),
             o.isnan(x),
+            o.roll(x, 2, axis=1),
+            layers.Lambda(lambda x: tf.roll(x, [-1, 7, 1], [1, 2, -2]))(x),
         ]
 
     check(model_of([(5, 4)], body))
+
+
+def test_the_batch_is_not_rolled() -> None:
+    model = model_of([(5, 4)], lambda x: keras.ops.roll(x, 2))
+    with pytest.raises(UnsupportedError, match="the rolled axis depends on the batch size"):
+        convert(trace_model(model).trace)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+def test_functions_of_whole_numbers(dtype: str) -> None:
+    o = keras.ops
+
+    def body(x: Any, y: Any) -> list[Any]:
+        two = o.cast(o.convert_to_tensor([2, 3, -1]), dtype)
+        return [
+            o.power(x, y),
+            o.power(two, y),
+            x**2,
+            x**5,
+            o.floor_divide(x, two),
+            o.mod(x, two),
+            layers.Lambda(lambda x: tf.truncatediv(x, two), (3,))(x),
+            layers.Lambda(lambda x: tf.truncatemod(x, two), (3,))(x),
+            o.roll(x, 1, axis=1),
+        ]
+
+    model = model_of([(3,), (3,)], body, [dtype, dtype])
+    far = np.iinfo(dtype)
+    x = np.array([[-7, 0, far.min], [7, far.max, 3], [1, -1, 46341]], dtype)
+    y = np.array([[3, 0, 2], [0, 31, 41], [9, 5, 2]], dtype)
+    check(model, given=dict(zip([i.name for i in model.inputs], (x, y), strict=True)))
+
+
+def test_what_whole_numbers_have_no_result_for() -> None:
+    o = keras.ops
+    model = model_of([(2,), (2,)], lambda x, y: [o.floor_divide(x, y), x**y], ["int32", "int32"])
+    loaded = trace_model(model)
+    graph = convert(loaded.trace)
+    names = [i.name for i in model.inputs]
+    for divisor in (0, -1):
+        values = (np.ones((1, 2), "int32"), np.array([[1, divisor]], "int32"))
+        arrays = dict(zip(names, values, strict=True))
+        with pytest.raises(tf.errors.InvalidArgumentError):
+            loaded.predict(arrays)
+        with pytest.raises(ArithmeticError):
+            interpret(graph, arrays)
+    never = layers.Lambda(lambda x: x + tf.constant([4, 4]) // tf.constant([2, 0]), (2,))
+    constants = model_of([(2,)], never, ["int32"])
+    assert "Binary" in ops(convert(trace_model(constants).trace))
 
 
 def test_nan_and_infinity_pass_through() -> None:
     model = model_of([(4,)], lambda x: [layers.Activation(a)(x) for a in ("relu", "tanh", "gelu")])
     special = np.array([[np.nan, np.inf, -np.inf, 0.0]], "float32")
     check(model, given={model.inputs[0].name: special})
+
+
+@pytest.mark.parametrize("width", [1, 4, 9, 70])
+def test_softmax_of_what_is_no_number(width: int) -> None:
+    def body(x: Any) -> list[Any]:
+        functions = [tf.nn.softmax, tf.nn.log_softmax, keras.ops.softmax, keras.ops.log_softmax]
+        return [layers.Softmax()(x), *(layers.Lambda(f)(x) for f in functions)]
+
+    nan, up, down = np.nan, np.inf, -np.inf
+    rows = [[nan], [up], [down], [nan, up], [nan, down], [down, up], [up, up], [nan, nan]]
+    special = [
+        [*row[:width], *[rest] * (width - len(row))] for row in rows for rest in (0.5, down, up)
+    ]
+    model = model_of([(width,)], body)
+    check(model, given={model.inputs[0].name: np.array(special, np.float32)})
+
+
+@pytest.mark.parametrize(
+    ("shape", "layer", "expected"),
+    [
+        ((3, 6), layers.Dense(5, "relu"), ["Dense"]),
+        ((3, 4, 6), layers.Dense(5), ["Dense"]),
+        ((3, 2, 6), layers.TimeDistributed(layers.Dense(4)), ["Dense"]),
+        ((3, 8, 7, 3), layers.Conv2D(5, 3, padding="same", activation="gelu"), ["Conv"]),
+        ((3, 8, 7, 3), layers.SeparableConv2D(4, 3), ["Conv", "Conv"]),
+        ((3, 8, 7, 3), layers.MaxPooling2D(), ["Pool"]),
+        ((3, 8, 2), layers.Flatten(), []),
+        ((3, 5, 6), layers.LayerNormalization(), ["Norm"]),
+        ((3, 5, 6), layers.GRU(4, return_sequences=True), ["Gru"]),
+        ((3, 5, 6), layers.LSTM(4), ["Lstm"]),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_steps_become_examples(
+    shape: tuple[int, ...], layer: keras.Layer, expected: list[str]
+) -> None:
+    assert ops(check(model_of([shape], layers.TimeDistributed(layer)))) == expected
+
+
+def test_steps_of_a_model_become_examples() -> None:
+    image = keras.Input((8, 8, 3))
+    x = layers.BatchNormalization()(layers.Conv2D(4, 3, use_bias=False)(image))
+    inner = keras.Model(image, layers.Dense(3)(layers.Flatten()(layers.ReLU()(x))))
+    graph = check(model_of([(3, 8, 8, 3)], layers.TimeDistributed(inner)))
+    assert ops(graph) == ["Conv", "Dense"]
+
+
+def test_steps_that_a_model_stacks_itself() -> None:
+    o, dense = keras.ops, layers.Dense(5, "tanh")
+
+    def body(x: Any) -> Any:
+        stacked = o.stack([dense(x[:, step]) for step in range(4)], axis=1)
+        joined = o.concatenate([dense(x[:, i : i + 1]) for i in range(4)], axis=1)
+        return [stacked, joined]
+
+    assert ops(check(model_of([(4, 3)], body))) == ["Dense"]
+
+
+def test_steps_of_which_one_is_another_stay_apart() -> None:
+    one, two = layers.Dense(3), layers.Dense(3)
+    orders = (
+        lambda x: [one(x[:, 0]), two(x[:, 1])],
+        lambda x: [one(x[:, 1]), one(x[:, 0])],
+        lambda x: [one(x[:, 0]), one(x[:, 2])],
+        lambda x: [one(x[:, 0]) + x[:, 2, :3], one(x[:, 1]) + x[:, 2, :3]],
+        lambda x: [one(x[:, 0]), one(x[:, 0] + x[:, 1])],
+    )
+    for order in orders:
+
+        def body(x: Any, order: Any = order) -> Any:
+            return keras.ops.stack(order(x), axis=1)
+
+        graph = check(model_of([(3, 4)], body))
+        assert ops(graph).count("Dense") == 2
+
+
+def test_steps_of_a_fixed_number_of_examples() -> None:
+    for shape, layer in (((2, 3, 6), layers.Dense(5)), ((3, 3, 8, 8, 3), layers.Conv2D(4, 3))):
+        x = keras.Input(batch_shape=shape)
+        model = keras.Model(x, layers.TimeDistributed(layer)(x))
+        assert len(ops(check(model, (shape[0],)))) == 1
+
+
+def _attend(x: Any) -> Any:
+    return layers.MultiHeadAttention(2, 3)(x, x)
+
+
+def _there_and_back(x: Any) -> Any:
+    layer = layers.ReversibleEmbedding(9, 6)
+    return layer(layer(x), reverse=True)
+
+
+@pytest.mark.parametrize("mode", ["int8", "int4"])
+@pytest.mark.parametrize(
+    ("shape", "dtype", "body"),
+    [
+        ((6,), "float32", lambda x: layers.Dense(3)(layers.Dense(5, "relu")(x))),
+        ((4, 7), "float32", layers.Dense(4)),
+        ((1500,), "float32", layers.Dense(3)),
+        ((4, 6), "float32", layers.EinsumDense("abc,cde->abde", (None, 2, 3), bias_axes="de")),
+        ((4, 6), "float32", _attend),
+        ((4,), "int32", layers.Embedding(9, 6)),
+        ((4,), "int32", _there_and_back),
+    ],
+    ids=["dense", "rows", "wide", "einsum", "attention", "embedding", "reversible"],
+)
+def test_quantized_models(mode: str, shape: tuple[int, ...], dtype: str, body: Any) -> None:
+    body = body if not isinstance(body, keras.Layer) else type(body).from_config(body.get_config())
+    model = model_of([shape], body, [dtype])
+    model.quantize(mode)
+    kinds = ops(check(model))
+    assert "Cast" not in kinds
+    if body is not _there_and_back and dtype == "int32":
+        assert kinds == ["Gather"]
+
+
+@pytest.mark.parametrize("size", [1032, 1033, 3000])
+def test_sums_of_int8_are_exact(size: int) -> None:
+    model = model_of([(size,)], layers.Dense(4))
+    model.quantize("int8")
+    kernel = np.full((size, 4), 127, np.int8)
+    kernel[:, 1] = -127
+    kernel[::2, 2] = np.random.default_rng(size).integers(-127, 128, (size + 1) // 2)
+    kernel[:, 3] = np.arange(size) % 255 - 127
+    model.layers[-1]._kernel.assign(kernel)
+    loaded = trace_model(model)
+    graph = convert(loaded.trace)
+    assert problems(graph) == []
+    assert ops(graph).count("Dense") == -(-size * 127 * 128 // 2**24)
+    x = np.ones((3, size), np.float32)
+    x[1] = np.random.default_rng(2).normal(size=size)
+    arrays = {graph.inputs[0].name: x}
+    (found,), (expected,) = interpret(graph, arrays).values(), loaded.predict(arrays).values()
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_a_generated_test_knows_what_a_rounding_is(tmp_path: Path) -> None:
+    model = model_of([(6,)], layers.Dense(3))
+    for name, largest in (("plain", b"1e-05"), ("int8", b"0.01")):
+        if name == "int8":
+            model.quantize("int8")
+        path = tmp_path / f"{name}.keras"
+        model.save(path)
+        request = tf2rust.Request(path, Options(name, name), LoadOptions(), None, None, True)
+        files = tf2rust.run(request).files
+        assert b"Largest difference: " + largest in files["rust_generated_code/tests/golden.rs"]
+
+
+def test_float8_is_refused() -> None:
+    x = keras.Input((6,))
+    model = keras.Model(x, layers.Dense(3)(x))
+    model.layers[-1].quantize("float8")
+    with pytest.raises(UnsupportedError, match=r"element type float8_e4m3fn \(take the model from"):
+        convert(trace_model(model).trace)
 
 
 def test_half_precision_is_computed_in_float32() -> None:

@@ -60,17 +60,21 @@ def test_file_formats_agree(tmp_path: Path, suffix: str) -> None:
     assert graph.outputs[0].name == ("mask" if suffix else "output_0")
 
 
-def test_frozen_graph(tmp_path: Path) -> None:
+def frozen_graph(model: Any) -> Any:
+    """Returns the graph of a model of one or more inputs, its weights constants."""
     from tensorflow.python.framework.convert_to_constants import (
         convert_variables_to_constants_v2,
     )
 
-    model = text_cnn()
-    spec = tf.TensorSpec((None, 20), tf.int32, name="words")
-    function = tf.function(lambda x: model(x, training=False)).get_concrete_function(spec)
-    frozen = convert_variables_to_constants_v2(function)
+    specs = [tf.TensorSpec(i.shape, i.dtype, name=i.name) for i in model.inputs]
+    function = tf.function(lambda *x: model(x if len(x) > 1 else x[0], training=False))
+    concrete = function.get_concrete_function(*specs)
+    return convert_variables_to_constants_v2(concrete).graph.as_graph_def()
+
+
+def test_frozen_graph(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
-    path.write_bytes(frozen.graph.as_graph_def().SerializeToString())
+    path.write_bytes(frozen_graph(text_cnn()).SerializeToString())
     check(load(path, LoadOptions()), (1, 3))
 
 
@@ -234,6 +238,29 @@ def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
         trace_model(model, FixedShapes({"": (5, 3)}))
     image = model_of([(None, None, 3)], layers.GlobalAveragePooling2D())
     assert check(trace_model(image), (1,)).inputs[0].value.shape[1:] == (224, 224, 3)
+
+
+def test_shapes_of_no_input(tmp_path: Path) -> None:
+    a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
+    model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
+    model.save(tmp_path / "m.keras")
+    model.export(tmp_path / "saved", verbose=False)
+    frozen = frozen_graph(model)
+    (tmp_path / "m.pb").write_bytes(frozen.SerializeToString())
+    names = [node.name for node in frozen.node if node.op == "Placeholder"]
+    for file, known in (("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)):
+
+        def shapes(given: dict[str, tuple[int, ...]], file: str = file) -> LoadOptions:
+            return LoadOptions(FixedShapes(given))
+
+        whole: dict[str, tuple[int, ...]] = dict.fromkeys(known, (5, 4))
+        with pytest.raises(UsageError) as unknown:
+            load(tmp_path / file, shapes({**whole, "c": (5, 4)}))
+        assert "no input has this name" in str(unknown.value)
+        assert f"the model's inputs are {', '.join(known)}" in str(unknown.value)
+        with pytest.raises(UsageError, match=r"--input_shape 5,4: which input is meant\?"):
+            load(tmp_path / file, shapes({"": (5, 4)}))
+        load(tmp_path / file, shapes(whole))
 
 
 class Raising(keras.layers.Layer):  # type: ignore[misc]

@@ -321,3 +321,52 @@ def test_images_that_are_small_or_read_or_sums_stay() -> None:
     assert _expanded(62) == ["Conv"] * 3
     assert _expanded(64, read_twice=True) == ["Conv"] * 3
     assert _expanded(64, residual=True) == ["Conv"] * 4
+
+
+def _kinds(graph: ir.Graph) -> list[str]:
+    return [type(node.op).__name__ for node in graph.nodes]
+
+
+def _rounded(b: Builder, x: ir.Value, most: float = 127.0) -> ir.Value:
+    return b.unary(Fn.CLAMP, b.unary(Fn.ROUND, x), -most, most)
+
+
+def test_conversions_that_change_nothing_vanish() -> None:
+    x, b = _input(B, 4), Builder()
+    y = b.cast(b.cast(_rounded(b, x), ir.DType.I8), ir.DType.F32)
+    kernel = ir.constant(np.arange(12, dtype=np.float32).reshape(4, 3), "k")
+    z = b.cast(b.reshape(b.cast(b.mat_mul(y, kernel), ir.DType.I32), (B, 1, 3)), ir.DType.F32)
+    assert _kinds(_same(_graph(x, b, z))) == ["Unary", "Unary", "Dense", "Reshape"]
+
+
+@pytest.mark.parametrize("case", ["plain", "unbounded", "wide", "half", "sum", "unsure"])
+def test_conversions_that_change_something_stay(case: str) -> None:
+    x, b = _input(B, 4), Builder()
+    kind = ir.DType.I32
+    y = x
+    if case == "unbounded":
+        y = b.unary(Fn.ROUND, x)
+    elif case == "wide":
+        kind, y = ir.DType.I8, _rounded(b, x, 128.0)
+    elif case == "half":
+        y = b.unary(Fn.CLAMP, b.unary(Fn.ROUND, x), -0.5, 127.0)
+    elif case == "sum":
+        y = b.mat_mul(_rounded(b, x), ir.constant(np.full((4, 2), 40000, np.float32), "k"))
+    elif case == "unsure":
+        y = b.mat_mul(_rounded(b, x), ir.constant(np.full((4, 2), 1.5, np.float32), "k"))
+    z = b.cast(b.cast(y, kind), ir.DType.F32)
+    assert _kinds(_same(_graph(x, b, z))).count("Cast") == 2
+
+
+def test_tables_of_one_index_are_one() -> None:
+    x, b = _input(B, 4), Builder()
+    places = b.cast(b.unary(Fn.CLAMP, b.unary(Fn.ABS, x), 0.0, 6.0), ir.DType.I32)
+    shorts = ir.constant(np.arange(-8, 6, dtype=np.int8).reshape(7, 2), "shorts")
+    table = b.cast(b.gather(shorts, places, 0), ir.DType.F32)
+    by_row = b.reshape(b.gather(_constant(7), places, 0), (B, 4, 1))
+    columns = b.gather(b.gather(_constant(7, 3), places, 0), ir.constant(np.array([2, 0])), 2)
+    y = b.binary(BinaryKind.SUB, b.binary(BinaryKind.DIV, table, by_row), columns)
+    assert _kinds(_same(_graph(x, b, y))) == ["Unary", "Unary", "Cast", "Gather"]
+    other = b.gather(_constant(7, 2), b.cast(b.unary(Fn.CLAMP, x, 0.0, 6.0), ir.DType.I32), 0)
+    apart = _same(_graph(x, b, b.binary(BinaryKind.ADD, y, other)))
+    assert _kinds(apart).count("Gather") == 2

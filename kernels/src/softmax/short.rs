@@ -1,7 +1,7 @@
 //! Rows that fit into two vectors of any level: a few classes, which a model gives after its last
 //! layer. They stay in registers, because each way through memory takes as long as all the rest.
 
-use super::logarithm;
+use super::{logarithm, reciprocal};
 use crate::rows::{Pairs, exp_of_negative};
 use crate::simd::{Body, Simd};
 
@@ -46,7 +46,7 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
     out: &mut [f32],
 ) {
     let nothing = s.splat(f32::NEG_INFINITY);
-    let (mut logits, mut top) = ([nothing; N], nothing);
+    let (mut logits, mut top) = ([nothing; N], s.splat(f32::MIN));
     for (v, x) in x.chunks(S::LANES).take(N).enumerate() {
         logits[v] = s.load_forwarded(x, f32::NEG_INFINITY);
         // NaN counts as smaller than all.
@@ -61,7 +61,7 @@ fn row<S: Simd, const LOG: bool, const N: usize, const LANES: usize>(
     let sum = weights.into_iter().fold(s.zero(), |sum, w| s.add(sum, w));
     let sum = fold::<S, LANES>(s, sum, |a, b| a + b);
     let log = if LOG { logarithm(sum) } else { 0.0 };
-    let factor = 1.0 / sum;
+    let factor = reciprocal(sum);
     for (v, out) in out.chunks_mut(S::LANES).take(N).enumerate() {
         let value = if LOG {
             s.sub(distances[v], s.splat(log))

@@ -7,20 +7,24 @@ import shutil
 import sys
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from converters.tf import ir
 from converters.tf.emit import crate
+from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.support import problems
+from converters.tf.interpret import interpret
 from converters.tf.tests.crates.crates import (
     compile_and_test,
     emitted,
     must,
     runtime_flags,
+    rustfmt,
     write,
 )
-from converters.tf.tests.crates.graphs import GRAPHS, in_place, layout, mlp, products, wide
+from converters.tf.tests.crates.graphs import GRAPHS, in_place, layout, mlp, products, whole, wide
 
 _OK = "test result: ok"
 
@@ -61,6 +65,37 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
         # Six crates with a runtime each: quick to compile matters more than quick to run.
         flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
         assert _OK in _run(graph, options, tmp_path / graph.name, flags)
+
+
+_REFUSED = """
+#[test]
+fn what_has_no_result_is_an_error() {
+    use whole::Error;
+    let model = model();
+    let call = |x: &[i32], y: &[i32]| model.predict(Inputs { x, y });
+    for (x, y, reason) in [
+        ([1, 2], [1, 0], "layer zip: y: expected no zero: integer division by zero"),
+        ([1, -4], [1, 2], "layer zip: y: expected no negative value"),
+    ] {
+        let error = call(&x, &y).err().expect("no result");
+        assert!(error.to_string().contains(reason), "{error}");
+        assert!(matches!(error, Error::Layer { .. }));
+    }
+    assert_eq!(call(&[7, 9], &[3, 9]).unwrap().binary_1, [49, 9]);
+}
+"""
+
+
+def test_what_whole_numbers_refuse(tmp_path: Path) -> None:
+    graph = whole()
+    options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+    random = np.random.default_rng(5)
+    inputs = {n: random.integers(1, 9, (3, 2)).astype(np.int32) for n in ("x", "y")}
+    features = Features(inputs, interpret(graph, inputs))
+    files = emit_crate(graph, options, features, rustfmt())
+    files["tests/golden.rs"] += _REFUSED.encode()
+    write(files, tmp_path)
+    assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 
 
 def test_layers_made_by_several_functions(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

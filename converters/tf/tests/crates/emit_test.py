@@ -201,3 +201,12 @@ def test_many_weights_are_a_file() -> None:
     assert Options("m", "m").weights_for(many) is WeightsMode.EMBED
     bare = Options("m", "m", weights=WeightsMode.AUTO, profile=Profile.NO_STD)
     assert bare.weights_for(many) is WeightsMode.EMBED
+
+
+def test_an_example_of_one_number_is_not_multiplied() -> None:
+    s = graphs.Sketch("ones")
+    x = s.input("x", (graphs.B, 1))
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [x], x.shape)
+    text = emitted(s.graph(), Options("ones", "graphs.py"))["tests/golden.rs"].decode()
+    assert "&in_x[_i..=_i]" in text
+    assert not re.search(r"[*/] 1\b", text)

@@ -121,6 +121,8 @@ def elementwise() -> ir.Graph:
         *(ir.BinaryKind.FLOOR_MOD, ir.BinaryKind.TRUNC_MOD),
     ):
         s.op(ir.Binary(two), [i, divisor], shape, I32, f"{two}_i32")
+    exponent = ir.constant(np.array([3, 0, 1, 31, 2], np.int32))
+    s.op(ir.Binary(ir.BinaryKind.POW), [i, exponent], shape, I32, "pow_i32")
     for extreme in (ir.ReduceKind.MAX, ir.ReduceKind.MIN):
         s.op(ir.Reduce(extreme, (1,)), [i], (B, 5), I32, f"reduce_{extreme}_i32")
     s.op(ir.Binary(ir.BinaryKind.ADD, ir.RELU), [x, row], shape, name="add relu")
@@ -131,6 +133,16 @@ def elementwise() -> ir.Graph:
     s.op(ir.Cast(), [flag], shape, F32, "from_bool")
     scale, shift = s.weight(5), s.weight(5)
     s.op(ir.ScaleShift(ir.RELU6), [x, scale, shift], shape, name="scale_shift")
+    return s.graph()
+
+
+def whole() -> ir.Graph:
+    """Returns a division and a power of whole numbers, which some numbers refuse."""
+    s = Sketch("whole")
+    x = s.input("x", (B, 2), I32)
+    y = s.input("y", (B, 2), I32)
+    divided = s.op(ir.Binary(ir.BinaryKind.FLOOR_DIV), [x, y], x.shape, I32)
+    s.op(ir.Binary(ir.BinaryKind.POW), [x, divided], x.shape, I32)
     return s.graph()
 
 
@@ -218,6 +230,9 @@ def tiled() -> ir.Graph:
             x.shape,
         )
     s.op(ir.Conv((1, 1), (1, 1), uneven), [x, s.weight(3, 3, 32, 30)], (B, 11, 11, 30))
+    frames = s.input("frames", (B, 5, 32, 32, 16))
+    images = s.op(ir.Reshape(), [frames], (ir.Batch(5), 32, 32, 16))
+    s.op(ir.Conv((1, 1), (1, 1), same), [images, s.weight(3, 3, 16, 32)], (ir.Batch(5), 32, 32, 32))
     s.op(
         ir.Conv((1, 1), (1, 1), same, 1, ir.RELU6),
         [z, s.weight(3, 3, 20, 24), s.weight(24)],
