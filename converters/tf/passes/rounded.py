@@ -81,7 +81,8 @@ def _rounded(value: ir.Value, kind: WeightType) -> ir.Value:
 def as_bytes(data: ir.Array) -> tuple[ir.Array, ir.Array] | None:
     """Returns the nearest signed bytes and a factor for each column, if that is worth it.
 
-    Numbers that are such products already give the same products.
+    Numbers that are such products already give the same products, and columns of small whole
+    numbers, as quantized models have them, stay as they are.
 
     Args:
         data: float32 with two axes or more; the last one is that of the columns.
@@ -101,7 +102,8 @@ def as_bytes(data: ir.Array) -> tuple[ir.Array, ir.Array] | None:
     factors = np.ldexp(bits, exponent - _FACTOR_BITS)
     if (factors[largest > 0] < np.finfo(np.float32).tiny).any():
         return None
-    factors[largest == 0] = 1.0
+    whole_already = (largest <= _LARGEST) & (table == np.rint(table)).all(axis=0)
+    factors[whole_already] = 1.0
     whole = np.rint(table / factors).astype(np.int8)
     return whole, factors.astype(np.float32)
 

@@ -93,6 +93,15 @@ def test_what_stays_as_it_is() -> None:
     assert np.array_equal(of(large, WeightType.INT8), large)
 
 
+def test_whole_numbers_stay_as_they_are() -> None:
+    data = np.random.default_rng(2).integers(-100, 101, (64, 7)).astype(np.float32)
+    data[:, 1] = 0
+    for table in (data, np.concatenate([data, data / 3], axis=1)):
+        parts = as_bytes(table)
+        assert parts is not None
+        assert np.array_equal(of_bytes(*parts)[:, :7], data)
+
+
 def test_plain_tensors_come_first() -> None:
     graph = rounded(graphs.products(), WeightType.FLOAT16)
     file = lay_out(graph, (), rounded=True)
