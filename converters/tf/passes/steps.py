@@ -10,7 +10,11 @@ from dataclasses import dataclass, field, replace
 
 from converters.tf import ir
 from converters.tf.passes.rewrite import Match, rewrite
+from converters.tf.symbolic import size_at_one
 
+# Bytes that all steps of an example may have together. Of more, each op would find nothing of what
+# the one before it wrote in the second cache, where the largest of a single step still is.
+_NEAR_BYTES = 2 << 20
 # Ops that work row by row, also where the number of examples is fixed and could be any other axis.
 _ROWS = (ir.Conv, ir.Dense, ir.GroupNorm, ir.Norm, ir.Pool, ir.ScaleShift, ir.Unary)
 
@@ -82,7 +86,7 @@ class _Steps:
                 self._entered = True
                 continue
             nodes = self._nodes(values)
-            if nodes is None or not self._by_example(nodes[0]):
+            if nodes is None or not self._by_example(nodes[0]) or self._is_far(nodes[0]):
                 return False
             operands = [n.inputs for n in nodes]
             waiting.extend(zip(*operands, strict=True))
@@ -105,6 +109,11 @@ class _Steps:
                 return None
             found.append(node)
         return found
+
+    def _is_far(self, node: ir.Node) -> bool:
+        """Returns whether what all steps write here is more than the second cache holds."""
+        sizes = (size_at_one(v.shape) * v.dtype.bytes for v in node.outputs)
+        return self.count * max(sizes) > _NEAR_BYTES
 
     def _by_example(self, node: ir.Node) -> bool:
         """Returns whether a node computes every example by itself."""

@@ -480,6 +480,14 @@ def test_steps_of_a_model_become_examples() -> None:
     assert ops(graph) == ["Conv", "Dense"]
 
 
+def test_steps_of_large_images_stay_apart() -> None:
+    """Four images of 512 KiB are one batch; of five, each is computed by itself."""
+    layer = layers.TimeDistributed(layers.Conv2D(8, 1))
+    for steps, products in ((4, 1), (5, 5)):
+        graph = ops(check(model_of([(steps, 128, 128, 2)], layer), (1,)))
+        assert graph.count("Conv") == products
+
+
 def test_steps_that_a_model_stacks_itself() -> None:
     o, dense = keras.ops, layers.Dense(5, "tanh")
 
