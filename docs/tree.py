@@ -29,4 +29,4 @@ def pack(folder: pathlib.Path, out: pathlib.Path) -> None:
 def unpack(archive: pathlib.Path, folder: pathlib.Path) -> None:
     """Writes what `pack` has packed into a folder."""
     with tarfile.open(archive) as opened:
-        opened.extractall(folder, filter="data")
+        opened.extractall(folder)
