@@ -1,6 +1,6 @@
 //! Training in both modes.
 
-use tfp::nn::functional::{Padding, Pool, RnnOptions};
+use tfp::nn::functional::{Padding, Pool, RnnOptions, conv_transpose};
 use tfp::nn::layer::{
     BatchNorm, Bidirectional, Conv, Conv3d, ConvTranspose, Dense, DepthwiseConv2d, Dropout,
     Embedding, Flatten, GlobalPool, GroupNorm, Layer, LayerNorm, Merge, MultiHeadAttention, Pass,
@@ -383,6 +383,11 @@ fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
     depthwise.multiplier = i64::MAX;
     let mut transposed = ConvTranspose::new(2, 3);
     transposed.conv.options.strides = (i64::MAX, 1);
+    let (mut causal, mut grouped) = (ConvTranspose::new(2, 3), ConvTranspose::new(2, 3));
+    causal.conv.options.padding = Padding::Causal;
+    grouped.conv.options.groups = 2;
+    let mut pooled = Pooling::max(2);
+    pooled.padding = Padding::Causal;
     let heads = MultiHeadAttention {
         heads: 0,
         width: 2,
@@ -428,6 +433,10 @@ fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
         ),
         (&[9, 9, 2], &depthwise, "DepthwiseConv2d: multiplier"),
         (&[9, 9, 2], &transposed, "ConvTranspose: strides"),
+        (&[9, 2], &causal, "ConvTranspose: causal padding"),
+        (&[9, 2], &grouped, "ConvTranspose: 2 groups, expected 1"),
+        (&[9, 9, 2], &causal.conv, "Conv: causal padding"),
+        (&[9, 2], &pooled, "Pooling: causal padding"),
         (&[9, 9, 9, 1], &Conv3d::new(2, i64::MAX), "Conv3d: size"),
         (&[9, 9, 1], &Pooling::max(0), "Pooling: size [0, 0]"),
         (&[4, 4, 1], &Pooling::max(9), "at least one window"),
@@ -458,6 +467,32 @@ fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
             weights.variables().is_empty(),
             "{said}: a variable was made"
         );
+    }
+    Ok(())
+}
+
+/// What lies `dilation` apart in the kernel does so in the output, too.
+#[test]
+fn transposed_convolutions_may_have_gaps() -> Result<()> {
+    let eager = EagerContext::new()?;
+    for (stride, dilation) in [(1, 2), (2, 1), (3, 1), (1, 3)] {
+        let mut layer = ConvTranspose::new(1, 2);
+        layer.conv.use_bias = false;
+        layer.conv.options.strides = (stride, 1);
+        layer.conv.options.dilations = (dilation, 1);
+        layer.conv.options.padding = Padding::Valid;
+        let model = Sequential::new(&Weights::new(&eager, 0), &[3, 1], &[&layer])?;
+        let kernel = eager.constant(&Tensor::from_array([[[3.0_f32]], [[10.0]]])?)?;
+        let x = eager.constant(&Tensor::from_array([[[1.0_f32], [2.0], [5.0]]])?)?;
+        let y = conv_transpose(&eager, &x, &kernel, None, &layer.conv.options)?.to_tensor()?;
+        let (stride, dilation) = (stride as usize, dilation as usize);
+        let mut expected = vec![0.0; 2 * stride + dilation.max(stride - 1) + 1];
+        for (i, x) in [1.0, 2.0, 5.0].into_iter().enumerate() {
+            expected[i * stride] += 3.0 * x;
+            expected[i * stride + dilation] += 10.0 * x;
+        }
+        assert_eq!(model.output_shape(), [expected.len() as i64, 1]);
+        assert_eq!(y.as_slice::<f32>()?, expected, "{stride} {dilation}");
     }
     Ok(())
 }

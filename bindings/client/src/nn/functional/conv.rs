@@ -83,11 +83,7 @@ pub fn conv3d<C: Context + ?Sized>(
     strides: [i64; 3],
     padding: Padding,
 ) -> Result<C::Value> {
-    if padding == Padding::Causal {
-        return Err(Error::argument(
-            "conv3d: causal padding is for one dimension only",
-        ));
-    }
+    not_causal("conv3d", padding)?;
     let [planes, rows, columns] = strides;
     let strides = [1, planes, rows, columns, 1];
     let options = ops::Conv3DOptions::default();
@@ -102,7 +98,7 @@ pub fn conv3d<C: Context + ?Sized>(
 /// channels, multiplier) give `channels * multiplier` channels.
 ///
 /// # Errors
-/// As for [`conv`].
+/// As for [`conv`], and for causal padding.
 pub fn depthwise_conv2d<C: Context + ?Sized>(
     cx: &C,
     x: &C::Value,
@@ -110,6 +106,7 @@ pub fn depthwise_conv2d<C: Context + ?Sized>(
     bias: Option<&C::Value>,
     options: &ConvOptions,
 ) -> Result<C::Value> {
+    not_causal("depthwise_conv2d", options.padding)?;
     let dilations = four(2, options.dilations);
     let op = ops::DepthwiseConv2dNativeOptions {
         dilations: Some(&dilations),
@@ -126,7 +123,7 @@ pub fn depthwise_conv2d<C: Context + ?Sized>(
 /// (height, width, filters, channels).
 ///
 /// # Errors
-/// As for [`conv`].
+/// As for [`conv`], for causal padding and for several groups.
 pub fn conv_transpose<C: Context + ?Sized>(
     cx: &C,
     x: &C::Value,
@@ -134,17 +131,20 @@ pub fn conv_transpose<C: Context + ?Sized>(
     bias: Option<&C::Value>,
     options: &ConvOptions,
 ) -> Result<C::Value> {
+    transposable("conv_transpose", options)?;
     let dims = spatial("conv_transpose", x)?;
     let (image, filter) = as_images(cx, dims, x, kernel)?;
-    let strides = pair(dims, options.strides);
+    let (strides, spread) = (pair(dims, options.strides), pair(dims, options.dilations));
     let sizes = shape_of(cx, &image)?;
     let mut parts = vec![part(cx, &sizes, 0, Some(1))?];
-    for (axis, stride) in [strides.0, strides.1].into_iter().enumerate() {
+    let steps = [(strides.0, spread.0), (strides.1, spread.1)];
+    for (axis, (stride, dilation)) in steps.into_iter().enumerate() {
         let axis = axis as i32 + 1;
         let mut size = ops::mul(cx, part(cx, &sizes, axis, Some(axis + 1))?, stride as i32)?;
         if options.padding != Padding::Same {
             let window = known("conv_transpose", &filter, i64::from(axis) - 1)?;
-            size = ops::add_v2(cx, size, (window - stride).max(0) as i32)?;
+            let reach = (window - 1) * dilation + 1;
+            size = ops::add_v2(cx, size, (reach - stride).max(0) as i32)?;
         }
         parts.push(size);
     }
@@ -160,6 +160,27 @@ pub fn conv_transpose<C: Context + ?Sized>(
     let padding = options.padding.op();
     let y = ops::conv2d_backprop_input(cx, sizes, filter, image, &strides, padding, op)?;
     finish(cx, dims, y, bias)
+}
+
+/// Refuses options that no transposed convolution has.
+pub(crate) fn transposable(what: &str, options: &ConvOptions) -> Result<()> {
+    if options.groups != 1 {
+        let groups = options.groups;
+        return Err(Error::argument(format!(
+            "{what}: {groups} groups, expected 1"
+        )));
+    }
+    not_causal(what, options.padding)
+}
+
+/// Refuses padding that only convolutions along steps have.
+pub(crate) fn not_causal(what: &str, padding: Padding) -> Result<()> {
+    if padding == Padding::Causal {
+        return Err(Error::argument(format!(
+            "{what}: causal padding is for convolutions of (steps, channels) only"
+        )));
+    }
+    Ok(())
 }
 
 fn one_group<C: Context + ?Sized>(

@@ -13,6 +13,7 @@ use tfp_ops as ops;
 
 pub use attention::{MultiHead, attention};
 pub use conv::{ConvOptions, conv, conv_transpose, conv3d, depthwise_conv2d};
+pub(crate) use conv::{not_causal, transposable};
 pub use dense::{dense, dropout, embedding, flatten};
 pub use norm::{Moments, batch_norm, group_norm, layer_norm, moments, normalize, rms_norm};
 pub use pool::{Pool, global_pool, pool};

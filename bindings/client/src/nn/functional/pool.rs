@@ -4,7 +4,7 @@ use tfp_core::{Context, Result};
 use tfp_ops as ops;
 
 use super::conv::four;
-use super::{Padding, spatial};
+use super::{Padding, not_causal, spatial};
 
 /// What a window becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -19,7 +19,7 @@ pub enum Pool {
 ///
 /// # Errors
 /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for an input of another rank than 3 or 4,
-/// and what TensorFlow says.
+/// causal padding, and what TensorFlow says.
 pub fn pool<C: Context + ?Sized>(
     cx: &C,
     x: &C::Value,
@@ -28,6 +28,7 @@ pub fn pool<C: Context + ?Sized>(
     strides: (i64, i64),
     padding: Padding,
 ) -> Result<C::Value> {
+    not_causal("pool", padding)?;
     let dims = spatial("pool", x)?;
     let image = if dims == 1 {
         &ops::expand_dims(cx, x, 1)?

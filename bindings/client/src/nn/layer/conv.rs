@@ -3,7 +3,7 @@
 use tfp_core::{Error, Result};
 
 use super::{Built, Layer, channels, check_sizes, wrong_input};
-use crate::nn::functional::{self as f, ConvOptions, Padding};
+use crate::nn::functional::{self as f, ConvOptions, Padding, not_causal, transposable};
 use crate::nn::{Activation, Initializer, Weights};
 
 /// A convolution in one dimension (steps, channels) or two (rows, columns, channels).
@@ -120,6 +120,9 @@ impl Layer for Conv {
                 self.filters
             )));
         }
+        if input.len() == 3 {
+            not_causal("Conv", self.options.padding)?;
+        }
         let inputs = channels / groups;
         let output = output_shape("Conv", input, self.size, &self.options, self.filters)?;
         let is_image = input.len() == 3;
@@ -174,8 +177,13 @@ impl Layer for ConvTranspose {
             }
         };
         let layer = "ConvTranspose";
-        let (size, strides) = (conv.size, conv.options.strides);
-        check_pairs(layer, input, &[("size", size), ("strides", strides)])?;
+        transposable(layer, &conv.options)?;
+        let (size, strides, spread) = (conv.size, conv.options.strides, conv.options.dilations);
+        check_pairs(
+            layer,
+            input,
+            &[("size", size), ("strides", strides), ("dilations", spread)],
+        )?;
         check_sizes(layer, "filters", &[conv.filters])?;
         let weights = weights.layer(if is_image {
             "conv2d_transpose"
@@ -184,7 +192,7 @@ impl Layer for ConvTranspose {
         });
         let sizes = [conv.size.0, conv.size.1];
         let sizes = &sizes[..input.len() - 1];
-        let strides = [conv.options.strides.0, conv.options.strides.1];
+        let steps = [(strides.0, spread.0), (strides.1, spread.1)];
         let mut shape = sizes.to_vec();
         shape.extend([conv.filters, inputs]);
         let kernel = weights.trainable("kernel", &shape, conv.kernel)?;
@@ -195,13 +203,16 @@ impl Layer for ConvTranspose {
         let mut output: Vec<i64> = input
             .iter()
             .zip(sizes)
-            .zip(strides)
-            .map(|((&input, &size), stride)| match conv.options.padding {
-                _ if input < 0 => -1,
-                Padding::Same => input.saturating_mul(stride),
-                Padding::Valid | Padding::Causal => {
-                    let reach = input.saturating_mul(stride);
-                    reach.saturating_add((size - stride).max(0))
+            .zip(steps)
+            .map(|((&input, &size), (stride, dilation))| {
+                let reach = match conv.options.padding {
+                    Padding::Same => 0,
+                    Padding::Valid | Padding::Causal => (size - 1).saturating_mul(dilation) + 1,
+                };
+                let more = (reach - stride).max(0);
+                match input < 0 {
+                    true => -1,
+                    false => input.saturating_mul(stride).saturating_add(more),
                 }
             })
             .collect();
@@ -252,6 +263,7 @@ impl Layer for DepthwiseConv2d {
         if input.len() != 3 {
             return Err(wrong_input(layer, "an image", input));
         }
+        not_causal(layer, self.options.padding)?;
         check_sizes(layer, "multiplier", &[self.multiplier])?;
         let filters = inputs.saturating_mul(self.multiplier);
         let output = output_shape(layer, input, self.size, &self.options, filters)?;

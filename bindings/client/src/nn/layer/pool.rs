@@ -6,7 +6,7 @@ use super::conv::{check_pairs, windows};
 use super::{Built, Layer, channels, wrong_input};
 use crate::any::{AnyContext, AnyValue};
 use crate::nn::Weights;
-use crate::nn::functional::{self as f, Padding, Pool};
+use crate::nn::functional::{self as f, Padding, Pool, not_causal};
 use crate::ops;
 
 /// Pools windows of steps or of images.
@@ -49,6 +49,7 @@ impl Layer for Pooling {
         let pool = *self;
         let one = |input, size, stride| windows(input, size, stride, 1, pool.padding);
         let (size, strides) = (pool.size, pool.strides);
+        not_causal("Pooling", pool.padding)?;
         check_pairs("Pooling", input, &[("size", size), ("strides", strides)])?;
         let output = match *input {
             [steps, channels] => vec![one(steps, size.0, strides.0), channels],
