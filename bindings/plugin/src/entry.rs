@@ -5,7 +5,7 @@ use std::sync::{Mutex, PoisonError};
 
 use tfp_sys as sys;
 
-use crate::barrier::{init_kernels, log};
+use crate::barrier::{guard, init_kernels, log};
 use crate::device::{Platform, PlatformInfo};
 use crate::error::{Code, Error, Result};
 use crate::load::{is_marked, mark, spare_platform};
@@ -117,13 +117,19 @@ pub unsafe fn offer_profiler<P: Profiler>(
     status: *mut sys::TF_Status,
     make: impl FnOnce() -> P,
 ) {
-    // SAFETY: the arguments are TensorFlow's.
-    unsafe {
-        match last() {
-            Load::First(_) => init_profiler(params, status, &device_type(), make()),
-            Load::Failed | Load::Repeated => init_profiler(params, status, &device_type(), Nothing),
+    let device_type = device_type();
+    if let Load::First(_) = last() {
+        match guard(|| Ok(make())) {
+            Ok(profiler) => {
+                // SAFETY: the arguments are TensorFlow's.
+                unsafe { init_profiler(params, status, &device_type, profiler) };
+                return;
+            }
+            Err(error) => log(&format!("there is no profiler: {error}")),
         }
     }
+    // SAFETY: as above.
+    unsafe { init_profiler(params, status, &device_type, Nothing) }
 }
 
 /// Profiles a load without devices.
