@@ -9,6 +9,7 @@ pub mod layer;
 mod loss;
 mod metric;
 pub mod optimizer;
+mod regularizer;
 pub mod training;
 mod weights;
 
@@ -17,4 +18,5 @@ pub use dataset::{Dataset, Elements};
 pub use initializer::{Fans, Initializer};
 pub use loss::Loss;
 pub use metric::{Meter, Metric};
+pub use regularizer::Regularizer;
 pub use weights::Weights;

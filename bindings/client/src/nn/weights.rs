@@ -4,8 +4,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tfp_core::{DataType, Result};
 
-use super::Initializer;
-use crate::any::{AnyContext, HOST, Mode};
+use super::{Initializer, Regularizer};
+use crate::any::{AnyContext, AnyValue, HOST, Mode};
+use crate::ops;
 use crate::variable::{Variable, VariableOptions};
 
 /// Where layers make their variables: a graph or an eager context, a name, and a seed. A clone makes
@@ -21,6 +22,7 @@ struct Shared {
     seed: u32,
     names: Vec<String>,
     variables: Vec<Variable>,
+    penalties: Vec<(Variable, Regularizer)>,
 }
 
 impl Weights {
@@ -34,6 +36,7 @@ impl Weights {
                 seed,
                 names: Vec::new(),
                 variables: Vec::new(),
+                penalties: Vec::new(),
             })),
         }
     }
@@ -122,5 +125,30 @@ impl Weights {
         let mut variables = self.variables();
         variables.retain(Variable::is_trainable);
         variables
+    }
+
+    /// Makes a penalty of a variable part of the loss of training and evaluation.
+    pub fn penalize(&self, variable: &Variable, regularizer: Regularizer) {
+        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        shared.penalties.push((variable.clone(), regularizer));
+    }
+
+    /// Computes the sum of all penalties, a scalar; none if there are none.
+    ///
+    /// # Errors
+    /// As for [`Regularizer::penalty`].
+    pub fn penalty(&self, cx: &AnyContext) -> Result<Option<AnyValue>> {
+        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let penalties = shared.penalties.clone();
+        drop(shared);
+        let mut sum = None;
+        for (variable, regularizer) in penalties {
+            let one = regularizer.penalty(cx, &variable.read(cx)?)?;
+            sum = Some(match sum {
+                Some(sum) => ops::add_v2(cx, sum, one)?,
+                None => one,
+            });
+        }
+        Ok(sum)
     }
 }

@@ -8,14 +8,22 @@ use tfp::nn::layer::{
 };
 use tfp::nn::optimizer::{Adam, Clip, Sgd};
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Progress, SaveBest, Trainer};
-use tfp::nn::{Activation, Loss, Metric, Weights};
+use tfp::nn::{Activation, Loss, Metric, Regularizer, Weights};
 use tfp::{Context, DataType, EagerContext, ErrorKind, Graph, Mode, Model, Result, Tensor};
 
 use crate::goldens::Goldens;
 
 const SPARSE: Loss = Loss::SparseCategoricalCrossentropy { from_logits: true };
 
-const MODELS: &[&str] = &["mlp", "cnn", "rnn", "masked", "sequences", "pooled"];
+const MODELS: &[&str] = &[
+    "mlp",
+    "cnn",
+    "rnn",
+    "masked",
+    "sequences",
+    "pooled",
+    "penalized",
+];
 
 /// The models of `keras_goldens.py`: name, element type and shape of inputs, layers.
 fn with_model<T>(
@@ -30,6 +38,24 @@ fn with_model<T>(
                 &Dense::new(16).activation(Activation::Tanh),
                 &LayerNorm::default(),
                 &Dense::new(4),
+            ],
+        ),
+        "penalized" => run(
+            DataType::FLOAT,
+            &[6],
+            &[
+                &Dense::new(16)
+                    .activation(Activation::Tanh)
+                    .regularized("kernel", Regularizer::l1(0.003)),
+                &Dense::new(4)
+                    .regularized(
+                        "kernel",
+                        Regularizer {
+                            l1: 0.001,
+                            l2: 0.02,
+                        },
+                    )
+                    .regularized("bias", Regularizer::l2(0.05)),
             ],
         ),
         "cnn" => run(
@@ -108,7 +134,11 @@ fn ten_steps(goldens: &Goldens, name: &str, place: &impl Mode) -> Result<()> {
         let weights = Weights::new(place, 1);
         let model = Sequential::new(&weights, shape, layers)?;
         assert_eq!(model.output_shape().last(), Some(&4), "{name}");
-        let mut plan = Plan::new(SPARSE, Adam::default())
+        let mut rule = Adam::default();
+        if name == "sequences" {
+            rule.epsilon = 1e-5;
+        }
+        let mut plan = Plan::new(SPARSE, rule)
             .rate(0.01)
             .metric(Metric::SparseCategoricalAccuracy);
         plan.optimizer = plan.optimizer.clip(Clip::Norm(1.0));
@@ -307,6 +337,15 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     assert!(open.is_err_and(|error| error.to_string().contains("Reshape takes")));
     let rate = Sequential::new(&weights, &[3], &[&Dropout { rate: 1.0 }]);
     assert!(rate.is_err_and(|error| error.to_string().contains("rate is 1")));
+    let heavy = Regularizer::l2(f32::NAN);
+    for (variable, rule, expected) in [
+        ("kernels", Regularizer::l2(0.1), "['kernel', 'bias']"),
+        ("kernel", heavy, "factors 0 and NaN"),
+    ] {
+        let layer = Dense::new(1).regularized(variable, rule);
+        let error = Sequential::new(&weights, &[3], &[&layer]);
+        assert!(error.is_err_and(|error| error.to_string().contains(expected)));
+    }
     let truths = Batches::new(
         Tensor::zeros(DataType::FLOAT, &[3, 2])?,
         Tensor::zeros(DataType::FLOAT, &[2])?,

@@ -10,13 +10,14 @@ mod core;
 mod norm;
 mod pool;
 mod recurrent;
+mod regularized;
 mod sequential;
 
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{Error, Operation, Result};
 
-use super::Weights;
+use super::{Regularizer, Weights};
 use crate::any::{AnyContext, AnyValue};
 
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
@@ -25,6 +26,7 @@ pub use self::core::{Dense, Dropout, Embedding, Flatten, Reshape};
 pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm};
 pub use self::pool::{GlobalPool, Pooling};
 pub use self::recurrent::{Bidirectional, Merge, MultiHeadAttention, Recurrent, RnnKind};
+pub use self::regularized::Regularized;
 pub use self::sequential::Sequential;
 
 /// One computation of a model: where it happens, and whether it is for training.
@@ -147,6 +149,19 @@ pub trait Layer {
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a shape that the layer doesn't
     /// take, and what TensorFlow says.
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built>;
+
+    /// Adds a penalty of the variables with a name, as `kernel`, `bias` or `embeddings`, to the loss.
+    /// Building the layer is an error if it makes no such variable.
+    fn regularized(self, variable: &str, regularizer: Regularizer) -> Regularized<Self>
+    where
+        Self: Sized,
+    {
+        Regularized {
+            layer: self,
+            variable: variable.to_owned(),
+            regularizer,
+        }
+    }
 }
 
 impl<L: Layer + ?Sized> Layer for Box<L> {

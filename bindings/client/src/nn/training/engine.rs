@@ -105,7 +105,7 @@ impl Engine {
                 let pass = Pass::inference(&cx);
                 let predicted = model.call(&pass, &x)?;
                 let mask = pass.mask();
-                let loss = masked_loss(plan, &cx, &truth, &predicted, mask.as_ref())?;
+                let loss = total_loss(model, plan, &cx, [&truth, &predicted], mask.as_ref())?;
                 measured(plan, &cx, loss, &truth, &predicted, mask.as_ref())?
                     .iter()
                     .map(|value| value.handle()?.to_tensor())
@@ -222,6 +222,21 @@ fn measured<R: Rule>(
     Ok(values)
 }
 
+/// The mean loss over the samples for which a mask is true, and the penalties of the weights.
+fn total_loss<R: Rule>(
+    model: &Sequential,
+    plan: &Plan<R>,
+    cx: &AnyContext,
+    [truth, predicted]: [&AnyValue; 2],
+    mask: Option<&AnyValue>,
+) -> Result<AnyValue> {
+    let loss = masked_loss(plan, cx, truth, predicted, mask)?;
+    match model.weights().penalty(cx)? {
+        Some(penalty) => ops::add_v2(cx, loss, penalty),
+        None => Ok(loss),
+    }
+}
+
 /// The mean loss over the samples for which a mask is true.
 fn masked_loss<R: Rule>(
     plan: &Plan<R>,
@@ -256,7 +271,7 @@ impl EagerEngine {
         let pass = Pass::training(&taped);
         let predicted = model.call(&pass, &x)?;
         let mask = pass.mask();
-        let loss = masked_loss(plan, &taped, &truth, &predicted, mask.as_ref())?;
+        let loss = total_loss(model, plan, &taped, [&truth, &predicted], mask.as_ref())?;
         let handles = self
             .variables
             .iter()
@@ -295,7 +310,7 @@ impl GraphEngine {
         let predicted = model.call(&pass, &x_value)?;
         let mask = pass.mask();
         let mut targets = pass.into_updates();
-        let loss = masked_loss(plan, &cx, &truth_value, &predicted, mask.as_ref())?;
+        let loss = total_loss(model, plan, &cx, [&truth_value, &predicted], mask.as_ref())?;
         let variables = model.weights().trainables();
         let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
         let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
@@ -315,7 +330,7 @@ impl GraphEngine {
         let predicted = model.call(&pass, &x_value)?;
         let mask = pass.mask();
         let mask = mask.as_ref();
-        let loss = masked_loss(plan, &cx, &truth_value, &predicted, mask)?;
+        let loss = total_loss(model, plan, &cx, [&truth_value, &predicted], mask)?;
         let test = measured(plan, &cx, loss, &truth_value, &predicted, mask)?;
         // A model without layers returns its input, which can't be fed and fetched.
         let predicted = ops::identity(&cx, predicted)?.output()?.clone();

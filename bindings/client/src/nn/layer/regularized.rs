@@ -1,0 +1,52 @@
+//! Layers some of whose weights have a penalty.
+
+use tfp_core::{Error, Result};
+
+use super::{Built, Layer};
+use crate::nn::{Regularizer, Weights};
+
+/// A layer with a penalty of some of its weights; [`Layer::regularized`] makes it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Regularized<L> {
+    /// The layer.
+    pub layer: L,
+    /// The last part of the variables' names, as `kernel`.
+    pub variable: String,
+    /// The penalty of each.
+    pub regularizer: Regularizer,
+}
+
+impl<L: Layer> Layer for Regularized<L> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let Regularizer { l1, l2 } = self.regularizer;
+        if ![l1, l2]
+            .iter()
+            .all(|factor| (0.0..).contains(factor) && factor.is_finite())
+        {
+            return Err(Error::argument(format!(
+                "a regularizer with factors {l1} and {l2}; expected 0 or more"
+            )));
+        }
+        let before = weights.variables().len();
+        let built = self.layer.build(weights, input)?;
+        let made = weights.variables().split_off(before);
+        let mut names = Vec::new();
+        let mut count = 0;
+        for variable in &made {
+            let (_, name) = variable.name().rsplit_once('/').unwrap_or_default();
+            if name == self.variable {
+                weights.penalize(variable, self.regularizer);
+                count += 1;
+            }
+            names.push(format!("'{name}'"));
+        }
+        if count == 0 {
+            return Err(Error::argument(format!(
+                "a regularizer of '{}'; the layer's variables are [{}]",
+                self.variable,
+                names.join(", ")
+            )));
+        }
+        Ok(built)
+    }
+}
