@@ -5,11 +5,13 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import TypeAlias, TypeVar
 
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.assigned import WRITERS, written_before
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.tensors import Bits, Bounds, Complex, Rows, Spread, TensorList
@@ -200,7 +202,7 @@ class Lowering:
     probing: bool = False
     spread: dict[ir.Value, Spread] = field(default_factory=dict)
     _weights: dict[int, ir.Value] = field(default_factory=dict)
-    _orders: dict[str, list[str]] = field(default_factory=dict)
+    _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)
 
     def weight(self, variable: Variable) -> ir.Value:
         """Returns a variable's value, the same object every time.
@@ -253,20 +255,35 @@ class Lowering:
         env: dict[tuple[str, int], Tensor] = {
             (name, 0): arg for name, arg in zip(function.arguments, args, strict=True)
         }
-        order = self._orders.get(function.name)
-        if order is None:
-            order = self._orders[function.name] = needed(function)
+        order, written = self._order(function)
         for name in order:
             node = function.nodes[name]
             if (name, 0) in env:
                 continue
-            inputs = tuple(env[(r.node, r.index)] for r in node.inputs)
-            results = self._node(node, inputs, layer)
+            inputs = [env[(r.node, r.index)] for r in node.inputs]
+            for place, writer in written.get(name, {}).items():
+                inputs[place] = self._written(function.nodes[writer], env.get((writer, 0)), layer)
+            results = self._node(node, tuple(inputs), layer)
             for index, result in enumerate(results):
                 env[(name, index)] = result
             self.done += 0 if self.probing else 1
             self.progress(self.done)
         return [env.get((r.node, r.index), POISON) for r in function.results]
+
+    def _order(self, function: TraceFunction) -> tuple[list[str], dict[str, dict[int, str]]]:
+        """Returns what is lowered, in order, and what reads variables after they were written."""
+        known = self._orders.get(function.name)
+        if known is None:
+            written = written_before(function, self.trace.functions)
+            known = self._orders[function.name] = (needed(function, written), written)
+        return known
+
+    def _written(self, writer: TraceNode, result: Tensor | None, layer: str) -> Tensor:
+        if writer.op in WRITERS and result is not None:
+            return result
+        what = "it assigns to a variable that is read after it"
+        self.problems.append(Problem(_place(writer, writer.layer or layer), what))
+        return POISON
 
     def _node(self, node: TraceNode, args: tuple[Tensor, ...], layer: str) -> tuple[Tensor, ...]:
         if node.op == "Placeholder" and node.name in self.trace.variables:
@@ -285,20 +302,30 @@ class Lowering:
             what = str(err)
             if isinstance(err, NotSymbolicError):
                 what = f"its result depends on the batch size as {what}"
-            place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
-            self.problems.append(Problem(f"{place} ({node.op})", what, _HINTS.get(what, "")))
+            self.problems.append(Problem(_place(node, path), what, _HINTS.get(what, "")))
             return (POISON,) * 32
         except (ArithmeticError, AttributeError, LookupError, TypeError, ValueError) as err:
-            place = f"layer {path}, node {node.name}" if path else f"node {node.name}"
             what = f"it is not as TensorFlow writes it: {type(err).__name__}: {err}"
-            self.problems.append(Problem(f"{place} ({node.op})", what))
+            self.problems.append(Problem(_place(node, path), what))
             return (POISON,) * 32
         finally:
             self.build.layer = before
 
 
-def needed(function: TraceFunction) -> list[str]:
+def _place(node: TraceNode, layer: str) -> str:
+    """Returns where a problem is."""
+    place = f"layer {layer}, node {node.name}" if layer else f"node {node.name}"
+    return f"{place} ({node.op})"
+
+
+def needed(
+    function: TraceFunction, written: Mapping[str, Mapping[int, str]] = MappingProxyType({})
+) -> list[str]:
     """Returns the nodes that the results need, operands before users.
+
+    Args:
+        function: The function.
+        written: Operands that another node writes, by name of the node that reads them.
 
     Raises:
         UnsupportedError: The nodes form a cycle, as loops of TensorFlow 1 do.
@@ -324,8 +351,9 @@ def needed(function: TraceFunction) -> list[str]:
                 continue
             state[name] = False
             stack.append((name, True))
-            inputs = function.nodes[name].inputs
-            stack.extend((r.node, False) for r in inputs if not state.get(r.node, False))
+            before = [ref.node for ref in function.nodes[name].inputs]
+            before += written.get(name, {}).values()
+            stack.extend((n, False) for n in before if not state.get(n, False))
     return order
 
 

@@ -43,6 +43,7 @@ class TraceNode:
         layer: Path of the Keras layer that made it; empty outside of layers.
         shape: Shape of its first output, `None` for a dimension that is open; `None` where there
             is no output or its rank is unknown.
+        after: Nodes that run before it without giving it an operand: its control edges.
     """
 
     name: str
@@ -51,6 +52,7 @@ class TraceNode:
     attrs: Mapping[str, Attr]
     layer: str = ""
     shape: tuple[int | None, ...] | None = None
+    after: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

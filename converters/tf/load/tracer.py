@@ -73,7 +73,8 @@ def _function(
         attrs = {key: _attr(value) for key, value in op.node_def.attr.items() if key[0] != "_"}
         shape = op.outputs[0].shape if op.outputs else tf.TensorShape(None)
         dims = None if shape.rank is None else tuple(shape.as_list())
-        nodes[op.name] = TraceNode(op.name, op.type, inputs, attrs, layer(op.name), dims)
+        after = tuple(before.name for before in op.control_inputs)
+        nodes[op.name] = TraceNode(op.name, op.type, inputs, attrs, layer(op.name), dims, after)
     return TraceFunction(
         name,
         tuple(a.op.name for a in arguments),

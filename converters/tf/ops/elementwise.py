@@ -222,6 +222,18 @@ def _read(ctx: Context) -> Result:
     return ctx.value(0)
 
 
+def _assign(ctx: Context) -> Result:
+    """Returns what the variable holds afterwards, as `converters.tf.assigned` wants it."""
+    return ctx.value(1)
+
+
+def _assign_sum(kind: BinaryKind) -> Handler:
+    def handler(ctx: Context) -> Result:
+        return ctx.build.binary(kind, ctx.value(0), ctx.value(1))
+
+    return handler
+
+
 def _identities(ctx: Context) -> Result:
     return ctx.args
 
@@ -330,6 +342,9 @@ OPS: dict[str, Handler] = {
     "EnsureShape": _identity,
     "PlaceholderWithDefault": _identity,
     "ReadVariableOp": _read,
+    "AssignVariableOp": _assign,
+    "AssignAddVariableOp": _assign_sum(BinaryKind.ADD),
+    "AssignSubVariableOp": _assign_sum(BinaryKind.SUB),
     "IdentityN": _identities,
     "NoOp": _nothing,
     "Bitcast": _bitcast,

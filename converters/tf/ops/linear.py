@@ -10,6 +10,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import Builder, static
 from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops.matrices import diagonal
 from converters.tf.symbolic import product
 from converters.tf.values import EXACT
 
@@ -82,8 +83,8 @@ def _labels(equation: str, ranks: list[int]) -> tuple[list[str], str]:
 def _einsum(ctx: Context) -> Result:
     values = ctx.values
     terms, out = _labels(ctx.attr("equation"), [v.rank for v in values])
-    if any(len(set(t)) != len(t) for t in terms):
-        raise Unsupported(f"einsum {ctx.attr('equation')} with a repeated label")
+    taken = [_diagonals(ctx.build, v, t) for v, t in zip(values, terms, strict=True)]
+    values, terms = [v for v, _ in taken], [t for _, t in taken]
     if len(values) == 1:
         return _arrange(ctx, *_summed(ctx, values[0], terms[0], out), out)
     if len(values) != 2:
@@ -104,6 +105,17 @@ def _einsum(ctx: Context) -> Result:
     if b.is_constant and not shared:
         return _dense(ctx, (a, left), (b, right), (summed, own, other), sizes, out)
     return _batched(ctx, (a, left), (b, right), (shared, summed, own, other), sizes, out)
+
+
+def _diagonals(build: Builder, x: ir.Value, term: str) -> tuple[ir.Value, str]:
+    """Takes the elements at which the places of a repeated label agree."""
+    for label in dict.fromkeys(term):
+        while term.count(label) > 1:
+            pair = [i for i, c in enumerate(term) if c == label][:2]
+            rest = [i for i in range(len(term)) if i not in pair]
+            x = diagonal(build, build.transpose(x, [*rest, *pair]))
+            term = "".join(term[i] for i in rest) + label
+    return x, term
 
 
 def _summed(ctx: Context, x: ir.Value, term: str, keep: str) -> tuple[ir.Value, str]:

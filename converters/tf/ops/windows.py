@@ -8,6 +8,7 @@ from converters.tf import ir
 from converters.tf.build import Builder, static
 from converters.tf.lower import Context, Handler, Result, Unsupported
 from converters.tf.ops.depth import conv_3d, conv_transpose_3d, pool_3d
+from converters.tf.ops.patches import patches, takes_patches
 from converters.tf.symbolic import product
 
 Padding = tuple[tuple[int, int], ...]
@@ -78,19 +79,20 @@ def _spatial(x: ir.Value) -> list[int]:
     return [static(d, "the size of an image") for d in x.shape[1:-1]]
 
 
+def _outputs(x: ir.Value, window: Sequence[int], op: ir.Conv) -> list[int]:
+    sizes = (_spatial(x), window, op.strides, op.dilations, op.padding)
+    return list(map(conv_output, *sizes))
+
+
 def emit_conv(
     build: Builder, x: ir.Value, weights: ir.Value, op: ir.Conv, residual: ir.Value | None = None
 ) -> ir.Value:
     """Adds a convolution; along one axis if the first of two is trivial."""
-    outputs = map(
-        conv_output,
-        _spatial(x),
-        [static(d, "a filter") for d in weights.shape[:-2]],
-        op.strides,
-        op.dilations,
-        op.padding,
-    )
+    window = [static(d, "a filter") for d in weights.shape[:-2]]
+    outputs = _outputs(x, window, op)
     shape = (x.shape[0], *outputs, weights.shape[-1])
+    if residual is None and takes_patches(op, weights):
+        return patches(build, x, op, window, outputs)
     flat = x.rank == 4 and x.shape[1] == 1 and weights.shape[0] == 1
     if flat and op.padding[0] == (0, 0) and residual is None:
         line = ir.Conv(op.strides[1:], op.dilations[1:], op.padding[1:], op.groups)
@@ -117,6 +119,16 @@ def _conv(ctx: Context) -> Result:
     if len(window) == 3:
         return axes.restored(conv_3d(ctx.build, x, weights, op, emit_conv))
     return axes.restored(emit_conv(ctx.build, x, weights, op))
+
+
+def _extract_patches(ctx: Context) -> Result:
+    x = ctx.value(0)
+    axes = _Axes(ctx, x.rank)
+    window = axes.pick("ksizes")
+    strides, dilations = axes.pick("strides"), axes.pick("rates")
+    padding = axes.padding(_spatial(x), window, strides, dilations)
+    op = ir.Conv(strides, dilations, padding)
+    return patches(ctx.build, x, op, window, _outputs(x, window, op))
 
 
 def dilated(
@@ -235,4 +247,6 @@ OPS: dict[str, Handler] = {
     "AvgPool": _pool(ir.PoolKind.AVERAGE),
     "AvgPool3D": _pool(ir.PoolKind.AVERAGE),
     "Dilation2D": _dilation,
+    "ExtractImagePatches": _extract_patches,
+    "ExtractVolumePatches": _extract_patches,
 }

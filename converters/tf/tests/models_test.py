@@ -12,6 +12,7 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
+from converters.tf import ir
 from converters.tf.architecture import description_files, layer_connections, overview_rows
 from converters.tf.convert import convert
 from converters.tf.errors import FileError
@@ -108,6 +109,71 @@ def test_plain_module(tmp_path: Path) -> None:
     assert [p.name for p in graph.outputs] == ["chosen", "sum", "width"]
     with pytest.raises(FileError, match="no signature 'walk'; available: run"):
         load(tmp_path / "m", LoadOptions(signature="walk"))
+
+
+class _Assigns(tf.Module):  # type: ignore[misc]
+    """Variables that change while the model computes."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.w = tf.Variable(np.full((4, 4), 0.5, np.float32), name="w")
+        self.n = tf.Variable(np.zeros(4, np.float32), name="n")
+
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=[tf.TensorSpec((None, 4), tf.float32, name="a")]
+    )
+    def run(self, a: Any) -> dict[str, Any]:
+        before = a @ self.w
+        self.w.assign(tf.linalg.band_part(self.w, -1, 0))
+        between = a @ self.w
+        self.w.assign_add(tf.eye(4))
+        self.w.assign_sub(tf.ones((4, 4)))
+        self.n.assign_add([1.0, 2.0, 3.0, 4.0])
+        return {"before": before, "between": between, "after": a @ self.w + self.n}
+
+    @tf.function  # type: ignore[untyped-decorator]
+    def grow(self) -> None:
+        self.n.assign_add([1.0, 2.0, 3.0, 4.0])
+
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=[tf.TensorSpec((None, 4), tf.float32, name="a")]
+    )
+    def inside(self, a: Any) -> dict[str, Any]:
+        self.grow()
+        return {"a": a + self.n}
+
+
+def test_a_variable_is_read_as_it_was_assigned(tmp_path: Path) -> None:
+    module = _Assigns()
+    signatures = {"run": module.run, "inside": module.inside}
+    tf.saved_model.save(module, tmp_path / "m", signatures=signatures)
+    # Every call of TensorFlow changes the file's variables once more: one is compared.
+    check(load(tmp_path / "m", LoadOptions(signature="run")), (3,))
+    with pytest.raises(UnsupportedError, match="it assigns to a variable that is read after it"):
+        convert(load(tmp_path / "m", LoadOptions(signature="inside")).trace)
+
+
+class _Masked(layers.Layer):  # type: ignore[misc]
+    """A convolution that sees the pixels before its own, as its author wrote it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.conv = layers.Conv2D(2, 3, padding="same")
+
+    def build(self, shape: Any) -> None:
+        self.conv.build(shape)
+        self.mask = np.ones(self.conv.kernel.shape, np.float32)
+        self.mask[1, 1:] = self.mask[2:] = 0
+
+    def call(self, x: Any) -> Any:
+        self.conv.kernel.assign(self.conv.kernel * self.mask)
+        return self.conv(x)
+
+
+def test_a_layer_may_mask_its_weights_when_it_is_called() -> None:
+    model = model_of([(5, 6, 1)], _Masked())
+    (node,) = check(model, (1, 3)).nodes
+    assert isinstance(node.op, ir.Conv)
 
 
 class _Loops(tf.Module):  # type: ignore[misc]

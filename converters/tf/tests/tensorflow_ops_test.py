@@ -1,0 +1,88 @@
+"""Ops of TensorFlow that models call themselves, between layers of Keras and in their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import keras
+import pytest
+import tensorflow as tf
+from keras import layers
+
+from converters.tf import ir
+from converters.tf.tests.checks import check, model_of, ops
+
+
+def checked(
+    shapes: list[tuple[int, ...]], body: Callable[..., Any], dtypes: list[str] | None = None
+) -> ir.Graph:
+    """Compares a function of tensors with TensorFlow."""
+
+    class Calls(layers.Layer):  # type: ignore[misc]
+        def call(self, *tensors: Any) -> Any:
+            return body(*tensors)
+
+    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []))
+
+
+@pytest.mark.parametrize("rates", [1, 2])
+@pytest.mark.parametrize("padding", ["VALID", "SAME"])
+@pytest.mark.parametrize(("size", "stride"), [(3, 1), (3, 2), (2, 2), (3, 3), (4, 3)])
+def test_patches_of_images(size: int, stride: int, padding: str, rates: int) -> None:
+    window, steps, spread = ([1, n, n, 1] for n in (size, stride, rates))
+
+    def body(x: Any) -> Any:
+        return tf.image.extract_patches(x, window, steps, spread, padding)
+
+    graph = checked([(8, 11, 3)], body)
+    assert not {"Conv", "Dense"} & set(ops(graph))
+    if size == stride and padding == "VALID" and rates == 1:
+        assert set(ops(graph)) <= {"Slice", "Transpose"}
+
+
+@pytest.mark.parametrize(("size", "strides"), [(4, None), (3, 2), ((2, 3), None)])
+def test_patches_of_keras(size: Any, strides: int | None) -> None:
+    def body(x: Any) -> Any:
+        return keras.ops.image.extract_patches(x, size, strides)
+
+    graph = check(model_of([(8, 12, 3)], body))
+    assert "Conv" not in ops(graph)
+
+
+@pytest.mark.parametrize("offset", [-2, -1, 0, 1, 3])
+def test_diagonals(offset: int) -> None:
+    def body(x: Any) -> list[Any]:
+        square = tf.linalg.diag(x, k=offset)
+        part = tf.linalg.diag_part(square + 1.0, k=offset)
+        return [square, part, tf.linalg.set_diag(square + x[:, :1, :1, None], part, k=offset)]
+
+    checked([(2, 4)], body)
+
+
+@pytest.mark.parametrize("sizes", [(4, 6), (6, 4), (4, 4)])
+def test_diagonals_of_oblong_matrices(sizes: tuple[int, int]) -> None:
+    def body(x: Any) -> list[Any]:
+        matrix = tf.linalg.diag(x, num_rows=sizes[0], num_cols=sizes[1], padding_value=2.0)
+        return [matrix, tf.linalg.diag_part(matrix), tf.linalg.diag_part(matrix, k=2)]
+
+    checked([(4,)], body)
+
+
+def test_identities_and_labels_that_repeat() -> None:
+    def body(x: Any) -> list[Any]:
+        eye = tf.eye(4, batch_shape=[tf.shape(x)[0]])
+        traces = tf.einsum("bii->b", x), tf.einsum("bii->bi", x), tf.linalg.trace(x)
+        return [x @ tf.eye(4), x + eye, tf.eye(4, 3) * x[:, :, :3], *traces]
+
+    graph = checked([(4, 4)], body)
+    assert "Dense" in ops(graph)
+
+
+def test_diagonals_of_keras() -> None:
+    o = keras.ops
+
+    def body(x: Any) -> list[Any]:
+        return [o.diagonal(x, axis1=1, axis2=2), o.trace(x, axis1=1, axis2=2), o.tril(x) @ o.eye(4)]
+
+    check(model_of([(4, 4)], body))
