@@ -88,6 +88,10 @@ def _arg(node: ir.Node) -> list[str]:
     return _types("arg_max", node.input.dtype, _NUMBERS)
 
 
+def _top_k(node: ir.Node) -> list[str]:
+    return _types("top_k", node.input.dtype, _NUMBERS)
+
+
 def _cumulative(node: ir.Node) -> list[str]:
     return _types("cumulative", node.input.dtype, _NUMBERS)
 
@@ -109,5 +113,6 @@ _CHECKS: Mapping[type[object], Callable[[ir.Node], list[str]]] = {
     ir.Gather: _indices(1),
     ir.OneHot: _indices(0),
     ir.Reduce: _reduce,
+    ir.TopK: _top_k,
     ir.Unary: _unary,
 }

@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
 
 from converters.tf import ir
+from converters.tf.interpret import interpret
 from converters.tf.tests.checks import check, model_of, ops
+from tools.codegen.conversion import UnsupportedError
 
 
 def checked(
@@ -86,3 +89,49 @@ def test_diagonals_of_keras() -> None:
         return [o.diagonal(x, axis1=1, axis2=2), o.trace(x, axis1=1, axis2=2), o.tril(x) @ o.eye(4)]
 
     check(model_of([(4, 4)], body))
+
+
+def test_the_largest() -> None:
+    def body(x: Any) -> list[Any]:
+        values, places = tf.nn.top_k(x, 3)
+        most = tf.math.top_k(x, 1)
+        return [values, places, *most, tf.gather(x, places, batch_dims=2)]
+
+    graph = checked([(3, 7)], body)
+    assert ops(graph).count("TopK") == 2
+    largest = {"x": np.round(np.random.default_rng(1).normal(size=(3, 3, 7)))}
+    name = graph.inputs[0].name
+    found = interpret(graph, {name: largest["x"].astype(np.float32)})
+    values, places = list(found.values())[:2]
+    expected = tf.nn.top_k(largest["x"].astype(np.float32), 3)
+    np.testing.assert_array_equal(values, expected.values)
+    np.testing.assert_array_equal(places, expected.indices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+def test_sorting(dtype: str) -> None:
+    def body(x: Any) -> list[Any]:
+        falling = {"direction": "DESCENDING"}
+        sorts = [
+            f(x, axis=a, **d) for f in (tf.sort, tf.argsort) for a in (1, 2) for d in (falling, {})
+        ]
+        return [*sorts, tf.sort(x)[..., :2]]
+
+    checked([(4, 5)], body, [dtype])
+
+
+def test_an_open_order_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="top_k that leaves the order open"):
+        checked([(5,)], lambda x: tf.nn.top_k(x, 2, sorted=False).values)
+
+
+def test_experts_of_a_mixture() -> None:
+    o = keras.ops
+
+    def body(x: Any) -> Any:
+        weights, chosen = o.top_k(o.softmax(layers.Dense(4)(x)), 2)
+        share = o.sum(o.one_hot(chosen, 4) * (weights / o.sum(weights, -1, True))[..., None], -2)
+        experts = o.stack([layers.Dense(5, "relu")(x) for _ in range(4)], -2)
+        return o.sum(experts * share[..., None], -2)
+
+    check(model_of([(6,)], body))
