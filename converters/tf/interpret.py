@@ -158,7 +158,7 @@ def _top_k(_: ir.TopK, x: list[Array], shape: tuple[int, ...]) -> Array:
     if x[0].dtype.kind == "f":
         unknown = np.take_along_axis(np.isnan(x[0]), order, -1)
         order = np.take_along_axis(order, np.argsort(unknown, axis=-1, kind="stable"), -1)
-    return order[..., : shape[-1]]
+    return np.asarray(order[..., : shape[-1]])
 
 
 def _cumulative(op: ir.Cumulative, x: list[Array], _: tuple[int, ...]) -> Array:
