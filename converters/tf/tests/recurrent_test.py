@@ -50,6 +50,20 @@ def test_recurrent(
         assert "Loop" not in ops(graph)
 
 
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_recurrent_dropout_changes_nothing(kind: str, bias: bool, masked: bool) -> None:
+    def body(x: Any) -> Any:
+        x = layers.Embedding(5, 4, mask_zero=masked)(x)
+        options = {"return_sequences": True, "use_bias": bias, "recurrent_dropout": 0.1}
+        x = KINDS[kind](3, **options)(x)
+        return layers.Bidirectional(KINDS[kind](2, recurrent_dropout=0.2))(x)
+
+    graph = check(model_of([(6,)], body, ["int32"]), whole=3)
+    assert ops(graph).count(kind) == 3
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave"])
 @pytest.mark.parametrize("sequences", [True, False])
