@@ -13,6 +13,8 @@ from converters.tf.passes.rewrite import Match, Rules
 
 # Numbers below this hide a key for every score that a model computes.
 _HIDDEN = -1e9
+# Added to a score, it leaves nothing of it: a query that sees no key takes all alike.
+_FAR = -(2.0**100)
 _SWAPPED = (0, 2, 1, 3)
 
 
@@ -125,9 +127,14 @@ def _unscaled(node: ir.Node, scores: _Scores) -> ir.Value | None:
         return None
     x, constant = node.present
     factor = number(constant)
-    if node.op.kind is not BinaryKind.MUL or factor is None or x.shape != node.output.shape:
+    if factor is None or x.shape != node.output.shape:
         return None
-    scores.scale *= factor
+    if node.op.kind is BinaryKind.DIV and factor:
+        scores.scale /= factor
+    elif node.op.kind is BinaryKind.MUL:
+        scores.scale *= factor
+    else:
+        return None
     return x
 
 
@@ -135,16 +142,19 @@ def _unmasked(m: Match, node: ir.Node, scores: _Scores) -> ir.Value | None:
     if scores.mask is not None or scores.causal or scores.scale != 1.0:
         return None
     if isinstance(node.op, ir.Select):
-        seen, x, hidden = node.present
-        bound = number(hidden)
+        condition, x, other = node.present
+        turned = number(x) is not None
+        if turned:
+            x, other = other, x
+        bound = number(other)
         if bound is None or bound > _HIDDEN or x.shape != node.output.shape:
             return None
-        scores.seen = seen
-        if seen.data is not None and _is_causal(seen.data):
+        scores.seen = None if turned else condition
+        if condition.data is not None and _is_causal(condition.data != turned):
             scores.causal = True
             return x
-        zero = m.build.scalar(0, x.dtype)
-        scores.mask = m.build.select(seen, zero, m.build.scalar(bound, x.dtype))
+        parts = [m.build.scalar(0, x.dtype), m.build.scalar(min(bound, _FAR), x.dtype)]
+        scores.mask = m.build.select(condition, *(parts[::-1] if turned else parts))
         return x
     if not isinstance(node.op, ir.Binary) or node.op.kind is not BinaryKind.ADD:
         return None
