@@ -135,3 +135,45 @@ def test_experts_of_a_mixture() -> None:
         return o.sum(experts * share[..., None], -2)
 
     check(model_of([(6,)], body))
+
+
+def test_products_of_float64_are_computed_in_float32() -> None:
+    o, scale = keras.ops, np.sqrt(np.float64(8))
+
+    def body(x: Any) -> list[Any]:
+        scores = o.softmax(o.matmul(x, o.transpose(x, (0, 2, 1))) / scale)
+        wide = o.cast(x, "float64")
+        functions = [f(wide) for f in (o.exp, o.gelu, o.relu, o.tanh, o.sqrt, o.abs)]
+        products = [o.matmul(scores, wide), o.einsum("bij,bkj->bik", wide, wide), wide**2.5]
+        return [scores, *functions, *products, layers.Dense(3)(scores), o.mean(wide, axis=1)]
+
+    graph = check(model_of([(4, 6)], body))
+    assert "f64" in [str(port.value.dtype) for port in graph.outputs]
+
+
+def test_numbers_of_numpy_leave_an_attention_one_op() -> None:
+    o = keras.ops
+
+    def body(x: Any) -> Any:
+        scores = o.einsum("bqd,bkd->bqk", x, x) / np.sqrt(np.float64(8))
+        scores = o.where(o.tril(o.ones((4, 4))) == 0, -1e9, scores)
+        return layers.Dense(3)(o.einsum("bqk,bkd->bqd", o.softmax(scores), x))
+
+    assert ops(check(model_of([(4, 6)], body))) == ["Attention", "Dense"]
+
+
+@pytest.mark.parametrize("hides", [True, False])
+@pytest.mark.parametrize("divides", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_ways_to_write_an_attention(hides: bool, divides: bool, known: bool) -> None:
+    o = keras.ops
+
+    def body(x: Any, y: Any) -> Any:
+        scores = o.einsum("bqd,bkd->bqk", x, y)
+        scores = scores / 2.5 if divides else scores * 0.4
+        seen = o.tril(o.ones((4, 4))) > 0 if known else y[:, None, :, 0] > 0
+        hidden = o.where(o.logical_not(seen), -1e9, scores)
+        scores = hidden if hides else o.where(seen, scores, -1e9)
+        return o.einsum("bqk,bkd->bqd", o.softmax(scores), y)
+
+    assert "Attention" in ops(check(model_of([(4, 6), (4, 6)], body)))
