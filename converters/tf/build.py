@@ -15,6 +15,51 @@ from converters.tf.symbolic import size_at_one
 _FOLD_LIMIT = 1 << 16
 
 
+#: Ops whose operands are float32, apart from masks of truth values.
+SINGLE: frozenset[type[object]] = frozenset(
+    [
+        ir.Attention,
+        ir.Conv,
+        ir.ConvTranspose,
+        ir.Dense,
+        ir.GroupNorm,
+        ir.Gru,
+        ir.Lstm,
+        ir.MatMul,
+        ir.Norm,
+        ir.Pool,
+        ir.Resize,
+        ir.ScaleShift,
+        ir.ScaledDense,
+        ir.SimpleRnn,
+        ir.Softmax,
+    ]
+)
+# Functions that float64 has, too.
+_WIDE_UNARY = frozenset(
+    [
+        ir.Fn.ABS,
+        ir.Fn.IS_FINITE,
+        ir.Fn.IS_INF,
+        ir.Fn.IS_NAN,
+        ir.Fn.NEG,
+        ir.Fn.RECIPROCAL,
+        ir.Fn.SQRT,
+        ir.Fn.SQUARE,
+    ]
+)
+_NARROW_BINARY = frozenset([ir.BinaryKind.ATAN2, ir.BinaryKind.FLOOR_DIV, ir.BinaryKind.POW])
+
+
+def _is_single(op: ir.Op) -> bool:
+    """Returns whether an op computes floats in float32 alone."""
+    if isinstance(op, ir.Unary):
+        return op.function.kind not in _WIDE_UNARY
+    if isinstance(op, ir.Binary):
+        return op.kind in _NARROW_BINARY
+    return type(op) in SINGLE
+
+
 class ShapeError(ValueError):
     """Operands do not fit together."""
 
@@ -60,6 +105,8 @@ class Builder:
         """Adds a node and returns its results."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
+        if _is_single(op) and any(v is not None and v.dtype is ir.DType.F64 for v in inputs):
+            return self._narrowed(op, inputs, outputs)
         results = tuple(ir.Value(dtype, shape, None, self.layer) for dtype, shape in outputs)
         node = ir.Node(op, tuple(inputs), results, self.layer, self.doc)
         folded = self._fold(node)
@@ -67,6 +114,25 @@ class Builder:
             return folded
         self.nodes.append(node)
         return results
+
+    def _narrowed(
+        self,
+        op: ir.Op,
+        inputs: Sequence[ir.Value | None],
+        outputs: Sequence[tuple[ir.DType, ir.Shape]],
+    ) -> tuple[ir.Value, ...]:
+        """Adds a node that computes in float32 what is float64."""
+        wide, single = ir.DType.F64, ir.DType.F32
+        if all(v is None or v.is_constant for v in inputs):
+            values = tuple(ir.Value(dtype, shape) for dtype, shape in outputs)
+            folded = self._fold(ir.Node(op, tuple(inputs), values, self.layer))
+            if folded is not None:
+                return folded
+        narrow = [self.cast(v, single) if v and v.dtype is wide else v for v in inputs]
+        kinds = [(single if dtype is wide else dtype, shape) for dtype, shape in outputs]
+        results = self.emit_many(op, narrow, kinds)
+        pairs = zip(results, outputs, strict=True)
+        return tuple(self.cast(result, dtype) for result, (dtype, _) in pairs)
 
     def emit(
         self,

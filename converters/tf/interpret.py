@@ -152,6 +152,15 @@ def _arg(op: ir.ArgExtreme, x: list[Array], _: tuple[int, ...]) -> Array:
     return np.asarray((np.argmin if op.smallest else np.argmax)(x[0], axis=op.axis))
 
 
+def _top_k(_: ir.TopK, x: list[Array], shape: tuple[int, ...]) -> Array:
+    turned = np.flip(x[0], -1)
+    order = turned.shape[-1] - 1 - np.flip(np.argsort(turned, axis=-1, kind="stable"), -1)
+    if x[0].dtype.kind == "f":
+        unknown = np.take_along_axis(np.isnan(x[0]), order, -1)
+        order = np.take_along_axis(order, np.argsort(unknown, axis=-1, kind="stable"), -1)
+    return np.asarray(order[..., : shape[-1]])
+
+
 def _cumulative(op: ir.Cumulative, x: list[Array], _: tuple[int, ...]) -> Array:
     data = np.flip(x[0], op.axis) if op.reverse else x[0]
     result = (np.cumprod if op.product else np.cumsum)(_double(data), axis=op.axis)
@@ -217,6 +226,7 @@ _SIMPLE: dict[type, Callable[[Any, list[Array], tuple[int, ...]], Array]] = {
     ir.ScaleShift: _scale_shift,
     ir.Reduce: _reduce,
     ir.ArgExtreme: _arg,
+    ir.TopK: _top_k,
     ir.Cumulative: _cumulative,
     ir.Transpose: lambda op, x, _: np.transpose(x[0], op.perm),
     ir.Reshape: lambda op, x, shape: x[0].reshape(shape),

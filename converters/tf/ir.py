@@ -312,6 +312,15 @@ class ArgExtreme:
 
 
 @dataclass(frozen=True)
+class TopK:
+    """The places of the largest elements of each row of the last axis: (x) -> i32.
+
+    The shape of the output says how many. They are in falling order, the first of equal ones first
+    and what is not a number last.
+    """
+
+
+@dataclass(frozen=True)
 class Cumulative:
     """Running sum or product along an axis: (x)."""
 
@@ -564,6 +573,7 @@ Op: TypeAlias = (
     | Pool
     | Reduce
     | ArgExtreme
+    | TopK
     | Cumulative
     | Softmax
     | Norm

@@ -44,6 +44,12 @@ _HINTS = {
         ("element type float8_e4m3fn", "element type float8_e5m2"),
         "take the model from before its quantization, or quantize it to int8 or int4",
     ),
+    "random numbers": "make them an input of the model; if a layer such as Dropout draws them, it "
+    "was traced for training: take the .keras file, or export a call with training=False",
+    "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
+    "among them in the program",
+    "how many elements there are depends on their values": "give them all, with a mask",
+    "top_k that leaves the order open": "pass sorted=True",
     "element type string": "look the words up before, and give the model their numbers",
 }
 

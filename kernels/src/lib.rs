@@ -106,6 +106,7 @@ pub mod thin;
 #[cfg(feature = "std")]
 pub mod threads;
 pub mod tile;
+pub mod top_k;
 pub mod transpose;
 #[cfg(test)]
 mod trial;

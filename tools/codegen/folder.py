@@ -38,11 +38,12 @@ def _swap(staging: Path, out: Path) -> None:
         staging.rename(out)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
-    out.rename(old / "content")
     try:
+        out.rename(old / "content")
         staging.rename(out)
-    except OSError:
-        (old / "content").rename(out)
+    except BaseException:  # An interrupt, too.
+        if not out.exists():
+            (old / "content").rename(out)
         raise
     finally:
         shutil.rmtree(old, ignore_errors=True)

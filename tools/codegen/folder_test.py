@@ -32,3 +32,29 @@ def test_what_was_there_stays_if_a_file_can_not_be_written(tmp_path: Path) -> No
         replace_folder(out, {"a": b"1", "a/b": b"2"})
     assert contents(out) == {"old": b"1"}
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+@pytest.mark.parametrize("at", [0, 1])
+@pytest.mark.parametrize("before", [True, False])
+def test_what_was_there_stays_if_the_user_interrupts(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, at: int, before: bool
+) -> None:
+    out = tmp_path / "out"
+    replace_folder(out, {"old": b"1"})
+    rename, calls = Path.rename, iter(range(9))
+
+    def interrupted(path: Path, target: Path) -> Path:
+        stop = next(calls) == at
+        if stop and before:
+            raise KeyboardInterrupt
+        moved = rename(path, target)
+        if stop:
+            raise KeyboardInterrupt
+        return moved
+
+    monkeypatch.setattr(Path, "rename", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        replace_folder(out, {"new": b"2"})
+    written = at == 1 and not before
+    assert contents(out) == ({"new": b"2"} if written else {"old": b"1"})
+    assert [p.name for p in tmp_path.iterdir()] == ["out"]

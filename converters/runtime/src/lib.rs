@@ -43,4 +43,5 @@ pub mod resize;
 pub mod softmax;
 #[cfg(feature = "std")]
 pub mod stored;
+pub mod top;
 pub mod weights;

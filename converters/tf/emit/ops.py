@@ -176,6 +176,13 @@ def _arg(c: Context, step: Step) -> list[str]:
     return [f"reduce::arg(m, {extreme}, {x}, {node.op.axis}, {index}, {out})?;"]
 
 
+def _top_k(c: Context, step: Step) -> list[str]:
+    node = step.node
+    c.use("top")
+    out = _result(c, node, "largest")
+    return [f"top::top_k(m, {_shaped(c, node.input)}, {c.dim(node.output.shape[-1])}, {out})?;"]
+
+
 def _cumulative(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Cumulative)
@@ -355,6 +362,7 @@ OPS: Mapping[type[object], Emit] = {
     ir.Slice: _slice,
     ir.Softmax: _softmax,
     ir.Tile: _tile,
+    ir.TopK: _top_k,
     ir.Transpose: _transpose,
     ir.Unary: _unary,
     ir.Update: _update,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 
 from converters.tf import ir, plan
+from converters.tf.build import SINGLE
 from converters.tf.emit.functions import BINARY, COMPARE, REDUCE, unary
 from converters.tf.emit.ops import OPS
 
@@ -39,6 +40,9 @@ def _reasons(node: ir.Node) -> list[str]:
     ranks = [v.rank for v in (*node.present, *node.outputs)]
     if max(ranks) > _MAX_RANK:
         reasons.append(f"{name} of rank {max(ranks)}; at most {_MAX_RANK} are supported")
+    if type(op) in SINGLE:
+        for found in sorted({v.dtype for v in node.present} - {ir.DType.F32, ir.DType.BOOL}):
+            reasons += _types(name, found, frozenset([ir.DType.F32]))
     check = _CHECKS.get(type(op))
     if check is not None:
         reasons += check(node)
@@ -88,6 +92,10 @@ def _arg(node: ir.Node) -> list[str]:
     return _types("arg_max", node.input.dtype, _NUMBERS)
 
 
+def _top_k(node: ir.Node) -> list[str]:
+    return _types("top_k", node.input.dtype, _NUMBERS)
+
+
 def _cumulative(node: ir.Node) -> list[str]:
     return _types("cumulative", node.input.dtype, _NUMBERS)
 
@@ -109,5 +117,6 @@ _CHECKS: Mapping[type[object], Callable[[ir.Node], list[str]]] = {
     ir.Gather: _indices(1),
     ir.OneHot: _indices(0),
     ir.Reduce: _reduce,
+    ir.TopK: _top_k,
     ir.Unary: _unary,
 }

@@ -319,10 +319,6 @@ def _nothing(ctx: Context) -> Result:
     return ()
 
 
-def _random(ctx: Context) -> Result:
-    raise Unsupported("random numbers; is a layer traced for training?")
-
-
 OPS: dict[str, Handler] = {
     **{op: _unary(kind) for op, kind in _UNARY.items()},
     **{op: _binary(kind) for op, kind in _BINARY.items()},
@@ -360,15 +356,4 @@ OPS: dict[str, Handler] = {
     "Select": _select,
     "SelectV2": _select,
     "ClipByValue": _clip,
-    **dict.fromkeys(
-        (
-            "RandomUniform",
-            "RandomStandardNormal",
-            "TruncatedNormal",
-            "StatelessRandomUniformV2",
-            "StatelessRandomNormalV2",
-            "StatelessRandomGetKeyCounter",
-        ),
-        _random,
-    ),
 }

@@ -204,7 +204,44 @@ def _select(m: Match, node: ir.Node) -> ir.Value | None:
 
 
 def _cast(m: Match, node: ir.Node) -> ir.Value | None:
-    return node.input if node.input.dtype is node.output.dtype else None
+    if node.input.dtype is node.output.dtype:
+        return node.input
+    if (node.input.dtype, node.output.dtype) == (ir.DType.F64, ir.DType.F32):
+        return _single(m, node.input)
+    return None
+
+
+def _single(m: Match, x: ir.Value) -> ir.Value | None:
+    """Returns a float64 in float32, if it is as good there as when it is rounded later.
+
+    Products and quotients are: a factor that is rounded changes them by as much as their own
+    rounding does.
+    """
+    node = m.producer(x)
+    if node is None:
+        return None
+    if isinstance(node.op, ir.Cast):
+        return node.input if node.input.dtype is ir.DType.F32 else None
+    if not m.used_once(x):
+        return None
+    if isinstance(node.op, ir.Select):
+        condition, then, other = node.present
+        then, other = (m.build.cast(v, ir.DType.F32) for v in (then, other))
+        return m.build.emit(node.op, [condition, then, other], x.shape, ir.DType.F32)
+    scales = isinstance(node.op, ir.Binary) and node.op.kind in (BinaryKind.MUL, BinaryKind.DIV)
+    if not scales or not all(_is_factor(m, v) for v in node.present):
+        return None
+    factors = [m.build.cast(v, ir.DType.F32) for v in node.present]
+    return m.build.emit(node.op, factors, x.shape, ir.DType.F32)
+
+
+def _is_factor(m: Match, x: ir.Value) -> bool:
+    if x.data is not None:
+        size = np.abs(x.data)
+        least, most = np.finfo(np.float32).tiny, np.finfo(np.float32).max
+        return bool(((size == 0) | ((size >= least) & (size <= most))).all())
+    node = m.made_by(x, ir.Cast)
+    return node is not None and node.input.dtype is ir.DType.F32
 
 
 def _reversed(m: Match, node: ir.Node) -> ir.Value | None:

@@ -13,16 +13,33 @@ from converters.tf.passes.rewrite import Match, Rules
 
 # Numbers below this hide a key for every score that a model computes.
 _HIDDEN = -1e9
+# Added to a score, it leaves nothing of it: a query that sees no key takes all alike.
+_FAR = -(2.0**100)
 _SWAPPED = (0, 2, 1, 3)
 
 
 @dataclass
 class _Scores:
-    """What lies between the product of queries and keys and the softmax."""
+    """What lies between the product of queries and keys and the softmax.
+
+    Attributes:
+        scale: A factor.
+        mask: What is added.
+        causal: Whether keys after the query are hidden.
+        turned: Whether the product is one of keys and queries, turned after it.
+        seen: What the mask was made from.
+    """
 
     scale: float = 1.0
     mask: ir.Value | None = None
     causal: bool = False
+    turned: bool = False
+    seen: ir.Value | None = None
+
+
+def _turned(rank: int) -> list[int]:
+    """Returns the order of axes that turns matrices."""
+    return [*range(rank - 2), rank - 1, rank - 2]
 
 
 def _attention(m: Match, node: ir.Node) -> ir.Value | None:
@@ -30,6 +47,7 @@ def _attention(m: Match, node: ir.Node) -> ir.Value | None:
     if node.op != ir.MatMul() or node.operand(2) is not None:
         return None
     weights, values = node.present
+    weights, seen = _kept(m, weights)
     softmax = m.made_by(weights, ir.Softmax)
     if softmax is None or softmax.op != ir.Softmax() or not m.used_once(weights):
         return None
@@ -37,10 +55,14 @@ def _attention(m: Match, node: ir.Node) -> ir.Value | None:
     if found is None:
         return None
     product, scores = found
+    if seen is not None and scores.seen is not seen:
+        return None
     assert isinstance(product.op, ir.MatMul)
     queries, keys = product.present
     if not product.op.transpose_b:
-        keys = m.build.transpose(keys, [*range(keys.rank - 2), keys.rank - 1, keys.rank - 2])
+        keys = m.build.transpose(keys, _turned(keys.rank))
+    if scores.turned:
+        queries, keys = keys, queries
     if not queries.shape[:-2] == keys.shape[:-2] == values.shape[:-2]:
         return None
     if queries.rank not in (3, 4):
@@ -55,6 +77,21 @@ def _attention(m: Match, node: ir.Node) -> ir.Value | None:
     op = ir.Attention(scores.scale, scores.causal)
     result = m.build.emit(op, [*heads, mask], shape)
     return m.build.reshape(result, node.output.shape)
+
+
+def _kept(m: Match, weights: ir.Value) -> tuple[ir.Value, ir.Value | None]:
+    """Returns the weights before hidden ones were set to the 0 that they are, and what is seen.
+
+    Where every query sees a key, the softmax leaves exactly 0 for a hidden score.
+    """
+    select = m.made_by(weights, ir.Select)
+    if select is None or not m.used_once(weights):
+        return weights, None
+    seen, kept, hidden = select.present
+    known = seen.data is not None and bool(seen.data.any(axis=-1).all())
+    if not known or number(hidden) != 0 or kept.shape != select.output.shape:
+        return weights, None
+    return kept, seen
 
 
 def _with_heads(m: Match, x: ir.Value) -> ir.Value:
@@ -72,6 +109,13 @@ def _scores(m: Match, value: ir.Value) -> tuple[ir.Node, _Scores] | None:
         if isinstance(node.op, ir.MatMul):
             plain = not node.op.transpose_a and node.op.activation is None
             return (node, scores) if plain and node.operand(2) is None else None
+        if isinstance(node.op, ir.Transpose):
+            if scores.turned or list(node.op.perm) != _turned(node.output.rank):
+                return None
+            scores.turned, value = True, node.input
+            continue
+        if scores.turned:
+            return None
         inner = _unscaled(node, scores) or _unmasked(m, node, scores)
         if inner is None:
             return None
@@ -83,9 +127,14 @@ def _unscaled(node: ir.Node, scores: _Scores) -> ir.Value | None:
         return None
     x, constant = node.present
     factor = number(constant)
-    if node.op.kind is not BinaryKind.MUL or factor is None or x.shape != node.output.shape:
+    if factor is None or x.shape != node.output.shape:
         return None
-    scores.scale *= factor
+    if node.op.kind is BinaryKind.DIV and factor:
+        scores.scale /= factor
+    elif node.op.kind is BinaryKind.MUL:
+        scores.scale *= factor
+    else:
+        return None
     return x
 
 
@@ -93,15 +142,19 @@ def _unmasked(m: Match, node: ir.Node, scores: _Scores) -> ir.Value | None:
     if scores.mask is not None or scores.causal or scores.scale != 1.0:
         return None
     if isinstance(node.op, ir.Select):
-        seen, x, hidden = node.present
-        bound = number(hidden)
+        condition, x, other = node.present
+        turned = number(x) is not None
+        if turned:
+            x, other = other, x
+        bound = number(other)
         if bound is None or bound > _HIDDEN or x.shape != node.output.shape:
             return None
-        if seen.data is not None and _is_causal(seen.data):
+        scores.seen = None if turned else condition
+        if condition.data is not None and _is_causal(condition.data != turned):
             scores.causal = True
             return x
-        zero = m.build.scalar(0, x.dtype)
-        scores.mask = m.build.select(seen, zero, m.build.scalar(bound, x.dtype))
+        parts = [m.build.scalar(0, x.dtype), m.build.scalar(min(bound, _FAR), x.dtype)]
+        scores.mask = m.build.select(condition, *(parts[::-1] if turned else parts))
         return x
     if not isinstance(node.op, ir.Binary) or node.op.kind is not BinaryKind.ADD:
         return None

@@ -127,9 +127,11 @@ def _lstm(body: _Body, place: int) -> _Cell | None:
     inner = None if cell is None else find(m, add(mul(fn(Fn.SIGMOID, "f"), "c"), update), cell)
     if inner is None:
         return None
-    gates = _gates(body, [inner["i"], inner["f"], inner["g"], found["o"]])
+    values = [inner["i"], inner["f"], inner["g"], found["o"]]
+    gates = _gates(body, values)
     at = body.place.get(inner["c"])
-    parts = None if gates is None else _sum(body, gates, body.ins[place])
+    hidden = body.ins[place]
+    parts = _apart(body, values, hidden) if gates is None else _sum(body, gates, hidden)
     if parts is None or at is None:
         return None
     x, h, bias = parts
@@ -169,6 +171,63 @@ def _sum(
     return a, b, ir.constant(total.astype(np.float32), names[0])
 
 
+def _apart(
+    body: _Body, values: Sequence[ir.Value], hidden: ir.Value
+) -> tuple[_Product, _Product, ir.Value | None] | None:
+    """Returns the same for gates that are computed one by one, as with recurrent dropout."""
+    parts = [_sum(body, value, hidden) for value in values]
+    found = [part for part in parts if part is not None]
+    if len(found) < len(parts) or len({x.x for x, _, _ in found}) != 1:
+        return None
+    x = _beside([x for x, _, _ in found])
+    h = _beside([h for _, h, _ in found])
+    biases = [bias.data for _, _, bias in found if bias is not None]
+    if x is None or h is None or len(biases) not in (0, len(found)):
+        return None
+    known = [bias for bias in biases if bias is not None]
+    names = [bias.name for _, _, bias in found if bias is not None]
+    return x, h, ir.constant(np.concatenate(known), names[0]) if known else None
+
+
+def _beside(products: Sequence[_Product]) -> _Product | None:
+    """Returns one product whose columns are those of several."""
+    kernels = [product.kernel.data for product in products]
+    known = [kernel for kernel in kernels if kernel is not None]
+    if len(known) < len(kernels) or len({kernel.shape for kernel in known}) != 1:
+        return None
+    joined = ir.constant(np.concatenate(known, axis=1), products[0].kernel.name)
+    return _Product(products[0].x, joined, None)
+
+
+def _columns(body: _Body, values: Sequence[ir.Value]) -> _Product | None:
+    """Returns the product whose columns the values are, in order; it may be one for each."""
+    source = _gates(body, values)
+    if source is not None:
+        return body.product(source)
+    products = [_with_bias(body, value) for value in values]
+    found = [product for product in products if product is not None]
+    same = len(found) == len(products) and len({product.x for product in found}) == 1
+    joined = _beside(found) if same else None
+    biases = [product.bias for product in found if product.bias is not None]
+    known = [bias.data.reshape(-1) for bias in biases if bias.data is not None]
+    if joined is None or len(known) not in (0, len(found)):
+        return None
+    bias = ir.constant(np.concatenate(known), biases[0].name) if known else None
+    return _Product(joined.x, joined.kernel, bias)
+
+
+def _with_bias(body: _Body, value: ir.Value) -> _Product | None:
+    product = body.product(value)
+    node = body.match.producer(value)
+    if product is not None or node is None:
+        return product
+    found = find(body.match, add("product", Const("bias")), node)
+    product = None if found is None else body.product(found["product"])
+    if found is None or product is None or product.bias is not None:
+        return None
+    return _Product(product.x, product.kernel, found["bias"])
+
+
 def _gru(body: _Body, place: int) -> _Cell | None:
     m = body.match
     _, new, _ = body.unmasked(body.outs[place])
@@ -192,9 +251,9 @@ def _gru(body: _Body, place: int) -> _Cell | None:
 
 
 def _sliced_from(body: _Body, value: ir.Value, x: ir.Value) -> _Product | None:
-    """Returns the product of `x` that a value is a part of."""
+    """Returns the product of `x` that a value is, or is a part of."""
     node = body.match.made_by(value, ir.Slice)
-    product = None if node is None else body.product(node.input)
+    product = _with_bias(body, value) if node is None else body.product(node.input)
     return product if product is not None and product.x is x else None
 
 
@@ -209,10 +268,7 @@ def _reset_after(body: _Body, place: int, new: ir.Value, parts: Parts) -> _Cell 
     if found is None:
         return None
     for xr, hr in ((found["a"], found["b"]), (found["b"], found["a"])):
-        left, right = _gates(body, [xz, xr, xh]), _gates(body, [hz, hr, found["hh"]])
-        if left is None or right is None:
-            continue
-        x, h = body.product(left), body.product(right)
+        x, h = _columns(body, [xz, xr, xh]), _columns(body, [hz, hr, found["hh"]])
         if x is None or h is None or h.x is not body.ins[place]:
             continue
         op = ir.Gru(True)
@@ -231,10 +287,7 @@ def _reset_before(body: _Body, place: int, new: ir.Value, parts: Parts) -> _Cell
     if found is None or found["h"] is not body.ins[place]:
         return None
     for xr, hr in ((found["a"], found["b"]), (found["b"], found["a"])):
-        left, right = _gates(body, [xz, xr, xh]), _gates(body, [hz, hr])
-        if left is None or right is None:
-            continue
-        x, h = body.product(left), body.product(right)
+        x, h = _columns(body, [xz, xr, xh]), _columns(body, [hz, hr])
         if x is None or h is None or h.x is not body.ins[place] or h.kernel.data is None:
             continue
         if h.bias is not None:

@@ -50,6 +50,20 @@ def test_recurrent(
         assert "Loop" not in ops(graph)
 
 
+@pytest.mark.parametrize("masked", [True, False])
+@pytest.mark.parametrize("bias", [True, False])
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_recurrent_dropout_changes_nothing(kind: str, bias: bool, masked: bool) -> None:
+    def body(x: Any) -> Any:
+        x = layers.Embedding(5, 4, mask_zero=masked)(x)
+        options = {"return_sequences": True, "use_bias": bias, "recurrent_dropout": 0.1}
+        x = KINDS[kind](3, **options)(x)
+        return layers.Bidirectional(KINDS[kind](2, recurrent_dropout=0.2))(x)
+
+    graph = check(model_of([(6,)], body, ["int32"]), whole=3)
+    assert ops(graph).count(kind) == 3
+
+
 @pytest.mark.parametrize("kind", sorted(KINDS))
 @pytest.mark.parametrize("merge", ["concat", "sum", "mul", "ave"])
 @pytest.mark.parametrize("sequences", [True, False])
@@ -113,17 +127,21 @@ def test_a_long_loop_stays_one() -> None:
 
 
 @few
-@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 6), flags, flags, flags)
+@given(st.integers(1, 3), st.integers(1, 4), st.integers(1, 6), flags, flags, flags, flags)
 def test_attention(
-    heads: int, depth: int, length: int, causal: bool, masked: bool, cross: bool
+    heads: int, depth: int, length: int, causal: bool, masked: bool, cross: bool, dropout: bool
 ) -> None:
     def body(x: Any, y: Any) -> Any:
         x = layers.Embedding(5, 6, mask_zero=masked)(x)
         y = layers.Embedding(5, 6, mask_zero=masked)(y) if cross else x
-        return layers.MultiHeadAttention(heads, depth)(x, y, use_causal_mask=causal)
+        # With dropout, Keras multiplies keys by queries and turns the product.
+        layer = layers.MultiHeadAttention(heads, depth, dropout=0.1 if dropout else 0.0)
+        return layer(x, y, use_causal_mask=causal)
 
     graph = check(model_of([(length,), (length,)], body, ["int32", "int32"]), (1, 3), whole=3)
-    assert length == 1 or "Attention" in ops(graph)
+    # Then a query that sees no key gets 0 from all, too.
+    hidden = dropout and masked
+    assert length == 1 or hidden or "Attention" in ops(graph)
 
 
 def test_grouped_queries() -> None:

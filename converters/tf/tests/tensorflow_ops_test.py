@@ -6,12 +6,15 @@ from collections.abc import Callable
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
 
 from converters.tf import ir
+from converters.tf.interpret import interpret
 from converters.tf.tests.checks import check, model_of, ops
+from tools.codegen.conversion import UnsupportedError
 
 
 def checked(
@@ -86,3 +89,91 @@ def test_diagonals_of_keras() -> None:
         return [o.diagonal(x, axis1=1, axis2=2), o.trace(x, axis1=1, axis2=2), o.tril(x) @ o.eye(4)]
 
     check(model_of([(4, 4)], body))
+
+
+def test_the_largest() -> None:
+    def body(x: Any) -> list[Any]:
+        values, places = tf.nn.top_k(x, 3)
+        most = tf.math.top_k(x, 1)
+        return [values, places, *most, tf.gather(x, places, batch_dims=2)]
+
+    graph = checked([(3, 7)], body)
+    assert ops(graph).count("TopK") == 2
+    largest = {"x": np.round(np.random.default_rng(1).normal(size=(3, 3, 7)))}
+    name = graph.inputs[0].name
+    found = interpret(graph, {name: largest["x"].astype(np.float32)})
+    values, places = list(found.values())[:2]
+    expected = tf.nn.top_k(largest["x"].astype(np.float32), 3)
+    np.testing.assert_array_equal(values, expected.values)
+    np.testing.assert_array_equal(places, expected.indices)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int32", "int64"])
+def test_sorting(dtype: str) -> None:
+    def body(x: Any) -> list[Any]:
+        falling = {"direction": "DESCENDING"}
+        sorts = [
+            f(x, axis=a, **d) for f in (tf.sort, tf.argsort) for a in (1, 2) for d in (falling, {})
+        ]
+        return [*sorts, tf.sort(x)[..., :2]]
+
+    checked([(4, 5)], body, [dtype])
+
+
+def test_an_open_order_is_refused() -> None:
+    with pytest.raises(UnsupportedError, match="top_k that leaves the order open"):
+        checked([(5,)], lambda x: tf.nn.top_k(x, 2, sorted=False).values)
+
+
+def test_experts_of_a_mixture() -> None:
+    o = keras.ops
+
+    def body(x: Any) -> Any:
+        weights, chosen = o.top_k(o.softmax(layers.Dense(4)(x)), 2)
+        share = o.sum(o.one_hot(chosen, 4) * (weights / o.sum(weights, -1, True))[..., None], -2)
+        experts = o.stack([layers.Dense(5, "relu")(x) for _ in range(4)], -2)
+        return o.sum(experts * share[..., None], -2)
+
+    check(model_of([(6,)], body))
+
+
+def test_products_of_float64_are_computed_in_float32() -> None:
+    o, scale = keras.ops, np.sqrt(np.float64(8))
+
+    def body(x: Any) -> list[Any]:
+        scores = o.softmax(o.matmul(x, o.transpose(x, (0, 2, 1))) / scale)
+        wide = o.cast(x, "float64")
+        functions = [f(wide) for f in (o.exp, o.gelu, o.relu, o.tanh, o.sqrt, o.abs)]
+        products = [o.matmul(scores, wide), o.einsum("bij,bkj->bik", wide, wide), wide**2.5]
+        return [scores, *functions, *products, layers.Dense(3)(scores), o.mean(wide, axis=1)]
+
+    graph = check(model_of([(4, 6)], body))
+    assert "f64" in [str(port.value.dtype) for port in graph.outputs]
+
+
+def test_numbers_of_numpy_leave_an_attention_one_op() -> None:
+    o = keras.ops
+
+    def body(x: Any) -> Any:
+        scores = o.einsum("bqd,bkd->bqk", x, x) / np.sqrt(np.float64(8))
+        scores = o.where(o.tril(o.ones((4, 4))) == 0, -1e9, scores)
+        return layers.Dense(3)(o.einsum("bqk,bkd->bqd", o.softmax(scores), x))
+
+    assert ops(check(model_of([(4, 6)], body))) == ["Attention", "Dense"]
+
+
+@pytest.mark.parametrize("hides", [True, False])
+@pytest.mark.parametrize("divides", [True, False])
+@pytest.mark.parametrize("known", [True, False])
+def test_ways_to_write_an_attention(hides: bool, divides: bool, known: bool) -> None:
+    o = keras.ops
+
+    def body(x: Any, y: Any) -> Any:
+        scores = o.einsum("bqd,bkd->bqk", x, y)
+        scores = scores / 2.5 if divides else scores * 0.4
+        seen = o.tril(o.ones((4, 4))) > 0 if known else y[:, None, :, 0] > 0
+        hidden = o.where(o.logical_not(seen), -1e9, scores)
+        scores = hidden if hides else o.where(seen, scores, -1e9)
+        return o.einsum("bqk,bkd->bqd", o.softmax(scores), y)
+
+    assert "Attention" in ops(check(model_of([(4, 6), (4, 6)], body)))

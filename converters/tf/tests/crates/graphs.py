@@ -206,6 +206,8 @@ def layout() -> ir.Graph:
     s.op(ir.Reduce(ir.ReduceKind.ANY, (1, 3)), [positive], (B, 6), BOOL)
     s.op(ir.ArgExtreme(3), [x], (B, 4, 6), I64)
     s.op(ir.ArgExtreme(1, True), [x], (B, 6, 3), I32)
+    s.op(ir.TopK(), [x], (B, 4, 6, 2), I32)
+    s.op(ir.TopK(), [ids], (B, 5), I32)
     s.op(ir.Cumulative(2), [x], x.shape)
     s.op(ir.Cumulative(1, True, True, True), [x], x.shape)
     for half in (False, True):

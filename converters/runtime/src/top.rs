@@ -1,0 +1,25 @@
+//! The largest elements of rows.
+
+use crate::bytes::Pod;
+use crate::error::{Result, at};
+use crate::kernels::adapt::Element;
+use crate::kernels::shape::Shape;
+use crate::kernels::top_k::top_k as run;
+use crate::memory::{Memory, Slot, Source};
+
+/// The places of the `k` largest elements along the last axis, in falling order.
+///
+/// # Errors
+/// [`crate::error::Error::Layer`] or [`crate::error::Error::Plan`] if a slot does not fit.
+pub fn top_k<'a, T: Element + Pod + PartialOrd>(
+    m: &'a mut Memory<'_>,
+    (x, shape): (impl Into<Source<'a, T>>, &[usize]),
+    k: usize,
+    out: Slot<i32>,
+) -> Result<()> {
+    const NAME: &str = "top_k";
+    let (reader, out) = m.write(out)?;
+    let x = reader.read(x.into())?;
+    let shape = Shape::new(shape).map_err(at(NAME))?;
+    run((x, &shape), k, out, reader.parallel).map_err(at(NAME))
+}

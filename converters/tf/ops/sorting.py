@@ -1,0 +1,28 @@
+"""The largest elements of a row, as many as there are when it is sorted."""
+
+from __future__ import annotations
+
+from converters.tf import ir
+from converters.tf.build import static
+from converters.tf.lower import Context, Handler, Result, Unsupported, element_type
+
+
+def _top_k(ctx: Context) -> Result:
+    x = ctx.value(0)
+    count = ctx.integer(1) if len(ctx.args) > 1 else int(ctx.attr("k"))
+    size = static(x.shape[-1], "the row whose largest elements are taken")
+    if not 0 <= count <= size:
+        raise Unsupported(f"the {count} largest of {size} elements")
+    if not ctx.attr("sorted", True) and count > 1:
+        raise Unsupported("top_k that leaves the order open")
+    build, axis = ctx.build, x.rank - 1
+    places = build.emit(ir.TopK(), [x], (*x.shape[:-1], count), ir.DType.I32)
+    values = build.gather(x, places, axis, axis)
+    kind = element_type(ctx.attr("index_type", "int32"))
+    return values, build.cast(places, kind)
+
+
+OPS: dict[str, Handler] = {
+    "TopK": _top_k,
+    "TopKV2": _top_k,
+}
