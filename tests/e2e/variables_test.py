@@ -110,7 +110,8 @@ def test_slices_of_types_that_only_the_cpu_computes_with(
         elements = call(lambda i, u: (v.scatter_nd_update(i, u), v.scatter_nd_add(i, u)), in_graph)
         two = tf.constant(np.array([2, 3], dtype.as_numpy_dtype))
         elements(tf.constant([[0, 0], [2, 2]]), two)
-        return v.numpy().astype(np.complex64)
+        found: Array = v.numpy().astype(np.complex64)
+        return found
 
     found = agree(compute)
     assert (found[0, 1:] == VALUES[0, 1:]).all()
