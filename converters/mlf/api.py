@@ -186,7 +186,8 @@ def _content_prefix(crate: str, models: tuple[Interface, ...]) -> str:
         return ""
     digest = hashlib.sha256(crate.encode())
     for model in models:
-        headers = [CFile(path, text) for path, text in sorted(model.extra_headers.items())]
+        extra = (*model.extra_headers.items(), *model.source_headers.items())
+        headers = [CFile(path, text) for path, text in sorted(extra)]
         headers += [model.header] if model.header is not None else []
         for file in (*model.sources, *headers):
             digest.update(f"\0{model.name}\0{file.name}\0{file.text}".encode())
@@ -206,7 +207,8 @@ def _prefixed_symbols(model: Interface, link_prefix: str) -> dict[str, str]:
         what = f"model {model.name!r} is object code, whose symbols are fixed"
         advice = "rename them with objcopy --redefine-syms, and in the header"
         raise UsageError(Problem("--link_prefix", what, advice))
-    texts = [s.text for s in model.sources] + list(model.extra_headers.values())
+    texts = [s.text for s in model.sources]
+    texts += [*model.extra_headers.values(), *model.source_headers.values()]
     texts += [model.header.text] if model.header is not None else []
     own = rf"{re.escape(model.symbol_prefix)}_\w+|TVMSystemLibEntryPoint"
     name = re.compile(rf"\b(?:{own})\b", re.ASCII)

@@ -19,8 +19,10 @@ RARE_STUBS = ("tvm/runtime/crt/module.h", "tvm/runtime/metadata_types.h")
 
 def emit_includes(models: tuple[ModelApi, ...]) -> dict[str, str]:
     """Returns path under the include folder -> text, for all models of a crate."""
-    texts = "\n".join(s.text for m in models for s in m.model.sources)
-    wanted = [*STUBS, *(s for s in RARE_STUBS if s in texts)]
+    texts = [s.text for m in models for s in m.model.sources]
+    for api in models:
+        texts += [*api.model.extra_headers.values(), *api.model.source_headers.values()]
+    wanted = [*STUBS, *(s for s in RARE_STUBS if any(s in text for text in texts))]
     files = {path: static_text(f"include/{path}") for path in wanted}
     for api in models:
         model = api.model
@@ -91,8 +93,13 @@ def _symbol_macros(api: ModelApi) -> list[str]:
 
 
 def emit_originals(api: ModelApi) -> dict[str, str]:
-    """Returns path under the include folder -> text of the archive's sources, as they are."""
-    return {f"{api.module}/{s.name}.inc": s.text for s in api.model.sources}
+    """Returns path under the include folder -> text of the archive's sources, as they are.
+
+    The headers that lie beside them keep their places, where the C compiler looks for them.
+    """
+    files = {f"{api.module}/{s.name}.inc": s.text for s in api.model.sources}
+    files |= {f"{api.module}/{path}": text for path, text in api.model.source_headers.items()}
+    return files
 
 
 def _layout(api: ModelApi) -> str:

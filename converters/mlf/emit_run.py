@@ -95,6 +95,8 @@ def _packed_body(api: ModelApi) -> list[str]:
     for tensor in tensors:
         dtype = DTYPES[tensor.tensor.dtype]
         code = 2 if tensor.tensor.dtype.startswith("float") else int(dtype.rust.startswith("u"))
+        # TVM stores a truth value in a byte and calls it an unsigned integer of one bit.
+        bits = 1 if tensor.tensor.dtype == "bool" else dtype.bits
         pointer = (
             f"(&raw const *inputs.{tensor.field}).cast_mut().cast()"
             if tensor.side == "input"
@@ -106,7 +108,7 @@ def _packed_body(api: ModelApi) -> list[str]:
             f"{INDENT * 2}&{tensor.side.upper()}_{tensor.field.upper()},",
             f"{INDENT * 2}DlDataType {{",
             f"{INDENT * 3}code: {code},",
-            f"{INDENT * 3}bits: {dtype.bits},",
+            f"{INDENT * 3}bits: {bits},",
             f"{INDENT * 3}lanes: 1,",
             f"{INDENT * 2}}},",
             f"{INDENT}),",

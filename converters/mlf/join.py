@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import posixpath
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -23,7 +24,7 @@ from converters.mlf.model import (
 from converters.mlf.parse.archive import Archive
 from converters.mlf.parse.c_header import PART_NAMES, Header, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata
-from converters.mlf.parse.c_source import SourceFacts, parse_sources
+from converters.mlf.parse.c_source import SourceFacts, included, parse_sources
 from converters.mlf.parse.metadata import ModuleFacts, parse_metadata
 from converters.mlf.parse.relay import Signature, parse_main_signature
 from converters.mlf.rules import (
@@ -43,6 +44,7 @@ from tools.codegen.conversion import ConversionError, Problem, UnsupportedError,
 _SRC = "codegen/host/src/"
 _INCLUDE = "codegen/host/include/"
 _OBJECTS = "codegen/host/lib/"
+_INTERFACE = re.compile(re.escape(_INCLUDE) + r"tvmgen_[^/]*\.h")
 
 
 @dataclass(frozen=True)
@@ -94,7 +96,7 @@ def model_of_header(text: str, where: str, library: bytes | None, options: Optio
         _Parts(name, facts, header, CFile(f"{header.prefix}.h", text), sources, {}, signature),
         options,
         library,
-        {},
+        _Headers(),
         "a header and a static library",
     )
 
@@ -131,11 +133,11 @@ def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options)
         raise _refusal("cpp", facts.where, f": {[m for m in members if not m.endswith('.c')]}")
     if not sources or any(m.endswith(OBJECT_SUFFIXES) for m in members):
         raise _refusal("objects", facts.where, f": {members}")
-    source_facts = parse_sources(sources, archive.origin)
+    extra = _headers(archive, sources)
+    source_facts = parse_sources(sources, archive.origin, extra.texts)
     producer = f"TVM {facts.tvm_version}" if facts.tvm_version else "TVM"
     relay = _relay_text(archive, name, alone)
     signature = parse_main_signature(relay) if relay is not None else None
-    extra = _extra_headers(archive, source_facts)
     _check_whole(source_facts, extra, facts.where)
     header_name = f"tvmgen_{name.lower()}.h"
     if _INCLUDE + header_name not in archive.files:
@@ -157,12 +159,12 @@ def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options)
     return _interface(parts, options, None, extra, producer)
 
 
-def _check_whole(sources: SourceFacts, extra: Mapping[str, str], where: str) -> None:
+def _check_whole(sources: SourceFacts, extra: _Headers, where: str) -> None:
     """Refuses an archive that lacks the source of a function of the model."""
     prefix = (sources.run_symbol or "").removesuffix("_run")
     if not prefix:
         return
-    texts = "\n".join(extra.values())
+    texts = "\n".join(extra.texts)
     missing = [
         name
         for name in sorted(sources.undefined)
@@ -192,20 +194,59 @@ def _relay_text(archive: Archive, name: str, alone: bool) -> str | None:
     return None
 
 
-def _extra_headers(archive: Archive, facts: SourceFacts) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for name in sorted(facts.includes - OWN_HEADERS - STANDARD_HEADERS):
-        member = _INCLUDE + name
-        if member in archive.files and not re.fullmatch(r"tvmgen_[^/]*\.h", name):
-            found[name] = archive.text(member)
-    return found
+@dataclass(frozen=True)
+class _Headers:
+    """The headers that a model's C includes.
+
+    Attributes:
+      extra: path under the archive's include folder -> text.
+      beside: path under the folder of the sources -> text.
+      missing: names that lead to no member of the archive.
+    """
+
+    extra: Mapping[str, str] = field(default_factory=dict)
+    beside: Mapping[str, str] = field(default_factory=dict)
+    missing: frozenset[str] = frozenset()
+
+    @property
+    def texts(self) -> tuple[str, ...]:
+        return (*self.extra.values(), *self.beside.values())
+
+
+def _headers(archive: Archive, sources: Mapping[str, str]) -> _Headers:
+    """Follows the includes of the sources, and of the headers that they lead to."""
+    extra: dict[str, str] = {}
+    beside: dict[str, str] = {}
+    missing: set[str] = set()
+    waiting = [(_SRC + name, text) for name, text in sorted(sources.items())]
+    seen = {member for member, _ in waiting}
+    while waiting:
+        includer, text = waiting.pop()
+        for name, quoted in included(text):
+            if name in OWN_HEADERS | STANDARD_HEADERS:
+                continue
+            # A name in quotes is looked for beside the file that has it first.
+            folders = [f"{posixpath.dirname(includer)}/"] if quoted else []
+            places = [posixpath.normpath(folder + name) for folder in (*folders, _INCLUDE)]
+            member = next((p for p in places if p in archive.files), None)
+            if member is None:
+                missing.add(name)
+            elif member not in seen and not _INTERFACE.fullmatch(member):
+                seen.add(member)
+                into, folder = (extra, _INCLUDE) if member.startswith(_INCLUDE) else (beside, _SRC)
+                if not member.startswith(folder):
+                    missing.add(name)
+                    continue
+                into[member.removeprefix(folder)] = archive.text(member)
+                waiting.append((member, archive.text(member)))
+    return _Headers(extra, beside, frozenset(missing))
 
 
 def _interface(
     parts: _Parts,
     options: Options,
     library: bytes | None,
-    extra: Mapping[str, str],
+    extra: _Headers,
     producer: str,
 ) -> Interface:
     header, facts, sources = parts.header, parts.facts, parts.sources
@@ -249,7 +290,6 @@ def _interface(
         if not sources.io_offsets:
             raise _refusal("io_offsets", facts.where)
         slots = io_slots(inputs, outputs, pools, sources.io_offsets, alignment, facts.where)
-    known = set(OWN_HEADERS | STANDARD_HEADERS) | set(extra)
     return Interface(
         name=parts.name,
         entry=Entry.C,
@@ -269,9 +309,10 @@ def _interface(
         header=parts.header_file,
         sources=tuple(CFile(n, t) for n, t in sorted(parts.files.items())),
         static_library=library,
-        extra_headers=extra,
+        extra_headers=extra.extra,
+        source_headers=extra.beside,
         missing_headers=tuple(
-            sorted(i for i in sources.includes - known if i.lower() != f"{header.prefix}.h")
+            sorted(i for i in extra.missing if i.lower() != f"{header.prefix}.h")
         ),
         producer=producer,
     )
@@ -447,7 +488,7 @@ def _packed(
     facts: ModuleFacts,
     files: Mapping[str, str],
     sources: SourceFacts,
-    extra: Mapping[str, str],
+    extra: _Headers,
     options: Options,
     producer: str,
 ) -> Interface:
@@ -493,7 +534,6 @@ def _packed(
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
     compiled = {n: t for n, t in files.items() if n != member or _needs_metadata(files, member)}
-    known = set(OWN_HEADERS | STANDARD_HEADERS) | set(extra)
     return Interface(
         name=facts.key,
         entry=Entry.PACKED,
@@ -505,8 +545,9 @@ def _packed(
         allocator_bytes=allocator,
         alignment=_alignment(sources, options, facts.where),
         sources=tuple(CFile(n, t) for n, t in sorted(compiled.items())),
-        extra_headers=extra,
-        missing_headers=tuple(sorted(sources.includes - known)),
+        extra_headers=extra.extra,
+        source_headers=extra.beside,
+        missing_headers=tuple(sorted(extra.missing)),
         producer=producer,
     )
 

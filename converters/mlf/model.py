@@ -105,7 +105,9 @@ class Interface:
       header: interface header; None for packed entries.
       sources: C sources to compile.
       static_library: object code that stands in for `sources`; None if there are sources.
-      extra_headers: member path -> text of headers that the sources include from the archive.
+      extra_headers: path under the archive's include folder -> text of headers that the sources,
+        or other headers, include from there.
+      source_headers: the same of headers that lie beside the sources; path under their folder.
       missing_headers: included names that neither the archive nor the crate provides.
       producer: what made the archive, for the generated text.
     """
@@ -129,6 +131,7 @@ class Interface:
     sources: tuple[CFile, ...] = ()
     static_library: bytes | None = None
     extra_headers: Mapping[str, str] = field(default_factory=dict)
+    source_headers: Mapping[str, str] = field(default_factory=dict)
     missing_headers: tuple[str, ...] = ()
     producer: str = ""
 

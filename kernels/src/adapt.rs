@@ -152,7 +152,8 @@ impl<'a> Inputs<'a> {
     /// The integers of input number `index`, an int32 or int64 vector or scalar in host memory.
     ///
     /// # Errors
-    /// [`Error::DType`] for other types, [`Error::Rank`] above rank 1 or [`MAX_RANK`] elements.
+    /// [`Error::DType`] for other types, [`Error::Rank`] above rank 1, or above [`MAX_RANK`]
+    /// elements: there is one per axis.
     pub fn ints(&self, index: usize, argument: &'static str) -> Result<Ints> {
         let tensor = self.get(index, argument)?;
         if tensor.shape().rank() > 1 {
@@ -164,10 +165,10 @@ impl<'a> Inputs<'a> {
         }
         let mut ints = Ints::default();
         let count = tensor.shape().elements();
-        let slots = ints.values.get_mut(..count).ok_or(Error::Length {
+        let slots = ints.values.get_mut(..count).ok_or(Error::Rank {
             argument,
             found: count,
-            expected: MAX_RANK,
+            expected: "at most 8",
         })?;
         match tensor.dtype() {
             DType::I32 => {

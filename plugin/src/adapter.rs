@@ -6,22 +6,24 @@ use std::hash::{BuildHasher, Hasher};
 use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
+use tfp_bindings::eager::Eager;
 use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{
-    Construction, Context, DataType, Error, InputPlan, Kernel, Layout, OutputPlan, Registration,
-    RegistrationError, Result, Tensor, TensorMut, log,
+    Code, Construction, Context, DataType, Error, InputPlan, Kernel, Layout, OutputPlan,
+    Registration, RegistrationError, Result, Tensor, TensorMut, log,
 };
 use tfp_kernels::KERNELS;
 use tfp_kernels::def::{
     Call, Inputs, KernelDef, Spec, State, TensorMut as KernelMut, TensorRef, Variant,
 };
 use tfp_kernels::dtype::DType;
-use tfp_kernels::shape::Shape;
+use tfp_kernels::shape::{MAX_RANK, Shape};
 use tfp_kernels::threads::ThreadPool;
 
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
 use crate::dtype;
+use crate::host::HostOp;
 use crate::profile::Profiled;
 use crate::slots::Slots;
 
@@ -96,6 +98,8 @@ pub struct OpKernel {
     /// take it from here. Stays empty where values of inputs count, too.
     first: OnceLock<First>,
     by_shape: bool,
+    /// For tensors of more axes than the kernels serve.
+    host: HostOp,
 }
 
 /// The inputs of a node's first step, and what its outputs were.
@@ -136,6 +140,7 @@ impl Kernel for OpKernel {
             fault: fault.filter(|f| f.op == def.op).map(|f| f.kind),
             first: OnceLock::new(),
             by_shape: def.variants.iter().all(|variant| variant.host.is_empty()),
+            host: HostOp::new(node),
         })
     }
 
@@ -145,12 +150,16 @@ impl Kernel for OpKernel {
             return injected(fault);
         }
         // The usual counts need no allocation.
-        match context.inputs() {
+        let done = match context.inputs() {
             0 => self.step_of::<0>(context),
             1 => self.step_of::<1>(context),
             2 => self.step_of::<2>(context),
             3 => self.step_of::<3>(context),
             count => self.step_of_many(context, count),
+        };
+        match done {
+            Err(error) if error.code() == Code::Unimplemented => self.elsewhere(context, error),
+            done => done,
         }
     }
 }
@@ -163,6 +172,19 @@ static NO_SPEC: Spec = Spec::scalar(DType::U8);
 const NO_REF: TensorRef<'static> = TensorRef::forwarded(&NO_SPEC);
 
 impl OpKernel {
+    /// A step with tensors of more axes than the kernels serve, of which no output is made yet.
+    #[cold]
+    fn elsewhere(&self, context: &mut Context<'_>, error: Error) -> Result<()> {
+        if self.def.op.starts_with("Tfp") {
+            let advice = "TFP_FUSION=0 leaves the ops of more axes to TensorFlow";
+            return Err(Error::invalid(format!("{}; {advice}", error.message())));
+        }
+        if !Eager::is_available() {
+            return Err(error);
+        }
+        self.host.run(context)
+    }
+
     /// One step with `N` inputs.
     #[inline(never)]
     fn step_of<const N: usize>(&self, context: &mut Context<'_>) -> Result<()> {
@@ -473,7 +495,13 @@ fn injected(fault: FaultKind) -> Result<()> {
     }
 }
 
+/// A kernel's error. [`Code::Unimplemented`] says that there are more axes than kernels serve; the
+/// outputs are not made yet then.
 #[cold]
 fn refused(error: tfp_kernels::error::Error) -> Error {
-    Error::invalid(error.to_string())
+    let code = match error {
+        tfp_kernels::error::Error::Rank { found, .. } if found > MAX_RANK => Code::Unimplemented,
+        _ => Code::InvalidArgument,
+    };
+    Error::new(code, error.to_string())
 }

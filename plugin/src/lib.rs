@@ -19,6 +19,7 @@ mod config;
 mod dtype;
 mod entry;
 mod graph;
+mod host;
 mod lists;
 mod ops;
 mod platform;

@@ -6,11 +6,11 @@
 //! CPU itself, and copy every tensor of the list there and back.
 
 use tfp_bindings::eager::Eager;
-use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{
-    Construction, Context, DataType, Error, Kernel, Registration, RegistrationError, Result, log,
+    Construction, Context, DataType, Kernel, Registration, RegistrationError, Result, log,
 };
 
+use crate::host::HostOp;
 use crate::profile::Profiled;
 
 /// The ops with an input of variants.
@@ -31,32 +31,14 @@ pub fn register(device_type: &str) {
 }
 
 /// The kernel of a node.
-struct ListKernel {
-    op: String,
-    attrs: Vec<(&'static str, Attr)>,
-}
+struct ListKernel(HostOp);
 
 impl Kernel for ListKernel {
     fn new(node: &Construction) -> Result<Self> {
-        let found = ["T", "N"]
-            .into_iter()
-            .filter_map(|name| Some((name, node.attr(name).ok()?)));
-        Ok(Self {
-            op: node.op().to_owned(),
-            attrs: found.collect(),
-        })
+        Ok(Self(HostOp::new(node)))
     }
 
     fn compute(&self, context: &mut Context<'_>) -> Result<()> {
-        let eager = Eager::global()?;
-        let inputs = (0..context.inputs())
-            .map(|index| eager.value(context.input(index)?))
-            .collect::<Result<Vec<_>>>()?;
-        let inputs: Vec<_> = inputs.iter().collect();
-        let outputs = eager.run_on("/device:CPU:0", &self.op, &inputs, &self.attrs, 1)?;
-        let output = outputs
-            .first()
-            .ok_or_else(|| Error::internal("the op gave no output"))?;
-        context.set_output(0, &output.to_tensor()?)
+        self.0.run(context)
     }
 }

@@ -56,6 +56,49 @@ def test_empty_and_deep_tensors(shape: tuple[int, ...]) -> None:
     np.testing.assert_array_equal(y.numpy(), values * 2 + values)
 
 
+DEEP = np.arange(512, dtype=np.float32).reshape((2,) * 9)
+"""Of more axes than the kernels serve."""
+
+
+@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
+@pytest.mark.parametrize(
+    "compute",
+    [
+        lambda x: tf.reduce_sum(x, [0, 3, 8]),
+        lambda x: tf.reduce_max(tf.stack([x[0], x[1]])),
+        lambda x: tf.transpose(x),
+        lambda x: tf.concat([x, x], 3),
+        lambda x: tf.fill(tf.shape(x), 2.0),
+        lambda x: tf.split(x, 2, 4)[1],
+        lambda x: tf.cast(tf.nn.relu(x), tf.int64),
+    ],
+)
+def test_more_axes_than_the_kernels_serve(
+    compute: Callable[[tf.Tensor], tf.Tensor], in_graph: bool
+) -> None:
+    function = tf.function(compute, jit_compile=False, autograph=False) if in_graph else compute
+    x = tf.constant(DEEP)
+    found = on_device(lambda: function(tf.identity(x)))
+    with tf.device("/device:CPU:0"):
+        expected = compute(x)
+    assert found.dtype == expected.dtype
+    np.testing.assert_array_equal(found.numpy(), expected.numpy())
+
+
+@pytest.mark.parametrize("in_graph", [False, True], ids=["eager", "graph"])
+def test_the_gradient_of_a_repetition_has_twice_the_axes(in_graph: bool) -> None:
+    def compute(x: tf.Tensor) -> tf.Tensor:
+        with tf.GradientTape() as tape:
+            tape.watch(x)
+            y = tf.repeat(tf.repeat(x, 2, axis=1), 3, axis=2) ** 2
+        return tape.gradient(y, x)
+
+    function = tf.function(compute, jit_compile=False) if in_graph else compute
+    x = np.random.default_rng(5).normal(size=(2, 3, 4, 5, 2)).astype(np.float32)
+    found = on_device(lambda: function(tf.constant(x)))
+    np.testing.assert_allclose(found.numpy(), 12.0 * x, rtol=1e-6)
+
+
 def test_shapes_that_do_not_fit_are_a_clean_error() -> None:
     with pytest.raises(tf.errors.InvalidArgumentError) as caught:
         on_device(lambda: tf.raw_ops.AddV2(x=tf.ones([2]), y=tf.ones([3])))

@@ -90,6 +90,34 @@ def test_slices_are_changed(in_graph: bool, how: str) -> None:
 
 
 @graph_or_not
+@pytest.mark.parametrize("how", ["add", "sub", "mul", "div", "max", "update"])
+@pytest.mark.parametrize(
+    "dtype", [tf.float16, tf.bfloat16, tf.int8, tf.uint8, tf.int16, tf.uint32, tf.complex64]
+)
+def test_slices_of_types_that_only_the_cpu_computes_with(
+    in_graph: bool, how: str, dtype: Any
+) -> None:
+    if how == "max" and dtype.is_complex:
+        pytest.skip("complex numbers have no order")
+
+    def compute() -> Array:
+        v = tf.Variable(VALUES.astype(dtype.as_numpy_dtype))
+        updates = tf.constant(np.array([[2, 3, 4]] * 3, dtype.as_numpy_dtype))
+        change = call(
+            lambda i: getattr(v, f"scatter_{how}")(tf.IndexedSlices(updates, i)), in_graph
+        )
+        change(tf.constant([1, 3, 1]))
+        elements = call(lambda i, u: (v.scatter_nd_update(i, u), v.scatter_nd_add(i, u)), in_graph)
+        two = tf.constant(np.array([2, 3], dtype.as_numpy_dtype))
+        elements(tf.constant([[0, 0], [2, 2]]), two)
+        found: Array = v.numpy().astype(np.complex64)
+        return found
+
+    found = agree(compute)
+    assert (found[0, 1:] == VALUES[0, 1:]).all()
+
+
+@graph_or_not
 @pytest.mark.parametrize("how", ["add", "sub", "update"])
 def test_elements_are_changed(in_graph: bool, how: str) -> None:
     def compute() -> Array:

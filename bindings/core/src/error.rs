@@ -353,9 +353,15 @@ impl fmt::Display for Error {
     }
 }
 
+/// As [`fmt::Display`], since `main` and `unwrap` show an error so; `{:#?}` shows its
+/// [`kind`](Error::kind) with every field.
 impl fmt::Debug for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        fmt::Debug::fmt(self.kind(), f)
+        if f.alternate() {
+            fmt::Debug::fmt(self.kind(), f)
+        } else {
+            fmt::Display::fmt(self, f)
+        }
     }
 }
 
@@ -368,5 +374,22 @@ impl From<std::ffi::NulError> for Error {
             String::from_utf8_lossy(&error.clone().into_vec()),
             error.nul_position()
         ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// What `fn main() -> Result<()>` prints of an error.
+    #[test]
+    fn the_debug_text_is_the_message() {
+        let error = Error::dtype("Add's 'y'", DataType::FLOAT, DataType::INT32);
+        assert_eq!(format!("{error:?}"), error.to_string());
+        assert_eq!(
+            format!("{error:?}"),
+            "Add's 'y': expected float32, found int32"
+        );
+        assert!(format!("{error:#?}").starts_with("DType {\n"));
     }
 }

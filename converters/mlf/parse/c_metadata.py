@@ -22,6 +22,9 @@ _POOLS = re.compile(r"([0-9]{1,6})L\s{0,4}/\*\s{0,4}num_workspace_pools\s{0,4}\*
 #: DLPack type codes.
 _CODES = {0: "int", 1: "uint", 2: "float"}
 
+#: What TVM says of truth values, each in a byte.
+_BOOL = "uint1"
+
 
 @dataclass(frozen=True)
 class PackedMetadata:
@@ -49,7 +52,9 @@ def parse_c_metadata(text: str, where: str) -> PackedMetadata:
         shape = shapes.get((side, int(index)))
         if shape is None:
             raise FormatError(Problem(where, f"tensor {name!r} has no shape array"))
-        tensors[side][int(index)] = TensorType(name, shape, f"{_CODES[int(code)]}{int(bits)}")
+        dtype = f"{_CODES[int(code)]}{int(bits)}"
+        dtype = "bool" if dtype == _BOOL else dtype
+        tensors[side][int(index)] = TensorType(name, shape, dtype)
     for side, found in tensors.items():
         if sorted(found) != list(range(len(found))):
             raise FormatError(Problem(where, f"{side} {sorted(found)} are not numbered from 0"))

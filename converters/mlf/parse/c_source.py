@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from converters.mlf.errors import FormatError
@@ -26,6 +26,7 @@ _OFFSET = re.compile(
 #: Weights, which hold no fact and may be megabytes.
 _NUMBERS = re.compile(r"\{[^;{}()]{256,}+\}")
 _INCLUDE = re.compile(r"^[ \t]{0,64}#[ \t]{0,8}include[ \t]{0,8}[<\"]([^>\"\n]{1,512})[>\"]", re.M)
+_QUOTED = re.compile(r"^[ \t]{0,64}#[ \t]{0,8}include[ \t]{0,8}\"([^>\"\n]{1,512})\"", re.M)
 _CALL = re.compile(r"\b(TVM[A-Za-z]\w{2,200})\s{0,4}\(")
 _DEFINITION = re.compile(r"[\w*]\s{1,8}(\w{1,256})\s{0,4}\([^){;]{0,4096}\)\s{0,8}\{")
 _OWN_CALL = re.compile(r"\b(tvmgen_\w{1,256})\s{0,4}\(")
@@ -44,7 +45,6 @@ class SourceFacts:
       alignment: greatest `aligned(n)`; 0 if there is none.
       hooks: device name as in the hook ("EthosU") -> hooks called, in the order of their lives.
       io_offsets: ("inputs"|"outputs", field) -> (pool, byte offset).
-      includes: every included name.
       calls: every called function whose name starts with "TVM", less those defined here.
       undefined: every declared or called function whose name starts with "tvmgen_" and that is not
         defined here.
@@ -58,21 +58,29 @@ class SourceFacts:
     alignment: int = 0
     hooks: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     io_offsets: Mapping[tuple[str, str], tuple[str, int]] = field(default_factory=dict)
-    includes: frozenset[str] = frozenset()
     calls: frozenset[str] = frozenset()
     undefined: frozenset[str] = frozenset()
     metadata_file: str | None = None
 
 
+def included(text: str) -> tuple[tuple[str, bool], ...]:
+    """Returns the names that a C file includes, and whether each is in quotes."""
+    quoted = set(_QUOTED.findall(text))
+    return tuple((name, name in quoted) for name in sorted(set(_INCLUDE.findall(text))))
+
+
 HOOKS = ("Activate", "Open", "Close", "Deactivate")
 
 
-def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
+def parse_sources(
+    sources: Mapping[str, str], where: str, headers: Sequence[str] = ()
+) -> SourceFacts:
     """Collects facts from all C sources of one module.
 
     Args:
       sources: member name -> text.
       where: archive name, for messages.
+      headers: texts of the headers that they include: what is defined there is theirs.
 
     Raises:
       FormatError: two sources define the entry point, or a tensor has two offsets.
@@ -80,15 +88,14 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
     facts = SourceFacts()
     hooks: dict[str, set[str]] = {}
     offsets: dict[tuple[str, str], tuple[str, int]] = {}
-    includes: set[str] = set()
     calls: set[str] = set()
     own_calls: set[str] = set()
     defined: set[str] = set()
     statics: list[tuple[str, int]] = []
-    for name in sorted(sources):
-        code, _ = split_comments(mark_constant_sections(sources[name]))
+    texts = [("a header", text) for text in headers]
+    for name, text in [*sorted(sources.items()), *texts]:
+        code, _ = split_comments(mark_constant_sections(text))
         code = _NUMBERS.sub("{}", code)
-        includes.update(_INCLUDE.findall(sources[name]))
         calls.update(_CALL.findall(code))
         own_calls.update(_OWN_CALL.findall(code))
         defined.update(_DEFINITION.findall(code))
@@ -112,14 +119,13 @@ def parse_sources(sources: Mapping[str, str], where: str) -> SourceFacts:
                 raise FormatError(
                     Problem(f"{where}:{name}", f"{key[1]} at {value} and {offsets[key]}")
                 )
-        if "kTvmgenMetadata" in code and "struct TVMMetadata " in code:
+        if name in sources and "kTvmgenMetadata" in code and "struct TVMMetadata " in code:
             facts = replace(facts, metadata_file=name)
     return replace(
         facts,
         static_workspaces=tuple(sorted(statics)),
         hooks={d: tuple(h for h in HOOKS if h in hooks[d]) for d in sorted(hooks)},
         io_offsets=offsets,
-        includes=frozenset(includes),
         calls=frozenset(calls - defined),
         undefined=frozenset(own_calls - defined),
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
+import numpy as np
 import pytest
 
 from converters.mlf.convert import Request, convert
@@ -83,6 +84,55 @@ def test_names_that_the_crate_uses_itself(
             path, text = path.replace(old, new), text.replace(old, new)
         files[path] = text
     build(convert(request_of(Dialect(files, {}), tmp_path)), tmp_path / "crate")
+
+
+def test_headers_in_folders_beside_the_sources(tmp_path: Path) -> None:
+    """Found as C finds them: beside the file that includes them, then in the include folder."""
+    dialect = DIALECTS["plain_v7"]()
+    files = {k: str(v) for k, v in dialect.files.items()}
+    source = files.pop("codegen/host/src/default_lib1.c")
+    source = source.replace("* 2.000000e+00f", "* by(FACTOR)")
+    folder = "codegen/host/src/kernels/"
+    files[f"{folder}default_lib1.c"] = '#include "detail/factor.h"\n' + source
+    files[f"{folder}detail/factor.h"] = (
+        '#pragma once\n#include "../by.h"\n#include "common/two.h"\n#define FACTOR TWO\n'
+    )
+    files[f"{folder}by.h"] = "#include <math.h>\nstatic float by(float x) { return x; }\n"
+    files["codegen/host/include/common/two.h"] = '#include "deep/two.h"\n'
+    files["codegen/host/include/common/deep/two.h"] = "#define TWO 2.0f\n"
+    files[f"{folder}unused.h"] = "#error unused\n"
+    result = convert(request_of(replace(dialect, files=files), tmp_path))
+    assert not result.crate.models[0].model.missing_headers
+    assert not [name for name in result.output.files if "unused" in name]
+    built = build(result, tmp_path / "crate")
+    assert "1 passed" in run_rust(built, built.folder / "tests" / "golden.rs", test=True)
+
+
+def test_state_in_a_header_is_the_model_s(tmp_path: Path) -> None:
+    files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
+    source = "codegen/host/src/default_lib1.c"
+    files[source] = '#include "state.h"\n' + files[source]
+    files["codegen/host/src/state.h"] = "static int32_t calls[4];\n"
+    found = convert(request_of(Dialect(files, {}), tmp_path)).crate.models[0].model
+    assert len(found.hidden_state) == 1
+
+
+def test_truth_values_of_a_packed_entry(tmp_path: Path) -> None:
+    """TVM calls them unsigned integers of one bit, and its C checks that of each argument."""
+    files = {}
+    for path, content in DIALECTS["packed"]().files.items():
+        text = str(content).replace("{2, 32, 1} /* dtype*/", "{1, 1, 1} /* dtype*/")
+        text = text.replace("dtype.code != 2", "dtype.code != 1").replace("bits != 32", "bits != 1")
+        text = text.replace("((float*)y_1)[i] = ((float*)x_1)[i] * 2.0f", "_NOT_")
+        text = text.replace("_NOT_", "((uint8_t*)y_1)[i] = !((uint8_t*)x_1)[i]")
+        text = text.replace('"float32"', '"bool"').replace('"size": 16', '"size": 4')
+        files[path] = text
+    x = np.array([True, False, False, True])
+    dialect = Dialect(files, {"default_x": x, "default_output0": ~x})
+    result = convert(request_of(dialect, tmp_path))
+    assert [t.dtype for t in result.crate.models[0].model.inputs] == ["bool"]
+    built = build(result, tmp_path / "crate")
+    assert "1 passed" in run_rust(built, built.folder / "tests" / "golden.rs", test=True)
 
 
 def test_a_pool_without_bytes(tmp_path: Path) -> None:

@@ -12,7 +12,12 @@ use tfp_bindings::{
 use super::lower::{Emit, Types, lower};
 use super::table::VariableOp;
 use super::{describe, table};
+use crate::adapter;
+use crate::host::HOST;
 use crate::profile::Profiled;
+
+/// The shared name of a variable that lives as long as a handle of it does.
+const ANONYMOUS: &[u8] = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347";
 
 /// Registers a kernel for each op of the table.
 pub fn register(device_type: &str) {
@@ -93,6 +98,76 @@ impl Steps {
             .collect::<Result<Vec<_>>>()?;
         self.eager.run(op, &inputs, attrs, outputs)
     }
+
+    /// What `TfpScatter` does, for the types that it is not made for: TensorFlow's own op for the
+    /// CPU changes a variable that is there for this alone.
+    fn scatter_on_host(&self, inputs: &[usize], attrs: &[(&'static str, Attr)]) -> Result<Value> {
+        let &[tensor, indices, updates] = inputs else {
+            return Err(Error::internal("a scatter has three inputs"));
+        };
+        let attr = |name| {
+            let found = attrs.iter().find(|(known, _)| *known == name);
+            found.map(|(_, value)| value.clone())
+        };
+        let (Some(data_type), Some(index_type)) = (attr("T"), attr("Tindices")) else {
+            return Err(Error::internal("a scatter has two types"));
+        };
+        let nd = attr("nd") == Some(Attr::Bool(true));
+        let op = match attr("reduction") {
+            Some(Attr::String(reduction)) => host_scatter(&reduction, nd),
+            _ => None,
+        };
+        let op = op.ok_or_else(|| Error::internal("there is no such scatter"))?;
+        let single = |values: Vec<Value>| {
+            let value = values.into_iter().next();
+            value.ok_or_else(|| Error::internal("the op gave no output"))
+        };
+        let variable_type = [("dtype", data_type.clone())];
+        let handle = single(self.eager.run_on(
+            HOST,
+            "VarHandleOp",
+            &[],
+            &[
+                ("dtype", data_type.clone()),
+                ("shape", Attr::Shape(None)),
+                ("shared_name", Attr::String(ANONYMOUS.to_vec())),
+            ],
+            1,
+        )?)?;
+        let start = [&handle, self.get(tensor)?];
+        let assign = "AssignVariableOp";
+        self.eager.run_on(HOST, assign, &start, &variable_type, 0)?;
+        let change = [&handle, self.get(indices)?, self.get(updates)?];
+        let types = [
+            (if nd { "T" } else { "dtype" }, data_type),
+            ("Tindices", index_type),
+        ];
+        self.eager.run_on(HOST, op, &change, &types, 0)?;
+        let read = "ReadVariableOp";
+        single(
+            self.eager
+                .run_on(HOST, read, &[&handle], &variable_type, 1)?,
+        )
+    }
+}
+
+/// TensorFlow's op that changes slices of a variable, or elements if `nd`.
+fn host_scatter(reduction: &[u8], nd: bool) -> Option<&'static str> {
+    Some(match (reduction, nd) {
+        (b"add", false) => "ResourceScatterAdd",
+        (b"sub", false) => "ResourceScatterSub",
+        (b"mul", false) => "ResourceScatterMul",
+        (b"div", false) => "ResourceScatterDiv",
+        (b"min", false) => "ResourceScatterMin",
+        (b"max", false) => "ResourceScatterMax",
+        (b"update", false) => "ResourceScatterUpdate",
+        (b"add", true) => "ResourceScatterNdAdd",
+        (b"sub", true) => "ResourceScatterNdSub",
+        (b"min", true) => "ResourceScatterNdMin",
+        (b"max", true) => "ResourceScatterNdMax",
+        (b"update", true) => "ResourceScatterNdUpdate",
+        _ => return None,
+    })
 }
 
 impl Emit for Steps {
@@ -114,8 +189,13 @@ impl Emit for Steps {
         inputs: &[usize],
         attrs: &[(&'static str, Attr)],
     ) -> Result<usize> {
-        let outputs = self.run(op, inputs, attrs, 1)?;
-        self.values.extend(outputs);
+        if op == "TfpScatter" && !adapter::serves(op, attrs) {
+            let output = self.scatter_on_host(inputs, attrs)?;
+            self.values.push(output);
+        } else {
+            let outputs = self.run(op, inputs, attrs, 1)?;
+            self.values.extend(outputs);
+        }
         Ok(self.values.len() - 1)
     }
 

@@ -344,13 +344,17 @@ fn scalar_bytes(data_type: DataType, number: f32) -> Result<Vec<u8>> {
         DataType::DOUBLE => Ok(f64::from(number).to_le_bytes().to_vec()),
         // The table has small whole numbers only, which need no rounding.
         DataType::BFLOAT16 => Ok(number.to_le_bytes()[2..].to_vec()),
-        // An integer has one zero.
-        DataType::INT64 if number == 0.0 => Ok(vec![0; 8]),
+        DataType::COMPLEX64 if number == 0.0 => Ok(number.to_le_bytes().repeat(2)),
+        DataType::COMPLEX128 if number == 0.0 => Ok(f64::from(number).to_le_bytes().repeat(2)),
         DataType::HALF if number == 0.0 => {
             Ok(vec![0, if number.is_sign_negative() { 0x80 } else { 0 }])
         }
         DataType::HALF if number == 1.0 => Ok(0x3c00_u16.to_le_bytes().to_vec()),
-        _ => Err(Error::invalid(format!("{data_type} has no constants here"))),
+        _ => match data_type.size() {
+            // An integer has one zero.
+            Some(size) if number == 0.0 => Ok(vec![0; size]),
+            _ => Err(Error::invalid(format!("{data_type} has no constants here"))),
+        },
     }
 }
 
