@@ -13,7 +13,7 @@ from converters.tf import ir
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.tensors import Bits, Bounds, Complex, Rows, Spread, TensorList
-from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
+from converters.tf.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _DTYPES = {
@@ -278,7 +278,8 @@ class Lowering:
         before, self.build.layer = self.build.layer, path
         try:
             if handler is None:
-                raise Unsupported(f"there is no kernel for the op {node.op}")
+                reason = node.attrs.get(REFUSED, f"there is no kernel for the op {node.op}")
+                raise Unsupported(reason)
             result = handler(Context(self, node, args))
             return result if isinstance(result, tuple) else (result,)
         except (Unsupported, ShapeError, NotSymbolicError) as err:
