@@ -7,14 +7,21 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
-import numpy as np
 import tensorflow as tf
 
 from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
-from converters.tf.load.captures import captured
 from converters.tf.load.tracer import trace_function, uses_half
-from converters.tf.trace import REFUSED, Loaded, Trace, TraceFunction, TraceInput, TraceNode
+from converters.tf.trace import (
+    REFUSED,
+    Loaded,
+    Trace,
+    TraceFunction,
+    TraceInput,
+    TraceNode,
+    Variable,
+)
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
 
 # A tensor of the graph that is traced.
 Tensor: TypeAlias = Any
@@ -61,14 +68,20 @@ class Replay:
     """The operators of a file while they are replayed."""
 
     def __init__(self) -> None:
-        self._weights: dict[str, Any] = {}
-        self._layers: dict[tuple[int, int], str] = {}
+        self._graph = tf.Graph()
+        self._weights: dict[str, tuple[Variable, Tensor]] = {}
+        self._layers: dict[str, str] = {}
         self._kinds: dict[str, str] = {}
         self._owned: dict[str, list[str]] = {}
         self._refused: dict[str, tuple[Step, str]] = {}
 
-    def weight(self, layer: str, role: str, data: Array) -> Callable[[], Tensor]:
-        """Returns what reads a new weight.
+    @property
+    def inside(self) -> bool:
+        """Returns whether this is in a loop or branch of the model."""
+        return tf.compat.v1.get_default_graph() is not self._graph
+
+    def weight(self, layer: str, role: str, data: Array) -> Tensor:
+        """Returns a new weight; it is known to the conversion and to no shape of TensorFlow.
 
         Args:
             layer: Path of the layer that has it.
@@ -78,31 +91,35 @@ class Replay:
         name, count = f"{layer}/{role}", 1
         while name in self._weights:
             name, count = f"{layer}/{role}_{count}", count + 1
-        with tf.init_scope():
-            variable = tf.Variable(data, trainable=False, name="weight")
-        self._weights[name] = variable
+        with self._graph.as_default(), tf.name_scope("weight/"):
+            tensor = tf.compat.v1.placeholder(data.dtype, data.shape)
+        self._weights[name] = (Variable(name, data), tensor)
         self._owned.setdefault(layer, []).append(name)
-        return lambda: variable.read_value()
+        return tensor
 
     def step(self, step: Step, run: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
         """Replays an operator; one that can't be is reported when the graph is converted."""
-        graph = tf.compat.v1.get_default_graph()
+        graph, inside = tf.compat.v1.get_default_graph(), self.inside
         first = len(graph.get_operations())
         with tf.name_scope(_scope(step.name)):
             try:
                 results = [tf.convert_to_tensor(t) for t in run()]
             except Refused as err:
                 results = self._refuse(step, str(err))
-            except RecursionError:
+            except (ConversionError, RecursionError):
                 raise
             except Exception as err:  # TensorFlow raises whatever odd operands made it raise.
                 results = self._refuse(step, f"it does not fit its operands: {shortened(err)}")
-        for index in range(first, len(graph.get_operations())):
-            self._layers.setdefault((id(graph), index), step.layer)
+        if not inside:
+            for operation in graph.get_operations()[first:]:
+                self._layers.setdefault(operation.name, step.layer)
         self._kinds.setdefault(step.layer, step.kind)
         return results
 
     def _refuse(self, step: Step, reason: str) -> list[Tensor]:
+        if not step.results:
+            where = f"layer {step.layer}, node {step.name} ({step.kind})"
+            raise UnsupportedError(Problem(where, reason))
         number = len(self._refused) + 1
         stand_ins = [tf.raw_ops.Placeholder(dtype=t, shape=s) for t, s in step.results]
         results = tf.raw_ops.IdentityN(input=stand_ins, name=f"refused_{number}")
@@ -124,24 +141,14 @@ class Replay:
             outputs: Names of its outputs.
             run: Gets the inputs, replays all operators and returns the outputs.
         """
-        specs = [tf.TensorSpec(p.shape, p.dtype, f"input_{i}") for i, p in enumerate(inputs)]
-
-        def body(*tensors: Tensor) -> list[Tensor]:
-            return [tf.identity(t) for t in run(list(tensors))]
-
-        concrete = tf.function(body, autograph=False, jit_compile=False).get_concrete_function(
-            *specs
-        )
-        graph = concrete.graph
-        operations = graph.get_operations()
-        layer_of = {
-            op.name: self._layers.get((id(graph), i), "") for i, op in enumerate(operations)
-        }
-        arguments = graph.inputs[: len(specs)]
-        main, functions = trace_function(name, graph, graph.inputs, graph.outputs, layer_of)
+        with self._graph.as_default():
+            arguments = [tf.compat.v1.placeholder(p.dtype, p.shape, "input") for p in inputs]
+            results = [tf.identity(t) for t in run(arguments)]
+        weights = list(self._weights.values())
+        known = [*arguments, *(tensor for _, tensor in weights)]
+        main, functions = trace_function(name, self._graph, known, results, self._layers)
         main = self._marked(main)
         functions = {key: self._marked(function) for key, function in functions.items()}
-        names = {id(v.handle): weight for weight, v in self._weights.items()}
         trace = Trace(
             name=name,
             main=main,
@@ -151,15 +158,17 @@ class Replay:
                 for p, t in zip(inputs, arguments, strict=True)
             ),
             outputs=tuple(outputs),
-            variables=captured(graph, names),
+            variables={str(tensor.op.name): variable for variable, tensor in weights},
             layers=tuple(Layer(path, kind) for path, kind in self._kinds.items() if path),
             half=uses_half([main, *functions.values()]),
             weights={path: tuple(owned) for path, owned in self._owned.items()},
         )
 
         def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
-            given = [tf.constant(arrays[p.name], p.dtype) for p in inputs]
-            return {n: np.asarray(t) for n, t in zip(outputs, concrete(*given), strict=True)}
+            given = {t: arrays[p.name] for t, p in zip(arguments, inputs, strict=True)}
+            given |= {tensor: variable.data for variable, tensor in weights}
+            with tf.compat.v1.Session(graph=self._graph) as session:
+                return dict(zip(outputs, session.run(results, given), strict=True))
 
         return Loaded(trace, predict)
 

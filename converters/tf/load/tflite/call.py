@@ -20,7 +20,6 @@ _FUSED: Mapping[int, Callable[[Tensor], Tensor]] = {
     1: tf.nn.relu,
     2: lambda x: tf.clip_by_value(x, -1.0, 1.0),
     3: tf.nn.relu6,
-    4: tf.tanh,
 }
 
 
@@ -29,7 +28,7 @@ class Constant:
 
     def __init__(self, data: Array) -> None:
         self.data = data
-        self._weights: dict[tuple[int, ...], Callable[[], Tensor]] = {}
+        self._weights: dict[tuple[int, ...], Tensor] = {}
 
     def tensor(self, replay: Replay, layer: str, role: str, axes: tuple[int, ...] = ()) -> Tensor:
         """Returns the value in the graph.
@@ -46,7 +45,7 @@ class Constant:
             return tf.constant(data)
         if axes not in self._weights:
             self._weights[axes] = replay.weight(layer, role, np.ascontiguousarray(data))
-        return self._weights[axes]()
+        return self._weights[axes]
 
 
 Value: TypeAlias = Constant | Tensor
@@ -65,7 +64,6 @@ class Call:
         run: Replays a subgraph in the graph at hand: its number and arguments to its results.
         signature: Returns the arguments that a subgraph takes, by its number.
         variables: Values of the variables that the model keeps, by name.
-        depth: In how many loops and branches it is.
     """
 
     replay: Replay
@@ -73,10 +71,9 @@ class Call:
     layer: str
     operands: Sequence[Value | None]
     results: Sequence[file.Tensor]
-    run: Callable[[int, Sequence[Tensor]], list[Tensor]]
+    run: Callable[[int, Sequence[Value]], list[Tensor]]
     signature: Callable[[int], Sequence[file.Tensor]]
     variables: dict[str, Value]
-    depth: int
 
     def option(self, name: str, default: Any = 0) -> Any:
         """Returns an option by its name in the schema."""
@@ -127,7 +124,8 @@ class Call:
         """Returns a result after the activation that the operator has."""
         kind = int(self.option("fusedActivationFunction"))
         if kind not in _FUSED:
-            raise Refused(f"the fused activation {kind}; NONE to TANH (0 to 4) are known")
+            what = "NONE, RELU, RELU_N1_TO_1 and RELU6 (0 to 3) are known"
+            raise Refused(f"the fused activation {kind}, which TFLite leaves out; {what}")
         return _FUSED[kind](x)
 
     def biased(self, x: Tensor, index: int) -> Tensor:

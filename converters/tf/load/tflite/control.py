@@ -9,34 +9,63 @@ from flatbuffers import flexbuffers
 from tensorflow.python.framework import op_def_registry
 
 from converters.tf.load.replay import Refused, Tensor
-from converters.tf.load.tflite.call import Call, Handler, Value
+from converters.tf.load.tflite.call import Call, Constant, Handler, Value
+from converters.tf.load.tflite.lists import restored
 
 # How the names of custom operators start that are TensorFlow's.
 _FLEX = "Flex"
 
 
-def _while(call: Call) -> Sequence[Tensor]:
+class Handle:
+    """A variable that the model keeps."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _while(call: Call) -> Sequence[Value]:
+    """Variables are no values of the loop: it finds them outside."""
     condition, body = (int(call.option(f"{n}SubgraphIndex")) for n in ("cond", "body"))
-    shapes = [
-        tf.TensorShape(None if t.dtype == "variant" else t.shape) for t in call.signature(body)
+    operands = [call.value(i) for i in range(len(call.operands))]
+    carried = [i for i, v in enumerate(operands) if not isinstance(v, Handle)]
+    starts = [
+        tf.constant(v.data) if isinstance(v, Constant) else v
+        for v in map(operands.__getitem__, carried)
     ]
+    declared = call.signature(body)
+    if len(declared) != len(operands):
+        raise Refused(f"{len(operands)} values for a body of {len(declared)}")
+
+    def whole(args: Sequence[Tensor]) -> list[Value]:
+        values = list(operands)
+        for place, arg in zip(carried, args, strict=True):
+            values[place] = arg
+        return values
+
+    def turn(*args: Tensor) -> list[Tensor]:
+        results = call.run(body, whole(args))
+        return [restored(a, results[i]) for a, i in zip(args, carried, strict=True)]
+
     found = tf.while_loop(
-        lambda *args: tf.reshape(call.run(condition, args)[0], []),
-        lambda *args: call.run(body, args),
-        call.tensors(),
-        shape_invariants=shapes,
+        lambda *args: tf.reshape(call.run(condition, whole(args))[0], []),
+        turn,
+        starts,
+        shape_invariants=[
+            tf.TensorShape(None if declared[i].dtype == "variant" else declared[i].shape)
+            for i in carried
+        ],
     )
-    return list(found) if isinstance(found, tuple | list) else [found]
+    return whole(found if isinstance(found, tuple | list) else [found])
 
 
 def _if(call: Call) -> Sequence[Tensor]:
-    condition, *args = call.tensors()
     then, other = (int(call.option(f"{n}SubgraphIndex")) for n in ("then", "else"))
+    args = [call.value(i) for i in range(1, len(call.operands))]
 
     def branch(number: int) -> Callable[[], list[Tensor]]:
         return lambda: [tf.identity(t) for t in call.run(number, args)]
 
-    found = tf.cond(tf.reshape(condition, []), branch(then), branch(other))
+    found = tf.cond(tf.reshape(call.tensor(0), []), branch(then), branch(other))
     return list(found) if isinstance(found, tuple | list) else [found]
 
 
@@ -50,13 +79,6 @@ def _handle(call: Call) -> Sequence[Value]:
     return [Handle(f"{call.option('container', b'')!r}/{name!r}")]
 
 
-class Handle:
-    """A variable that the model keeps."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-
 def _name(call: Call) -> str:
     handle = call.value(0)
     if not isinstance(handle, Handle):
@@ -68,12 +90,12 @@ def _read(call: Call) -> Sequence[Value]:
     """A call leaves no state behind: a variable has its first value when one begins."""
     name = _name(call)
     if name not in call.variables:
-        raise Refused("a variable that has no value yet")
+        raise Refused("a variable without a value: the model was converted without its weights")
     return [call.variables[name]]
 
 
 def _assign(call: Call) -> Sequence[Value]:
-    if call.depth:
+    if call.replay.inside:
         raise Refused("a variable changes in a loop or branch")
     call.variables[_name(call)] = call.value(1)
     return []

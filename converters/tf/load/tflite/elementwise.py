@@ -19,7 +19,22 @@ def _binary(function: Callable[[Tensor, Tensor], Tensor]) -> Handler:
 
 
 def _fused(function: Callable[[Tensor, Tensor], Tensor]) -> Handler:
-    return lambda call: call.activated(function(call.tensor(0), call.tensor(1)))
+    def computed(call: Call) -> Tensor:
+        a, b = call.tensor(0), call.tensor(1)
+        return call.activated(function(_with_ones(a, b), _with_ones(b, a)))
+
+    return computed
+
+
+def _with_ones(x: Tensor, other: Tensor) -> Tensor:
+    """Returns an operand as it was before it lost a first axis of one, if the other has one too.
+
+    TFLite's converter drops that axis of a recurrent layer's products for one example.
+    """
+    if x.op.type != "Reshape" or x.shape.rank is None or other.shape.rank != x.shape.rank + 1:
+        return x
+    whole = x.op.inputs[0]
+    return whole if whole.shape == [1, *x.shape] and x.shape.is_fully_defined() else x
 
 
 def _quotient(a: Tensor, b: Tensor) -> Tensor:
@@ -50,7 +65,7 @@ def _dequantize(call: Call) -> Value:
 
 def _select(call: Call) -> Tensor:
     condition, a, b = (call.tensor(i) for i in range(3))
-    return tf.raw_ops.Select(condition=condition, t=a, e=b)
+    return tf.raw_ops.Select(condition=condition, x=a, y=b)
 
 
 def _bitcast(call: Call) -> Tensor:

@@ -23,8 +23,8 @@ HANDLERS: dict[str, Handler] = {
     **windows.OPS,
 }
 _DEFAULT = "serving_default"
-# Operators that are replayed at most: subgraphs that call each other may double at every level.
-_MOST_STEPS = 200_000
+# Calls of subgraphs that are replayed at most: they may double at every level.
+_MOST_CALLS = 500
 _DEEPEST = 20
 # Operators that hand numbers on, whatever they stand for.
 _MOVES = frozenset(
@@ -145,7 +145,7 @@ class _Run:
         replay: What is replayed.
         variables: Values of the variables that the model keeps.
         active: Subgraphs that are replayed at the moment.
-        steps: Operators so far.
+        calls: Calls of subgraphs so far.
     """
 
     path: Path
@@ -153,7 +153,7 @@ class _Run:
     replay: Replay = field(default_factory=Replay)
     variables: dict[str, Value] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
-    steps: int = 0
+    calls: int = 0
     _constants: dict[tuple[int, int], Constant] = field(default_factory=dict)
 
     def subgraph(
@@ -168,6 +168,10 @@ class _Run:
         graph = self.graph(number)
         if number in self.active or len(self.active) >= _DEEPEST:
             raise FileError(Problem(str(self.path), f"the subgraph {graph.name!r} calls itself"))
+        self.calls += 1
+        if self.calls > _MOST_CALLS:
+            what = f"its subgraphs call each other more than {_MOST_CALLS} times"
+            raise FileError(Problem(str(self.path), what))
         if len(arguments) != len(graph.inputs):
             what = f"{len(arguments)} arguments for the subgraph {graph.name!r} of "
             raise Refused(f"{what}{len(graph.inputs)}")
@@ -221,10 +225,6 @@ class _Run:
     def _operator(
         self, number: int, operator: file.Operator, layer: str, env: dict[int, Value]
     ) -> None:
-        self.steps += 1
-        if self.steps > _MOST_STEPS:
-            what = f"its subgraphs call each other for more than {_MOST_STEPS} operators"
-            raise FileError(Problem(str(self.path), what))
         graph = self.model.subgraphs[number]
         results = [graph.tensors[i] for i in operator.outputs]
         kept: dict[int, Value] = {}
@@ -240,7 +240,6 @@ class _Run:
                 lambda other, args: [self.in_graph(v) for v in self.subgraph(other, args)],
                 lambda other: [self.graph(other).tensors[i] for i in self.graph(other).inputs],
                 self.variables,
-                len(self.active) - 1,
             )
             found = _handler(call)(call)
             values = list(found) if isinstance(found, list | tuple) else [found]

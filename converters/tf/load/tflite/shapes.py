@@ -8,6 +8,7 @@ import tensorflow as tf
 
 from converters.tf.load.replay import Refused, Tensor
 from converters.tf.load.tflite.call import Call, Constant, Handler
+from converters.tf.load.tflite.lists import joined, written
 
 
 def _reshape(call: Call) -> Tensor:
@@ -27,7 +28,11 @@ def _axis(call: Call, index: int) -> Tensor | int:
 
 
 def _concatenation(call: Call) -> Tensor:
-    return call.activated(tf.concat(call.tensors(), int(call.option("axis"))))
+    if call.option("fusedActivationFunction"):
+        raise Refused("an activation after it, which TFLite leaves out")
+    parts, axis = call.tensors(), int(call.option("axis"))
+    found = joined(parts, axis)
+    return tf.concat(parts, axis) if found is None else found
 
 
 def _strided_slice(call: Call) -> Tensor:
@@ -108,13 +113,7 @@ def _update(call: Call) -> Tensor:
     if size[:1] != [1] or size[1:] != shape[1:]:
         raise Refused("a part is replaced at a computed place that is no row")
     row = tf.clip_by_value(start[0], 0, shape[0] - 1)
-    rows = tf.raw_ops.TensorListFromTensor(tensor=x, element_shape=tf.constant(shape[1:], tf.int32))
-    rows = tf.raw_ops.TensorListSetItem(
-        input_handle=rows, index=row, item=tf.reshape(part, shape[1:])
-    )
-    return tf.raw_ops.TensorListStack(
-        input_handle=rows, element_shape=shape[1:], element_dtype=x.dtype, num_elements=shape[0]
-    )
+    return written(x, row, tf.reshape(part, shape[1:]))
 
 
 def _pasted(x: Tensor, part: Tensor, places: list[int]) -> Tensor:
