@@ -30,6 +30,7 @@ class Tensor:
         zero: Zero points of these.
         axis: The axis of several scales.
         name: Its name; one is made if empty.
+        variable: Whether it is a state that an operator keeps.
     """
 
     shape: tuple[int, ...]
@@ -40,6 +41,7 @@ class Tensor:
     zero: tuple[int, ...] = ()
     axis: int = 0
     name: str = ""
+    variable: bool = False
 
 
 def constant(data: Any, **more: Any) -> Tensor:
@@ -104,6 +106,7 @@ class _Writer:
         made.name, made.type = tensor.name or name, _TYPES[tensor.dtype]
         made.shape = list(tensor.shape)
         made.hasRank = True
+        made.isVariable = tensor.variable
         if tensor.open and tensor.shape and tensor.data is None:
             made.shapeSignature = [-1, *tensor.shape[1:]]
         if tensor.scale:
@@ -172,7 +175,7 @@ def single(
     places = iter(range(len(tensors)))
     inputs = [-1 if t is None else next(places) for t in operands]
     outputs = list(range(len(tensors), len(tensors) + len(results)))
-    taken = [i for i, t in enumerate(tensors) if t.data is None]
+    taken = [i for i, t in enumerate(tensors) if t.data is None and not t.variable]
     operator = Operator(kind, inputs, outputs, options)
     return file_of([Subgraph([*tensors, *results], [operator], taken, outputs)])
 

@@ -84,7 +84,10 @@ def test_a_model(tmp_path: Path, name: str) -> None:
     assert kinds_of(content) >= BUILTIN[name]
     graph = _agrees(tmp_path / f"{name}.tflite", content)
     assert graph.name == name
-    assert {"transformer": "Attention"}.get(name, "") in ["", *ops(graph)]
+    if name == "transformer":
+        assert ops(graph).count("Attention") == 2
+    if name == "causal_stack":  # Dilated convolutions are what they were.
+        assert "Transpose" not in ops(graph)
 
 
 @pytest.mark.parametrize("name", ["seq2seq", "video"])

@@ -274,6 +274,7 @@ def _moves() -> list[Case]:
     for exclusive, reverse in ((False, False), (True, False), (False, True)):
         options = _options("Cumsum", exclusive=exclusive, reverse=reverse)
         cases.append(Case("CUMSUM", [x, constant(np.int32(1))], options))
+    cases += _made()
     update = [_fixed(4, 5), _fixed(2, 2), constant([1, 3])]
     cases.append(Case("DYNAMIC_UPDATE_SLICE", update, batch=False))
     update = [_fixed(4, 5), _fixed(1, 5), _fixed(2, dtype="int32")]
@@ -281,5 +282,37 @@ def _moves() -> list[Case]:
     return cases
 
 
-CASES = [*_elementwise(), *_windows(), *_moves()]
+def _made() -> list[Case]:
+    """Tensors of shapes and numbers, which are constants of the crate or turned into floats."""
+    bounds = _options("Bucketize", boundaries=[-1.0, 0.0, 0.5])
+    deep = _options("Conv3D", strideD=1, strideW=2, strideH=1)
+    image = [constant([1, 3, 4, 6, 2]), _random(2, 2, 2, 2, 3), _fixed(1, 3, 4, 3, 3)]
+    return [
+        Case("SHAPE", [_fixed(2, 3)], _options("Shape", outType=2), ["int32"], batch=False),
+        Case("RANK", [_fixed(2, 3)], _options("Rank"), ["int32"], batch=False),
+        Case("BUCKETIZE", [_X], bounds, ["int32"]),
+        Case("CONV_3D_TRANSPOSE", image, deep, batch=False),
+    ]
+
+
+def _recurrent() -> list[Case]:
+    cases = []
+    for major in (False, True):
+        x = _fixed(5, 1, 3) if major else _fixed(1, 5, 3)
+        state = Tensor((1, 4), open=False, variable=True)
+        options = _options("SequenceRNN", timeMajor=major, fusedActivationFunction=4)
+        operands: list[Tensor | None] = [x, _random(4, 3), _random(4, 4), _random(4), state]
+        cases.append(Case("UNIDIRECTIONAL_SEQUENCE_RNN", operands, options, batch=False))
+        options = _options("UnidirectionalSequenceLSTM", timeMajor=major, fusedActivationFunction=4)
+        # Of other numbers each, or gates in another order would give the same.
+        sizes = (3, 3, 3, 3, 4, 4, 4, 4)
+        gates = [_random(4 + i, n) for i, n in enumerate(sizes)]
+        gates = [constant(g.data[:4]) for g in gates if g.data is not None]
+        biases = [constant(b) for b in np.eye(4, dtype=np.float32)]
+        operands = [x, *gates, None, None, None, *biases, None, None, state, state]
+        cases.append(Case("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, options, batch=False))
+    return cases
+
+
+CASES = [*_recurrent(), *_elementwise(), *_windows(), *_moves()]
 """Every operator with a counterpart, most with several options."""

@@ -116,6 +116,10 @@ class Call:
             raise Refused(f"operand {index} is computed and no constant")
         return value.data
 
+    def weight(self, role: str, data: Array) -> Tensor:
+        """Returns a new weight of the layer."""
+        return self.replay.weight(self.layer, role, np.ascontiguousarray(data))
+
     def ints(self, index: int) -> list[int]:
         """Returns a known operand as numbers."""
         return [int(i) for i in np.ravel(self.array(index))]
@@ -129,10 +133,15 @@ class Call:
         return _FUSED[kind](x)
 
     def biased(self, x: Tensor, index: int) -> Tensor:
-        """Returns a result with the bias that an operand may be, and activated."""
-        return self.activated(
-            tf.nn.bias_add(x, self.tensor(index, "bias")) if self.has(index) else x
-        )
+        """Returns a result with the bias that an operand may be, and activated.
+
+        TFLite's converter writes zeros where there is none; they would hide that a convolution is a
+        dilated one.
+        """
+        bias = self.value(index) if self.has(index) else None
+        if bias is None or (isinstance(bias, Constant) and not bias.data.any()):
+            return self.activated(x)
+        return self.activated(tf.nn.bias_add(x, self.tensor(index, "bias")))
 
 
 Handler: TypeAlias = Callable[[Call], "Tensor | Sequence[Tensor]"]

@@ -49,6 +49,7 @@ class Tensor:
         shape: Its shape; `None` for an axis that the file leaves open.
         data: Its value if it is a constant.
         quantization: What its numbers stand for, if not for themselves.
+        variable: Whether it is a state that an operator keeps.
         problem: Why its value can't be read, or empty.
     """
 
@@ -57,6 +58,7 @@ class Tensor:
     shape: tuple[int | None, ...]
     data: Array | None
     quantization: Quantization | None
+    variable: bool = False
     problem: str = ""
 
 
@@ -225,7 +227,9 @@ class _Reader:
         data, problem = self._data(tensor, name, shape, buffers)
         dims = tuple(None if o == -1 else d for o, d in zip(signature, shape, strict=True))
         quantization = _quantization(tensor.Quantization(), name, shape)
-        return Tensor(name, dtype, shape if data is not None else dims, data, quantization, problem)
+        variable = bool(tensor.IsVariable()) and data is None
+        known = dims if data is None else shape
+        return Tensor(name, dtype, known, data, quantization, variable, problem)
 
     def _data(
         self, tensor: Any, name: str, shape: tuple[int, ...], buffers: Sequence[Any]

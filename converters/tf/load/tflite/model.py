@@ -9,7 +9,14 @@ from pathlib import Path
 from converters.tf.errors import FileError
 from converters.tf.load.replay import Port, Refused, Replay, Step, Tensor
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.load.tflite import control, elementwise, file, shapes, windows
+from converters.tf.load.tflite import (
+    control,
+    elementwise,
+    file,
+    recurrent,
+    shapes,
+    windows,
+)
 from converters.tf.load.tflite.call import Call, Constant, Handler, Value
 from converters.tf.load.tflite.names import layers, port_names
 from converters.tf.load.tflite.stored import real
@@ -19,6 +26,7 @@ from tools.codegen.conversion import Problem, UnsupportedError
 HANDLERS: dict[str, Handler] = {
     **control.OPS,
     **elementwise.OPS,
+    **recurrent.OPS,
     **shapes.OPS,
     **windows.OPS,
 }
@@ -230,7 +238,11 @@ class _Run:
         kept: dict[int, Value] = {}
 
         def run() -> list[Tensor]:
-            operands = [None if i < 0 else self._value(number, i, env) for i in operator.inputs]
+            kept_inside = {i for i in operator.inputs if i >= 0 and graph.tensors[i].variable}
+            operands = [
+                None if i < 0 or i in kept_inside else self._value(number, i, env)
+                for i in operator.inputs
+            ]
             call = Call(
                 self.replay,
                 operator,
