@@ -15,7 +15,7 @@ from converters.tf.assigned import WRITERS, written_before
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.tensors import Bits, Bounds, Complex, Rows, Spread, TensorList
-from converters.tf.trace import Attr, Trace, TraceFunction, TraceNode, Variable
+from converters.tf.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _DTYPES = {
@@ -301,7 +301,8 @@ class Lowering:
         before, self.build.layer = self.build.layer, path
         try:
             if handler is None:
-                raise Unsupported(f"there is no kernel for the op {node.op}")
+                reason = node.attrs.get(REFUSED, f"there is no kernel for the op {node.op}")
+                raise Unsupported(reason)
             result = handler(Context(self, node, args))
             return result if isinstance(result, tuple) else (result,)
         except (Unsupported, ShapeError, NotSymbolicError) as err:

@@ -1,7 +1,7 @@
 """tf2rust: a trained Keras or TensorFlow model becomes a pure Rust crate.
 
-Reads .keras, .h5, SavedModel folders and frozen graphs (.pb), and writes a folder with
-rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).
+Reads .keras, .h5, SavedModel folders, frozen graphs (.pb) and .tflite files, and writes a folder
+with rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).
 
 Exit codes: 0 done; 2 wrong usage; 3 the model file is missing, damaged or unsafe; 4 the recorded
 features don't match the model; 6 the model needs what is not supported.
@@ -72,7 +72,7 @@ _OBJECTS = flags.DEFINE_multi_string(
     [],
     "a Python file with classes that the model file names; needs --allow_custom_code",
 )
-_SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel")
+_SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _QUIET = flags.DEFINE_bool("quiet", False, "print no progress")
 
 

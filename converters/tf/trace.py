@@ -14,6 +14,8 @@ from typing import Any, TypeAlias
 from converters.tf.ir import Array, Layer
 
 Attr: TypeAlias = Any
+# The attribute of a node that the loader refuses: why. Such a node has the op of its file's format.
+REFUSED = "refused"
 
 
 @dataclass(frozen=True)

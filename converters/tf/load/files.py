@@ -31,6 +31,7 @@ class Kind(Enum):
     HDF5 = ".h5"
     SAVED_MODEL = "SavedModel"
     GRAPH_DEF = "frozen GraphDef"
+    TFLITE = ".tflite"
 
 
 def kind_of(path: Path) -> Kind:
@@ -57,6 +58,8 @@ def kind_of(path: Path) -> Kind:
     if head == b"\x89HDF\r\n\x1a\n":
         _check_heaps(path)
         return Kind.HDF5
+    if head[4:8] == b"TFL3" or path.suffix == ".tflite":
+        return Kind.TFLITE
     if path.name == "saved_model.pb":
         raise FileError(Problem(str(path), "one file of a SavedModel", "name its folder"))
     if path.suffix in (".pb", ".graphdef") and head:

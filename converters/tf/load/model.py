@@ -27,6 +27,7 @@ from converters.tf.load.legacy import readable
 from converters.tf.load.legacy_layers import CUSTOM_OBJECTS
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.tflite.model import trace_tflite
 from converters.tf.trace import Loaded
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
@@ -45,7 +46,7 @@ class LoadOptions:
         allow_custom_code: Whether code that is stored in the model file may run.
         custom_objects: Python files with the classes and functions that the model file names; only
             with `allow_custom_code`.
-        signature: Signature of a SavedModel; empty for the default.
+        signature: Signature of a SavedModel or a .tflite file; empty for the default.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
@@ -71,6 +72,8 @@ def load(path: Path, options: LoadOptions) -> Loaded:
             loaded = trace_saved_model(path, options.signature, options.shapes)
         elif kind is Kind.GRAPH_DEF:
             loaded = trace_graph_def(path, options.shapes)
+        elif kind is Kind.TFLITE:
+            loaded = trace_tflite(path, options.signature, options.shapes)
         else:
             loaded = trace_model(load_keras(path, options), options.shapes)
     _check_weights(path, loaded)

@@ -246,6 +246,8 @@ def _carried(result: Tensor) -> ir.Value:
         return result.stacked
     if isinstance(result, ir.Value):
         return result
+    if result is POISON:
+        raise Unsupported("a loop carries the result of a node that is not supported")
     raise Unsupported(f"a loop carries a {type(result).__name__}")
 
 

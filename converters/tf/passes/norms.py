@@ -156,7 +156,7 @@ def _scaled(m: Match, node: ir.Node) -> ir.Value | None:
     assert isinstance(node.op, ir.Binary)
     x, constant = node.present
     reshape = m.made_by(x, ir.Reshape)
-    if reshape is not None and reshape.input.rank and reshape.input.shape[-1] == x.shape[-1]:
+    if reshape is not None and reshape.input.shape[-1:] == x.shape[-1:] != ():
         x = reshape.input
     norm = m.producer(x)
     if norm is None or not isinstance(norm.op, ir.Norm | ir.GroupNorm) or node.op.activation:

@@ -1,0 +1,191 @@
+"""Models of other formats: their operators are replayed as TensorFlow's, and that is traced."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any, TypeAlias
+
+import tensorflow as tf
+
+from converters.tf.errors import shortened
+from converters.tf.ir import Array, Layer
+from converters.tf.load.tracer import trace_function, uses_half
+from converters.tf.trace import (
+    REFUSED,
+    Loaded,
+    Trace,
+    TraceFunction,
+    TraceInput,
+    TraceNode,
+    Variable,
+)
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
+
+# A tensor of the graph that is traced.
+Tensor: TypeAlias = Any
+Shape: TypeAlias = tuple[int | None, ...] | None
+
+
+class Refused(Exception):  # noqa: N818 - it names a finding, not a failure of the program
+    """An operator has no counterpart in TensorFlow; the message says what it has not."""
+
+
+@dataclass(frozen=True)
+class Port:
+    """An input of the model.
+
+    Attributes:
+        name: Public name.
+        dtype: Element type by its NumPy name.
+        shape: Dimensions; `None` for the batch.
+    """
+
+    name: str
+    dtype: str
+    shape: tuple[int | None, ...]
+
+
+@dataclass(frozen=True)
+class Step:
+    """An operator of a file.
+
+    Attributes:
+        name: Name in the file, which errors show.
+        kind: What the format calls it.
+        layer: Path of the layer that it belongs to.
+        results: Element types and shapes of what it gives, as the file says.
+    """
+
+    name: str
+    kind: str
+    layer: str
+    results: Sequence[tuple[str, Shape]]
+
+
+class Replay:
+    """The operators of a file while they are replayed."""
+
+    def __init__(self) -> None:
+        self._graph = tf.Graph()
+        self._weights: dict[str, tuple[Variable, Tensor]] = {}
+        self._layers: dict[str, str] = {}
+        self._kinds: dict[str, str] = {}
+        self._owned: dict[str, list[str]] = {}
+        self._refused: dict[str, tuple[Step, str]] = {}
+
+    @property
+    def inside(self) -> bool:
+        """Returns whether this is in a loop or branch of the model."""
+        return tf.compat.v1.get_default_graph() is not self._graph
+
+    def weight(self, layer: str, role: str, data: Array) -> Tensor:
+        """Returns a new weight; it is known to the conversion and to no shape of TensorFlow.
+
+        Args:
+            layer: Path of the layer that has it.
+            role: What it is there: `kernel`.
+            data: Its value.
+        """
+        name, count = f"{layer}/{role}", 1
+        while name in self._weights:
+            name, count = f"{layer}/{role}_{count}", count + 1
+        with self._graph.as_default(), tf.name_scope("weight/"):
+            tensor = tf.compat.v1.placeholder(data.dtype, data.shape)
+        self._weights[name] = (Variable(name, data), tensor)
+        self._owned.setdefault(layer, []).append(name)
+        return tensor
+
+    def step(self, step: Step, run: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
+        """Replays an operator; one that can't be is reported when the graph is converted."""
+        graph, inside = tf.compat.v1.get_default_graph(), self.inside
+        first = len(graph.get_operations())
+        with tf.name_scope(_scope(step.name)):
+            try:
+                results = [tf.convert_to_tensor(t) for t in run()]
+            except Refused as err:
+                results = self._refuse(step, str(err))
+            except (ConversionError, RecursionError):
+                raise
+            except Exception as err:  # TensorFlow raises whatever odd operands made it raise.
+                results = self._refuse(step, f"it does not fit its operands: {shortened(err)}")
+        if not inside:
+            for operation in graph.get_operations()[first:]:
+                self._layers.setdefault(operation.name, step.layer)
+        self._kinds.setdefault(step.layer, step.kind)
+        return results
+
+    def _refuse(self, step: Step, reason: str) -> list[Tensor]:
+        if not step.results:
+            where = f"layer {step.layer}, node {step.name} ({step.kind})"
+            raise UnsupportedError(Problem(where, reason))
+        number = len(self._refused) + 1
+        stand_ins = [tf.raw_ops.Placeholder(dtype=t, shape=s) for t, s in step.results]
+        results = tf.raw_ops.IdentityN(input=stand_ins, name=f"refused_{number}")
+        self._refused[results[0].op.name] = (step, reason)
+        return list(results)
+
+    def loaded(
+        self,
+        name: str,
+        inputs: Sequence[Port],
+        outputs: Sequence[str],
+        run: Callable[[list[Tensor]], Sequence[Tensor]],
+    ) -> Loaded:
+        """Traces a model.
+
+        Args:
+            name: Its name.
+            inputs: Its inputs.
+            outputs: Names of its outputs.
+            run: Gets the inputs, replays all operators and returns the outputs.
+        """
+        with self._graph.as_default():
+            arguments = [tf.compat.v1.placeholder(p.dtype, p.shape, "input") for p in inputs]
+            results = [tf.identity(t) for t in run(arguments)]
+        weights = list(self._weights.values())
+        known = [*arguments, *(tensor for _, tensor in weights)]
+        main, functions = trace_function(name, self._graph, known, results, self._layers)
+        main = self._marked(main)
+        functions = {key: self._marked(function) for key, function in functions.items()}
+        trace = Trace(
+            name=name,
+            main=main,
+            functions=functions,
+            inputs=tuple(
+                TraceInput(p.name, str(t.op.name), p.dtype, p.shape)
+                for p, t in zip(inputs, arguments, strict=True)
+            ),
+            outputs=tuple(outputs),
+            variables={str(tensor.op.name): variable for variable, tensor in weights},
+            layers=tuple(Layer(path, kind) for path, kind in self._kinds.items() if path),
+            half=uses_half([main, *functions.values()]),
+            weights={path: tuple(owned) for path, owned in self._owned.items()},
+        )
+
+        def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
+            given = {t: arrays[p.name] for t, p in zip(arguments, inputs, strict=True)}
+            given |= {tensor: variable.data for variable, tensor in weights}
+            with tf.compat.v1.Session(graph=self._graph) as session:
+                return dict(zip(outputs, session.run(results, given), strict=True))
+
+        return Loaded(trace, predict)
+
+    def _marked(self, function: TraceFunction) -> TraceFunction:
+        """Returns a function whose stand-ins are nodes that are refused."""
+        nodes = {name: self._mark(node) for name, node in function.nodes.items()}
+        return replace(function, nodes=nodes)
+
+    def _mark(self, node: TraceNode) -> TraceNode:
+        found = self._refused.get(node.name)
+        if found is None or node.op != "IdentityN":
+            return node
+        step, reason = found
+        return replace(node, op=step.kind, inputs=(), attrs={REFUSED: reason})
+
+
+def _scope(name: str) -> str:
+    """Returns a name that TensorFlow accepts for a scope."""
+    parts = [re.sub(r"[^A-Za-z0-9_.]+", "_", part).strip("_.") for part in name.split("/")]
+    return "/".join(part for part in parts if part)[:200] or "step"

@@ -1,0 +1,147 @@
+"""One operator with its operands, for the function that replays it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from converters.tf.ir import Array
+from converters.tf.load.replay import Refused, Replay, Tensor
+from converters.tf.load.tflite import file
+
+# Elements of a table of whole numbers that is a weight and no shape.
+_TABLE = 128
+_FUSED: Mapping[int, Callable[[Tensor], Tensor]] = {
+    0: lambda x: x,
+    1: tf.nn.relu,
+    2: lambda x: tf.clip_by_value(x, -1.0, 1.0),
+    3: tf.nn.relu6,
+}
+
+
+class Constant:
+    """A tensor whose value is known; a large one becomes one weight for all its readers."""
+
+    def __init__(self, data: Array) -> None:
+        self.data = data
+        self._weights: dict[tuple[int, ...], Tensor] = {}
+
+    def tensor(self, replay: Replay, layer: str, role: str, axes: tuple[int, ...] = ()) -> Tensor:
+        """Returns the value in the graph.
+
+        Args:
+            replay: What is replayed.
+            layer: Layer that reads it.
+            role: What it is there.
+            axes: In which order it has its axes; empty for as they are.
+        """
+        data = self.data.transpose(axes) if axes else self.data
+        weighs = data.dtype.kind == "f" and data.size > 1
+        if not weighs and data.size <= _TABLE:
+            return tf.constant(data)
+        if axes not in self._weights:
+            self._weights[axes] = replay.weight(layer, role, np.ascontiguousarray(data))
+        return self._weights[axes]
+
+
+Value: TypeAlias = Constant | Tensor
+
+
+@dataclass(frozen=True)
+class Call:
+    """An operator.
+
+    Attributes:
+        replay: What is replayed.
+        operator: The operator.
+        layer: Path of its layer.
+        operands: Values of its inputs; `None` for one that is missing.
+        results: What it writes.
+        run: Replays a subgraph in the graph at hand: its number and arguments to its results.
+        signature: Returns the arguments that a subgraph takes, by its number.
+        variables: Values of the variables that the model keeps, by name.
+    """
+
+    replay: Replay
+    operator: file.Operator
+    layer: str
+    operands: Sequence[Value | None]
+    results: Sequence[file.Tensor]
+    run: Callable[[int, Sequence[Value]], list[Tensor]]
+    signature: Callable[[int], Sequence[file.Tensor]]
+    variables: dict[str, Value]
+
+    def option(self, name: str, default: Any = 0) -> Any:
+        """Returns an option by its name in the schema."""
+        value = self.operator.options.get(name)
+        return default if value is None else value
+
+    def has(self, index: int) -> bool:
+        """Returns whether there is an operand."""
+        return index < len(self.operands) and self.operands[index] is not None
+
+    def value(self, index: int) -> Value:
+        """Returns an operand.
+
+        Raises:
+            Refused: It is missing.
+        """
+        if not self.has(index):
+            raise Refused(f"operand {index} is missing")
+        return self.operands[index]
+
+    def tensor(self, index: int, role: str = "weight", axes: tuple[int, ...] = ()) -> Tensor:
+        """Returns an operand in the graph, its axes in another order if one is given."""
+        value = self.value(index)
+        if isinstance(value, Constant):
+            return value.tensor(self.replay, self.layer, role, axes)
+        return tf.transpose(value, axes) if axes else value
+
+    def tensors(self) -> list[Tensor]:
+        """Returns all operands."""
+        return [self.tensor(i) for i in range(len(self.operands))]
+
+    def array(self, index: int) -> Array:
+        """Returns an operand that must be known.
+
+        Raises:
+            Refused: It is computed.
+        """
+        value = self.value(index)
+        if not isinstance(value, Constant):
+            raise Refused(f"operand {index} is computed and no constant")
+        return value.data
+
+    def weight(self, role: str, data: Array) -> Tensor:
+        """Returns a new weight of the layer."""
+        return self.replay.weight(self.layer, role, np.ascontiguousarray(data))
+
+    def ints(self, index: int) -> list[int]:
+        """Returns a known operand as numbers."""
+        return [int(i) for i in np.ravel(self.array(index))]
+
+    def activated(self, x: Tensor) -> Tensor:
+        """Returns a result after the activation that the operator has."""
+        kind = int(self.option("fusedActivationFunction"))
+        if kind not in _FUSED:
+            what = "NONE, RELU, RELU_N1_TO_1 and RELU6 (0 to 3) are known"
+            raise Refused(f"the fused activation {kind}, which TFLite leaves out; {what}")
+        return _FUSED[kind](x)
+
+    def biased(self, x: Tensor, index: int) -> Tensor:
+        """Returns a result with the bias that an operand may be, and activated.
+
+        TFLite's converter writes zeros where there is none; they would hide that a convolution is a
+        dilated one.
+        """
+        bias = self.value(index) if self.has(index) else None
+        if bias is None or (isinstance(bias, Constant) and not bias.data.any()):
+            return self.activated(x)
+        return self.activated(tf.nn.bias_add(x, self.tensor(index, "bias")))
+
+
+Handler: TypeAlias = Callable[[Call], "Tensor | Sequence[Tensor]"]

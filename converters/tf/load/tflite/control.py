@@ -1,0 +1,133 @@
+"""Branches, loops, variables, and operators that are TensorFlow's own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import tensorflow as tf
+from flatbuffers import flexbuffers
+from tensorflow.python.framework import op_def_registry
+
+from converters.tf.load.replay import Refused, Tensor
+from converters.tf.load.tflite.call import Call, Constant, Handler, Value
+from converters.tf.load.tflite.lists import restored
+
+# How the names of custom operators start that are TensorFlow's.
+_FLEX = "Flex"
+
+
+class Handle:
+    """A variable that the model keeps."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+
+def _while(call: Call) -> Sequence[Value]:
+    """Variables are no values of the loop: it finds them outside."""
+    condition, body = (int(call.option(f"{n}SubgraphIndex")) for n in ("cond", "body"))
+    operands = [call.value(i) for i in range(len(call.operands))]
+    carried = [i for i, v in enumerate(operands) if not isinstance(v, Handle)]
+    starts = [
+        tf.constant(v.data) if isinstance(v, Constant) else v
+        for v in map(operands.__getitem__, carried)
+    ]
+    declared = call.signature(body)
+    if len(declared) != len(operands):
+        raise Refused(f"{len(operands)} values for a body of {len(declared)}")
+
+    def whole(args: Sequence[Tensor]) -> list[Value]:
+        values = list(operands)
+        for place, arg in zip(carried, args, strict=True):
+            values[place] = arg
+        return values
+
+    def turn(*args: Tensor) -> list[Tensor]:
+        results = call.run(body, whole(args))
+        return [restored(a, results[i]) for a, i in zip(args, carried, strict=True)]
+
+    found = tf.while_loop(
+        lambda *args: tf.reshape(call.run(condition, whole(args))[0], []),
+        turn,
+        starts,
+        shape_invariants=[
+            tf.TensorShape(None if declared[i].dtype == "variant" else declared[i].shape)
+            for i in carried
+        ],
+    )
+    return whole(found if isinstance(found, tuple | list) else [found])
+
+
+def _if(call: Call) -> Sequence[Tensor]:
+    then, other = (int(call.option(f"{n}SubgraphIndex")) for n in ("then", "else"))
+    args = [call.value(i) for i in range(1, len(call.operands))]
+
+    def branch(number: int) -> Callable[[], list[Tensor]]:
+        return lambda: [tf.identity(t) for t in call.run(number, args)]
+
+    found = tf.cond(tf.reshape(call.tensor(0), []), branch(then), branch(other))
+    return list(found) if isinstance(found, tuple | list) else [found]
+
+
+def _once(call: Call) -> Sequence[Tensor]:
+    call.run(int(call.option("initSubgraphIndex")), [])
+    return []
+
+
+def _handle(call: Call) -> Sequence[Value]:
+    name = call.option("sharedName", b"")
+    return [Handle(f"{call.option('container', b'')!r}/{name!r}")]
+
+
+def _name(call: Call) -> str:
+    handle = call.value(0)
+    if not isinstance(handle, Handle):
+        raise Refused("a variable that is handed to a subgraph")
+    return handle.name
+
+
+def _read(call: Call) -> Sequence[Value]:
+    """A call leaves no state behind: a variable has its first value when one begins."""
+    name = _name(call)
+    if name not in call.variables:
+        raise Refused("a variable without a value: the model was converted without its weights")
+    return [call.variables[name]]
+
+
+def _assign(call: Call) -> Sequence[Value]:
+    if call.replay.inside:
+        raise Refused("a variable changes in a loop or branch")
+    call.variables[_name(call)] = call.value(1)
+    return []
+
+
+def flex(call: Call) -> Sequence[Tensor]:
+    """Replays an operator of TensorFlow: its node is in the options."""
+    try:
+        parts = flexbuffers.GetRoot(bytearray(call.operator.custom_options)).AsVector
+        node = tf.compat.v1.NodeDef.FromString(bytes(parts[1].AsStringBytes))
+    except Exception as err:  # The reader raises whatever the damaged part made it raise.
+        raise Refused("its options hold no node of TensorFlow") from err
+    definition = op_def_registry.get(node.op)
+    if definition is None:
+        raise Refused(f"the op {node.op} is not part of TensorFlow")
+    if definition.is_stateful:
+        raise Refused(f"the op {node.op} has a state")
+    graph = tf.compat.v1.get_default_graph()
+    made = graph.create_op(node.op, call.tensors(), attrs=dict(node.attr), name=node.op)
+    return list(made.outputs)
+
+
+def is_flex(call: Call) -> bool:
+    """Returns whether an operator is TensorFlow's own."""
+    return call.operator.custom and call.operator.kind.startswith(_FLEX)
+
+
+OPS: dict[str, Handler] = {
+    "ASSIGN_VARIABLE": _assign,
+    "CALL_ONCE": _once,
+    "IF": _if,
+    "READ_VARIABLE": _read,
+    "VAR_HANDLE": _handle,
+    "WHILE": _while,
+}

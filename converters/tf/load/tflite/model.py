@@ -1,0 +1,283 @@
+"""Traces a TFLite model: every operator is replayed as TensorFlow's."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from converters.tf.errors import FileError
+from converters.tf.load.replay import Port, Refused, Replay, Step, Tensor
+from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.tflite import (
+    control,
+    elementwise,
+    file,
+    recurrent,
+    shapes,
+    windows,
+)
+from converters.tf.load.tflite.call import Call, Constant, Handler, Value
+from converters.tf.load.tflite.names import layers, port_names
+from converters.tf.load.tflite.stored import real
+from converters.tf.trace import Loaded
+from tools.codegen.conversion import Problem, UnsupportedError
+
+HANDLERS: dict[str, Handler] = {
+    **control.OPS,
+    **elementwise.OPS,
+    **recurrent.OPS,
+    **shapes.OPS,
+    **windows.OPS,
+}
+_DEFAULT = "serving_default"
+# Calls of subgraphs that are replayed at most: they may double at every level.
+_MOST_CALLS = 500
+_DEEPEST = 20
+# Operators that hand numbers on, whatever they stand for.
+_MOVES = frozenset(
+    [
+        "CONCATENATION",
+        "DEQUANTIZE",
+        "EMBEDDING_LOOKUP",
+        "EXPAND_DIMS",
+        "GATHER",
+        "GATHER_ND",
+        "PACK",
+        "RESHAPE",
+        "SLICE",
+        "SPLIT",
+        "SPLIT_V",
+        "SQUEEZE",
+        "STRIDED_SLICE",
+        "TILE",
+        "TRANSPOSE",
+        "UNPACK",
+    ]
+)
+_WHOLE = ("int8", "uint8", "int16")
+
+
+def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
+    """Traces a signature of a TFLite model.
+
+    Args:
+        path: File.
+        signature: Its name; empty for the default or only one, or for the main subgraph.
+        fixed: Dimensions that the file leaves open.
+
+    Raises:
+        FileError: The file is damaged, or has no such signature.
+        UnsupportedError: It computes in whole numbers that stand for real ones.
+    """
+    model = file.read(path)
+    chosen = _signature(path, model, signature)
+    graph = model.subgraphs[chosen.subgraph]
+    _check_quantization(path, model)
+    places = {place: name for name, place in chosen.inputs.items()}
+    names = [places[i] for i in graph.inputs]
+    if not names or not chosen.outputs:
+        what = f"{len(names)} inputs and {len(chosen.outputs)} outputs"
+        raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
+    fixed.check(names)
+    ports = [
+        Port(name, graph.tensors[i].dtype, fixed.resolve(name, graph.tensors[i].shape))
+        for name, i in zip(names, graph.inputs, strict=True)
+    ]
+    outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
+    run = _Run(path, model)
+
+    def body(inputs: list[Tensor]) -> Sequence[Tensor]:
+        found = run.subgraph(chosen.subgraph, inputs, [chosen.outputs[name] for name in outputs])
+        return [run.in_graph(value) for value in found]
+
+    return run.replay.loaded(path.stem, ports, outputs, body)
+
+
+def _signature(path: Path, model: file.Model, wanted: str) -> file.Signature:
+    available = {s.name: s for s in model.signatures}
+    names = ", ".join(available) or "none"
+    if wanted:
+        if wanted not in available:
+            raise FileError(Problem(str(path), f"no signature {wanted!r}; available: {names}"))
+        found = available[wanted]
+    elif _DEFAULT in available:
+        found = available[_DEFAULT]
+    elif len(available) > 1:
+        what = f"no default signature; available: {names}"
+        raise FileError(Problem(str(path), what, "give --signature"))
+    else:
+        found = next(iter(available.values()), file.Signature("", 0, {}, {}))
+    graph = model.subgraphs[found.subgraph]
+    inputs = found.inputs if len(found.inputs) == len(graph.inputs) else {}
+    if not inputs:
+        known = port_names((graph.tensors[i].name for i in graph.inputs), "input")
+        inputs = dict(zip(known, graph.inputs, strict=True))
+    outputs = found.outputs
+    if not outputs:
+        known = port_names((graph.tensors[i].name for i in graph.outputs), "output")
+        outputs = dict(zip(known, graph.outputs, strict=True))
+    return file.Signature(found.name, found.subgraph, inputs, outputs)
+
+
+def _check_quantization(path: Path, model: file.Model) -> None:
+    """Refuses models whose activations are whole numbers that stand for real ones."""
+    whole = []
+    for graph in model.subgraphs:
+        for operator in graph.operators:
+            for index in operator.outputs:
+                tensor = graph.tensors[index]
+                stands = tensor.quantization is not None and tensor.dtype in _WHOLE
+                if stands and operator.kind not in _MOVES:
+                    whole.append((operator.kind, tensor))
+    if whole:
+        kind, tensor = whole[0]
+        what = (
+            f"{len(whole)} tensors between its operators are quantized, the first is "
+            f"{tensor.name!r} of {kind} in {tensor.dtype}"
+        )
+        advice = (
+            "convert the model as it was before, or with quantized weights alone, and give "
+            "--weight_type=int8"
+        )
+        raise UnsupportedError(Problem(str(path), what, advice))
+
+
+@dataclass
+class _Run:
+    """The state of a replay.
+
+    Attributes:
+        path: The file.
+        model: What it holds.
+        replay: What is replayed.
+        variables: Values of the variables that the model keeps.
+        active: Subgraphs that are replayed at the moment.
+        calls: Calls of subgraphs so far.
+    """
+
+    path: Path
+    model: file.Model
+    replay: Replay = field(default_factory=Replay)
+    variables: dict[str, Value] = field(default_factory=dict)
+    active: list[int] = field(default_factory=list)
+    calls: int = 0
+    _constants: dict[tuple[int, int], Constant] = field(default_factory=dict)
+
+    def subgraph(
+        self, number: int, arguments: Sequence[Value], outputs: Sequence[int] | None = None
+    ) -> list[Value]:
+        """Replays a subgraph; returns some of its tensors, or what it returns.
+
+        Raises:
+            FileError: It calls itself, or reads what nothing has written.
+            Refused: It has other arguments.
+        """
+        graph = self.graph(number)
+        if number in self.active or len(self.active) >= _DEEPEST:
+            raise FileError(Problem(str(self.path), f"the subgraph {graph.name!r} calls itself"))
+        self.calls += 1
+        if self.calls > _MOST_CALLS:
+            what = f"its subgraphs call each other more than {_MOST_CALLS} times"
+            raise FileError(Problem(str(self.path), what))
+        if len(arguments) != len(graph.inputs):
+            what = f"{len(arguments)} arguments for the subgraph {graph.name!r} of "
+            raise Refused(f"{what}{len(graph.inputs)}")
+        self.active.append(number)
+        try:
+            env: dict[int, Value] = dict(zip(graph.inputs, arguments, strict=True))
+            for operator, layer in zip(graph.operators, layers(graph), strict=True):
+                self._operator(number, operator, layer, env)
+            wanted = graph.outputs if outputs is None else outputs
+            return [self._value(number, index, env) for index in wanted]
+        finally:
+            self.active.pop()
+
+    def graph(self, number: int) -> file.Subgraph:
+        """Returns a subgraph.
+
+        Raises:
+            FileError: There is none.
+        """
+        if not 0 <= number < len(self.model.subgraphs):
+            what = f"a call of subgraph {number} of {len(self.model.subgraphs)}"
+            raise FileError(Problem(str(self.path), what))
+        return self.model.subgraphs[number]
+
+    def in_graph(self, value: Value) -> Tensor:
+        """Returns a value as a tensor of the graph."""
+        if isinstance(value, Constant):
+            return value.tensor(self.replay, "output", "value")
+        return value
+
+    def _value(self, number: int, index: int, env: dict[int, Value]) -> Value:
+        if index in env:
+            return env[index]
+        tensor = self.model.subgraphs[number].tensors[index]
+        if tensor.problem:
+            raise Refused(f"the constant {tensor.name!r}: {tensor.problem}")
+        if tensor.data is None:
+            what = f"the tensor {tensor.name!r} is read before it is written"
+            raise FileError(Problem(str(self.path), what))
+        key = (number, index)
+        if key not in self._constants:
+            data = tensor.data
+            if tensor.quantization is not None and data.dtype.kind in "iu":
+                found = tensor.quantization
+                data = real(data, found.scale, found.zero_point, found.axis)
+            elif data.dtype == "float16":
+                data = data.astype("float32")
+            self._constants[key] = Constant(data)
+        return self._constants[key]
+
+    def _operator(
+        self, number: int, operator: file.Operator, layer: str, env: dict[int, Value]
+    ) -> None:
+        graph = self.model.subgraphs[number]
+        results = [graph.tensors[i] for i in operator.outputs]
+        kept: dict[int, Value] = {}
+
+        def run() -> list[Tensor]:
+            kept_inside = {i for i in operator.inputs if i >= 0 and graph.tensors[i].variable}
+            operands = [
+                None if i < 0 or i in kept_inside else self._value(number, i, env)
+                for i in operator.inputs
+            ]
+            call = Call(
+                self.replay,
+                operator,
+                layer,
+                operands,
+                results,
+                lambda other, args: [self.in_graph(v) for v in self.subgraph(other, args)],
+                lambda other: [self.graph(other).tensors[i] for i in self.graph(other).inputs],
+                self.variables,
+            )
+            found = _handler(call)(call)
+            values = list(found) if isinstance(found, list | tuple) else [found]
+            if len(values) != len(results):
+                raise Refused(f"it has {len(results)} results, of {len(values)}")
+            for place, value in enumerate(values):
+                if isinstance(value, Constant | control.Handle):
+                    kept[place] = value
+            return [v for v in values if not isinstance(v, Constant | control.Handle)]
+
+        name = results[0].name.split(";")[0] if results else layer
+        declared = [(_dtype(t), t.shape) for t in results]
+        made = iter(self.replay.step(Step(name, operator.kind, layer, declared), run))
+        for place, index in enumerate(operator.outputs):
+            env[index] = kept[place] if place in kept else next(made)
+
+
+def _dtype(tensor: file.Tensor) -> str:
+    return "float32" if tensor.quantization is not None else tensor.dtype
+
+
+def _handler(call: Call) -> Handler:
+    if control.is_flex(call):
+        return control.flex
+    found = None if call.operator.custom else HANDLERS.get(call.operator.kind)
+    if found is None:
+        what = "custom operator" if call.operator.custom else "operator"
+        raise Refused(f"there is nothing for the {what} {call.operator.kind}")
+    return found

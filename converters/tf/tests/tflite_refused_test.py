@@ -1,0 +1,231 @@
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import tensorflow as tf
+from flatbuffers import flexbuffers
+from tensorflow.lite.python import schema_py_generated as schema
+
+from converters.tf.convert import convert
+from converters.tf.emit.support import problems
+from converters.tf.errors import FileError
+from converters.tf.load.model import LoadOptions, load
+from converters.tf.tests.checks import randomize
+from converters.tf.tests.models import MODELS
+from converters.tf.tests.tflite_files import (
+    Operator,
+    Subgraph,
+    Tensor,
+    constant,
+    file_of,
+    single,
+)
+from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
+
+
+def _dense(activation: int = 0) -> tuple[list[Tensor], Operator]:
+    options = schema.FullyConnectedOptionsT()
+    options.fusedActivationFunction = activation
+    tensors = [Tensor((1, 2)), constant(np.ones((3, 2))), Tensor((1, 3))]
+    return tensors, Operator("FULLY_CONNECTED", [0, 1, -1], [2], options)
+
+
+def test_everything_unsupported_is_reported_at_once(tmp_path: Path) -> None:
+    tensors, dense = _dense(activation=4)
+    tensors += [Tensor((1, 3), name=f"head/{n}") for n in ("odd", "last")]
+    tensors += [constant(np.int32(2)), Tensor((1, 2)), Tensor((1, 2), "int32")]
+    operators = [
+        dense,
+        Operator("Detection", [2], [3], custom=b"\0"),
+        Operator("RELU", [3], [4]),
+        Operator("TOPK_V2", [4, 5], [6, 7]),
+    ]
+    # What comes after an operator that can't be replayed is looked at all the same.
+    path = tmp_path / "m.tflite"
+    path.write_bytes(file_of([Subgraph(tensors, operators, [0], [6, 2])]))
+    with pytest.raises(UnsupportedError) as caught:
+        convert(load(path, LoadOptions()).trace)
+    text = str(caught.value)
+    assert "(FULLY_CONNECTED): the fused activation 4" in text
+    assert "layer head, node head/odd/refused_2 (Detection): there is nothing for the cus" in text
+    shuffled = schema.FullyConnectedOptionsT()
+    shuffled.weightsFormat = 1
+    tensors, _ = _dense()
+    operator = Operator("FULLY_CONNECTED", [0, 1, -1], [2], shuffled)
+    path.write_bytes(file_of([Subgraph(tensors, [operator], [0], [2])]))
+    with pytest.raises(UnsupportedError, match="the weights are shuffled"):
+        convert(load(path, LoadOptions()).trace)
+
+
+REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
+    ("TOPK_V2", [Tensor((1, 6)), constant(np.int32(2))], ["float32", "int32"], "TopKV2"),
+    ("WHERE", [Tensor((1, 6), "bool")], ["int64"], "Where"),
+    ("UNIQUE", [Tensor((6,), open=False)], ["float32", "int32"], "Unique"),
+    (
+        "SCATTER_ND",
+        [constant([[1], [0]]), Tensor((2, 3), open=False), constant([4, 3])],
+        ["float32"],
+        "ScatterNd",
+    ),
+    ("BITWISE_XOR", [Tensor((1, 6), "int32"), constant([5])], ["int32"], "operation on bits"),
+    ("SEGMENT_SUM", [Tensor((3, 2), open=False), constant([0, 0, 1])], ["float32"], "SegmentSum"),
+    ("FAKE_QUANT", [Tensor((1, 6))], ["float32"], "rounded as in training"),
+    ("SVDF", [Tensor((1, 6))], ["float32"], "there is nothing for the operator SVDF"),
+]
+
+
+@pytest.mark.parametrize(("kind", "operands", "results", "why"), REFUSED)
+def test_an_operator_that_is_refused(
+    tmp_path: Path, kind: str, operands: list[Tensor], results: list[str], why: str
+) -> None:
+    options = schema.UniqueOptionsT() if kind == "UNIQUE" else None
+    path = tmp_path / "m.tflite"
+    path.write_bytes(single(kind, operands, [Tensor((1, 1), d) for d in results], options))
+    with pytest.raises(UnsupportedError, match=why) as caught:
+        convert(load(path, LoadOptions()).trace)
+    assert len(caught.value.problems) == 1
+
+
+def _flex(op: str) -> bytes:
+    node = tf.compat.v1.NodeDef(op=op, name="node")
+    builder = flexbuffers.Builder()
+    with builder.Vector():
+        builder.String(op)
+        builder.String(node.SerializeToString().decode())
+    return bytes(builder.Finish())
+
+
+@pytest.mark.parametrize(
+    ("op", "content", "why"),
+    [
+        ("WriteFile", None, "the op WriteFile has a state"),
+        ("OwnOp", None, "the op OwnOp is not part of TensorFlow"),
+        ("Relu", b"abc", "its options hold no node of TensorFlow"),
+        ("Relu", b"", "its options hold no node of TensorFlow"),
+    ],
+)
+def test_nodes_of_tensorflow_only_compute(
+    tmp_path: Path, op: str, content: bytes | None, why: str
+) -> None:
+    custom = _flex(op) if content is None else content
+    graph = Subgraph(
+        [Tensor((1, 3)), Tensor((1, 3))], [Operator(f"Flex{op}", [0], [1], None, custom)], [0], [1]
+    )
+    path = tmp_path / "m.tflite"
+    path.write_bytes(file_of([graph]))
+    with pytest.raises(UnsupportedError, match=why):
+        convert(load(path, LoadOptions()).trace)
+
+
+def _call(kind: str, **options: int) -> Any:
+    made = getattr(schema, f"{kind}OptionsT")()
+    for name, value in options.items():
+        setattr(made, name, value)
+    return made
+
+
+def _one(operators: list[Operator], tensors: int = 2, **more: Any) -> Subgraph:
+    return Subgraph([Tensor((1, 3), **more) for _ in range(tensors)], operators, [0], [1])
+
+
+def _turns(body: int) -> Subgraph:
+    return _one(
+        [
+            Operator(
+                "WHILE", [0], [1], _call("While", condSubgraphIndex=body, bodySubgraphIndex=body)
+            )
+        ]
+    )
+
+
+def _doubling(level: int) -> Subgraph:
+    options = _call("If", thenSubgraphIndex=level + 1, elseSubgraphIndex=level + 1)
+    tensors = [Tensor((1, 3)), Tensor((1, 3)), constant(np.bool_(True))]
+    return Subgraph(tensors, [Operator("IF", [2, 0], [1], options)], [0], [1])
+
+
+RELU = Operator("RELU", [0], [1])
+HOSTILE: dict[str, tuple[list[Subgraph], str]] = {
+    "no_subgraph": ([], "it has no subgraph"),
+    "itself": ([_turns(0)], "calls itself"),
+    "each_other": ([_turns(1), _turns(0)], "calls itself"),
+    "no_such_subgraph": ([_turns(7)], "a call of subgraph 7 of 1"),
+    "negative_subgraph": ([_turns(-1)], "a call of subgraph -1 of 1"),
+    "doubling": ([*map(_doubling, range(15)), _one([RELU])], "call each other more than 500"),
+    "unwritten": ([_one([Operator("RELU", [2], [1])], 3)], "read before it is written"),
+    "no_such_tensor": ([_one([Operator("RELU", [9], [1])])], "the inputs of RELU are the tens"),
+    "negative_tensor": ([_one([Operator("RELU", [-2], [1])])], "the inputs of RELU are the ten"),
+    "no_such_output": ([_one([Operator("RELU", [0], [-1])])], "the outputs of RELU are the te"),
+    "huge": ([Subgraph([Tensor((1, 2**30, 2**30))] * 2, [RELU], [0], [1])], "has the shape"),
+    "negative": ([Subgraph([Tensor((1, -3))] * 2, [RELU], [0], [1])], "has the shape"),
+    "few_bytes": (
+        [
+            Subgraph(
+                [Tensor((1, 3)), Tensor((2, 3), data=np.zeros(3, np.float32))], [RELU], [0], [0]
+            )
+        ],
+        "12 bytes for 6 elements of float32",
+    ),
+    "scales": ([_one([RELU], scale=(1.0, 2.0), zero=(0, 0), axis=1)], "2 scales and 2 zero"),
+    "no_number": ([_one([RELU], scale=(float("nan"),))], "has the scale nan"),
+}
+
+
+@pytest.mark.parametrize("name", sorted(HOSTILE))
+def test_hostile_files(tmp_path: Path, name: str) -> None:
+    graphs, what = HOSTILE[name]
+    path = tmp_path / "m.tflite"
+    path.write_bytes(file_of(graphs))
+    with pytest.raises(FileError, match=what) as caught:
+        load(path, LoadOptions())
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("content", [b"", b"TFL3", b"\x1c\0\0\0TFL3", b"x" * 99])
+def test_files_that_are_no_models(tmp_path: Path, content: bytes) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content)
+    with pytest.raises(FileError, match=r"a damaged \.tflite file") as caught:
+        load(path, LoadOptions())
+    assert len(caught.value.problems) == 1
+
+
+def _small() -> bytes:
+    model = MODELS["mobile_block"]()
+    randomize(model)
+    return bytes(tf.lite.TFLiteConverter.from_keras_model(model).convert())
+
+
+def _outcome(path: Path, content: bytes) -> tuple[Problem, ...]:
+    """Returns the problems of a file; anything but a finding fails the test."""
+    path.write_bytes(content)
+    try:
+        graph = convert(load(path, LoadOptions()).trace)
+        problems(graph)
+    except ConversionError as err:
+        assert err.problems
+        return err.problems
+    return ()
+
+
+def test_a_file_that_ends_anywhere(tmp_path: Path) -> None:
+    content = _small()
+    for size in range(0, len(content) - 1, 97):
+        assert len(_outcome(tmp_path / "m.tflite", content[:size])) == 1
+
+
+def test_bytes_that_are_others(tmp_path: Path) -> None:
+    content = _small()
+    refused = 0
+    for seed in range(150):
+        choose = random.Random(seed)
+        spoiled = bytearray(content)
+        for _ in range(choose.choice((1, 1, 4, 40))):
+            place = choose.randrange(len(spoiled))
+            spoiled[place] = choose.choice((0, 1, 0x7F, 0x80, 0xFF, spoiled[place] ^ 4))
+        refused += bool(_outcome(tmp_path / "m.tflite", bytes(spoiled)))
+    assert 10 < refused < 150
