@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import flatbuffers
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +15,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from converters.tf.convert import convert
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError
+from converters.tf.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.tests.checks import randomize
 from converters.tf.tests.models import MODELS
@@ -88,6 +91,64 @@ def test_an_operator_that_is_refused(
     with pytest.raises(UnsupportedError, match=why) as caught:
         convert(load(path, LoadOptions()).trace)
     assert len(caught.value.problems) == 1
+
+
+def _changed(content: bytes, change: Callable[[Any], None]) -> bytes:
+    """Returns a file after a change of its tables."""
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    change(model)
+    builder = flatbuffers.Builder()
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
+
+
+def _sparse(model: Any) -> None:
+    axis = schema.DimensionMetadataT()
+    axis.denseSize = 3
+    sparsity = schema.SparsityParametersT()
+    sparsity.traversalOrder, sparsity.dimMetadata = [0, 1], [axis, axis]
+    model.subgraphs[0].tensors[1].sparsity = sparsity
+
+
+def _elsewhere(model: Any) -> None:
+    model.subgraphs[0].tensors[1].externalBuffer = 1
+
+
+@pytest.mark.parametrize(
+    ("change", "why"), [(_sparse, "stored as a sparse matrix"), (_elsewhere, "in another file")]
+)
+def test_weights_that_are_stored_otherwise(
+    tmp_path: Path, change: Callable[[Any], None], why: str
+) -> None:
+    tensors, operator = _dense()
+    path = tmp_path / "m.tflite"
+    path.write_bytes(_changed(file_of([Subgraph(tensors, [operator], [0], [2])]), change))
+    with pytest.raises(UnsupportedError, match=why) as caught:
+        convert(load(path, LoadOptions()).trace)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_weights_after_the_tables(tmp_path: Path, beyond: bool) -> None:
+    weights = np.arange(6, dtype=np.float32).reshape(3, 2)
+    tensors, operator = _dense()
+    content = file_of([Subgraph(tensors, [operator], [0], [2])])
+    place = 1 << 20
+
+    def moved(model: Any) -> None:
+        buffer = model.buffers[model.subgraphs[0].tensors[1].buffer]
+        buffer.data, buffer.offset, buffer.size = None, place, weights.nbytes
+
+    place = len(_changed(content, moved)) + beyond
+    path = tmp_path / "m.tflite"
+    path.write_bytes(_changed(content, moved) + weights.tobytes())
+    if beyond:
+        with pytest.raises(FileError, match="ends at byte"):
+            load(path, LoadOptions())
+        return
+    graph = convert(load(path, LoadOptions()).trace)
+    (found,) = interpret(graph, {graph.inputs[0].name: np.ones((1, 2), np.float32)}).values()
+    assert found.tolist() == [[1.0, 5.0, 9.0]]
 
 
 def _flex(op: str) -> bytes:

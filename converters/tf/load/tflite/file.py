@@ -22,6 +22,8 @@ _MOST_TABLES = 1_000_000
 # Most elements of a tensor.
 _MOST_ELEMENTS = 1 << 31
 _MOST_AXES = 8
+# Element types that may stand for real numbers between operators.
+_WHOLE = ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,16 @@ class Tensor:
     quantization: Quantization | None
     variable: bool = False
     problem: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Returns the least and the most that its whole numbers stand for, if they do."""
+        found = self.quantization
+        if found is None or self.dtype not in _WHOLE or found.scale.size != 1:
+            return None
+        info, scale, zero = np.iinfo(self.dtype), float(found.scale[0]), int(found.zero_point[0])
+        ends = sorted(scale * (end - zero) for end in (info.min, info.max))
+        return ends[0], ends[1]
 
 
 @dataclass(frozen=True)
