@@ -13,6 +13,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
+from converters.tf.load.tflite.sparse import places_of, whole
 from converters.tf.load.tflite.stored import Damaged, array_of, element_name
 from tools.codegen.conversion import Problem
 
@@ -264,7 +265,10 @@ class _Reader:
         else:
             return None, ""
         if tensor.Sparsity() is not None:
-            return None, "its value is stored as a sparse matrix"
+            sparsity = schema.SparsityParametersT.InitFromObj(tensor.Sparsity())
+            places = places_of(sparsity, name, shape)
+            data, problem = array_of(content, tensor.Type(), name, places.shape)
+            return None if data is None else whole(data, places, shape), problem
         return array_of(content, tensor.Type(), name, shape)
 
 
