@@ -1,4 +1,4 @@
-"""tf2rust: a trained Keras or TensorFlow model becomes a pure Rust crate.
+"""tf2rust: a trained Keras, TensorFlow or TFLite model becomes a pure Rust crate.
 
 Reads .keras, .h5, SavedModel folders, frozen graphs (.pb) and .tflite files, and writes a folder
 with rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).

@@ -28,6 +28,7 @@ _TYPE = flags.DEFINE_enum_class(
     "weight_type", WeightType.FLOAT32, WeightType, "what large weights are rounded to in the file"
 )
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
+_SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
 _RUST = flags.DEFINE_string("rust_out", None, "the crate's root", required=True)
 _TEST = flags.DEFINE_string("test_out", None, "its test", required=True)
@@ -56,6 +57,7 @@ def _main(_: Sequence[str]) -> int:
             shapes=shapes,
             allow_custom_code=_CODE.value,
             custom_objects=tuple(Path(p) for p in _OBJECTS.value),
+            signature=_SIGNATURE.value,
         ),
         features=Path(_FEATURES.value) if _FEATURES.value else None,
         rustfmt=_RUSTFMT.value,

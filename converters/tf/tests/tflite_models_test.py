@@ -34,7 +34,7 @@ from converters.tf.tests.tflite_files import (
     single,
 )
 from converters.tf.tf2rust import Request, run
-from tools.codegen.conversion import UnsupportedError, UsageError
+from tools.codegen.conversion import UsageError
 
 
 def _converted(model: Any, **settings: Any) -> bytes:
@@ -210,24 +210,79 @@ def test_numbers_of_four_bits(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("whole", [False, True])
-def test_activations_in_int8_are_one_problem(tmp_path: Path, whole: bool) -> None:
+def test_activations_in_int8_are_floats_here(tmp_path: Path, whole: bool) -> None:
     model = _image_model()
-    random_images = np.random.default_rng(3).normal(size=(4, 1, 12, 12, 3)).astype(np.float32)
+    randomize(model)
+    images = np.random.default_rng(3).normal(size=(4, 1, 12, 12, 3)).astype(np.float32)
     settings: dict[str, Any] = {}
     if whole:
         settings["inference_input_type"] = settings["inference_output_type"] = tf.int8
     content = _converted(
         model,
         optimizations=[tf.lite.Optimize.DEFAULT],
-        representative_dataset=lambda: ([image] for image in random_images),
+        representative_dataset=lambda: ([image] for image in images),
         target_spec__supported_ops=[tf.lite.OpsSet.TFLITE_BUILTINS_INT8],
         **settings,
     )
+    assert ("QUANTIZE" in kinds_of(content)) is not whole
     path = tmp_path / "m.tflite"
     path.write_bytes(content)
-    with pytest.raises(UnsupportedError, match=r"quantized.*in int8 \(convert the model") as caught:
-        load(path, LoadOptions())
-    assert len(caught.value.problems) == 1
+    graph = check(load(path, LoadOptions()), (1, 3))
+    assert {p.value.dtype for p in (*graph.inputs, *graph.outputs)} == {ir.DType.F32}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        interpreter = tf.lite.Interpreter(model_content=content)
+    (port,), (result,) = interpreter.get_input_details(), interpreter.get_output_details()
+    for image in images:
+        (found,) = interpret(graph, {graph.inputs[0].name: image}).values()
+        given = image
+        if whole:
+            scale, zero = port["quantization"]
+            given = np.clip(np.round(image / scale) + zero, -128, 127).astype(np.int8)
+        interpreter.allocate_tensors()
+        interpreter.set_tensor(port["index"], given)
+        interpreter.invoke()
+        expected = interpreter.get_tensor(result["index"]).astype(np.float32)
+        if whole:
+            scale, zero = result["quantization"]
+            expected = (expected - zero) * scale
+        # TFLite rounds what every operator gives; a step of the last one is 1 / 256.
+        assert np.abs(found - expected).max() <= 3 / 256
+
+
+def test_what_would_be_whole_numbers_ends_where_they_do(tmp_path: Path) -> None:
+    whole = np.arange(-12, 12, dtype=np.int8).reshape(4, 6)
+    options = schema.FullyConnectedOptionsT()
+    options.fusedActivationFunction = 1
+    tensors = [
+        Tensor((1, 6)),
+        Tensor((1, 6), "int8", scale=(0.01,), zero=(10,)),
+        constant(whole, scale=(0.125,), zero=(0,)),
+        constant(np.array([8, -8, 0, 4], np.int32), scale=(0.00125,), zero=(0,)),
+        Tensor((1, 4), "int8", scale=(0.004,), zero=(-128,)),
+        Tensor((1, 4)),
+    ]
+    operators = [
+        Operator("QUANTIZE", [0], [1]),
+        Operator("FULLY_CONNECTED", [1, 2, 3], [4], options),
+        Operator("DEQUANTIZE", [4], [5]),
+    ]
+    path = tmp_path / "m.tflite"
+    content = file_of([Subgraph(tensors, operators, [0], [5])])
+    path.write_bytes(content)
+    graph = check(load(path, LoadOptions()), (1, 3))
+    arrays = inputs_for(graph, 3)
+    (found,), (x,) = interpret(graph, arrays).values(), arrays.values()
+    inside = np.clip(x, -1.38, 1.17)
+    assert (inside != x).any()
+    sums = inside @ (whole * 0.125).T + np.array([0.01, -0.01, 0, 0.005])
+    expected = np.clip(sums, 0, 1.02).astype(np.float32)
+    assert {0.0, np.float32(1.02)} <= set(np.round(found.reshape(-1), 6))
+    assert difference(found, expected) <= TOLERANCE
+    (known,) = interpreted(content, [x])
+    # Half a step of the inputs times the weights, and one of the results.
+    allowed = 0.005 * np.abs(whole * 0.125).sum(1) + 0.004
+    assert (np.abs(found - known) <= allowed).all()
 
 
 def test_loops_and_branches(tmp_path: Path) -> None:

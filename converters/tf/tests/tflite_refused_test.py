@@ -1,9 +1,11 @@
 from __future__ import annotations
 
 import random
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import flatbuffers
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -13,6 +15,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from converters.tf.convert import convert
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError
+from converters.tf.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.tests.checks import randomize
 from converters.tf.tests.models import MODELS
@@ -22,6 +25,7 @@ from converters.tf.tests.tflite_files import (
     Tensor,
     constant,
     file_of,
+    interpreted,
     single,
 )
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError
@@ -88,6 +92,119 @@ def test_an_operator_that_is_refused(
     with pytest.raises(UnsupportedError, match=why) as caught:
         convert(load(path, LoadOptions()).trace)
     assert len(caught.value.problems) == 1
+
+
+def _changed(content: bytes, change: Callable[[Any], None]) -> bytes:
+    """Returns a file after a change of its tables."""
+    model = schema.ModelT.InitFromPackedBuf(content, 0)
+    change(model)
+    builder = flatbuffers.Builder()
+    builder.Finish(model.Pack(builder), file_identifier=b"TFL3")
+    return bytes(builder.Output())
+
+
+def _axis(size: int, segments: list[int] | None = None, indices: list[int] | None = None) -> Any:
+    axis = schema.DimensionMetadataT()
+    axis.denseSize = size
+    if segments is not None:
+        axis.format = schema.DimensionType.SPARSE_CSR
+        axis.arraySegmentsType = schema.SparseIndexVector.Int32Vector
+        axis.arrayIndicesType = schema.SparseIndexVector.Uint8Vector
+        axis.arraySegments, axis.arrayIndices = schema.Int32VectorT(), schema.Uint8VectorT()
+        axis.arraySegments.values, axis.arrayIndices.values = segments, indices
+    return axis
+
+
+def _sparse(blocks: bool, segments: list[int]) -> bytes:
+    """Returns a model of a product with a sparse matrix [4, 4], in blocks of [2, 2] or not."""
+    count = 8 if blocks else 4
+    stored = Tensor((4, 4), data=np.arange(1, count + 1, dtype=np.float32))
+    tensors = [Tensor((1, 4)), stored, Tensor((4, 4)), Tensor((1, 4))]
+    options = schema.FullyConnectedOptionsT()
+    operators = [
+        Operator("DENSIFY", [1], [2], schema.DensifyOptionsT()),
+        Operator("FULLY_CONNECTED", [0, 2, -1], [3], options),
+    ]
+
+    def change(model: Any) -> None:
+        sparsity = schema.SparsityParametersT()
+        if blocks:
+            sparsity.traversalOrder, sparsity.blockMap = [0, 1, 2, 3], [0, 1]
+            sparsity.dimMetadata = [_axis(2), _axis(0, segments, [1, 0]), _axis(2), _axis(2)]
+        else:
+            sparsity.traversalOrder = [0, 1]
+            sparsity.dimMetadata = [_axis(4), _axis(0, segments, [1, 0, 3, 2])]
+        model.subgraphs[0].tensors[1].sparsity = sparsity
+
+    return _changed(file_of([Subgraph(tensors, operators, [0], [3])]), change)
+
+
+@pytest.mark.parametrize(
+    ("blocks", "segments", "rows"),
+    [
+        (False, [0, 1, 1, 3, 4], [[0, 1, 0, 0], [0] * 4, [2, 0, 0, 3], [0, 0, 4, 0]]),
+        (True, [0, 1, 2], [[0, 0, 1, 2], [0, 0, 3, 4], [5, 6, 0, 0], [7, 8, 0, 0]]),
+    ],
+)
+def test_weights_without_their_zeros(
+    tmp_path: Path, blocks: bool, segments: list[int], rows: list[list[int]]
+) -> None:
+    path = tmp_path / "m.tflite"
+    content = _sparse(blocks, segments)
+    path.write_bytes(content)
+    loaded = load(path, LoadOptions())
+    (weight,) = loaded.trace.variables.values()
+    assert weight.data is not None
+    assert weight.data.T.tolist() == rows
+    x = np.array([[1, 10, 100, 1000]], np.float32)
+    (found,) = loaded.predict({loaded.trace.inputs[0].name: x}).values()
+    (expected,) = interpreted(content, [x])
+    assert found.tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "segments", [[0, 1, 1, 3], [0, 3, 1, 3, 4], [0, 1, 1, 3, 9], [1, 1, 1, 3, 4], []]
+)
+def test_rows_of_sparse_weights_that_end_anywhere(tmp_path: Path, segments: list[int]) -> None:
+    path = tmp_path / "m.tflite"
+    path.write_bytes(_sparse(False, segments))
+    with pytest.raises(FileError, match="the sparse tensor 't0_1' has rows that end at"):
+        load(path, LoadOptions())
+
+
+def test_weights_in_another_file(tmp_path: Path) -> None:
+    def change(model: Any) -> None:
+        model.subgraphs[0].tensors[1].externalBuffer = 1
+
+    tensors, operator = _dense()
+    path = tmp_path / "m.tflite"
+    path.write_bytes(_changed(file_of([Subgraph(tensors, [operator], [0], [2])]), change))
+    with pytest.raises(UnsupportedError, match="in another file") as caught:
+        convert(load(path, LoadOptions()).trace)
+    assert len(caught.value.problems) == 1
+
+
+@pytest.mark.parametrize("beyond", [False, True])
+def test_weights_after_the_tables(tmp_path: Path, beyond: bool) -> None:
+    weights = np.arange(6, dtype=np.float32).reshape(3, 2)
+    tensors, operator = _dense()
+    content = file_of([Subgraph(tensors, [operator], [0], [2])])
+    place = 1 << 20
+
+    def moved(model: Any) -> None:
+        buffer = model.buffers[model.subgraphs[0].tensors[1].buffer]
+        buffer.data, buffer.offset, buffer.size = None, place, weights.nbytes
+
+    place = len(_changed(content, moved)) + beyond
+    path = tmp_path / "m.tflite"
+    path.write_bytes(_changed(content, moved) + weights.tobytes())
+    if beyond:
+        with pytest.raises(FileError, match="ends at byte"):
+            load(path, LoadOptions())
+        return
+    graph = convert(load(path, LoadOptions()).trace)
+    (found,) = interpret(graph, {graph.inputs[0].name: np.ones((1, 2), np.float32)}).values()
+    assert found.tolist() == [[1.0, 5.0, 9.0]]
 
 
 def _flex(op: str) -> bytes:

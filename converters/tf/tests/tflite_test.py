@@ -58,7 +58,8 @@ def test_an_operator(tmp_path: Path, case: Case) -> None:
 ELSEWHERE = {
     "CALL_ONCE, VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE": "variables start every call",
     "WHILE, IF": "loops and branches",
-    "DEQUANTIZE": "weights in half precision",
+    "DENSIFY": "weights without their zeros",
+    "DEQUANTIZE, QUANTIZE": "what would be whole numbers ends where they do",
     "TOPK_V2, WHERE, UNIQUE, SCATTER_ND, BITWISE_XOR, SEGMENT_SUM, FAKE_QUANT": "is refused",
     "RIGHT_SHIFT, BITCAST, SPARSE_TO_DENSE, REVERSE_SEQUENCE": "as these",
     "MATRIX_DIAG, MATRIX_SET_DIAG, UNSORTED_SEGMENT_SUM": "as these",

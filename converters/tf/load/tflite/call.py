@@ -21,6 +21,8 @@ _FUSED: Mapping[int, Callable[[Tensor], Tensor]] = {
     2: lambda x: tf.clip_by_value(x, -1.0, 1.0),
     3: tf.nn.relu6,
 }
+# Between what numbers their results are.
+_BOUNDS = {0: (-np.inf, np.inf), 1: (0.0, np.inf), 2: (-1.0, 1.0), 3: (0.0, 6.0)}
 
 
 class Constant:
@@ -130,7 +132,11 @@ class Call:
         if kind not in _FUSED:
             what = "NONE, RELU, RELU_N1_TO_1 and RELU6 (0 to 3) are known"
             raise Refused(f"the fused activation {kind}, which TFLite leaves out; {what}")
-        return _FUSED[kind](x)
+        ends = self.results[0].bounds
+        if ends is None:
+            return _FUSED[kind](x)
+        least, most = _BOUNDS[kind]
+        return tf.clip_by_value(x, max(ends[0], least), min(ends[1], most))
 
     def biased(self, x: Tensor, index: int) -> Tensor:
         """Returns a result with the bias that an operand may be, and activated.

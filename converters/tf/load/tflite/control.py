@@ -9,6 +9,7 @@ from flatbuffers import flexbuffers
 from tensorflow.python.framework import op_def_registry
 
 from converters.tf.load.replay import Refused, Tensor
+from converters.tf.load.tflite import file
 from converters.tf.load.tflite.call import Call, Constant, Handler, Value
 from converters.tf.load.tflite.lists import restored
 
@@ -50,12 +51,15 @@ def _while(call: Call) -> Sequence[Value]:
         lambda *args: tf.reshape(call.run(condition, whole(args))[0], []),
         turn,
         starts,
-        shape_invariants=[
-            tf.TensorShape(None if declared[i].dtype == "variant" else declared[i].shape)
-            for i in carried
-        ],
+        shape_invariants=[_invariant(s, declared[i]) for s, i in zip(starts, carried, strict=True)],
     )
     return whole(found if isinstance(found, tuple | list) else [found])
+
+
+def _invariant(start: Tensor, declared: file.Tensor) -> tf.TensorShape:
+    """Returns the shape that a carried value keeps, unless it is a list or the file has none."""
+    known = declared.dtype != "variant" and (declared.shape or start.shape.rank == 0)
+    return tf.TensorShape(declared.shape if known else None)
 
 
 def _if(call: Call) -> Sequence[Tensor]:

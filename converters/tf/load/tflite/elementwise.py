@@ -87,6 +87,7 @@ OPS: dict[str, Handler] = {
     "CEIL": _unary(tf.math.ceil),
     "COMPLEX_ABS": _unary(tf.abs),
     "COS": _unary(tf.cos),
+    "DENSIFY": lambda call: call.value(0),
     "DEQUANTIZE": _dequantize,
     "DIV": _fused(_quotient),
     "ELU": _unary(tf.nn.elu),
@@ -117,6 +118,8 @@ OPS: dict[str, Handler] = {
     "NOT_EQUAL": _binary(tf.not_equal),
     "POW": _binary(tf.pow),
     "PRELU": _prelu,
+    # What whole numbers would stand for is what they are here.
+    "QUANTIZE": _unary(tf.identity),
     "REAL": _unary(tf.math.real),
     "RELU": _unary(tf.nn.relu),
     "RELU6": _unary(tf.nn.relu6),

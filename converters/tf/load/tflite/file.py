@@ -13,6 +13,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
+from converters.tf.load.tflite.sparse import places_of, whole
 from converters.tf.load.tflite.stored import Damaged, array_of, element_name
 from tools.codegen.conversion import Problem
 
@@ -22,6 +23,8 @@ _MOST_TABLES = 1_000_000
 # Most elements of a tensor.
 _MOST_ELEMENTS = 1 << 31
 _MOST_AXES = 8
+# Element types that may stand for real numbers between operators.
+_WHOLE = ("int8", "uint8", "int16")
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,16 @@ class Tensor:
     quantization: Quantization | None
     variable: bool = False
     problem: str = ""
+
+    @property
+    def bounds(self) -> tuple[float, float] | None:
+        """Returns the least and the most that its whole numbers stand for, if they do."""
+        found = self.quantization
+        if found is None or self.dtype not in _WHOLE or found.scale.size != 1:
+            return None
+        info, scale, zero = np.iinfo(self.dtype), float(found.scale[0]), int(found.zero_point[0])
+        ends = sorted(scale * (end - zero) for end in (info.min, info.max))
+        return ends[0], ends[1]
 
 
 @dataclass(frozen=True)
@@ -252,7 +265,10 @@ class _Reader:
         else:
             return None, ""
         if tensor.Sparsity() is not None:
-            return None, "its value is stored as a sparse matrix"
+            sparsity = schema.SparsityParametersT.InitFromObj(tensor.Sparsity())
+            places = places_of(sparsity, name, shape)
+            data, problem = array_of(content, tensor.Type(), name, places.shape)
+            return None if data is None else whole(data, places, shape), problem
         return array_of(content, tensor.Type(), name, shape)
 
 

@@ -6,6 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
+import tensorflow as tf
+
 from converters.tf.errors import FileError
 from converters.tf.load.replay import Port, Refused, Replay, Step, Tensor
 from converters.tf.load.shapes import FixedShapes
@@ -34,8 +36,8 @@ _DEFAULT = "serving_default"
 # Calls of subgraphs that are replayed at most: they may double at every level.
 _MOST_CALLS = 500
 _DEEPEST = 20
-# Operators that hand numbers on, whatever they stand for.
-_MOVES = frozenset(
+# Operators whose results stay between the ends of their operands, or between ends of their own.
+_INSIDE = frozenset(
     [
         "CONCATENATION",
         "DEQUANTIZE",
@@ -43,19 +45,22 @@ _MOVES = frozenset(
         "EXPAND_DIMS",
         "GATHER",
         "GATHER_ND",
+        "LOGISTIC",
+        "LOG_SOFTMAX",
         "PACK",
         "RESHAPE",
         "SLICE",
+        "SOFTMAX",
         "SPLIT",
         "SPLIT_V",
         "SQUEEZE",
         "STRIDED_SLICE",
+        "TANH",
         "TILE",
         "TRANSPOSE",
         "UNPACK",
     ]
 )
-_WHOLE = ("int8", "uint8", "int16")
 
 
 def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
@@ -68,12 +73,11 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
 
     Raises:
         FileError: The file is damaged, or has no such signature.
-        UnsupportedError: It computes in whole numbers that stand for real ones.
+        UnsupportedError: It has no input or no output.
     """
     model = file.read(path)
     chosen = _signature(path, model, signature)
     graph = model.subgraphs[chosen.subgraph]
-    _check_quantization(path, model)
     places = {place: name for name, place in chosen.inputs.items()}
     names = [places[i] for i in graph.inputs]
     if not names or not chosen.outputs:
@@ -81,7 +85,7 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
     fixed.check(names)
     ports = [
-        Port(name, graph.tensors[i].dtype, fixed.resolve(name, graph.tensors[i].shape))
+        Port(name, _dtype(graph.tensors[i]), fixed.resolve(name, graph.tensors[i].shape))
         for name, i in zip(names, graph.inputs, strict=True)
     ]
     outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
@@ -118,29 +122,6 @@ def _signature(path: Path, model: file.Model, wanted: str) -> file.Signature:
         known = port_names((graph.tensors[i].name for i in graph.outputs), "output")
         outputs = dict(zip(known, graph.outputs, strict=True))
     return file.Signature(found.name, found.subgraph, inputs, outputs)
-
-
-def _check_quantization(path: Path, model: file.Model) -> None:
-    """Refuses models whose activations are whole numbers that stand for real ones."""
-    whole = []
-    for graph in model.subgraphs:
-        for operator in graph.operators:
-            for index in operator.outputs:
-                tensor = graph.tensors[index]
-                stands = tensor.quantization is not None and tensor.dtype in _WHOLE
-                if stands and operator.kind not in _MOVES:
-                    whole.append((operator.kind, tensor))
-    if whole:
-        kind, tensor = whole[0]
-        what = (
-            f"{len(whole)} tensors between its operators are quantized, the first is "
-            f"{tensor.name!r} of {kind} in {tensor.dtype}"
-        )
-        advice = (
-            "convert the model as it was before, or with quantized weights alone, and give "
-            "--weight_type=int8"
-        )
-        raise UnsupportedError(Problem(str(path), what, advice))
 
 
 @dataclass
@@ -260,13 +241,26 @@ class _Run:
             for place, value in enumerate(values):
                 if isinstance(value, Constant | control.Handle):
                     kept[place] = value
-            return [v for v in values if not isinstance(v, Constant | control.Handle)]
+            return [
+                _held(operator, tensor, value)
+                for tensor, value in zip(results, values, strict=True)
+                if not isinstance(value, Constant | control.Handle)
+            ]
 
         name = results[0].name.split(";")[0] if results else layer
         declared = [(_dtype(t), t.shape) for t in results]
         made = iter(self.replay.step(Step(name, operator.kind, layer, declared), run))
         for place, index in enumerate(operator.outputs):
             env[index] = kept[place] if place in kept else next(made)
+
+
+def _held(operator: file.Operator, tensor: file.Tensor, value: Tensor) -> Tensor:
+    """Returns a result between the ends of the whole numbers that would stand for it."""
+    bounds = tensor.bounds
+    inside = operator.kind in _INSIDE or "fusedActivationFunction" in operator.options
+    if bounds is None or inside:
+        return value
+    return tf.clip_by_value(value, *bounds)
 
 
 def _dtype(tensor: file.Tensor) -> str:
