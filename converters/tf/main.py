@@ -3,6 +3,10 @@
 Reads .keras, .h5, SavedModel folders, frozen graphs (.pb) and .tflite files, and writes a folder
 with rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).
 
+  tf2rust --path_to_tf_model=mnist.keras --path_to_save=out --model_name=Mnist
+  tf2rust --path_to_tf_model=mnist.keras --explain
+  tf2rust --path_to_tf_model=saved_model/ --path_to_save=out --weight_type=int8 --json
+
 Exit codes: 0 done; 2 wrong usage; 3 the model file is missing, damaged or unsafe; 4 the recorded
 features don't match the model; 6 the model needs what is not supported.
 """

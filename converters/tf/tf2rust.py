@@ -85,7 +85,9 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         what = (
             f"crates without std read weights in place, so that they can't be {options.weight_type}"
         )
-        raise UsageError(Problem("--weight_type", what, "leave it out, or --profile=no_std"))
+        raise UsageError(
+            Problem("--weight_type", what, "leave it out, or leave out --profile=no_std")
+        )
     progress("load")
     loaded = load(request.model, request.load)
     graph = rounded(graph_of(loaded, progress), options.weight_type)

@@ -82,18 +82,29 @@ pub fn check(bytes: &[u8], fingerprint: u64, len: usize) -> Result<()> {
             expected,
         })
     };
-    if bytes.len() < HEADER || !bytes.starts_with(&MAGIC) {
-        let found = bytes.len() as u64;
-        return fail("no file of weights for this runtime", found, len as u64);
+    let lengths = (bytes.len() as u64, len as u64);
+    if bytes.len() < HEADER {
+        return fail("number of bytes", lengths.0, lengths.1);
     }
-    let mut word = [0; 8];
-    word.copy_from_slice(&bytes[8..16]);
-    let found = u64::from_le_bytes(word);
+    let word = |at: usize| {
+        let mut word = [0; 8];
+        word.copy_from_slice(&bytes[at..at + 8]);
+        u64::from_le_bytes(word)
+    };
+    if !bytes.starts_with(&MAGIC) {
+        let expected = u64::from_le_bytes(MAGIC);
+        return fail(
+            "no file of weights, by its first 8 bytes",
+            word(0),
+            expected,
+        );
+    }
+    let found = word(8);
     if found != fingerprint {
         return fail("another model's fingerprint", found, fingerprint);
     }
-    if bytes.len() != len {
-        return fail("number of bytes", bytes.len() as u64, len as u64);
+    if lengths.0 != lengths.1 {
+        return fail("number of bytes", lengths.0, lengths.1);
     }
     Ok(())
 }
@@ -172,5 +183,35 @@ impl Weights {
             bytes.truncate(len);
         }
         self
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_tells_what_was_found_from_what_was_expected() {
+        let mut good = vec![0; HEADER + 8];
+        good[..8].copy_from_slice(&MAGIC);
+        good[8] = 7;
+        assert!(check(&good, 7, good.len()).is_ok());
+        let (mut other, mut older) = (good.clone(), good.clone());
+        other[8] = 6;
+        older[7] ^= 2;
+        for bytes in [
+            &other,
+            &older,
+            &good[..HEADER - 1].to_vec(),
+            &good[..HEADER].to_vec(),
+        ] {
+            let Err(Error::Weights {
+                found, expected, ..
+            }) = check(bytes, 7, good.len())
+            else {
+                panic!("{} bytes are taken", bytes.len())
+            };
+            assert_ne!(found, expected);
+        }
     }
 }

@@ -8,6 +8,7 @@ from converters.tf.lower import Handler
 from converters.tf.ops import (
     control,
     elementwise,
+    gradients,
     indexing,
     linear,
     matrices,
@@ -24,6 +25,7 @@ from converters.tf.ops import (
 _FAMILIES = (
     control,
     elementwise,
+    gradients,
     indexing,
     linear,
     matrices,

@@ -111,6 +111,12 @@ def test_plain_module(tmp_path: Path) -> None:
         load(tmp_path / "m", LoadOptions(signature="walk"))
 
 
+def test_a_signature_of_what_has_none_is_refused(tmp_path: Path) -> None:
+    mlp().save(tmp_path / "m.keras")
+    with pytest.raises(UsageError, match=r"--signature: only a SavedModel has signatures; .*keras"):
+        load(tmp_path / "m.keras", LoadOptions(signature="run"))
+
+
 class _Assigns(tf.Module):  # type: ignore[misc]
     """Variables that change while the model computes."""
 

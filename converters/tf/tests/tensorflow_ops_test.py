@@ -177,3 +177,27 @@ def test_ways_to_write_an_attention(hides: bool, divides: bool, known: bool) -> 
         return o.einsum("bqk,bkd->bqd", o.softmax(scores), y)
 
     assert "Attention" in ops(check(model_of([(4, 6), (4, 6)], body)))
+
+
+@pytest.mark.parametrize("activation", ["tanh", "sigmoid", "relu", "softplus"])
+def test_gradients_by_the_inputs(activation: str) -> None:
+    def body(x: Any) -> list[Any]:
+        net = [layers.Dense(7, activation), layers.Dense(7, activation), layers.Dense(1)]
+
+        class Slope(layers.Layer):  # type: ignore[misc]
+            def build(self, shape: Any) -> None:
+                for layer, width in zip(net, (3, 7, 7), strict=True):
+                    layer.build((None, width))
+                self.net = net
+
+            def call(self, x: Any) -> Any:
+                with tf.GradientTape() as tape:
+                    tape.watch(x)
+                    y = x
+                    for layer in self.net:
+                        y = layer(y)
+                return y, tape.gradient(y, x)
+
+        return list(Slope()(x))
+
+    check(model_of([(3,)], body))
