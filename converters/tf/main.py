@@ -1,6 +1,6 @@
 """tf2rust: a trained Keras or TensorFlow model becomes a pure Rust crate.
 
-Reads .keras, .h5, SavedModel folders and frozen graphs (.pb), and writes a folder with
+Reads .keras, .h5, SavedModel folders, frozen graphs (.pb) and .onnx files, and writes a folder with
 rust_generated_code (the crate) and saved_model_from_tensorflow (what the source model is).
 
 Exit codes: 0 done; 2 wrong usage; 3 the model file is missing, damaged or unsafe; 4 the recorded
