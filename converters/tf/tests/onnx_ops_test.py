@@ -280,6 +280,11 @@ def test_convolutions_over_other_axes(tmp_path: Path) -> None:
         ["N", 3, 5, 6, 4],
         lambda n, x: n("Conv", x, n.weight("w", 4, 3, 2, 3, 3), pads=[0, 1, 1, 1, 1, 1]),
     )
+    _check(
+        tmp_path,
+        ["N", 4, 3, 4, 3],
+        lambda n, x: n("Conv", x, n.weight("w", 6, 2, 2, 3, 3), group=2),
+    )
 
 
 TRANSPOSED: list[tuple[Sequence[int], dict[str, Any]]] = [
@@ -584,6 +589,19 @@ def test_quantized_weights(tmp_path: Path) -> None:
         return [net("MatMul", x, weight), rounded]
 
     _check(tmp_path, ROWS, body)
+
+
+def test_operators_that_onnx_says_in_others(tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> str:
+        q, k, v = net.many("Split", 3, x, net.ints(8, 8, 8), axis=2)
+        angle = net.random.normal(size=(5, 2)).astype(np.float32)
+        cos, sin = net.constant(np.cos(angle)), net.constant(np.sin(angle))
+        places = net("Cast", net("Mul", net("ReduceSum", q, net.ints(2), keepdims=0),
+                                 net.constant(np.float32(0))), to=TensorProto.INT64)  # fmt: skip
+        q = net("RotaryEmbedding", q, cos, sin, places, num_heads=2)
+        return net("Attention", q, k, v, q_num_heads=2, kv_num_heads=2)
+
+    _check(tmp_path, ["N", 5, 24], body, 23)
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])

@@ -16,6 +16,8 @@ from tools.codegen.conversion import Problem, UnsupportedError
 
 # The oldest version of ONNX's operators that is read, of 2017.
 _OLDEST = 7
+# Operators that onnx itself says in others.
+_COMPOSED = ("AffineGrid", "Attention", "CenterCropPad", "RotaryEmbedding", "SwiGLU")
 # What half precision and narrow whole numbers are computed in.
 _WIDER = {"float16": "float32", "bfloat16": "float32", "int4": "int8", "uint4": "uint8"}
 _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
@@ -93,6 +95,8 @@ def read_model(path: Path) -> Graph:
     """
     try:
         import onnx
+        import onnx.inliner
+        import onnx.shape_inference
     except ImportError as err:
         problem = Problem(str(path), "the Python package onnx is not installed", "pip install onnx")
         raise UnsupportedError(problem) from err
@@ -128,14 +132,40 @@ class _Reader:
             self.refuse("it is no ONNX model: it has no version or no graph")
         if model.functions:
             self._check_calls(model)
-            from onnx import inliner
-
-            model = inliner.inline_local_functions(model)
+            model = self.onnx.inliner.inline_local_functions(model)
+        composed = {n.op_type for n in model.graph.node if not n.domain}.intersection(_COMPOSED)
+        if composed:
+            model = self._decomposed(model, [("", name) for name in sorted(composed)])
         self.versions = {
             "" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import
         }
         self._check_version()
         return self._graph(model.graph, frozenset())
+
+    def _decomposed(self, model: Any, names: list[tuple[str, str]]) -> Any:
+        """Returns a model with some operators in others; that asks for the types of all tensors."""
+        typed = {value.name for value in model.graph.input}
+        for tensor in model.graph.initializer:
+            if tensor.name not in typed:
+                info = self.onnx.helper.make_tensor_value_info(
+                    tensor.name, tensor.data_type, tensor.dims
+                )
+                model.graph.input.append(info)
+        try:
+            model = self.onnx.shape_inference.infer_shapes(model)
+            return self.onnx.inliner.inline_selected_functions(
+                model, names, inline_schema_functions=True
+            )
+        except Exception as err:  # Some forms are more than onnx itself can say in others.
+            what = f"onnx can't say it in other operators: {shortened(err)}"
+            problems = [Problem(f"operator {name}", what) for _, name in names]
+            raise UnsupportedError.of(problems) from err
+
+    def text(self, value: str | bytes) -> str:
+        """Returns a text of the file; the parser leaves bytes that are none as they are."""
+        if isinstance(value, bytes):
+            self.refuse(f"a name of bytes that are no text: {value!r}")
+        return value
 
     def _check_version(self) -> None:
         version, newest = self.versions.get("", _OLDEST), self.onnx.defs.onnx_opset_version()
@@ -162,7 +192,7 @@ class _Reader:
             name = proto.sparse_initializer[0].values.name
             problem = Problem(f"constant {name}", "it is sparse", "store it as a dense tensor")
             raise UnsupportedError(problem)
-        constants = {t.name: self.array(t) for t in proto.initializer}
+        constants = {self.text(t.name): self.array(t) for t in proto.initializer}
         if len(constants) != len(proto.initializer):
             self.refuse("two constants have the same name")
         inputs = tuple(self._port(i) for i in proto.input if i.name not in constants)
@@ -171,7 +201,7 @@ class _Reader:
             self.refuse("two inputs have the same name")
         order = self._ordered(list(proto.node), known, outer)
         known |= {name for n in order for name in n.output}
-        outputs = tuple(o.name for o in proto.output)
+        outputs = tuple(self.text(o.name) for o in proto.output)
         for name in outputs:
             if name not in known | outer:
                 self.refuse(f"nothing gives the output {name!r}")
@@ -227,15 +257,16 @@ class _Reader:
         return names
 
     def _node(self, proto: Any, outer: frozenset[str]) -> Node:
-        domain = "" if proto.domain == "ai.onnx" else proto.domain
+        domain = "" if proto.domain == "ai.onnx" else self.text(proto.domain)
+        op = self.text(proto.op_type)
         attrs = {a.name: self._attribute(proto, a, outer) for a in proto.attribute}
         metadata = {m.key: m.value for m in proto.metadata_props}
-        scopes = metadata.get("pkg.torch.onnx.name_scopes", "")
+        scopes = self.text(metadata.get("pkg.torch.onnx.name_scopes", ""))
         return Node(
-            name=proto.name,
-            op=f"{domain}.{proto.op_type}" if domain else proto.op_type,
-            inputs=tuple(proto.input),
-            outputs=tuple(proto.output),
+            name=self.text(proto.name),
+            op=f"{domain}.{op}" if domain else op,
+            inputs=tuple(map(self.text, proto.input)),
+            outputs=tuple(map(self.text, proto.output)),
             attrs=attrs,
             version=self.versions.get(domain, 1),
             scopes=_words(scopes),
@@ -265,11 +296,12 @@ class _Reader:
         tensor = proto.type.tensor_type
         if not tensor.HasField("shape"):
             return Port(proto.name, self._dtype(proto.name, tensor.elem_type), None)
+        name = self.text(proto.name)
         shape = tuple(
             d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
             for d in tensor.shape.dim
         )
-        return Port(proto.name, self._dtype(proto.name, tensor.elem_type), shape)
+        return Port(name, self._dtype(name, tensor.elem_type), shape)
 
     def _dtype(self, name: str, number: int) -> str:
         dtype = dtype_of(number)

@@ -87,22 +87,29 @@ def _one_hot(ctx: Context) -> Result:
 
 def _depth_to_space(ctx: Context) -> Result:
     """`DCR` is TensorFlow's order of channels; for `CRD` they are brought into it first."""
-    block = int(ctx.attr("blocksize"))
-    mode = ctx.text("mode", "DCR", ["DCR", "CRD"])
-    x = ctx.last(0)
-    count = ctx.sizes(0)[0]
-    if block < 1 or count % (block * block):
+    block, mode = _blocks(ctx)
+    x, count = ctx.last(0), ctx.sizes(0)[0]
+    if count % (block * block):
         raise Unsupported(f"blocks of {block} x {block} of {count} channels")
     if mode == "CRD":
-        order = np.arange(count).reshape(-1, block * block).T.ravel()
-        x = tf.gather(x, order, axis=3)
-    if block == 1:
-        return ctx.result_last(x)
-    return ctx.result_last(tf.nn.depth_to_space(x, block))
+        x = tf.gather(x, np.arange(count).reshape(-1, block * block).T.ravel(), axis=3)
+    return ctx.result_last(x if block == 1 else tf.nn.depth_to_space(x, block))
 
 
 def _space_to_depth(ctx: Context) -> Result:
-    return ctx.result_last(tf.nn.space_to_depth(ctx.last(0), int(ctx.attr("blocksize"))))
+    block, mode = _blocks(ctx)
+    x, count = ctx.last(0), ctx.sizes(0)[0] * block * block
+    y = x if block == 1 else tf.nn.space_to_depth(x, block)
+    if mode == "CRD":
+        y = tf.gather(y, np.arange(count).reshape(block * block, -1).T.ravel(), axis=3)
+    return ctx.result_last(y)
+
+
+def _blocks(ctx: Context) -> tuple[int, str]:
+    block = int(ctx.attr("blocksize"))
+    if block < 1 or ctx.rank(0) != 4:
+        raise Unsupported(f"blocks of {block} pixels of a tensor with {ctx.rank(0)} axes")
+    return block, ctx.text("mode", "DCR", ["DCR", "CRD"])
 
 
 def _scales(ctx: Context) -> tuple[list[float] | None, list[int]]:
@@ -168,6 +175,8 @@ def _resize(ctx: Context) -> Result:
     )
     if plain and exact and outputs != list(spatial):
         return ctx.result_last(_bilinear(x, outputs, where))
+    if where == "align_corners" and not exact:
+        raise Unsupported("align_corners with scales that give no whole sizes")
     whole = [o // n if o % n == 0 else 0 for n, o in zip(spatial, outputs, strict=True)]
     repeats = (where == "asymmetric" and rounding == "floor") or (
         where.endswith("half_pixel") and rounding.startswith("round")

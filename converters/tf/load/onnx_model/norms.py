@@ -107,9 +107,10 @@ def _lp_norm(ctx: Context) -> Result:
     x = ctx.form(0, order)
     axis = order.index(ctx.axis(ctx.rank(0), "axis", -1))
     if int(ctx.attr("p", 2)) == 1:
-        return ctx.result(x / tf.reduce_sum(tf.abs(x), axis, keepdims=True), order)
-    total = tf.reduce_sum(tf.square(x), axis, keepdims=True)
-    return ctx.result(x / tf.sqrt(total), order)
+        norm = tf.reduce_sum(tf.abs(x), axis, keepdims=True)
+    else:
+        norm = tf.sqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
+    return ctx.result(tf.math.divide_no_nan(x, norm), order)
 
 
 def _mean_variance(ctx: Context) -> Result:

@@ -14,7 +14,7 @@ from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.values import Unsupported
 
-# More would make a transposed convolution's weights mostly zeros.
+# More would make weights mostly zeros where TensorFlow's op has no groups.
 _MOST_GROUPS = 32
 Pads = tuple[tuple[int, int], ...]
 
@@ -140,7 +140,13 @@ def _convolved(ctx: Context, x: Any, window: Window, groups: int) -> Any:
         padding = [[0, 0], *map(list, window.pads), [0, 0]]
         if any(any(p) for p in window.pads):
             x = tf.pad(x, padding)
-        weights = ctx.weight(1, "conv", lambda a: a.transpose(2, 3, 4, 1, 0))
+        if groups > _MOST_GROUPS:
+            raise Unsupported(f"{groups} groups over 3 axes; at most {_MOST_GROUPS} are supported")
+
+        def deep(a: Array) -> Array:
+            return _without_groups(a, groups).transpose(2, 3, 4, 1, 0)
+
+        weights = ctx.weight(1, ("conv", groups), deep)
         return tf.raw_ops.Conv3D(
             input=x, filter=weights, strides=strides, padding="VALID", dilations=dilations
         )
@@ -201,12 +207,12 @@ def _without_dilations(a: Array, dilations: Sequence[int]) -> Array:
 
 
 def _without_groups(a: Array, groups: int) -> Array:
-    """Returns weights of all channels, with zeros where groups don't meet."""
-    inputs, outputs = a.shape[0] // groups, a.shape[1]
-    result = np.zeros((a.shape[0], outputs * groups, *a.shape[2:]), a.dtype)
+    """Returns weights `[rows, columns]` of all channels, with zeros where groups don't meet."""
+    rows, columns = a.shape[0] // groups, a.shape[1]
+    result = np.zeros((a.shape[0], columns * groups, *a.shape[2:]), a.dtype)
     for g in range(groups):
-        rows = slice(g * inputs, (g + 1) * inputs)
-        result[rows, g * outputs : (g + 1) * outputs] = a[rows]
+        own = slice(g * rows, (g + 1) * rows)
+        result[own, g * columns : (g + 1) * columns] = a[own]
     return result
 
 
