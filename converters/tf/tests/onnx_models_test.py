@@ -187,6 +187,29 @@ def test_transformer(tmp_path: Path, flat: bool) -> None:
     assert flat or "Attention" in ops(graph)
 
 
+def test_images_become_words_without_transposing(tmp_path: Path) -> None:
+    net = Network(17)
+    weight, bias = net.weight("patch.weight", 8, 3, 4, 4), net.weight("patch.bias", 8)
+    x = net("Conv", "x", weight, bias, strides=[4, 4], kernel_shape=[4, 4])
+    batch = _dimension(net, x, 0)
+    words = net("Transpose", net("Reshape", x, _listed(net, batch, 8, -1)), perm=[0, 2, 1])
+    first = net("Expand", net.weight("cls", 1, 1, 8), _listed(net, batch, 1, 8))
+    x = net("Add", net("Concat", first, words, axis=1), net.weight("pos", 1, 5, 8))
+    head = net("Gather", x, net.constant(np.array(0, np.int64)), axis=1)
+    out = net("Concat", net.linear(head, (8, 3), "/head"), net("ReduceMax", x, axes=[1],
+              keepdims=0), axis=1)  # fmt: skip
+    assert _moved(agree(net.model({"x": ["N", 3, 8, 8]}, [out]), tmp_path)) == 1
+
+
+def test_shuffled_channels_stay_last(tmp_path: Path) -> None:
+    net = Network(17)
+    x = net.conv("x", (3, 8), 3, "/stem")
+    y = net("Transpose", net("Reshape", x, net.ints(0, 2, 4, 6, 5)), perm=[0, 2, 1, 3, 4])
+    a, b = net.many("Split", 2, net("Reshape", y, net.ints(0, -1, 6, 5)), net.ints(4, 4), axis=1)
+    x = net("GlobalAveragePool", net("Concat", a, net.conv(b, (4, 4), 3, "/branch"), axis=1))
+    assert _moved(agree(net.model({"x": ["N", 3, 6, 5]}, [x]), tmp_path)) == 2
+
+
 def test_a_decomposed_norm_and_gelu_are_recognised(tmp_path: Path) -> None:
     net = Network(13)
     mean = net("ReduceMean", "x", axes=[-1])

@@ -18,7 +18,7 @@ from converters.tf.load.onnx_model.context import Context
 from converters.tf.load.onnx_model.file import Graph, Node
 from converters.tf.load.onnx_model.naming import Names
 from converters.tf.load.onnx_model.registry import HANDLERS, REFUSED
-from converters.tf.load.onnx_model.shape_data import DIMENSIONS
+from converters.tf.load.onnx_model.shape_data import DIMENSIONS, MOVING
 from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported, Value
 from converters.tf.symbolic import NotSymbolicError, Symbol
 from converters.tf.trace import Variable
@@ -144,7 +144,8 @@ class Replay:
             raise Unsupported("quantized numbers; only DequantizeLinear may read them")
         open_dims = any(isinstance(v, Symbol) for v in given)
         known = all(isinstance(v, Symbol | Known) for v in given)
-        if op in _SHAPES or (op in DIMENSIONS and open_dims and known):
+        about = isinstance(ctx.args[0], Symbol) if op in MOVING else open_dims
+        if op in _SHAPES or (op in DIMENSIONS and about and known):
             result = DIMENSIONS[op](ctx)
             if result is not None:
                 return [_plain(result)]

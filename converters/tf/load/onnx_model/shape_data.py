@@ -164,6 +164,11 @@ def _expand(ctx: Context) -> Value:
     return _like(ctx, np.broadcast_to(dims, shape))
 
 
+# They say what becomes of their first operand; the others only say how.
+MOVING = frozenset(
+    ["Cast", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"]
+)
+
 DIMENSIONS: Mapping[str, _Handler] = {
     "Add": _binary(add),
     "Cast": _cast,

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.ir import Batch, Dim
+from converters.tf.ir import Batch, Dim, Shape
 from converters.tf.load.onnx_model.context import (
     Context,
     Handler,
@@ -17,6 +17,7 @@ from converters.tf.load.onnx_model.context import (
     bounded,
     common_order,
     fixed,
+    reshaped,
 )
 from converters.tf.load.onnx_model.file import dtype_of
 from converters.tf.load.onnx_model.shape_data import slices
@@ -25,10 +26,11 @@ from converters.tf.load.onnx_model.values import (
     Order,
     Tensor,
     Unsupported,
+    last,
     shape_of,
     stated,
 )
-from converters.tf.symbolic import Symbol, product
+from converters.tf.symbolic import Symbol, complete, product
 
 
 def _reshape(ctx: Context) -> Result:
@@ -51,12 +53,39 @@ def _flatten(ctx: Context) -> Result:
 def _joined(ctx: Context, target: Sequence[Dim]) -> Tensor:
     """Returns a reshaped tensor; a matrix of images also knows the images."""
     x = ctx.value(0)
+    if isinstance(x, Tensor) and x.home != stated(x.rank):
+        kept = _kept_last(x, complete(tuple(target), product(x.shape)))
+        if kept is not None:
+            return kept
     result = ctx.reshape(0, target)
     if isinstance(x, Tensor) and result.rank == 2 and x.rank > 2 and x.shape[0] == result.shape[0]:
         moved = [axis for axis in x.home if x.shape[axis] != 1]
         if x.home[0] == 0 and moved != sorted(moved):
             result.unrolled = x
     return result
+
+
+def _kept_last(x: Tensor, shape: Shape) -> Tensor | None:
+    """Returns images in another shape with their channels last, if that can be.
+
+    Either the spatial axes change and the channels stay, or the channels are split or joined.
+    """
+    rank, wide = x.rank, len(shape)
+    if min(rank, wide) < 3 or x.shape[0] != shape[0]:
+        return None
+    if x.home == last(rank) and x.shape[1] == shape[1]:
+        order = last(wide)
+        form = reshaped(x.form(x.home), [shape[axis] for axis in order])
+        return Tensor(shape, {order: form})
+    spatial = max(
+        (m for m in range(1, rank - 1) if x.home[1 : 1 + m] == tuple(range(rank - m, rank))),
+        default=0,
+    )
+    if not spatial or spatial > wide - 2 or x.shape[-spatial:] != shape[-spatial:]:
+        return None
+    before, after = ((0, *range(n - spatial, n), *range(1, n - spatial)) for n in (rank, wide))
+    form = reshaped(x.form(before), [shape[axis] for axis in after])
+    return Tensor(shape, {after: form})
 
 
 def _axes_operand(ctx: Context) -> list[int] | None:
@@ -159,7 +188,7 @@ def _expand(ctx: Context) -> Result:
         return ctx.result(tf.broadcast_to(ctx.form(0), dims), None, full)
     moved = ctx.session.symbol(_vector([full[axis] for axis in x.home]))
     y = tf.broadcast_to(x.form(x.home), moved)
-    return Tensor(tuple(full), {x.home: y})
+    return ctx.result(y, x.home, full)
 
 
 def _vector(dims: Sequence[Dim]) -> Symbol:
@@ -185,11 +214,7 @@ def _tile(ctx: Context) -> Result:
         )
     order = ctx.order(0)
     tiled = tf.tile(ctx.form(0, order), [int(counts[axis]) for axis in order])
-    return Tensor(tuple(full), {order: tiled}) if _in_graph(ctx) else ctx.result(tiled, order)
-
-
-def _in_graph(ctx: Context) -> bool:
-    return isinstance(ctx.value(0), Tensor)
+    return ctx.result(tiled, order, full)
 
 
 def _pad(ctx: Context) -> Result:

@@ -160,4 +160,5 @@ def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | 
         for place, dim in zip(order, dims, strict=True):
             full[place] = dim if dim is not None else batch if batch is not None else Batch()
         shape = tuple(full)
+    tensor.set_shape([None if isinstance(shape[a], Batch) else shape[a] for a in order])
     return Tensor(shape, {order: tensor})
