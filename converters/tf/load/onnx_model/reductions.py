@@ -28,6 +28,8 @@ def _reduce(reduce: Function, before: Function = _nothing, after: Function = _no
             if ctx.attr("noop_with_empty_axes", 0):
                 return ctx.value(0)
             axes = list(range(rank))
+        if 0 in ctx.shape(0) and reduce in (tf.reduce_max, tf.reduce_min, _log_sum_exp):
+            raise Unsupported("the largest of no elements")
         keep = bool(ctx.attr("keepdims", 1))
         order = ctx.order(0)
         x = before(ctx.form(0, order))
