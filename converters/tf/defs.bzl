@@ -83,7 +83,8 @@ def rust_model(
 
     Args:
       name: name of the library.
-      model: a `.keras` or `.h5` file, a SavedModel's folder, a frozen graph, or a `.tflite` file.
+      model: a `.keras` or `.h5` file, a SavedModel's folder, a frozen graph, a `.tflite` file, or an
+          `.onnx` file whose weights are in it.
       features: recorded inputs and predictions, an `.npz` file; made from the model if missing.
       thresholds: confidence levels, a `.json` file; the library then has `predict_from`.
       crate_name: name of the crate; default `name`.

@@ -32,6 +32,7 @@ class Kind(Enum):
     SAVED_MODEL = "SavedModel"
     GRAPH_DEF = "frozen GraphDef"
     TFLITE = ".tflite"
+    ONNX = ".onnx"
 
 
 def kind_of(path: Path) -> Kind:
@@ -64,6 +65,8 @@ def kind_of(path: Path) -> Kind:
         raise FileError(Problem(str(path), "one file of a SavedModel", "name its folder"))
     if path.suffix in (".pb", ".graphdef") and head:
         return Kind.GRAPH_DEF
+    if path.suffix == ".onnx" and head:
+        return Kind.ONNX
     formats = ", ".join(k.value for k in Kind)
     raise FileError(Problem(str(path), f"no model; known formats: {formats}"))
 

@@ -25,6 +25,7 @@ from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.legacy import readable
 from converters.tf.load.legacy_layers import CUSTOM_OBJECTS
+from converters.tf.load.onnx_model.trace import trace_onnx
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite.model import trace_tflite
@@ -77,6 +78,8 @@ def load(path: Path, options: LoadOptions) -> Loaded:
             loaded = trace_graph_def(path, options.shapes)
         elif kind is Kind.TFLITE:
             loaded = trace_tflite(path, options.signature, options.shapes)
+        elif kind is Kind.ONNX:
+            loaded = trace_onnx(path, options.shapes)
         else:
             loaded = trace_model(load_keras(path, options), options.shapes)
     _check_weights(path, loaded)

@@ -1,0 +1,294 @@
+"""One ONNX node with its operands, for the function that says it in TensorFlow's ops."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeAlias
+
+import numpy as np
+import tensorflow as tf
+
+from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.load.onnx_model.file import Graph, Node
+from converters.tf.load.onnx_model.values import (
+    Known,
+    Order,
+    Tensor,
+    Unsupported,
+    Value,
+    last,
+    shape_of,
+    stated,
+    wrapped,
+)
+from converters.tf.symbolic import Objects, Symbol, complete, objects, product
+
+# Elements of the largest constant that a node without operands may ask for.
+_MOST_ELEMENTS = 1 << 28
+
+
+class Session(Protocol):
+    """What a replay offers its nodes."""
+
+    def tensor(self, known: Known) -> Any:
+        """Returns a constant as a tensor of TensorFlow."""
+
+    def symbol(self, symbol: Symbol) -> Any:
+        """Returns dimensions as a tensor of TensorFlow."""
+
+    def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
+        """Replays a graph inside of a node; it sees what the node's graph has."""
+
+
+Result: TypeAlias = Any
+Handler: TypeAlias = Callable[["Context"], Result]
+
+
+@dataclass
+class Context:
+    """A node with its operands.
+
+    Attributes:
+        session: The replay.
+        node: The node.
+        args: Operands; `None` for one that is left out.
+    """
+
+    session: Session
+    node: Node
+    args: tuple[Value | None, ...]
+
+    def has(self, index: int) -> bool:
+        """Returns whether an operand is given."""
+        return index < len(self.args) and self.args[index] is not None
+
+    def value(self, index: int) -> Value:
+        """Returns an operand.
+
+        Raises:
+            Unsupported: It is left out.
+        """
+        value = self.args[index] if index < len(self.args) else None
+        if value is None:
+            raise Unsupported(f"operand {index} is missing")
+        return value
+
+    def attr(self, name: str, default: Any = None) -> Any:
+        """Returns an attribute."""
+        return self.node.attrs.get(name, default)
+
+    def text(self, name: str, default: str, known: Sequence[str]) -> str:
+        """Returns an attribute that is one of some words.
+
+        Raises:
+            Unsupported: It is another one.
+        """
+        value = str(self.attr(name, default))
+        if value not in known:
+            raise Unsupported(f"{name}={value!r}; supported: {', '.join(known)}")
+        return value
+
+    def shape(self, index: int) -> Shape:
+        """Returns the dimensions of an operand."""
+        return shape_of(self.value(index))
+
+    def rank(self, index: int) -> int:
+        """Returns the number of axes of an operand."""
+        return len(self.shape(index))
+
+    def sizes(self, index: int, what: str = "a size") -> tuple[int, ...]:
+        """Returns the dimensions of an operand but the first.
+
+        Raises:
+            Unsupported: One depends on the batch.
+        """
+        return tuple(fixed(d, what) for d in self.shape(index)[1:])
+
+    def axis(self, rank: int, name: str = "axis", default: int = 0) -> int:
+        """Returns an attribute as an axis that is not negative."""
+        return axis_of(int(self.attr(name, default)), rank)
+
+    def known(self, index: int) -> Known:
+        """Returns an operand that must be a constant.
+
+        Raises:
+            Unsupported: It is computed from the model's inputs.
+        """
+        value = self.value(index)
+        if isinstance(value, Symbol):
+            raise Unsupported(f"operand {index} depends on the batch size")
+        if not isinstance(value, Known):
+            raise Unsupported(f"operand {index} is computed from the model's inputs")
+        return value
+
+    def array(self, index: int) -> Array:
+        """Returns the elements of an operand that must be a constant."""
+        return self.known(index).data
+
+    def ints(self, index: int) -> list[int]:
+        """Returns an operand that must be known as whole numbers."""
+        return [int(i) for i in np.ravel(self.array(index))]
+
+    def dims(self, index: int) -> Objects:
+        """Returns an operand whose elements are dimensions."""
+        value = self.value(index)
+        return value.dims if isinstance(value, Symbol) else objects(self.array(index))
+
+    def axes(self, index: int, rank: int) -> list[int] | None:
+        """Returns axes that are an attribute in old operators and an operand in new ones."""
+        given = self.attr("axes")
+        if given is None and self.has(index):
+            given = self.ints(index)
+        return None if given is None else sorted({axis_of(int(a), rank) for a in given})
+
+    def order(self, index: int) -> Order:
+        """Returns the order that an operand is best read in."""
+        value = self.value(index)
+        return value.home if isinstance(value, Tensor) else stated(self.rank(index))
+
+    def form(self, index: int, order: Order | None = None) -> Any:
+        """Returns an operand as a tensor of TensorFlow, in an order of axes."""
+        return self.formed(self.value(index), order)
+
+    def formed(self, value: Value, order: Order | None = None) -> Any:
+        """Returns a value as a tensor of TensorFlow, in an order of axes.
+
+        A value of fewer axes than the order has gets axes of size 1 before its own.
+        """
+        rank = len(shape_of(value))
+        if order is not None and len(order) == 0 and rank == 0:
+            order = None
+        if isinstance(value, Known):
+            return self.session.tensor(value if order is None else value.arranged(order))
+        if isinstance(value, Symbol):
+            tensor = self.session.symbol(value)
+            if order is not None and len(order) > rank > 0:
+                raise Unsupported("dimensions as a tensor of more axes")
+            return tensor
+        if order is None or len(order) == rank:
+            return value.form(order)
+        if rank == 0:
+            return value.form()
+        lead = len(order) - rank
+        wide = reshaped(value.form(), (1,) * lead + value.shape)
+        return wide if order == stated(len(order)) else tf.transpose(wide, order)
+
+    def last(self, index: int) -> Any:
+        """Returns an operand with its channels last."""
+        return self.form(index, last(self.rank(index)))
+
+    def weight(
+        self, index: int, key: Any = None, change: Callable[[Array], Array] | None = None
+    ) -> Any:
+        """Returns a constant operand as a tensor of TensorFlow, changed."""
+        known = self.known(index)
+        return self.session.tensor(known if change is None else known.view(key, change))
+
+    @property
+    def batch(self) -> Dim | None:
+        """Returns the dimension of the operands that depends on the batch."""
+        for value in self.args:
+            if isinstance(value, Tensor):
+                for dim in value.shape:
+                    if isinstance(dim, Batch):
+                        return dim
+        return None
+
+    def result(
+        self, tensor: Any, order: Order | None = None, shape: Sequence[Dim] | None = None
+    ) -> Tensor:
+        """Returns a result whose axes are in an order."""
+        return wrapped(tensor, order, self.batch, None if shape is None else tuple(shape))
+
+    def result_last(self, tensor: Any) -> Tensor:
+        """Returns a result with its channels last."""
+        return self.result(tensor, last(tensor.shape.rank))
+
+    def reshape(self, index: int, target: Sequence[Dim]) -> Tensor:
+        """Returns an operand in another shape; one dimension may be -1.
+
+        Raises:
+            Unsupported: The dimensions can't be known before the batch is.
+        """
+        try:
+            shape = complete(tuple(target), product(self.shape(index)))
+        except ValueError as err:
+            raise Unsupported(f"a reshape that does not fit: {err}") from err
+        return self.result(reshaped(self.form(index), shape), None, shape)
+
+    def elementwise(self, function: Callable[..., Any], *indices: int) -> Tensor:
+        """Returns what a function gives for operands that broadcast, in the order they have."""
+        values = [self.value(i) for i in (indices or range(len(self.args)))]
+        return self.combined(function, values)
+
+    def combined(self, function: Callable[..., Any], values: Sequence[Value]) -> Tensor:
+        """Returns what a function gives for values that broadcast, in the order they have."""
+        rank = max(len(shape_of(v)) for v in values)
+        order = common_order(values, rank)
+        if rank == 0 or order == stated(rank):
+            tensor = function(*(self.formed(v) for v in values))
+            return self.result(tensor)
+        return self.result(function(*(self.formed(v, order) for v in values)), order)
+
+
+def common_order(values: Sequence[Value], rank: int) -> Order:
+    """Returns the order that most tensors of a rank are in; not ONNX's if there is a choice."""
+    full = [v for v in values if isinstance(v, Tensor) and v.rank == rank]
+    orders = [order for v in full for order in v.forms]
+    best = stated(rank)
+    for order in orders:
+        more = orders.count(order) - orders.count(best)
+        if more > 0 or (more == 0 and best == stated(rank)):
+            best = order
+    return best
+
+
+def reshaped(tensor: Any, shape: Sequence[Dim]) -> Any:
+    """Returns a tensor of TensorFlow in a shape of which one dimension may depend on the batch.
+
+    Raises:
+        Unsupported: More than one does.
+    """
+    if sum(isinstance(d, Batch) for d in shape) > 1:
+        raise Unsupported("two axes of its result depend on the batch size")
+    return tf.reshape(tensor, [-1 if isinstance(d, Batch) else int(d) for d in shape])
+
+
+def fixed(dim: Dim, what: str) -> int:
+    """Returns a dimension that must not depend on the batch.
+
+    Raises:
+        Unsupported: It does.
+    """
+    if isinstance(dim, Batch):
+        raise Unsupported(f"{what} depends on the batch size")
+    return int(dim)
+
+
+def axis_of(axis: int, rank: int) -> int:
+    """Returns an axis that is not negative.
+
+    Raises:
+        Unsupported: There is no such axis.
+    """
+    if not -max(rank, 1) <= axis < max(rank, 1):
+        raise Unsupported(f"axis {axis} of a tensor with {rank} axes")
+    return axis % max(rank, 1)
+
+
+def bounded(dims: Sequence[Dim]) -> list[Dim]:
+    """Returns dimensions of which a tensor can be made.
+
+    Raises:
+        Unsupported: One is negative, or there would be too many elements.
+    """
+    count = 1
+    for dim in dims:
+        size = dim.scale if isinstance(dim, Batch) else int(dim)
+        if size < 0:
+            raise Unsupported(f"a dimension of {size}")
+        count *= size
+    if count > _MOST_ELEMENTS:
+        raise Unsupported(f"a tensor of {count} elements")
+    return list(dims)

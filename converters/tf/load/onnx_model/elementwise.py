@@ -1,0 +1,389 @@
+"""Operators that work element by element; they leave their operands in the order they have."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from converters.tf.load.onnx_model.context import Context, Handler, Result
+from converters.tf.load.onnx_model.file import dtype_of
+from converters.tf.load.onnx_model.values import Known, Unsupported, Value, shape_of
+
+Function = Callable[..., Any]
+
+
+def unary(function: Function) -> Handler:
+    """Returns the handler of a function of one tensor."""
+    return lambda ctx: ctx.elementwise(function, 0)
+
+
+def _nary(function: Function) -> Handler:
+    """Returns the handler of a function of two tensors that takes any number of them."""
+
+    def handler(ctx: Context) -> Result:
+        result = ctx.value(0)
+        for index in range(1, len(ctx.args)):
+            result = ctx.combined(function, [result, ctx.value(index)])
+        return result
+
+    return handler
+
+
+def _binary(function: Function) -> Handler:
+    def handler(ctx: Context) -> Result:
+        if ctx.attr("broadcast"):
+            raise Unsupported("broadcast=1 of operators before version 7")
+        return ctx.elementwise(function, 0, 1)
+
+    return handler
+
+
+def _divide(a: Any, b: Any) -> Any:
+    """Divides; by a root as TensorFlow's norms do, which the passes recognise."""
+    if a.dtype.is_integer:
+        return tf.truncatediv(a, b)
+    if not tf.executing_eagerly() and b.op.type == "Sqrt":
+        return a * tf.math.rsqrt(b.op.inputs[0])
+    return a / b
+
+
+def _mod(ctx: Context) -> Result:
+    return ctx.elementwise(tf.truncatemod if ctx.attr("fmod", 0) else tf.math.floormod, 0, 1)
+
+
+def _pow(a: Any, b: Any) -> Any:
+    return tf.pow(a, b if b.dtype == a.dtype else tf.cast(b, a.dtype))
+
+
+def _power(ctx: Context) -> Result:
+    exponent = ctx.value(1)
+    if isinstance(exponent, Known) and exponent.data.size == 1 and exponent.rank <= ctx.rank(0):
+        power = float(exponent.data.ravel()[0])
+        if power == 2.0:
+            return ctx.elementwise(tf.square, 0)
+        if power == 0.5:
+            return ctx.elementwise(tf.sqrt, 0)
+    return ctx.elementwise(_pow, 0, 1)
+
+
+def _mean(ctx: Context) -> Result:
+    total = _nary(tf.add)(ctx)
+    return ctx.combined(lambda x: x / len(ctx.args), [total])
+
+
+def _clip(ctx: Context) -> Result:
+    if ctx.node.version < 11:
+        low, high = ctx.attr("min"), ctx.attr("max")
+        bounds = [None if v is None else np.float32(v) for v in (low, high)]
+    else:
+        bounds = [ctx.form(i) if ctx.has(i) else None for i in (1, 2)]
+        known = [ctx.array(i).ravel()[0] if ctx.has(i) and _is_known(ctx, i) else None
+                 for i in (1, 2)]  # fmt: skip
+        bounds = [k if k is not None else b for k, b in zip(known, bounds, strict=True)]
+    lowest, highest = bounds
+
+    def clip(x: Any) -> Any:
+        if lowest is not None and highest is None and _number(lowest) == 0:
+            return tf.nn.relu(x)
+        if _number(lowest) == 0 and _number(highest) == 6 and x.dtype.is_floating:
+            return tf.nn.relu6(x)
+        if lowest is not None:
+            x = tf.maximum(x, tf.cast(lowest, x.dtype))
+        return x if highest is None else tf.minimum(x, tf.cast(highest, x.dtype))
+
+    return ctx.elementwise(clip, 0)
+
+
+def _is_known(ctx: Context, index: int) -> bool:
+    value = ctx.value(index)
+    return isinstance(value, Known) and value.data.size == 1
+
+
+def _number(bound: Any) -> float | None:
+    return float(bound) if isinstance(bound, np.generic) else None
+
+
+def _leaky_relu(ctx: Context) -> Result:
+    return ctx.elementwise(lambda x: tf.nn.leaky_relu(x, ctx.attr("alpha", 0.01)), 0)
+
+
+def _prelu(ctx: Context) -> Result:
+    x, slope = ctx.value(0), ctx.value(1)
+    if isinstance(slope, Known) and slope.data.size == 1:
+        alpha = float(slope.data.ravel()[0])
+        return ctx.elementwise(lambda v: tf.nn.leaky_relu(v, alpha), 0)
+    return ctx.combined(lambda v, a: tf.nn.relu(v) - a * tf.nn.relu(-v), [x, slope])
+
+
+def _elu(ctx: Context) -> Result:
+    alpha = float(ctx.attr("alpha", 1.0))
+    if alpha == 1.0:
+        return ctx.elementwise(tf.nn.elu, 0)
+    return ctx.elementwise(lambda x: tf.where(x > 0, x, alpha * tf.math.expm1(x)), 0)
+
+
+def _selu(ctx: Context) -> Result:
+    alpha = float(ctx.attr("alpha", 1.6732632423543772))
+    gamma = float(ctx.attr("gamma", 1.0507009873554805))
+    if abs(alpha - 1.6732632) < 1e-6 and abs(gamma - 1.0507010) < 1e-6:
+        return ctx.elementwise(tf.nn.selu, 0)
+    return ctx.elementwise(lambda x: gamma * tf.where(x > 0, x, alpha * tf.math.expm1(x)), 0)
+
+
+def _celu(ctx: Context) -> Result:
+    alpha = float(ctx.attr("alpha", 1.0))
+    if alpha == 1.0:
+        return ctx.elementwise(tf.nn.elu, 0)
+    return ctx.elementwise(lambda x: tf.where(x > 0, x, alpha * tf.math.expm1(x / alpha)), 0)
+
+
+def _gelu(ctx: Context) -> Result:
+    kind = ctx.text("approximate", "none", ["none", "tanh"])
+    return ctx.elementwise(lambda x: tf.nn.gelu(x, approximate=kind == "tanh"), 0)
+
+
+def _hard_sigmoid(ctx: Context) -> Result:
+    alpha, beta = float(ctx.attr("alpha", 0.2)), float(ctx.attr("beta", 0.5))
+    return ctx.elementwise(lambda x: tf.clip_by_value(x * alpha + beta, 0.0, 1.0), 0)
+
+
+def _hard_swish(x: Any) -> Any:
+    return x * (tf.nn.relu6(x + 3.0) * (1.0 / 6.0))
+
+
+def _mish(x: Any) -> Any:
+    return x * tf.tanh(tf.nn.softplus(x))
+
+
+def _swish(ctx: Context) -> Result:
+    alpha = float(ctx.attr("alpha", 1.0))
+    if alpha == 1.0:
+        return ctx.elementwise(tf.nn.silu, 0)
+    return ctx.elementwise(lambda x: x * tf.sigmoid(alpha * x), 0)
+
+
+def _thresholded_relu(ctx: Context) -> Result:
+    alpha = float(ctx.attr("alpha", 1.0))
+    return ctx.elementwise(lambda x: tf.where(x > alpha, x, tf.zeros_like(x)), 0)
+
+
+def _shrink(ctx: Context) -> Result:
+    bias, bound = float(ctx.attr("bias", 0.0)), float(ctx.attr("lambd", 0.5))
+
+    def shrink(x: Any) -> Any:
+        high = tf.where(x > bound, x - bias, tf.zeros_like(x))
+        return tf.where(x < -bound, x + bias, high)
+
+    return ctx.elementwise(shrink, 0)
+
+
+def _where(ctx: Context) -> Result:
+    return ctx.elementwise(tf.where, 0, 1, 2)
+
+
+def _cast(ctx: Context) -> Result:
+    dtype = dtype_of(ctx.attr("to"))
+    if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
+        raise Unsupported(f"a cast to {dtype}")
+
+    def cast(x: Any) -> Any:
+        return x if x.dtype.name == dtype else tf.cast(x, dtype)
+
+    return ctx.elementwise(cast, 0)
+
+
+def _cast_like(ctx: Context) -> Result:
+    dtype = ctx.value(1).dtype
+    return ctx.elementwise(lambda x: tf.cast(x, dtype), 0)
+
+
+def _is_inf(ctx: Context) -> Result:
+    positive, negative = ctx.attr("detect_positive", 1), ctx.attr("detect_negative", 1)
+    if positive and negative:
+        return ctx.elementwise(tf.math.is_inf, 0)
+
+    def one_side(x: Any) -> Any:
+        side = x > 0 if positive else x < 0
+        return tf.logical_and(tf.math.is_inf(x), side)
+
+    return ctx.elementwise(one_side, 0)
+
+
+def _same(ctx: Context) -> Result:
+    return ctx.value(0)
+
+
+def _dropout(ctx: Context) -> Result:
+    if ctx.has(2) and bool(np.any(ctx.array(2))):
+        raise Unsupported("dropout in training mode")
+    if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
+        return [ctx.value(0), ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)]
+    return ctx.value(0)
+
+
+def _scale_shape(ctx: Context, x: Value) -> tuple[int, ...] | None:
+    """Returns the shape that gives scales their axis of a tensor, or nothing for one scale."""
+    shape = ctx.shape(1)
+    if not shape or tuple(shape) == (1,):
+        return None
+    if ctx.attr("block_size") or len(shape) != 1:
+        raise Unsupported("scales of blocks")
+    rank = len(shape_of(x))
+    axis = ctx.axis(rank, "axis", 1)
+    return tuple(-1 if i == axis else 1 for i in range(rank))
+
+
+def _dequantize(ctx: Context) -> Result:
+    x = ctx.value(0)
+    shape = _scale_shape(ctx, x)
+    scale = ctx.array(1).astype(np.float32)
+    zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
+    if shape is not None:
+        scale, zero = scale.reshape(shape), zero.reshape(shape)
+    else:
+        scale, zero = scale.reshape(()), zero.reshape(())
+    if isinstance(x, Known):
+        return Known((x.data.astype(np.float32) - zero) * scale, x.name)
+
+    def wide(v: Any, s: Any, z: Any) -> Any:
+        return ((v if v.dtype == tf.float32 else tf.cast(v, tf.float32)) - z) * s
+
+    return ctx.combined(wide, [x, Known(scale), Known(zero)])
+
+
+def _quantize(ctx: Context) -> Result:
+    """Gives levels as float32: only `DequantizeLinear` may read them."""
+    x = ctx.value(0)
+    shape = _scale_shape(ctx, x)
+    scale = ctx.array(1).astype(np.float32)
+    dtype = ctx.array(2).dtype if ctx.has(2) else np.dtype("uint8")
+    if not ctx.has(2) and ctx.attr("output_dtype"):
+        dtype = np.dtype(dtype_of(ctx.attr("output_dtype")))
+    if dtype not in (np.int8, np.uint8, np.int16, np.uint16):
+        raise Unsupported(f"quantization to {dtype}")
+    zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
+    scale, zero = (v.reshape(shape or ()) for v in (scale, zero))
+    bounds = np.iinfo(dtype)
+
+    def narrow(v: Any, s: Any, z: Any) -> Any:
+        return tf.clip_by_value(tf.round(v / s) + z, float(bounds.min), float(bounds.max))
+
+    result = ctx.combined(narrow, [x, Known(scale), Known(zero)])
+    result.levels = True
+    return result
+
+
+def _softmax(function: Function) -> Handler:
+    """Before version 13, all axes from the one that is named make one."""
+
+    def handler(ctx: Context) -> Result:
+        shape = ctx.shape(0)
+        old = ctx.node.version < 13
+        axis = ctx.axis(len(shape), "axis", 1 if old else -1)
+        if old and any(d != 1 for d in shape[axis + 1 :]):
+            flat = (*shape[:axis], -1)
+            tensor = function(ctx.reshape(0, flat).form(), -1)
+            inner = Context(ctx.session, ctx.node, (ctx.result(tensor),))
+            return inner.reshape(0, shape)
+        order = ctx.order(0)
+        return ctx.result(function(ctx.form(0, order), order.index(axis)), order)
+
+    return handler
+
+
+def _hardmax(ctx: Context) -> Result:
+    rank = ctx.rank(0)
+    axis = ctx.axis(rank, "axis", 1 if ctx.node.version < 13 else -1)
+    if ctx.node.version < 13 and axis != rank - 1:
+        raise Unsupported("a hardmax over several axes")
+    x = ctx.form(0)
+    depth = x.shape[axis]
+    return ctx.result(tf.one_hot(tf.argmax(x, axis), depth, axis=axis, dtype=x.dtype))
+
+
+OPS: Mapping[str, Handler] = {
+    **{
+        op: unary(function)
+        for op, function in {
+            "Abs": tf.abs,
+            "Acos": tf.acos,
+            "Acosh": tf.acosh,
+            "Asin": tf.asin,
+            "Asinh": tf.asinh,
+            "Atan": tf.atan,
+            "Atanh": tf.atanh,
+            "Ceil": tf.math.ceil,
+            "Cos": tf.cos,
+            "Cosh": tf.cosh,
+            "Erf": tf.math.erf,
+            "Exp": tf.exp,
+            "Floor": tf.floor,
+            "HardSwish": _hard_swish,
+            "IsNaN": tf.math.is_nan,
+            "Log": tf.math.log,
+            "Mish": _mish,
+            "Neg": tf.negative,
+            "Not": tf.logical_not,
+            "Reciprocal": tf.math.reciprocal,
+            "Relu": tf.nn.relu,
+            "Round": tf.round,
+            "Sigmoid": tf.sigmoid,
+            "Sign": tf.sign,
+            "Sin": tf.sin,
+            "Sinh": tf.sinh,
+            "Softplus": tf.nn.softplus,
+            "Softsign": tf.nn.softsign,
+            "Sqrt": tf.sqrt,
+            "Tan": tf.tan,
+            "Tanh": tf.tanh,
+        }.items()
+    },
+    **{
+        op: _binary(function)
+        for op, function in {
+            "Add": tf.add,
+            "And": tf.logical_and,
+            "Div": _divide,
+            "Equal": tf.equal,
+            "Greater": tf.greater,
+            "GreaterOrEqual": tf.greater_equal,
+            "Less": tf.less,
+            "LessOrEqual": tf.less_equal,
+            "Mul": tf.multiply,
+            "Or": tf.logical_or,
+            "Sub": tf.subtract,
+            "Xor": tf.not_equal,
+        }.items()
+    },
+    "Cast": _cast,
+    "CastLike": _cast_like,
+    "Celu": _celu,
+    "Clip": _clip,
+    "DequantizeLinear": _dequantize,
+    "Dropout": _dropout,
+    "Elu": _elu,
+    "Gelu": _gelu,
+    "HardSigmoid": _hard_sigmoid,
+    "Hardmax": _hardmax,
+    "Identity": _same,
+    "IsInf": _is_inf,
+    "LeakyRelu": _leaky_relu,
+    "LogSoftmax": _softmax(tf.nn.log_softmax),
+    "Max": _nary(tf.maximum),
+    "Mean": _mean,
+    "Min": _nary(tf.minimum),
+    "Mod": _mod,
+    "PRelu": _prelu,
+    "Pow": _power,
+    "QuantizeLinear": _quantize,
+    "Selu": _selu,
+    "Shrink": _shrink,
+    "Softmax": _softmax(tf.nn.softmax),
+    "Sum": _nary(tf.add),
+    "Swish": _swish,
+    "ThresholdedRelu": _thresholded_relu,
+    "Where": _where,
+}

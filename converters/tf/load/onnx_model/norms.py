@@ -1,0 +1,205 @@
+"""Normalizations; over channels they leave images channels last."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from converters.tf.ir import Array
+from converters.tf.load.onnx_model.context import Context, Handler, Result, reshaped
+from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported, last
+
+
+def _batch_norm(ctx: Context) -> Result:
+    if ctx.attr("training_mode", 0) or ctx.attr("spatial", 1) != 1:
+        raise Unsupported("a batch norm in training mode")
+    if len([name for name in ctx.node.outputs if name]) > 1:
+        raise Unsupported("the statistics of a batch norm")
+    epsilon = float(ctx.attr("epsilon", 1e-5))
+    scale, shift, mean, variance = (ctx.form(i) for i in range(1, 5))
+    x = ctx.last(0)
+    if x.shape.rank == 4:
+        options = {"epsilon": epsilon, "is_training": False}
+        y = tf.raw_ops.FusedBatchNormV3(
+            x=x, scale=scale, offset=shift, mean=mean, variance=variance, **options
+        )[0]
+    else:
+        y = tf.nn.batch_normalization(x, mean, variance, shift, scale, epsilon)
+    return ctx.result_last(y)
+
+
+def _instance_norm(ctx: Context) -> Result:
+    x = ctx.last(0)
+    axes = list(range(1, x.shape.rank - 1))
+    mean, variance = tf.nn.moments(x, axes, keepdims=True)
+    y = (x - mean) * tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))
+    return ctx.result_last(y * ctx.form(1) + ctx.form(2))
+
+
+def _group_norm(ctx: Context) -> Result:
+    """Scales are per channel since version 21, and per group before."""
+    groups = int(ctx.attr("num_groups", 1))
+    shape = ctx.shape(0)
+    channels = ctx.sizes(0)[0]
+    if groups < 1 or channels % groups:
+        raise Unsupported(f"{groups} groups of {channels} channels")
+    order = last(len(shape))
+    spatial = [shape[axis] for axis in order[1:-1]]
+    x = reshaped(ctx.last(0), (shape[0], *spatial, groups, channels // groups))
+    axes = [*range(1, x.shape.rank - 2), x.shape.rank - 1]
+    mean, variance = tf.nn.moments(x, axes, keepdims=True)
+    y = (x - mean) * tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))
+    y = reshaped(y, (shape[0], *spatial, channels))
+
+    def wide(a: Array) -> Array:
+        return a if a.size == channels else np.repeat(a, channels // groups)
+
+    scale, shift = (ctx.weight(i, "channels", wide) for i in (1, 2))
+    return ctx.result_last(y * scale + shift)
+
+
+def _row_axes(ctx: Context) -> tuple[Any, list[int], tuple[int, ...]]:
+    """Returns a tensor, the axes from the one that is named, and its order."""
+    rank = ctx.rank(0)
+    axis = ctx.axis(rank, "axis", -1)
+    order = ctx.order(0)
+    if order[axis:] != tuple(range(axis, rank)):
+        order = tuple(range(rank))
+    return ctx.form(0, order), list(range(axis, rank)), order
+
+
+def _layer_norm(ctx: Context) -> Result:
+    if any(ctx.node.outputs[1:]):
+        raise Unsupported("the statistics of a layer norm")
+    x, axes, order = _row_axes(ctx)
+    mean, variance = tf.nn.moments(x, axes, keepdims=True)
+    y = (x - mean) * tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))
+    y = y * ctx.form(1)
+    return ctx.result(y + ctx.form(2) if ctx.has(2) else y, order)
+
+
+def _rms_norm(ctx: Context) -> Result:
+    x, axes, order = _row_axes(ctx)
+    square = tf.reduce_mean(tf.square(x), axes, keepdims=True)
+    y = x * tf.math.rsqrt(square + float(ctx.attr("epsilon", 1e-5)))
+    return ctx.result(y * ctx.form(1), order)
+
+
+def _local_response(ctx: Context) -> Result:
+    """Divides by the squares of neighbouring channels, summed by a pool along them."""
+    size = int(ctx.attr("size"))
+    alpha, beta = float(ctx.attr("alpha", 1e-4)), float(ctx.attr("beta", 0.75))
+    x = ctx.last(0)
+    rank = x.shape.rank
+    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
+    squares = tf.pad(tf.square(x), [[0, 0]] * (rank - 1) + [[before, after]])
+    channels = int(x.shape[-1])
+    total = sum(squares[..., tap : tap + channels] for tap in range(size))
+    base = float(ctx.attr("bias", 1.0)) + (alpha / size) * total
+    return ctx.result_last(x * tf.pow(base, -beta))
+
+
+def _lp_norm(ctx: Context) -> Result:
+    order = ctx.order(0)
+    x = ctx.form(0, order)
+    axis = order.index(ctx.axis(ctx.rank(0), "axis", -1))
+    if int(ctx.attr("p", 2)) == 1:
+        norm = tf.reduce_sum(tf.abs(x), axis, keepdims=True)
+    else:
+        norm = tf.sqrt(tf.reduce_sum(tf.square(x), axis, keepdims=True))
+    return ctx.result(tf.math.divide_no_nan(x, norm), order)
+
+
+def _mean_variance(ctx: Context) -> Result:
+    axes = [int(a) for a in ctx.attr("axes", [0, 2, 3])]
+    order = ctx.order(0)
+    x = ctx.form(0, order)
+    mean, variance = tf.nn.moments(x, [order.index(a) for a in axes], keepdims=True)
+    return ctx.result((x - mean) / (tf.sqrt(variance) + 1e-9), order)
+
+
+def _gemm(ctx: Context) -> Result:
+    alpha, beta = float(ctx.attr("alpha", 1.0)), float(ctx.attr("beta", 1.0))
+    left, right = bool(ctx.attr("transA", 0)), bool(ctx.attr("transB", 0))
+    weights = ctx.value(1)
+    if isinstance(weights, Known):
+        y = _dense(ctx, left, right, alpha)
+    else:
+        y = tf.matmul(ctx.form(0), ctx.form(1), transpose_a=left, transpose_b=right)
+        y = y if alpha == 1.0 else y * alpha
+    if ctx.has(2) and beta:
+        bias = ctx.value(2)
+        if isinstance(bias, Known):
+            scaled = bias.view(("gemm", beta), lambda a: a.ravel() * np.asarray(beta, a.dtype))
+            plain = bias.data.size == y.shape[-1] and bias.data.shape[-1:] == (bias.data.size,)
+            whole = bias.view(("scaled", beta), lambda a: a * np.asarray(beta, a.dtype))
+            y = y + ctx.formed(scaled if plain else whole)
+        else:
+            y = y + (ctx.form(2) if beta == 1.0 else ctx.form(2) * beta)
+    return ctx.result(y)
+
+
+def _dense(ctx: Context, left: bool, right: bool, alpha: float) -> Any:
+    """Returns the product with a constant matrix."""
+    x = ctx.value(0)
+    image = x.unrolled if isinstance(x, Tensor) and not left else None
+    rows = None if image is None else _rows(image)
+
+    def arranged(a: Array) -> Array:
+        a = a.T if right else a
+        if rows is not None:
+            a = a[rows]
+        return a if alpha == 1.0 else a * np.asarray(alpha, a.dtype)
+
+    key = ("dense", right, alpha, None if image is None else (image.shape, image.home))
+    weights = ctx.weight(1, key, arranged)
+    if image is not None:
+        return tf.matmul(reshaped(image.form(image.home), ctx.shape(0)), weights)
+    return tf.matmul(ctx.form(0), weights, transpose_a=left)
+
+
+def _rows(image: Tensor) -> Array:
+    """Returns the order of rows of weights that reads an image without transposing it."""
+    sizes = [int(d) for d in image.shape[1:] if isinstance(d, int)]
+    places = np.arange(int(np.prod(sizes))).reshape(sizes)
+    return places.transpose([axis - 1 for axis in image.home[1:]]).ravel()
+
+
+def _mat_mul(ctx: Context) -> Result:
+    a, b = ctx.rank(0), ctx.rank(1)
+    if isinstance(ctx.value(1), Known) and a >= 2 and b == 2:
+        return ctx.result(_dense(ctx, False, False, 1.0))
+    x = tf.expand_dims(ctx.form(0), 0) if a == 1 else ctx.form(0)
+    y = tf.expand_dims(ctx.form(1), -1) if b == 1 else ctx.form(1)
+    result = tf.matmul(x, y)
+    if a == 1:
+        result = tf.squeeze(result, [-2])
+    if b == 1:
+        result = tf.squeeze(result, [-1])
+    return ctx.result(result)
+
+
+def _einsum(ctx: Context) -> Result:
+    equation = str(ctx.attr("equation")).replace(" ", "")
+    if "->" not in equation:
+        letters = sorted(c for c in set(equation) - set(",.") if equation.count(c) == 1)
+        equation = f"{equation}->{'...' if '...' in equation else ''}{''.join(letters)}"
+    return ctx.result(tf.einsum(equation, *(ctx.form(i) for i in range(len(ctx.args)))))
+
+
+OPS: Mapping[str, Handler] = {
+    "BatchNormalization": _batch_norm,
+    "Einsum": _einsum,
+    "Gemm": _gemm,
+    "GroupNormalization": _group_norm,
+    "InstanceNormalization": _instance_norm,
+    "LRN": _local_response,
+    "LayerNormalization": _layer_norm,
+    "LpNormalization": _lp_norm,
+    "MatMul": _mat_mul,
+    "MeanVarianceNormalization": _mean_variance,
+    "RMSNormalization": _rms_norm,
+}

@@ -1,0 +1,193 @@
+"""Operators on shapes as data: whole numbers of which some are multiples of the batch size."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import numpy as np
+
+from converters.tf.ir import Batch, Dim
+from converters.tf.load.onnx_model.context import Context, axis_of
+from converters.tf.load.onnx_model.file import dtype_of
+from converters.tf.load.onnx_model.values import Known, Unsupported, Value
+from converters.tf.symbolic import (
+    NotSymbolicError,
+    Objects,
+    Symbol,
+    add,
+    divide,
+    larger,
+    map_dims,
+    multiply,
+    of_shape,
+    product,
+    subtract,
+)
+
+_Handler = Callable[[Context], Value | None]
+
+
+def _shape(ctx: Context) -> Value:
+    dims = ctx.shape(0)
+    return of_shape(dims[ctx.attr("start", 0) : ctx.attr("end", len(dims))], "int64")
+
+
+def _size(ctx: Context) -> Value:
+    return _scalar(product(ctx.shape(0)))
+
+
+def _scalar(dim: Dim) -> Symbol:
+    dims = np.empty((), object)
+    dims[()] = dim
+    return Symbol(dims, "int64")
+
+
+def _dtype(ctx: Context, index: int = 0) -> str:
+    value = ctx.value(index)
+    return value.dtype
+
+
+def _like(ctx: Context, dims: Objects, index: int = 0) -> Symbol:
+    full = np.empty(np.shape(dims), object)
+    full[...] = dims
+    return Symbol(full, _dtype(ctx, index))
+
+
+def _same(ctx: Context) -> Value:
+    return ctx.value(0)
+
+
+def _cast(ctx: Context) -> Value | None:
+    dtype = dtype_of(ctx.attr("to"))
+    return Symbol(ctx.dims(0), dtype) if dtype in ("int32", "int64") else None
+
+
+def _gather(ctx: Context) -> Value:
+    dims, indices = ctx.dims(0), ctx.array(1)
+    return _like(ctx, np.take(dims, indices, axis=ctx.axis(dims.ndim)))
+
+
+def slices(ctx: Context, rank: int) -> list[slice]:
+    """Returns what `Slice` takes of every axis; its operands are attributes in old operators."""
+    if ctx.node.version < 10:
+        starts, ends = list(ctx.attr("starts", [])), list(ctx.attr("ends", []))
+        axes, steps = ctx.attr("axes"), None
+    else:
+        starts, ends = ctx.ints(1), ctx.ints(2)
+        axes = ctx.ints(3) if ctx.has(3) else None
+        steps = ctx.ints(4) if ctx.has(4) else None
+    axes = range(len(starts)) if axes is None else axes
+    steps = [1] * len(starts) if steps is None else steps
+    result = [slice(None)] * rank
+    for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
+        stop = None if step < 0 and end < -(1 << 31) + 2 else end
+        result[axis_of(axis, rank)] = slice(start, stop, step)
+    return result
+
+
+def _slice(ctx: Context) -> Value:
+    dims = ctx.dims(0)
+    return _like(ctx, dims[tuple(slices(ctx, dims.ndim))])
+
+
+def _concat(ctx: Context) -> Value:
+    parts = [ctx.dims(i) for i in range(len(ctx.args))]
+    return _like(ctx, np.concatenate(parts, axis=int(ctx.attr("axis"))))
+
+
+def _unsqueeze(ctx: Context) -> Value:
+    dims = ctx.dims(0)
+    axes = ctx.attr("axes") if ctx.attr("axes") is not None else ctx.ints(1)
+    return _like(ctx, np.expand_dims(dims, tuple(axes)))
+
+
+def _squeeze(ctx: Context) -> Value:
+    dims = ctx.dims(0)
+    axes = ctx.axes(1, dims.ndim)
+    return _like(ctx, np.squeeze(dims, None if axes is None else tuple(axes)))
+
+
+def _reshape(ctx: Context) -> Value:
+    dims, target = ctx.dims(0), ctx.ints(1)
+    if target.count(0):
+        raise Unsupported("dimensions in a shape with 0")
+    return _like(ctx, dims.reshape(target))
+
+
+def _binary(function: Callable[[Dim, Dim], Dim]) -> _Handler:
+    def handler(ctx: Context) -> Value:
+        result = ctx.dims(0)
+        for index in range(1, len(ctx.args)):
+            result = map_dims(function, result, ctx.dims(index))
+        return _like(ctx, result)
+
+    return handler
+
+
+def _smaller(a: Dim, b: Dim) -> Dim:
+    most = larger(a, b)
+    return b if most is a or most == a else a
+
+
+def _reduce_prod(ctx: Context) -> Value | None:
+    dims = ctx.dims(0)
+    if dims.ndim != 1:
+        return None
+    total = product(list(dims))
+    return _like(ctx, np.array([total], object)) if ctx.attr("keepdims", 1) else _scalar(total)
+
+
+def _equals(a: Dim, b: Dim) -> bool:
+    if isinstance(a, Batch) == isinstance(b, Batch):
+        return a == b
+    if min(x for x in (a, b) if isinstance(x, int)) < 1:  # No batch is that small.
+        return False
+    raise NotSymbolicError(f"{a} = {b}")
+
+
+def _equal(ctx: Context) -> Value:
+    result = np.frompyfunc(_equals, 2, 1)(ctx.dims(0), ctx.dims(1))
+    return Known(np.asarray(result).astype(bool))
+
+
+def _where(ctx: Context) -> Value | None:
+    if not isinstance(ctx.value(0), Known):
+        return None
+    return _like(ctx, np.where(ctx.array(0), ctx.dims(1), ctx.dims(2)), 1)
+
+
+def _expand(ctx: Context) -> Value:
+    dims = ctx.dims(0)
+    shape = np.broadcast_shapes(dims.shape, tuple(ctx.ints(1)))
+    if len(shape) > 2 or max(shape, default=1) > 64:
+        raise Unsupported("dimensions that are repeated")
+    return _like(ctx, np.broadcast_to(dims, shape))
+
+
+# They say what becomes of their first operand; the others only say how.
+MOVING = frozenset(
+    ["Cast", "Expand", "Gather", "Identity", "Reshape", "Slice", "Squeeze", "Unsqueeze"]
+)
+
+DIMENSIONS: Mapping[str, _Handler] = {
+    "Add": _binary(add),
+    "Cast": _cast,
+    "Concat": _concat,
+    "Div": _binary(divide),
+    "Equal": _equal,
+    "Expand": _expand,
+    "Gather": _gather,
+    "Identity": _same,
+    "Max": _binary(larger),
+    "Min": _binary(_smaller),
+    "Mul": _binary(multiply),
+    "ReduceProd": _reduce_prod,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Size": _size,
+    "Slice": _slice,
+    "Squeeze": _squeeze,
+    "Sub": _binary(subtract),
+    "Unsqueeze": _unsqueeze,
+    "Where": _where,
+}

@@ -1,0 +1,326 @@
+"""Operators that move elements; transposing moves nothing before somebody reads the result."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import tensorflow as tf
+
+from converters.tf.ir import Batch, Dim, Shape
+from converters.tf.load.onnx_model.context import (
+    Context,
+    Handler,
+    Result,
+    axis_of,
+    bounded,
+    common_order,
+    fixed,
+    reshaped,
+)
+from converters.tf.load.onnx_model.file import dtype_of
+from converters.tf.load.onnx_model.shape_data import slices
+from converters.tf.load.onnx_model.values import (
+    Known,
+    Order,
+    Tensor,
+    Unsupported,
+    last,
+    shape_of,
+    stated,
+)
+from converters.tf.symbolic import Symbol, complete, product
+
+
+def _reshape(ctx: Context) -> Result:
+    if ctx.node.version < 5:
+        raise Unsupported("Reshape before version 5")
+    shape = ctx.shape(0)
+    target = list(ctx.dims(1).ravel())
+    if not ctx.attr("allowzero", 0):
+        target = [shape[i] if d == 0 else d for i, d in enumerate(target)]
+    return _joined(ctx, target)
+
+
+def _flatten(ctx: Context) -> Result:
+    shape = ctx.shape(0)
+    axis = int(ctx.attr("axis", 1))
+    axis = axis + len(shape) if axis < 0 else axis
+    return _joined(ctx, (product(shape[:axis]), product(shape[axis:])))
+
+
+def _joined(ctx: Context, target: Sequence[Dim]) -> Tensor:
+    """Returns a reshaped tensor; a matrix of images also knows the images."""
+    x = ctx.value(0)
+    if isinstance(x, Tensor) and x.home != stated(x.rank):
+        kept = _kept_last(x, complete(tuple(target), product(x.shape)))
+        if kept is not None:
+            return kept
+    result = ctx.reshape(0, target)
+    if isinstance(x, Tensor) and result.rank == 2 and x.rank > 2 and x.shape[0] == result.shape[0]:
+        moved = [axis for axis in x.home if x.shape[axis] != 1]
+        if x.home[0] == 0 and moved != sorted(moved):
+            result.unrolled = x
+    return result
+
+
+def _kept_last(x: Tensor, shape: Shape) -> Tensor | None:
+    """Returns images in another shape with their channels last, if that can be.
+
+    Either the spatial axes change and the channels stay, or the channels are split or joined.
+    """
+    rank, wide = x.rank, len(shape)
+    if min(rank, wide) < 3 or x.shape[0] != shape[0]:
+        return None
+    if x.home == last(rank) and x.shape[1] == shape[1]:
+        order = last(wide)
+        form = reshaped(x.form(x.home), [shape[axis] for axis in order])
+        return Tensor(shape, {order: form})
+    spatial = max(
+        (m for m in range(1, rank - 1) if x.home[1 : 1 + m] == tuple(range(rank - m, rank))),
+        default=0,
+    )
+    if not spatial or spatial > wide - 2 or x.shape[-spatial:] != shape[-spatial:]:
+        return None
+    before, after = ((0, *range(n - spatial, n), *range(1, n - spatial)) for n in (rank, wide))
+    form = reshaped(x.form(before), [shape[axis] for axis in after])
+    return Tensor(shape, {after: form})
+
+
+def _axes_operand(ctx: Context) -> list[int] | None:
+    given = ctx.attr("axes")
+    if given is None and ctx.has(1):
+        given = ctx.ints(1)
+    return None if given is None else [int(a) for a in given]
+
+
+def _squeeze(ctx: Context) -> Result:
+    shape = ctx.shape(0)
+    axes = ctx.axes(1, len(shape))
+    gone = [i for i, d in enumerate(shape) if d == 1] if axes is None else axes
+    if any(shape[a] != 1 for a in gone):
+        raise Unsupported(f"axes {gone} of {len(shape)} are not all of size 1")
+    x = ctx.value(0)
+    kept = [d for i, d in enumerate(shape) if i not in gone]
+    if not isinstance(x, Tensor):
+        return ctx.reshape(0, kept)
+    order = x.home
+    tensor = tf.squeeze(x.form(order), [order.index(a) for a in gone]) if gone else x.form(order)
+    return ctx.result(tensor, without(order, gone), kept)
+
+
+def without(order: Order, gone: Sequence[int]) -> Order:
+    """Returns an order of axes of which some are gone."""
+    left = [axis for axis in order if axis not in gone]
+    return tuple(sorted(left).index(axis) for axis in left)
+
+
+def _unsqueeze(ctx: Context) -> Result:
+    shape = list(ctx.shape(0))
+    axes = _axes_operand(ctx) or []
+    rank = len(shape) + len(axes)
+    for axis in sorted(axis_of(a, rank) for a in axes):
+        shape.insert(axis, 1)
+    return ctx.reshape(0, shape)
+
+
+def _transpose(ctx: Context) -> Result:
+    rank = ctx.rank(0)
+    perm = [int(p) for p in ctx.attr("perm") or range(rank)[::-1]]
+    if sorted(perm) != list(range(rank)):
+        raise Unsupported(f"perm={perm} of a tensor with {rank} axes")
+    x = ctx.value(0)
+    if isinstance(x, Known):
+        return x.view(("transpose", *perm), lambda a: a.transpose(perm))
+    return x.transposed(perm) if isinstance(x, Tensor) else x
+
+
+def _concat(ctx: Context) -> Result:
+    values = [ctx.value(i) for i in range(len(ctx.args))]
+    rank = len(shape_of(values[0]))
+    axis = axis_of(int(ctx.attr("axis", 1)), rank)
+    order = common_order(values, rank)
+    parts = [ctx.formed(v, order) for v in values]
+    return ctx.result(tf.concat(parts, order.index(axis)), order)
+
+
+def _split(ctx: Context) -> Result:
+    shape, count = ctx.shape(0), len(ctx.node.outputs)
+    axis = ctx.axis(len(shape))
+    sizes = ctx.attr("split") or (ctx.ints(1) if ctx.has(1) else None)
+    if sizes is None:
+        total = fixed(shape[axis], "the size of what is split")
+        one = -(-total // count)
+        sizes = [min(one, total - i * one) for i in range(count)]
+    order = ctx.order(0)
+    parts = tf.split(ctx.form(0, order), [int(s) for s in sizes], order.index(axis))
+    return [ctx.result(part, order) for part in parts]
+
+
+def _slice(ctx: Context) -> Result:
+    order = ctx.order(0)
+    x = ctx.form(0, order)
+    places = slices(ctx, ctx.rank(0))
+    return ctx.result(x[tuple(_in_32_bits(places[axis]) for axis in order)], order)
+
+
+def _in_32_bits(part: slice) -> slice:
+    def bound(at: int | None) -> int | None:
+        return None if at is None or (abs(at) >= (1 << 31) - 1 and at > 0) else max(at, -(1 << 31))
+
+    return slice(bound(part.start), bound(part.stop), part.step)
+
+
+def _expand(ctx: Context) -> Result:
+    shape, target = ctx.shape(0), list(ctx.dims(1).ravel())
+    rank = max(len(shape), len(target))
+    have = (1,) * (rank - len(shape)) + tuple(shape)
+    wanted = [1] * (rank - len(target)) + target
+    full = [h if w == 1 or w == h else w for h, w in zip(have, wanted, strict=True)]
+    if any(h not in (1, f) for h, f in zip(have, full, strict=True)):
+        raise Unsupported(f"shapes {shape} and {target} don't broadcast")
+    if list(have) == full:
+        return ctx.reshape(0, full) if rank > len(shape) else ctx.value(0)
+    dims = ctx.session.symbol(_vector(bounded(full)))
+    x = ctx.value(0)
+    if not isinstance(x, Tensor) or rank > len(shape) or x.home == stated(rank):
+        return ctx.result(tf.broadcast_to(ctx.form(0), dims), None, full)
+    moved = ctx.session.symbol(_vector([full[axis] for axis in x.home]))
+    y = tf.broadcast_to(x.form(x.home), moved)
+    return ctx.result(y, x.home, full)
+
+
+def _vector(dims: Sequence[Dim]) -> Symbol:
+    array = np.empty(len(dims), object)
+    array[:] = list(dims)
+    return Symbol(array, "int32")
+
+
+def _tile(ctx: Context) -> Result:
+    shape, counts = ctx.shape(0), ctx.dims(1).ravel()
+    full: list[Dim] = []
+    for dim, count in zip(shape, counts, strict=True):
+        both = isinstance(dim, Batch) and isinstance(count, Batch)
+        if both or (isinstance(dim, Batch) and count < 1):
+            raise Unsupported("the batch is repeated")
+        full.append(product([dim, count]))
+    bounded(full)
+    if any(isinstance(c, Batch) for c in counts):
+        if any(c != 1 and d != 1 for c, d in zip(counts, shape, strict=True)):
+            raise Unsupported("a tensor is repeated as often as the batch size says")
+        return ctx.result(
+            tf.broadcast_to(ctx.form(0), ctx.session.symbol(_vector(full))), None, full
+        )
+    order = ctx.order(0)
+    tiled = tf.tile(ctx.form(0, order), [int(counts[axis]) for axis in order])
+    return ctx.result(tiled, order, full)
+
+
+def _pad(ctx: Context) -> Result:
+    rank = ctx.rank(0)
+    mode = ctx.text("mode", "constant", ["constant", "reflect", "edge", "wrap"])
+    old = ctx.node.version < 11
+    flat = [int(p) for p in ctx.attr("pads", [])] if old else ctx.ints(1)
+    axes = [axis_of(a, rank) for a in ctx.ints(3)] if ctx.has(3) else list(range(rank))
+    if len(flat) != 2 * len(axes):
+        raise Unsupported(f"pads {flat} for {len(axes)} axes")
+    pads = [(0, 0)] * rank
+    for axis, before, after in zip(axes, flat[: len(axes)], flat[len(axes) :], strict=True):
+        pads[axis] = (before, after)
+    order = ctx.order(0)
+    x = ctx.form(0, order)
+    ordered = [pads[axis] for axis in order]
+    x = x[tuple(slice(max(0, -b), -max(0, -a) or None) for b, a in ordered)]
+    grown = [[max(0, b), max(0, a)] for b, a in ordered]
+    if not any(any(p) for p in grown):
+        return ctx.result(x, order)
+    if mode == "constant":
+        value = float(ctx.attr("value", 0.0)) if old else 0.0
+        if ctx.has(2):
+            value = ctx.array(2).ravel()[0]
+        return ctx.result(tf.pad(x, grown, constant_values=tf.cast(value, x.dtype)), order)
+    if mode == "reflect":
+        return ctx.result(tf.pad(x, grown, mode="REFLECT"), order)
+    return ctx.result(_edges(x, grown, mode == "wrap"), order)
+
+
+def _edges(x: Any, pads: Sequence[Sequence[int]], wrap: bool) -> Any:
+    """Returns a tensor whose edges are repeated, or that goes on from the other side."""
+    for axis, (before, after) in enumerate(pads):
+        if before or after:
+            size = x.shape[axis]
+            if size is None:
+                raise Unsupported("the batch is padded")
+            places = np.arange(-before, size + after)
+            places = places % size if wrap else np.clip(places, 0, size - 1)
+            x = tf.gather(x, places, axis=axis)
+    return x
+
+
+def _constant(ctx: Context) -> Result:
+    for name in ("value", "value_float", "value_int", "value_floats", "value_ints"):
+        value = ctx.attr(name)
+        if value is not None:
+            if name != "value":
+                value = np.asarray(value, np.float32 if "float" in name else np.int64)
+            return Known(value, ctx.node.outputs[0])
+    raise Unsupported("a constant of strings or sparse elements")
+
+
+def _constant_of_shape(ctx: Context) -> Result:
+    value = ctx.attr("value")
+    value = np.zeros(1, np.float32) if value is None else value
+    dims = bounded(list(ctx.dims(0).ravel()))
+    if not any(isinstance(d, Batch) for d in dims):
+        return Known(np.full([int(d) for d in dims if isinstance(d, int)], value.ravel()[0]))
+    filled = tf.fill(ctx.session.symbol(_vector(dims)), value.ravel()[0])
+    return ctx.result(filled, None, dims)
+
+
+def _range(ctx: Context) -> Result:
+    start, limit, step = (ctx.array(i).ravel()[0] for i in range(3))
+    bounded([max(0, int(np.ceil((limit - start) / step)))])
+    return Known(np.arange(start, limit, step, dtype=start.dtype))
+
+
+def _trilu(ctx: Context) -> Result:
+    offset = ctx.ints(1)[0] if ctx.has(1) else 0
+    rows, columns = (fixed(d, "the size of a matrix") for d in ctx.shape(0)[-2:])
+    upper = bool(ctx.attr("upper", 1))
+    kept = np.triu(np.ones((rows, columns), bool), offset)
+    kept = kept if upper else np.tril(np.ones((rows, columns), bool), offset)
+    x = ctx.form(0)
+    return ctx.result(tf.where(kept, x, tf.zeros([], x.dtype)))
+
+
+def _eye_like(ctx: Context) -> Result:
+    rows, columns = (fixed(d, "the size of a matrix") for d in ctx.shape(0))
+    dtype = dtype_of(ctx.attr("dtype")) if ctx.attr("dtype") else ctx.value(0).dtype
+    return Known(np.eye(rows, columns, ctx.attr("k", 0), dtype=dtype))
+
+
+def _shape(ctx: Context) -> Result:
+    raise Unsupported("the shape of a tensor")
+
+
+OPS: Mapping[str, Handler] = {
+    "Concat": _concat,
+    "Constant": _constant,
+    "ConstantOfShape": _constant_of_shape,
+    "Expand": _expand,
+    "EyeLike": _eye_like,
+    "Flatten": _flatten,
+    "Pad": _pad,
+    "Range": _range,
+    "Reshape": _reshape,
+    "Shape": _shape,
+    "Size": _shape,
+    "Slice": _slice,
+    "Split": _split,
+    "Squeeze": _squeeze,
+    "Tile": _tile,
+    "Transpose": _transpose,
+    "Trilu": _trilu,
+    "Unsqueeze": _unsqueeze,
+}
