@@ -68,8 +68,8 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     if options.custom_objects and not options.allow_custom_code:
         what = "it is code, which runs only if that is allowed"
         raise UsageError(Problem(FLAG, what, "pass --allow_custom_code if you trust it"))
-    if options.signature and kind is not Kind.SAVED_MODEL:
-        what = f"only a SavedModel has signatures; {path} is {kind.value}"
+    if options.signature and kind not in (Kind.SAVED_MODEL, Kind.TFLITE):
+        what = f"only a SavedModel and a .tflite file have signatures; {path} is {kind.value}"
         raise UsageError(Problem("--signature", what, "leave it out"))
     with _quiet():
         if kind is Kind.SAVED_MODEL:

@@ -113,7 +113,10 @@ def test_plain_module(tmp_path: Path) -> None:
 
 def test_a_signature_of_what_has_none_is_refused(tmp_path: Path) -> None:
     mlp().save(tmp_path / "m.keras")
-    with pytest.raises(UsageError, match=r"--signature: only a SavedModel has signatures; .*keras"):
+    with pytest.raises(
+        UsageError,
+        match=r"--signature: only a SavedModel and a .tflite file have signatures; .*keras",
+    ):
         load(tmp_path / "m.keras", LoadOptions(signature="run"))
 
 

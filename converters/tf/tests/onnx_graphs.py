@@ -19,6 +19,8 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import TOLERANCE, difference, inputs_for
 
 Dims = Sequence[int | str | None]
+# How the names of operators of `ai.onnx.ml` start.
+_LEARNED = ("ArrayFeature", "Linear", "Normalizer", "Scaler", "TreeEnsemble")
 
 
 class Network:
@@ -49,7 +51,7 @@ class Network:
         """Adds a node of several results."""
         index = len(self.nodes)
         outputs = [f"{name or '/' + op}_output_{index}_{i}" for i in range(count)]
-        domain = "ai.onnx.ml" if op in ("Scaler", "Normalizer") or op.startswith("Linear") else ""
+        domain = "ai.onnx.ml" if op.startswith(_LEARNED) else ""
         node = helper.make_node(op, inputs, outputs, name=name, domain=domain, **attrs)
         self.nodes.append(node)
         return outputs
@@ -100,6 +102,40 @@ class Network:
         if any(node.domain for node in self.nodes):
             versions.append(helper.make_opsetid("ai.onnx.ml", 3))
         return helper.make_model(graph, opset_imports=versions, ir_version=9)
+
+
+def trees(net: Network, kind: str, columns: Sequence[int], mode: str = "BRANCH_LEQ") -> Any:
+    """Returns attributes of three random trees, of which one is a leaf."""
+    nodes: list[tuple[int, int, str, int, float, int, int]] = []
+    leaves: list[tuple[int, int, int, float]] = []
+
+    def grow(tree: int, number: int, depth: int) -> int:
+        """Adds a node and what is below it; returns the number after the last one."""
+        if depth == 0 or (depth < 3 and net.random.random() < 0.3):
+            nodes.append((tree, number, "LEAF", 0, 0.0, 0, 0))
+            leaves.extend((tree, number, c, float(net.random.random())) for c in columns)
+            return number + 1
+        index = len(nodes)
+        nodes.append((tree, number, mode, 0, 0.0, 0, 0))
+        second = grow(tree, number + 1, depth - 1)
+        after = grow(tree, second, depth - 1)
+        place = (int(net.random.integers(5)), float(np.float32(net.random.normal())))
+        nodes[index] = (tree, number, mode, *place, number + 1, second)
+        return after
+
+    for tree, depth in enumerate((4, 0, 3)):
+        grow(tree, 0, depth)
+    names = ("tree", "node", "mode", "feature", "value", "truenode", "falsenode")
+    ends = ("ids", "ids", "s", "ids", "s", "ids", "ids")
+    attrs: dict[str, Any] = {
+        f"nodes_{name}{end}": list(column)
+        for name, end, column in zip(names, ends, zip(*nodes, strict=True), strict=True)
+    }
+    for name, column in zip(
+        ("treeids", "nodeids", "ids", "weights"), zip(*leaves, strict=True), strict=True
+    ):
+        attrs[f"{kind}_{name}"] = list(column)
+    return attrs
 
 
 def _element(kind: Any) -> int:

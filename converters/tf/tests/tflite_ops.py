@@ -271,6 +271,8 @@ def _moves() -> list[Case]:
         cases.append(
             Case(kind, [x, constant(np.int32(-1))], _options(name, outputType=2), ["int32"])
         )
+    largest = _options("TopKV2")
+    cases.append(Case("TOPK_V2", [x, constant(np.int32(2))], largest, ["float32", "int32"]))
     for exclusive, reverse in ((False, False), (True, False), (False, True)):
         options = _options("Cumsum", exclusive=exclusive, reverse=reverse)
         cases.append(Case("CUMSUM", [x, constant(np.int32(1))], options))

@@ -66,7 +66,6 @@ def test_everything_unsupported_is_reported_at_once(tmp_path: Path) -> None:
 
 
 REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
-    ("TOPK_V2", [Tensor((1, 6)), constant(np.int32(2))], ["float32", "int32"], "TopKV2"),
     ("WHERE", [Tensor((1, 6), "bool")], ["int64"], "Where"),
     ("UNIQUE", [Tensor((6,), open=False)], ["float32", "int32"], "Unique"),
     (

@@ -79,7 +79,16 @@ def _classifier(ctx: Context) -> Result:
     return [ctx.result(label), ctx.result(scores)]
 
 
+def _columns(ctx: Context) -> Result:
+    """Elements of the last axis; a row of a vector."""
+    x = ctx.form(0) if ctx.rank(0) > 1 else ctx.form(0)[None, :]
+    value = ctx.value(1)
+    chosen = value.data.ravel() if isinstance(value, Known) else tf.reshape(ctx.form(1), [-1])
+    return ctx.result(tf.gather(x, chosen, axis=-1))
+
+
 OPS: Mapping[str, Handler] = {
+    "ai.onnx.ml.ArrayFeatureExtractor": _columns,
     "ai.onnx.ml.LinearClassifier": _classifier,
     "ai.onnx.ml.LinearRegressor": _regressor,
     "ai.onnx.ml.Normalizer": _normalizer,

@@ -13,6 +13,8 @@ from converters.tf.load.onnx_model import (
     recurrent,
     reductions,
     shapes,
+    sorting,
+    trees,
     windows,
 )
 from converters.tf.load.onnx_model.context import Handler
@@ -26,6 +28,8 @@ _FAMILIES = (
     recurrent,
     reductions,
     shapes,
+    sorting,
+    trees,
     windows,
 )
 
@@ -35,29 +39,25 @@ HANDLERS: Mapping[str, Handler] = {
 
 _BITS = "operations on bits"
 _RANDOM = "random numbers"
-_SORTED = "what it gives depends on the order of elements; sorting is not supported"
 _SIZE = "the size of its result depends on what the model is given"
 _STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
 _WHOLE = "products of quantized numbers; take the model from before its quantization"
-_TREES = "decision trees"
 
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), _BITS),
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    **dict.fromkeys(("NonMaxSuppression", "TopK", "Unique"), _SORTED),
-    **dict.fromkeys(("Compress", "NonZero"), _SIZE),
+    **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _SIZE),
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _STRINGS
     ),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
     **dict.fromkeys(("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"), _WHOLE),
-    **dict.fromkeys(("ai.onnx.ml.TreeEnsemble", "ai.onnx.ml.TreeEnsembleClassifier"), _TREES),
     "Det": "determinants",
     "LpPool": "a pool of powers",
-    "ai.onnx.ml.TreeEnsembleRegressor": _TREES,
+    "ai.onnx.ml.TreeEnsemble": "trees of version 5; export for version 3 or 4 of ai.onnx.ml",
     "ai.onnx.ml.ZipMap": "a list of dictionaries; export with options={'zipmap': False}",
     "Scan": "a loop over sequences; export LSTM and GRU as the operators of that name",
 }
