@@ -151,6 +151,7 @@ BINARY: dict[BinaryKind, Callable[[Array, Array], Any]] = {
     BinaryKind.TRUNC_MOD: _by_what_is_not_zero(np.fmod),
     BinaryKind.SQUARED_DIFFERENCE: lambda a, b: np.square(a - b),
     BinaryKind.ATAN2: np.arctan2,
+    BinaryKind.PRELU: lambda a, b: np.where(a > 0, a, b * a),
     BinaryKind.LOGICAL_AND: np.logical_and,
     BinaryKind.LOGICAL_OR: np.logical_or,
     BinaryKind.LOGICAL_XOR: np.logical_xor,

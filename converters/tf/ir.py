@@ -126,6 +126,7 @@ class BinaryKind(StrEnum):
     TRUNC_MOD = "trunc_mod"
     SQUARED_DIFFERENCE = "squared_difference"
     ATAN2 = "atan2"
+    PRELU = "prelu"  # a if a > 0 else b * a; floats
     LOGICAL_AND = "logical_and"
     LOGICAL_OR = "logical_or"
     LOGICAL_XOR = "logical_xor"

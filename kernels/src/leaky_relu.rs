@@ -16,6 +16,10 @@ pub struct LeakyRelu {
     pub alpha: f32,
 }
 
+/// `x` above 0, and `slope * x` elsewhere: (x, slope), `PReLU` of Keras.
+#[derive(Clone, Copy, Debug)]
+pub struct PRelu;
+
 /// The gradient: the incoming one where the argument is above 0, and `alpha` times it elsewhere.
 #[derive(Clone, Copy, Debug)]
 pub struct LeakyReluGrad {
@@ -31,6 +35,15 @@ macro_rules! leaky {
             #[inline(always)]
             fn apply(self, x: $type) -> $type {
                 if x > 0.0 { x } else { $type::from(self.alpha) * x }
+            }
+        }
+
+        impl Zip<$type> for PRelu {
+            type Out = $type;
+
+            #[inline(always)]
+            fn apply(self, x: $type, slope: $type) -> $type {
+                if x > 0.0 { x } else { slope * x }
             }
         }
 
@@ -131,5 +144,23 @@ mod tests {
         let shape = Shape::new(&[3]).unwrap();
         leaky_relu_grad(0.5, (&[4.0; 3], &x), &shape, &mut out, &Serial).unwrap();
         assert_eq!(out, [2.0, 2.0, 4.0]);
+    }
+
+    #[test]
+    fn slopes_per_channel() {
+        let (inf, nan) = (f32::INFINITY, f32::NAN);
+        let x = [-2.0_f32, 3.0, -4.0, inf, -5.0, nan];
+        let mut out = [9.0; 6];
+        let shapes = [Shape::new(&[3, 2]).unwrap(), Shape::new(&[2]).unwrap()];
+        zip(
+            PRelu,
+            (&x, &shapes[0]),
+            (&[-0.5, 0.0], &shapes[1]),
+            &mut out,
+            &Serial,
+        )
+        .unwrap();
+        assert_eq!(out[..5], [1.0, 3.0, 2.0, inf, 2.5]);
+        assert!(out[5].is_nan());
     }
 }

@@ -139,6 +139,7 @@ BINARY: Mapping[ir.BinaryKind, Kernel] = {
     ir.BinaryKind.FLOOR_MOD: Kernel("division::FloorMod", types=_FI),
     ir.BinaryKind.TRUNC_MOD: Kernel("division::TruncateMod", types=_FI),
     ir.BinaryKind.SQUARED_DIFFERENCE: Kernel("binary::SquaredDifference", types=_FI),
+    ir.BinaryKind.PRELU: Kernel("leaky_relu::PRelu", types=_FF),
     ir.BinaryKind.ATAN2: Kernel("binary::Atan2"),
     ir.BinaryKind.LOGICAL_AND: Kernel("logical::LogicalAnd", types=_BOOL),
     ir.BinaryKind.LOGICAL_OR: Kernel("logical::LogicalOr", types=_BOOL),

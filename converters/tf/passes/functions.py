@@ -118,6 +118,11 @@ _UNARIES = (
     _Known(Fn.HARD_SIGMOID, _HARD_SIGMOIDS[1]),
     _Known(Fn.LOG_SIGMOID, fn(Fn.NEG, fn(Fn.SOFTPLUS, fn(Fn.NEG, "x")))),
 )
+# A slope for what is negative, times minus one; and as it is.
+_SLOPES = (
+    (add(_RELU, mul(fn(_POSITIVE, fn(Fn.NEG, "x")), Const("a"))), True),
+    (sub(_RELU, mul(fn(_POSITIVE, fn(Fn.NEG, "x")), Const("a"))), False),
+)
 _GT, _LT, _LE = CompareKind.GT, CompareKind.LT, CompareKind.LE
 _SELECTS = (
     _Known(
@@ -167,6 +172,24 @@ def _recognised(table: tuple[_Known, ...]) -> Callable[[Match, ir.Node], ir.Valu
     return rule
 
 
+def _prelu(m: Match, node: ir.Node) -> ir.Value | None:
+    """Makes two ramps, one of them with a slope of its own, one op."""
+    if node.output.dtype is not ir.DType.F32:
+        return None
+    for pattern, negative in _SLOPES:
+        found = find(m, pattern, node)
+        if found is None or found["x"].shape != node.output.shape:
+            continue
+        x, slope = found["x"], found["a"]
+        if negative:
+            slope = m.build.unary(Fn.NEG, slope)
+        same = number(slope)
+        if same is not None:
+            return m.build.unary(Fn.LEAKY_RELU, x, same)
+        return m.build.binary(BinaryKind.PRELU, x, slope)
+    return None
+
+
 def _clamp(m: Match, node: ir.Node) -> ir.Value | None:
     """Makes a maximum or minimum with a number a clamp."""
     assert isinstance(node.op, ir.Binary)
@@ -198,7 +221,7 @@ def _clamps(m: Match, node: ir.Node) -> ir.Value | None:
 
 
 RULES: Rules = {
-    ir.Binary: [_clamp, _recognised(_PRODUCTS), _recognised(_SUMS)],
+    ir.Binary: [_clamp, _recognised(_PRODUCTS), _recognised(_SUMS), _prelu],
     ir.Unary: [_clamps, _recognised(_UNARIES)],
     ir.Select: [_recognised(_SELECTS)],
 }

@@ -140,6 +140,31 @@ def test_a_factor_and_its_range_are_one_op() -> None:
     assert node.op == ir.ScaleShift(ir.RELU6)
 
 
+@pytest.mark.parametrize("kind", [BinaryKind.ADD, BinaryKind.SUB])
+@pytest.mark.parametrize("slope", [_constant(3), ir.constant(np.full(3, 0.3, np.float32), "c")])
+def test_a_slope_for_what_is_negative_is_one_op(kind: BinaryKind, slope: ir.Value) -> None:
+    x, b = _input(B, 2, 3), Builder()
+    below = b.unary(Fn.CLAMP, b.unary(Fn.NEG, x), 0.0, float("inf"))
+    above = b.unary(Fn.CLAMP, x, 0.0, float("inf"))
+    y = b.binary(kind, above, b.binary(BinaryKind.MUL, slope, below))
+    (node,) = _same(_graph(x, b, y)).nodes
+    assert slope.data is not None
+    if slope.data[0] != slope.data[1]:
+        assert node.op == ir.Binary(BinaryKind.PRELU)
+    else:
+        number = float(slope.data[0]) * (-1 if kind is BinaryKind.ADD else 1)
+        assert node.op == ir.Unary(ir.Function(Fn.LEAKY_RELU, (number,)))
+
+
+def test_ramps_of_two_values_are_no_slope() -> None:
+    x, b = _input(B, 3), Builder()
+    below = b.unary(Fn.CLAMP, b.unary(Fn.NEG, b.unary(Fn.SIN, x)), 0.0, float("inf"))
+    above = b.unary(Fn.CLAMP, x, 0.0, float("inf"))
+    y = b.binary(BinaryKind.SUB, above, b.binary(BinaryKind.MUL, below, _constant(3)))
+    kinds = {n.op.kind for n in _same(_graph(x, b, y)).nodes if isinstance(n.op, ir.Binary)}
+    assert BinaryKind.PRELU not in kinds
+
+
 def _scaled(x: ir.Value, build: Builder, *results: ir.Value) -> list[str]:
     """Returns the names of the ops after products scale their operand, results compared."""
     graph = _graph(x, build, *results)

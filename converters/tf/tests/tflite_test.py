@@ -54,6 +54,13 @@ def test_an_operator(tmp_path: Path, case: Case) -> None:
     assert recurrent is None or recurrent in ops(graph)
 
 
+def test_a_slope_per_channel_is_one_op(tmp_path: Path) -> None:
+    (case,) = [c for c in CASES if c.kind == "PRELU"]
+    content = single(case.kind, case.operands, [Tensor((1, 1))], case.options)
+    (node,) = _agrees(tmp_path / "m.tflite", content, case).nodes
+    assert node.op == ir.Binary(ir.BinaryKind.PRELU)
+
+
 # Operators that are not compared, with the test that looks at them.
 ELSEWHERE = {
     "CALL_ONCE, VAR_HANDLE, READ_VARIABLE, ASSIGN_VARIABLE": "variables start every call",
