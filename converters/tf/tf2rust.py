@@ -81,13 +81,17 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         ConversionError: See `errors.py`.
     """
     options = request.options
-    if options.profile is Profile.NO_STD and options.weight_type is not WeightType.FLOAT32:
+    bare = options.profile is Profile.NO_STD
+    if bare and options.weight_type is not WeightType.FLOAT32:
         what = (
             f"crates without std read weights in place, so that they can't be {options.weight_type}"
         )
         raise UsageError(
             Problem("--weight_type", what, "leave it out, or leave out --profile=no_std")
         )
+    if bare and options.weights in (WeightsMode.FILE, WeightsMode.BYTES):
+        what = f"crates without std embed their weights; {options.weights.value} needs std"
+        raise UsageError(Problem("--weights", what, "leave it out, or leave out --profile=no_std"))
     progress("load")
     loaded = load(request.model, request.load)
     graph = rounded(graph_of(loaded, progress), options.weight_type)

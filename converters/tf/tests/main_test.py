@@ -106,11 +106,12 @@ def test_rounded_weights(tmp_path: Path) -> None:
     assert sizes[2] < 0.7 * sizes[1]
     assert reports["float32"]["rounding"] is None
     assert 0 < reports["float16"]["rounding"] < 1e-3 < reports["int8"]["rounding"] < 3e-2
-    bare = ["--profile=no_std", "--weight_type=int8", "--path_to_save", tmp_path / "bare"]
-    done = _run(*arguments, *bare)
-    assert done.returncode == 2
-    assert "--weight_type" in done.stderr
-    assert not (tmp_path / "bare").exists()
+    bare = ["--profile=no_std", "--path_to_save", tmp_path / "bare"]
+    for flag in ("--weight_type=int8", "--weights=file", "--weights=bytes"):
+        done = _run(*arguments, *bare, flag)
+        assert done.returncode == 2
+        assert flag.split("=")[0] in done.stderr
+        assert not (tmp_path / "bare").exists()
 
 
 @pytest.mark.parametrize(
