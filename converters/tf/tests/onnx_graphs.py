@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,9 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import TOLERANCE, difference, inputs_for
 
 Dims = Sequence[int | str | None]
-# How the names of operators of `ai.onnx.ml` start.
+# How the registry's names of operators of the other domain start.
+LEARNED = "ai.onnx.ml."
+# How their own names start.
 _LEARNED = ("ArrayFeature", "Linear", "Normalizer", "Scaler", "TreeEnsemble")
 
 
@@ -149,6 +151,10 @@ def saved(model: Any, folder: Path) -> Path:
     return path
 
 
+# Adds nodes after an input; returns the names of the results.
+Body = Callable[["Network", str], "str | Sequence[str]"]
+
+
 def agree(
     model: Any,
     folder: Path,
@@ -175,3 +181,14 @@ def agree(
             assert difference(found[name], expected) <= TOLERANCE, name
             assert difference(predicted[name], expected) <= TOLERANCE, name
     return graph
+
+
+def checked(
+    folder: Path, dims: Dims, body: Body, opset: int = 20, dtype: Any = np.float32
+) -> set[str]:
+    """Compares what a body adds to a graph of the input `x`; returns the operators that it has."""
+    net = Network(opset)
+    results = body(net, "x")
+    outputs = [results] if isinstance(results, str) else list(results)
+    agree(net.model({"x": dims}, outputs, [dtype]), folder)
+    return {LEARNED + n.op_type if n.domain else n.op_type for n in net.nodes}
