@@ -167,8 +167,7 @@ class Replay:
         def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
             given = {t: arrays[p.name] for t, p in zip(arguments, inputs, strict=True)}
             given |= {tensor: variable.data for variable, tensor in weights}
-            with tf.compat.v1.Session(graph=self._graph) as session:
-                return dict(zip(outputs, session.run(results, given), strict=True))
+            return dict(zip(outputs, evaluated(self._graph, results, given), strict=True))
 
         return Loaded(trace, predict)
 
@@ -189,3 +188,15 @@ def _scope(name: str) -> str:
     """Returns a name that TensorFlow accepts for a scope."""
     parts = [re.sub(r"[^A-Za-z0-9_.]+", "_", part).strip("_.") for part in name.split("/")]
     return "/".join(part for part in parts if part)[:200] or "step"
+
+
+def evaluated(graph: Any, results: Sequence[Tensor], given: Mapping[Tensor, Any]) -> list[Array]:
+    """Returns the values of tensors of a graph, which is computed as it is written.
+
+    TensorFlow's optimizer joins depthwise convolutions of explicit padding with their bias to an op
+    that ends the process.
+    """
+    config = tf.compat.v1.ConfigProto()
+    config.graph_options.rewrite_options.disable_meta_optimizer = True
+    with tf.compat.v1.Session(graph=graph, config=config) as session:
+        return list(session.run(list(results), given))

@@ -13,6 +13,7 @@ from converters.tf.ir import Array, Batch, Layer
 from converters.tf.load.onnx_model.file import Graph, read_model
 from converters.tf.load.onnx_model.replay import Replay
 from converters.tf.load.onnx_model.values import Known, Tensor
+from converters.tf.load.replay import evaluated
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function
 from converters.tf.symbolic import Symbol
@@ -112,18 +113,6 @@ def _loaded(
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
         given = {t: replay.variables[node].data for node, t in replay.weights.items()}
         given |= {t: arrays[p.name] for p, t in zip(inputs, placeholders, strict=True)}
-        with tf.compat.v1.Session(graph=graph, config=_as_written()) as session:
-            return dict(zip(trace.outputs, session.run(outputs, given), strict=True))
+        return dict(zip(trace.outputs, evaluated(graph, outputs, given), strict=True))
 
     return Loaded(trace, predict)
-
-
-def _as_written() -> Any:
-    """Returns options that leave the graph as it is.
-
-    TensorFlow's optimizer joins depthwise convolutions of explicit padding with their bias to an op
-    that ends the process.
-    """
-    config = tf.compat.v1.ConfigProto()
-    config.graph_options.rewrite_options.disable_meta_optimizer = True
-    return config

@@ -73,10 +73,8 @@ def _forest(ctx: Context) -> _Forest:
     yes, no = places
     inner = np.array([m != "LEAF" for m in modes])
     roots = np.setdiff1d(np.arange(len(ids), dtype=np.int32), np.union1d(yes[inner], no[inner]))
-    if [trees[i] for i in roots] != sorted(set(trees)):
-        roots = np.array(sorted(roots, key=lambda i: trees[i]), np.int32)
-        if [trees[i] for i in roots] != sorted(set(trees)):
-            raise Unsupported("a tree without a root, or with two")
+    if sorted(trees[i] for i in roots) != sorted(set(trees)):
+        raise Unsupported("a tree without a root, or with two")
     count = fixed(ctx.shape(0)[-1], "the number of features")
     if features[inner].size and not 0 <= features[inner].min() <= features[inner].max() < count:
         raise Unsupported(f"a feature out of {count}")
