@@ -71,6 +71,7 @@ DEEP = np.arange(512, dtype=np.float32).reshape((2,) * 9)
         lambda x: tf.fill(tf.shape(x), 2.0),
         lambda x: tf.split(x, 2, 4)[1],
         lambda x: tf.cast(tf.nn.relu(x), tf.int64),
+        lambda x: tf.nn.relu(x * 2.0 - 3.0),
     ],
 )
 def test_more_axes_than_the_kernels_serve(

@@ -8,6 +8,7 @@ use tfp_bindings::proto::graph::{GraphDef, NodeDef};
 use tfp_kernels::expression::{
     Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program, operation,
 };
+use tfp_kernels::shape::MAX_RANK;
 
 use super::fuse::{drop_nodes, is_float};
 use super::merge::rename_inputs;
@@ -95,7 +96,8 @@ fn candidate(node: &NodeDef, device_type: &str, shapes: &Shapes<'_>) -> Option<C
         return None;
     }
     let shape = shapes(&node.name).filter(|shape| !shape.contains(&-1))?;
-    Some(Candidate { operation, shape })
+    // TensorFlow can take over an op of its own, but no expression.
+    (shape.len() <= MAX_RANK).then_some(Candidate { operation, shape })
 }
 
 /// The candidates, each after those that use it.
@@ -395,6 +397,7 @@ mod tests {
             "column" => Some(vec![-2, 1]),
             "unknown" => Some(vec![-1, 8]),
             "update" | "var" => None,
+            "deep" | "deeper" => Some(vec![2; MAX_RANK + 1]),
             _ => Some(vec![-2, 8]),
         });
         let show = |n: &NodeDef| {
@@ -454,6 +457,15 @@ mod tests {
             assert_eq!(found.len(), 2, "{found:?}");
             assert!(found[0].starts_with("a = TfpExpression(x row) in 2"));
         }
+    }
+
+    #[test]
+    fn more_axes_than_the_kernels_serve_stay_apart() {
+        let nodes = vec![
+            node("deep", "Relu", &["x"]),
+            node("deeper", "Relu", &["deep"]),
+        ];
+        assert_eq!(rewritten(nodes, &[]).len(), 2);
     }
 
     #[test]
