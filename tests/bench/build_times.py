@@ -20,6 +20,8 @@ from absl import app, flags
 from rich.console import Console
 from rich.table import Table
 
+from tests.bench.machine import processor
+
 _OUT = flags.DEFINE_string(
     "out", None, "Markdown file to write, such as docs/performance/build.md."
 )
@@ -34,12 +36,6 @@ class Row:
     what: str
     seconds: float
     note: str = ""
-
-
-def _cpu() -> str:
-    text = pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    model = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-    return f"{model.group(1) if model else 'unknown'}, {os.cpu_count()} cores"
 
 
 class _Clone:
@@ -131,7 +127,7 @@ def main(argv: list[str]) -> None:
         page = source / _OUT.value
         page.parent.mkdir(parents=True, exist_ok=True)
         day = datetime.datetime.now(tz=datetime.UTC).date().isoformat()
-        page.write_text(markdown(rows, _cpu(), day), encoding="utf-8")
+        page.write_text(markdown(rows, processor(), day), encoding="utf-8")
 
 
 if __name__ == "__main__":

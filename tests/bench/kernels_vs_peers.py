@@ -9,7 +9,6 @@ when they start, and writes a page with medians and quartiles.
 import json
 import math
 import os
-import platform
 import subprocess
 import sys
 import time
@@ -22,6 +21,7 @@ from absl import app, flags
 from tests.bench.arithmetic import conv_rows, gemm_rows
 from tests.bench.bandwidth import elementwise_rows, mlp_rows, pooling_rows, row_rows
 from tests.bench.library import ALONE, OURS, Library, Row
+from tests.bench.machine import processor
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("library", None, "The kernels' shared library.", required=True)
@@ -133,15 +133,10 @@ def _threads(rows: Sequence[Row]) -> list[str]:
 
 def page(rows: Sequence[Row]) -> str:
     """The page: a summary, then every row."""
-    cpu = platform.processor() or "unknown"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.split(":", 1)[1].strip()
-            break
     lines = [
         "# Kernels against their peers",
         "",
-        f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
+        f"Measured {time.strftime('%Y-%m-%d')} on {processor()}, by",
         "`tools/bazel run //tests/bench:kernels_vs_peers`. Calls of all implementations alternate",
         "in one process with the same inputs, which start at a line of the cache, five at a time",
         "after one that does not count, with a rest between if there are several threads. The",

@@ -14,7 +14,6 @@ from __future__ import annotations
 
 import json
 import os
-import platform
 import re
 import statistics
 import sys
@@ -27,6 +26,7 @@ from typing import TYPE_CHECKING
 
 from absl import app, flags
 
+from tests.bench.machine import processor
 from tests.bench.models.peers import LOADERS, OURS, TRACT
 from tests.bench.models.worker import Worker, WorkerError, serve
 from tests.bench.models.zoo import ZOO
@@ -157,15 +157,10 @@ def _line(row: Row) -> str:
 
 def page(rows: Sequence[Row]) -> str:
     """The page: one table per number of threads, and one of sizes."""
-    cpu = platform.processor() or "unknown"
-    for line in Path("/proc/cpuinfo").read_text().splitlines():
-        if line.startswith("model name"):
-            cpu = line.split(":", 1)[1].strip()
-            break
     lines = [
         "# Models against their peers",
         "",
-        f"Measured {time.strftime('%Y-%m-%d')} on {cpu}, {os.cpu_count()} cores, by",
+        f"Measured {time.strftime('%Y-%m-%d')} on {processor()}, by",
         f"`tools/bazel run //tests/bench:models_vs_peers -- --rounds={FLAGS.rounds}`"
         + (" with `--tract=LIBRARY`." if FLAGS.tract else "."),
         "Batch 1, float32, random weights.",

@@ -13,7 +13,6 @@ import json
 import math
 import os
 import pathlib
-import platform
 import statistics
 import sys
 import time
@@ -21,6 +20,8 @@ from collections.abc import Callable, Iterable, Sequence
 from typing import Any, Final
 
 from absl import app, flags
+
+from tests.bench.machine import processor
 
 _LIBRARY = flags.DEFINE_string("library", "plugin/libtfp.so", "Path of libtfp.so.")
 _THREADS = flags.DEFINE_integer(
@@ -204,13 +205,6 @@ def _table(results: Sequence[Result]) -> str:
     return "\n".join([heading, *(result.row() for result in results)])
 
 
-def _machine() -> str:
-    for line in pathlib.Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines():
-        if line.startswith("model name"):
-            return f"{line.partition(':')[2].strip()}, {os.cpu_count()} processors"
-    return platform.machine()
-
-
 def page(results: Sequence[Result], tensorflow: str) -> str:
     """Writes the page."""
     of = {
@@ -220,7 +214,7 @@ def page(results: Sequence[Result], tensorflow: str) -> str:
     return PAGE.format(
         command=COMMAND,
         date=datetime.datetime.now(datetime.UTC).date(),
-        machine=_machine(),
+        machine=processor(),
         threads=_THREADS.value,
         tensorflow=tensorflow,
         rounds=_ROUNDS.value,

@@ -32,6 +32,8 @@ from typing import Any, Final
 
 from absl import app, flags
 
+from tests.hermetic.nested import overrides
+
 _TARGETS = flags.DEFINE_list("targets", ["//..."], "What both checkouts build and test.")
 _SMALL = flags.DEFINE_string(
     "small", "//bindings/sys/loader:tfp_sys_loader", "What is built while the server fails."
@@ -40,8 +42,6 @@ _WRITE = flags.DEFINE_string("write", None, "The page to write, such as docs/rem
 _KEEP = flags.DEFINE_bool("keep", False, "Keep the two checkouts and output bases.")
 
 BUILDGRID: Final = "buildgrid==0.4.4"
-# Repositories that come over the network. The nested builds use the copies that this build has.
-FETCHED: Final = ("crates", "pip", "pip_*", "pypi__*")
 
 _ARGUMENTS: Final = re.compile(r"-\d+\.params$")
 
@@ -192,19 +192,6 @@ def read_log(log: pathlib.Path) -> list[dict[str, Any]]:
         spawn, at = decoder.raw_decode(text, at)
         spawns.append(spawn)
     return spawns
-
-
-def overrides() -> list[str]:
-    """Options that point a nested build at the repositories that this build has fetched."""
-    external = pathlib.Path(os.environ["FETCHED_MARKER"]).resolve()
-    while external.name != "external":
-        external = external.parent
-    return [
-        f"--override_repository={repository.name}={repository}"
-        for pattern in FETCHED
-        for repository in sorted(external.glob(pattern))
-        if repository.is_dir()
-    ]
 
 
 def check_out(folder: pathlib.Path, base: pathlib.Path) -> Checkout:

@@ -6,10 +6,10 @@ import pathlib
 import shutil
 import subprocess
 
+from tests.hermetic.nested import overrides
+
 TREE = pathlib.Path(os.environ["CHECKOUT"]).resolve()
 TARGET = "//plugin:libtfp.so"
-# Repositories that come over the network. The nested builds use the copies that this build has.
-FETCHED = ("crates", "pip", "pip_*", "pypi__*")
 
 
 def checkout(folder: pathlib.Path) -> pathlib.Path:
@@ -19,19 +19,6 @@ def checkout(folder: pathlib.Path) -> pathlib.Path:
             copy.parent.mkdir(parents=True, exist_ok=True)
             shutil.copy(source, copy)
     return folder
-
-
-def overrides() -> list[str]:
-    """Options that point the nested build at what this one has fetched."""
-    external = pathlib.Path(os.environ["FETCHED_MARKER"]).resolve()
-    while external.name != "external":
-        external = external.parent
-    return [
-        f"--override_repository={repository.name}={repository}"
-        for pattern in FETCHED
-        for repository in sorted(external.glob(pattern))
-        if repository.is_dir()
-    ]
 
 
 def build(folder: pathlib.Path) -> str:

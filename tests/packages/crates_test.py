@@ -15,6 +15,7 @@ import pytest
 CARGO, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
 CRATES = [pathlib.Path(path).absolute() for path in os.environ["CRATES"].split()]
 LIBRARY = pathlib.Path(os.environ["TF_LIBRARY"]).absolute()
+DEVICE = pathlib.Path("tests/sdk/own_device.rs")
 
 CLIENT = """
 use tfp_core::{EagerContext, Result, Tensor};
@@ -52,34 +53,6 @@ fn main() -> Result<(), tfp_kernels::error::Error> {
     softmax::softmax(&[1.0, 1.0, 0.0, 0.0], 2, &mut out, &Serial)?;
     println!("{out:?}");
     Ok(())
-}
-"""
-
-DEVICE = """
-use tfp_bindings::host::{HostDevice, HostOptions};
-use tfp_bindings::{Platform, PlatformInfo, Result};
-
-struct Mine;
-
-impl Platform for Mine {
-    type Device = HostDevice;
-
-    fn info(&self) -> PlatformInfo {
-        PlatformInfo::new("MINE")
-    }
-
-    fn device_count(&self) -> Result<usize> {
-        Ok(1)
-    }
-
-    fn create_device(&self, _: usize) -> Result<HostDevice> {
-        Ok(HostDevice::new(HostOptions::new("mine")))
-    }
-}
-
-tfp_bindings::export_plugin! {
-    platform: Ok(Mine),
-    kernels: Ok(()),
 }
 """
 
@@ -207,7 +180,7 @@ def test_a_device_is_a_plug_in(project: pathlib.Path) -> None:
     """It exports what TensorFlow looks for, and needs nothing of it to be loaded."""
     wanted = version("tfp-bindings")
     needed = f'tfp-bindings = "{wanted}"\ntfp-sys = "{wanted}"'
-    folder = package(project, "device", "lib.rs", DEVICE, needed)
+    folder = package(project, "device", "lib.rs", DEVICE.read_text(), needed)
     program = build(project, folder)
     library = ctypes.CDLL(str(program.with_name("libdevice.so")))
     assert library.SE_InitPlugin

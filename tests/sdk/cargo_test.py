@@ -34,34 +34,6 @@ fn main() {
 }
 """
 
-DEVICE = """
-use tfp_bindings::host::{HostDevice, HostOptions};
-use tfp_bindings::{Platform, PlatformInfo, Result};
-
-struct Mine;
-
-impl Platform for Mine {
-    type Device = HostDevice;
-
-    fn info(&self) -> PlatformInfo {
-        PlatformInfo::new("MINE")
-    }
-
-    fn device_count(&self) -> Result<usize> {
-        Ok(1)
-    }
-
-    fn create_device(&self, _: usize) -> Result<HostDevice> {
-        Ok(HostDevice::new(HostOptions::new("mine")))
-    }
-}
-
-tfp_bindings::export_plugin! {
-    platform: Ok(Mine),
-    kernels: Ok(()),
-}
-"""
-
 
 @pytest.fixture(scope="module")
 def repository(tmp_path_factory: pytest.TempPathFactory) -> Path:
@@ -93,7 +65,7 @@ def crate(folder: Path, dependency: str) -> Path:
 
 def device(folder: Path, dependency: str) -> Path:
     (folder / "src").mkdir(parents=True)
-    (folder / "src/lib.rs").write_text(DEVICE)
+    shutil.copy("tests/sdk/own_device.rs", folder / "src/lib.rs")
     (folder / "Cargo.toml").write_text(
         '[package]\nname = "device"\nversion = "0.1.0"\nedition = "2024"\n'
         '[lib]\ncrate-type = ["cdylib"]\n'

@@ -23,6 +23,7 @@ from absl import app, flags
 
 from converters.tf.tests.crates.crates import program, write
 from converters.tf.tests.pages import known_rows
+from tests.bench.machine import processor
 
 _ONLY = flags.DEFINE_list("only", [], "Models to try; all of the list if not given.")
 _WRITE = flags.DEFINE_string("write", None, "The page to write.")
@@ -65,7 +66,7 @@ of all cores together, and {megabytes:.0f} MB in one process.
 
 Written by `tools/bazel run //converters/tf/tests:applications_sweep -- --write
 docs/performance/applications.md`; with `--only=MODELS` it renews their rows alone.
-{cpu}, {cores} cores.
+{cpu}.
 
 | model | parameters | weights | lines | rustc | its memory | difference | measured |
 |---|---|---|---|---|---|---|---|
@@ -223,20 +224,12 @@ def _difference(crate: Path, mode: str) -> float:
     return float(np.abs(found - expected).max() / np.abs(expected).max())
 
 
-def _processor() -> str:
-    for line in Path("/proc/cpuinfo").read_text("utf-8").splitlines():
-        if line.startswith("model name"):
-            return line.partition(":")[2].strip()
-    return "an unknown processor"
-
-
 def _page(rows: dict[str, str]) -> str:
     return PAGE.format(
         tolerance=TOLERANCE,
         seconds=SECONDS,
         megabytes=MEGABYTES,
-        cpu=_processor(),
-        cores=os.cpu_count(),
+        cpu=processor(),
         rows="\n".join(rows[model] for model in MODELS if model in rows),
     )
 
