@@ -4,11 +4,15 @@ mod array;
 mod binary;
 mod control;
 mod conv;
+mod factor;
+mod fourier;
 mod gather;
 mod linalg;
 mod nn;
+mod ragged;
 mod reduce;
 mod scatter;
+mod sparse;
 mod unary;
 mod variable;
 
@@ -23,11 +27,15 @@ pub(super) static ALL: &[Rules] = &[
     binary::RULES,
     control::RULES,
     conv::RULES,
+    factor::RULES,
+    fourier::RULES,
     gather::RULES,
     linalg::RULES,
     nn::RULES,
+    ragged::RULES,
     reduce::RULES,
     scatter::RULES,
+    sparse::RULES,
     unary::RULES,
     variable::RULES,
 ];

@@ -216,7 +216,7 @@ def _reduce() -> Iterator[Case]:
                     numeric=not (exclusive and op == "CumulativeLogsumexp"),
                 )
     ids = ints(0, 0, 1, 3, 3)
-    for op in ["SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin"]:
+    for op in ["SegmentSum", "SegmentMean", "SegmentMax", "SegmentMin", "SegmentProd"]:
         name = op
         yield case(
             name,
@@ -247,6 +247,15 @@ def _reduce() -> Iterator[Case]:
         {},
         second=False,
     )
+    zeros = np.asarray([1.5, 0.0, 2.0, 0.0, 0.0])
+    yield case("SegmentProd_zero", [zeros, ints(0, 0, 1, 2, 2)], {}, second=False)
+    for reverse in (False, True):
+        yield case(
+            f"NthElement_{reverse:d}",
+            [values.distinct(3, 5), scalar(1)],
+            {"reverse": reverse},
+            second=False,
+        )
     for op in ["SparseSegmentSum", "SparseSegmentMean", "SparseSegmentSqrtN"]:
         data = Values(op).real(4, 2)
         yield case(op, [data, ints(0, 2, 2, 3), ints(0, 0, 1, 2)], {}, second=False)

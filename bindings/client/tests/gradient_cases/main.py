@@ -20,7 +20,7 @@ from absl import app, flags
 from tensorflow.python.debug.lib import debug_gradients, dumping_callback  # noqa: F401
 from tensorflow.python.framework import op_def_registry, ops
 
-from bindings.client.tests.gradient_cases import cases, graphs, layers, programs
+from bindings.client.tests.gradient_cases import cases, graphs, layers, programs, structures
 from bindings.client.tests.gradient_cases.case import Case
 
 _OUT = flags.DEFINE_string("out", None, "File to write.", required=True)
@@ -62,6 +62,8 @@ def _attr(value: Any) -> str:
             return f"text {value}"
         case list() if value and isinstance(value[0], float):
             return "floats " + " ".join(repr(item) for item in value)
+        case list() if value and isinstance(value[0], str):
+            return "texts " + " ".join(value)
         case list():
             return "ints " + " ".join(str(item) for item in value)
     raise TypeError(f"an attribute of an unknown kind: {value!r}")
@@ -131,8 +133,10 @@ def _describe(case: Case) -> list[str]:
             for index, value in enumerate(outputs)
             if value.dtype.is_floating or value.dtype.is_complex
         ]
-        if case.op.startswith("FusedBatchNorm") or case.op.endswith(
-            ("CrossEntropyWithLogits", "EigV2", "CTCLoss")
+        if (
+            case.op.startswith("FusedBatchNorm")
+            or case.op.endswith(("CrossEntropyWithLogits", "EigV2", "CTCLoss"))
+            or not case.attrs.get("compute_uv", True)
         ):
             # Further outputs are what the gradient needs, or statistics without one.
             used = used[:1]
@@ -213,7 +217,8 @@ def main(argv: Sequence[str]) -> None:
     if len(argv) > 1:
         raise app.UsageError(f"unexpected arguments: {argv[1:]}")
     lines, failed = [], []
-    for case in [*cases.cases(), *layers.cases(), *graphs.cases()]:
+    groups = (cases, layers, structures, graphs)
+    for case in [case for group in groups for case in group.cases()]:
         try:
             lines += _describe(case)
         except Exception as error:  # Any case may fail in its own way; all are reported.

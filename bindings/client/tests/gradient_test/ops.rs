@@ -12,6 +12,12 @@ use crate::support::{distance, values};
 
 /// Calls the op of a case on inputs that are values of the context already.
 fn call(case: &Case, cx: &AnyContext, flat: &[AnyValue]) -> Result<Vec<AnyValue>> {
+    // Before the builder, which borrows them.
+    let texts = case.attrs.iter().map(|(_, value)| match value {
+        Attr::Texts(list) => list.iter().map(String::as_str).collect(),
+        _ => Vec::new(),
+    });
+    let texts: Vec<Vec<&str>> = texts.collect();
     let mut builder = OpBuilder::new(&case.op)?;
     let mut next = flat.iter();
     for input in &case.inputs {
@@ -20,12 +26,13 @@ fn call(case: &Case, cx: &AnyContext, flat: &[AnyValue]) -> Result<Vec<AnyValue>
             Input::List(list) => builder.list(next.by_ref().take(list.len()).collect::<Vec<_>>()),
         };
     }
-    for (name, value) in &case.attrs {
+    for ((name, value), texts) in case.attrs.iter().zip(&texts) {
         builder = match value {
             Attr::Int(value) => builder.attr(name, *value)?,
             Attr::Float(value) => builder.attr(name, *value)?,
             Attr::Bool(value) => builder.attr(name, *value)?,
             Attr::Text(value) => builder.attr(name, value.as_str())?,
+            Attr::Texts(_) => builder.attr(name, texts.as_slice())?,
             Attr::Type(value) => builder.attr(name, *value)?,
             Attr::Ints(value) if name == "shape" => {
                 let shape = tfp::Shape::new(value);

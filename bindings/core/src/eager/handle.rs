@@ -232,6 +232,9 @@ impl Value for TensorHandle {
 
 impl fmt::Debug for TensorHandle {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "TensorHandle({})", self.dtype())
+        match self.shape() {
+            Ok(shape) => write!(f, "TensorHandle({} {shape})", self.dtype()),
+            Err(_) => write!(f, "TensorHandle({})", self.dtype()),
+        }
     }
 }

@@ -20,7 +20,13 @@ fn plain(c: &Backward<'_>, a: &AnyValue, b: &AnyValue, ta: bool, tb: bool) -> Re
     mat_mul(c.cx, a, b, options)
 }
 
-fn batched(c: &Backward<'_>, a: &AnyValue, b: &AnyValue, ta: bool, tb: bool) -> Result<AnyValue> {
+pub(super) fn batched(
+    c: &Backward<'_>,
+    a: &AnyValue,
+    b: &AnyValue,
+    ta: bool,
+    tb: bool,
+) -> Result<AnyValue> {
     let options = BatchMatMulV2Options {
         adj_x: Some(ta),
         adj_y: Some(tb),
@@ -69,7 +75,7 @@ fn batch_sum(c: &Backward<'_>, grad: AnyValue, x: &AnyValue) -> Result<AnyValue>
 }
 
 /// The matrix with its last two axes swapped, and conjugated.
-fn adjoint(c: &Backward<'_>, x: &AnyValue) -> Result<AnyValue> {
+pub(super) fn adjoint(c: &Backward<'_>, x: &AnyValue) -> Result<AnyValue> {
     let swapped = transposed(c, x)?;
     conj(c.cx, &swapped)
 }
@@ -87,7 +93,7 @@ fn transposed(c: &Backward<'_>, x: &AnyValue) -> Result<AnyValue> {
     transpose(c.cx, x, concat_v2(c.cx, [&batch, &last, &before], 0)?)
 }
 
-fn mm(c: &Backward<'_>, a: &AnyValue, b: &AnyValue) -> Result<AnyValue> {
+pub(super) fn mm(c: &Backward<'_>, a: &AnyValue, b: &AnyValue) -> Result<AnyValue> {
     batched(c, a, b, false, false)
 }
 
@@ -164,7 +170,7 @@ fn triangular_solve_grad(c: &Backward<'_>) -> Result<InputGradients> {
     ])
 }
 
-fn triangle(c: &Backward<'_>, x: &AnyValue, lower: bool) -> Result<AnyValue> {
+pub(super) fn triangle(c: &Backward<'_>, x: &AnyValue, lower: bool) -> Result<AnyValue> {
     match lower {
         true => matrix_band_part(c.cx, x, -1, 0),
         false => matrix_band_part(c.cx, x, 0, -1),
@@ -191,7 +197,7 @@ fn cholesky_grad_of(c: &Backward<'_>) -> Result<InputGradients> {
     one(mul(c.cx, both, c.cx.scalar_like(&g, 0.5)?))
 }
 
-fn expand_last(c: &Backward<'_>, x: &AnyValue, axis: i32) -> Result<AnyValue> {
+pub(super) fn expand_last(c: &Backward<'_>, x: &AnyValue, axis: i32) -> Result<AnyValue> {
     expand_dims(c.cx, x, axis)
 }
 

@@ -227,8 +227,8 @@ fn unsorted_extreme_grad(c: &Backward<'_>) -> Result<InputGradients> {
     of_three(select_v2(c.cx, chosen, share, zeros_like(c.cx, x)?))
 }
 
-fn unsorted_prod_grad(c: &Backward<'_>) -> Result<InputGradients> {
-    let (cx, x, ids, count) = (c.cx, c.input(0), c.input(1), c.input(2));
+fn segment_prod_grad(c: &Backward<'_>, count: &AnyValue) -> Result<AnyValue> {
+    let (cx, x, ids) = (c.cx, c.input(0), c.input(1));
     let is_zero = equal(cx, x, zeros_like(cx, x)?, EqualOptions::default())?;
     let zeros = unsorted_segment_sum(cx, cx.cast(&is_zero, DataType::INT32)?, ids, count)?;
     let grad = c.grad(0)?;
@@ -240,7 +240,18 @@ fn unsorted_prod_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let safe = select_v2(cx, &is_zero, ones_like(cx, x)?, x)?;
     let others = select_v2(cx, &is_zero, without, div(cx, with, safe)?)?;
     let (grad, _) = kept_rows(c, &grad, ids)?;
-    of_three(mul(cx, grad, others))
+    mul(cx, grad, others)
+}
+
+/// The elements that have the value that was chosen share its gradient.
+fn nth_element_grad(c: &Backward<'_>) -> Result<InputGradients> {
+    let last = |value: &AnyValue| expand_dims(c.cx, value, -1);
+    let chosen = last(c.output(0))?;
+    let is_it = equal(c.cx, c.input(0), chosen, EqualOptions::default())?;
+    let is_it = c.cx.cast(&is_it, c.input(0).dtype())?;
+    let count = last(&sum(c.cx, &is_it, [-1], SumOptions::default())?)?;
+    let share = div(c.cx, last(&c.grad(0)?)?, count)?;
+    Ok(vec![Some(mul(c.cx, is_it, share)?.into()), None])
 }
 
 fn sparse_segment(c: &Backward<'_>, grad_op: &str) -> Result<InputGradients> {
@@ -267,12 +278,20 @@ pub(super) static RULES: Rules = &[
     ("SegmentMean", segment_mean_grad),
     ("SegmentMax", segment_extreme_grad),
     ("SegmentMin", segment_extreme_grad),
+    ("SegmentProd", |c| {
+        let size = c.cx.shape_of(c.output(0))?;
+        let count = gather_v2(c.cx, size, 0, 0, GatherV2Options::default())?;
+        first(segment_prod_grad(c, &count))
+    }),
+    ("NthElement", nth_element_grad),
     ("UnsortedSegmentSum", |c| {
         of_three(kept_rows(c, &c.grad(0)?, c.input(1)).map(|kept| kept.0))
     }),
     ("UnsortedSegmentMax", unsorted_extreme_grad),
     ("UnsortedSegmentMin", unsorted_extreme_grad),
-    ("UnsortedSegmentProd", unsorted_prod_grad),
+    ("UnsortedSegmentProd", |c| {
+        of_three(segment_prod_grad(c, c.input(2)))
+    }),
     ("SparseSegmentSum", |c| {
         sparse_segment(c, "SparseSegmentSumGrad")
     }),

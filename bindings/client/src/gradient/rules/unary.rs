@@ -136,7 +136,7 @@ fn cast_grad(c: &Backward<'_>) -> Result<InputGradients> {
 }
 
 /// The type of the parts of a complex type.
-fn real_part(dtype: DataType) -> DataType {
+pub(super) fn real_part(dtype: DataType) -> DataType {
     match dtype {
         DataType::COMPLEX128 => DataType::DOUBLE,
         _ => DataType::FLOAT,
