@@ -98,8 +98,9 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
 
 
 def activations(goldens: Goldens) -> None:
-    """Every activation, on points that are not where a derivative jumps."""
+    """Every activation."""
     x = np.linspace(-4.03, 7.21, 35, dtype=np.float32).reshape(5, 7)
+    x[1] = [-3, -1, -0.5, 0, 0.5, 1, 3]
     for name, function in ACTIVATIONS.items():
         goldens.call(f"activation/{name}", lambda x, function=function: function(x), {"x": x})
 
@@ -128,15 +129,21 @@ def losses(goldens: Goldens) -> None:
         "cosine_similarity": (k.CosineSimilarity(), truth, real),
         "huber": (k.Huber(delta=0.8), truth, real),
         "log_cosh": (k.LogCosh(), truth, real),
+        "log_cosh_zeros": (k.LogCosh(), truth, truth),
+        "mean_absolute_error_zeros": (k.MeanAbsoluteError(), truth, truth),
         "hinge": (k.Hinge(), signs, real),
+        "hinge_zeros": (k.Hinge(), signs, signs),
         "squared_hinge": (k.SquaredHinge(), signs, real),
         "categorical_hinge": (k.CategoricalHinge(), one_hot, real),
         "kl_divergence": (k.KLDivergence(), one_hot, distribution),
         "poisson": (k.Poisson(), positive_truth, positive),
         "binary_crossentropy": (k.BinaryCrossentropy(label_smoothing=0.1), ones, share),
         "binary_crossentropy_logits": (k.BinaryCrossentropy(from_logits=True), ones, real),
+        # As they are where weights begin with zero.
+        "binary_crossentropy_zeros": (k.BinaryCrossentropy(from_logits=True), ones, 0 * real),
         "binary_focal": (k.BinaryFocalCrossentropy(apply_class_balancing=True), ones, share),
         "binary_focal_logits": (k.BinaryFocalCrossentropy(from_logits=True), ones, real),
+        "binary_focal_zeros": (k.BinaryFocalCrossentropy(from_logits=True), ones, 0 * real),
         "categorical_crossentropy": (k.CategoricalCrossentropy(), one_hot, distribution),
         "categorical_crossentropy_logits": (
             k.CategoricalCrossentropy(from_logits=True, label_smoothing=0.2),

@@ -110,8 +110,8 @@ impl Activation {
                 ops::select_v2(cx, outside, x, ops::zeros_like(cx, x)?)?
             }
             Self::HardSigmoid => {
-                let line = ops::add_v2(cx, ops::mul(cx, x, 1.0_f32 / 6.0)?, 0.5)?;
-                clip(line, 0.0, 1.0)?
+                let line = ops::relu6(cx, ops::add_v2(cx, x, 3.0)?)?;
+                ops::div(cx, line, 6.0)?
             }
             Self::HardSilu => ops::mul(cx, x, Self::HardSigmoid.apply(cx, x)?)?,
             Self::HardTanh => clip(x.clone(), -1.0, 1.0)?,
@@ -127,9 +127,13 @@ impl Activation {
             Self::Sigmoid => ops::sigmoid(cx, x)?,
             Self::Silu => ops::mul(cx, x, ops::sigmoid(cx, x)?)?,
             Self::SoftShrink(threshold) => {
-                let above = ops::maximum(cx, ops::sub(cx, x, threshold)?, 0.0)?;
-                let below = ops::minimum(cx, ops::add_v2(cx, x, threshold)?, 0.0)?;
-                ops::add_v2(cx, above, below)?
+                let (high, low) = (
+                    ops::greater(cx, x, threshold)?,
+                    ops::less(cx, x, -threshold)?,
+                );
+                let below = ops::add_v2(cx, x, threshold)?;
+                let rest = ops::select_v2(cx, low, below, ops::zeros_like(cx, x)?)?;
+                ops::select_v2(cx, high, ops::sub(cx, x, threshold)?, rest)?
             }
             Self::Softmax => ops::softmax(cx, x)?,
             Self::Softplus => ops::softplus(cx, x)?,
@@ -142,7 +146,9 @@ impl Activation {
             }
             Self::SparseSigmoid => {
                 let line = ops::mul(cx, ops::add_v2(cx, x, 1.0)?, 0.5)?;
-                clip(line, 0.0, 1.0)?
+                let within = ops::less(cx, ops::abs(cx, x)?, 1.0)?;
+                let step = ops::relu(cx, ops::sign(cx, x)?)?;
+                ops::select_v2(cx, within, line, step)?
             }
             Self::Squareplus(b) => {
                 let root = ops::sqrt(cx, ops::add_v2(cx, ops::square(cx, x)?, b)?)?;

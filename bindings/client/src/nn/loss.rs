@@ -405,9 +405,12 @@ fn binary_cross_entropy<C: Context + ?Sized>(
     from_logits: bool,
 ) -> Result<C::Value> {
     if from_logits {
-        // max(y, 0) - y * truth + log(1 + exp(-|y|)), which never overflows.
-        let line = ops::sub(cx, ops::relu(cx, y)?, ops::mul(cx, y, truth)?)?;
-        let size = ops::neg(cx, ops::abs(cx, y)?)?;
+        // max(y, 0) - y * truth + log(1 + exp(-|y|)), which never overflows. Both parts choose by the
+        // same condition, so that their slopes at zero belong together.
+        let positive = ops::greater_equal(cx, y, 0.0)?;
+        let above = ops::select_v2(cx, &positive, y, ops::zeros_like(cx, y)?)?;
+        let size = ops::select_v2(cx, &positive, ops::neg(cx, y)?, y)?;
+        let line = ops::sub(cx, above, ops::mul(cx, y, truth)?)?;
         return ops::add_v2(cx, line, ops::log1p(cx, ops::exp(cx, size)?)?);
     }
     let y = clip(cx, y, EPSILON, 1.0 - EPSILON)?;

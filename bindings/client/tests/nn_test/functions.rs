@@ -65,7 +65,10 @@ pub const LOSSES: &[(&str, Loss)] = &[
     ("cosine_similarity", Loss::CosineSimilarity),
     ("huber", Loss::Huber { delta: 0.8 }),
     ("log_cosh", Loss::LogCosh),
+    ("log_cosh_zeros", Loss::LogCosh),
+    ("mean_absolute_error_zeros", Loss::MeanAbsoluteError),
     ("hinge", Loss::Hinge),
+    ("hinge_zeros", Loss::Hinge),
     ("squared_hinge", Loss::SquaredHinge),
     ("categorical_hinge", Loss::CategoricalHinge),
     ("kl_divergence", Loss::KlDivergence),
@@ -85,6 +88,13 @@ pub const LOSSES: &[(&str, Loss)] = &[
         },
     ),
     (
+        "binary_crossentropy_zeros",
+        Loss::BinaryCrossentropy {
+            from_logits: true,
+            label_smoothing: 0.0,
+        },
+    ),
+    (
         "binary_focal",
         Loss::BinaryFocalCrossentropy {
             alpha: Some(0.25),
@@ -94,6 +104,14 @@ pub const LOSSES: &[(&str, Loss)] = &[
     ),
     (
         "binary_focal_logits",
+        Loss::BinaryFocalCrossentropy {
+            alpha: None,
+            gamma: 2.0,
+            from_logits: true,
+        },
+    ),
+    (
+        "binary_focal_zeros",
         Loss::BinaryFocalCrossentropy {
             alpha: None,
             gamma: 2.0,
