@@ -50,6 +50,8 @@ _HINTS = {
     "among them in the program",
     "how many elements there are depends on their values": "give them all, with a mask",
     "top_k that leaves the order open": "pass sorted=True",
+    "a list that grows to a length that is not known": "give the TensorArray its size",
+    "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
     "element type string": "look the words up before, and give the model their numbers",
 }
 

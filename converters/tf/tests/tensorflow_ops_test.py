@@ -18,7 +18,10 @@ from tools.codegen.conversion import UnsupportedError
 
 
 def checked(
-    shapes: list[tuple[int, ...]], body: Callable[..., Any], dtypes: list[str] | None = None
+    shapes: list[tuple[int, ...]],
+    body: Callable[..., Any],
+    dtypes: list[str] | None = None,
+    whole: int = 5,
 ) -> ir.Graph:
     """Compares a function of tensors with TensorFlow."""
 
@@ -26,7 +29,7 @@ def checked(
         def call(self, *tensors: Any) -> Any:
             return body(*tensors)
 
-    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []))
+    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []), whole=whole)
 
 
 @pytest.mark.parametrize("rates", [1, 2])
@@ -80,6 +83,39 @@ def test_identities_and_labels_that_repeat() -> None:
 
     graph = checked([(4, 4)], body)
     assert "Dense" in ops(graph)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (5, 1), (5, 5)])
+def test_products_repeat_axes_of_one_element(sizes: tuple[int, int]) -> None:
+    shapes: list[tuple[int, ...]] = [(sizes[0], 3, 4), (sizes[1], 4, 2)]
+    checked(shapes, lambda a, b: tf.einsum("b...ij,b...jk->b...ik", a, b))
+
+
+def test_products_with_the_batch_repeated_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="do not fit for every batch"):
+        checked([(3, 4)], lambda a: tf.einsum("...ij,...jk->...ik", a, tf.ones((2, 4, 2))))
+
+
+def test_an_index_outside_of_its_own_axis_is_an_error() -> None:
+    """It must not reach into the next row."""
+    table = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    def body(x: Any) -> Any:
+        return tf.gather_nd(table, x)
+
+    graph = checked([(5, 2)], body, ["int32"], whole=3)
+    (port,) = graph.inputs
+    for index in ([0, 4], [1, -1], [3, 0]):
+        with pytest.raises(ValueError, match="an index is not below"):
+            interpret(graph, {port.name: np.full((1, 5, 2), index, np.int32)})
+
+
+def test_parts_of_a_shape() -> None:
+    def body(x: Any) -> Any:
+        batch, height, width = tf.unstack(tf.shape(x))
+        return tf.zeros([batch, height, width]) + tf.reshape(x, [batch, height, width])
+
+    checked([(3, 4)], body)
 
 
 def test_diagonals_of_keras() -> None:
