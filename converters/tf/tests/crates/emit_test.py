@@ -236,7 +236,8 @@ def test_the_column_of_class_1_is_taken_without_idle_steps(width: int) -> None:
 
 
 def test_shapes_in_docs_are_no_links() -> None:
-    text = emitted(graphs.mlp(), Options("mlp", "graphs.py"))["src/weights.rs"].decode()
+    files = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    text = (files["src/weights.rs"] + files["src/places.rs"] + files["src/model.rs"]).decode()
     docs = [line for line in text.splitlines() if line.strip().startswith("///")]
-    assert any("`[8]`" in line for line in docs)
+    assert {"/// `hidden/bias`: `[8]`", "/// f32, `[batch, 8]`"} <= set(docs)
     assert not any(re.search(r"\[\d", re.sub("`[^`]*`", "", line)) for line in docs)
