@@ -49,6 +49,8 @@ _HINTS = {
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
     "how many elements there are depends on their values": "give them all, with a mask",
+    "segments that the inputs choose are reduced": "multiply by a matrix of ones and zeros: "
+    "tf.one_hot of the segments",
     "top_k that leaves the order open": "pass sorted=True",
     "a list that grows to a length that is not known": "give the TensorArray its size",
     "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",

@@ -110,6 +110,64 @@ def test_an_index_outside_of_its_own_axis_is_an_error() -> None:
             interpret(graph, {port.name: np.full((1, 5, 2), index, np.int32)})
 
 
+_SEGMENTS = ("sum", "mean", "max", "min", "prod")
+
+
+@pytest.mark.parametrize("kind", [*(f"unsorted_segment_{k}" for k in (*_SEGMENTS, "sqrt_n"))])
+def test_segments_in_any_order(kind: str) -> None:
+    """An empty one, and a row that belongs to none."""
+
+    def body(x: Any) -> Any:
+        rows = tf.transpose(x, [1, 0, 2])
+        found = getattr(tf.math, kind)(rows, tf.constant([3, 0, 1, -1, 3, 4]), 6)
+        return tf.transpose(found, [1, 0, 2])
+
+    checked([(6, 4)], body)
+
+
+@pytest.mark.parametrize("kind", _SEGMENTS)
+def test_segments_in_order(kind: str) -> None:
+    def body(x: Any) -> Any:
+        rows = tf.transpose(x, [1, 0, 2])
+        found = getattr(tf.math, f"segment_{kind}")(rows, tf.constant([0, 0, 1, 3, 3, 4]))
+        return tf.transpose(found, [1, 0, 2])
+
+    checked([(6, 4)], body)
+
+
+def test_segments_of_the_batch_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="segments of the batch"):
+        checked([(4,)], lambda x: tf.math.unsorted_segment_sum(x, tf.zeros([1], tf.int32), 2))
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_sequences_are_turned_around(axis: int) -> None:
+    def body(x: Any, lengths: Any) -> Any:
+        return tf.reverse_sequence(x, lengths, axis)
+
+    checked([(5, 6, 2), ()], body, ["float32", "int32"])
+
+
+def test_norms_of_channels_and_rows() -> None:
+    def body(x: Any) -> list[Any]:
+        local = tf.nn.local_response_normalization(x, 2, 1.5, 0.1, 0.7)
+        wide = tf.nn.lrn(x)
+        return [local, wide, tf.math.reduce_euclidean_norm(x, [1, 3], keepdims=True)]
+
+    checked([(3, 4, 7)], body)
+
+
+def test_angles_of_a_spectrum() -> None:
+    checked([(64,)], lambda x: tf.math.angle(tf.signal.stft(x + 0.1, 16, 8))[:, :, 1:-1])
+
+
+def test_a_known_mask_takes_elements() -> None:
+    mask = np.array([1, 0, 1, 1, 0], bool)
+    checked([(5, 2)], lambda x: tf.boolean_mask(x, mask, axis=1))
+    with pytest.raises(UnsupportedError, match="give them all, with a mask"):
+        checked([(5,)], lambda x: tf.reduce_sum(tf.where(x > 0)))
+
+
 def test_parts_of_a_shape() -> None:
     def body(x: Any) -> Any:
         batch, height, width = tf.unstack(tf.shape(x))
