@@ -89,6 +89,11 @@ class Rows:
     shape: ir.Shape
 
 
+@dataclass(frozen=True)
+class Several:
+    """Whether there is more than one example, which `tf.vectorized_map` asks."""
+
+
 @dataclass(frozen=True, eq=False)
 class Complex:
     """Complex numbers.

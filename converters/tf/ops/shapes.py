@@ -120,6 +120,11 @@ def _concat(ctx: Context) -> Result:
 
 
 def _split(ctx: Context) -> Result:
+    arg = ctx.args[1]
+    if isinstance(arg, Symbol):
+        pieces = np.split(arg.dims, ctx.attr("num_split"), ctx.axis(0, arg.dims.ndim))
+        parts = [simplified(Symbol(piece, arg.dtype)) for piece in pieces]
+        return tuple(p for p in parts if not isinstance(p, tuple))
     x = ctx.value(1)
     axis = ctx.axis(0, x.rank)
     count = ctx.attr("num_split")

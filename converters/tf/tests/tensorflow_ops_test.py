@@ -168,6 +168,29 @@ def test_a_known_mask_takes_elements() -> None:
         checked([(5,)], lambda x: tf.reduce_sum(tf.where(x > 0)))
 
 
+def test_a_function_that_is_vectorized_over_the_examples() -> None:
+    def body(x: Any, matrix: Any, places: Any) -> list[Any]:
+        product = tf.vectorized_map(
+            lambda pair: tf.linalg.matvec(pair[1], pair[0], transpose_a=True), (x, matrix)
+        )
+        taken = tf.vectorized_map(lambda pair: tf.gather(*pair), (matrix, places))
+        o = keras.ops
+        soft = o.vectorized_map(lambda row: o.matmul(o.softmax(row), o.ones((3, 2))), matrix)
+        return [product, taken, soft]
+
+    checked([(4,), (4, 3), (2,)], body, ["float32", "float32", "int32"], whole=4)
+
+
+def test_the_number_of_an_example_is_no_data() -> None:
+    for body in (
+        lambda x: x + tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, None],
+        lambda x: tf.where(tf.shape(x)[0] > 1, x, x * 2),
+        lambda x: tf.gather(x, tf.where(tf.shape(x)[0] > 1, tf.range(tf.shape(x)[0]), 1)),
+    ):
+        with pytest.raises(UnsupportedError, match="batch"):
+            checked([(4,)], body)
+
+
 def test_parts_of_a_shape() -> None:
     def body(x: Any) -> Any:
         batch, height, width = tf.unstack(tf.shape(x))
