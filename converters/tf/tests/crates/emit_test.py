@@ -210,6 +210,10 @@ def test_an_example_of_one_number_is_not_multiplied() -> None:
     text = emitted(s.graph(), Options("ones", "graphs.py"))["tests/golden.rs"].decode()
     assert "&in_x[_i..=_i]" in text
     assert not re.search(r"[*/] 1\b", text)
+    bare = Options("ones", "graphs.py", profile=Profile.NO_STD)
+    text = emitted(s.graph(), bare)["tests/golden.rs"].decode()
+    assert "&all_x[i..=i]" in text
+    assert not re.search(r"[*/] 1\b", text)
 
 
 def test_the_page_of_a_crate_without_std_shows_its_own_interface() -> None:
