@@ -14,7 +14,7 @@ from converters.tf import ir
 from converters.tf.assigned import WRITERS, written_before
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
-from converters.tf.tensors import Bits, Bounds, Complex, Rows, Spread, TensorList
+from converters.tf.tensors import Bits, Bounds, Complex, Rows, Several, Spread, TensorList
 from converters.tf.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -49,7 +49,13 @@ _HINTS = {
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
     "how many elements there are depends on their values": "give them all, with a mask",
+    "segments that the inputs choose are reduced": "multiply by a matrix of ones and zeros: "
+    "tf.one_hot of the segments",
     "top_k that leaves the order open": "pass sorted=True",
+    "the length of a list depends on the batch size": "if a function is mapped over the examples, "
+    "write it for all of them at once, or take tf.vectorized_map",
+    "a list that grows to a length that is not known": "give the TensorArray its size",
+    "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
     "element type string": "look the words up before, and give the model their numbers",
 }
 
@@ -66,7 +72,7 @@ class _Poison:
 POISON = _Poison()
 
 Tensor: TypeAlias = (
-    ir.Value | Symbol | Variable | TensorList | Bits | Bounds | Rows | Complex | _Poison
+    ir.Value | Symbol | Variable | TensorList | Bits | Bounds | Rows | Several | Complex | _Poison
 )
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 T = TypeVar("T")
@@ -120,6 +126,8 @@ class Context:
             raise Unsupported("the batch is reduced")
         if isinstance(arg, Rows):
             raise Unsupported("the number of an example in the batch is used as data")
+        if isinstance(arg, Several):
+            raise Unsupported("it depends on the batch size whether it is more than 1")
         raise Unsupported(f"operand {index} is a {type(arg).__name__}")
 
     @property

@@ -18,9 +18,12 @@ def check_folder(out: Path, overwrite: bool) -> None:
     Raises:
         UsageError: It exists and may not be replaced.
     """
-    if out.is_symlink() or (out.exists() and not out.is_dir()):
-        raise UsageError(Problem(str(out), "exists and is not a folder"))
     try:
+        if out.is_symlink():
+            what = "is a symbolic link, which tf2rust does not write through"
+            raise UsageError(Problem(str(out), what, "name the folder itself"))
+        if out.exists() and not out.is_dir():
+            raise UsageError(Problem(str(out), "exists and is not a folder"))
         found = sorted(path.name for path in out.iterdir()) if out.exists() else []
     except OSError as err:
         raise UsageError(Problem(str(out), f"cannot be read: {err}")) from err

@@ -17,12 +17,14 @@ class TensorList:
         length: Number of elements.
         dtype: Element type.
         shape: Shape of an element if it is known.
+        grows: Whether the length is the one that it has after the loop that writes it.
     """
 
     stacked: ir.Value | None
     length: int
     dtype: ir.DType
     shape: ir.Shape | None
+    grows: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -85,6 +87,11 @@ class Rows:
     scale: int
     offset: ir.Value
     shape: ir.Shape
+
+
+@dataclass(frozen=True)
+class Several:
+    """Whether there is more than one example, which `tf.vectorized_map` asks."""
 
 
 @dataclass(frozen=True, eq=False)

@@ -92,6 +92,10 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     if bare and options.weights in (WeightsMode.FILE, WeightsMode.BYTES):
         what = f"crates without std embed their weights; {options.weights.value} needs std"
         raise UsageError(Problem("--weights", what, "leave it out, or leave out --profile=no_std"))
+    if bare and options.binary:
+        what = "crates without std have no confidence levels"
+        advice = "leave it out, or leave out --profile=no_std"
+        raise UsageError(Problem("--binary_classification", what, advice))
     progress("load")
     loaded = load(request.model, request.load)
     graph = rounded(graph_of(loaded, progress), options.weight_type)

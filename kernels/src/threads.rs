@@ -20,6 +20,8 @@ mod place;
 #[cfg(test)]
 mod tests;
 
+/// More threads than any machine has a use for.
+const MOST_THREADS: usize = 1024;
 /// How often a thread that waits looks again before it lets others have the processor; ten to
 /// thirty microseconds.
 const SPINS: usize = 500;
@@ -173,11 +175,11 @@ impl Job<'_> {
 }
 
 impl ThreadPool {
-    /// A pool of `threads` threads, the caller's among them; at least 1. Where the system gives
-    /// fewer, the pool has fewer.
+    /// A pool of `threads` threads, the caller's among them; at least 1, at most 1024. Where the
+    /// system gives fewer, the pool has fewer.
     #[must_use]
     pub fn new(threads: usize) -> Self {
-        Self::with_waking(threads, WAKING)
+        Self::with_waking(threads.min(MOST_THREADS), WAKING)
     }
 
     /// A pool whose workers are woken for so much work.

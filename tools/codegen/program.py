@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
+import errno
 import os
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from typing import NoReturn
 
 from absl import app, flags
 
 #: Exit code of a command line that can't be used.
 USAGE = 2
+#: Exit code of a program whose output nobody could take.
+LOST = 1
+# What writing to a stream fails with if its reader is gone or its disk is full.
+_LOST = (errno.EPIPE, errno.ENOSPC, errno.EFBIG)
 
 
 def run(
@@ -19,8 +26,9 @@ def run(
 ) -> None:
     """Parses the flags, calls `main` and leaves with the exit code that it returns.
 
-    `--help` leaves with 0, a flag that can't be parsed with `USAGE`. Under `bazel run`, paths are
-    relative to the caller's folder.
+    `--help` leaves with 0, a flag that can't be parsed with `USAGE`, output that can't be written
+    with `LOST`, a signal with 128 and its number. Under `bazel run`, paths are relative to the
+    caller's folder.
 
     Args:
         name: What the program calls itself in messages.
@@ -30,7 +38,36 @@ def run(
     folder = os.environ.get("BUILD_WORKING_DIRECTORY")
     if folder:
         os.chdir(folder)
-    app.run(main, flags_parser=lambda argv: _parsed(name, arranged(argv)))
+    signal.signal(signal.SIGTERM, _stop)
+    app.run(
+        lambda argv: _shown(name, main, argv),
+        flags_parser=lambda argv: _parsed(name, arranged(argv)),
+    )
+
+
+def _stop(number: int, _: object) -> NoReturn:
+    """Leaves as a program that the signal ended, but removes what is temporary before."""
+    sys.exit(128 + number)
+
+
+def _shown(name: str, main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Runs a program whose reader may have gone, or may press the keys that interrupt it."""
+    if sys.stdout is None:  # It was closed by who called.
+        sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
+    try:
+        code = main(argv)
+        sys.stdout.flush()
+    except KeyboardInterrupt:
+        print(f"{name}: interrupted", file=sys.stderr)
+        return 128 + signal.SIGINT
+    except OSError as err:
+        if err.filename is not None or err.errno not in _LOST:
+            raise
+        # Python writes what is left when it leaves.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+        print(f"{name}: standard output: {err.strerror}", file=sys.stderr)
+        return LOST
+    return code
 
 
 def _parsed(name: str, argv: list[str]) -> list[str]:

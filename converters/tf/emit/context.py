@@ -106,7 +106,7 @@ class Context:
             return known.name
         name = screaming(self._slots.unique(*(n for n in names if n)))
         place = self.plan.places[value]
-        doc = f"{rust_type(value.dtype)}, {ir.shape_text(value.shape)}"
+        doc = f"{rust_type(value.dtype)}, `{ir.shape_text(value.shape)}`"
         self.slots[value] = SlotName(name, place, doc)
         return name
 

@@ -12,7 +12,7 @@ from converters.tf.ir import BinaryKind, CompareKind, Fn
 from converters.tf.lower import Context, Handler, Result, Unsupported
 from converters.tf.ops import examples
 from converters.tf.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
-from converters.tf.tensors import Bits
+from converters.tf.tensors import Bits, Several
 
 _UNARY = {
     "Abs": Fn.ABS,
@@ -185,6 +185,9 @@ def _sign_bit(ctx: Context, x: ir.Value) -> ir.Value:
 def _compare_dims(ctx: Context, kind: CompareKind) -> Result:
     """Compares dimensions where the answer is the same for every batch size from 1 on."""
     left, right = np.broadcast_arrays(ctx.dims(0), ctx.dims(1))
+    single = kind is CompareKind.GT and left.ndim == 0
+    if single and left.item() == ir.Batch() and right.item() == 1:
+        return Several()
     answers = np.empty(left.shape, bool)
     for index in np.ndindex(left.shape):
         answers[index] = _compared(kind, left[index], right[index])
@@ -269,6 +272,8 @@ def _add_n(ctx: Context) -> Result:
 
 
 def _select(ctx: Context) -> Result:
+    if isinstance(ctx.args[0], Several):
+        return examples.of_several(ctx)
     condition = ctx.value(0)
     if condition.data is not None and condition.rank == 0:
         return ctx.args[1] if bool(condition.data) else ctx.args[2]

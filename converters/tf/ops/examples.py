@@ -97,10 +97,30 @@ def compare(ctx: Context, kind: CompareKind) -> Result:
     raise Unsupported("the number of an example in the batch is used as data")
 
 
+def of_several(ctx: Context) -> Result:
+    """Returns the numbers of the examples; the number 0 instead of the only one is the same."""
+    rows, other = ctx.args[1], ctx.args[2]
+    known = isinstance(other, ir.Value) and other.data is not None and not other.data.any()
+    if isinstance(rows, Rows) and _is_number(rows) and known:
+        return rows
+    raise Unsupported("it depends on the batch size whether it is more than 1")
+
+
+def _is_number(rows: Rows) -> bool:
+    """Returns whether places are the numbers of all examples."""
+    offset = rows.offset.data
+    return (
+        rows.scale == 1 and rows.shape == (ir.Batch(),) and offset is not None and not any(offset)
+    )
+
+
 def gather(ctx: Context, rows: Rows) -> Result:
-    """Takes elements of a flattened batch by places in each example."""
+    """Takes elements of a flattened batch by places in each example, or all examples."""
     x = ctx.value(0)
     axis = ctx.integer(2) if len(ctx.args) > 2 else 0
+    direct = axis == 0 and not ctx.attr("batch_dims", 0)
+    if direct and x.shape[:1] == (ir.Batch(),) and _is_number(rows):
+        return x
     batch = x.shape[0] if x.rank == 1 else 0
     whole = isinstance(batch, ir.Batch) and batch.scale == rows.scale
     if not whole or axis != 0 or ctx.attr("batch_dims", 0) or rows.shape[0] != ir.Batch():

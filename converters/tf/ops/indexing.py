@@ -62,9 +62,15 @@ def _gather_nd(ctx: Context) -> Result:
         raise Unsupported("GatherNd with batch_dims")
     sizes = [static(d, "an axis that is indexed") for d in params.shape[:depth]]
     b = ctx.build
-    weights = np.cumprod([1, *sizes[:0:-1]])[::-1].astype(indices.dtype.numpy)
-    flat = b.binary(BinaryKind.MUL, indices, ir.constant(np.ascontiguousarray(weights)))
-    place = b.reduce(ir.ReduceKind.SUM, flat, [indices.rank - 1])
+    place = None
+    for axis, size in enumerate(sizes):
+        # A table of places says which index is outside of its own axis.
+        table = np.arange(size, dtype=indices.dtype.numpy) * int(np.prod(sizes[axis + 1 :]))
+        number = b.reshape(b.part(indices, indices.rank - 1, axis, 1), indices.shape[:-1])
+        number = b.gather(ir.constant(table), number, 0) if depth > 1 else number
+        place = number if place is None else b.binary(BinaryKind.ADD, place, number)
+    if place is None:
+        return b.broadcast_to(params, (*indices.shape[:-1], *params.shape))
     rows = b.reshape(params, (int(np.prod(sizes)), *params.shape[depth:]))
     return b.gather(rows, place, 0)
 

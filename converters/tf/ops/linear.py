@@ -89,7 +89,7 @@ def _einsum(ctx: Context) -> Result:
         return _arrange(ctx, *_summed(ctx, values[0], terms[0], out), out)
     if len(values) != 2:
         raise Unsupported(f"einsum of {len(values)} tensors")
-    (a, b), (left, right) = values, terms
+    (a, left), (b, right) = _narrowed(ctx, values, terms)
     a, left = _summed(ctx, a, left, right + out)
     b, right = _summed(ctx, b, right, left + out)
     shared = [c for c in out if c in left and c in right]
@@ -116,6 +116,21 @@ def _diagonals(build: Builder, x: ir.Value, term: str) -> tuple[ir.Value, str]:
             x = diagonal(build, build.transpose(x, [*rest, *pair]))
             term = "".join(term[i] for i in rest) + label
     return x, term
+
+
+def _narrowed(ctx: Context, values: list[ir.Value], terms: list[str]) -> list[tuple[ir.Value, str]]:
+    """Takes axes of one element out of an operand if the other one has more of them."""
+    sizes = [dict(zip(t, v.shape, strict=True)) for v, t in zip(values, terms, strict=True)]
+    result = []
+    for x, term, other in zip(values, terms, reversed(sizes), strict=True):
+        kept = [c for c, d in zip(term, x.shape, strict=True) if d != 1 or other.get(c, 1) == 1]
+        shape = tuple(d for c, d in zip(term, x.shape, strict=True) if c in kept)
+        result.append((ctx.build.reshape(x, shape), "".join(kept)))
+    for label in set(result[0][1]) & set(result[1][1]):
+        if sizes[0][label] != sizes[1][label]:
+            dims = [ir.shape_text(v.shape) for v in values]
+            raise Unsupported(f"einsum of {' and '.join(dims)}, which do not fit for every batch")
+    return result
 
 
 def _summed(ctx: Context, x: ir.Value, term: str, keep: str) -> tuple[ir.Value, str]:

@@ -9,7 +9,7 @@ too, and so is the truth value of its condition.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -28,11 +28,15 @@ from converters.tf.lower import (
 )
 from converters.tf.symbolic import Symbol
 from converters.tf.tensors import TensorList
-from converters.tf.trace import TensorRef, TraceFunction
+from converters.tf.trace import TensorRef, TraceFunction, TraceNode
 
 # Turns after which a loop counts as endless, unless the inputs end it.
 _MOST_TURNS = 100_000
 _MOST_OPEN_TURNS = 2**31 - 1
+_SET = "TensorListSetItem"
+# Says that a list grows if it is written past its end.
+_RESIZE = "resize_if_index_out_of_bounds"
+_GROWS = "a list that grows to a length that is not known"
 
 
 @dataclass(frozen=True)
@@ -140,6 +144,7 @@ def _while(ctx: Context) -> Result:
         return _open(ctx, condition, body, args)
     if counters.turns == 0:
         return tuple(args)
+    args = _grown(low, body, args, counters)
     outputs, results, inner, starts = _carry(low, body, args, counters)
     graph = _graph(inner, outputs)
     finals = ctx.build.emit_many(
@@ -148,6 +153,60 @@ def _while(ctx: Context) -> Result:
         [(v.dtype, v.shape) for v in outputs],
     )
     return _results(args, counters, dict(zip(starts, finals, strict=True)), results)
+
+
+def _grown(
+    low: Lowering, body: TraceFunction, args: list[Tensor], counters: _Counters
+) -> list[Tensor]:
+    """Gives lists that grow in a loop the length that they have after it."""
+    places = dict(zip(body.arguments, range(len(args)), strict=True))
+    found: dict[str, tuple[int, TensorRef]] = {}
+    for node in body.nodes.values():
+        if node.op == _SET and node.attrs.get(_RESIZE):
+            place = places.get(_written_list(body, node))
+            if place is not None:
+                found[node.name] = (place, node.inputs[1])
+    lengths = {place: [0] for place, _ in found.values()}
+    asked = replace(
+        body, name=f"{body.name}/places", results=tuple(ref for _, ref in found.values())
+    )
+    for turn in range(counters.turns if found else 0):
+        state = [
+            ir.constant(counters.values[i][turn]) if i in counters.values else POISON
+            for i in range(len(args))
+        ]
+        with low.apart():
+            indices = low.call(asked, state)
+        for (place, _), index in zip(found.values(), indices, strict=True):
+            if not isinstance(index, ir.Value) or index.data is None:
+                raise Unsupported(_GROWS)
+            lengths[place].append(int(index.data) + 1)
+    result = list(args)
+    for place, needed in lengths.items():
+        arg = args[place]
+        if isinstance(arg, TensorList):
+            grown = _lengthened(low.build, arg, max(arg.length, *needed))
+            result[place] = replace(grown, grows=True)
+    return result
+
+
+def _written_list(body: TraceFunction, node: TraceNode) -> str:
+    """Returns the argument whose list a node writes, through others that write it before."""
+    while node.name not in body.arguments:
+        if node.op not in (_SET, "Identity"):
+            return ""
+        node = body.nodes[node.inputs[0].node]
+    return node.name
+
+
+def _lengthened(build: Builder, known: TensorList, length: int) -> TensorList:
+    """Returns a list with zeros at its end."""
+    if known.stacked is None or length == known.length:
+        return replace(known, length=length)
+    rest = (length - known.length, *known.stacked.shape[1:])
+    zeros = build.broadcast_to(build.scalar(0, known.dtype), rest)
+    parts = [known.stacked, zeros] if known.length else [zeros]
+    return replace(known, stacked=build.concat(parts, 0), length=length)
 
 
 def _open(
@@ -283,7 +342,8 @@ def _body(
                 value = ir.Value(start.dtype, start.shape, None, start.name)
                 inner.inputs.append(value)
                 if isinstance(arg, TensorList):
-                    local.append(TensorList(value, arg.length, arg.dtype, start.shape[1:]))
+                    shape = start.shape[1:]
+                    local.append(TensorList(value, arg.length, arg.dtype, shape, arg.grows))
                 else:
                     local.append(value)
             else:
@@ -379,18 +439,24 @@ def _get(ctx: Context) -> Result:
 
 def _set(ctx: Context) -> Result:
     known, index, item = _list(ctx), ctx.value(1), ctx.value(2)
+    if ctx.attr(_RESIZE) and not known.grows:
+        if index.data is None:
+            raise Unsupported(_GROWS)
+        known = _lengthened(ctx.build, known, max(known.length, int(index.data) + 1))
     if known.stacked is None and known.shape is None and ctx.low.probing:
-        return TensorList(None, known.length, known.dtype, item.shape)
+        return TensorList(None, known.length, known.dtype, item.shape, known.grows)
     stacked = known.stacked
     if stacked is None:
         zero = ctx.build.scalar(0, known.dtype)
         stacked = ctx.build.broadcast_to(zero, (known.length, *item.shape))
     index = ctx.build.cast(index, ir.DType.I32)
     stacked = ctx.build.emit(ir.Update(), [stacked, index, item], stacked.shape)
-    return TensorList(stacked, known.length, known.dtype, item.shape)
+    return TensorList(stacked, known.length, known.dtype, item.shape, known.grows)
 
 
 def _length(ctx: Context) -> Result:
+    if _list(ctx).grows:
+        raise Unsupported("a loop asks how long the list is that it writes")
     return ir.constant(np.asarray(_list(ctx).length, np.int32))
 
 

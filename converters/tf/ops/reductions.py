@@ -110,10 +110,6 @@ def _row_norm(ctx: Context) -> Result:
     return b.reshape(result, x.shape)
 
 
-def _segment_sum(ctx: Context) -> Result:
-    raise Unsupported("a sum by segments of the batch")
-
-
 OPS: dict[str, Handler] = {
     "Sum": _reduce(ReduceKind.SUM),
     "Mean": _reduce(ReduceKind.MEAN),
@@ -131,5 +127,4 @@ OPS: dict[str, Handler] = {
     "FusedBatchNorm": _batch_norm,
     "FusedBatchNormV2": _batch_norm,
     "FusedBatchNormV3": _batch_norm,
-    "UnsortedSegmentSum": _segment_sum,
 }

@@ -4,7 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+import numpy as np
+
+from converters.tf import ir
 from converters.tf.lower import Context, Handler, Result, Unsupported
+
+_OPEN_LENGTH = "how many elements there are depends on their values"
 
 _REASONS: Mapping[str, tuple[str, ...]] = {
     "random numbers": (
@@ -36,13 +41,12 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "NonMaxSuppressionV5",
         "NonMaxSuppressionWithOverlaps",
     ),
-    "how many elements there are depends on their values": (
+    _OPEN_LENGTH: (
         "ListDiff",
         "Unique",
         "UniqueV2",
         "UniqueWithCounts",
         "UniqueWithCountsV2",
-        "Where",
     ),
 }
 
@@ -54,6 +58,15 @@ def _refused(reason: str) -> Handler:
     return handler
 
 
+def _where(ctx: Context) -> Result:
+    """Returns the places of a known mask."""
+    mask = ctx.value(0)
+    if mask.data is None:
+        raise Unsupported(_OPEN_LENGTH)
+    return ir.constant(np.argwhere(mask.data).astype(np.int64))
+
+
 OPS: dict[str, Handler] = {
-    op: _refused(reason) for reason, names in _REASONS.items() for op in names
+    **{op: _refused(reason) for reason, names in _REASONS.items() for op in names},
+    "Where": _where,
 }

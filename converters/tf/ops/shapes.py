@@ -7,9 +7,9 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.build import static
 from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported
-from converters.tf.ops import examples
+from converters.tf.ops import examples, moving
 from converters.tf.ops.elementwise import simplified
-from converters.tf.symbolic import Symbol, complete, map_dims, of_shape, product
+from converters.tf.symbolic import Symbol, complete, map_dims, objects, of_shape, product
 from converters.tf.tensors import Rows
 
 
@@ -98,7 +98,8 @@ def _unpack(ctx: Context) -> Result:
     count = static(shape[axis], "the number of unpacked parts")
     arg = ctx.args[0]
     if isinstance(arg, Symbol):
-        parts = [simplified(Symbol(np.take(arg.dims, i, axis), arg.dtype)) for i in range(count)]
+        rows = (objects(np.take(arg.dims, i, axis)) for i in range(count))
+        parts = [simplified(Symbol(row, arg.dtype)) for row in rows]
         return tuple(p for p in parts if not isinstance(p, tuple))
     x = ctx.value(0)
     rest = (*shape[:axis], *shape[axis + 1 :])
@@ -119,6 +120,11 @@ def _concat(ctx: Context) -> Result:
 
 
 def _split(ctx: Context) -> Result:
+    arg = ctx.args[1]
+    if isinstance(arg, Symbol):
+        pieces = np.split(arg.dims, ctx.attr("num_split"), ctx.axis(0, arg.dims.ndim))
+        parts = [simplified(Symbol(piece, arg.dtype)) for piece in pieces]
+        return tuple(p for p in parts if not isinstance(p, tuple))
     x = ctx.value(1)
     axis = ctx.axis(0, x.rank)
     count = ctx.attr("num_split")
@@ -153,6 +159,9 @@ def _index(ctx: Context, operand: int, place: int) -> ir.Dim:
 
 
 def _strided_slice(ctx: Context) -> Result:
+    place = ctx.args[1]
+    if isinstance(place, ir.Value) and place.data is None:
+        return moving.strided_slice(ctx, place)
     shape = _shape_of(ctx.args[0])
     spec = len(ctx.dims(1).ravel())
     used = sum(
@@ -229,6 +238,8 @@ def _slice(ctx: Context) -> Result:
         end = None if size < 0 else begin + size
         return simplified(Symbol(arg.dims[begin:end], arg.dtype))
     x = ctx.value(0)
+    if ctx.value(1).data is None:
+        return moving.slice_of(ctx, x, ctx.value(1))
     begins = ctx.dims(1).ravel()
     sizes = ctx.dims(2).ravel()
     starts: list[int] = []
@@ -368,6 +379,7 @@ OPS: dict[str, Handler] = {
     "SplitV": _split_v,
     "StridedSlice": _strided_slice,
     "Slice": _slice,
+    "XlaDynamicUpdateSlice": moving.update_slice,
     "ReverseV2": _reverse,
     "Roll": _roll,
     "Pad": _pad,

@@ -104,7 +104,13 @@ def _magnitude(ctx: Context) -> Result:
     return build.unary(Fn.SQRT, build.binary(BinaryKind.ADD, *squares))
 
 
+def _angle(ctx: Context) -> Result:
+    x = _complex(ctx)
+    return ctx.build.binary(BinaryKind.ATAN2, x.imaginary, x.real)
+
+
 OPS: dict[str, Handler] = {
+    "Angle": _angle,
     "RFFT": _rfft,
     "Real": _real,
     "Imag": _imaginary,

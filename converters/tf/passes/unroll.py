@@ -71,16 +71,22 @@ class _Unroller:
     def _read(self, node: ir.Node) -> bool:
         source, index = node.present
         place = self.whole(index).data
-        if node.op != ir.Gather(0) or place is None or place.ndim:
+        op = node.op
+        if not isinstance(op, ir.Gather) or op.batch_dims or place is None or place.ndim:
             return False
         at = int(place)
+        size = source.shape[op.axis]
+        if op.wrap and at < 0 and isinstance(size, int):
+            at += size
         found = self.now.get(source, source)
         if isinstance(found, _List):
-            if at in found.parts:
+            if op.axis == 0 and at in found.parts:
                 self.now[node.output] = found.parts[at]
                 return True
-            found = found.base
-        row = self.build.part(found, 0, at, 1)
+            found = found.base if op.axis == 0 else self.joined(found)
+        if not isinstance(size, int) or not 0 <= at < size:
+            return False  # An error of the call, not of the conversion.
+        row = self.build.part(found, op.axis, at, 1)
         self.now[node.output] = self.build.reshape(row, node.output.shape)
         return True
 

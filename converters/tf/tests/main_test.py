@@ -107,7 +107,12 @@ def test_rounded_weights(tmp_path: Path) -> None:
     assert reports["float32"]["rounding"] is None
     assert 0 < reports["float16"]["rounding"] < 1e-3 < reports["int8"]["rounding"] < 3e-2
     bare = ["--profile=no_std", "--path_to_save", tmp_path / "bare"]
-    for flag in ("--weight_type=int8", "--weights=file", "--weights=bytes"):
+    for flag in (
+        "--weight_type=int8",
+        "--weights=file",
+        "--weights=bytes",
+        "--binary_classification",
+    ):
         done = _run(*arguments, *bare, flag)
         assert done.returncode == 2
         assert flag.split("=")[0] in done.stderr
@@ -130,6 +135,21 @@ def test_wrong_usage(tmp_path: Path, arguments: list[str], code: int, what: str)
     done = _run(*arguments)
     assert done.returncode == code
     assert what in done.stderr
+
+
+def test_folders_that_cannot_be(tmp_path: Path) -> None:
+    (tmp_path / "there").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "there")
+    (tmp_path / "file").touch()
+    for name, what in (
+        ("link", "symbolic link"),
+        ("file", "not a folder"),
+        ("a" * 300, "too long"),
+    ):
+        done = _run("--path_to_tf_model", "x", "--path_to_save", tmp_path / name)
+        assert done.returncode == 2, done.stderr
+        assert what in done.stderr
+        assert "Traceback" not in done.stderr
 
 
 # As the README of the first tf2rust has it.

@@ -18,7 +18,10 @@ from tools.codegen.conversion import UnsupportedError
 
 
 def checked(
-    shapes: list[tuple[int, ...]], body: Callable[..., Any], dtypes: list[str] | None = None
+    shapes: list[tuple[int, ...]],
+    body: Callable[..., Any],
+    dtypes: list[str] | None = None,
+    whole: int = 5,
 ) -> ir.Graph:
     """Compares a function of tensors with TensorFlow."""
 
@@ -26,7 +29,7 @@ def checked(
         def call(self, *tensors: Any) -> Any:
             return body(*tensors)
 
-    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []))
+    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []), whole=whole)
 
 
 @pytest.mark.parametrize("rates", [1, 2])
@@ -80,6 +83,120 @@ def test_identities_and_labels_that_repeat() -> None:
 
     graph = checked([(4, 4)], body)
     assert "Dense" in ops(graph)
+
+
+@pytest.mark.parametrize("sizes", [(1, 1), (1, 5), (5, 1), (5, 5)])
+def test_products_repeat_axes_of_one_element(sizes: tuple[int, int]) -> None:
+    shapes: list[tuple[int, ...]] = [(sizes[0], 3, 4), (sizes[1], 4, 2)]
+    checked(shapes, lambda a, b: tf.einsum("b...ij,b...jk->b...ik", a, b))
+
+
+def test_products_with_the_batch_repeated_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="do not fit for every batch"):
+        checked([(3, 4)], lambda a: tf.einsum("...ij,...jk->...ik", a, tf.ones((2, 4, 2))))
+
+
+def test_an_index_outside_of_its_own_axis_is_an_error() -> None:
+    """It must not reach into the next row."""
+    table = np.arange(12, dtype=np.float32).reshape(3, 4)
+
+    def body(x: Any) -> Any:
+        return tf.gather_nd(table, x)
+
+    graph = checked([(5, 2)], body, ["int32"], whole=3)
+    (port,) = graph.inputs
+    for index in ([0, 4], [1, -1], [3, 0]):
+        with pytest.raises(ValueError, match="an index is not below"):
+            interpret(graph, {port.name: np.full((1, 5, 2), index, np.int32)})
+
+
+_SEGMENTS = ("sum", "mean", "max", "min", "prod")
+
+
+@pytest.mark.parametrize("kind", [*(f"unsorted_segment_{k}" for k in (*_SEGMENTS, "sqrt_n"))])
+def test_segments_in_any_order(kind: str) -> None:
+    """An empty one, and a row that belongs to none."""
+
+    def body(x: Any) -> Any:
+        rows = tf.transpose(x, [1, 0, 2])
+        found = getattr(tf.math, kind)(rows, tf.constant([3, 0, 1, -1, 3, 4]), 6)
+        return tf.transpose(found, [1, 0, 2])
+
+    checked([(6, 4)], body)
+
+
+@pytest.mark.parametrize("kind", _SEGMENTS)
+def test_segments_in_order(kind: str) -> None:
+    def body(x: Any) -> Any:
+        rows = tf.transpose(x, [1, 0, 2])
+        found = getattr(tf.math, f"segment_{kind}")(rows, tf.constant([0, 0, 1, 3, 3, 4]))
+        return tf.transpose(found, [1, 0, 2])
+
+    checked([(6, 4)], body)
+
+
+def test_segments_of_the_batch_are_refused() -> None:
+    with pytest.raises(UnsupportedError, match="segments of the batch"):
+        checked([(4,)], lambda x: tf.math.unsorted_segment_sum(x, tf.zeros([1], tf.int32), 2))
+
+
+@pytest.mark.parametrize("axis", [1, 2])
+def test_sequences_are_turned_around(axis: int) -> None:
+    def body(x: Any, lengths: Any) -> Any:
+        return tf.reverse_sequence(x, lengths, axis)
+
+    checked([(5, 6, 2), ()], body, ["float32", "int32"])
+
+
+def test_norms_of_channels_and_rows() -> None:
+    def body(x: Any) -> list[Any]:
+        local = tf.nn.local_response_normalization(x, 2, 1.5, 0.1, 0.7)
+        wide = tf.nn.lrn(x)
+        return [local, wide, tf.math.reduce_euclidean_norm(x, [1, 3], keepdims=True)]
+
+    checked([(3, 4, 7)], body)
+
+
+def test_angles_of_a_spectrum() -> None:
+    checked([(64,)], lambda x: tf.math.angle(tf.signal.stft(x + 0.1, 16, 8))[:, :, 1:-1])
+
+
+def test_a_known_mask_takes_elements() -> None:
+    mask = np.array([1, 0, 1, 1, 0], bool)
+    checked([(5, 2)], lambda x: tf.boolean_mask(x, mask, axis=1))
+    with pytest.raises(UnsupportedError, match="give them all, with a mask"):
+        checked([(5,)], lambda x: tf.reduce_sum(tf.where(x > 0)))
+
+
+def test_a_function_that_is_vectorized_over_the_examples() -> None:
+    def body(x: Any, matrix: Any, places: Any) -> list[Any]:
+        product = tf.vectorized_map(
+            lambda pair: tf.linalg.matvec(pair[1], pair[0], transpose_a=True), (x, matrix)
+        )
+        taken = tf.vectorized_map(lambda pair: tf.gather(*pair), (matrix, places))
+        o = keras.ops
+        soft = o.vectorized_map(lambda row: o.matmul(o.softmax(row), o.ones((3, 2))), matrix)
+        return [product, taken, soft]
+
+    checked([(4,), (4, 3), (2,)], body, ["float32", "float32", "int32"], whole=4)
+
+
+def test_the_number_of_an_example_is_no_data() -> None:
+    for body in (
+        lambda x: x + tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, None],
+        lambda x: tf.where(tf.shape(x)[0] > 1, x, x * 2),
+        lambda x: tf.gather(x, tf.where(tf.shape(x)[0] > 1, tf.range(tf.shape(x)[0]), 1)),
+    ):
+        with pytest.raises(UnsupportedError, match="batch"):
+            checked([(4,)], body)
+
+
+def test_parts_of_a_shape() -> None:
+    def body(x: Any) -> Any:
+        batch, height, width = tf.unstack(tf.shape(x))
+        return tf.zeros([batch, height, width]) + tf.reshape(x, [batch, height, width])
+
+    checked([(3, 4)], body)
 
 
 def test_diagonals_of_keras() -> None:

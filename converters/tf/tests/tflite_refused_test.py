@@ -75,7 +75,12 @@ REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
         "ScatterNd",
     ),
     ("BITWISE_XOR", [Tensor((1, 6), "int32"), constant([5])], ["int32"], "operation on bits"),
-    ("SEGMENT_SUM", [Tensor((3, 2), open=False), constant([0, 0, 1])], ["float32"], "SegmentSum"),
+    (
+        "SEGMENT_SUM",
+        [Tensor((3, 2), open=False), Tensor((3,), "int32", open=False)],
+        ["float32"],
+        "segments that the inputs choose",
+    ),
     ("FAKE_QUANT", [Tensor((1, 6))], ["float32"], "rounded as in training"),
     ("SVDF", [Tensor((1, 6))], ["float32"], "there is nothing for the operator SVDF"),
 ]

@@ -22,6 +22,14 @@ fn every_task_runs_once() {
 }
 
 #[test]
+#[cfg_attr(miri, ignore = "starts as many threads as there may be")]
+fn more_threads_than_memory_has_room_for_are_fewer() {
+    let pool = ThreadPool::new(usize::MAX);
+    assert!((1..=MOST_THREADS).contains(&pool.threads()));
+    counts(&pool, 2000);
+}
+
+#[test]
 fn tasks_and_other_callers_may_use_the_pool() {
     let pool = ThreadPool::new(3);
     std::thread::scope(|scope| {

@@ -210,3 +210,38 @@ def test_an_example_of_one_number_is_not_multiplied() -> None:
     text = emitted(s.graph(), Options("ones", "graphs.py"))["tests/golden.rs"].decode()
     assert "&in_x[_i..=_i]" in text
     assert not re.search(r"[*/] 1\b", text)
+    bare = Options("ones", "graphs.py", profile=Profile.NO_STD)
+    text = emitted(s.graph(), bare)["tests/golden.rs"].decode()
+    assert "&all_x[i..=i]" in text
+    assert not re.search(r"[*/] 1\b", text)
+
+
+def test_the_page_of_a_crate_without_std_shows_its_own_interface() -> None:
+    files = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=Profile.NO_STD))
+    page = files["README.md"].decode()
+    assert "model.run(&Inputs::new(&x), &mut outputs, workspace)?;" in page
+    assert not re.search(r"predict|with_threads|cargo bench|any number", page)
+    std = emitted(graphs.mlp(), Options("mlp", "graphs.py"))["README.md"].decode()
+    assert "model.predict(Inputs { x: &x })?;" in std
+    assert "cargo bench" in std
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_the_column_of_class_1_is_taken_without_idle_steps(width: int) -> None:
+    """Clippy denies `skip(0)`."""
+    s = graphs.Sketch("binary")
+    x = s.input("x", (graphs.B, width))
+    s.op(ir.Unary(ir.Function(ir.Fn.SIGMOID)), [x], x.shape)
+    files = emitted(s.graph(), Options("binary", "graphs.py", binary=True))
+    text = files["src/model.rs"].decode() + files["tests/golden.rs"].decode()
+    assert "predict_from" in text
+    assert not re.search(r"skip\(0\)|step_by\(1\)", text)
+    assert (".skip(1).step_by(2)" in re.sub(r"\s", "", text)) == (width == 2)
+
+
+def test_shapes_in_docs_are_no_links() -> None:
+    files = emitted(graphs.mlp(), Options("mlp", "graphs.py"))
+    text = (files["src/weights.rs"] + files["src/places.rs"] + files["src/model.rs"]).decode()
+    docs = [line for line in text.splitlines() if line.strip().startswith("///")]
+    assert {"/// `hidden/bias`: `[8]`", "/// f32, `[batch, 8]`"} <= set(docs)
+    assert not any(re.search(r"\[\d", re.sub("`[^`]*`", "", line)) for line in docs)

@@ -1,0 +1,121 @@
+"""Reductions by segments whose numbers are known, sequences turned around, sums over channels."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.build import static
+from converters.tf.ir import BinaryKind, CompareKind, ReduceKind
+from converters.tf.lower import Context, Handler, Result, Unsupported
+
+# Segments that are written out one by one.
+_MOST_SEGMENTS = 1024
+
+
+def _empty(kind: ReduceKind, dtype: ir.DType, unsorted: bool) -> float:
+    """Returns what TensorFlow gives for a segment without elements."""
+    if kind is ReduceKind.PROD:
+        return 1
+    if not unsorted or kind in (ReduceKind.SUM, ReduceKind.MEAN):
+        return 0
+    limits = np.finfo(dtype.numpy) if dtype.numpy.kind == "f" else np.iinfo(dtype.numpy)
+    return float(limits.min) if kind is ReduceKind.MAX else float(limits.max)
+
+
+def _segments(kind: ReduceKind, unsorted: bool) -> Handler:
+    def handler(ctx: Context) -> Result:
+        x, numbers, build = ctx.value(0), ctx.value(1), ctx.build
+        if isinstance(x.shape[0], ir.Batch):
+            raise Unsupported("segments of the batch are reduced")
+        if numbers.data is None:
+            raise Unsupported("segments that the inputs choose are reduced")
+        rest = x.shape[numbers.rank :]
+        of_row = np.ravel(numbers.data)
+        count = ctx.integer(2) if unsorted else int(of_row.max(initial=-1)) + 1
+        if of_row.size and of_row.max() >= count:
+            raise Unsupported(f"segment {of_row.max()} of {count}")
+        if count > _MOST_SEGMENTS:
+            raise Unsupported(f"{count} segments; at most {_MOST_SEGMENTS} are written out")
+        if not count:
+            return build.broadcast_to(build.scalar(0, x.dtype), (0, *rest))
+        rows = build.reshape(x, (int(of_row.size), *rest))
+        parts = []
+        for number in range(count):
+            places = np.flatnonzero(of_row == number)
+            if places.size:
+                taken = _rows(ctx, rows, places)
+                parts.append(build.reduce(kind, taken, [0], keepdims=True))
+            else:
+                empty = build.scalar(_empty(kind, x.dtype, unsorted), x.dtype)
+                parts.append(build.broadcast_to(empty, (1, *rest)))
+        return build.concat(parts, 0)
+
+    return handler
+
+
+def _rows(ctx: Context, rows: ir.Value, places: ir.Array) -> ir.Value:
+    if places[-1] - places[0] == places.size - 1:
+        return ctx.build.part(rows, 0, int(places[0]), int(places.size))
+    return ctx.build.gather(rows, ir.constant(places.astype(np.int32)), 0)
+
+
+def _reverse_sequence(ctx: Context) -> Result:
+    """Turns the first steps of every example around, as many as its length says."""
+    x, lengths, build = ctx.value(0), ctx.value(1), ctx.build
+    axis = ctx.attr("seq_dim") % x.rank
+    if ctx.attr("batch_dim", 0) % x.rank != 0:
+        raise Unsupported("sequences whose first axis is not the batch are turned around")
+    steps = static(x.shape[axis], "the length of a sequence")
+    order = [0, axis, *(i for i in range(1, x.rank) if i != axis)]
+    turned = build.transpose(x, order)
+    step = ir.constant(np.arange(steps, dtype=lengths.dtype.numpy))
+    length = build.reshape(lengths, (*lengths.shape, 1))
+    last = build.binary(BinaryKind.SUB, length, build.scalar(1, lengths.dtype))
+    back = build.binary(BinaryKind.SUB, last, step)
+    inside = build.compare(CompareKind.LT, step, length)
+    places = build.select(inside, back, step)
+    turned = build.gather(turned, places, 1, batch_dims=1)
+    return build.transpose(turned, [order.index(i) for i in range(x.rank)])
+
+
+def _local_response(ctx: Context) -> Result:
+    """Divides by a power of the sum of squares of the channels around."""
+    x, build = ctx.value(0), ctx.build
+    radius = int(ctx.attr("depth_radius", 5))
+    channels = static(x.shape[-1], "the number of channels")
+    squares = build.unary(ir.Fn.SQUARE, x)
+    wide = build.pad(squares, [(0, 0)] * (x.rank - 1) + [(radius, radius)])
+    total = build.part(wide, x.rank - 1, 0, channels)
+    for shift in range(1, 2 * radius + 1):
+        part = build.part(wide, x.rank - 1, shift, channels)
+        total = build.binary(BinaryKind.ADD, total, part)
+    alpha, bias, beta = (
+        build.scalar(float(ctx.attr(name, default)), x.dtype)
+        for name, default in (("alpha", 1.0), ("bias", 1.0), ("beta", 0.5))
+    )
+    base = build.binary(BinaryKind.ADD, bias, build.binary(BinaryKind.MUL, alpha, total))
+    return build.binary(BinaryKind.DIV, x, build.binary(BinaryKind.POW, base, beta))
+
+
+def _euclidean(ctx: Context) -> Result:
+    x, build = ctx.value(0), ctx.build
+    squares = build.unary(ir.Fn.SQUARE, x)
+    keep = bool(ctx.attr("keep_dims", False))
+    return build.unary(ir.Fn.SQRT, build.reduce(ReduceKind.SUM, squares, ctx.ints(1), keep))
+
+
+OPS: dict[str, Handler] = {
+    "SegmentSum": _segments(ReduceKind.SUM, False),
+    "SegmentMean": _segments(ReduceKind.MEAN, False),
+    "SegmentMax": _segments(ReduceKind.MAX, False),
+    "SegmentMin": _segments(ReduceKind.MIN, False),
+    "SegmentProd": _segments(ReduceKind.PROD, False),
+    "UnsortedSegmentSum": _segments(ReduceKind.SUM, True),
+    "UnsortedSegmentMax": _segments(ReduceKind.MAX, True),
+    "UnsortedSegmentMin": _segments(ReduceKind.MIN, True),
+    "UnsortedSegmentProd": _segments(ReduceKind.PROD, True),
+    "ReverseSequence": _reverse_sequence,
+    "LRN": _local_response,
+    "EuclideanNorm": _euclidean,
+}
