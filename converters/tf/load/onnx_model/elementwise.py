@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known, Unsupported, Value, shape_of
+from converters.tf.load.onnx_model.values import Known, Value, shape_of
+from converters.tf.load.replay import Refused
 
 Function = Callable[..., Any]
 
@@ -35,7 +36,7 @@ def _nary(function: Function) -> Handler:
 def _binary(function: Function) -> Handler:
     def handler(ctx: Context) -> Result:
         if ctx.attr("broadcast"):
-            raise Unsupported("broadcast=1 of operators before version 7")
+            raise Refused("broadcast=1 of operators before version 7")
         return ctx.elementwise(function, 0, 1)
 
     return handler
@@ -187,7 +188,7 @@ def _where(ctx: Context) -> Result:
 def _cast(ctx: Context) -> Result:
     dtype = dtype_of(ctx.attr("to"))
     if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
-        raise Unsupported(f"a cast to {dtype}")
+        raise Refused(f"a cast to {dtype}")
 
     def cast(x: Any) -> Any:
         return x if x.dtype.name == dtype else tf.cast(x, dtype)
@@ -218,7 +219,7 @@ def _same(ctx: Context) -> Result:
 
 def _dropout(ctx: Context) -> Result:
     if ctx.has(2) and bool(np.any(ctx.array(2))):
-        raise Unsupported("dropout in training mode")
+        raise Refused("dropout in training mode")
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
         return [ctx.value(0), ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)]
     return ctx.value(0)
@@ -230,7 +231,7 @@ def _scale_shape(ctx: Context, x: Value) -> tuple[int, ...] | None:
     if not shape or tuple(shape) == (1,):
         return None
     if ctx.attr("block_size") or len(shape) != 1:
-        raise Unsupported("scales of blocks")
+        raise Refused("scales of blocks")
     rank = len(shape_of(x))
     axis = ctx.axis(rank, "axis", 1)
     return tuple(-1 if i == axis else 1 for i in range(rank))
@@ -263,7 +264,7 @@ def _quantize(ctx: Context) -> Result:
     if not ctx.has(2) and ctx.attr("output_dtype"):
         dtype = np.dtype(dtype_of(ctx.attr("output_dtype")))
     if dtype not in (np.int8, np.uint8, np.int16, np.uint16):
-        raise Unsupported(f"quantization to {dtype}")
+        raise Refused(f"quantization to {dtype}")
     zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
     scale, zero = (v.reshape(shape or ()) for v in (scale, zero))
     bounds = np.iinfo(dtype)
@@ -298,7 +299,7 @@ def _hardmax(ctx: Context) -> Result:
     rank = ctx.rank(0)
     axis = ctx.axis(rank, "axis", 1 if ctx.node.version < 13 else -1)
     if ctx.node.version < 13 and axis != rank - 1:
-        raise Unsupported("a hardmax over several axes")
+        raise Refused("a hardmax over several axes")
     x = ctx.form(0)
     depth = x.shape[axis]
     return ctx.result(tf.one_hot(tf.argmax(x, axis), depth, axis=axis, dtype=x.dtype))

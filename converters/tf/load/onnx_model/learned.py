@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
-from converters.tf.load.onnx_model.values import Known, Unsupported
+from converters.tf.load.onnx_model.values import Known
+from converters.tf.load.replay import Refused
 
 
 def _constant(ctx: Context, values: Any, role: str) -> Any:
@@ -42,7 +43,7 @@ def _scores(ctx: Context, rows: int) -> Any:
     """Returns the linear scores `[batch, rows]`."""
     weights = np.asarray(ctx.attr("coefficients"), np.float32)
     if rows < 1 or weights.size % rows:
-        raise Unsupported(f"{weights.size} coefficients for {rows} scores")
+        raise Refused(f"{weights.size} coefficients for {rows} scores")
     kernel = _constant(ctx, weights.reshape(rows, -1).T, "weight")
     y = tf.matmul(_float(ctx.form(0)), kernel)
     bias = ctx.attr("intercepts")
@@ -64,7 +65,7 @@ def _classifier(ctx: Context) -> Result:
     """Gives the label and a score per class; with two classes, one score stands for both."""
     labels = ctx.attr("classlabels_ints")
     if not labels:
-        raise Unsupported("labels that are strings; give the model numbers to choose from")
+        raise Refused("labels that are strings; give the model numbers to choose from")
     rows = len(ctx.attr("intercepts") or ()) or len(labels)
     y = _scores(ctx, rows)
     kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])

@@ -10,14 +10,15 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result, reshaped
-from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported, last
+from converters.tf.load.onnx_model.values import Known, Tensor, last
+from converters.tf.load.replay import Refused
 
 
 def _batch_norm(ctx: Context) -> Result:
     if ctx.attr("training_mode", 0) or ctx.attr("spatial", 1) != 1:
-        raise Unsupported("a batch norm in training mode")
+        raise Refused("a batch norm in training mode")
     if len([name for name in ctx.node.outputs if name]) > 1:
-        raise Unsupported("the statistics of a batch norm")
+        raise Refused("the statistics of a batch norm")
     epsilon = float(ctx.attr("epsilon", 1e-5))
     scale, shift, mean, variance = (ctx.form(i) for i in range(1, 5))
     x = ctx.last(0)
@@ -45,7 +46,7 @@ def _group_norm(ctx: Context) -> Result:
     shape = ctx.shape(0)
     channels = ctx.sizes(0)[0]
     if groups < 1 or channels % groups:
-        raise Unsupported(f"{groups} groups of {channels} channels")
+        raise Refused(f"{groups} groups of {channels} channels")
     order = last(len(shape))
     spatial = [shape[axis] for axis in order[1:-1]]
     x = reshaped(ctx.last(0), (shape[0], *spatial, groups, channels // groups))
@@ -73,7 +74,7 @@ def _row_axes(ctx: Context) -> tuple[Any, list[int], tuple[int, ...]]:
 
 def _layer_norm(ctx: Context) -> Result:
     if any(ctx.node.outputs[1:]):
-        raise Unsupported("the statistics of a layer norm")
+        raise Refused("the statistics of a layer norm")
     x, axes, order = _row_axes(ctx)
     mean, variance = tf.nn.moments(x, axes, keepdims=True)
     y = (x - mean) * tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))

@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result, axis_of
-from converters.tf.load.onnx_model.values import Known, Unsupported
+from converters.tf.load.onnx_model.values import Known
+from converters.tf.load.replay import Refused
 
 _REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "none": lambda _, new: new,
@@ -25,7 +26,7 @@ def _top_k(ctx: Context) -> Result:
     """The order of the smallest is that of the largest of what falls as they rise."""
     rank = ctx.rank(0)
     if not rank:
-        raise Unsupported("a tensor without axes")
+        raise Refused("a tensor without axes")
     axis = ctx.axis(rank, default=-1)
     count = ctx.ints(1)[0] if ctx.node.version >= 10 else int(ctx.attr("k"))
     largest = bool(ctx.attr("largest", 1))

@@ -10,14 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.load.replay import Refused
 from converters.tf.symbolic import Symbol
 
 # Which axis of the tensor, as ONNX has it, each axis of a form is.
 Order: TypeAlias = tuple[int, ...]
-
-
-class Unsupported(Exception):  # noqa: N818 - it names a finding, not a failure of the program
-    """A node needs what can't be said in TensorFlow's ops; the message says what."""
 
 
 def stated(rank: int) -> Order:
@@ -146,16 +143,16 @@ def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | 
         shape: Its dimensions in ONNX's order, if they are known better than TensorFlow does.
 
     Raises:
-        Unsupported: A dimension depends on more than the batch.
+        Refused: A dimension depends on more than the batch.
     """
     if tensor.shape.rank is None:
-        raise Unsupported("the rank of its result depends on what the model is given")
+        raise Refused("the rank of its result depends on what the model is given")
     order = stated(tensor.shape.rank) if order is None else order
     if shape is None:
         dims = tensor.shape.as_list()
         if sum(d is None for d in dims) > 1 or (None in dims and batch is None):
             text = ", ".join("?" if d is None else str(d) for d in dims)
-            raise Unsupported(f"its result has the shape [{text}], of which too much is open")
+            raise Refused(f"its result has the shape [{text}], of which too much is open")
         full: list[Dim] = [0] * len(dims)
         for place, dim in zip(order, dims, strict=True):
             full[place] = dim if dim is not None else batch if batch is not None else Batch()
