@@ -13,6 +13,7 @@ from converters.tf.ir import Array, Batch, Dim, Shape
 from converters.tf.load.onnx_model.file import Graph, Node
 from converters.tf.load.onnx_model.values import (
     Known,
+    Numbered,
     Order,
     Tensor,
     Value,
@@ -166,6 +167,8 @@ class Context:
             if order is not None and len(order) > rank > 0:
                 raise Refused("dimensions as a tensor of more axes")
             return tensor
+        if isinstance(value, Numbered):
+            raise Refused("the numbers of a batch's examples")
         if order is None or len(order) == rank:
             return value.form(order)
         if rank == 0:

@@ -11,6 +11,7 @@ import tensorflow as tf
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.values import Known
 from converters.tf.load.replay import Refused
+from converters.tf.symbolic import product
 
 
 def _constant(ctx: Context, values: Any, role: str) -> Any:
@@ -84,8 +85,13 @@ def _columns(ctx: Context) -> Result:
     """Elements of the last axis; a row of a vector."""
     x = ctx.form(0) if ctx.rank(0) > 1 else ctx.form(0)[None, :]
     value = ctx.value(1)
-    chosen = value.data.ravel() if isinstance(value, Known) else tf.reshape(ctx.form(1), [-1])
-    return ctx.result(tf.gather(x, chosen, axis=-1))
+    if isinstance(value, Known):
+        return ctx.result(tf.gather(x, value.data.ravel(), axis=-1))
+    rows = [int(d) for d in x.shape[:-1]] if x.shape[:-1].is_fully_defined() else None
+    if rows is None:
+        raise Refused("columns of each example that are computed")
+    y = tf.gather(x, tf.reshape(ctx.form(1), [-1]), axis=-1)
+    return ctx.result(y, None, (*rows, product(ctx.shape(1))))
 
 
 OPS: Mapping[str, Handler] = {

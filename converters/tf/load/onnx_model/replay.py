@@ -11,12 +11,13 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
 from converters.tf.ir import Array, Batch
+from converters.tf.load.onnx_model import numbered
 from converters.tf.load.onnx_model.context import Context
 from converters.tf.load.onnx_model.file import Graph, Node
 from converters.tf.load.onnx_model.naming import Names
 from converters.tf.load.onnx_model.registry import HANDLERS, REFUSED
 from converters.tf.load.onnx_model.shape_data import DIMENSIONS, MOVING
-from converters.tf.load.onnx_model.values import Known, Tensor, Value
+from converters.tf.load.onnx_model.values import Known, Numbered, Tensor, Value
 from converters.tf.load.replay import MISSING, Missing, Refused, Replay, Step
 from converters.tf.symbolic import Symbol
 
@@ -100,6 +101,13 @@ class Nodes:
         op = ctx.node.op
         if any(isinstance(v, Tensor) and v.levels for v in given) and op != "DequantizeLinear":
             raise Refused("quantized numbers; only DequantizeLinear may read them")
+        if any(isinstance(v, Numbered) for v in given) and op not in _SHAPES:
+            result = numbered.OPS[op](ctx) if op in numbered.OPS else None
+            if result is not None:
+                return [result]
+            args = (numbered.spread(ctx, v) if isinstance(v, Numbered) else v for v in ctx.args)
+            ctx = Context(self, ctx.node, tuple(args))
+            given = [v for v in ctx.args if v is not None]
         open_dims = any(isinstance(v, Symbol) for v in given)
         known = all(isinstance(v, Symbol | Known) for v in given)
         about = isinstance(ctx.args[0], Symbol) if op in MOVING else open_dims
@@ -159,7 +167,7 @@ def _array(value: Any) -> Array:
 
 
 def _constant(ctx: Context, result: Any, name: str) -> Value:
-    if isinstance(result, Known | Symbol):
+    if isinstance(result, Known | Symbol | Numbered):
         return result
     if isinstance(result, Tensor):
         return Known(_array(result.form()), name)
@@ -167,6 +175,6 @@ def _constant(ctx: Context, result: Any, name: str) -> Value:
 
 
 def _value(ctx: Context, result: Any) -> Value:
-    if isinstance(result, Tensor | Known | Symbol):
+    if isinstance(result, Tensor | Known | Symbol | Numbered):
         return result
     return ctx.result(result)

@@ -20,6 +20,7 @@ from converters.tf.load.onnx_model.context import (
     reshaped,
 )
 from converters.tf.load.onnx_model.file import dtype_of
+from converters.tf.load.onnx_model.numbered import constant_of_all, counted
 from converters.tf.load.onnx_model.shape_data import slices
 from converters.tf.load.onnx_model.values import (
     Known,
@@ -173,6 +174,9 @@ def _in_32_bits(part: slice) -> slice:
 
 
 def _expand(ctx: Context) -> Result:
+    alike = constant_of_all(ctx)
+    if alike is not None:
+        return alike
     shape, target = ctx.shape(0), list(ctx.dims(1).ravel())
     rank = max(len(shape), len(target))
     have = (1,) * (rank - len(shape)) + tuple(shape)
@@ -279,6 +283,8 @@ def _constant_of_shape(ctx: Context) -> Result:
 
 
 def _range(ctx: Context) -> Result:
+    if isinstance(ctx.value(1), Symbol):
+        return counted(ctx.array(0).ravel()[0], ctx.dims(1).ravel()[0], ctx.array(2).ravel()[0])
     start, limit, step = (ctx.array(i).ravel()[0] for i in range(3))
     bounded([max(0, int(np.ceil((limit - start) / step)))])
     return Known(np.arange(start, limit, step, dtype=start.dtype))

@@ -11,10 +11,10 @@ from converters.tf.errors import FileError
 from converters.tf.ir import Batch
 from converters.tf.load.onnx_model.file import Graph, read_model
 from converters.tf.load.onnx_model.replay import Nodes
-from converters.tf.load.onnx_model.values import Known, Tensor, stated
+from converters.tf.load.onnx_model.values import Known, Numbered, Tensor, stated
 from converters.tf.load.replay import Port, Replay
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.symbolic import Symbol
+from converters.tf.symbolic import Symbol, of_shape
 from converters.tf.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -47,6 +47,11 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
             for name, result in zip(model.outputs, results, strict=True)
             if isinstance(result, Tensor) and result.levels
         ]
+        replay.problems += [
+            Problem(f"output {name}", "it depends on the numbers of the batch's examples")
+            for name, result in zip(model.outputs, results, strict=True)
+            if isinstance(result, Numbered) and (result.scale is None or result.scale.any())
+        ]
         return [] if replay.problems else [_output(nodes, r) for r in results]
 
     return replay.loaded(path.stem, ports, model.outputs, run)
@@ -70,5 +75,8 @@ def _output(nodes: Nodes, result: Any) -> Any:
         return result.form()
     if isinstance(result, Symbol):
         return nodes.symbol(result)
+    if isinstance(result, Numbered):
+        shape = nodes.symbol(of_shape(result.shape))
+        return tf.broadcast_to(tf.constant(result.offset), shape)
     assert isinstance(result, Known)
     return tf.constant(result.data)

@@ -125,7 +125,33 @@ class Known:
         return self.view(order, lambda a: a.reshape((1,) * lead + a.shape).transpose(order))
 
 
-Value: TypeAlias = Tensor | Known | Symbol
+@dataclass(eq=False)
+class Numbered:
+    """Whole numbers that depend on the number of the example: `offset + scale * number`.
+
+    Attributes:
+        scale: An array with one element along the batch; `None` if only the shape is known.
+        offset: An array of the same shape.
+        axis: The axis that is the batch.
+    """
+
+    scale: Array | None
+    offset: Array
+    axis: int
+
+    @property
+    def shape(self) -> Shape:
+        """Returns the dimensions."""
+        dims = self.offset.shape
+        return (*dims[: self.axis], Batch(), *dims[self.axis + 1 :])
+
+    @property
+    def dtype(self) -> str:
+        """Returns the element type by NumPy's name."""
+        return str(self.offset.dtype.name)
+
+
+Value: TypeAlias = Tensor | Known | Symbol | Numbered
 
 
 def shape_of(value: Value) -> Shape:
