@@ -10,7 +10,7 @@ import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known, Value, shape_of
+from converters.tf.load.onnx_model.values import Known
 from converters.tf.load.replay import Refused
 
 Function = Callable[..., Any]
@@ -225,58 +225,6 @@ def _dropout(ctx: Context) -> Result:
     return ctx.value(0)
 
 
-def _scale_shape(ctx: Context, x: Value) -> tuple[int, ...] | None:
-    """Returns the shape that gives scales their axis of a tensor, or nothing for one scale."""
-    shape = ctx.shape(1)
-    if not shape or tuple(shape) == (1,):
-        return None
-    if ctx.attr("block_size") or len(shape) != 1:
-        raise Refused("scales of blocks")
-    rank = len(shape_of(x))
-    axis = ctx.axis(rank, "axis", 1)
-    return tuple(-1 if i == axis else 1 for i in range(rank))
-
-
-def _dequantize(ctx: Context) -> Result:
-    x = ctx.value(0)
-    shape = _scale_shape(ctx, x)
-    scale = ctx.array(1).astype(np.float32)
-    zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
-    if shape is not None:
-        scale, zero = scale.reshape(shape), zero.reshape(shape)
-    else:
-        scale, zero = scale.reshape(()), zero.reshape(())
-    if isinstance(x, Known):
-        return Known((x.data.astype(np.float32) - zero) * scale, x.name)
-
-    def wide(v: Any, s: Any, z: Any) -> Any:
-        return ((v if v.dtype == tf.float32 else tf.cast(v, tf.float32)) - z) * s
-
-    return ctx.combined(wide, [x, Known(scale), Known(zero)])
-
-
-def _quantize(ctx: Context) -> Result:
-    """Gives levels as float32: only `DequantizeLinear` may read them."""
-    x = ctx.value(0)
-    shape = _scale_shape(ctx, x)
-    scale = ctx.array(1).astype(np.float32)
-    dtype = ctx.array(2).dtype if ctx.has(2) else np.dtype("uint8")
-    if not ctx.has(2) and ctx.attr("output_dtype"):
-        dtype = np.dtype(dtype_of(ctx.attr("output_dtype")))
-    if dtype not in (np.int8, np.uint8, np.int16, np.uint16):
-        raise Refused(f"quantization to {dtype}")
-    zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
-    scale, zero = (v.reshape(shape or ()) for v in (scale, zero))
-    bounds = np.iinfo(dtype)
-
-    def narrow(v: Any, s: Any, z: Any) -> Any:
-        return tf.clip_by_value(tf.round(v / s) + z, float(bounds.min), float(bounds.max))
-
-    result = ctx.combined(narrow, [x, Known(scale), Known(zero)])
-    result.levels = True
-    return result
-
-
 def _softmax(function: Function) -> Handler:
     """Before version 13, all axes from the one that is named make one."""
 
@@ -363,7 +311,6 @@ OPS: Mapping[str, Handler] = {
     "CastLike": _cast_like,
     "Celu": _celu,
     "Clip": _clip,
-    "DequantizeLinear": _dequantize,
     "Dropout": _dropout,
     "Elu": _elu,
     "Gelu": _gelu,
@@ -379,7 +326,6 @@ OPS: Mapping[str, Handler] = {
     "Mod": _mod,
     "PRelu": _prelu,
     "Pow": _power,
-    "QuantizeLinear": _quantize,
     "Selu": _selu,
     "Shrink": _shrink,
     "Softmax": _softmax(tf.nn.softmax),

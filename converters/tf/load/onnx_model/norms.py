@@ -122,7 +122,8 @@ def _mean_variance(ctx: Context) -> Result:
     return ctx.result((x - mean) / (tf.sqrt(variance) + 1e-9), order)
 
 
-def _gemm(ctx: Context) -> Result:
+def gemm(ctx: Context) -> Result:
+    """Returns a product of matrices plus operand 2."""
     alpha, beta = float(ctx.attr("alpha", 1.0)), float(ctx.attr("beta", 1.0))
     left, right = bool(ctx.attr("transA", 0)), bool(ctx.attr("transB", 0))
     weights = ctx.value(1)
@@ -169,7 +170,8 @@ def _rows(image: Tensor) -> Array:
     return places.transpose([axis - 1 for axis in image.home[1:]]).ravel()
 
 
-def _mat_mul(ctx: Context) -> Result:
+def mat_mul(ctx: Context) -> Result:
+    """Returns a product of matrices, or of vectors."""
     a, b = ctx.rank(0), ctx.rank(1)
     if isinstance(ctx.value(1), Known) and a >= 2 and b == 2:
         return ctx.result(_dense(ctx, False, False, 1.0))
@@ -194,13 +196,13 @@ def _einsum(ctx: Context) -> Result:
 OPS: Mapping[str, Handler] = {
     "BatchNormalization": _batch_norm,
     "Einsum": _einsum,
-    "Gemm": _gemm,
+    "Gemm": gemm,
     "GroupNormalization": _group_norm,
     "InstanceNormalization": _instance_norm,
     "LRN": _local_response,
     "LayerNormalization": _layer_norm,
     "LpNormalization": _lp_norm,
-    "MatMul": _mat_mul,
+    "MatMul": mat_mul,
     "MeanVarianceNormalization": _mean_variance,
     "RMSNormalization": _rms_norm,
 }

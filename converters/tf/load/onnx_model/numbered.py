@@ -237,7 +237,7 @@ def constant_of_all(ctx: Context) -> Value | None:
     """Returns a constant of whole numbers that is repeated for every example, as numbers."""
     value, target = ctx.value(0), list(ctx.dims(1).ravel())
     axes = [i for i, d in enumerate(target) if d == Batch()]
-    if not isinstance(value, Known) or value.data.dtype.kind not in "iu" or len(axes) != 1:
+    if not isinstance(value, Known) or value.dtype not in ("int32", "int64") or len(axes) != 1:
         return None
     if len(target) < value.rank or any(isinstance(d, Batch) and d != Batch() for d in target):
         return None

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
 from converters.tf.ir import Array, Batch
-from converters.tf.load.onnx_model import numbered
+from converters.tf.load.onnx_model import numbered, quantized
 from converters.tf.load.onnx_model.context import Context
 from converters.tf.load.onnx_model.file import Graph, Node
 from converters.tf.load.onnx_model.naming import Names
@@ -99,8 +99,9 @@ class Nodes:
     def _results(self, ctx: Context) -> list[Value]:
         given = [v for v in ctx.args if v is not None]
         op = ctx.node.op
-        if any(isinstance(v, Tensor) and v.levels for v in given) and op != "DequantizeLinear":
-            raise Refused("quantized numbers; only DequantizeLinear may read them")
+        levels = {v.levels for v in given if isinstance(v, Tensor) and v.levels}
+        if levels and op not in quantized.OPS:
+            return self._moved(ctx, levels)
         if any(isinstance(v, Numbered) for v in given) and op not in _SHAPES:
             result = numbered.OPS[op](ctx) if op in numbered.OPS else None
             if result is not None:
@@ -122,6 +123,30 @@ class Nodes:
             name = names.pop() if len(names) == 1 else ""
             return [_constant(ctx, r, name) for r in results]
         return [_value(ctx, r) for r in _listed(HANDLERS[op](ctx))]
+
+    def _moved(self, ctx: Context, levels: set[str]) -> list[Value]:
+        """Returns the results of an operator that leaves quantized numbers as they are."""
+        op = ctx.node.op
+        if op in quantized.CASTS:
+            return _listed(quantized.CASTS[op](ctx))
+        if op in _SHAPES:
+            return [_plain(found) for found in [DIMENSIONS[op](ctx)] if found is not None]
+        if op not in quantized.MOVING or len(levels) > 1:
+            raise Refused("quantized numbers; export them with QuantizeLinear and DequantizeLinear")
+        kind = levels.pop()
+        args = (
+            v.view("float", lambda a: a.astype(np.float32))
+            if isinstance(v, Known) and v.dtype == kind
+            else v
+            for v in ctx.args
+        )
+        results = [
+            _value(ctx, r) for r in _listed(HANDLERS[op](Context(self, ctx.node, tuple(args))))
+        ]
+        for result in results:
+            if isinstance(result, Tensor):
+                result.levels = kind
+        return results
 
     def tensor(self, known: Known) -> Any:
         """Returns a constant as a tensor of TensorFlow; large ones as placeholders with a name."""

@@ -43,9 +43,13 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
         ]
         results = nodes.run(model, args)
         replay.problems += [
-            Problem(f"output {name}", "quantized numbers")
+            Problem(
+                f"output {name}",
+                f"quantized numbers ({result.levels})",
+                "let the model end in DequantizeLinear, or in a Cast to float32 or int32",
+            )
             for name, result in zip(model.outputs, results, strict=True)
-            if isinstance(result, Tensor) and result.levels
+            if isinstance(result, Tensor) and result.levels not in ("", "int32")
         ]
         replay.problems += [
             Problem(f"output {name}", "it depends on the numbers of the batch's examples")
@@ -72,7 +76,7 @@ def _ports(model: Graph, fixed: FixedShapes) -> list[Port]:
 def _output(nodes: Nodes, result: Any) -> Any:
     """Returns an output in ONNX's order."""
     if isinstance(result, Tensor):
-        return result.form()
+        return tf.cast(result.form(), result.levels) if result.levels else result.form()
     if isinstance(result, Symbol):
         return nodes.symbol(result)
     if isinstance(result, Numbered):

@@ -35,13 +35,14 @@ class Tensor:
         shape: Dimensions as ONNX has them.
         forms: TensorFlow's tensors by the order of their axes.
         unrolled: What a matrix was before its axes but the first became one; for dense layers.
-        levels: Whether it stands for quantized numbers, which are float32 here.
+        levels: The type of the quantized numbers that it holds, which are float32 here; else
+            nothing.
     """
 
     shape: Shape
     forms: dict[Order, Any]
     unrolled: Tensor | None = None
-    levels: bool = False
+    levels: str = ""
 
     @property
     def rank(self) -> int:

@@ -99,7 +99,8 @@ def _flat(pads: Pads) -> list[int]:
     return [0, 0, *(p for pair in pads for p in pair), 0, 0]
 
 
-def _conv(ctx: Context) -> Result:
+def conv(ctx: Context) -> Result:
+    """Returns a convolution with constant weights, which are operand 1; 2 is a bias."""
     kernel = ctx.known(1).data
     rank = kernel.ndim - 2
     window = window_of(ctx, tuple(ctx.attr("kernel_shape") or kernel.shape[2:]))
@@ -343,7 +344,8 @@ def _by_taps(x: Any, window: Window, pads: Pads, low: float) -> Any:
     return result
 
 
-def _average_pool(ctx: Context) -> Result:
+def average_pool(ctx: Context) -> Result:
+    """Returns the mean of what a window sees."""
     window = window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
     if set(window.dilations) != {1}:
         raise Refused("an average of elements apart (dilations)")
@@ -388,8 +390,8 @@ def _global_pool(kind: str) -> Handler:
 
 
 OPS: Mapping[str, Handler] = {
-    "AveragePool": _average_pool,
-    "Conv": _conv,
+    "AveragePool": average_pool,
+    "Conv": conv,
     "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": _global_pool("mean"),
     "GlobalMaxPool": _global_pool("max"),
