@@ -11,7 +11,7 @@ import pytest
 from onnx import TensorProto
 
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.load.onnx_model import quantized
+from converters.tf.load.onnx_model import fused, quantized
 from converters.tf.load.onnx_model.registry import HANDLERS
 from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, checked
 from tools.codegen.conversion import UnsupportedError
@@ -723,4 +723,9 @@ def test_numbers_of_examples_are_nothing_to_compute_with(tmp_path: Path) -> None
 def test_every_operator_was_tested() -> None:
     """Comes last: what is in the registry and in no test above, nor in a file of its own."""
     plain = {op for op in HANDLERS if not op.startswith((LEARNED, MICROSOFT))}
-    assert plain - quantized.OPS.keys() - tested == {"CumProd", "If", "Loop", "Size"}
+    assert plain - quantized.OPS.keys() - fused.OPS.keys() - tested == {
+        "CumProd",
+        "If",
+        "Loop",
+        "Size",
+    }

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -203,6 +203,16 @@ class Context:
     ) -> Tensor:
         """Returns a result whose axes are in an order."""
         return wrapped(tensor, order, self.batch, None if shape is None else tuple(shape))
+
+    def inner(self, *args: Value | None, outputs: int | None = None, **attrs: Any) -> Context:
+        """Returns the same node with other operands, fewer results and more attributes."""
+        names = self.node.outputs[:outputs]
+        node = replace(self.node, attrs={**self.node.attrs, **attrs}, outputs=names)
+        return Context(self.session, node, args)
+
+    def tensor(self, result: Result) -> Tensor:
+        """Returns a handler's only result."""
+        return result if isinstance(result, Tensor) else self.result(result)
 
     def result_last(self, tensor: Any) -> Tensor:
         """Returns a result with its channels last."""

@@ -72,7 +72,8 @@ def _row_axes(ctx: Context) -> tuple[Any, list[int], tuple[int, ...]]:
     return ctx.form(0, order), list(range(axis, rank)), order
 
 
-def _layer_norm(ctx: Context) -> Result:
+def layer_norm(ctx: Context) -> Result:
+    """Returns rows without their mean and of variance 1, times operand 1, plus operand 2."""
     if any(ctx.node.outputs[1:]):
         raise Refused("the statistics of a layer norm")
     x, axes, order = _row_axes(ctx)
@@ -82,7 +83,8 @@ def _layer_norm(ctx: Context) -> Result:
     return ctx.result(y + ctx.form(2) if ctx.has(2) else y, order)
 
 
-def _rms_norm(ctx: Context) -> Result:
+def rms_norm(ctx: Context) -> Result:
+    """Returns rows whose mean square is 1, times operand 1."""
     x, axes, order = _row_axes(ctx)
     square = tf.reduce_mean(tf.square(x), axes, keepdims=True)
     y = x * tf.math.rsqrt(square + float(ctx.attr("epsilon", 1e-5)))
@@ -200,9 +202,9 @@ OPS: Mapping[str, Handler] = {
     "GroupNormalization": _group_norm,
     "InstanceNormalization": _instance_norm,
     "LRN": _local_response,
-    "LayerNormalization": _layer_norm,
+    "LayerNormalization": layer_norm,
     "LpNormalization": _lp_norm,
     "MatMul": mat_mul,
     "MeanVarianceNormalization": _mean_variance,
-    "RMSNormalization": _rms_norm,
+    "RMSNormalization": rms_norm,
 }

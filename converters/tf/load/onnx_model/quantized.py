@@ -7,7 +7,6 @@ rounds them to.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -142,15 +141,6 @@ def _real(ctx: Context, index: int) -> Value:
     return ctx.combined(lambda v: v * scale, [whole])
 
 
-def _inner(ctx: Context, *args: Value | None, **attrs: Any) -> Context:
-    """Returns the same node with other operands."""
-    return Context(ctx.session, replace(ctx.node, attrs={**ctx.node.attrs, **attrs}), args)
-
-
-def _tensor(ctx: Context, value: Any) -> Tensor:
-    return value if isinstance(value, Tensor) else ctx.result(value)
-
-
 def _bias(ctx: Context, index: int) -> Known | None:
     if not ctx.has(index):
         return None
@@ -163,21 +153,21 @@ def _factors(ctx: Context, scales: Array, place: tuple[int, ...]) -> Known:
 
 
 def _conv(ctx: Context) -> Result:
-    whole = _inner(ctx, _whole(ctx, 0, 2), _whole(ctx, 3, 5, 0), _bias(ctx, 8))
-    y = _tensor(ctx, conv(whole))
+    whole = ctx.inner(_whole(ctx, 0, 2), _whole(ctx, 3, 5, 0), _bias(ctx, 8))
+    y = ctx.tensor(conv(whole))
     scales = _number(ctx, 1) * ctx.array(4).ravel() / _number(ctx, 6)
     factors = _factors(ctx, scales, (-1, *(1,) * (y.rank - 2)))
     return _levels(ctx, lambda v, s: v * s, [y, factors], _zero(ctx, 7, 0))
 
 
 def _conv_integer(ctx: Context) -> Result:
-    y = _tensor(ctx, conv(_inner(ctx, _whole(ctx, 0, 2), _whole(ctx, 1, 3, 0))))
+    y = ctx.tensor(conv(ctx.inner(_whole(ctx, 0, 2), _whole(ctx, 1, 3, 0))))
     y.levels = "int32"
     return y
 
 
 def _product(ctx: Context, a: Value, b: Value) -> Tensor:
-    return _tensor(ctx, mat_mul(_inner(ctx, a, b)))
+    return ctx.tensor(mat_mul(ctx.inner(a, b)))
 
 
 def _mat_mul(ctx: Context) -> Result:
@@ -202,15 +192,13 @@ def _dynamic_mat_mul(ctx: Context) -> Result:
     levels, scale, zero = _dynamic(ctx)
     args = (levels, ctx.value(1), scale, ctx.value(2), zero)
     more = [ctx.value(i) if ctx.has(i) else None for i in (3, 4)]
-    return _mat_mul_to_float(_inner(ctx, *args, *more))
+    return _mat_mul_to_float(ctx.inner(*args, *more))
 
 
 def _gemm(ctx: Context) -> Result:
     columns = 0 if ctx.attr("transB", 0) else 1
-    inner = _inner(
-        ctx, _whole(ctx, 0, 2), _whole(ctx, 3, 5, columns), _bias(ctx, 6), alpha=1.0, beta=1.0
-    )
-    y = _tensor(ctx, gemm(inner))
+    whole = (_whole(ctx, 0, 2), _whole(ctx, 3, 5, columns), _bias(ctx, 6))
+    y = ctx.tensor(gemm(ctx.inner(*whole, alpha=1.0, beta=1.0)))
     scales = np.float32(ctx.attr("alpha", 1.0)) * _number(ctx, 1) * ctx.array(4).ravel()
     if not ctx.has(7):
         return ctx.combined(lambda v, s: v * s, [y, _factors(ctx, scales, (-1,))])
@@ -234,7 +222,7 @@ def _multiply(ctx: Context) -> Result:
 def _global_average(ctx: Context) -> Result:
     if ctx.attr("channels_last", 0):
         raise Refused("channels_last=1")
-    x = _inner(ctx, _whole(ctx, 0, 2))
+    x = ctx.inner(_whole(ctx, 0, 2))
     images = x.last(0)
     axes = list(range(1, images.shape.rank - 1))
     count = int(np.prod(images.shape[1:-1]))
@@ -247,7 +235,7 @@ def _rounded(function: Callable[[Context], Result]) -> Handler:
     """Returns the handler of a function of what levels stand for, of which it gives levels."""
 
     def handler(ctx: Context) -> Result:
-        y = _tensor(ctx, function(_inner(ctx, _real(ctx, 0))))
+        y = ctx.tensor(function(ctx.inner(_real(ctx, 0))))
         scale = _number(ctx, 3)
         return _levels(ctx, lambda v: v / scale, [y], _zero(ctx, 4, 0))
 

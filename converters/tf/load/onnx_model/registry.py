@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from converters.tf.load.onnx_model import (
     control,
     elementwise,
+    fused,
     indexing,
     learned,
     norms,
@@ -23,6 +24,7 @@ from converters.tf.load.onnx_model.context import Handler
 _FAMILIES = (
     control,
     elementwise,
+    fused,
     indexing,
     learned,
     norms,
