@@ -650,6 +650,44 @@ def test_what_is_written_to_constants(tmp_path: Path, reduction: str) -> None:
     _check(tmp_path, ROWS, body)
 
 
+def test_what_is_written_to_computed_tensors(tmp_path: Path) -> None:
+    """As PyTorch exports `x[:, 1:3] = y`: the axis first, rows of it, and back."""
+
+    def body(net: Network, x: str) -> list[str]:
+        first = net("Transpose", x, perm=[2, 0, 1, 3])
+        rows = net.constant(np.array([[5], [-9], [5]], np.int64))
+        updates = net("Neg", net("Gather", first, net.ints(1, 2, 3)))
+        swapped = net("Transpose", net("ScatterND", first, rows, updates), perm=[1, 2, 0, 3])
+        pairs = net.constant(np.array([[[0, 2]], [[8, 3]]], np.int64))
+        both = net("Transpose", x, perm=[2, 1, 0, 3])
+        part = net("Slice", x, net.ints(0), net.ints(2), net.ints(2))
+        part = net("Slice", part, net.ints(0), net.ints(1), net.ints(1))
+        part = net("Transpose", part, perm=[2, 1, 0, 3])
+        image = net.conv(x, (4, 4), 3, "/conv")
+        turned = net("Transpose", image, perm=[1, 0, 2, 3])
+        last = net("ScatterND", turned, net.constant(np.array([[3]], np.int64)),
+                   net("Slice", turned, net.ints(0), net.ints(1), net.ints(0)))  # fmt: skip
+        return [
+            swapped,
+            net("Transpose", net("ScatterND", both, pairs, part), perm=[2, 1, 0, 3]),
+            net("Transpose", last, perm=[1, 0, 2, 3]),
+        ]
+
+    _check(tmp_path, IMAGE, body)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("outside", ["zeros", "border"])
+@pytest.mark.parametrize("ends", [0, 1])
+def test_pixels_at_computed_places(tmp_path: Path, mode: str, outside: str, ends: int) -> None:
+    def body(net: Network, x: str) -> str:
+        some = net("Slice", x, net.ints(0), net.ints(2), net.ints(1))
+        grid = net("Mul", net("Transpose", some, perm=[0, 2, 3, 1]), net.constant(np.float32(0.7)))
+        return net("GridSample", x, grid, mode=mode, padding_mode=outside, align_corners=ends)
+
+    _check(tmp_path, IMAGE, body)
+
+
 def _numbers(net: Network, x: str, step: int, rank: int) -> str:
     """Returns `step` times the number of each example, with axes of 1 after it."""
     zero, one = (net.constant(np.array(i, np.int64)) for i in (0, step))
