@@ -66,7 +66,7 @@ def test_what_is_rounded_is_computed_as_it_is_written(kind: BinaryKind) -> None:
     """Whole numbers are multiplied exactly; another factor would round halves elsewhere."""
     x, b = _input(B, 4), Builder()
     whole = ir.constant(np.arange(12, dtype=np.float32).reshape(4, 3), "k")
-    y = b.binary(kind, b.mat_mul(x, whole), ir.constant(np.float32(0.3), "s"))
+    y = b.binary(kind, b.mat_mul(x, whole), ir.constant(np.array(0.3, np.float32), "s"))
     first, second = optimize(_graph(x, b, b.unary(Fn.ROUND, y))).nodes
     assert first.operand(1) is whole
     assert second.op == ir.Binary(kind, ir.Function(Fn.ROUND))
