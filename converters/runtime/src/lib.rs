@@ -43,5 +43,6 @@ pub mod resize;
 pub mod softmax;
 #[cfg(feature = "std")]
 pub mod stored;
+pub mod sums;
 pub mod top;
 pub mod weights;

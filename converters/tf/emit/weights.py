@@ -13,8 +13,11 @@ from converters.tf.emit.names import Scope, screaming, wishes
 from converters.tf.emit.stored import record
 
 HEADER = 64
-MAGIC = b"tfpw\0\0\0\x01"
+# The last byte is the version of the format.
+MAGIC = b"tfpw\0\0\0\x02"
 _ALIGN = 64
+# Bytes of the header before the sums.
+_BEFORE = 24
 
 
 @dataclass(frozen=True)
@@ -91,10 +94,24 @@ def lay_out(graph: ir.Graph, packed: Collection[ir.Value], rounded: bool) -> Wei
         if value not in packed:
             kept = size
     digest = hashlib.sha256(bytes(body)).digest()[:8]
-    header = MAGIC + digest + len(body).to_bytes(8, "little")
-    content = header.ljust(HEADER, b"\0") + bytes(body)
+    header = (MAGIC + digest + len(body).to_bytes(8, "little")).ljust(HEADER, b"\0")
+    content = bytearray(header) + body
+    for at, total in enumerate(sums(content)):
+        content[_BEFORE + 8 * at : _BEFORE + 8 * (at + 1)] = total.to_bytes(8, "little")
     fingerprint = int.from_bytes(digest, "little")
-    return WeightFile(tensors, content, plain, size, kept, fingerprint)
+    return WeightFile(tensors, bytes(content), plain, size, kept, fingerprint)
+
+
+def sums(content: bytes | bytearray) -> tuple[int, int]:
+    """Returns the sum of the words of some bytes, and the sum of that sum after each word.
+
+    converters/runtime/src/sums.rs compares them: modulo 2^64, of words of 32 bits, little-endian,
+    with zeros up to a multiple of 32 bytes after them.
+    """
+    padded = bytes(content) + bytes(-len(content) % 32)
+    words = np.frombuffer(padded, "<u4").astype(np.uint64)
+    counts = np.arange(words.size, 0, -1, dtype=np.uint64)
+    return int(words.sum()), int((words * counts).sum())
 
 
 def little_endian(value: ir.Value) -> bytes:

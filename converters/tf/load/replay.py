@@ -9,9 +9,11 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
+from converters.tf.build import ShapeError
 from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
 from converters.tf.load.tracer import trace_function, uses_half
+from converters.tf.symbolic import NotSymbolicError
 from converters.tf.trace import (
     REFUSED,
     Loaded,
@@ -52,22 +54,44 @@ class Step:
     """An operator of a file.
 
     Attributes:
-        name: Name in the file, which errors show.
+        where: Where it is, as errors show it.
+        name: Name of what it becomes.
         kind: What the format calls it.
         layer: Path of the layer that it belongs to.
-        results: Element types and shapes of what it gives, as the file says.
+        count: How many results it has.
+        results: Their element types and shapes; `None` where the file does not say them.
     """
 
+    where: str
     name: str
     kind: str
     layer: str
-    results: Sequence[tuple[str, Shape]]
+    count: int
+    results: Sequence[tuple[str, Shape]] | None = None
+
+
+class Missing:
+    """The result of an operator that is reported already, or comes after one."""
+
+
+MISSING = Missing()
 
 
 class Replay:
-    """The operators of a file while they are replayed."""
+    """The operators of a file while they are replayed.
 
-    def __init__(self) -> None:
+    Attributes:
+        problems: What is not supported, of operators whose results the file does not describe.
+    """
+
+    def __init__(self, constants: tuple[type, ...]) -> None:
+        """Begins without operators.
+
+        Args:
+            constants: Types of results that are known without computing the graph.
+        """
+        self.problems: list[Problem] = []
+        self._constants = constants
         self._graph = tf.Graph()
         self._weights: dict[str, tuple[Variable, Tensor]] = {}
         self._layers: dict[str, str] = {}
@@ -88,38 +112,47 @@ class Replay:
             role: What it is there: `kernel`.
             data: Its value.
         """
-        name, count = f"{layer}/{role}", 1
+        wish = name = f"{layer}/{role}" if layer else role
+        count = 0
         while name in self._weights:
-            name, count = f"{layer}/{role}_{count}", count + 1
+            name, count = f"{wish}_{count + 1}", count + 1
         with self._graph.as_default(), tf.name_scope("weight/"):
             tensor = tf.compat.v1.placeholder(data.dtype, data.shape)
         self._weights[name] = (Variable(name, data), tensor)
         self._owned.setdefault(layer, []).append(name)
         return tensor
 
-    def step(self, step: Step, run: Callable[[], Sequence[Tensor]]) -> list[Tensor]:
-        """Replays an operator; one that can't be is reported when the graph is converted."""
+    def step(self, step: Step, run: Callable[[], Sequence[Any]]) -> list[Any]:
+        """Replays an operator: what it gives, or what stands for that if it can't be replayed."""
         graph, inside = tf.compat.v1.get_default_graph(), self.inside
         first = len(graph.get_operations())
         with tf.name_scope(_scope(step.name)):
             try:
-                results = [tf.convert_to_tensor(t) for t in run()]
-            except Refused as err:
-                results = self._refuse(step, str(err))
+                results = list(run())
+            except (Refused, ShapeError) as err:
+                results = self.refused(step, str(err))
+            except NotSymbolicError as err:
+                results = self.refused(step, f"its result depends on the batch size as {err}")
             except (ConversionError, RecursionError):
                 raise
             except Exception as err:  # TensorFlow raises whatever odd operands made it raise.
-                results = self._refuse(step, f"it does not fit its operands: {shortened(err)}")
+                results = self.refused(step, f"its operands don't fit: {shortened(err)}")
         if not inside:
             for operation in graph.get_operations()[first:]:
                 self._layers.setdefault(operation.name, step.layer)
-        self._kinds.setdefault(step.layer, step.kind)
+        if not all(isinstance(r, (*self._constants, Missing)) for r in results):
+            self._kinds.setdefault(step.layer, step.kind)
         return results
 
-    def _refuse(self, step: Step, reason: str) -> list[Tensor]:
+    def refused(self, step: Step, reason: str) -> list[Any]:
+        """Reports an operator; returns what stands for its results.
+
+        If the file says what they are, they are nodes that the conversion refuses, so that the
+        report has what it finds after them, too.
+        """
         if not step.results:
-            where = f"layer {step.layer}, node {step.name} ({step.kind})"
-            raise UnsupportedError(Problem(where, reason))
+            self.problems.append(Problem(step.where, reason))
+            return [MISSING] * step.count
         number = len(self._refused) + 1
         stand_ins = [tf.raw_ops.Placeholder(dtype=t, shape=s) for t, s in step.results]
         results = tf.raw_ops.IdentityN(input=stand_ins, name=f"refused_{number}")
@@ -140,10 +173,18 @@ class Replay:
             inputs: Its inputs.
             outputs: Names of its outputs.
             run: Gets the inputs, replays all operators and returns the outputs.
+
+        Raises:
+            UnsupportedError: With every operator that can't be replayed, if the file does not
+                describe the results of one.
         """
         with self._graph.as_default():
             arguments = [tf.compat.v1.placeholder(p.dtype, p.shape, "input") for p in inputs]
-            results = [tf.identity(t) for t in run(arguments)]
+            found = run(arguments)
+            if self.problems:
+                stand_ins = [Problem(step.where, why) for step, why in self._refused.values()]
+                raise UnsupportedError.of([*self.problems, *stand_ins])
+            results = [tf.identity(t, "output") for t in found]
         weights = list(self._weights.values())
         known = [*arguments, *(tensor for _, tensor in weights)]
         main, functions = trace_function(name, self._graph, known, results, self._layers)

@@ -124,6 +124,8 @@ def _constant_right(m: Match, node: ir.Node) -> ir.Value | None:
         return None
     if kind is BinaryKind.SUB:
         return m.build.binary(BinaryKind.ADD, a, m.build.unary(Fn.NEG, b))
+    if m.rounded(node.output):
+        return None
     if kind is BinaryKind.DIV and bool(np.all(np.abs(b.data) > 1e-30)):
         return m.build.binary(BinaryKind.MUL, a, m.build.unary(Fn.RECIPROCAL, b))
     return None
@@ -134,6 +136,8 @@ def _chain(m: Match, node: ir.Node) -> ir.Value | None:
     assert isinstance(node.op, ir.Binary)
     x, outer = node.present
     if node.op.kind not in _ORDERED or node.op.activation or not outer.is_constant:
+        return None
+    if m.rounded(node.output):
         return None
     inner = m.made_by(x, ir.Binary)
     if inner is None or not inner.present[1].is_constant or not m.used_once(x):

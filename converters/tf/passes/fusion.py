@@ -69,6 +69,8 @@ def _scale(m: Match, node: ir.Node) -> ir.Value | None:
         return None
     product = _product(m, x)
     factor = _per_channel(constant, x)
+    if m.rounded(node.output):
+        return None
     if product is None or factor is None or product.operand(3) is not None:
         return None
     weights, bias = product.operand(1), product.operand(2)

@@ -33,6 +33,11 @@ class Match:
         for node in graph.nodes:
             self._users.update(node.present)
         self._users.update(port.value for port in graph.outputs)
+        self._rounded = {
+            node.input
+            for node in graph.nodes
+            if isinstance(node.op, ir.Unary) and node.op.function.kind is ir.Fn.ROUND
+        }
         self._producers: dict[ir.Value, ir.Node] = {}
         self._seen = 0
 
@@ -57,8 +62,14 @@ class Match:
         """Returns whether only one node or output reads a value."""
         return self._users[value] <= 1
 
+    def rounded(self, value: ir.Value) -> bool:
+        """Returns whether a value is rounded to whole numbers: nearly the same may give others."""
+        return value in self._rounded
+
     def replaced(self, old: ir.Value, new: ir.Value) -> None:
         """Notes that the users of a value read another one from now on."""
+        if old in self._rounded:
+            self._rounded.add(new)
         self._users[new] += self._users[old] - (1 if self._users[new] else 0)
 
     def emit_at(

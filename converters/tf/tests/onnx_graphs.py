@@ -21,7 +21,9 @@ from converters.tf.tests.checks import TOLERANCE, difference, inputs_for
 Dims = Sequence[int | str | None]
 # How the registry's names of operators of the other domain start.
 LEARNED = "ai.onnx.ml."
-# How their own names start.
+# And of those of onnxruntime's own.
+MICROSOFT = "com.microsoft."
+# How the learned ones' own names start.
 _LEARNED = ("ArrayFeature", "Linear", "Normalizer", "Scaler", "TreeEnsemble")
 
 
@@ -54,6 +56,8 @@ class Network:
         index = len(self.nodes)
         outputs = [f"{name or '/' + op}_output_{index}_{i}" for i in range(count)]
         domain = "ai.onnx.ml" if op.startswith(_LEARNED) else ""
+        if op.startswith(MICROSOFT):
+            domain, op = MICROSOFT[:-1], op.removeprefix(MICROSOFT)
         node = helper.make_node(op, inputs, outputs, name=name, domain=domain, **attrs)
         self.nodes.append(node)
         return outputs
@@ -101,8 +105,11 @@ class Network:
         results = [helper.make_empty_tensor_value_info(name) for name in outputs]
         graph = helper.make_graph(self.nodes, "graph", given, results, self.constants)
         versions = [helper.make_opsetid("", self.opset)]
-        if any(node.domain for node in self.nodes):
-            versions.append(helper.make_opsetid("ai.onnx.ml", 3))
+        domains = {node.domain for node in self.nodes}
+        if LEARNED[:-1] in domains:
+            versions.append(helper.make_opsetid(LEARNED[:-1], 3))
+        if MICROSOFT[:-1] in domains:
+            versions.append(helper.make_opsetid(MICROSOFT[:-1], 1))
         return helper.make_model(graph, opset_imports=versions, ir_version=9)
 
 
@@ -184,11 +191,16 @@ def agree(
 
 
 def checked(
-    folder: Path, dims: Dims, body: Body, opset: int = 20, dtype: Any = np.float32
+    folder: Path,
+    dims: Dims,
+    body: Body,
+    opset: int = 20,
+    dtype: Any = np.float32,
+    batches: Sequence[int] = (1, 3),
 ) -> set[str]:
     """Compares what a body adds to a graph of the input `x`; returns the operators that it has."""
     net = Network(opset)
     results = body(net, "x")
     outputs = [results] if isinstance(results, str) else list(results)
-    agree(net.model({"x": dims}, outputs, [dtype]), folder)
-    return {LEARNED + n.op_type if n.domain else n.op_type for n in net.nodes}
+    agree(net.model({"x": dims}, outputs, [dtype]), folder, batches)
+    return {f"{n.domain}.{n.op_type}" if n.domain else n.op_type for n in net.nodes}

@@ -40,9 +40,11 @@ def test_linear_models_of_scikit_learn(tmp_path: Path) -> None:
 def test_columns(tmp_path: Path) -> None:
     def body(net: Network, x: str) -> list[str]:
         labels = net.constant(np.array([4, 7, 9, 2, 1], np.int64))
+        first = net.many("TopK", 2, x, net.ints(3))[1]
         return [
             net("ArrayFeatureExtractor", x, net.ints(3, 0)),
             net("ArrayFeatureExtractor", labels, net("ArgMax", x, axis=1)),
+            net("Reshape", net("ArrayFeatureExtractor", labels, first), net.ints(-1, 3)),
         ]
 
     _check(tmp_path, body)

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
+from converters.tf.load.model import LoadOptions, load
+from converters.tf.load.onnx_model import fused, quantized
 from converters.tf.load.onnx_model.registry import HANDLERS
-from converters.tf.tests.onnx_graphs import LEARNED, Body, Dims, Network, checked
+from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, checked
+from tools.codegen.conversion import UnsupportedError
 
 tested: set[str] = set()
 
@@ -571,20 +574,6 @@ def _tensor(numbers: Sequence[float]) -> Any:
     return helper.make_tensor("t", TensorProto.FLOAT, [len(numbers)], numbers)
 
 
-def test_quantized_weights(tmp_path: Path) -> None:
-    def body(net: Network, x: str) -> list[str]:
-        levels = net.constant(net.random.integers(-128, 127, (5, 3)).astype(np.int8), "q.weight")
-        scale = net.constant(np.array([0.01, 0.02, 0.03], np.float32))
-        zero = net.constant(np.array([0, 3, -4], np.int8))
-        weight = net("DequantizeLinear", levels, scale, zero, axis=1)
-        one = net.constant(np.float32(0.05))
-        middle = net.constant(np.array(120, np.uint8))
-        rounded = net("DequantizeLinear", net("QuantizeLinear", x, one, middle), one, middle)
-        return [net("MatMul", x, weight), rounded]
-
-    _check(tmp_path, ROWS, body)
-
-
 def test_operators_that_onnx_says_in_others(tmp_path: Path) -> None:
     def body(net: Network, x: str) -> str:
         q, k, v = net.many("Split", 3, x, net.ints(8, 8, 8), axis=2)
@@ -661,7 +650,120 @@ def test_what_is_written_to_constants(tmp_path: Path, reduction: str) -> None:
     _check(tmp_path, ROWS, body)
 
 
+def test_what_is_written_to_computed_tensors(tmp_path: Path) -> None:
+    """As PyTorch exports `x[:, 1:3] = y`: the axis first, rows of it, and back."""
+
+    def body(net: Network, x: str) -> list[str]:
+        first = net("Transpose", x, perm=[2, 0, 1, 3])
+        rows = net.constant(np.array([[5], [-9], [5]], np.int64))
+        updates = net("Neg", net("Gather", first, net.ints(1, 2, 3)))
+        swapped = net("Transpose", net("ScatterND", first, rows, updates), perm=[1, 2, 0, 3])
+        pairs = net.constant(np.array([[[0, 2]], [[8, 3]]], np.int64))
+        both = net("Transpose", x, perm=[2, 1, 0, 3])
+        part = net("Slice", x, net.ints(0), net.ints(2), net.ints(2))
+        part = net("Slice", part, net.ints(0), net.ints(1), net.ints(1))
+        part = net("Transpose", part, perm=[2, 1, 0, 3])
+        image = net.conv(x, (4, 4), 3, "/conv")
+        turned = net("Transpose", image, perm=[1, 0, 2, 3])
+        last = net("ScatterND", turned, net.constant(np.array([[3]], np.int64)),
+                   net("Slice", turned, net.ints(0), net.ints(1), net.ints(0)))  # fmt: skip
+        return [
+            swapped,
+            net("Transpose", net("ScatterND", both, pairs, part), perm=[2, 1, 0, 3]),
+            net("Transpose", last, perm=[1, 0, 2, 3]),
+        ]
+
+    _check(tmp_path, IMAGE, body)
+
+
+@pytest.mark.parametrize("mode", ["linear", "nearest"])
+@pytest.mark.parametrize("outside", ["zeros", "border"])
+@pytest.mark.parametrize("ends", [0, 1])
+def test_pixels_at_computed_places(tmp_path: Path, mode: str, outside: str, ends: int) -> None:
+    def body(net: Network, x: str) -> str:
+        some = net("Slice", x, net.ints(0), net.ints(2), net.ints(1))
+        grid = net("Mul", net("Transpose", some, perm=[0, 2, 3, 1]), net.constant(np.float32(0.7)))
+        return net("GridSample", x, grid, mode=mode, padding_mode=outside, align_corners=ends)
+
+    _check(tmp_path, IMAGE, body)
+
+
+def _numbers(net: Network, x: str, step: int, rank: int) -> str:
+    """Returns `step` times the number of each example, with axes of 1 after it."""
+    zero, one = (net.constant(np.array(i, np.int64)) for i in (0, step))
+    batch = net("Gather", net("Shape", x), net.constant(np.array(0, np.int64)), axis=0)
+    limit = net("Mul", batch, one) if step > 1 else batch
+    numbers = net("Range", zero, limit, one)
+    return net("Unsqueeze", numbers, net.ints(*range(1, rank))) if rank > 1 else numbers
+
+
+@pytest.mark.parametrize("whole", [False, True])
+def test_elements_of_strides(tmp_path: Path, whole: bool) -> None:
+    """As PyTorch exports `as_strided`: all examples in a row, and indices into them."""
+
+    def body(net: Network, x: str) -> list[str]:
+        flat = net("Reshape", x, net.ints(-1))
+        one = net.constant(np.array(12, np.int64))
+        if whole:
+            rows = net.constant(np.arange(12, dtype=np.int64).reshape(1, 12, 1))
+        else:
+            rows = net.constant(np.array([[[7], [0], [-0]], [[11], [3], [3]]], np.int64))
+            rows = net("Reshape", rows, net.ints(1, 6, 1))
+        third = net("Mul", _numbers(net, x, 1, 3), one)
+        places = [net("Add", third, rows), net("Add", _numbers(net, x, 12, 3), rows)]
+        places.append(net("Sub", places[0], net.ints(0)))
+        wide = net("Cast", places[1], to=TensorProto.INT32)
+        swapped = net("Reshape", wide, net.ints(0, 2, -1))
+        return [net("Gather", flat, p) for p in (*places, wide, swapped, net("Identity", wide))]
+
+    _check(tmp_path, ["N", 3, 4], body)
+
+
+def test_elements_by_the_number_of_the_example(tmp_path: Path) -> None:
+    """As transformers export masks of packed sequences."""
+
+    def body(net: Network, x: str) -> list[str]:
+        numbers = _numbers(net, x, 1, 4)
+        other = net.constant(np.array([3, 0, -1, 1, 1], np.int64).reshape(1, 1, 5, 1))
+        shape = net("Shape", net("Max", numbers, other))
+        both = [net("Unsqueeze", net("Expand", v, shape), net.ints(4)) for v in (numbers, other)]
+        pairs = net("Concat", *both, axis=-1)
+        alike = net("Expand", net.ints(4, 2, 5, 1), net("Concat", net("Shape", x, end=1),
+                                                        net.ints(4), axis=0))  # fmt: skip
+        return [
+            net("GatherND", x, pairs),
+            net("GatherND", x, net("Reshape", pairs, net.ints(0, -1, 2))),
+            net("GatherND", x, net("Reshape", _numbers(net, x, 1, 1), net.ints(-1, 1))),
+            net("GatherND", alike, pairs),
+            net("Sub", alike, net.ints(1)),
+            net("Mul", net("Slice", alike, net.ints(1), net.ints(3), net.ints(1)), net.ints(2)),
+            alike,
+        ]
+
+    _check(tmp_path, ["N", 4, 3], body)
+
+
+def test_numbers_of_examples_are_nothing_to_compute_with(tmp_path: Path) -> None:
+    net = Network(20)
+    numbers = _numbers(net, "x", 1, 2)
+    other = net("Gather", "x", net.constant(np.array([[0]], np.int64)), axis=0)
+    path = tmp_path / "model.onnx"
+    for result, what in (
+        (numbers, "numbers of the batch's examples"),
+        (net("Mul", net("Cast", numbers, to=TensorProto.FLOAT), other), "but as indices"),
+        (net("Gather", net("Reshape", "x", net.ints(-1)), numbers), "elements of other examples"),
+    ):
+        path.write_bytes(net.model({"x": ["N", 4]}, [result]).SerializeToString())
+        with pytest.raises(UnsupportedError, match=what):
+            load(path, LoadOptions())
+
+
 def test_every_operator_was_tested() -> None:
-    """Comes last: what is in the registry and in no test above, nor in the file of `ai.onnx.ml`."""
-    plain = {op for op in HANDLERS if not op.startswith(LEARNED)}
-    assert plain - tested == {"CumProd", "If", "Loop", "Size"}
+    """Comes last: what is in the registry and in no test above, nor in a file of its own."""
+    plain = {op for op in HANDLERS if not op.startswith((LEARNED, MICROSOFT))}
+    assert plain - quantized.OPS.keys() - fused.OPS.keys() - tested == {
+        "CumProd",
+        "If",
+        "Loop",
+        "Size",
+    }

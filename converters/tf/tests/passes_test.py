@@ -61,6 +61,18 @@ def test_scale_and_shift_go_into_a_dense_layer() -> None:
     assert node.op == ir.Dense(ir.RELU6)
 
 
+@pytest.mark.parametrize("kind", [BinaryKind.MUL, BinaryKind.DIV])
+def test_what_is_rounded_is_computed_as_it_is_written(kind: BinaryKind) -> None:
+    """Whole numbers are multiplied exactly; another factor would round halves elsewhere."""
+    x, b = _input(B, 4), Builder()
+    whole = ir.constant(np.arange(12, dtype=np.float32).reshape(4, 3), "k")
+    y = b.binary(kind, b.mat_mul(x, whole), ir.constant(np.array(0.3, np.float32), "s"))
+    first, second = optimize(_graph(x, b, b.unary(Fn.ROUND, y))).nodes
+    assert first.operand(1) is whole
+    assert second.op == ir.Binary(kind, ir.Function(Fn.ROUND))
+    assert second.present[1].data == np.float32(0.3)
+
+
 def test_a_value_that_is_read_twice_keeps_its_node() -> None:
     x, b = _input(B, 4), Builder()
     y = b.mat_mul(x, _constant(4, 3))

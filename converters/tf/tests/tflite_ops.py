@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -316,5 +317,71 @@ def _recurrent() -> list[Case]:
     return cases
 
 
-CASES = [*_recurrent(), *_elementwise(), *_windows(), *_moves()]
+def lstms() -> list[Case]:
+    """Returns LSTMs with peepholes, projections, norms or fewer gates, which Keras has not."""
+    cases = []
+    for peepholes, projected, normed, coupled in itertools.product((False, True), repeat=4):
+        units, outputs = 4, 3 if projected else 4
+        options = _options(
+            "UnidirectionalSequenceLSTM",
+            fusedActivationFunction=4,
+            cellClip=0.4 if normed else 0.0,
+            projClip=0.3 if projected and peepholes else 0.0,
+        )
+
+        def gates(*shape: int, first: bool = not coupled) -> list[Tensor | None]:
+            made: list[Tensor | None] = [
+                constant(np.random.default_rng(7 * i + len(shape)).normal(size=shape) * 0.5)
+                for i in range(4)
+            ]
+            return made if first else [None, *made[1:]]
+
+        none: list[Tensor | None] = [None] * 4
+        sight = gates(units) if peepholes else none
+        states = [
+            Tensor((1, n), open=False, variable=True, name=f"state_{n}_{i}")
+            for i, n in enumerate((outputs, units))
+        ]
+        operands = [_fixed(1, 5, 3), *gates(units, 3), *gates(units, outputs)]
+        operands += [sight[0], sight[1], sight[3], *gates(units)]
+        operands += [_random(outputs, units), _random(outputs)] if projected else [None, None]
+        operands += [*states, *(gates(units) if normed else none)]
+        cases.append(Case("UNIDIRECTIONAL_SEQUENCE_LSTM", operands, options, batch=False))
+    return cases
+
+
+def _both_ways() -> list[Case]:
+    """Returns LSTMs in two directions, their outputs side by side or not."""
+    cases = []
+    for merged, major, more in itertools.product((False, True), repeat=3):
+        options = _options(
+            "BidirectionalSequenceLSTM",
+            fusedActivationFunction=4,
+            mergeOutputs=merged,
+            timeMajor=major,
+        )
+        outputs = 3 if more else 4
+        operands: list[Tensor | None] = [_fixed(5, 1, 3) if major else _fixed(1, 5, 3)]
+        for way in range(2):
+            random = np.random.default_rng(3 + way)
+
+            def made(*shape: int, random: Any = random) -> Tensor:
+                return constant(random.normal(size=shape) * 0.5)
+
+            operands += [made(4, 3) for _ in range(4)] + [made(4, outputs) for _ in range(4)]
+            operands += [made(4) if more else None for _ in range(3)] + [made(4) for _ in range(4)]
+            operands += [made(outputs, 4), made(outputs)] if more else [None, None]
+        operands += [
+            Tensor((1, n), open=False, variable=True, name=f"state_{i}")
+            for i, n in enumerate((outputs, 4, outputs, 4))
+        ]
+        results = ("float32",) if merged else ("float32", "float32")
+        operands += [None] * 9
+        cases.append(
+            Case("BIDIRECTIONAL_SEQUENCE_LSTM", operands, options, results=results, batch=False)
+        )
+    return cases
+
+
+CASES = [*_recurrent(), *_both_ways(), *_elementwise(), *_windows(), *_moves()]
 """Every operator with a counterpart, most with several options."""

@@ -23,7 +23,7 @@ from converters.tf.tests.tflite_files import (
     kinds_of,
     single,
 )
-from converters.tf.tests.tflite_ops import CASES, Case
+from converters.tf.tests.tflite_ops import CASES, Case, lstms
 
 RECURRENT = {"UNIDIRECTIONAL_SEQUENCE_LSTM": "Lstm", "UNIDIRECTIONAL_SEQUENCE_RNN": "SimpleRnn"}
 
@@ -52,6 +52,12 @@ def test_an_operator(tmp_path: Path, case: Case) -> None:
     graph = _agrees(tmp_path / "m.tflite", content, case)
     recurrent = RECURRENT.get(case.kind)
     assert recurrent is None or recurrent in ops(graph)
+
+
+@pytest.mark.parametrize("case", lstms())
+def test_lstms_with_more(tmp_path: Path, case: Case) -> None:
+    content = single(case.kind, case.operands, [Tensor((1, 1))], case.options)
+    _agrees(tmp_path / "m.tflite", content, case)
 
 
 def test_a_slope_per_channel_is_one_op(tmp_path: Path) -> None:

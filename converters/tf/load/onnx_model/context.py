@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol, TypeAlias
 
 import numpy as np
@@ -13,15 +13,16 @@ from converters.tf.ir import Array, Batch, Dim, Shape
 from converters.tf.load.onnx_model.file import Graph, Node
 from converters.tf.load.onnx_model.values import (
     Known,
+    Numbered,
     Order,
     Tensor,
-    Unsupported,
     Value,
     last,
     shape_of,
     stated,
     wrapped,
 )
+from converters.tf.load.replay import Refused
 from converters.tf.symbolic import Objects, Symbol, complete, objects, product
 
 # Elements of the largest constant that a node without operands may ask for.
@@ -67,11 +68,11 @@ class Context:
         """Returns an operand.
 
         Raises:
-            Unsupported: It is left out.
+            Refused: It is left out.
         """
         value = self.args[index] if index < len(self.args) else None
         if value is None:
-            raise Unsupported(f"operand {index} is missing")
+            raise Refused(f"operand {index} is missing")
         return value
 
     def attr(self, name: str, default: Any = None) -> Any:
@@ -82,11 +83,11 @@ class Context:
         """Returns an attribute that is one of some words.
 
         Raises:
-            Unsupported: It is another one.
+            Refused: It is another one.
         """
         value = str(self.attr(name, default))
         if value not in known:
-            raise Unsupported(f"{name}={value!r}; supported: {', '.join(known)}")
+            raise Refused(f"{name}={value!r}; supported: {', '.join(known)}")
         return value
 
     def shape(self, index: int) -> Shape:
@@ -101,7 +102,7 @@ class Context:
         """Returns the dimensions of an operand but the first.
 
         Raises:
-            Unsupported: One depends on the batch.
+            Refused: One depends on the batch.
         """
         return tuple(fixed(d, what) for d in self.shape(index)[1:])
 
@@ -113,13 +114,13 @@ class Context:
         """Returns an operand that must be a constant.
 
         Raises:
-            Unsupported: It is computed from the model's inputs.
+            Refused: It is computed from the model's inputs.
         """
         value = self.value(index)
         if isinstance(value, Symbol):
-            raise Unsupported(f"operand {index} depends on the batch size")
+            raise Refused(f"operand {index} depends on the batch size")
         if not isinstance(value, Known):
-            raise Unsupported(f"operand {index} is computed from the model's inputs")
+            raise Refused(f"operand {index} is computed from the model's inputs")
         return value
 
     def array(self, index: int) -> Array:
@@ -164,8 +165,10 @@ class Context:
         if isinstance(value, Symbol):
             tensor = self.session.symbol(value)
             if order is not None and len(order) > rank > 0:
-                raise Unsupported("dimensions as a tensor of more axes")
+                raise Refused("dimensions as a tensor of more axes")
             return tensor
+        if isinstance(value, Numbered):
+            raise Refused("the numbers of a batch's examples")
         if order is None or len(order) == rank:
             return value.form(order)
         if rank == 0:
@@ -201,6 +204,16 @@ class Context:
         """Returns a result whose axes are in an order."""
         return wrapped(tensor, order, self.batch, None if shape is None else tuple(shape))
 
+    def inner(self, *args: Value | None, outputs: int | None = None, **attrs: Any) -> Context:
+        """Returns the same node with other operands, fewer results and more attributes."""
+        names = self.node.outputs[:outputs]
+        node = replace(self.node, attrs={**self.node.attrs, **attrs}, outputs=names)
+        return Context(self.session, node, args)
+
+    def tensor(self, result: Result) -> Tensor:
+        """Returns a handler's only result."""
+        return result if isinstance(result, Tensor) else self.result(result)
+
     def result_last(self, tensor: Any) -> Tensor:
         """Returns a result with its channels last."""
         return self.result(tensor, last(tensor.shape.rank))
@@ -209,12 +222,12 @@ class Context:
         """Returns an operand in another shape; one dimension may be -1.
 
         Raises:
-            Unsupported: The dimensions can't be known before the batch is.
+            Refused: The dimensions can't be known before the batch is.
         """
         try:
             shape = complete(tuple(target), product(self.shape(index)))
         except ValueError as err:
-            raise Unsupported(f"a reshape that does not fit: {err}") from err
+            raise Refused(f"a reshape that does not fit: {err}") from err
         return self.result(reshaped(self.form(index), shape), None, shape)
 
     def elementwise(self, function: Callable[..., Any], *indices: int) -> Tensor:
@@ -248,10 +261,10 @@ def reshaped(tensor: Any, shape: Sequence[Dim]) -> Any:
     """Returns a tensor of TensorFlow in a shape of which one dimension may depend on the batch.
 
     Raises:
-        Unsupported: More than one does.
+        Refused: More than one does.
     """
     if sum(isinstance(d, Batch) for d in shape) > 1:
-        raise Unsupported("two axes of its result depend on the batch size")
+        raise Refused("two axes of its result depend on the batch size")
     return tf.reshape(tensor, [-1 if isinstance(d, Batch) else int(d) for d in shape])
 
 
@@ -259,10 +272,10 @@ def fixed(dim: Dim, what: str) -> int:
     """Returns a dimension that must not depend on the batch.
 
     Raises:
-        Unsupported: It does.
+        Refused: It does.
     """
     if isinstance(dim, Batch):
-        raise Unsupported(f"{what} depends on the batch size")
+        raise Refused(f"{what} depends on the batch size")
     return int(dim)
 
 
@@ -270,10 +283,10 @@ def axis_of(axis: int, rank: int) -> int:
     """Returns an axis that is not negative.
 
     Raises:
-        Unsupported: There is no such axis.
+        Refused: There is no such axis.
     """
     if not -max(rank, 1) <= axis < max(rank, 1):
-        raise Unsupported(f"axis {axis} of a tensor with {rank} axes")
+        raise Refused(f"axis {axis} of a tensor with {rank} axes")
     return axis % max(rank, 1)
 
 
@@ -281,14 +294,14 @@ def bounded(dims: Sequence[Dim]) -> list[Dim]:
     """Returns dimensions of which a tensor can be made.
 
     Raises:
-        Unsupported: One is negative, or there would be too many elements.
+        Refused: One is negative, or there would be too many elements.
     """
     count = 1
     for dim in dims:
         size = dim.scale if isinstance(dim, Batch) else int(dim)
         if size < 0:
-            raise Unsupported(f"a dimension of {size}")
+            raise Refused(f"a dimension of {size}")
         count *= size
     if count > _MOST_ELEMENTS:
-        raise Unsupported(f"a tensor of {count} elements")
+        raise Refused(f"a tensor of {count} elements")
     return list(dims)

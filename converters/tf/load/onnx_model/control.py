@@ -10,13 +10,14 @@ import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.file import Graph
-from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported, Value, shape_of
+from converters.tf.load.onnx_model.values import Known, Tensor, Value, shape_of
+from converters.tf.load.replay import Refused
 
 
 def _branch(ctx: Context, name: str) -> Graph:
     graph = ctx.attr(name)
     if not isinstance(graph, Graph):
-        raise Unsupported(f"it has no {name}")
+        raise Refused(f"it has no {name}")
     return graph
 
 
@@ -40,7 +41,7 @@ def _if(ctx: Context) -> Result:
     if any(
         shape_of(a) != shape_of(b) for other in shapes for a, b in zip(first, other, strict=True)
     ):
-        raise Unsupported("branches whose results have different shapes")
+        raise Refused("branches whose results have different shapes")
     found = found if isinstance(found, list | tuple) else [found]
     return [ctx.result(t, None, shape_of(v)) for t, v in zip(found, first, strict=True)]
 
@@ -51,7 +52,7 @@ def _loop(ctx: Context) -> Result:
     carried: list[Value] = [ctx.value(i) for i in range(2, len(ctx.args))]
     turns = ctx.ints(0)[0] if ctx.has(0) else None
     if turns is None or turns > _MOST_TURNS:
-        raise Unsupported(f"a loop of more than {_MOST_TURNS} turns, or that the model ends")
+        raise Refused(f"a loop of more than {_MOST_TURNS} turns, or that the model ends")
     if ctx.has(1) and not bool(ctx.array(1).ravel()[0]):
         turns = 0
     scans: list[list[Value]] = []
@@ -59,13 +60,13 @@ def _loop(ctx: Context) -> Result:
         index = Known(np.asarray(turn, np.int64))
         going, *results = ctx.session.body(body, [index, Known(np.asarray(True)), *carried])
         if not isinstance(going, Known):
-            raise Unsupported("a loop that the model's inputs end")
+            raise Refused("a loop that the model's inputs end")
         carried, scanned = results[: len(carried)], results[len(carried) :]
         scans.append(scanned)
         if not bool(going.data.ravel()[0]):
             break
     if not scans and len(body.outputs) > 1 + len(carried):
-        raise Unsupported("a loop without turns")
+        raise Refused("a loop without turns")
     stacked = [
         _stacked(ctx, [s[i] for s in scans]) for i in range(len(body.outputs) - 1 - len(carried))
     ]

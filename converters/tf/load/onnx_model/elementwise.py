@@ -10,7 +10,8 @@ import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known, Unsupported, Value, shape_of
+from converters.tf.load.onnx_model.values import Known
+from converters.tf.load.replay import Refused
 
 Function = Callable[..., Any]
 
@@ -35,7 +36,7 @@ def _nary(function: Function) -> Handler:
 def _binary(function: Function) -> Handler:
     def handler(ctx: Context) -> Result:
         if ctx.attr("broadcast"):
-            raise Unsupported("broadcast=1 of operators before version 7")
+            raise Refused("broadcast=1 of operators before version 7")
         return ctx.elementwise(function, 0, 1)
 
     return handler
@@ -187,7 +188,7 @@ def _where(ctx: Context) -> Result:
 def _cast(ctx: Context) -> Result:
     dtype = dtype_of(ctx.attr("to"))
     if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
-        raise Unsupported(f"a cast to {dtype}")
+        raise Refused(f"a cast to {dtype}")
 
     def cast(x: Any) -> Any:
         return x if x.dtype.name == dtype else tf.cast(x, dtype)
@@ -218,62 +219,10 @@ def _same(ctx: Context) -> Result:
 
 def _dropout(ctx: Context) -> Result:
     if ctx.has(2) and bool(np.any(ctx.array(2))):
-        raise Unsupported("dropout in training mode")
+        raise Refused("dropout in training mode")
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
         return [ctx.value(0), ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)]
     return ctx.value(0)
-
-
-def _scale_shape(ctx: Context, x: Value) -> tuple[int, ...] | None:
-    """Returns the shape that gives scales their axis of a tensor, or nothing for one scale."""
-    shape = ctx.shape(1)
-    if not shape or tuple(shape) == (1,):
-        return None
-    if ctx.attr("block_size") or len(shape) != 1:
-        raise Unsupported("scales of blocks")
-    rank = len(shape_of(x))
-    axis = ctx.axis(rank, "axis", 1)
-    return tuple(-1 if i == axis else 1 for i in range(rank))
-
-
-def _dequantize(ctx: Context) -> Result:
-    x = ctx.value(0)
-    shape = _scale_shape(ctx, x)
-    scale = ctx.array(1).astype(np.float32)
-    zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
-    if shape is not None:
-        scale, zero = scale.reshape(shape), zero.reshape(shape)
-    else:
-        scale, zero = scale.reshape(()), zero.reshape(())
-    if isinstance(x, Known):
-        return Known((x.data.astype(np.float32) - zero) * scale, x.name)
-
-    def wide(v: Any, s: Any, z: Any) -> Any:
-        return ((v if v.dtype == tf.float32 else tf.cast(v, tf.float32)) - z) * s
-
-    return ctx.combined(wide, [x, Known(scale), Known(zero)])
-
-
-def _quantize(ctx: Context) -> Result:
-    """Gives levels as float32: only `DequantizeLinear` may read them."""
-    x = ctx.value(0)
-    shape = _scale_shape(ctx, x)
-    scale = ctx.array(1).astype(np.float32)
-    dtype = ctx.array(2).dtype if ctx.has(2) else np.dtype("uint8")
-    if not ctx.has(2) and ctx.attr("output_dtype"):
-        dtype = np.dtype(dtype_of(ctx.attr("output_dtype")))
-    if dtype not in (np.int8, np.uint8, np.int16, np.uint16):
-        raise Unsupported(f"quantization to {dtype}")
-    zero = ctx.array(2).astype(np.float32) if ctx.has(2) else np.zeros_like(scale)
-    scale, zero = (v.reshape(shape or ()) for v in (scale, zero))
-    bounds = np.iinfo(dtype)
-
-    def narrow(v: Any, s: Any, z: Any) -> Any:
-        return tf.clip_by_value(tf.round(v / s) + z, float(bounds.min), float(bounds.max))
-
-    result = ctx.combined(narrow, [x, Known(scale), Known(zero)])
-    result.levels = True
-    return result
 
 
 def _softmax(function: Function) -> Handler:
@@ -298,7 +247,7 @@ def _hardmax(ctx: Context) -> Result:
     rank = ctx.rank(0)
     axis = ctx.axis(rank, "axis", 1 if ctx.node.version < 13 else -1)
     if ctx.node.version < 13 and axis != rank - 1:
-        raise Unsupported("a hardmax over several axes")
+        raise Refused("a hardmax over several axes")
     x = ctx.form(0)
     depth = x.shape[axis]
     return ctx.result(tf.one_hot(tf.argmax(x, axis), depth, axis=axis, dtype=x.dtype))
@@ -362,7 +311,6 @@ OPS: Mapping[str, Handler] = {
     "CastLike": _cast_like,
     "Celu": _celu,
     "Clip": _clip,
-    "DequantizeLinear": _dequantize,
     "Dropout": _dropout,
     "Elu": _elu,
     "Gelu": _gelu,
@@ -378,7 +326,6 @@ OPS: Mapping[str, Handler] = {
     "Mod": _mod,
     "PRelu": _prelu,
     "Pow": _power,
-    "QuantizeLinear": _quantize,
     "Selu": _selu,
     "Shrink": _shrink,
     "Softmax": _softmax(tf.nn.softmax),

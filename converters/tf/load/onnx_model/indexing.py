@@ -12,7 +12,8 @@ import tensorflow as tf
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx_model.shapes import without
-from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported
+from converters.tf.load.onnx_model.values import Known, Tensor
+from converters.tf.load.replay import Refused
 
 
 def _indices(ctx: Context, index: int, size: int) -> Any:
@@ -46,7 +47,7 @@ def _gather_elements(ctx: Context) -> Result:
     axis = ctx.axis(rank)
     x, indices = ctx.shape(0), ctx.shape(1)
     if any(a != b for i, (a, b) in enumerate(zip(x, indices, strict=True)) if i != axis):
-        raise Unsupported("elements of a part of the axes")
+        raise Refused("elements of a part of the axes")
     places = _indices(ctx, 1, fixed(x[axis], "the axis that elements are taken from"))
     params = ctx.form(0)
     if axis != rank - 1:
@@ -59,7 +60,7 @@ def _gather_elements(ctx: Context) -> Result:
 
 def _gather_nd(ctx: Context) -> Result:
     if ctx.attr("batch_dims", 0):
-        raise Unsupported("batch_dims")
+        raise Refused("batch_dims")
     value = ctx.value(1)
     indices = ctx.form(1)
     if isinstance(value, Known):
@@ -90,7 +91,7 @@ def _depth_to_space(ctx: Context) -> Result:
     block, mode = _blocks(ctx)
     x, count = ctx.last(0), ctx.sizes(0)[0]
     if count % (block * block):
-        raise Unsupported(f"blocks of {block} x {block} of {count} channels")
+        raise Refused(f"blocks of {block} x {block} of {count} channels")
     if mode == "CRD":
         x = tf.gather(x, np.arange(count).reshape(-1, block * block).T.ravel(), axis=3)
     return ctx.result_last(x if block == 1 else tf.nn.depth_to_space(x, block))
@@ -108,7 +109,7 @@ def _space_to_depth(ctx: Context) -> Result:
 def _blocks(ctx: Context) -> tuple[int, str]:
     block = int(ctx.attr("blocksize"))
     if block < 1 or ctx.rank(0) != 4:
-        raise Unsupported(f"blocks of {block} pixels of a tensor with {ctx.rank(0)} axes")
+        raise Refused(f"blocks of {block} pixels of a tensor with {ctx.rank(0)} axes")
     return block, ctx.text("mode", "DCR", ["DCR", "CRD"])
 
 
@@ -133,12 +134,12 @@ def _scales(ctx: Context) -> tuple[list[float] | None, list[int]]:
         for axis, size in zip(axes, sizes, strict=True):
             outputs[axis] = size
     else:
-        raise Unsupported("a resize without scales and sizes")
+        raise Refused("a resize without scales and sizes")
     if tuple(outputs[:2]) != tuple(shape[:2]):
-        raise Unsupported("a resize of the batch or of channels")
+        raise Refused("a resize of the batch or of channels")
     full = [fixed(d, "a size") for d in outputs[2:]]
     if not full or any(n < 1 or n > 1 << 20 for n in full):
-        raise Unsupported(f"a resize of {spatial} to {full}")
+        raise Refused(f"a resize of {spatial} to {full}")
     return (factors[2:] if scales is not None else None), full
 
 
@@ -163,7 +164,7 @@ def _resize(ctx: Context) -> Result:
         ["round_prefer_floor", "round_prefer_ceil", "floor", "ceil"],
     )
     if ctx.attr("antialias", 0):
-        raise Unsupported("a resize with antialias")
+        raise Refused("a resize with antialias")
     scales, outputs = _scales(ctx)
     spatial = ctx.sizes(0)[1:]
     x = ctx.last(0)
@@ -176,7 +177,7 @@ def _resize(ctx: Context) -> Result:
     if plain and exact and outputs != list(spatial):
         return ctx.result_last(_bilinear(x, outputs, where))
     if where == "align_corners" and not exact:
-        raise Unsupported("align_corners with scales that give no whole sizes")
+        raise Refused("align_corners with scales that give no whole sizes")
     whole = [o // n if o % n == 0 else 0 for n, o in zip(spatial, outputs, strict=True)]
     repeats = (where == "asymmetric" and rounding == "floor") or (
         where.endswith("half_pixel") and rounding.startswith("round")
@@ -256,7 +257,7 @@ def _cubic(at: Array, n: int, a: float, outside: bool) -> Array:
 def _mixed(ctx: Context, x: Any, matrix: Array, axis: int) -> Any:
     """Returns a tensor whose axis is multiplied by a matrix of weights."""
     if matrix.size > 1 << 24:
-        raise Unsupported(f"resizing by {matrix.shape[0]} x {matrix.shape[1]} weights")
+        raise Refused(f"resizing by {matrix.shape[0]} x {matrix.shape[1]} weights")
     weights = ctx.session.tensor(Known(matrix, role="weights"))
     left = [d if d is not None else -1 for d in x.shape.as_list()[:axis]]
     rest = math.prod(x.shape.as_list()[axis + 1 :])

@@ -9,7 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
-from converters.tf.load.onnx_model.values import Known, Unsupported
+from converters.tf.load.onnx_model.values import Known
+from converters.tf.load.replay import Refused
+from converters.tf.symbolic import product
 
 
 def _constant(ctx: Context, values: Any, role: str) -> Any:
@@ -42,7 +44,7 @@ def _scores(ctx: Context, rows: int) -> Any:
     """Returns the linear scores `[batch, rows]`."""
     weights = np.asarray(ctx.attr("coefficients"), np.float32)
     if rows < 1 or weights.size % rows:
-        raise Unsupported(f"{weights.size} coefficients for {rows} scores")
+        raise Refused(f"{weights.size} coefficients for {rows} scores")
     kernel = _constant(ctx, weights.reshape(rows, -1).T, "weight")
     y = tf.matmul(_float(ctx.form(0)), kernel)
     bias = ctx.attr("intercepts")
@@ -64,7 +66,7 @@ def _classifier(ctx: Context) -> Result:
     """Gives the label and a score per class; with two classes, one score stands for both."""
     labels = ctx.attr("classlabels_ints")
     if not labels:
-        raise Unsupported("labels that are strings; give the model numbers to choose from")
+        raise Refused("labels that are strings; give the model numbers to choose from")
     rows = len(ctx.attr("intercepts") or ()) or len(labels)
     y = _scores(ctx, rows)
     kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])
@@ -83,8 +85,13 @@ def _columns(ctx: Context) -> Result:
     """Elements of the last axis; a row of a vector."""
     x = ctx.form(0) if ctx.rank(0) > 1 else ctx.form(0)[None, :]
     value = ctx.value(1)
-    chosen = value.data.ravel() if isinstance(value, Known) else tf.reshape(ctx.form(1), [-1])
-    return ctx.result(tf.gather(x, chosen, axis=-1))
+    if isinstance(value, Known):
+        return ctx.result(tf.gather(x, value.data.ravel(), axis=-1))
+    rows = [int(d) for d in x.shape[:-1]] if x.shape[:-1].is_fully_defined() else None
+    if rows is None:
+        raise Refused("columns of each example that are computed")
+    y = tf.gather(x, tf.reshape(ctx.form(1), [-1]), axis=-1)
+    return ctx.result(y, None, (*rows, product(ctx.shape(1))))
 
 
 OPS: Mapping[str, Handler] = {

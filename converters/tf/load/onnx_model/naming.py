@@ -55,11 +55,11 @@ class Names:
         count = self._counts[word] = self._counts.get(word, -1) + 1
         return f"{word}_{count}" if count else word
 
-    def weight(self, layer: str, known: Known) -> str:
-        """Returns the name of a constant of a layer: the last part of its own, or its role."""
+    def weight(self, known: Known) -> str:
+        """Returns the name of a constant in its layer: the last part of its own, or its role."""
         parts = _parts(known.name)
-        word = parts[-1] if len(parts) > 1 and _WORD.search(parts[-1]) else known.role or "value"
-        return f"{layer}/{word}" if layer else word
+        named = len(parts) > 1 and _WORD.search(parts[-1])
+        return parts[-1] if named else known.role or "value"
 
 
 def _parts(name: str) -> list[str]:

@@ -10,14 +10,15 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result, reshaped
-from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported, last
+from converters.tf.load.onnx_model.values import Known, Tensor, last
+from converters.tf.load.replay import Refused
 
 
 def _batch_norm(ctx: Context) -> Result:
     if ctx.attr("training_mode", 0) or ctx.attr("spatial", 1) != 1:
-        raise Unsupported("a batch norm in training mode")
+        raise Refused("a batch norm in training mode")
     if len([name for name in ctx.node.outputs if name]) > 1:
-        raise Unsupported("the statistics of a batch norm")
+        raise Refused("the statistics of a batch norm")
     epsilon = float(ctx.attr("epsilon", 1e-5))
     scale, shift, mean, variance = (ctx.form(i) for i in range(1, 5))
     x = ctx.last(0)
@@ -45,7 +46,7 @@ def _group_norm(ctx: Context) -> Result:
     shape = ctx.shape(0)
     channels = ctx.sizes(0)[0]
     if groups < 1 or channels % groups:
-        raise Unsupported(f"{groups} groups of {channels} channels")
+        raise Refused(f"{groups} groups of {channels} channels")
     order = last(len(shape))
     spatial = [shape[axis] for axis in order[1:-1]]
     x = reshaped(ctx.last(0), (shape[0], *spatial, groups, channels // groups))
@@ -71,9 +72,10 @@ def _row_axes(ctx: Context) -> tuple[Any, list[int], tuple[int, ...]]:
     return ctx.form(0, order), list(range(axis, rank)), order
 
 
-def _layer_norm(ctx: Context) -> Result:
+def layer_norm(ctx: Context) -> Result:
+    """Returns rows without their mean and of variance 1, times operand 1, plus operand 2."""
     if any(ctx.node.outputs[1:]):
-        raise Unsupported("the statistics of a layer norm")
+        raise Refused("the statistics of a layer norm")
     x, axes, order = _row_axes(ctx)
     mean, variance = tf.nn.moments(x, axes, keepdims=True)
     y = (x - mean) * tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))
@@ -81,7 +83,8 @@ def _layer_norm(ctx: Context) -> Result:
     return ctx.result(y + ctx.form(2) if ctx.has(2) else y, order)
 
 
-def _rms_norm(ctx: Context) -> Result:
+def rms_norm(ctx: Context) -> Result:
+    """Returns rows whose mean square is 1, times operand 1."""
     x, axes, order = _row_axes(ctx)
     square = tf.reduce_mean(tf.square(x), axes, keepdims=True)
     y = x * tf.math.rsqrt(square + float(ctx.attr("epsilon", 1e-5)))
@@ -121,7 +124,8 @@ def _mean_variance(ctx: Context) -> Result:
     return ctx.result((x - mean) / (tf.sqrt(variance) + 1e-9), order)
 
 
-def _gemm(ctx: Context) -> Result:
+def gemm(ctx: Context) -> Result:
+    """Returns a product of matrices plus operand 2."""
     alpha, beta = float(ctx.attr("alpha", 1.0)), float(ctx.attr("beta", 1.0))
     left, right = bool(ctx.attr("transA", 0)), bool(ctx.attr("transB", 0))
     weights = ctx.value(1)
@@ -168,7 +172,8 @@ def _rows(image: Tensor) -> Array:
     return places.transpose([axis - 1 for axis in image.home[1:]]).ravel()
 
 
-def _mat_mul(ctx: Context) -> Result:
+def mat_mul(ctx: Context) -> Result:
+    """Returns a product of matrices, or of vectors."""
     a, b = ctx.rank(0), ctx.rank(1)
     if isinstance(ctx.value(1), Known) and a >= 2 and b == 2:
         return ctx.result(_dense(ctx, False, False, 1.0))
@@ -193,13 +198,13 @@ def _einsum(ctx: Context) -> Result:
 OPS: Mapping[str, Handler] = {
     "BatchNormalization": _batch_norm,
     "Einsum": _einsum,
-    "Gemm": _gemm,
+    "Gemm": gemm,
     "GroupNormalization": _group_norm,
     "InstanceNormalization": _instance_norm,
     "LRN": _local_response,
-    "LayerNormalization": _layer_norm,
+    "LayerNormalization": layer_norm,
     "LpNormalization": _lp_norm,
-    "MatMul": _mat_mul,
+    "MatMul": mat_mul,
     "MeanVarianceNormalization": _mean_variance,
-    "RMSNormalization": _rms_norm,
+    "RMSNormalization": rms_norm,
 }

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed
-from converters.tf.load.onnx_model.values import Known, Unsupported
+from converters.tf.load.onnx_model.values import Known
+from converters.tf.load.replay import Refused
 
 Function = Callable[[Any], Any]
 
@@ -166,19 +167,19 @@ def _functions(ctx: Context, direction: int, defaults: Sequence[str]) -> list[Fu
     known = {name.lower(): function for name, function in _ACTIVATIONS.items()}
     unknown = [name for name in names if name.lower() not in known]
     if unknown or len(names) != count:
-        raise Unsupported(f"activations {given}; supported: {', '.join(_ACTIVATIONS)}")
+        raise Refused(f"activations {given}; supported: {', '.join(_ACTIVATIONS)}")
     if ctx.attr("activation_alpha") or ctx.attr("activation_beta"):
-        raise Unsupported("activations with parameters")
+        raise Refused("activations with parameters")
     return [known[name.lower()] for name in names]
 
 
 def _refuse(ctx: Context) -> None:
     if ctx.attr("clip") is not None:
-        raise Unsupported("clip")
+        raise Refused("clip")
     if ctx.has(7):
-        raise Unsupported("peepholes")
+        raise Refused("peepholes")
     if ctx.attr("input_forget", 0):
-        raise Unsupported("input_forget=1")
+        raise Refused("input_forget=1")
 
 
 def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Handler:
@@ -197,10 +198,10 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
         order = (1, 0, 2) if batch_first else (0, 1, 2)
         shape = ctx.shape(0)
         if len(shape) != 3:
-            raise Unsupported(f"a sequence of {len(shape)} axes")
+            raise Refused(f"a sequence of {len(shape)} axes")
         steps = fixed(shape[1 if batch_first else 0], "the number of steps")
         if ctx.has(4) and any(n != steps for n in _lengths(ctx)):
-            raise Unsupported("sequences of different lengths (sequence_lens)")
+            raise Refused("sequences of different lengths (sequence_lens)")
         units = int(ctx.known(2).data.shape[-1])
         x = ctx.form(0, order)
         batch = shape[0 if batch_first else 1]
@@ -231,7 +232,7 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
 def _lengths(ctx: Context) -> list[int]:
     value = ctx.value(4)
     if not isinstance(value, Known):
-        raise Unsupported("lengths of sequences that the model is given (sequence_lens)")
+        raise Refused("lengths of sequences that the model is given (sequence_lens)")
     return [int(n) for n in value.data.ravel()]
 
 

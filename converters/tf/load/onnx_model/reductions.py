@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from converters.tf.load.onnx_model.context import Context, Handler, Result
 from converters.tf.load.onnx_model.shapes import without
-from converters.tf.load.onnx_model.values import Unsupported
+from converters.tf.load.replay import Refused
 
 Function = Callable[..., Any]
 
@@ -29,7 +29,7 @@ def _reduce(reduce: Function, before: Function = _nothing, after: Function = _no
                 return ctx.value(0)
             axes = list(range(rank))
         if 0 in ctx.shape(0) and reduce in (tf.reduce_max, tf.reduce_min, _log_sum_exp):
-            raise Unsupported("the largest of no elements")
+            raise Refused("the largest of no elements")
         keep = bool(ctx.attr("keepdims", 1))
         order = ctx.order(0)
         x = before(ctx.form(0, order))
@@ -56,7 +56,7 @@ def _arg(function: Function) -> Handler:
         if backwards:
             size = x.shape[place]
             if size is None:
-                raise Unsupported("a place along the batch")
+                raise Refused("a place along the batch")
             y = tf.cast(size - 1, tf.int64) - y
         if bool(ctx.attr("keepdims", 1)):
             return ctx.result(tf.expand_dims(y, place), order)

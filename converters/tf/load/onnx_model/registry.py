@@ -7,11 +7,14 @@ from collections.abc import Mapping
 from converters.tf.load.onnx_model import (
     control,
     elementwise,
+    fused,
     indexing,
     learned,
     norms,
+    quantized,
     recurrent,
     reductions,
+    sampling,
     shapes,
     sorting,
     trees,
@@ -22,11 +25,14 @@ from converters.tf.load.onnx_model.context import Handler
 _FAMILIES = (
     control,
     elementwise,
+    fused,
     indexing,
     learned,
     norms,
+    quantized,
     recurrent,
     reductions,
+    sampling,
     shapes,
     sorting,
     trees,
@@ -42,20 +48,21 @@ _RANDOM = "random numbers"
 _SIZE = "the size of its result depends on what the model is given"
 _STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
-_WHOLE = "products of quantized numbers; take the model from before its quantization"
 
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), _BITS),
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    **dict.fromkeys(("Compress", "NonMaxSuppression", "NonZero", "Unique"), _SIZE),
+    **dict.fromkeys(("Compress", "NonZero", "Unique"), _SIZE),
+    "NonMaxSuppression": f"{_SIZE}; export the model without it, and suppress boxes afterwards",
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _STRINGS
     ),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
-    **dict.fromkeys(("ConvInteger", "MatMulInteger", "QLinearConv", "QLinearMatMul"), _WHOLE),
     "Det": "determinants",
+    "com.microsoft.DynamicQuantizeLSTM": "quantized by the range of each call; leave LSTM out of "
+    "the operators that are quantized (op_types_to_quantize)",
     "LpPool": "a pool of powers",
     "ai.onnx.ml.TreeEnsemble": "trees of version 5; export for version 3 or 4 of ai.onnx.ml",
     "ai.onnx.ml.ZipMap": "a list of dictionaries; export with options={'zipmap': False}",

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -11,66 +10,38 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
-from converters.tf.build import ShapeError
-from converters.tf.errors import shortened
 from converters.tf.ir import Array, Batch
+from converters.tf.load.onnx_model import numbered, quantized
 from converters.tf.load.onnx_model.context import Context
 from converters.tf.load.onnx_model.file import Graph, Node
 from converters.tf.load.onnx_model.naming import Names
 from converters.tf.load.onnx_model.registry import HANDLERS, REFUSED
 from converters.tf.load.onnx_model.shape_data import DIMENSIONS, MOVING
-from converters.tf.load.onnx_model.values import Known, Tensor, Unsupported, Value
-from converters.tf.symbolic import NotSymbolicError, Symbol
-from converters.tf.trace import Variable
-from tools.codegen.conversion import Problem
+from converters.tf.load.onnx_model.values import Known, Numbered, Tensor, Value
+from converters.tf.load.replay import MISSING, Missing, Refused, Replay, Step
+from converters.tf.symbolic import Symbol
 
-# What TensorFlow's functions raise for operands that don't fit.
-_ERRORS = (
-    ArithmeticError,
-    AttributeError,
-    LookupError,
-    TypeError,
-    ValueError,
-    tf.errors.OpError,
-)
 # They replay graphs, whose nodes see more than their operands.
 _NOT_CONSTANT = frozenset(["If", "Loop"])
 
 
-class _Poison:
-    """The result of a node that is reported already, or comes after one."""
-
-
-_POISON = _Poison()
-Env = dict[str, "Value | _Poison"]
+Env = dict[str, "Value | Missing"]
 
 
 @dataclass
-class Replay:
-    """The state of a replay into one graph of TensorFlow.
+class Nodes:
+    """The nodes of a file while they are replayed.
 
     Attributes:
-        graph: TensorFlow's graph.
-        problems: What is not supported so far.
-        weights: Placeholders of constants, by the name of their node.
-        variables: The same constants, with their names.
-        scopes: The layer of each scope of TensorFlow's nodes.
-        layers: Layers in order.
-        layer_weights: Names of weights by layer.
+        replay: What they become.
+        batch: A tensor whose first dimension is the batch.
     """
 
-    graph: Any
-    problems: list[Problem] = field(default_factory=list)
-    weights: dict[str, Any] = field(default_factory=dict)
-    variables: dict[str, Variable] = field(default_factory=dict)
-    scopes: dict[str, str] = field(default_factory=dict)
-    layers: dict[str, str] = field(default_factory=dict)
-    layer_weights: dict[str, list[str]] = field(default_factory=dict)
+    replay: Replay
     batch: Any = None
     _names: Names = field(default_factory=Names)
     _envs: list[Env] = field(default_factory=list)
     _layer: str = ""
-    _taken: set[str] = field(default_factory=set)
 
     def run(self, graph: Graph, args: Sequence[Value]) -> list[Value | None]:
         """Replays a graph; what is `None` was not possible, and is among the problems."""
@@ -79,69 +50,65 @@ class Replay:
         self._envs.append(env)
         try:
             for node in graph.nodes:
-                results = self._node(node)
-                for name, result in zip(node.outputs, results, strict=False):
-                    env[name] = result
+                env.update(zip(node.outputs, self._node(node), strict=False))
             found = [self._find(name) for name in graph.outputs]
         finally:
             self._envs.pop()
-        return [None if isinstance(value, _Poison) else value for value in found]
+        return [None if isinstance(value, Missing) else value for value in found]
 
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has.
 
         Raises:
-            Unsupported: Something in it is not supported, and reported.
+            Refused: Something in it is not supported, and reported.
         """
         results = self.run(graph, args)
         if any(r is None for r in results):
-            raise Unsupported("its body needs what is not supported")
+            raise Refused("its body needs what is not supported")
         return [r for r in results if r is not None]
 
-    def _find(self, name: str) -> Value | _Poison:
+    def _find(self, name: str) -> Value | Missing:
         for env in reversed(self._envs):
             if name in env:
                 return env[name]
-        return _POISON
+        return MISSING
 
-    def _node(self, node: Node) -> Sequence[Value | _Poison]:
-        failed = [_POISON] * len(node.outputs)
+    def _node(self, node: Node) -> Sequence[Value | Missing]:
         found = [self._find(name) if name else None for name in node.inputs]
+        count = len(node.outputs)
         if node.op not in HANDLERS:
             what = REFUSED.get(node.op, "there is no counterpart in TensorFlow's ops")
-            self.problems.append(Problem(node.title, what))
-            return failed
-        if any(isinstance(value, _Poison) for value in found):
-            return failed
-        args = tuple(v for v in found if not isinstance(v, _Poison))
+            return self.replay.refused(Step(node.title, node.op, node.op, "", count), what)
+        args = tuple(v for v in found if not isinstance(v, Missing))
+        if len(args) < len(found):
+            return [MISSING] * count
         before = self._layer
         self._layer = layer = self._names.layer(node, args)
-        scope = self._scope(node, layer)
-        try:
-            with tf.name_scope(scope):
-                results = self._results(Context(self, node, args))
-            if any(isinstance(r, Tensor) for r in results):
-                self.layers.setdefault(layer, node.op)
-            if len(results) < len(node.outputs) and any(node.outputs[len(results) :]):
-                raise Unsupported(f"{len(node.outputs)} results; {len(results)} are supported")
+
+        def run() -> list[Value]:
+            results = self._results(Context(self, node, args))
+            if any(node.outputs[len(results) :]):
+                raise Refused(f"{count} results; {len(results)} are supported")
             return results
-        except (Unsupported, ShapeError) as err:
-            self.problems.append(Problem(node.title, str(err)))
-        except NotSymbolicError as err:
-            what = f"its result depends on the batch size as {err}"
-            self.problems.append(Problem(node.title, what))
-        except _ERRORS as err:
-            what = f"its operands don't fit: {shortened(err)}"
-            self.problems.append(Problem(node.title, what))
+
+        try:
+            return self.replay.step(Step(node.title, layer or node.op, node.op, layer, count), run)
         finally:
             self._layer = before
-        return failed
 
     def _results(self, ctx: Context) -> list[Value]:
         given = [v for v in ctx.args if v is not None]
         op = ctx.node.op
-        if any(isinstance(v, Tensor) and v.levels for v in given) and op != "DequantizeLinear":
-            raise Unsupported("quantized numbers; only DequantizeLinear may read them")
+        levels = {v.levels for v in given if isinstance(v, Tensor) and v.levels}
+        if levels and op not in quantized.OPS:
+            return self._moved(ctx, levels)
+        if any(isinstance(v, Numbered) for v in given) and op not in _SHAPES:
+            result = numbered.OPS[op](ctx) if op in numbered.OPS else None
+            if result is not None:
+                return [result]
+            args = (numbered.spread(ctx, v) if isinstance(v, Numbered) else v for v in ctx.args)
+            ctx = Context(self, ctx.node, tuple(args))
+            given = [v for v in ctx.args if v is not None]
         open_dims = any(isinstance(v, Symbol) for v in given)
         known = all(isinstance(v, Symbol | Known) for v in given)
         about = isinstance(ctx.args[0], Symbol) if op in MOVING else open_dims
@@ -157,13 +124,29 @@ class Replay:
             return [_constant(ctx, r, name) for r in results]
         return [_value(ctx, r) for r in _listed(HANDLERS[op](ctx))]
 
-    def _scope(self, node: Node, layer: str) -> str:
-        base = re.sub(r"[^A-Za-z0-9_.]", "_", layer or node.op).lstrip("_.") or "node"
-        scope, count = base, 1
-        while scope in self.scopes:
-            scope, count = f"{base}_{count}", count + 1
-        self.scopes[scope] = layer
-        return f"{scope}/"
+    def _moved(self, ctx: Context, levels: set[str]) -> list[Value]:
+        """Returns the results of an operator that leaves quantized numbers as they are."""
+        op = ctx.node.op
+        if op in quantized.CASTS:
+            return _listed(quantized.CASTS[op](ctx))
+        if op in _SHAPES:
+            return [_plain(found) for found in [DIMENSIONS[op](ctx)] if found is not None]
+        if op not in quantized.MOVING or len(levels) > 1:
+            raise Refused("quantized numbers; export them with QuantizeLinear and DequantizeLinear")
+        kind = levels.pop()
+        args = (
+            v.view("float", lambda a: a.astype(np.float32))
+            if isinstance(v, Known) and v.dtype == kind
+            else v
+            for v in ctx.args
+        )
+        results = [
+            _value(ctx, r) for r in _listed(HANDLERS[op](Context(self, ctx.node, tuple(args))))
+        ]
+        for result in results:
+            if isinstance(result, Tensor):
+                result.levels = kind
+        return results
 
     def tensor(self, known: Known) -> Any:
         """Returns a constant as a tensor of TensorFlow; large ones as placeholders with a name."""
@@ -172,22 +155,8 @@ class Replay:
         if known.data.size < 2 or (known.data.dtype.kind in "biu" and not known.name):
             return tf.constant(known.data)
         if known.tensor is None:
-            name = self._weight_name(known)
-            with self.graph.as_default(), tf.name_scope("weights/"):
-                known.tensor = tf.compat.v1.placeholder(known.data.dtype, known.data.shape, "w")
-            node = known.tensor.op.name
-            self.weights[node] = known.tensor
-            self.variables[node] = Variable(name, known.data)
-            self.layer_weights.setdefault(self._layer, []).append(name)
+            known.tensor = self.replay.weight(self._layer, self._names.weight(known), known.data)
         return known.tensor
-
-    def _weight_name(self, known: Known) -> str:
-        name = self._names.weight(self._layer, known)
-        unique, count = name, 1
-        while unique in self._taken:
-            unique, count = f"{name}_{count}", count + 1
-        self._taken.add(unique)
-        return unique
 
     def symbol(self, symbol: Symbol) -> Any:
         """Returns dimensions as a tensor of TensorFlow."""
@@ -223,7 +192,7 @@ def _array(value: Any) -> Array:
 
 
 def _constant(ctx: Context, result: Any, name: str) -> Value:
-    if isinstance(result, Known | Symbol):
+    if isinstance(result, Known | Symbol | Numbered):
         return result
     if isinstance(result, Tensor):
         return Known(_array(result.form()), name)
@@ -231,6 +200,6 @@ def _constant(ctx: Context, result: Any, name: str) -> Value:
 
 
 def _value(ctx: Context, result: Any) -> Value:
-    if isinstance(result, Tensor | Known | Symbol):
+    if isinstance(result, Tensor | Known | Symbol | Numbered):
         return result
     return ctx.result(result)

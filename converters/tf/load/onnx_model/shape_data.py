@@ -9,7 +9,8 @@ import numpy as np
 from converters.tf.ir import Batch, Dim
 from converters.tf.load.onnx_model.context import Context, axis_of
 from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known, Unsupported, Value
+from converters.tf.load.onnx_model.values import Known, Value
+from converters.tf.load.replay import Refused
 from converters.tf.symbolic import (
     NotSymbolicError,
     Objects,
@@ -110,7 +111,7 @@ def _squeeze(ctx: Context) -> Value:
 def _reshape(ctx: Context) -> Value:
     dims, target = ctx.dims(0), ctx.ints(1)
     if target.count(0):
-        raise Unsupported("dimensions in a shape with 0")
+        raise Refused("dimensions in a shape with 0")
     return _like(ctx, dims.reshape(target))
 
 
@@ -160,7 +161,7 @@ def _expand(ctx: Context) -> Value:
     dims = ctx.dims(0)
     shape = np.broadcast_shapes(dims.shape, tuple(ctx.ints(1)))
     if len(shape) > 2 or max(shape, default=1) > 64:
-        raise Unsupported("dimensions that are repeated")
+        raise Refused("dimensions that are repeated")
     return _like(ctx, np.broadcast_to(dims, shape))
 
 

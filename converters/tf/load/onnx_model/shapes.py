@@ -20,22 +20,23 @@ from converters.tf.load.onnx_model.context import (
     reshaped,
 )
 from converters.tf.load.onnx_model.file import dtype_of
+from converters.tf.load.onnx_model.numbered import constant_of_all, counted
 from converters.tf.load.onnx_model.shape_data import slices
 from converters.tf.load.onnx_model.values import (
     Known,
     Order,
     Tensor,
-    Unsupported,
     last,
     shape_of,
     stated,
 )
+from converters.tf.load.replay import Refused
 from converters.tf.symbolic import Symbol, complete, product
 
 
 def _reshape(ctx: Context) -> Result:
     if ctx.node.version < 5:
-        raise Unsupported("Reshape before version 5")
+        raise Refused("Reshape before version 5")
     shape = ctx.shape(0)
     target = list(ctx.dims(1).ravel())
     if not ctx.attr("allowzero", 0):
@@ -100,7 +101,7 @@ def _squeeze(ctx: Context) -> Result:
     axes = ctx.axes(1, len(shape))
     gone = [i for i, d in enumerate(shape) if d == 1] if axes is None else axes
     if any(shape[a] != 1 for a in gone):
-        raise Unsupported(f"axes {gone} of {len(shape)} are not all of size 1")
+        raise Refused(f"axes {gone} of {len(shape)} are not all of size 1")
     x = ctx.value(0)
     kept = [d for i, d in enumerate(shape) if i not in gone]
     if not isinstance(x, Tensor):
@@ -129,7 +130,7 @@ def _transpose(ctx: Context) -> Result:
     rank = ctx.rank(0)
     perm = [int(p) for p in ctx.attr("perm") or range(rank)[::-1]]
     if sorted(perm) != list(range(rank)):
-        raise Unsupported(f"perm={perm} of a tensor with {rank} axes")
+        raise Refused(f"perm={perm} of a tensor with {rank} axes")
     x = ctx.value(0)
     if isinstance(x, Known):
         return x.view(("transpose", *perm), lambda a: a.transpose(perm))
@@ -173,13 +174,16 @@ def _in_32_bits(part: slice) -> slice:
 
 
 def _expand(ctx: Context) -> Result:
+    alike = constant_of_all(ctx)
+    if alike is not None:
+        return alike
     shape, target = ctx.shape(0), list(ctx.dims(1).ravel())
     rank = max(len(shape), len(target))
     have = (1,) * (rank - len(shape)) + tuple(shape)
     wanted = [1] * (rank - len(target)) + target
     full = [h if w == 1 or w == h else w for h, w in zip(have, wanted, strict=True)]
     if any(h not in (1, f) for h, f in zip(have, full, strict=True)):
-        raise Unsupported(f"shapes {shape} and {target} don't broadcast")
+        raise Refused(f"shapes {shape} and {target} don't broadcast")
     if list(have) == full:
         return ctx.reshape(0, full) if rank > len(shape) else ctx.value(0)
     dims = ctx.session.symbol(_vector(bounded(full)))
@@ -203,12 +207,12 @@ def _tile(ctx: Context) -> Result:
     for dim, count in zip(shape, counts, strict=True):
         both = isinstance(dim, Batch) and isinstance(count, Batch)
         if both or (isinstance(dim, Batch) and count < 1):
-            raise Unsupported("the batch is repeated")
+            raise Refused("the batch is repeated")
         full.append(product([dim, count]))
     bounded(full)
     if any(isinstance(c, Batch) for c in counts):
         if any(c != 1 and d != 1 for c, d in zip(counts, shape, strict=True)):
-            raise Unsupported("a tensor is repeated as often as the batch size says")
+            raise Refused("a tensor is repeated as often as the batch size says")
         return ctx.result(
             tf.broadcast_to(ctx.form(0), ctx.session.symbol(_vector(full))), None, full
         )
@@ -224,7 +228,7 @@ def _pad(ctx: Context) -> Result:
     flat = [int(p) for p in ctx.attr("pads", [])] if old else ctx.ints(1)
     axes = [axis_of(a, rank) for a in ctx.ints(3)] if ctx.has(3) else list(range(rank))
     if len(flat) != 2 * len(axes):
-        raise Unsupported(f"pads {flat} for {len(axes)} axes")
+        raise Refused(f"pads {flat} for {len(axes)} axes")
     pads = [(0, 0)] * rank
     for axis, before, after in zip(axes, flat[: len(axes)], flat[len(axes) :], strict=True):
         pads[axis] = (before, after)
@@ -251,7 +255,7 @@ def _edges(x: Any, pads: Sequence[Sequence[int]], wrap: bool) -> Any:
         if before or after:
             size = x.shape[axis]
             if size is None:
-                raise Unsupported("the batch is padded")
+                raise Refused("the batch is padded")
             places = np.arange(-before, size + after)
             places = places % size if wrap else np.clip(places, 0, size - 1)
             x = tf.gather(x, places, axis=axis)
@@ -265,7 +269,7 @@ def _constant(ctx: Context) -> Result:
             if name != "value":
                 value = np.asarray(value, np.float32 if "float" in name else np.int64)
             return Known(value, ctx.node.outputs[0])
-    raise Unsupported("a constant of strings or sparse elements")
+    raise Refused("a constant of strings or sparse elements")
 
 
 def _constant_of_shape(ctx: Context) -> Result:
@@ -279,6 +283,8 @@ def _constant_of_shape(ctx: Context) -> Result:
 
 
 def _range(ctx: Context) -> Result:
+    if isinstance(ctx.value(1), Symbol):
+        return counted(ctx.array(0).ravel()[0], ctx.dims(1).ravel()[0], ctx.array(2).ravel()[0])
     start, limit, step = (ctx.array(i).ravel()[0] for i in range(3))
     bounded([max(0, int(np.ceil((limit - start) / step)))])
     return Known(np.arange(start, limit, step, dtype=start.dtype))
@@ -301,7 +307,7 @@ def _eye_like(ctx: Context) -> Result:
 
 
 def _shape(ctx: Context) -> Result:
-    raise Unsupported("the shape of a tensor")
+    raise Refused("the shape of a tensor")
 
 
 OPS: Mapping[str, Handler] = {

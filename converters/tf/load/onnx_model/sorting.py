@@ -1,7 +1,8 @@
-"""Operators that order elements, and those that write them to places of a constant."""
+"""Operators that order elements, and those that write them to places."""
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Mapping
 from typing import Any
 
@@ -9,8 +10,16 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx_model.context import Context, Handler, Result, axis_of
-from converters.tf.load.onnx_model.values import Known, Unsupported
+from converters.tf.load.onnx_model.context import (
+    Context,
+    Handler,
+    Result,
+    axis_of,
+    fixed,
+    reshaped,
+)
+from converters.tf.load.onnx_model.values import Known, Tensor
+from converters.tf.load.replay import Refused
 
 _REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "none": lambda _, new: new,
@@ -25,7 +34,7 @@ def _top_k(ctx: Context) -> Result:
     """The order of the smallest is that of the largest of what falls as they rise."""
     rank = ctx.rank(0)
     if not rank:
-        raise Unsupported("a tensor without axes")
+        raise Refused("a tensor without axes")
     axis = ctx.axis(rank, default=-1)
     count = ctx.ints(1)[0] if ctx.node.version >= 10 else int(ctx.attr("k"))
     largest = bool(ctx.attr("largest", 1))
@@ -46,11 +55,36 @@ def _constants(ctx: Context) -> tuple[Array, Array, Array, Callable[[Any, Any], 
 
 
 def _scatter_nd(ctx: Context) -> Result:
+    if any(isinstance(ctx.value(i), Tensor) for i in (0, 2)):
+        return _written(ctx)
     data, places, updates, meet = _constants(ctx)
     for at in np.ndindex(places.shape[:-1]):
         to = tuple(int(i) for i in places[at])
         data[to] = meet(data[to], updates[at])
     return Known(data)
+
+
+def _written(ctx: Context) -> Result:
+    """Chooses between what was there and what is written, by places that are constants."""
+    ctx.text("reduction", "none", ["none"])
+    places, shape = ctx.array(1), ctx.shape(0)
+    depth = places.shape[-1]
+    sizes = [fixed(d, "the size of what is written to") for d in shape[:depth]]
+    if depth > len(shape) or np.any(places < -np.array(sizes)) or np.any(places >= sizes):
+        raise Refused(f"places outside of {sizes}")
+    rest = tuple(range(depth, len(shape)))
+    order = (*rest, *range(depth))
+    kept = [shape[axis] for axis in rest]
+    lead = places.ndim - 1
+    update_order = (*range(lead, lead + len(rest)), *range(lead))
+    count = math.prod(places.shape[:-1])
+    rows = reshaped(ctx.form(0, order), [*kept, math.prod(sizes)])
+    updates = reshaped(ctx.form(2, update_order), [*kept, count])
+    chosen = np.arange(math.prod(sizes)).reshape(sizes)
+    for number, at in enumerate(np.ndindex(places.shape[:-1])):
+        chosen[tuple(places[at])] = math.prod(sizes) + number
+    y = tf.gather(tf.concat([rows, updates], -1), chosen.ravel(), axis=len(rest))
+    return ctx.result(reshaped(y, [*kept, *sizes]), order, shape)
 
 
 def _scatter_elements(ctx: Context) -> Result:

@@ -11,7 +11,8 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed
-from converters.tf.load.onnx_model.values import Known, Unsupported
+from converters.tf.load.onnx_model.values import Known
+from converters.tf.load.replay import Refused
 
 # Levels of the deepest tree; each becomes a few operations.
 _MOST_LEVELS = 64
@@ -60,10 +61,10 @@ def _forest(ctx: Context) -> _Forest:
     missing = np.asarray(ctx.attr("nodes_missing_value_tracks_true") or [0] * len(ids), bool)
     number = {at: i for i, at in enumerate(zip(trees, ids, strict=True))}
     if not ids or len(number) != len(ids):
-        raise Unsupported("no nodes, or two of the same name")
+        raise Refused("no nodes, or two of the same name")
     tests = sorted({m for m in modes if m != "LEAF"}) or ["BRANCH_LEQ"]
     if len(tests) > 1 or tests[0] not in _TESTS:
-        raise Unsupported(f"branches of the kinds {', '.join(tests)}; one kind is supported")
+        raise Refused(f"branches of the kinds {', '.join(tests)}; one kind is supported")
     places = [np.arange(len(ids), dtype=np.int32) for _ in range(2)]
     for children, name in zip(places, ("true", "false"), strict=True):
         found = ctx.attr(f"nodes_{name}nodeids", ())
@@ -74,10 +75,10 @@ def _forest(ctx: Context) -> _Forest:
     inner = np.array([m != "LEAF" for m in modes])
     roots = np.setdiff1d(np.arange(len(ids), dtype=np.int32), np.union1d(yes[inner], no[inner]))
     if sorted(trees[i] for i in roots) != sorted(set(trees)):
-        raise Unsupported("a tree without a root, or with two")
+        raise Refused("a tree without a root, or with two")
     count = fixed(ctx.shape(0)[-1], "the number of features")
     if features[inner].size and not 0 <= features[inner].min() <= features[inner].max() < count:
-        raise Unsupported(f"a feature out of {count}")
+        raise Refused(f"a feature out of {count}")
     features[~inner] = 0
     levels = _levels(roots, yes, no, inner)
     return _Forest(number, roots, levels, tests[0], features, thresholds, yes, no, missing)
@@ -88,7 +89,7 @@ def _levels(roots: Array, yes: Array, no: Array, inner: Array) -> int:
     while front.size:
         level += 1
         if level > _MOST_LEVELS:
-            raise Unsupported(f"a tree of more than {_MOST_LEVELS} levels, or one without an end")
+            raise Refused(f"a tree of more than {_MOST_LEVELS} levels, or one without an end")
         front = np.union1d(yes[front], no[front])
         front = front[inner[front]]
     return level
@@ -141,11 +142,11 @@ def _classifier(ctx: Context) -> Result:
     """Gives the label and a score per class; with two classes, one score stands for both."""
     labels = ctx.attr("classlabels_int64s")
     if not labels:
-        raise Unsupported("labels that are strings; give the model numbers to choose from")
+        raise Refused("labels that are strings; give the model numbers to choose from")
     kind = ctx.text("post_transform", "NONE", ["NONE", "LOGISTIC", "SOFTMAX"])
     single = len(labels) == 2 and len(set(ctx.attr("class_ids", ()))) == 1
     if single and len(ctx.attr("base_values") or ()) > 1:
-        raise Unsupported("a base value for each of two classes of which one has scores")
+        raise Refused("a base value for each of two classes of which one has scores")
     if not single:
         y = _sums(ctx, "class", len(labels))
         chosen = tf.argmax(y, -1)

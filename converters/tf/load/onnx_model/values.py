@@ -10,14 +10,11 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.load.replay import Refused
 from converters.tf.symbolic import Symbol
 
 # Which axis of the tensor, as ONNX has it, each axis of a form is.
 Order: TypeAlias = tuple[int, ...]
-
-
-class Unsupported(Exception):  # noqa: N818 - it names a finding, not a failure of the program
-    """A node needs what can't be said in TensorFlow's ops; the message says what."""
 
 
 def stated(rank: int) -> Order:
@@ -38,13 +35,14 @@ class Tensor:
         shape: Dimensions as ONNX has them.
         forms: TensorFlow's tensors by the order of their axes.
         unrolled: What a matrix was before its axes but the first became one; for dense layers.
-        levels: Whether it stands for quantized numbers, which are float32 here.
+        levels: The type of the quantized numbers that it holds, which are float32 here; else
+            nothing.
     """
 
     shape: Shape
     forms: dict[Order, Any]
     unrolled: Tensor | None = None
-    levels: bool = False
+    levels: str = ""
 
     @property
     def rank(self) -> int:
@@ -128,7 +126,33 @@ class Known:
         return self.view(order, lambda a: a.reshape((1,) * lead + a.shape).transpose(order))
 
 
-Value: TypeAlias = Tensor | Known | Symbol
+@dataclass(eq=False)
+class Numbered:
+    """Whole numbers that depend on the number of the example: `offset + scale * number`.
+
+    Attributes:
+        scale: An array with one element along the batch; `None` if only the shape is known.
+        offset: An array of the same shape.
+        axis: The axis that is the batch.
+    """
+
+    scale: Array | None
+    offset: Array
+    axis: int
+
+    @property
+    def shape(self) -> Shape:
+        """Returns the dimensions."""
+        dims = self.offset.shape
+        return (*dims[: self.axis], Batch(), *dims[self.axis + 1 :])
+
+    @property
+    def dtype(self) -> str:
+        """Returns the element type by NumPy's name."""
+        return str(self.offset.dtype.name)
+
+
+Value: TypeAlias = Tensor | Known | Symbol | Numbered
 
 
 def shape_of(value: Value) -> Shape:
@@ -146,16 +170,16 @@ def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | 
         shape: Its dimensions in ONNX's order, if they are known better than TensorFlow does.
 
     Raises:
-        Unsupported: A dimension depends on more than the batch.
+        Refused: A dimension depends on more than the batch.
     """
     if tensor.shape.rank is None:
-        raise Unsupported("the rank of its result depends on what the model is given")
+        raise Refused("the rank of its result depends on what the model is given")
     order = stated(tensor.shape.rank) if order is None else order
     if shape is None:
         dims = tensor.shape.as_list()
         if sum(d is None for d in dims) > 1 or (None in dims and batch is None):
             text = ", ".join("?" if d is None else str(d) for d in dims)
-            raise Unsupported(f"its result has the shape [{text}], of which too much is open")
+            raise Refused(f"its result has the shape [{text}], of which too much is open")
         full: list[Dim] = [0] * len(dims)
         for place, dim in zip(order, dims, strict=True):
             full[place] = dim if dim is not None else batch if batch is not None else Batch()

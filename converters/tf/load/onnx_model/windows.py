@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.onnx_model.context import Context, Handler, Result
-from converters.tf.load.onnx_model.values import Unsupported
+from converters.tf.load.replay import Refused
 
 # More would make weights mostly zeros where TensorFlow's op has no groups.
 _MOST_GROUPS = 32
@@ -44,12 +44,12 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
     """Returns the window of a convolution or pool over operand 0.
 
     Raises:
-        Unsupported: It does not fit.
+        Refused: It does not fit.
     """
     spatial = ctx.sizes(0, "the size of an image")[1:]
     rank = len(spatial)
     if len(size) != rank or not rank:
-        raise Unsupported(f"a window of {len(size)} axes over images of {rank}")
+        raise Refused(f"a window of {len(size)} axes over images of {rank}")
     strides = _numbers(ctx, "strides", rank)
     dilations = _numbers(ctx, "dilations", rank)
     reach = [(k - 1) * d + 1 for k, d in zip(size, dilations, strict=True)]
@@ -59,7 +59,7 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
     for n, r, s, (before, after) in zip(spatial, reach, strides, pads, strict=True):
         free = n + before + after - r
         if free < 0:
-            raise Unsupported(f"a window of {r} over {n} pixels")
+            raise Refused(f"a window of {r} over {n} pixels")
         count = free // s + 1
         if ceil and free % s and count * s < n + before:  # Else it would see the padding alone.
             count += 1
@@ -71,7 +71,7 @@ def window_of(ctx: Context, size: Sequence[int]) -> Window:
 def _numbers(ctx: Context, name: str, rank: int) -> tuple[int, ...]:
     values = tuple(int(v) for v in ctx.attr(name) or (1,) * rank)
     if len(values) != rank or any(v < 1 for v in values):
-        raise Unsupported(f"{name}={list(values)} for {rank} axes")
+        raise Refused(f"{name}={list(values)} for {rank} axes")
     return values
 
 
@@ -85,7 +85,7 @@ def _pads(
     if auto == "NOTSET":
         flat = [int(p) for p in ctx.attr("pads") or (0,) * (2 * rank)]
         if len(flat) != 2 * rank or any(p < 0 for p in flat):
-            raise Unsupported(f"pads={flat} for {rank} axes")
+            raise Refused(f"pads={flat} for {rank} axes")
         return tuple(zip(flat[:rank], flat[rank:], strict=True))
     pads = []
     for n, r, s in zip(spatial, reach, strides, strict=True):
@@ -99,21 +99,22 @@ def _flat(pads: Pads) -> list[int]:
     return [0, 0, *(p for pair in pads for p in pair), 0, 0]
 
 
-def _conv(ctx: Context) -> Result:
+def conv(ctx: Context) -> Result:
+    """Returns a convolution with constant weights, which are operand 1; 2 is a bias."""
     kernel = ctx.known(1).data
     rank = kernel.ndim - 2
     window = window_of(ctx, tuple(ctx.attr("kernel_shape") or kernel.shape[2:]))
     if window.size != kernel.shape[2:]:
-        raise Unsupported(f"kernel_shape={list(window.size)} of weights {list(kernel.shape)}")
+        raise Refused(f"kernel_shape={list(window.size)} of weights {list(kernel.shape)}")
     groups, channels = int(ctx.attr("group", 1)), ctx.sizes(0)[0]
     if groups < 1 or channels != kernel.shape[1] * groups or kernel.shape[0] % groups:
-        raise Unsupported(f"{groups} groups of {channels} channels, weights {list(kernel.shape)}")
+        raise Refused(f"{groups} groups of {channels} channels, weights {list(kernel.shape)}")
     x, size = ctx.last(0), window
     if rank == 1:
         x = tf.expand_dims(x, 1)
         size = _wider(window)
     if rank > 3:
-        raise Unsupported(f"images of {rank} axes; at most 3 are supported")
+        raise Refused(f"images of {rank} axes; at most 3 are supported")
     y = _convolved(ctx, x, size, groups)
     if rank == 1:
         y = tf.squeeze(y, [1])
@@ -141,7 +142,7 @@ def _convolved(ctx: Context, x: Any, window: Window, groups: int) -> Any:
         if any(any(p) for p in window.pads):
             x = tf.pad(x, padding)
         if groups > _MOST_GROUPS:
-            raise Unsupported(f"{groups} groups over 3 axes; at most {_MOST_GROUPS} are supported")
+            raise Refused(f"{groups} groups over 3 axes; at most {_MOST_GROUPS} are supported")
 
         def deep(a: Array) -> Array:
             return _without_groups(a, groups).transpose(2, 3, 4, 1, 0)
@@ -179,10 +180,10 @@ def _conv_transpose(ctx: Context) -> Result:
     rank = kernel.ndim - 2
     spatial = ctx.sizes(0, "the size of an image")[1:]
     if rank not in (1, 2, 3) or len(spatial) != rank:
-        raise Unsupported(f"weights {list(kernel.shape)} for images of {len(spatial)} axes")
+        raise Refused(f"weights {list(kernel.shape)} for images of {len(spatial)} axes")
     groups = int(ctx.attr("group", 1))
     if not 1 <= groups <= _MOST_GROUPS or kernel.shape[0] % groups:
-        raise Unsupported(f"{groups} groups; at most {_MOST_GROUPS} are supported")
+        raise Refused(f"{groups} groups; at most {_MOST_GROUPS} are supported")
     strides, dilations = _numbers(ctx, "strides", rank), _numbers(ctx, "dilations", rank)
     outputs, pads = _transposed_sizes(ctx, spatial, kernel.shape[2:], strides, dilations)
 
@@ -289,7 +290,7 @@ def _transposed_sizes(
         pads = list(zip(flat[:rank], flat[rank:], strict=True))
         outputs = [w - b - a for w, (b, a) in zip(whole, pads, strict=True)]
     if any(n < 1 for n in outputs):
-        raise Unsupported(f"an image of the size {outputs}")
+        raise Refused(f"an image of the size {outputs}")
     # What output_padding adds at the end may be computed by nobody but the bias.
     ends = [w - e - b - n for w, e, (b, _), n in zip(whole, extra, pads, outputs, strict=True)]
     return tuple(outputs), tuple((b, end) for (b, _), end in zip(pads, ends, strict=True))
@@ -297,7 +298,7 @@ def _transposed_sizes(
 
 def _max_pool(ctx: Context) -> Result:
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
-        raise Unsupported("the places of the largest elements")
+        raise Refused("the places of the largest elements")
     window = window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
     x = ctx.last(0)
     pads = _with_beyond(window)
@@ -343,10 +344,11 @@ def _by_taps(x: Any, window: Window, pads: Pads, low: float) -> Any:
     return result
 
 
-def _average_pool(ctx: Context) -> Result:
+def average_pool(ctx: Context) -> Result:
+    """Returns the mean of what a window sees."""
     window = window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
     if set(window.dilations) != {1}:
-        raise Unsupported("an average of elements apart (dilations)")
+        raise Refused("an average of elements apart (dilations)")
     x = ctx.last(0)
     counts = _counts(ctx.sizes(0)[1:], window, bool(ctx.attr("count_include_pad", 0)))
     pads = _with_beyond(window)
@@ -388,8 +390,8 @@ def _global_pool(kind: str) -> Handler:
 
 
 OPS: Mapping[str, Handler] = {
-    "AveragePool": _average_pool,
-    "Conv": _conv,
+    "AveragePool": average_pool,
+    "Conv": conv,
     "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": _global_pool("mean"),
     "GlobalMaxPool": _global_pool("max"),

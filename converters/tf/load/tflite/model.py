@@ -139,7 +139,7 @@ class _Run:
 
     path: Path
     model: file.Model
-    replay: Replay = field(default_factory=Replay)
+    replay: Replay = field(default_factory=lambda: Replay((Constant, control.Handle)))
     variables: dict[str, Value] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
     calls: int = 0
@@ -216,9 +216,8 @@ class _Run:
     ) -> None:
         graph = self.model.subgraphs[number]
         results = [graph.tensors[i] for i in operator.outputs]
-        kept: dict[int, Value] = {}
 
-        def run() -> list[Tensor]:
+        def run() -> list[Value]:
             kept_inside = {i for i in operator.inputs if i >= 0 and graph.tensors[i].variable}
             operands = [
                 None if i < 0 or i in kept_inside else self._value(number, i, env)
@@ -238,28 +237,26 @@ class _Run:
             values = list(found) if isinstance(found, list | tuple) else [found]
             if len(values) != len(results):
                 raise Refused(f"it has {len(results)} results, of {len(values)}")
-            for place, value in enumerate(values):
-                if isinstance(value, Constant | control.Handle):
-                    kept[place] = value
             return [
                 _held(operator, tensor, value)
                 for tensor, value in zip(results, values, strict=True)
-                if not isinstance(value, Constant | control.Handle)
             ]
 
         name = results[0].name.split(";")[0] if results else layer
+        where = f"layer {layer}, node {name} ({operator.kind})"
         declared = [(_dtype(t), t.shape) for t in results]
-        made = iter(self.replay.step(Step(name, operator.kind, layer, declared), run))
-        for place, index in enumerate(operator.outputs):
-            env[index] = kept[place] if place in kept else next(made)
+        step = Step(where, name, operator.kind, layer, len(results), declared)
+        env.update(zip(operator.outputs, self.replay.step(step, run), strict=True))
 
 
-def _held(operator: file.Operator, tensor: file.Tensor, value: Tensor) -> Tensor:
+def _held(operator: file.Operator, tensor: file.Tensor, value: Value) -> Value:
     """Returns a result between the ends of the whole numbers that would stand for it."""
+    if isinstance(value, Constant | control.Handle):
+        return value
     bounds = tensor.bounds
     inside = operator.kind in _INSIDE or "fusedActivationFunction" in operator.options
     if bounds is None or inside:
-        return value
+        return tf.convert_to_tensor(value)
     return tf.clip_by_value(value, *bounds)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 
 import numpy as np
 import tensorflow as tf
@@ -16,12 +17,13 @@ from converters.tf.load.tflite.lists import written
 _KERNELS = range(1, 5)
 _RECURRENT = range(5, 9)
 _BIASES = range(12, 16)
-# Peepholes, projections and norms.
-_OTHERS = {
-    **dict.fromkeys((9, 10, 11), "peepholes"),
-    **dict.fromkeys((16, 17), "a projection"),
-    **dict.fromkeys((20, 21, 22, 23), "norms of its gates"),
-}
+# What gates see of the state before they are opened (of the output gate: after), a product of the
+# output with its bias, and factors of the gates' norms.
+_PEEPHOLES = (9, 10, None, 11)
+_PROJECTION = (16, 17)
+_NORMS = range(20, 24)
+# What is added to the variance of a gate.
+_EPSILON = 1e-8
 _ACTIVATIONS: dict[int, Callable[[Tensor], Tensor]] = {0: tf.identity, 1: tf.nn.relu, 4: tf.tanh}
 
 
@@ -31,25 +33,27 @@ def _rows(call: Call) -> Tensor:
     return x if call.option("timeMajor", False) else tf.transpose(x, [1, 0, 2])
 
 
-def _over_time(
-    call: Call, units: int, states: int, cell: Callable[..., Sequence[Tensor]]
-) -> Tensor:
+def _over_time(call: Call, sizes: Sequence[int], cell: Callable[..., Sequence[Tensor]]) -> Tensor:
     """Returns the output of every step.
 
-    A cell gives its states, the output first. They are 0 before: a call leaves none behind.
+    A cell gives its states of some sizes, the output first. They are 0 before: a call leaves none
+    behind.
     """
     x = _rows(call)
     steps, batch = x.shape[0], tf.shape(x)[1]
-    outputs = tf.zeros([steps, batch, units])
-    outputs.set_shape([steps, x.shape[1], units])
-    zeros = tf.zeros([batch, units])
-    zeros.set_shape([x.shape[1], units])
+    outputs = tf.zeros([steps, batch, sizes[0]])
+    outputs.set_shape([steps, x.shape[1], sizes[0]])
+
+    def zeros(units: int) -> Tensor:
+        state = tf.zeros([batch, units])
+        state.set_shape([x.shape[1], units])
+        return state
 
     def turn(time: Tensor, rows: Tensor, *before: Tensor) -> list[Tensor]:
         after = cell(tf.gather(x, time), *before)
         return [time + 1, written(rows, time, after[0]), *after]
 
-    starts = [tf.constant(0), outputs, *[zeros] * states]
+    starts = [tf.constant(0), outputs, *map(zeros, sizes)]
     found = tf.while_loop(lambda time, *_: time < steps, turn, starts)[1]
     return found if call.option("timeMajor", False) else tf.transpose(found, [1, 0, 2])
 
@@ -60,15 +64,12 @@ def _joined(call: Call, places: Sequence[int]) -> Array:
 
 
 def _lstm(call: Call) -> Tensor:
-    refused = sorted({what for index, what in _OTHERS.items() if call.has(index)})
-    if refused:
-        raise Refused(f"an LSTM with {' and '.join(refused)}")
-    if not call.has(_KERNELS[0]):
-        raise Refused("an LSTM whose input and forget gates are one")
     if int(call.option("fusedActivationFunction")) != 4:
         raise Refused("an LSTM whose activation is not tanh")
-    if call.option("cellClip", 0.0) or call.option("projClip", 0.0):
-        raise Refused("an LSTM that clips its state")
+    others = (*(i for i in _PEEPHOLES if i is not None), *_PROJECTION, *_NORMS)
+    clips = [float(call.option(name, 0.0)) for name in ("cellClip", "projClip")]
+    if any(map(call.has, others)) or any(clips) or not call.has(_KERNELS[0]):
+        return _lstm_with_more(call, clips)
     kernel, recurrent = (_joined(call, places).T for places in (_KERNELS, _RECURRENT))
     bias = call.weight("bias", _joined(call, _BIASES))
     kernel, recurrent = call.weight("kernel", kernel), call.weight("recurrent_kernel", recurrent)
@@ -80,7 +81,76 @@ def _lstm(call: Call) -> Tensor:
         state = tf.sigmoid(forget) * state + tf.sigmoid(enter) * tf.tanh(new)
         return tf.sigmoid(leave) * tf.tanh(state), state
 
-    return _over_time(call, units, 2, cell)
+    return _over_time(call, [units, units], cell)
+
+
+def _lstm_with_more(call: Call, clips: Sequence[float]) -> Tensor:
+    """Replays an LSTM whose gates see the state, are normalized or less, or whose output is less.
+
+    Without kernels of the input gate, it is what the forget gate leaves.
+    """
+    gates = [g for g in range(4) if call.has(_KERNELS[g])]
+    if gates not in ([0, 1, 2, 3], [1, 2, 3]):
+        raise Refused("an LSTM without kernels of a gate")
+    kernel, recurrent = (
+        call.weight(name, _joined(call, [places[g] for g in gates]).T)
+        for name, places in (("kernel", _KERNELS), ("recurrent_kernel", _RECURRENT))
+    )
+    units = int(kernel.shape[1]) // len(gates)
+
+    def vector(index: int | None, role: str) -> Tensor | None:
+        if index is None or not call.has(index):
+            return None
+        return call.weight(role, call.array(index))
+
+    peepholes = {g: vector(_PEEPHOLES[g], "peephole") for g in gates}
+    norms = {g: vector(_NORMS[g], "norm") for g in gates}
+    biases = {g: vector(_BIASES[g], "bias") for g in gates}
+    projection = call.weight("projection", call.array(16).T) if call.has(16) else None
+    shift = vector(_PROJECTION[1], "projection_bias")
+    sizes = [units if projection is None else int(projection.shape[1]), units]
+
+    def opened(gate: int, total: Tensor, state: Tensor) -> Tensor:
+        """Returns what a gate is before its activation."""
+        peephole, norm, bias = peepholes[gate], norms[gate], biases[gate]
+        if peephole is not None:
+            total = total + state * peephole
+        if norm is not None:
+            mean, variance = tf.nn.moments(total, [1], keepdims=True)
+            total = (total - mean) * tf.math.rsqrt(variance + _EPSILON) * norm
+        return total if bias is None else tf.nn.bias_add(total, bias)
+
+    def clipped(x: Tensor, bound: float) -> Tensor:
+        return tf.clip_by_value(x, -bound, bound) if bound > 0.0 else x
+
+    def cell(x: Tensor, hidden: Tensor, state: Tensor) -> Sequence[Tensor]:
+        total = tf.matmul(x, kernel) + tf.matmul(hidden, recurrent)
+        parts = dict(zip(gates, tf.split(total, len(gates), axis=1), strict=True))
+        forget = tf.sigmoid(opened(1, parts[1], state))
+        enter = tf.sigmoid(opened(0, parts[0], state)) if 0 in parts else 1.0 - forget
+        state = forget * state + enter * tf.tanh(opened(2, parts[2], state))
+        state = clipped(state, clips[0])
+        hidden = tf.sigmoid(opened(3, parts[3], state)) * tf.tanh(state)
+        if projection is not None:
+            hidden = tf.matmul(hidden, projection)
+            hidden = clipped(hidden if shift is None else hidden + shift, clips[1])
+        return hidden, state
+
+    return _over_time(call, sizes, cell)
+
+
+def _both_ways(call: Call) -> Sequence[Tensor] | Tensor:
+    """Replays two LSTMs, of which the second goes from the end to the start."""
+    if any(map(call.has, range(39, 48))):
+        raise Refused("an LSTM in two directions that reads another input as well")
+    axis = 0 if call.option("timeMajor", True) else 1
+    x, results = call.tensor(0), []
+    for first, back in ((1, False), (18, True)):
+        rows = tf.reverse(x, [axis]) if back else x
+        own = [call.value(i) if call.has(i) else None for i in range(first, first + 17)]
+        y = _lstm(replace(call, operands=[rows, *own]))
+        results.append(tf.reverse(y, [axis]) if back else y)
+    return tf.concat(results, 2) if call.option("mergeOutputs", False) else results
 
 
 def _simple(call: Call) -> Tensor:
@@ -96,10 +166,11 @@ def _simple(call: Call) -> Tensor:
         total = tf.nn.bias_add(tf.matmul(x, kernel) + tf.matmul(hidden, recurrent), bias)
         return [activation(total)]
 
-    return _over_time(call, units, 1, cell)
+    return _over_time(call, [units], cell)
 
 
 OPS: dict[str, Handler] = {
+    "BIDIRECTIONAL_SEQUENCE_LSTM": _both_ways,
     "UNIDIRECTIONAL_SEQUENCE_LSTM": _lstm,
     "UNIDIRECTIONAL_SEQUENCE_RNN": _simple,
 }

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 from converters.tf import ir
-from converters.tf.emit.options import Options, RuntimeMode
+from converters.tf.emit.options import Options, RuntimeMode, WeightsMode
 from converters.tf.emit.stored import record
-from converters.tf.emit.weights import lay_out
+from converters.tf.emit.weights import lay_out, sums
 from converters.tf.passes.rounded import WeightType, as_bytes, of_bytes, rounded
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import compile_and_test, emitted, runtime_flags, write
@@ -112,6 +112,53 @@ def test_plain_tensors_come_first() -> None:
     whole = lay_out(graph, (), rounded=False)
     assert not whole.has_records
     assert len(whole.content) == whole.size == whole.plain == file.size
+
+
+@given(st.binary(max_size=200))
+def test_sums_are_those_of_their_definition(content: bytes) -> None:
+    first = second = 0
+    padded = content + bytes(-len(content) % 32)
+    for at in range(0, len(padded), 4):
+        first += int.from_bytes(padded[at : at + 4], "little")
+        second += first
+    assert sums(content) == (first % 2**64, second % 2**64)
+
+
+_FLIPPED = """
+#[test]
+fn a_flipped_bit_of_the_weights_is_an_error() {
+    let mut bytes = std::fs::read("model/model_weights.bin").expect("the weights");
+    assert!(products::Products::from_bytes(&bytes).is_ok());
+    for at in (0..bytes.len()).step_by(7) {
+        bytes[at] ^= 1 << (at % 8);
+        let error = products::Products::from_bytes(&bytes).err().expect("they are damaged");
+        assert!(matches!(error, products::Error::Weights { .. }), "{at}: {error}");
+        bytes[at] ^= 1 << (at % 8);
+    }
+}
+"""
+
+
+@pytest.mark.parametrize("kind", [WeightType.FLOAT32, WeightType.INT8])
+def test_a_flipped_bit_of_a_file_is_an_error(
+    kind: WeightType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The header, plain tensors and records of smaller ones."""
+    monkeypatch.setattr("converters.tf.passes.rounded._LEAST_ELEMENTS", 8)
+    monkeypatch.setattr("converters.tf.passes.rounded._LEAST_ROWS", 2)
+    graph = rounded(graphs.products(), kind)
+    options = Options(
+        graph.name,
+        "graphs.py",
+        runtime=RuntimeMode.CRATE,
+        weights=WeightsMode.FILE,
+        weight_type=kind,
+    )
+    files = emitted(graph, options)
+    assert (b"expanded(" in files["src/model.rs"]) == (kind is WeightType.INT8)
+    files["tests/golden.rs"] += _FLIPPED.encode()
+    write(files, tmp_path)
+    assert "test result: ok" in compile_and_test(tmp_path, graph.name, runtime_flags())
 
 
 @pytest.mark.parametrize("kind", _SMALL)
