@@ -5,6 +5,7 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
 use crate::parallel::Parallel;
+use crate::simd::patch::Patch;
 
 /// A block of a row-major matrix that one task writes.
 pub struct Block<'a, T> {
@@ -19,6 +20,29 @@ pub struct Block<'a, T> {
     /// Columns of the block.
     pub columns: usize,
     matrix: PhantomData<&'a mut [T]>,
+}
+
+impl Block<'_, f32> {
+    /// Some columns of some rows, checked once for all.
+    ///
+    /// # Panics
+    /// If the block has no such row or column.
+    #[inline(always)]
+    pub(crate) fn patch(&mut self, rows: Range<usize>, columns: Range<usize>) -> Patch<'_> {
+        assert!(
+            rows.start <= rows.end && rows.end <= self.rows,
+            "rows outside the block"
+        );
+        assert!(
+            columns.start <= columns.end && columns.end <= self.columns,
+            "columns outside the block"
+        );
+        let start = self
+            .start
+            .wrapping_add(rows.start * self.ld + columns.start);
+        // SAFETY: as for `row`, for each of the rows; the block is borrowed as long as the patch.
+        unsafe { Patch::new(start, self.ld, (rows.len(), columns.len())) }
+    }
 }
 
 impl<'a, T> Block<'a, T> {

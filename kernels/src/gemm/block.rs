@@ -9,6 +9,7 @@ use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
 use crate::blocks::Block;
 use crate::level::Level;
+use crate::simd::patch::Rows;
 use crate::simd::{Body, Simd, fetch_near};
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
@@ -530,6 +531,9 @@ fn strip_columns<S: Simd>(
     for (name, position) in names.iter_mut().zip(strip) {
         *name = position.row - block.row;
     }
+    let follow = names[..strip.len()]
+        .windows(2)
+        .all(|pair| pair[0] + 1 == pair[1]);
     let first = from.rows_before(source);
     let one = from.run(to, source.depth) == k;
     for panel in b.panels.clone() {
@@ -553,10 +557,26 @@ fn strip_columns<S: Simd>(
                             fetch_near(&block.row(row)[place.0..][..place.1], 0);
                         }
                     }
-                    let zero = [[s.zero(); NV]; MR];
-                    let sums =
-                        tile::strip::<S, MR, NV, { tile::STRIP }>(s, zero, rows, k, b_row, ahead);
-                    tile::store(s, &sums, block, &names[done..done + MR], place, store);
+                    let names = &names[done..done + MR];
+                    let seen = Rows {
+                        data: rows.as_flattened(),
+                        lines: 1,
+                        pitch: 0,
+                        k,
+                    };
+                    let whole = follow && {
+                        let columns = place.0..place.0 + place.1;
+                        let mut to = block.patch(names[0]..names[0] + MR, columns);
+                        let finish = store.finish(place);
+                        s.tile::<MR, NV, { tile::STRIP }>(&seen, b_row, ahead, &mut to, &finish)
+                    };
+                    if !whole {
+                        let zero = [[s.zero(); NV]; MR];
+                        let sums = tile::strip::<S, MR, NV, { tile::STRIP }>(
+                            s, zero, rows, k, b_row, ahead,
+                        );
+                        tile::store(s, &sums, block, names, place, store);
+                    }
                 }
                 done += MR;
             }

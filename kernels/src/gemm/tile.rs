@@ -9,6 +9,7 @@
 use super::source::Scale;
 use crate::blocks::Block;
 use crate::simd::Simd;
+use crate::simd::patch::Finish;
 
 /// The sums of a tile.
 pub type Sums<S, const MR: usize, const NV: usize> = [[<S as Simd>::F; NV]; MR];
@@ -196,6 +197,18 @@ pub struct Store<'a> {
     pub clamp: Option<(f32, f32)>,
     /// Applied last, by who knows when rows are complete.
     pub map: Option<fn(&mut [f32])>,
+}
+
+impl<'a> Store<'a> {
+    /// What happens to the sums of some columns.
+    #[inline(always)]
+    pub fn finish(&self, (column, width): (usize, usize)) -> Finish<'a> {
+        Finish {
+            bias: self.bias.map(|bias| &bias[column..column + width]),
+            accumulate: self.accumulate,
+            clamp: self.clamp,
+        }
+    }
 }
 
 /// Writes the first `width` columns of the first `rows.len()` rows of the tile to the rows of

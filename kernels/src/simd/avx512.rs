@@ -3,6 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::avx2::store_parts;
+use super::patch::{Finish, Patch, Rows};
 use super::{Body, Simd};
 use crate::level::Level;
 
@@ -253,6 +254,57 @@ impl Simd for Avx512 {
             }
         }
         steps * strip::STEP
+    }
+
+    #[inline(always)]
+    fn tile<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        a: &Rows<'_>,
+        b: &[f32],
+        ahead: &[f32],
+        to: &mut Patch<'_>,
+        finish: &Finish<'_>,
+    ) -> bool {
+        if !matches!((MR, NV), (14, 1 | 2) | (7, 3)) {
+            return false;
+        }
+        let columns = to.columns();
+        let rest = columns.wrapping_sub((NV - 1) * LANES);
+        assert!(
+            to.rows() == MR && rest.wrapping_sub(1) < LANES,
+            "the output of a tile"
+        );
+        assert!(
+            a.fit(MR, ROW) && b.len() / (NV * LANES) >= a.lines * a.k,
+            "a tile outside of its matrices"
+        );
+        assert!(
+            finish.bias.is_none_or(|bias| bias.len() >= columns),
+            "the bias of a tile"
+        );
+        let ahead = if ahead.is_empty() {
+            (b.as_ptr(), 0)
+        } else {
+            let steps = (a.k / strip::STEP).max(1);
+            (ahead.as_ptr(), size_of_val(ahead) / steps)
+        };
+        let of = strip::Lines {
+            lines: a.lines,
+            pitch: a.pitch,
+            k: a.k,
+        };
+        let (a, b) = (a.data.as_ptr(), b.as_ptr());
+        let to = (to.start(), to.ld(), mask(rest));
+        // SAFETY: what is read and written was found in its slices above; a patch is nobody
+        // else's; `self` proves that the processor has AVX-512.
+        unsafe {
+            match NV {
+                1 => strip::whole_14x1::<ROW>((a, b), of, ahead, to, finish),
+                2 => strip::whole_14x2::<ROW>((a, b), of, ahead, to, finish),
+                _ => strip::whole_7x3::<ROW>((a, b), of, ahead, to, finish),
+            }
+        }
+        true
     }
 
     #[inline(always)]

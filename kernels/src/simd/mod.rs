@@ -14,6 +14,9 @@ mod avx512;
 pub(crate) mod grid;
 mod one;
 mod parts;
+// Elsewhere no level has loops of its own.
+#[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
+pub(crate) mod patch;
 mod portable;
 pub(crate) mod scalar;
 pub(crate) mod stream;
@@ -24,6 +27,7 @@ pub(crate) use one::One;
 pub use portable::Portable;
 
 use crate::level::{Level, best};
+use patch::{Finish, Patch, Rows};
 
 /// An instruction set: operations on vectors of `LANES` f32 (`F`), the same number of 32-bit
 /// integers (`I`), and lane masks (`M`). A value of an implementing type is the proof that the
@@ -163,6 +167,24 @@ pub trait Simd: Copy + Send + Sync + 'static {
         _ahead: &[f32],
     ) -> usize {
         0
+    }
+
+    /// Computes and writes a tile of `MR` rows and `NV` vectors, the last of which may be cut, and
+    /// returns whether it did: only if the level has a loop for such a tile that beats that of
+    /// [`Simd::mul_add`]. Row `i` of A begins `i * ROW` elements after the first one; B has rows of
+    /// `NV` vectors, as many as A has columns. Meanwhile it may ask for the elements of `ahead`.
+    ///
+    /// Panics if a matrix is too short, or if the output is no such tile.
+    #[inline(always)]
+    fn tile<const MR: usize, const NV: usize, const ROW: usize>(
+        self,
+        _a: &Rows<'_>,
+        _b: &[f32],
+        _ahead: &[f32],
+        _to: &mut Patch<'_>,
+        _finish: &Finish<'_>,
+    ) -> bool {
+        false
     }
 
     /// `1 / a`, with an error of 2 ulp, where that is a normal number. NaN gives NaN.

@@ -13,6 +13,7 @@ use crate::blocks::Block;
 use crate::gemm::source::{MAX_RUN, Position, Source};
 use crate::gemm::tile::{self, Store, Strip, Sums};
 use crate::simd::Simd;
+use crate::simd::patch::Rows;
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of the tallest tile as constants.
 macro_rules! tallest {
@@ -91,6 +92,9 @@ pub(super) fn columns<S: Simd, const STEP: usize>(
     for (name, position) in names.iter_mut().zip(strip) {
         *name = position.row - block.row;
     }
+    let follow = names[..strip.len()]
+        .windows(2)
+        .all(|pair| pair[0] + 1 == pair[1]);
     let first = from.rows_before(source);
     for panel in b.panels.clone() {
         let b = Panel::new(b.b, b.n, b.level, panel);
@@ -98,6 +102,20 @@ pub(super) fn columns<S: Simd, const STEP: usize>(
         tallest!(S, b.width / S::LANES, |MR, NV| {
             for (i, names) in names[..strip.len()].chunks(MR).enumerate() {
                 let mut b_row = b.row_on(first);
+                let seen = Rows {
+                    data: &memory[i * MR * STEP..],
+                    lines: lines.len(),
+                    pitch,
+                    k: run,
+                };
+                if follow && names.len() == MR {
+                    let columns = place.0..place.0 + place.1;
+                    let mut to = block.patch(names[0]..names[0] + MR, columns);
+                    let finish = store.finish(place);
+                    if s.tile::<MR, NV, STEP>(&seen, b_row, &[], &mut to, &finish) {
+                        continue;
+                    }
+                }
                 let mut sums = [[s.zero(); NV]; MR];
                 for line in 0..lines.len() {
                     let a = &memory[line * pitch + i * MR * STEP..];

@@ -6,7 +6,9 @@
 //! more to load than it can in the time of the multiplications. So every other row does.
 
 use core::arch::asm;
-use core::arch::x86_64::__m512;
+use core::arch::x86_64::*;
+
+use crate::simd::patch::Finish;
 
 /// Columns of A that are multiplied at a time.
 pub(super) const STEP: usize = 4;
@@ -43,15 +45,77 @@ macro_rules! column {
     };
 }
 
-/// Defines the micro-kernel of a tile: rows of B as [`column`] has them, and rows of A with the
+/// Adds products to the sums of a tile: `$steps` times those of [`STEP`] columns of A, then those of
+/// `$tail` single ones.
+macro_rules! products {
+    (
+        $row_len:expr, $bytes:literal, [$($b:tt from $from:literal)*],
+        [$($kind:ident $row:literal [$($sum:tt is $index:literal)*])*],
+        $sums:ident, $a:expr, $b_rows:expr, $steps:expr, $tail:expr, $ahead:expr
+    ) => {
+        asm!(
+            "test {steps}, {steps}",
+            "je 3f",
+            "2:",
+            column!(0, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+            column!(1, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+            column!(2, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+            column!(3, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+            "prefetcht1 [{ahead}]",
+            "prefetcht1 [{ahead} + 64]",
+            "add {ahead}, {apart}",
+            "add {a}, 4*4",
+            concat!("add {b}, 4*", $bytes),
+            "dec {steps}",
+            "jne 2b",
+            "3:",
+            "test {tail}, {tail}",
+            "je 5f",
+            "4:",
+            column!(0, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+            "add {a}, 4",
+            concat!("add {b}, ", $bytes),
+            "dec {tail}",
+            "jne 4b",
+            "5:",
+            row = const $row_len * size_of::<f32>(),
+            a = inout(reg) $a => _,
+            b = inout(reg) $b_rows => _,
+            steps = inout(reg) $steps => _,
+            tail = inout(reg) $tail => _,
+            ahead = inout(reg) $ahead.0 => _,
+            apart = in(reg) $ahead.1,
+            $($(inout($sum) $sums[$index],)*)*
+            $(out($b) _,)*
+            out("zmm31") _,
+            options(nostack, readonly),
+        )
+    };
+}
+
+/// The columns of A: `lines` times `k`, the first ones of its lines `pitch` elements apart.
+#[derive(Clone, Copy)]
+pub(super) struct Lines {
+    pub lines: usize,
+    pub pitch: usize,
+    pub k: usize,
+}
+
+/// In which of a row's vectors the sum of this number is.
+const fn vector(index: usize, vectors: usize) -> usize {
+    index % vectors
+}
+
+/// Defines the micro-kernels of a tile: rows of B as [`column`] has them, and rows of A with the
 /// registers of their sums.
 macro_rules! tile {
     (
         $(#[$doc:meta])*
-        $name:ident($sums:literal), $bytes:literal,
-        [$($b:tt from $from:literal)*],
+        $name:ident, $whole:ident, ($sums:literal, $vectors:literal), $bytes:literal,
+        $b:tt,
         $($kind:ident $row:literal [$($sum:tt is $index:literal)*])*
     ) => {
+        /// Adds to some sums
         $(#[$doc])*
         ///
         /// # Safety
@@ -65,48 +129,104 @@ macro_rules! tile {
             a: *const f32,
             b: *const f32,
             steps: usize,
-            (ahead, apart): (*const f32, usize),
+            ahead: (*const f32, usize),
         ) {
             let Some(sums) = sums.first_chunk_mut::<$sums>() else { return };
-            if steps == 0 {
-                return;
-            }
             // SAFETY: the loop runs `steps` times, each time over `STEP` columns of A and rows of
             // B, which the caller has; it changes the registers that it names, and no memory. What
             // it asks for ahead has no effect, wherever that is.
             unsafe {
-                asm!(
-                    "2:",
-                    column!(0, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-                    column!(1, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-                    column!(2, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-                    column!(3, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-                    "prefetcht1 [{ahead}]",
-                    "prefetcht1 [{ahead} + 64]",
-                    "add {ahead}, {apart}",
-                    "add {a}, 4*4",
-                    concat!("add {b}, 4*", $bytes),
-                    "dec {steps}",
-                    "jne 2b",
-                    row = const ROW * size_of::<f32>(),
-                    a = inout(reg) a => _,
-                    b = inout(reg) b => _,
-                    steps = inout(reg) steps => _,
-                    ahead = inout(reg) ahead => _,
-                    apart = in(reg) apart,
-                    $($(inout($sum) sums[$index],)*)*
-                    $(out($b) _,)*
-                    out("zmm31") _,
-                    options(nostack, readonly),
+                products!(
+                    ROW, $bytes, $b, [$($kind $row [$($sum is $index)*])*],
+                    sums, a, b, steps, 0_usize, ahead
                 );
+            }
+        }
+
+        /// Finishes and writes
+        $(#[$doc])*
+        /// Sums stay in registers from the first product to the output, which counts where there
+        /// are few columns of A.
+        ///
+        /// # Safety
+        /// The processor has AVX-512 F. Row `i` of A in line `j` has `k` elements from
+        /// `a + i * ROW + j * pitch` on, and B has a row for each of them, line after line, from `b`
+        /// on. Bias and output have the columns of `mask` in their last vector and all in those
+        /// before, and the output a row for each of A's, `ld` apart, that nobody else sees. `ahead`
+        /// may point anywhere.
+        #[target_feature(enable = "avx512f")]
+        pub(super) unsafe fn $whole<const ROW: usize>(
+            (a, b): (*const f32, *const f32),
+            of: Lines,
+            ahead: (*const f32, usize),
+            (to, ld, mask): (*mut f32, usize, __mmask16),
+            finish: &Finish<'_>,
+        ) {
+            let mut sums = [_mm512_setzero_ps(); $sums];
+            for line in 0..of.lines {
+                let (a, b) = (
+                    a.wrapping_add(line * of.pitch),
+                    b.wrapping_add(line * of.k * $vectors * super::LANES),
+                );
+                // SAFETY: as for the sums alone, with a loop over what is left of the columns.
+                unsafe {
+                    products!(
+                        ROW, $bytes, $b, [$($kind $row [$($sum is $index)*])*],
+                        sums, a, b, of.k / STEP, of.k % STEP, ahead
+                    );
+                }
+            }
+            let lanes = |v: usize| if v + 1 == $vectors { mask } else { !0 };
+            let mut bias = [_mm512_setzero_ps(); $vectors];
+            if let Some(from) = finish.bias {
+                for (v, bias) in bias.iter_mut().enumerate() {
+                    let from = from.as_ptr().wrapping_add(v * super::LANES);
+                    // SAFETY: the caller has these columns.
+                    *bias = unsafe { _mm512_maskz_loadu_ps(lanes(v), from) };
+                }
+            }
+            $($(sums[$index] = _mm512_add_ps(sums[$index], bias[vector($index, $vectors)]);)*)*
+            let at = |row: usize, v: usize| to.wrapping_add(row * ld + v * super::LANES);
+            if finish.accumulate {
+                $($(
+                    // SAFETY: a row of the output, and of it the columns that the caller has.
+                    let old = unsafe {
+                        _mm512_maskz_loadu_ps(lanes(vector($index, $vectors)), at($row, vector($index, $vectors)))
+                    };
+                    sums[$index] = _mm512_add_ps(sums[$index], old);
+                )*)*
+            }
+            if let Some((low, high)) = finish.clamp {
+                let (low, high) = (_mm512_set1_ps(low), _mm512_set1_ps(high));
+                $($(
+                    sums[$index] = _mm512_min_ps(high, _mm512_max_ps(low, sums[$index]));
+                )*)*
+            }
+            if mask == !0 {
+                // What is stored under a mask can't be read again at once.
+                $($(
+                    // SAFETY: as for what it held; all columns are there.
+                    unsafe { _mm512_storeu_ps(at($row, vector($index, $vectors)), sums[$index]) };
+                )*)*
+            } else {
+                $($(
+                    // SAFETY: as for what it held.
+                    unsafe {
+                        _mm512_mask_storeu_ps(
+                            at($row, vector($index, $vectors)),
+                            lanes(vector($index, $vectors)),
+                            sums[$index],
+                        );
+                    }
+                )*)*
             }
         }
     };
 }
 
 tile! {
-    /// Adds the products of 14 rows and 2 vectors.
-    tile_14x2(28), 128,
+    /// the products of 14 rows and 2 vectors.
+    tile_14x2, whole_14x2, (28, 2), 128,
     ["zmm28" from 0 "zmm29" from 64],
     each 0 ["zmm0" is 0 "zmm1" is 1]
     once 1 ["zmm2" is 2 "zmm3" is 3]
@@ -125,8 +245,8 @@ tile! {
 }
 
 tile! {
-    /// Adds the products of 7 rows and 3 vectors.
-    tile_7x3(21), 192,
+    /// the products of 7 rows and 3 vectors.
+    tile_7x3, whole_7x3, (21, 3), 192,
     ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
     once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
     each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
@@ -138,8 +258,8 @@ tile! {
 }
 
 tile! {
-    /// Adds the products of 14 rows and a vector.
-    tile_14x1(14), 64,
+    /// the products of 14 rows and a vector.
+    tile_14x1, whole_14x1, (14, 1), 64,
     ["zmm28" from 0],
     each 0 ["zmm0" is 0]
     each 1 ["zmm1" is 1]

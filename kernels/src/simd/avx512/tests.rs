@@ -3,7 +3,9 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
+use crate::blocks::Block;
 use crate::level::Level;
+use crate::simd::patch::{Finish, Rows};
 use crate::simd::{Body, Simd, available, dispatch};
 use crate::testing::numbers;
 
@@ -45,6 +47,11 @@ impl Guarded {
         let end = self.size - PAGE;
         // SAFETY: inside of the memory.
         unsafe { self.map.add(end - self.len * size_of::<f32>()).cast() }
+    }
+
+    fn elements_mut(&mut self) -> &mut [f32] {
+        // SAFETY: written by `new`; borrowed as this is.
+        unsafe { from_raw_parts_mut(self.start().cast_mut(), self.len) }
     }
 
     fn elements(&self) -> &[f32] {
@@ -105,4 +112,173 @@ fn tiles_read_what_is_theirs() {
     dispatch(Level::Avx512, Tile::<14, 2, 19>);
     dispatch(Level::Avx512, Tile::<14, 1, 17>);
     dispatch(Level::Avx512, Tile::<7, 3, 18>);
+}
+
+/// Whole tiles of rows that begin `ROW` elements apart, over some lines of `k` columns, with
+/// `width` columns of the output.
+struct Whole<const MR: usize, const NV: usize, const ROW: usize> {
+    k: usize,
+    lines: usize,
+    width: usize,
+    accumulate: bool,
+}
+
+impl<const MR: usize, const NV: usize, const ROW: usize> Body for Whole<MR, NV, ROW> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        const LD: usize = 60;
+        let Self {
+            k,
+            lines,
+            width,
+            accumulate,
+        } = self;
+        let pitch = (MR - 1) * ROW + k + 3;
+        let columns = NV * S::LANES;
+        let seen = (lines - 1) * pitch + (MR - 1) * ROW + k;
+        let (a, b) = (numbers(seen, 1), numbers(lines * k * columns, 2));
+        let (a, b) = (Guarded::new(&a), Guarded::new(&b));
+        let (a, b) = (a.elements(), b.elements());
+        let bias = Guarded::new(&numbers(width, 3));
+        let before = numbers((MR - 1) * LD + width, 4);
+        for (bias, clamp) in [
+            (None, None),
+            (Some(bias.elements()), Some((-0.5, 0.5))),
+            (Some(bias.elements()), None),
+        ] {
+            let mut output = Guarded::new(&before);
+            let mut block = Block::new(output.elements_mut(), LD, MR, width);
+            let mut to = block.patch(0..MR, 0..width);
+            let rows = Rows {
+                data: a,
+                lines,
+                pitch,
+                k,
+            };
+            let finish = Finish {
+                bias,
+                accumulate,
+                clamp,
+            };
+            assert!(s.tile::<MR, NV, ROW>(&rows, b, &[], &mut to, &finish));
+            for (at, (&found, &old)) in output.elements().iter().zip(&before).enumerate() {
+                let (i, j) = (at / LD, at % LD);
+                if j >= width {
+                    assert_eq!(found, old, "between two rows");
+                    continue;
+                }
+                let mut exact = bias.map_or(0.0, |bias| f64::from(bias[j]));
+                for line in 0..lines {
+                    for p in 0..k {
+                        let x = f64::from(a[line * pitch + i * ROW + p]);
+                        exact += x * f64::from(b[(line * k + p) * columns + j]);
+                    }
+                }
+                if accumulate {
+                    exact += f64::from(old);
+                }
+                if let Some((low, high)) = clamp {
+                    exact = exact.clamp(f64::from(low), f64::from(high));
+                }
+                let off = (f64::from(found) - exact).abs();
+                assert!(off <= 1e-5, "{found} instead of {exact} at {i}, {j}");
+            }
+        }
+    }
+}
+
+#[test]
+fn whole_tiles_read_and_write_what_is_theirs() {
+    if !available().any(|level| level == Level::Avx512) {
+        return;
+    }
+    for k in [0, 1, 3, 4, 9, 16] {
+        for (lines, accumulate) in [(1, false), (1, true), (3, false)] {
+            let of = |width| (k, lines, width, accumulate);
+            for width in [17, 24, 32] {
+                whole::<14, 2, 20>(of(width));
+                whole::<14, 2, 6>(of(width));
+            }
+            for width in [1, 16] {
+                whole::<14, 1, 20>(of(width));
+                whole::<14, 1, 3>(of(width));
+            }
+            for width in [33, 48] {
+                whole::<7, 3, 20>(of(width));
+                whole::<7, 3, 2>(of(width));
+            }
+        }
+    }
+}
+
+fn whole<const MR: usize, const NV: usize, const ROW: usize>(
+    (k, lines, width, accumulate): (usize, usize, usize, bool),
+) {
+    let body = Whole::<MR, NV, ROW> {
+        k,
+        lines,
+        width,
+        accumulate,
+    };
+    dispatch(Level::Avx512, body);
+}
+
+/// A tile of 14 rows and a vector whose slices are some elements too short.
+struct Short {
+    a: usize,
+    b: usize,
+    bias: usize,
+    rows: usize,
+    width: usize,
+}
+
+impl Body for Short {
+    type Out = bool;
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) -> bool {
+        let (a, b) = (numbers(13 * 8 + 5, 1), numbers(5 * 16, 2));
+        let bias = numbers(16, 3);
+        let mut output = [0.0; 15 * 20];
+        let mut block = Block::new(&mut output, 20, 15, 20);
+        let rows = Rows {
+            data: &a[self.a..],
+            lines: 1,
+            pitch: 0,
+            k: 5,
+        };
+        let finish = Finish {
+            bias: Some(&bias[self.bias..]),
+            accumulate: false,
+            clamp: None,
+        };
+        let mut to = block.patch(0..self.rows, 0..self.width);
+        s.tile::<14, 1, 8>(&rows, &b[self.b..], &[], &mut to, &finish)
+    }
+}
+
+#[test]
+fn whole_tiles_that_lack_elements_are_refused() {
+    if !available().any(|level| level == Level::Avx512) {
+        return;
+    }
+    let all = [0, 0, 0, 14, 16];
+    let run = |[a, b, bias, rows, width]: [usize; 5]| {
+        let short = Short {
+            a,
+            b,
+            bias,
+            rows,
+            width,
+        };
+        std::panic::catch_unwind(|| dispatch(Level::Avx512, short))
+    };
+    assert!(run(all).unwrap());
+    for (at, value) in [(0, 1), (1, 1), (2, 1), (3, 13), (3, 15), (4, 0), (4, 17)] {
+        let mut one = all;
+        one[at] = value;
+        assert!(run(one).is_err(), "{one:?}");
+    }
 }

@@ -1,0 +1,88 @@
+//! What a tile reads and writes, checked once for all of its vectors.
+
+use core::marker::PhantomData;
+
+/// Some columns of some rows of an output.
+pub struct Patch<'a> {
+    start: *mut f32,
+    ld: usize,
+    rows: usize,
+    columns: usize,
+    matrix: PhantomData<&'a mut [f32]>,
+}
+
+impl Patch<'_> {
+    /// Rows of `columns` elements, `ld` apart, from `start` on.
+    ///
+    /// # Safety
+    /// They lie in one slice, and nobody else sees them while the patch is there.
+    pub(crate) const unsafe fn new(
+        start: *mut f32,
+        ld: usize,
+        (rows, columns): (usize, usize),
+    ) -> Self {
+        Self {
+            start,
+            ld,
+            rows,
+            columns,
+            matrix: PhantomData,
+        }
+    }
+
+    pub(crate) const fn start(&mut self) -> *mut f32 {
+        self.start
+    }
+
+    pub(crate) const fn ld(&self) -> usize {
+        self.ld
+    }
+
+    pub(crate) const fn rows(&self) -> usize {
+        self.rows
+    }
+
+    pub(crate) const fn columns(&self) -> usize {
+        self.columns
+    }
+}
+
+/// The rows of A that a tile multiplies: each has `lines` times `k` elements in a row, the first
+/// ones of its lines `pitch` apart.
+#[derive(Clone, Copy, Debug)]
+pub struct Rows<'a> {
+    /// From the first element of the first row on.
+    pub data: &'a [f32],
+    /// Lines.
+    pub lines: usize,
+    /// Elements from one line to the next.
+    pub pitch: usize,
+    /// Elements of a line.
+    pub k: usize,
+}
+
+impl Rows<'_> {
+    /// Whether so many rows, `apart` elements apart, are there.
+    #[inline(always)]
+    pub(crate) fn fit(&self, rows: usize, apart: usize) -> bool {
+        if self.lines == 0 || self.k == 0 || rows == 0 {
+            return true;
+        }
+        let last = (self.lines - 1).checked_mul(self.pitch);
+        let end = last
+            .zip((rows - 1).checked_mul(apart))
+            .and_then(|(line, row)| line.checked_add(row)?.checked_add(self.k));
+        end.is_some_and(|end| end <= self.data.len())
+    }
+}
+
+/// What happens to the sums of a tile.
+#[derive(Clone, Copy, Debug)]
+pub struct Finish<'a> {
+    /// One element per column, added to every row.
+    pub bias: Option<&'a [f32]>,
+    /// Add to what the output holds, after the bias.
+    pub accumulate: bool,
+    /// Bounds of the values, applied last; NaN passes.
+    pub clamp: Option<(f32, f32)>,
+}
