@@ -35,9 +35,18 @@ pub(super) fn fits(level: Level, conv: &Conv) -> bool {
     spreads(level, conv) || slides(conv, 2 * lanes(level))
 }
 
-/// Whether the gradient of the filter is computed here.
+/// Whether the gradient of the filter is computed here: without permutations and masks of its own a
+/// level takes longer for what does not slide or does not fill vectors.
 pub(super) fn fits_gradient(level: Level, conv: &Conv) -> bool {
-    spreads(level, conv) || conv.x.dilation == 1 && slides(conv, lanes(level))
+    let lanes = lanes(level);
+    let sliding = conv.x.dilation == 1 && (conv.x.size, conv.x.stride) == (3, 1);
+    match level {
+        Level::Portable => sliding && spreads(level, conv),
+        Level::Avx2 | Level::Avx512 => {
+            let fills = conv.group_out().is_multiple_of(lanes);
+            spreads(level, conv) || sliding && fills && slides(conv, lanes)
+        }
+    }
 }
 
 /// Whether a vector spans several groups.
