@@ -8,6 +8,7 @@
 
 use crate::adapt::check_shape;
 use crate::bias_add::Channels;
+use crate::blocks::for_each_pair;
 use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::conv::attributes::Format;
@@ -145,7 +146,7 @@ struct Sums<'a, F, const K: usize> {
     inputs: [&'a [f32]; K],
     centers: &'a [f64],
     terms: F,
-    out: &'a mut [[f64; 2]],
+    out: [&'a mut [f64]; 2],
 }
 
 impl<F: Fn([f64; K], f64) -> [f64; 2], const K: usize> Body for Sums<'_, F, K> {
@@ -158,35 +159,36 @@ impl<F: Fn([f64; K], f64) -> [f64; 2], const K: usize> Body for Sums<'_, F, K> {
             channels,
             inner,
         } = *self.sizes;
-        for (block, out) in self.out.chunks_mut(LANES).enumerate() {
-            let first = self.first + block * LANES;
+        let [firsts, seconds] = self.out;
+        let blocks = firsts.chunks_mut(LANES).zip(seconds.chunks_mut(LANES));
+        for (block, (firsts, seconds)) in blocks.enumerate() {
+            let (first, count) = (self.first + block * LANES, firsts.len());
             let mut centers = [0.0; LANES];
-            centers[..out.len()].copy_from_slice(&self.centers[first..][..out.len()]);
-            let mut sums = [[0.0; LANES]; 2];
+            centers[..count].copy_from_slice(&self.centers[first..][..count]);
+            let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
             for outer in 0..outer {
                 let base = (outer * channels + first) * inner;
-                let from = self.inputs.map(|x| &x[base..][..out.len() * inner]);
+                let from = self.inputs.map(|x| &x[base..][..count * inner]);
                 if let (1, Some(from)) = (inner, whole(from)) {
                     for lane in 0..LANES {
                         let x = core::array::from_fn(|k| f64::from(from[k][lane]));
-                        let [a, b] = (self.terms)(x, centers[lane]);
-                        sums[0][lane] += a;
-                        sums[1][lane] += b;
+                        let terms = (self.terms)(x, centers[lane]);
+                        a[lane] += terms[0];
+                        b[lane] += terms[1];
                     }
                 } else {
-                    for lane in 0..out.len() {
+                    for lane in 0..count {
                         for i in lane * inner..(lane + 1) * inner {
                             let x = core::array::from_fn(|k| f64::from(from[k][i]));
-                            let [a, b] = (self.terms)(x, centers[lane]);
-                            sums[0][lane] += a;
-                            sums[1][lane] += b;
+                            let terms = (self.terms)(x, centers[lane]);
+                            a[lane] += terms[0];
+                            b[lane] += terms[1];
                         }
                     }
                 }
             }
-            for (lane, out) in out.iter_mut().enumerate() {
-                *out = [sums[0][lane], sums[1][lane]];
-            }
+            firsts.copy_from_slice(&a[..count]);
+            seconds.copy_from_slice(&b[..count]);
         }
     }
 }
@@ -201,24 +203,25 @@ fn whole<const K: usize>(from: [&[f32]; K]) -> Option<[&[f32; LANES]; K]> {
     Some(lanes)
 }
 
-/// Fills `out`, two numbers per channel, as [`Sums`] says.
+/// Fills the two lists of `out` as [`Sums`] says.
 fn sum<F: Fn([f64; K], f64) -> [f64; 2] + Copy + Sync, const K: usize>(
     sizes: &Channels,
     (inputs, centers): ([&[f32]; K], &[f64]),
-    out: &mut [[f64; 2]],
+    [firsts, seconds]: [&mut [f64]; 2],
     parallel: &dyn Parallel,
     terms: F,
 ) {
     let cost = SUM_COST * sizes.outer.saturating_mul(sizes.inner);
-    let chunk = chunk_len(parallel, out.len(), LANES, cost);
-    for_each_chunk(parallel, out, chunk, &|first, out| {
+    let chunk = chunk_len(parallel, firsts.len(), LANES, cost);
+    let lists = ((firsts, chunk), (seconds, chunk));
+    for_each_pair(parallel, lists.0, lists.1, |index, firsts, seconds| {
         dispatch(Sums {
             sizes,
-            first,
+            first: index * chunk,
             inputs,
             centers,
             terms,
-            out,
+            out: [firsts, seconds],
         });
     });
 }
@@ -309,23 +312,20 @@ fn scratch(inputs: &Inputs<'_>, index: usize) -> Result<usize> {
         })
 }
 
-/// The scratch memory as a list of two sums per channel and three lists of a number per channel.
-#[allow(
-    clippy::type_complexity,
-    reason = "a tuple of what the scratch is cut into"
-)]
-fn lists(scratch: &mut [u8], channels: usize) -> Result<(&mut [[f64; 2]], [&mut [f64]; 3])> {
+/// The scratch memory as lists of a number per channel.
+fn lists(scratch: &mut [u8], channels: usize) -> Result<[&mut [f64]; NUMBERS]> {
     let numbers = f64s(scratch);
     let (found, expected) = (numbers.len(), NUMBERS * channels);
-    let numbers = numbers.get_mut(..expected).ok_or(Error::Length {
+    let mut rest = numbers.get_mut(..expected).ok_or(Error::Length {
         argument: "scratch",
         found,
         expected,
     })?;
-    let (sums, rest) = numbers.split_at_mut(2 * channels);
-    let (first, rest) = rest.split_at_mut(channels);
-    let (second, third) = rest.split_at_mut(channels);
-    Ok((sums.as_chunks_mut().0, [first, second, third]))
+    Ok(core::array::from_fn(|_| {
+        let list;
+        (list, rest) = core::mem::take(&mut rest).split_at_mut(channels);
+        list
+    }))
 }
 
 /// The square of a channel's distance from its center, in variances, from which on rounding would
@@ -336,7 +336,7 @@ const FAR: f64 = 1e4;
 fn moments(
     sizes: &Channels,
     x: &[f32],
-    sums: &mut [[f64; 2]],
+    [firsts, seconds]: [&mut [f64]; 2],
     [centers, means, variances]: [&mut [f64]; 3],
     parallel: &dyn Parallel,
 ) {
@@ -346,12 +346,13 @@ fn moments(
     }
     // Around an element of the channel first, which is mostly near enough, then around the mean.
     for _ in 0..2 {
+        let sums = [&mut *firsts, &mut *seconds];
         sum(sizes, ([x], &*centers), sums, parallel, |[x], center| {
             let gap = x - center;
             [gap, gap * gap]
         });
         let mut far = false;
-        for (channel, [gaps, squares]) in sums.iter().enumerate() {
+        for (channel, (gaps, squares)) in firsts.iter().zip(&*seconds).enumerate() {
             let gap = gaps / count;
             means[channel] = centers[channel] + gap;
             variances[channel] = (squares / count - gap * gap).max(0.0);
@@ -373,11 +374,11 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let [x, scale, offset, mean, variance] =
         f32s(&call.inputs, ["x", "scale", "offset", "mean", "variance"])?;
     let (parallel, outputs) = (call.parallel, &mut *call.outputs);
-    let (sums, [factors, shifts, variances]) = lists(call.scratch, sizes.channels)?;
+    let [firsts, seconds, factors, shifts, variances] = lists(call.scratch, sizes.channels)?;
     let count = sizes.outer * sizes.inner;
     if training && count > 0 {
         let lists = [&mut *factors, &mut *shifts, &mut *variances];
-        moments(&sizes, x, sums, lists, parallel);
+        moments(&sizes, x, [firsts, seconds], lists, parallel);
     }
     // The batch's statistics by channel: for the caller, and for the gradient.
     for channel in 0..sizes.channels {
@@ -440,7 +441,7 @@ fn run_gradient(call: &mut Call<'_>) -> Result<()> {
         ],
     )?;
     let (parallel, outputs) = (call.parallel, &mut *call.outputs);
-    let (sums, [centers, slopes, shifts]) = lists(call.scratch, sizes.channels)?;
+    let [firsts, seconds, centers, slopes, shifts] = lists(call.scratch, sizes.channels)?;
     for (center, &mean) in centers.iter_mut().zip(mean) {
         *center = f64::from(mean);
     }
@@ -448,14 +449,14 @@ fn run_gradient(call: &mut Call<'_>) -> Result<()> {
     sum(
         &sizes,
         (inputs, &*centers),
-        sums,
+        [&mut *firsts, &mut *seconds],
         parallel,
         |[gradient, x], center| [gradient, gradient * (x - center)],
     );
     let factors = centers;
     let count = (sizes.outer * sizes.inner) as f64;
     for channel in 0..sizes.channels {
-        let [sum, product] = sums[channel];
+        let (sum, product) = (firsts[channel], seconds[channel]);
         let squared = f64::from(variance[channel]) + epsilon;
         let root = 1.0 / math::sqrt(squared);
         let (level, slope) = if training {
@@ -515,19 +516,19 @@ mod tests {
             };
             let x = numbers(outer * channels * inner, 3);
             let own: Vec<f64> = (0..channels).map(|channel| channel as f64).collect();
-            let mut sums = vec![[f64::NAN; 2]; channels];
+            let [mut firsts, mut seconds] = [(); 2].map(|()| vec![f64::NAN; channels]);
             sum(
                 &sizes,
                 ([&x], &own),
-                &mut sums,
+                [&mut firsts, &mut seconds],
                 &Interleaved,
                 |[x], channel| [x, channel],
             );
-            for (channel, found) in sums.iter().enumerate() {
+            for (channel, found) in firsts.iter().zip(&seconds).enumerate() {
                 let of = |i: &usize| i / inner % channels == channel;
                 let own: Vec<usize> = (0..x.len()).filter(of).collect();
                 let exact: f64 = own.iter().map(|&i| f64::from(x[i])).sum();
-                assert_eq!(*found, [exact, (channel * own.len()) as f64]);
+                assert_eq!(found, (&exact, &((channel * own.len()) as f64)));
             }
             let mut out = vec![f32::NAN; x.len()];
             let inputs = ([&x[..]], [&own[..]]);
@@ -557,10 +558,11 @@ mod tests {
                     _ => {}
                 }
             }
-            let mut sums = vec![[f64::NAN; 2]; channels];
+            let [mut firsts, mut seconds] = [(); 2].map(|()| vec![f64::NAN; channels]);
             let mut lists = [(); 3].map(|()| vec![f64::NAN; channels]);
             let [a, b, c] = &mut lists;
-            moments(&sizes, &x, &mut sums, [a, b, c], &Interleaved);
+            let sums = [&mut firsts[..], &mut seconds[..]];
+            moments(&sizes, &x, sums, [a, b, c], &Interleaved);
             for channel in 0..channels {
                 let of = |i: &usize| i / inner % channels == channel;
                 let own = || (0..x.len()).filter(of).map(|i| f64::from(x[i]));
