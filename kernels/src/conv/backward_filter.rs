@@ -2,6 +2,7 @@
 
 use core::ops::Range;
 
+use super::direct;
 use super::geometry::{Conv, check_len};
 use crate::blocks::{Block, Cut, for_each_block};
 use crate::error::Result;
@@ -63,6 +64,11 @@ impl BackwardFilter {
         } else {
             parallel
         };
+        if direct::fits_gradient(self.level, conv) {
+            let images = (input, output);
+            direct::filter_gradient(self.level, conv, images, filter, parallel);
+            return Ok(());
+        }
         let rows = conv.y.size * conv.x.size * conv.group_in();
         let columns = conv.group_out();
         let panels = pack::panels(self.level, columns);

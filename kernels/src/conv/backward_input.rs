@@ -1,6 +1,7 @@
 //! The transposed convolution, which is also the gradient of a convolution by its input.
 
 use super::depthwise::each_tap;
+use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use crate::blocks::for_each_block;
@@ -47,8 +48,9 @@ impl<'a> BackwardInput<'a> {
     }
 
     /// Elements of scratch memory that [`BackwardInput::run`] needs: none for a packed filter,
-    /// else those of the filter, its input channels padded to whole vectors; none as well where
-    /// that would be more than half as much again as input, filter and output.
+    /// else those of the filter, its input channels padded to whole vectors unless groups have few
+    /// of them; none as well where that would be more than half as much again as input, filter and
+    /// output.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
@@ -106,6 +108,19 @@ impl<'a> BackwardInput<'a> {
         let packed =
             PackedFilter::of(&self.filter, self.level, direction, conv, scratch, parallel)?;
         if input.is_empty() {
+            return Ok(());
+        }
+        if direct::fits(self.level, conv) {
+            let direct = Direct {
+                direction,
+                conv,
+                level: self.level,
+                filter: packed.data,
+                bias: self.bias,
+                activation: self.activation,
+                accumulate: false,
+            };
+            direct.run(output, input, parallel);
             return Ok(());
         }
         for group in 0..conv.groups {
@@ -246,7 +261,7 @@ fn dot<S: Simd>(s: S, a: &[f32], b: &[f32]) -> f32 {
 
 /// The walk along one axis over the inputs `phase`, `phase + stride`, ...: input `i` meets output
 /// `o` at tap `t` if `i + before == o * stride + t * dilation`.
-fn axis(window: &Window, phase: usize) -> Axis {
+pub(super) fn axis(window: &Window, phase: usize) -> Axis {
     let (stride, dilation) = (window.stride, window.dilation);
     let line_step = stride / gcd(stride, dilation);
     let reaches = |tap: usize| {

@@ -1,5 +1,6 @@
 //! Filters, plain and packed.
 
+use super::direct;
 use super::geometry::{Conv, check_len};
 use super::winograd::Tiles;
 use crate::error::{Error, Result};
@@ -64,6 +65,10 @@ impl<'a> PackedFilter<'a> {
     /// Elements of a filter that is not transformed.
     pub(crate) fn len_for(level: Level, direction: Direction, conv: &Conv) -> Result<usize> {
         conv.check()?;
+        if direct::fits(level, conv) {
+            pack::check_level(level)?;
+            return Ok(conv.filter_len());
+        }
         let (rows, columns) = size(direction, conv);
         pack::packed_len(level, rows, columns)?
             .checked_mul(conv.groups)
@@ -125,6 +130,8 @@ impl<'a> PackedFilter<'a> {
         let (taps, ld) = (conv.y.size * conv.x.size, conv.out_channels);
         if let Some(tiles) = tiles {
             tiles.pack(level, conv, filter, data, parallel);
+        } else if direct::fits(level, conv) {
+            direct::pack(direction, conv, filter, data);
         } else if !data.is_empty() {
             let each = expected / conv.groups;
             for (group, data) in data.chunks_exact_mut(each).enumerate() {

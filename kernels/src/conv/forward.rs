@@ -2,12 +2,14 @@
 
 use core::ops::Range;
 
+use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
 use super::winograd::{Tiles, Winograd};
 use crate::blocks::for_each_block;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
+use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
@@ -56,12 +58,16 @@ impl<'a> Forward<'a> {
     /// points of the image: for one image 2 MiB or a quarter of input and output, if it has as
     /// many. None for other packed filters. For a plain one the elements of the filter, its output
     /// channels padded to whole vectors; none where that would be more than half as much again as
-    /// input, filter and output.
+    /// input, filter and output, and where groups have few channels.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
     pub fn scratch_len(&self) -> Result<usize> {
         match self.filter {
+            Filter::Plain(_) if direct::fits(self.level, &self.conv) => {
+                self.conv.check()?;
+                Ok(0)
+            }
             Filter::Plain(filter) if self.unpacked(filter)?.is_none() => {
                 PackedFilter::len_for(self.level, Direction::Forward, &self.conv)
             }
@@ -115,6 +121,9 @@ impl<'a> Forward<'a> {
         {
             return self.winograd(tiles, (input, output, scratch), parallel);
         }
+        if direct::fits(self.level, conv) {
+            return self.direct((input, output), parallel);
+        }
         let unpacked = match self.filter {
             Filter::Plain(filter) => {
                 check_len("filter", filter.len(), conv.filter_len())?;
@@ -152,6 +161,32 @@ impl<'a> Forward<'a> {
         for group in 0..conv.groups {
             self.group(group, input, &filter, output, parallel);
         }
+        Ok(())
+    }
+
+    fn direct(&self, (input, output): (&[f32], &mut [f32]), parallel: &dyn Parallel) -> Result<()> {
+        let filter = match self.filter {
+            Filter::Plain(filter) => {
+                check_level(self.level)?;
+                check_len("filter", filter.len(), self.conv.filter_len())?;
+                filter
+            }
+            Filter::Packed(_) => {
+                let (filter, direction) = (&self.filter, Direction::Forward);
+                let conv = &self.conv;
+                PackedFilter::of(filter, self.level, direction, conv, &mut [], parallel)?.data
+            }
+        };
+        let direct = Direct {
+            direction: Direction::Forward,
+            conv: &self.conv,
+            level: self.level,
+            filter,
+            bias: self.bias,
+            activation: self.activation,
+            accumulate: self.accumulate,
+        };
+        direct.run(input, output, self.threads(parallel));
         Ok(())
     }
 
@@ -257,7 +292,7 @@ impl<'a> Forward<'a> {
 }
 
 /// The walk of a forward convolution along one axis.
-fn axis(window: &Window) -> Axis {
+pub(super) fn axis(window: &Window) -> Axis {
     Axis {
         size: window.input,
         out: window.output,

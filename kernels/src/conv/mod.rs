@@ -1,6 +1,7 @@
 //! Convolutions of one and two dimensions, forward and backward, channels last.
 //!
 //! No image is unfolded: the tiles of [`crate::gemm`] read the image itself, one run per tap.
+//! Where groups have few channels, vectors span several of them instead (`direct`).
 //! What lies outside the image counts as 0, so that an infinite or NaN weight meets a 0 there.
 //! Packed filters of 3 x 3 taps are transformed for minimal filtering where that is faster: then
 //! the error is relative to the largest elements within 6 x 6 pixels, and a channel of the output
@@ -11,6 +12,7 @@ mod backward_filter;
 mod backward_input;
 pub mod chain;
 pub mod depthwise;
+mod direct;
 pub mod filter;
 mod forward;
 pub mod geometry;

@@ -148,6 +148,129 @@ proptest! {
     }
 }
 
+/// Groups of few channels, which share a vector, or of about as many as a vector has.
+fn grouped() -> impl Strategy<Value = Conv> {
+    let padding = || {
+        prop_oneof![
+            Just(Padding::Valid),
+            Just(Padding::Same),
+            (0..4_usize, 0..4_usize).prop_map(|(a, b)| Padding::Explicit(a, b)),
+        ]
+    };
+    let window = |most: usize, padding| {
+        let sizes = prop_oneof![1 => 1..3_usize, 3 => Just(3_usize), 1 => 4..6_usize];
+        let strides = prop_oneof![3 => Just(1_usize), 1 => 2..4_usize];
+        let dilations = prop_oneof![2 => Just(1_usize), 1 => 2..5_usize];
+        (1..most, sizes, strides, dilations, padding).prop_filter_map(
+            "fits",
+            |(input, size, stride, dilation, padding)| {
+                Window::new(input, size, stride, dilation, padding).ok()
+            },
+        )
+    };
+    let depths = || prop_oneof![3 => 1..9_usize, 1 => 9..20_usize];
+    let depths = prop_oneof![3 => depths().prop_map(|x| (x, x)), 1 => (depths(), depths())];
+    let (y, x) = (window(6, padding()), window(40, padding()));
+    (1..3_usize, y, x, depths, 2..20_usize).prop_map(|(batch, y, x, (inputs, outputs), groups)| {
+        Conv {
+            batch,
+            y,
+            x,
+            in_channels: inputs * groups,
+            out_channels: outputs * groups,
+            groups,
+        }
+    })
+}
+
+fn squares(values: &mut [f32]) {
+    values.iter_mut().for_each(|x| *x *= *x);
+}
+
+/// Both directions with packed filters and with what may come after the sums.
+fn check_packed(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
+    let input = numbers(conv.input_len(), seed);
+    let filter = numbers(conv.filter_len(), seed + 1);
+    let output = numbers(conv.output_len(), seed + 2);
+    let [bias_in, bias_out] = [conv.in_channels, conv.out_channels].map(|n| numbers(n, seed + 3));
+    let mut forward = vec![0.0; output.len()];
+    let mut backward = vec![0.0; input.len()];
+    for (i, sum) in forward.iter_mut().enumerate() {
+        *sum = f64::from(output[i]) + f64::from(bias_out[i % conv.out_channels]);
+    }
+    for (i, sum) in backward.iter_mut().enumerate() {
+        *sum = f64::from(bias_in[i % conv.in_channels]);
+    }
+    each_product(conv, |i, f, o| {
+        forward[o] += f64::from(input[i]) * f64::from(filter[f]);
+        backward[i] += f64::from(output[o]) * f64::from(filter[f]);
+    });
+    let depth = conv.group_in().max(conv.group_out());
+    let terms = (conv.y.size * conv.x.size * depth + 2) as f64;
+    // Of a square, whose slope is twice its root.
+    let bound = |exact: f64| 1e-6 * terms * (1.0 + 2.0 * exact.abs());
+    for level in available() {
+        let pack = |direction| {
+            let len = PackedFilter::len_for(level, direction, conv).unwrap();
+            let mut memory = vec![f32::NAN; len];
+            let (filter, out) = (&filter[..], &mut memory[..]);
+            PackedFilter::tiled(level, direction, conv, None, (filter, out), &Serial).unwrap();
+            memory
+        };
+        for activation in [Activation::Clamp(-0.5, 0.75), Activation::Map(squares)] {
+            let after = |x: f64| match activation {
+                Activation::Map(_) => x * x,
+                _ => x.clamp(-0.5, 0.75),
+            };
+            let memory = pack(Direction::Forward);
+            let of = |direction, data| PackedFilter {
+                level,
+                direction,
+                tiles: None,
+                data,
+            };
+            let mut found = output.clone();
+            let run = Forward {
+                bias: Some(&bias_out),
+                activation,
+                accumulate: true,
+                ..Forward::new(*conv, Filter::Packed(of(Direction::Forward, &memory)))
+            };
+            run.run(&input, &mut found, &mut [], &Interleaved).unwrap();
+            for (found, exact) in found.iter().zip(&forward) {
+                prop_assert!(
+                    close(*found, after(*exact), bound(*exact)),
+                    "{found} {exact}"
+                );
+            }
+            let memory = pack(Direction::Backward);
+            let mut found = vec![f32::NAN; input.len()];
+            let run = BackwardInput {
+                bias: Some(&bias_in),
+                activation,
+                ..BackwardInput::new(*conv, Filter::Packed(of(Direction::Backward, &memory)))
+            };
+            run.run(&output, &mut found, &mut [], &Interleaved).unwrap();
+            for (found, exact) in found.iter().zip(&backward) {
+                prop_assert!(
+                    close(*found, after(*exact), bound(*exact)),
+                    "{found} {exact}"
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(150))]
+    #[test]
+    fn groups_match_f64(conv in grouped(), seed in 0..1000_u64) {
+        check(&conv, seed)?;
+        check_packed(&conv, seed)?;
+    }
+}
+
 /// Images of few channels, whose neighbours see almost the same elements: lines of several strips,
 /// strips that end with a line, and paddings that are wider than a strip.
 fn few_channels() -> impl Strategy<Value = Conv> {

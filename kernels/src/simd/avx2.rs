@@ -167,6 +167,7 @@ impl Simd for Avx2 {
         and_i(a: I, b: I) -> I = _mm256_and_si256(a, b);
         or_i(a: I, b: I) -> I = _mm256_or_si256(a, b);
         xor_i(a: I, b: I) -> I = _mm256_xor_si256(a, b);
+        permute(a: F, index: I) -> F = _mm256_permutevar8x32_ps(a, index);
     }
 
     #[inline(always)]

@@ -222,6 +222,12 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn permute(self, a: __m512, index: __m512i) -> __m512 {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe { _mm512_permutexvar_ps(index, a) }
+    }
+
+    #[inline(always)]
     fn any(self, mask: __mmask16) -> bool {
         mask != 0
     }

@@ -20,6 +20,7 @@ pub(crate) mod patch;
 mod portable;
 pub(crate) mod scalar;
 pub(crate) mod stream;
+pub(crate) mod taps;
 #[cfg(test)]
 mod tests;
 
@@ -228,6 +229,16 @@ pub trait Simd: Copy + Send + Sync + 'static {
         let mut found = self.to_array(self.from_bits(index));
         for x in &mut found {
             *x = table[x.to_bits() as usize % N];
+        }
+        self.load(&found)
+    }
+
+    /// In each lane the lane of `a` that the last bits of the lane of `index` say.
+    #[inline(always)]
+    fn permute(self, a: Self::F, index: Self::I) -> Self::F {
+        let (from, mut found) = (self.to_array(a), self.to_array(self.from_bits(index)));
+        for x in &mut found[..Self::LANES] {
+            *x = from[x.to_bits() as usize % Self::LANES];
         }
         self.load(&found)
     }

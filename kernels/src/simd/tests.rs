@@ -238,6 +238,11 @@ impl Body for Composed<'_> {
                 assert_eq!(short[lane], table[(i + lane) % 16]);
             }
 
+            let found = s.to_array(s.permute(s.load(&table), index));
+            for (lane, found) in found.iter().enumerate().take(S::LANES) {
+                assert_eq!(*found, table[(i + lane) % S::LANES]);
+            }
+
             // The lanes are 0 to 15 in some order.
             let lanes = core::array::from_fn::<_, 16, _>(|lane| ((i + lane) % 16) as f32);
             let least = lanes[..S::LANES].iter().copied().fold(16.0, f32::min);
