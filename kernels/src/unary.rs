@@ -120,7 +120,7 @@ unary! {
     /// Smallest integer not below.
     CEIL Ceil ceil 1 { f32 F32 => |x| math::ceil(x); }
     /// Cosine.
-    COS Cos cos 16 { f32 F32 => |x| math::sin_cos(f64::from(x)).1 as f32; }
+    COS Cos cos 16 { [f32] => |s, x| math::of_angles(s, x, |(_, cos)| cos); }
     /// Hyperbolic cosine.
     COSH Cosh cosh 8 { f32 F32 => |x| wide!(cosh x); }
     /// `exp(x) - 1` for negative values, which approaches -1; others stay; 2 ulp.
@@ -183,7 +183,7 @@ unary! {
         i64 I64 => |x| x.signum();
     }
     /// Sine.
-    SIN Sin sin 16 { f32 F32 => |x| math::sin_cos(f64::from(x)).0 as f32; }
+    SIN Sin sin 16 { [f32] => |s, x| math::of_angles(s, x, |(sin, _)| sin); }
     /// Hyperbolic sine.
     SINH Sinh sinh 8 { f32 F32 => |x| wide!(sinh x); }
     /// `log(1 + exp(x))`; 3 ulp.
@@ -199,12 +199,7 @@ unary! {
         i64 I64 => |x| x.wrapping_mul(x);
     }
     /// Tangent.
-    TAN Tan tan 16 {
-        f32 F32 => |x| {
-            let (sin, cos) = math::sin_cos(f64::from(x));
-            (sin / cos) as f32
-        };
-    }
+    TAN Tan tan 16 { [f32] => |s, x| math::of_angles(s, x, |(sin, cos)| sin / cos); }
     /// Hyperbolic tangent; 3 ulp.
     TANH Tanh tanh 4 { [f32] => |s, x| single::tanh(s, x); }
 }

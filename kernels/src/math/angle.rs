@@ -2,6 +2,7 @@
 
 use super::double::ROUNDER;
 use super::{polynomial, sqrt};
+use crate::simd::Simd;
 
 /// Arc tangent of `y / x` for `x >= 0`; relative error below 1e-10.
 #[inline(always)]
@@ -84,12 +85,18 @@ const LARGE_ANGLE: f64 = 1.0e6;
 /// The angle less a whole number of quarter turns, at most pi / 4 in size, and that number.
 #[inline(always)]
 fn quarter_turns(x: f64) -> (f64, u64) {
-    /// pi / 2 in two parts, the first of 33 bits.
-    const HIGH: f64 = 1.570_796_326_734_125_6;
-    const LOW: f64 = 6.077_100_506_506_192e-11;
     if x.abs() > LARGE_ANGLE {
         return quarter_turns_of_large(x as f32);
     }
+    quarter_turns_of_small(x)
+}
+
+/// As [`quarter_turns`] up to [`LARGE_ANGLE`], without a branch.
+#[inline(always)]
+fn quarter_turns_of_small(x: f64) -> (f64, u64) {
+    /// pi / 2 in two parts, the first of 33 bits.
+    const HIGH: f64 = 1.570_796_326_734_125_6;
+    const LOW: f64 = 6.077_100_506_506_192e-11;
     let shifted = x * core::f64::consts::FRAC_2_PI + ROUNDER;
     let turns = shifted - ROUNDER;
     (x - turns * HIGH - turns * LOW, shifted.to_bits())
@@ -132,7 +139,30 @@ fn quarter_turns_of_large(x: f32) -> (f64, u64) {
 /// Sine and cosine of an `f32`; relative error below 1e-10.
 #[inline(always)]
 pub(crate) fn sin_cos(x: f64) -> (f64, f64) {
-    let (r, turns) = quarter_turns(x);
+    after_turns(quarter_turns(x))
+}
+
+/// A function of the sine and the cosine of each lane: as that of [`sin_cos`], bit for bit.
+#[inline(always)]
+pub(crate) fn of_angles<S: Simd>(s: S, x: S::F, function: impl Fn((f64, f64)) -> f64) -> S::F {
+    let large = s.lt(s.splat(LARGE_ANGLE as f32), s.abs(x));
+    let mut values = s.to_array(x);
+    if s.any(large) {
+        for value in &mut values[..S::LANES] {
+            *value = function(sin_cos(f64::from(*value))) as f32;
+        }
+    } else {
+        for value in &mut values[..S::LANES] {
+            let turned = quarter_turns_of_small(f64::from(*value));
+            *value = function(after_turns(turned)) as f32;
+        }
+    }
+    s.load(&values)
+}
+
+/// Sine and cosine of an angle after a number of quarter turns.
+#[inline(always)]
+fn after_turns((r, turns): (f64, u64)) -> (f64, f64) {
     let z = r * r;
     let p = -1.0 / 39_916_800.0;
     let p = p * z + 1.0 / 362_880.0;

@@ -11,7 +11,7 @@ mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use angle::{acos, asin, atan, atan2, sin_cos};
+pub(crate) use angle::{acos, asin, atan, atan2, of_angles};
 pub(crate) use double::{acosh, asinh, atanh, cosh, log, log_1p, pow, sinh};
 
 /// Largest integer not above `x`.
@@ -139,7 +139,7 @@ pub(crate) mod libm {
         }
         #[cfg(not(feature = "std"))]
         {
-            let (sin, cos) = super::sin_cos(f64::from(x));
+            let (sin, cos) = super::angle::sin_cos(f64::from(x));
             (sin as f32, cos as f32)
         }
     }

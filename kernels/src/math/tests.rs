@@ -2,6 +2,7 @@
 
 use proptest::prelude::*;
 
+use super::angle::sin_cos;
 use super::double::{exp, exp_m1};
 use super::*;
 use crate::level::Level;
@@ -377,4 +378,39 @@ fn erf(x: f64) -> f64 {
     let near = x.abs() * polynomial(&ERF, x * x);
     let value = if x.abs() < 1.0 { near } else { far };
     value.copysign(x)
+}
+
+#[test]
+fn lanes_of_angles_are_single_angles() {
+    #[derive(Clone, Copy)]
+    struct Sines;
+
+    impl Function for Sines {
+        #[inline(always)]
+        fn of<S: Simd>(self, s: S, x: S::F) -> S::F {
+            of_angles(s, x, |(sin, cos)| sin - 0.5 * cos)
+        }
+    }
+
+    let mut x: Vec<f32> = (0..200_u32)
+        .map(|i| (i as f32 - 100.0) * 1.37_f32.powi(i as i32 % 40))
+        .collect();
+    // Large angles and what is no angle, each among small ones.
+    for (at, special) in [
+        (3, 1e30),
+        (37, f32::NAN),
+        (70, f32::INFINITY),
+        (101, -2e6),
+        (150, -0.0),
+    ] {
+        x[at] = special;
+    }
+    for level in available() {
+        for (&x, found) in x.iter().zip(dispatch(level, Values(Sines, &x))) {
+            let (sin, cos) = sin_cos(f64::from(x));
+            let exact = (sin - 0.5 * cos) as f32;
+            let same = found.to_bits() == exact.to_bits() || (found.is_nan() && exact.is_nan());
+            assert!(same, "{level:?}, {x}: {found} instead of {exact}");
+        }
+    }
 }
