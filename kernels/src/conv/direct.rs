@@ -23,9 +23,10 @@ use crate::simd::{Body, Simd, dispatch};
 /// Lines of the result that are computed channel by channel: what they see of the image in some
 /// channels stays in the first cache.
 const MAX_LINES: usize = 8;
-/// Stops of a tile, and of the wide ones of levels with many registers.
-const NARROW: usize = 8;
-const WIDE: usize = 14;
+/// Stops of a tile. More of them gain nothing: a permutation takes the place of a multiplication.
+const STOPS: usize = 8;
+/// Columns that three taps see from the stops of a tile.
+const SEEN: usize = STOPS + 2;
 /// Channels of a group on either side from which on one that is alone is computed here.
 const LEAST: usize = 7;
 
@@ -344,48 +345,26 @@ impl Lines<'_, '_> {
         stops: &Stops,
     ) {
         let partial = channels.is_partial(SPREAD);
-        // Those that a last tile computes in vain count.
-        let rest = match stops.count % WIDE {
-            0 => 0,
-            1..=NARROW => NARROW,
-            _ => WIDE,
-        };
-        let all = stops.count - stops.count % WIDE + rest;
-        let wide =
-            !partial && const { S::REGISTERS >= 32 } && all <= stops.count.next_multiple_of(NARROW);
-        let mut done = 0;
-        while done < stops.count {
-            let left = stops.count - done;
-            let count = if wide && left > NARROW { WIDE } else { NARROW };
+        for done in (0..stops.count).step_by(STOPS) {
             let stops = Stops {
                 first: stops.first + done * stops.every,
-                count: count.min(left),
+                count: STOPS.min(stops.count - done),
                 ..*stops
             };
             for line in lines.iter().flatten() {
-                if partial {
-                    self.tile::<S, NARROW, { NARROW + 2 }, SPREAD, true>(s, line, channels, &stops);
-                } else if const { S::REGISTERS >= 32 } && count == WIDE {
-                    self.tile::<S, WIDE, { WIDE + 2 }, SPREAD, false>(s, line, channels, &stops);
+                // Without fused operations whole vectors are not worth code of their own.
+                if !S::FUSED || partial {
+                    self.tile::<S, SPREAD, true>(s, line, channels, &stops);
                 } else {
-                    self.tile::<S, NARROW, { NARROW + 2 }, SPREAD, false>(
-                        s, line, channels, &stops,
-                    );
+                    self.tile::<S, SPREAD, false>(s, line, channels, &stops);
                 }
             }
-            done += count;
         }
     }
 
-    /// `STOPS` stops of a line, as far as they are there.
+    /// [`STOPS`] stops of a line, as far as they are there.
     #[inline(always)]
-    fn tile<
-        S: Simd,
-        const STOPS: usize,
-        const SEEN: usize,
-        const SPREAD: bool,
-        const PARTIAL: bool,
-    >(
+    fn tile<S: Simd, const SPREAD: bool, const PARTIAL: bool>(
         &mut self,
         s: S,
         line: &Line,
@@ -464,12 +443,12 @@ impl Lines<'_, '_> {
                 );
             }
         }
-        self.store::<S, STOPS, PARTIAL>(s, &sums, (line, stops, channels));
+        self.store::<S, PARTIAL>(s, &sums, (line, stops, channels));
     }
 
     /// Writes the sums of some stops.
     #[inline(always)]
-    fn store<S: Simd, const STOPS: usize, const PARTIAL: bool>(
+    fn store<S: Simd, const PARTIAL: bool>(
         &mut self,
         s: S,
         sums: &[S::F; STOPS],

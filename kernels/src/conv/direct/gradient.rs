@@ -121,7 +121,8 @@ impl Gradient<'_> {
     ) {
         // Four channels of three taps leave the registers of a small level no room.
         let few = S::REGISTERS < 32 || self.conv.group_in() <= 2;
-        match (channels.is_partial(SPREAD), few) {
+        // Without fused operations whole vectors are not worth code of their own.
+        match (!S::FUSED || channels.is_partial(SPREAD), few) {
             (true, _) => self.taps::<S, 2, SPREAD, true>(s, lines, channels),
             (false, true) => self.taps::<S, 2, SPREAD, false>(s, lines, channels),
             (false, false) => self.taps::<S, 4, SPREAD, false>(s, lines, channels),
