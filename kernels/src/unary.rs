@@ -199,7 +199,12 @@ unary! {
         i64 I64 => |x| x.wrapping_mul(x);
     }
     /// Tangent.
-    TAN Tan tan 16 { [f32] => |s, x| math::of_angles(s, x, |(sin, cos)| sin / cos); }
+    TAN Tan tan 16 {
+        f32 F32 => |x| {
+            let (sin, cos) = math::sin_cos(f64::from(x));
+            (sin / cos) as f32
+        };
+    }
     /// Hyperbolic tangent; 3 ulp.
     TANH Tanh tanh 4 { [f32] => |s, x| single::tanh(s, x); }
 }

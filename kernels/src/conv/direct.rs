@@ -33,7 +33,7 @@ const LEAST: usize = 7;
 /// Whether a convolution or a transposed one is computed here. It does not depend on the number of
 /// images.
 pub(super) fn fits(level: Level, conv: &Conv) -> bool {
-    spreads(level, conv) || slides(conv, 2 * lanes(level))
+    spreads(level, conv) || level == Level::Avx512 && slides(conv, 2 * lanes(level))
 }
 
 /// Whether the gradient of the filter is computed here: without permutations and masks of its own a
@@ -43,7 +43,8 @@ pub(super) fn fits_gradient(level: Level, conv: &Conv) -> bool {
     let sliding = conv.x.dilation == 1 && (conv.x.size, conv.x.stride) == (3, 1);
     match level {
         Level::Portable => sliding && spreads(level, conv),
-        Level::Avx2 | Level::Avx512 => {
+        Level::Avx2 => spreads(level, conv),
+        Level::Avx512 => {
             let fills = conv.group_out().is_multiple_of(lanes);
             spreads(level, conv) || sliding && fills && slides(conv, lanes)
         }
@@ -288,7 +289,8 @@ impl Body for Lines<'_, '_> {
         let mut group = 0;
         while group < of.conv.groups {
             let count = together.min(of.conv.groups - group);
-            if together == 1 {
+            // A level with fewer registers computes only what spreads.
+            if const { S::REGISTERS >= 32 } && together == 1 {
                 for column in (0..columns).step_by(S::LANES) {
                     let channels = Channels::single(s, (depth, columns), group, column);
                     self.channels::<S, false>(s, &lines, &channels);
@@ -420,15 +422,8 @@ impl Lines<'_, '_> {
                     ld: result.channels,
                     depth,
                 };
-                if !PARTIAL && seen.inside.0 == 0 && seen.inside.1 >= SEEN {
-                    sums = add_line::<S, STOPS, 3, SEEN, SPREAD, PARTIAL, true>(
-                        s, sums, &seen, &weights, lanes,
-                    );
-                } else {
-                    sums = add_line::<S, STOPS, 3, SEEN, SPREAD, PARTIAL, false>(
-                        s, sums, &seen, &weights, lanes,
-                    );
-                }
+                sums =
+                    add_line::<S, STOPS, 3, SEEN, SPREAD, PARTIAL>(s, sums, &seen, &weights, lanes);
                 continue;
             }
             for tap_x in 0..x.count {
@@ -438,7 +433,7 @@ impl Lines<'_, '_> {
                     ld: result.channels,
                     depth,
                 };
-                sums = add_line::<S, STOPS, 1, STOPS, SPREAD, PARTIAL, false>(
+                sums = add_line::<S, STOPS, 1, STOPS, SPREAD, PARTIAL>(
                     s, sums, &seen, &weights, lanes,
                 );
             }

@@ -147,10 +147,9 @@ pub(crate) fn sin_cos(x: f64) -> (f64, f64) {
 pub(crate) fn of_angles<S: Simd>(s: S, x: S::F, function: impl Fn((f64, f64)) -> f64) -> S::F {
     let large = s.lt(s.splat(LARGE_ANGLE as f32), s.abs(x));
     let mut values = s.to_array(x);
-    if s.any(large) {
-        for value in &mut values[..S::LANES] {
-            *value = function(sin_cos(f64::from(*value))) as f32;
-        }
+    // Without fused operations vectors of f64 gain nothing.
+    if !S::FUSED || s.any(large) {
+        one_by_one(&mut values[..S::LANES], function);
     } else {
         for value in &mut values[..S::LANES] {
             let turned = quarter_turns_of_small(f64::from(*value));
@@ -158,6 +157,14 @@ pub(crate) fn of_angles<S: Simd>(s: S, x: S::F, function: impl Fn((f64, f64)) ->
         }
     }
     s.load(&values)
+}
+
+#[cold]
+#[inline(never)]
+fn one_by_one(values: &mut [f32], function: impl Fn((f64, f64)) -> f64) {
+    for value in values {
+        *value = function(sin_cos(f64::from(*value))) as f32;
+    }
 }
 
 /// Sine and cosine of an angle after a number of quarter turns.

@@ -11,7 +11,7 @@ mod tables;
 #[cfg(test)]
 pub(crate) mod tests;
 
-pub(crate) use angle::{acos, asin, atan, atan2, of_angles};
+pub(crate) use angle::{acos, asin, atan, atan2, of_angles, sin_cos};
 pub(crate) use double::{acosh, asinh, atanh, cosh, log, log_1p, pow, sinh};
 
 /// Largest integer not above `x`.

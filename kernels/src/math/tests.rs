@@ -2,7 +2,6 @@
 
 use proptest::prelude::*;
 
-use super::angle::sin_cos;
 use super::double::{exp, exp_m1};
 use super::*;
 use crate::level::Level;

@@ -61,8 +61,7 @@ macro_rules! each_column {
 /// Adds to the sums of `STOPS` stops, which are a column apart, what `TAPS` taps see, times their
 /// weights. So all together see `SEEN` columns. Channel `i` of a lane is element `i` of a column;
 /// or if `SPREAD`, element `first + i`, which is below [`Simd::LANES`]. There are as many lanes as a
-/// vector has, and if `SPREAD` as many elements are read, unless `PARTIAL`. `WHOLE` says that all
-/// columns are there.
+/// vector has, and if `SPREAD` as many elements are read, unless `PARTIAL`.
 ///
 /// Panics if the columns that are there, or the weights, are not in their slices.
 #[inline(always)]
@@ -73,7 +72,6 @@ pub(crate) fn add_line<
     const SEEN: usize,
     const SPREAD: bool,
     const PARTIAL: bool,
-    const WHOLE: bool,
 >(
     s: S,
     mut sums: [S::F; STOPS],
@@ -96,10 +94,6 @@ pub(crate) fn add_line<
             read,
         );
     }
-    assert!(
-        !WHOLE || (start, end) == (0, SEEN),
-        "a column that is not there"
-    );
     assert!(read <= ZEROS.len(), "more channels than there are zeros");
     for of in weights.taps {
         check(of, (0, weights.ld, weights.depth), count);
@@ -108,7 +102,7 @@ pub(crate) fn add_line<
     let pixels = pixels.wrapping_sub(start.wrapping_mul(columns.step));
     let mut places = [ZEROS.as_ptr(); SEEN];
     for at in 0..SEEN {
-        if WHOLE || (start..end).contains(&at) {
+        if (start..end).contains(&at) {
             places[at] = pixels.wrapping_add(at.wrapping_mul(columns.step));
         }
     }

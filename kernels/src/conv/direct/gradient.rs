@@ -99,7 +99,7 @@ impl Gradient<'_> {
         let mut column = self.block.column;
         while column < end {
             let group = column / sizes.1;
-            if together == 1 {
+            if const { S::REGISTERS >= 32 } && together == 1 {
                 let channels = Channels::single(s, sizes, group, column % sizes.1);
                 self.channels::<S, false>(s, &lines, &channels);
                 column += channels.lanes.count;
@@ -120,7 +120,7 @@ impl Gradient<'_> {
         channels: &Channels<S>,
     ) {
         // Four channels of three taps leave the registers of a small level no room.
-        let few = S::REGISTERS < 32 || self.conv.group_in() <= 2;
+        let few = const { S::REGISTERS < 32 };
         // Without fused operations whole vectors are not worth code of their own.
         match (!S::FUSED || channels.is_partial(SPREAD), few) {
             (true, _) => self.taps::<S, 2, SPREAD, true>(s, lines, channels),
