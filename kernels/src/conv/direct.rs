@@ -23,7 +23,7 @@ use crate::simd::{Body, Simd, dispatch};
 /// Lines of the result that are computed channel by channel: what they see of the image in some
 /// channels stays in the first cache.
 const MAX_LINES: usize = 8;
-/// Stops of a tile. More of them gain nothing: a permutation takes the place of a multiplication.
+/// Stops of a tile: as many sums as a small level's registers hold beside what they see.
 const STOPS: usize = 8;
 /// Columns that three taps see from the stops of a tile.
 const SEEN: usize = STOPS + 2;
