@@ -1,7 +1,7 @@
 //! Shapes in gradient functions: sums over what was broadcast, axes, sizes.
 
 use tfp_core::{DataType, Result, Tensor};
-use tfp_ops::{self as ops, SumOptions};
+use tfp_ops::{self as ops, StridedSliceOptions, SumOptions};
 
 use super::call::Run;
 use crate::any::{AnyContext, AnyValue};
@@ -54,6 +54,16 @@ pub(crate) fn reshape_like(cx: &AnyContext, value: &AnyValue, like: &AnyValue) -
         return Ok(value.clone());
     }
     ops::reshape(cx, value, &cx.shape_of(like)?)
+}
+
+/// Returns what a value has on its first axis from `begin` on, which counts from the end when it is
+/// negative: of a shape its last sizes.
+pub(crate) fn elements_from(cx: &AnyContext, value: &AnyValue, begin: i32) -> Result<AnyValue> {
+    let options = StridedSliceOptions {
+        end_mask: Some(1),
+        ..Default::default()
+    };
+    ops::strided_slice(cx, value, [begin], [0], [1], options)
 }
 
 /// Returns the number of elements as a scalar of a type.

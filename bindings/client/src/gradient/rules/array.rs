@@ -6,7 +6,7 @@ use tfp_ops::*;
 use super::Rules;
 use crate::any::AnyValue;
 use crate::gradient::call::{Backward, InputGradients, Run, first, one};
-use crate::gradient::shapes::{known_ints, reshape_like};
+use crate::gradient::shapes::{elements_from, known_ints, reshape_like};
 
 /// The gradient of the first input; the others have none.
 pub(super) fn leading(c: &Backward<'_>, value: Result<AnyValue>) -> Result<InputGradients> {
@@ -262,17 +262,7 @@ fn top_k_grad(c: &Backward<'_>) -> Result<InputGradients> {
             ..Default::default()
         },
     )?;
-    let picked = strided_slice(
-        c.cx,
-        c.cx.shape_of(indices)?,
-        [-1],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let picked = elements_from(c.cx, &c.cx.shape_of(indices)?, -1)?;
     let flat_rows = reshape(
         c.cx,
         c.cx.cast(indices, DataType::INT32)?,
@@ -363,17 +353,7 @@ fn extract_patches(c: &Backward<'_>) -> Result<InputGradients> {
     )?;
     let rows = transpose(cx, reshape(cx, &grad, shape6)?, [1, 0, 2])?;
     let summed = unsorted_segment_sum(cx, rows, &places, &one_more)?;
-    let kept = strided_slice(
-        cx,
-        summed,
-        [1],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let kept = elements_from(cx, &summed, 1)?;
     let back = transpose(cx, kept, [1, 0, 2])?;
     leading(c, reshape(cx, back, size))
 }

@@ -7,21 +7,11 @@ use super::Rules;
 use super::unary::real_part;
 use crate::any::AnyValue;
 use crate::gradient::call::{Backward, InputGradients, Run, one};
-use crate::gradient::shapes::reshape_like;
+use crate::gradient::shapes::{elements_from, reshape_like};
 
 /// The number of points of a transform over the last `axes` axes of a value.
 fn points(c: &Backward<'_>, value: &AnyValue, axes: i32) -> Result<AnyValue> {
-    let last = strided_slice(
-        c.cx,
-        c.cx.shape_of(value)?,
-        [-axes],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let last = elements_from(c.cx, &c.cx.shape_of(value)?, -axes)?;
     prod(c.cx, last, [0], ProdOptions::default())
 }
 

@@ -6,23 +6,13 @@ use tfp_ops::*;
 use super::Rules;
 use crate::any::AnyValue;
 use crate::gradient::call::{Backward, InputGradients, Run};
-use crate::gradient::shapes::known_ints;
+use crate::gradient::shapes::{elements_from, known_ints};
 use crate::gradient::slices::{Gradient, IndexedSlices};
 
 /// The slices of a table of `shape` whose rows were taken.
 fn row_slices(c: &Backward<'_>, shape: AnyValue, indices: &AnyValue) -> Result<Gradient<AnyValue>> {
     let rows = c.cx.ints(&[-1])?;
-    let inner = strided_slice(
-        c.cx,
-        &shape,
-        [1],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let inner = elements_from(c.cx, &shape, 1)?;
     let inner = c.cx.cast(&inner, DataType::INT32)?;
     // The number of rows is that of the indices: with an inner size of zero -1 would not say it.
     let count = match indices.shape()?.element_count() {

@@ -7,6 +7,7 @@ use super::Rules;
 use super::array::leading;
 use crate::any::AnyValue;
 use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::gradient::shapes::elements_from;
 
 /// The type of the elements of the list whose gradient is asked for.
 fn element_type(c: &Backward<'_>) -> Result<DataType> {
@@ -76,17 +77,7 @@ fn stack_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn from_tensor_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = c.cx.shape_of(x)?;
-    let inner = strided_slice(
-        c.cx,
-        size,
-        [1],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let inner = elements_from(c.cx, &size, 1)?;
     let stacked = tensor_list_stack(
         c.cx,
         list_grad(c, 0)?,
@@ -115,17 +106,7 @@ fn gather_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn scatter_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = c.cx.shape_of(x)?;
-    let inner = strided_slice(
-        c.cx,
-        size,
-        [1],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let inner = elements_from(c.cx, &size, 1)?;
     leading(
         c,
         tensor_list_gather(c.cx, list_grad(c, 0)?, c.input(1), inner, element_type(c)?),
@@ -143,17 +124,7 @@ fn concat_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
 fn split_list_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let x = c.input(0);
     let size = c.cx.shape_of(x)?;
-    let inner = strided_slice(
-        c.cx,
-        size,
-        [1],
-        [0],
-        [1],
-        StridedSliceOptions {
-            end_mask: Some(1),
-            ..Default::default()
-        },
-    )?;
+    let inner = elements_from(c.cx, &size, 1)?;
     let element_shape = concat_v2(c.cx, (c.cx.ints(&[-1])?, inner), 0)?;
     let joined = tensor_list_concat_v2(
         c.cx,
