@@ -347,7 +347,8 @@ pub(crate) fn gelu<S: Simd>(s: S, x: S::F) -> S::F {
     let (gauss, scaled) = normal_tail(s, size);
     // `x - x tail` above 0, `x tail` below.
     let part = s.mul(s.neg(size), gauss);
-    let above = s.sub(x, s.min(x, s.zero()));
+    // No `x - min(x, 0)`: rustc 1.95 makes that 0 for -0 on 64-bit Arm.
+    let above = s.select(s.le(s.zero(), x), x, s.sub(x, x));
     s.mul_add(part, scaled, above)
 }
 

@@ -1,6 +1,8 @@
 //! Vectors as arrays: what the compilation target gives, without any assumption.
 
-use super::{Body, Simd};
+#[cfg(target_arch = "x86_64")]
+use super::Body;
+use super::Simd;
 use crate::level::Level;
 
 /// Runs `body` without any assumption about the processor.

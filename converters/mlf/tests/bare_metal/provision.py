@@ -13,6 +13,8 @@ import subprocess
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from converters.mlf.tests.bare_metal.debian import unpack
+
 TARGET = "thumbv7em-none-eabihf"
 PACKAGES = (
     "binutils-arm-none-eabi",
@@ -25,7 +27,6 @@ PACKAGES = (
     "libnewlib-dev",
     "libstd-rust-web-1.96",
     "libstd-rust-web-dev",
-    "qemu-system-arm",
     "rust-web-src",
     "rustc-web",
 )
@@ -83,7 +84,7 @@ def provision() -> Tools:
     content = "\n".join(PACKAGES)
     if not done.exists() or done.read_text() != content:
         cache.mkdir(parents=True, exist_ok=True)
-        _unpack(cache, tools.root)
+        unpack(PACKAGES, ["qemu-system-arm"], cache, tools.root)
         _build_core(tools)
         done.write_text(content)
     return tools
@@ -107,22 +108,6 @@ def without_frame_pointer(tools: Tools) -> Tools:
         _build_core(changed)
         done.write_text(content)
     return changed
-
-
-def _unpack(cache: Path, root: Path) -> None:
-    listed = subprocess.run(
-        ["apt-get", "install", "-s", "--no-install-recommends", "qemu-system-arm"],
-        capture_output=True,
-        text=True,
-        check=True,
-    ).stdout
-    needed = [line.split()[1] for line in listed.splitlines() if line.startswith("Inst ")]
-    packages = cache / "packages"
-    packages.mkdir(exist_ok=True)
-    for name in sorted({*PACKAGES, *needed}):
-        subprocess.run(["apt-get", "download", name], cwd=packages, check=True, capture_output=True)
-    for package in sorted(packages.glob("*.deb")):
-        subprocess.run(["dpkg", "-x", str(package), str(root)], check=True)
 
 
 def _build_core(tools: Tools) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,27 +71,44 @@ def must(command: list[str], cwd: Path, env: dict[str, str] | None = None) -> st
     return done.stdout
 
 
-def compile_and_test(folder: Path, crate: str, flags: list[str]) -> str:
+def compile_crate(folder: Path, crate: str, flags: Sequence[str]) -> list[str]:
+    """Compiles a crate with rustc.
+
+    Args:
+        folder: The crate's folder.
+        crate: Its name.
+        flags: Flags of the compilation.
+
+    Returns:
+        The command that compiles what links it, but for that and the output.
+    """
+    rustc = program("RUSTC", "rustc")
+    common = [rustc, "--edition=2024", "-Dwarnings", "-Copt-level=1", *flags]
+    library = f"{folder}/lib{crate}.rlib"
+    command = ["--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs", "-o", library]
+    must([*common, *command], folder, {**os.environ, "CARGO_MANIFEST_DIR": str(folder)})
+    return [*common, f"--extern={crate}={library}"]
+
+
+def compile_and_test(
+    folder: Path, crate: str, flags: Sequence[str], runner: Sequence[str] = ()
+) -> str:
     """Compiles a crate and its test with rustc, and runs the test.
 
     Args:
         folder: The crate's folder.
         crate: Its name.
         flags: Flags of both compilations.
+        runner: Command that runs the test, if it is not for this machine.
+
+    Returns:
+        What the test printed.
     """
-    rustc = program("RUSTC", "rustc")
-    env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
-    common = [rustc, "--edition=2024", "-Dwarnings", "-Copt-level=1", *flags]
-    library = folder / f"lib{crate}.rlib"
-    must(
-        [*common, "--crate-type=rlib", f"--crate-name={crate}", "src/lib.rs", "-o", str(library)],
-        folder,
-        env,
-    )
+    linking = compile_crate(folder, crate, flags)
     test = folder / "golden_test"
-    extern = f"--extern={crate}={library}"
-    must([*common, "--test", extern, "tests/golden.rs", "-o", str(test)], folder, env)
-    return must([str(test), "--test-threads=1"], folder, env)
+    env = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
+    must([*linking, "--test", "tests/golden.rs", "-o", str(test)], folder, env)
+    return must([*runner, str(test), "--test-threads=1"], folder, env)
 
 
 def runtime_flags() -> list[str]:
