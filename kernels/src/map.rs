@@ -138,18 +138,24 @@ pub(crate) const fn waits_for_memory<T: Element>(cost: usize) -> bool {
     T::LEVELS && cost <= 8
 }
 
-/// The loop of one operation, past the caches or not. What surrounds it is compiled once per
-/// element type and not per operation.
-type Loop<'a, T, U> = dyn Fn(&[T], &mut [U], bool) + Sync + 'a;
+/// The loop of one operation. What surrounds it is compiled once per element type and not per
+/// operation.
+// A table of `dyn Fn` has two entries more, one of which is a function of its own.
+trait Loop<T, U>: Sync {
+    /// Arguments, results, and whether those go past the caches.
+    fn run(&self, x: &[T], out: &mut [U], far: bool);
+}
 
-/// The loop of `op`: arguments, results, and whether those go past the caches.
-fn loop_of<O: Map<T>, T: Element>(op: O) -> impl Fn(&[T], &mut [O::Out], bool) + Sync {
-    move |x, out, far| dispatch_for::<T, _>(Copied { op, x, out, far })
+impl<O: Map<T>, T: Element> Loop<T, O::Out> for Op<O> {
+    fn run(&self, x: &[T], out: &mut [O::Out], far: bool) {
+        let op = self.0;
+        dispatch_for::<T, _>(Copied { op, x, out, far });
+    }
 }
 
 /// `out[i] = op(x[i])` of as many elements as both have, on this thread.
 pub(crate) fn map_here<O: Map<T>, T: Element>(op: O, x: &[T], out: &mut [O::Out]) {
-    loop_of(op)(x, out, false);
+    Op(op).run(x, out, false);
 }
 
 /// `out[i] = op(x[i])`.
@@ -162,7 +168,7 @@ pub fn map<O: Map<T>, T: Element>(
     out: &mut [O::Out],
     parallel: &dyn Parallel,
 ) -> Result<()> {
-    map_loop(x, out, O::COST, parallel, &loop_of(op))
+    map_loop(x, out, O::COST, parallel, &Op(op))
 }
 
 fn map_loop<T: Element, U: Element>(
@@ -170,13 +176,13 @@ fn map_loop<T: Element, U: Element>(
     out: &mut [U],
     cost: usize,
     parallel: &dyn Parallel,
-    body: &Loop<'_, T, U>,
+    body: &dyn Loop<T, U>,
 ) -> Result<()> {
     check_count("out", out.len(), x.len())?;
     let chunk = chunk_len(parallel, out.len(), 16, cost);
     let far = stream::is_far::<U>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        body(x.get(start..).unwrap_or_default(), out, far);
+        body.run(x.get(start..).unwrap_or_default(), out, far);
     });
     Ok(())
 }
@@ -193,14 +199,14 @@ pub fn map_in_place<O: Map<T, Out = T>, T: Element>(
     values: &mut [T],
     parallel: &dyn Parallel,
 ) {
-    map_loop_in_place(values, O::COST, parallel, &loop_of(op));
+    map_loop_in_place(values, O::COST, parallel, &Op(op));
 }
 
 fn map_loop_in_place<T: Element>(
     values: &mut [T],
     cost: usize,
     parallel: &dyn Parallel,
-    body: &Loop<'_, T, T>,
+    body: &dyn Loop<T, T>,
 ) {
     if values.len() <= SMALL {
         in_block(values, &mut [T::default(); SMALL], body);
@@ -214,7 +220,7 @@ fn map_chunks_in_place<T: Element>(
     values: &mut [T],
     cost: usize,
     parallel: &dyn Parallel,
-    body: &Loop<'_, T, T>,
+    body: &dyn Loop<T, T>,
 ) {
     let chunk = chunk_len(parallel, values.len(), 16, cost);
     for_each_chunk(parallel, values, chunk, &|_, values| {
@@ -227,10 +233,10 @@ fn map_chunks_in_place<T: Element>(
 
 /// `kept` is at least as long as `out`.
 #[inline(always)]
-fn in_block<T: Element>(out: &mut [T], kept: &mut [T], body: &Loop<'_, T, T>) {
+fn in_block<T: Element>(out: &mut [T], kept: &mut [T], body: &dyn Loop<T, T>) {
     let x = &mut kept[..out.len()];
     x.copy_from_slice(out);
-    body(x, out, false);
+    body.run(x, out, false);
 }
 
 /// One output of the first input's type and shape.
@@ -246,10 +252,10 @@ pub(crate) fn outputs_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Re
 
 /// Runs `op` on the first input, in place if its buffer was forwarded.
 pub(crate) fn run_map<O: Map<T, Out = T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
-    run_loop(call, O::COST, &loop_of(op))
+    run_loop(call, O::COST, &Op(op))
 }
 
-fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, body: &Loop<'_, T, T>) -> Result<()> {
+fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, body: &dyn Loop<T, T>) -> Result<()> {
     let x = call.inputs.get(0, "x")?;
     let parallel = call.parallel;
     let out = T::view_mut(call.output(0)?, "y")?;
@@ -263,13 +269,13 @@ fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, body: &Loop<'_, T, T>)
 
 /// Runs `op`, whose result has another type, on the first input.
 pub(crate) fn run_map_to<O: Map<T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
-    run_loop_to(call, O::COST, &loop_of(op))
+    run_loop_to(call, O::COST, &Op(op))
 }
 
 fn run_loop_to<T: Element, U: Element>(
     call: &mut Call<'_>,
     cost: usize,
-    body: &Loop<'_, T, U>,
+    body: &dyn Loop<T, U>,
 ) -> Result<()> {
     let x = call.inputs.get(0, "x")?;
     let parallel = call.parallel;

@@ -2,6 +2,7 @@
 //! interpolation, with TensorFlow's choices of where pixels lie.
 
 use crate::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
 use crate::dtype::DType;
@@ -158,6 +159,18 @@ pub fn resize_bilinear(
     let line = columns * channels;
     let chunk = chunk_len(parallel, out.len(), line, 4);
     for_each_chunk(parallel, out, chunk, &|start, out| {
+        if channels < WIDE {
+            let [from, to] = [[height, width], [rows, columns]];
+            return dispatch(Narrow {
+                x,
+                channels,
+                from,
+                to,
+                axes: [&vertical, &horizontal],
+                first: start / line,
+                out,
+            });
+        }
         for (index, out) in out.chunks_mut(line).enumerate() {
             let row = start / line + index;
             let (top, bottom, down) = vertical.between(row % rows);
@@ -183,6 +196,94 @@ pub fn resize_bilinear(
         }
     });
     Ok(())
+}
+
+/// Channels from which on those of a pixel are worth a loop of their own.
+const WIDE: usize = 16;
+/// Elements of a line that are worked on at a time.
+const BLOCK: usize = 512;
+
+/// Some lines of the output of [`resize_bilinear`], element by element: first between left and
+/// right, once for each line of the input, then between top and bottom.
+struct Narrow<'a> {
+    x: &'a [f32],
+    channels: usize,
+    /// Height and width of an image of the input, and of the output.
+    from: [usize; 2],
+    to: [usize; 2],
+    /// Vertical and horizontal.
+    axes: [&'a Axis; 2],
+    /// The first of the lines.
+    first: usize,
+    out: &'a mut [f32],
+}
+
+impl Body for Narrow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self {
+            x,
+            channels,
+            from: [height, width],
+            to: [rows, columns],
+            axes: [vertical, horizontal],
+            first,
+            out,
+        } = self;
+        let (x_line, line) = (width * channels, columns * channels);
+        let mut places = [[0; 2]; BLOCK];
+        let mut weights = [0.0; BLOCK];
+        let mut lines = [[0.0; BLOCK]; 2];
+        for begin in (0..line).step_by(BLOCK) {
+            let count = BLOCK.min(line - begin);
+            let (mut column, mut channel) = (begin / channels, begin % channels);
+            let (mut left, mut right, mut across) = horizontal.between(column);
+            for (place, weight) in places.iter_mut().zip(&mut weights).take(count) {
+                if channel == channels {
+                    (column, channel) = (column + 1, 0);
+                    (left, right, across) = horizontal.between(column);
+                }
+                *place = [left, right].map(|pixel| pixel * channels + channel);
+                *weight = across;
+                channel += 1;
+            }
+            let between = |row: usize, to: &mut [f32; BLOCK]| {
+                let x = &x[row * x_line..][..x_line];
+                let elements = to.iter_mut().zip(&places).zip(&weights).take(count);
+                for ((to, &[left, right]), &across) in elements {
+                    let (a, b) = (x[left], x[right]);
+                    *to = a + (b - a) * across;
+                }
+            };
+            let [upper, lower] = &mut lines;
+            let (mut upper, mut lower) = (upper, lower);
+            // Lines of the input that these are.
+            let mut kept = [usize::MAX; 2];
+            for (index, out) in out.chunks_exact_mut(line).enumerate() {
+                let row = first + index;
+                let (top, bottom, down) = vertical.between(row % rows);
+                let base = row / rows * height;
+                let wanted = [base + top, base + bottom];
+                if kept[1] == wanted[0] {
+                    core::mem::swap(&mut upper, &mut lower);
+                    kept.swap(0, 1);
+                }
+                if kept[0] != wanted[0] {
+                    between(wanted[0], upper);
+                }
+                if kept[1] != wanted[1] {
+                    between(wanted[1], lower);
+                }
+                kept = wanted;
+                let pairs = upper.iter().zip(lower.iter());
+                for (out, (&top, &bottom)) in out[begin..][..count].iter_mut().zip(pairs) {
+                    *out = top + (bottom - top) * down;
+                }
+            }
+        }
+    }
 }
 
 /// The gradient of [`resize_nearest`]: adds each of `gradients` to the pixel that it was taken
@@ -379,6 +480,7 @@ pub static RESIZE_BILINEAR_GRAD: KernelDef = KernelDef {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
 
     const X: [f32; 6] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];
@@ -422,6 +524,48 @@ mod tests {
             out,
             [0.0, 1.0, 1.0, 2.0, 3.0, 4.0, 4.0, 5.0, 3.0, 4.0, 4.0, 5.0]
         );
+    }
+
+    /// Every element from its four pixels alone, in as many roundings.
+    #[test]
+    fn lines_share_what_is_between_left_and_right() {
+        for (from, to) in [
+            ([2, 5, 4, 3], [2, 11, 9, 3]),
+            ([1, 9, 300, 3], [1, 4, 400, 3]),
+            ([3, 2, 1, 1], [3, 7, 1100, 1]),
+            ([1, 6, 7, 15], [1, 12, 50, 15]),
+            ([1, 6, 7, 16], [1, 12, 9, 16]),
+            ([2, 1, 1, 2], [2, 3, 1, 2]),
+        ] {
+            let shapes = [from, to].map(|dims| Shape::new(&dims).unwrap());
+            let x = numbers(shapes[0].elements(), 7);
+            for (align, half_pixel) in [(false, false), (true, false), (false, true)] {
+                let corners = Corners { align, half_pixel };
+                let found = same_bits(|| {
+                    let mut out = vec![f32::NAN; shapes[1].elements()];
+                    let images = ((&*x, &shapes[0]), (&mut *out, &shapes[1]));
+                    resize_bilinear(images.0, images.1, corners, &Interleaved).unwrap();
+                    out
+                });
+                let [_, height, width, channels] = from;
+                let [_, rows, columns, _] = to;
+                let axes = [(height, rows), (width, columns)];
+                let [vertical, horizontal] = axes.map(|(size, out)| Axis::new(size, out, corners));
+                for (i, found) in found.into_iter().enumerate() {
+                    let (pixel, channel) = (i / channels, i % channels);
+                    let (row, column) = (pixel / columns, pixel % columns);
+                    let (top, bottom, down) = vertical.between(row % rows);
+                    let (left, right, across) = horizontal.between(column);
+                    let line = |y: usize| {
+                        let at = |x: usize| ((row / rows * height + y) * width + x) * channels;
+                        let (a, b) = (x[at(left) + channel], x[at(right) + channel]);
+                        a + (b - a) * across
+                    };
+                    let exact = line(top) + (line(bottom) - line(top)) * down;
+                    assert_eq!(found.to_bits(), exact.to_bits(), "{from:?} {to:?} {i}");
+                }
+            }
+        }
     }
 
     /// The sum of products of an operation's result and a gradient is that of its argument and the

@@ -207,17 +207,10 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
             if !sb {
                 splats[1][..step].fill(b[ib]);
             }
-            // Where the operand is repeated, parts start where blocks do.
-            let mut next = if fence.is_some() && step < row {
-                stream::head(out).min(step)
-            } else {
-                step
-            };
             let mut at = 0;
             while at < out.len() {
-                let n = next.min(out.len() - at);
+                let n = step.min(out.len() - at);
                 let out = &mut out[at..at + n];
-                next = step;
                 let a = if sa {
                     &a[ia + at..][..n]
                 } else {
@@ -228,8 +221,7 @@ impl<O: Zip<T>, T: Element> Body for Rows<'_, O, T, O::Out> {
                 } else {
                     &splats[1][..n]
                 };
-                stream::zip(a, b, out, fence.as_ref(), |a, b| op.apply(a, b));
-                at += n;
+                at += stream::zip_first(a, b, out, fence.as_ref(), |a, b| op.apply(a, b));
             }
             walk.next();
         }
@@ -253,10 +245,19 @@ type Operand<'a, T> = (&'a [T], &'a Shape);
 
 /// The loop of one operation. What surrounds it is compiled once per element type and not per
 /// operation.
-type Loop<'a, T, U> = dyn Fn(Part<'_, T, U>) + Sync + 'a;
+// A table of `dyn Fn` has two entries more, one of which is a function of its own.
+trait Loop<T, U>: Sync {
+    fn run(&self, part: Part<'_, T, U>);
+}
 
-fn loop_of<O: Zip<T>, T: Element>(op: O) -> impl Fn(Part<'_, T, O::Out>) + Sync {
-    move |part| dispatch_for::<T, _>(Rows { op, part })
+/// An operation as what a loop is made of.
+struct Op<O>(O);
+
+impl<O: Zip<T>, T: Element> Loop<T, O::Out> for Op<O> {
+    fn run(&self, part: Part<'_, T, O::Out>) {
+        let op = self.0;
+        dispatch_for::<T, _>(Rows { op, part });
+    }
 }
 
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
@@ -276,7 +277,7 @@ pub fn zip<O: Zip<T>, T: Element>(
     if !out.is_empty() {
         O::accept(b.0)?;
     }
-    zip_loop(a, b, out, O::COST, parallel, &loop_of(op))
+    zip_loop(a, b, out, O::COST, parallel, &Op(op))
 }
 
 fn zip_loop<T: Element, U: Element>(
@@ -285,7 +286,7 @@ fn zip_loop<T: Element, U: Element>(
     out: &mut [U],
     cost: usize,
     parallel: &dyn Parallel,
-    rows: &Loop<'_, T, U>,
+    rows: &dyn Loop<T, U>,
 ) -> Result<()> {
     let out_shape = a_shape.broadcast(b_shape, ("x", "y"))?;
     check_len("x", a.len(), a_shape)?;
@@ -297,7 +298,7 @@ fn zip_loop<T: Element, U: Element>(
     let long = plan.row() >= FAR_ROW || cfg!(test);
     let far = long && stream::is_far::<U>(out.len());
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        rows(Part {
+        rows.run(Part {
             plan: &plan,
             operands: [a, b],
             bases: [0, 0],
@@ -326,7 +327,7 @@ pub fn zip_in_place<O: Zip<T, Out = T>, T: Element, const LEFT: bool>(
     if !values.0.is_empty() {
         O::accept(if LEFT { other.0 } else { values.0 })?;
     }
-    zip_loop_in_place(values, other, LEFT, O::COST, parallel, &loop_of(op))
+    zip_loop_in_place(values, other, LEFT, O::COST, parallel, &Op(op))
 }
 
 fn zip_loop_in_place<T: Element>(
@@ -335,7 +336,7 @@ fn zip_loop_in_place<T: Element>(
     left: bool,
     cost: usize,
     parallel: &dyn Parallel,
-    rows: &Loop<'_, T, T>,
+    rows: &dyn Loop<T, T>,
 ) -> Result<()> {
     let out_shape = shape.broadcast(other_shape, ("x", "y"))?;
     crate::adapt::check_count("values", shape.elements(), out_shape.elements())?;
@@ -364,7 +365,7 @@ fn zip_loop_in_place<T: Element>(
                 } else {
                     ([other, kept], [0, start])
                 };
-                rows(Part {
+                rows.run(Part {
                     plan: &plan,
                     operands,
                     bases,
@@ -395,10 +396,10 @@ pub(crate) fn outputs_broadcast_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<
 
 /// Runs `op` on two inputs, in place if the buffer of one was forwarded.
 pub(crate) fn run_zip<O: Zip<T, Out = T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
-    run_loop(call, O::COST, &loop_of(op))
+    run_loop(call, O::COST, &Op(op))
 }
 
-fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, rows: &Loop<'_, T, T>) -> Result<()> {
+fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, rows: &dyn Loop<T, T>) -> Result<()> {
     let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
     let parallel = call.parallel;
     let output = call.output(0)?;
@@ -418,13 +419,13 @@ fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, rows: &Loop<'_, T, T>)
 
 /// Runs `op`, whose result has another type, on two inputs.
 pub(crate) fn run_zip_to<O: Zip<T>, T: Element>(op: O, call: &mut Call<'_>) -> Result<()> {
-    run_loop_to(call, O::COST, &loop_of(op))
+    run_loop_to(call, O::COST, &Op(op))
 }
 
 fn run_loop_to<T: Element, U: Element>(
     call: &mut Call<'_>,
     cost: usize,
-    rows: &Loop<'_, T, U>,
+    rows: &dyn Loop<T, U>,
 ) -> Result<()> {
     let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
     let parallel = call.parallel;

@@ -108,14 +108,15 @@ pub(crate) fn run<S: Simd, P: Passes>(
     width: usize,
     far: Option<&Fence<S>>,
 ) {
-    let fits = |count: usize| !P::Second::KEEPS || 2 * count * apart(width) <= ROOM;
-    if far.is_some() && fits(4) {
-        groups::<S, P, 4>(s, passes, (x, out), width, far);
-    } else if far.is_some() && fits(2) {
-        groups::<S, P, 2>(s, passes, (x, out), width, far);
+    let fits = |log: u32| !P::Second::KEEPS || (2 * apart(width)) << log <= ROOM;
+    let log = if far.is_none() {
+        0
+    } else if fits(2) {
+        2
     } else {
-        groups::<S, P, 1>(s, passes, (x, out), width, far);
-    }
+        u32::from(fits(1))
+    };
+    groups(s, passes, (x, out), (width, log), far);
 }
 
 /// Elements from one row that is kept to the next.
@@ -124,24 +125,25 @@ fn apart(width: usize) -> usize {
     width.next_multiple_of(16) + GAP
 }
 
-/// Rows in groups of `N`, whose rows are `step` apart.
-struct Order<const N: usize> {
+/// Rows in groups of `1 << log`, whose rows are `step` apart.
+struct Order {
     rows: usize,
     width: usize,
     step: usize,
+    log: u32,
 }
 
-impl<const N: usize> Order<N> {
+impl Order {
     /// Groups; some rows of the last ones may be missing.
     #[inline(always)]
     fn groups(&self) -> usize {
-        self.rows.div_ceil(self.step * N) * self.step
+        self.rows.div_ceil(self.step << self.log) * self.step
     }
 
     /// Where a row of a group starts.
     #[inline(always)]
     fn start(&self, group: usize, i: usize) -> Option<usize> {
-        let first = group / self.step * self.step * N + group % self.step;
+        let first = ((group / self.step * self.step) << self.log) + group % self.step;
         let row = first + i * self.step;
         (row < self.rows).then_some(row * self.width)
     }
@@ -199,33 +201,39 @@ impl Third {
     }
 }
 
-/// As [`run`]. The rows of a group are written in turn: where memory is waited for, it is of use to
-/// work on several pages.
+/// Most rows of a group; a power of two.
+const MOST: usize = 4;
+
+/// As [`run`], in groups of `1 << log` rows. The rows of a group are written in turn: where memory
+/// is waited for, it is of use to work on several pages.
+// The number of rows is no constant: a loop per number would be the largest part of a softmax.
 #[inline(always)]
-fn groups<S: Simd, P: Passes, const N: usize>(
+fn groups<S: Simd, P: Passes>(
     s: S,
     passes: P,
     (x, out): (&[f32], &mut [f32]),
-    width: usize,
+    (width, log): (usize, u32),
     far: Option<&Fence<S>>,
 ) {
+    let n = 1 << log.min(MOST.ilog2());
     let mut room = Room([0.0; ROOM]);
     let room = &mut room.0;
-    let order = Order::<N> {
+    let order = Order {
         rows: x.len() / width,
         width,
-        step: if N > 1 { PAGE.div_ceil(width) } else { 1 },
+        step: if n > 1 { PAGE.div_ceil(width) } else { 1 },
+        log,
     };
     let (chunks, count) = (width / LANES, order.groups());
-    let ahead = AHEAD.div_ceil(N * width * size_of::<f32>());
+    let ahead = AHEAD.div_ceil(n * width * size_of::<f32>());
     // What the passes over a group came down to, until its rows are written.
-    let (mut found, mut factors) = ([[0.0; N]; 3], [[0.0; N]; 2]);
+    let (mut found, mut factors) = ([[0.0; MOST]; 3], [[0.0; MOST]; 2]);
     for time in 0..count + 2 {
         // Where what is kept of a row is, of this and every other group.
-        let slot = |i: usize, age: usize| ((time + age) % 2 * N + i) * apart(width);
-        let mut third = [Third::default(); N];
-        let mut fetched: [&[f32]; N] = [&[]; N];
-        for i in 0..N {
+        let slot = |i: usize, age: usize| ((time + age) % 2 * n + i) * apart(width);
+        let mut third = [Third::default(); MOST];
+        let mut fetched: [&[f32]; MOST] = [&[]; MOST];
+        for i in 0..n {
             fetched[i] = order.row(x, time + ahead, i);
             let group = time.checked_sub(2);
             if let Some(to) = group.and_then(|group| order.start(group, i)) {
@@ -240,7 +248,7 @@ fn groups<S: Simd, P: Passes, const N: usize>(
                 };
             }
         }
-        for i in 0..N {
+        for i in 0..n {
             let first = order.row(x, time, i);
             let second = match time.checked_sub(1) {
                 Some(group) => order.row(x, group, i),
@@ -255,7 +263,7 @@ fn groups<S: Simd, P: Passes, const N: usize>(
             let mut second_lanes: Lanes<S> = [s.zero(); 8];
             for chunk in 0..chunks {
                 let place = i * chunks + chunk;
-                let (turn, block) = (place % N, place / N);
+                let (turn, block) = (place % n % MOST, place >> log);
                 let values = if P::Second::KEEPS { &room[..] } else { x };
                 third[turn].block(s, passes, (values, out), block, far);
                 if far.is_some()
@@ -290,7 +298,7 @@ fn groups<S: Simd, P: Passes, const N: usize>(
                 found[time % 3][i] = passes.found(folded(s, first_lanes, find), width);
             }
         }
-        for (row, fetched) in third.iter().zip(fetched) {
+        for (row, fetched) in third.iter().zip(fetched).take(n) {
             if far.is_some() && !fetched.is_empty() {
                 fetch_far(&fetched[chunks * LANES..], 0);
             }

@@ -10,6 +10,8 @@ use core::arch::x86_64::{
     _mm512_loadu_si512, _mm512_stream_si512,
 };
 
+use core::ops::Range;
+
 use super::{Simd, fetch_far, fetch_near};
 #[cfg(target_arch = "x86_64")]
 use crate::level::Level;
@@ -59,75 +61,109 @@ pub(crate) fn map<S: Simd, T: Copy, U: Copy + Default>(
     far: Option<&Fence<S>>,
     function: impl Each<T, U>,
 ) {
-    let Some(fence) = far else {
-        return function.each(s, x, out);
-    };
     let count = x.len().min(out.len());
     let (x, out) = (&x[..count], &mut out[..count]);
-    let [head, tail] = ends(out);
-    let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
-    let x_lines = x[head..tail].as_chunks::<BLOCK>().0;
-    let all = lines.chunks_mut(PARTS * PART);
-    for (lines, x_lines) in all.zip(x_lines.chunks(PARTS * PART)) {
-        for i in 0..lines.len() {
-            // In the last ones the parts are shorter, and so the order is that of memory.
-            let place = if lines.len() == PARTS * PART {
-                i % PARTS * PART + i / PARTS
-            } else {
-                i
-            };
-            let x = &x_lines[place];
-            fetch_far(x, PARTS * PART * size_of_val(x));
-            fetch_near(x, NEAR);
-            let mut block = [U::default(); BLOCK];
-            function.each(s, x, &mut block);
-            fence.store(&mut lines[place], &block);
+    let [head, tail] = match far {
+        Some(_) => ends(out),
+        None => [count; 2],
+    };
+    if let Some(fence) = far {
+        let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
+        let x_lines = x[head..tail].as_chunks::<BLOCK>().0;
+        let all = lines.chunks_mut(PARTS * PART);
+        for (lines, x_lines) in all.zip(x_lines.chunks(PARTS * PART)) {
+            for i in 0..lines.len() {
+                // In the last ones the parts are shorter, and so the order is that of memory.
+                let place = if lines.len() == PARTS * PART {
+                    i % PARTS * PART + i / PARTS
+                } else {
+                    i
+                };
+                let x = &x_lines[place];
+                fetch_far(x, PARTS * PART * size_of_val(x));
+                fetch_near(x, NEAR);
+                let mut block = [U::default(); BLOCK];
+                function.each(s, x, &mut block);
+                fence.store(&mut lines[place], &block);
+            }
         }
     }
-    for part in [0..head, tail..count] {
+    for part in Ends::new(count, [head, tail]) {
         function.each(s, &x[part.clone()], &mut out[part]);
     }
 }
 
-/// `out[i] = value(a[i], b[i])`; as [`map`].
+/// `out[i] = value(a[i], b[i])` for the first elements of `out`, past the caches if `far` is there;
+/// returns for how many. It is all of them unless `far` is there, and 0 only if there are none:
+/// who calls it until all are written has one loop for what lies before, between and behind the
+/// blocks. `a` and `b` have at least as many elements.
 #[inline(always)]
-pub(crate) fn zip<S: Simd, T: Copy, U: Copy + Default>(
+pub(crate) fn zip_first<S: Simd, T: Copy, U: Copy + Default>(
     a: &[T],
     b: &[T],
     out: &mut [U],
     far: Option<&Fence<S>>,
     value: impl Fn(T, T) -> U,
-) {
-    let Some(fence) = far else {
-        for ((out, &a), &b) in out.iter_mut().zip(a).zip(b) {
-            *out = value(a, b);
+) -> usize {
+    let mut count = out.len();
+    if let Some(fence) = far {
+        let head = head(out);
+        let lines = out.as_chunks_mut::<BLOCK>().0;
+        if head == 0 && !lines.is_empty() {
+            count = lines.as_flattened().len();
+            let pairs = a
+                .as_chunks::<BLOCK>()
+                .0
+                .iter()
+                .zip(b.as_chunks::<BLOCK>().0);
+            for (line, (a, b)) in lines.iter_mut().zip(pairs) {
+                fetch_far(a, AHEAD);
+                fetch_far(b, AHEAD);
+                let mut block = [U::default(); BLOCK];
+                for i in 0..BLOCK {
+                    block[i] = value(a[i], b[i]);
+                }
+                fence.store(line, &block);
+            }
+            return count;
         }
-        return;
-    };
-    let count = a.len().min(b.len()).min(out.len());
-    let (a, b, out) = (&a[..count], &b[..count], &mut out[..count]);
-    let [head, tail] = ends(out);
-    let lines = out[head..tail].as_chunks_mut::<BLOCK>().0;
-    let (a_lines, b_lines) = (&a[head..tail], &b[head..tail]);
-    let pairs = a_lines
-        .as_chunks::<BLOCK>()
-        .0
-        .iter()
-        .zip(b_lines.as_chunks::<BLOCK>().0);
-    for (line, (a, b)) in lines.iter_mut().zip(pairs) {
-        fetch_far(a, AHEAD);
-        fetch_far(b, AHEAD);
-        let mut block = [U::default(); BLOCK];
-        for i in 0..BLOCK {
-            block[i] = value(a[i], b[i]);
+        if head > 0 {
+            count = head;
         }
-        fence.store(line, &block);
     }
-    for part in [0..head, tail..count] {
-        let pairs = a[part.clone()].iter().zip(&b[part.clone()]);
-        for (out, (&a, &b)) in out[part].iter_mut().zip(pairs) {
-            *out = value(a, b);
+    for ((out, &a), &b) in out[..count].iter_mut().zip(a).zip(b) {
+        *out = value(a, b);
+    }
+    count
+}
+
+/// What lies before `head` and, if that is not all, what lies from `tail` on. The compiler can't
+/// know how many parts these are, and so it has one loop for both.
+struct Ends {
+    next: Option<Range<usize>>,
+    last: Range<usize>,
+}
+
+impl Ends {
+    #[inline(always)]
+    fn new(count: usize, [head, tail]: [usize; 2]) -> Self {
+        Self {
+            next: Some(0..head),
+            last: tail..count,
         }
+    }
+}
+
+impl Iterator for Ends {
+    type Item = Range<usize>;
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<Range<usize>> {
+        let part = self.next.take()?;
+        if part.end < self.last.end {
+            self.next = Some(self.last.clone());
+        }
+        Some(part)
     }
 }
 
@@ -382,7 +418,11 @@ mod tests {
             let fence = Fence::new(s, true);
             if self.two {
                 let value = |a, b| (self.value)(a * 3 + b);
-                zip(self.a, self.b, self.out, fence.as_ref(), value);
+                let mut at = 0;
+                while at < self.out.len() {
+                    let (a, b, out) = (&self.a[at..], &self.b[at..], &mut self.out[at..]);
+                    at += zip_first(a, b, out, fence.as_ref(), value);
+                }
             } else {
                 map(s, self.a, self.out, fence.as_ref(), Value(self.value));
             }
