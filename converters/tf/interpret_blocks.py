@@ -118,9 +118,12 @@ def _chain(op: ir.Chain, x: Operands) -> list[Array]:
     weights = dict(zip(names, x[1:], strict=True))
     result = _get(x, 0)
     for link in op.links:
-        assert isinstance(link.op, ir.Conv)
-        operands = [None if v is None else weights[v] for v in link.inputs[1:]]
-        (result,) = _conv(link.op, [result, *operands])
+        operands = [result, *(None if v is None else weights[v] for v in link.inputs[1:])]
+        if isinstance(link.op, ir.Dense):
+            (result,) = _dense(link.op, operands)
+        else:
+            assert isinstance(link.op, ir.Conv)
+            (result,) = _conv(link.op, operands)
         result = result.astype(link.output.dtype.numpy)
     return [result]
 

@@ -254,13 +254,13 @@ class ConvTranspose:
 
 @dataclass(frozen=True)
 class Chain:
-    """Convolutions each of which reads what the one before it gives: (x, weights, ...), f32.
+    """Layers each of which reads what the one before it gives: (x, weights, ...), f32.
 
-    What lies between two of them is never there as a whole. Weights are the constants that the
-    convolutions read, each once.
+    They are convolutions, between which no image is there as a whole, or two products of one row.
+    Weights are the constants that the layers read, each once.
 
     Attributes:
-        links: The convolutions, which have neither residuals nor other readers.
+        links: The layers, which have neither residuals nor other readers.
     """
 
     links: tuple[Node, ...]

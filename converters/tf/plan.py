@@ -492,7 +492,10 @@ def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
 
 
 def _chain_scratch(op: ir.Chain) -> int:
-    """Returns the scratch elements of convolutions that are computed band by band."""
+    """Returns the scratch elements of layers that are computed together."""
+    first, *_ = op.links
+    if isinstance(first.op, ir.Dense):
+        return elements(first.output.shape)
     lines, each = _CHAIN_LEAST_LINES, 0
     for link in reversed(op.links[1:]):
         assert isinstance(link.op, ir.Conv)

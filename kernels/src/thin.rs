@@ -12,6 +12,10 @@ use crate::gemm::{Activation, Packed};
 use crate::parallel::Parallel;
 use crate::simd::{Body, Simd, dispatch};
 
+mod pair;
+
+pub use pair::Pair;
+
 /// Elements of a matrix below which another thread costs more than it saves.
 const PARALLEL_WEIGHTS: usize = 5 << 14;
 /// Elements of a matrix for each task of a thread, so that one that comes late finds work, ...
@@ -62,7 +66,8 @@ impl Thin<'_> {
         Ok(())
     }
 
-    /// The columns from panel `first` on that `out` has room for.
+    /// The columns from panel `first` on that `out` has room for, of as many rows as `x` has
+    /// elements.
     #[inline(always)]
     fn columns(&self, x: &[f32], matrix: &Packed<'_>, first: usize, out: &mut [f32]) {
         // Field by field, and made where it is used: a copy would wait for what has just been
@@ -70,6 +75,7 @@ impl Thin<'_> {
         let row = Row {
             x,
             panels: matrix.data,
+            k: matrix.k,
             n: matrix.n,
             bias: self.bias,
             activation: self.activation,
@@ -107,6 +113,8 @@ struct Row<'a> {
     x: &'a [f32],
     /// All panels of the matrix.
     panels: &'a [f32],
+    /// Rows of the matrix.
+    k: usize,
     /// Columns of the matrix.
     n: usize,
     bias: Option<&'a [f32]>,
@@ -185,14 +193,14 @@ impl Row<'_> {
             index * panel(S::LEVEL),
             (self.first + index) * panel(S::LEVEL),
         );
-        let panels = self.panels.get(self.x.len() * first..);
+        let panels = self.panels.get(self.k * first..);
         if let (Some(panels), Some(out)) = (panels, self.out.get_mut(at..)) {
             let how = How {
                 bias: self.bias.and_then(|bias| bias.get(first..)),
                 clamp: self.activation.clamp(),
                 accumulate: self.accumulate,
             };
-            columns_of::<S, P, NV, ROWS>(s, &how, self.x, panels, out);
+            columns_of::<S, P, NV, ROWS>(s, &how, self.x, (panels, self.k), out);
         }
     }
 }
@@ -204,14 +212,15 @@ struct How<'a> {
     accumulate: bool,
 }
 
-/// The columns of `P` panels, each `NV` vectors wide; the products of `ROWS` rows of the matrix are
-/// summed side by side, so that no sum waits for the one before. `panels` and `out` may go on.
+/// The columns of `P` panels of `k` rows, each `NV` vectors wide; the products of `ROWS` rows of the
+/// matrix are summed side by side, so that no sum waits for the one before. `panels` and `out` may
+/// go on, and panels may have more rows than `x` has elements.
 #[inline(always)]
 fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
     s: S,
     how: &How<'_>,
     x: &[f32],
-    panels: &[f32],
+    (panels, k): (&[f32], usize),
     out: &mut [f32],
 ) {
     let width = NV * S::LANES;
@@ -219,7 +228,7 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
     let (groups, rest) = x.as_chunks::<ROWS>();
     let mut rows = [&[][..]; P];
     for (p, rows) in rows.iter_mut().enumerate() {
-        *rows = &panels[p * x.len() * width..][..x.len() * width];
+        *rows = &panels[p * k * width..][..x.len() * width];
     }
     for x in groups {
         let mut at = [&[][..]; P];

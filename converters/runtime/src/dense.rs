@@ -20,6 +20,9 @@ use crate::kernels::thin::Thin;
 use crate::memory::{Memory, Reader, Slot, Source};
 use crate::weights::Tensor;
 
+#[cfg(feature = "std")]
+mod pair;
+
 /// A matrix of `rows` x `columns`, in the order in which products read it.
 #[derive(Clone, Debug)]
 pub struct Panels {

@@ -35,8 +35,8 @@ def _result(c: Context, node: ir.Node, name: str) -> str:
     return c.name_slot(node.outputs[0], name, *wishes(node.outputs[0].name, name))
 
 
-def _dense(c: Context, step: Step) -> list[str]:
-    node = step.node
+def _dense_field(c: Context, node: ir.Node) -> str:
+    """Returns the name of a product's field, made on its first use."""
     assert isinstance(node.op, ir.Dense)
     kernel = node.operand(1)
     assert kernel is not None
@@ -49,7 +49,12 @@ def _dense(c: Context, step: Step) -> list[str]:
     )
     doc = _shapes(node, activation_words(node.op.activation))
     key = (node.op, kernel, bias)
-    name = c.layer(node, "dense::Dense", weight_path(node, 1), value, doc, key)
+    return c.layer(node, "dense::Dense", weight_path(node, 1), value, doc, key)
+
+
+def _dense(c: Context, step: Step) -> list[str]:
+    node = step.node
+    name = _dense_field(c, node)
     out = _result(c, node, name)
     residual = node.operand(3)
     x = c.source(node.input)
@@ -160,6 +165,10 @@ def _conv(c: Context, step: Step) -> list[str]:
 def _chain(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Chain)
+    if isinstance(node.op.links[0].op, ir.Dense):
+        first, second = (_dense_field(c, link) for link in node.op.links)
+        ends = f"{c.source(node.input)}, {_result(c, node, second)}"
+        return [f"self.{first}.run_then(m, &self.{second}, {ends}, {c.scratch(step)})?;"]
     c.use("chain")
     names = [_conv_field(c, link) for link in node.op.links]
     layers = ", ".join(f"&self.{name}" for name in names)

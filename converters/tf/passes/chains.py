@@ -1,8 +1,9 @@
-"""Convolutions that are computed together, a band of lines at a time.
+"""Layers that are computed together: convolutions, a band of lines at a time, and two products.
 
 An image that does not stay in the second cache costs more to write and to read again than a
-convolution of each channel costs. Only packed filters can stand in a chain, so this is no part of
-the pipeline: the plan of a crate that packs them asks for it.
+convolution of each channel costs. The matrices of two products of one row, where they do not stay
+in that cache, are read less often from behind it as one walk. Only packed weights can stand in a
+chain, so this is no part of the pipeline: the plan of a crate that packs them asks for it.
 """
 
 from __future__ import annotations
@@ -17,22 +18,29 @@ MAX_LINKS = 4
 # Bytes of an image that does not stay in the second cache, of which a core has 2 MiB at most. Where
 # it has as much, smaller images gain nothing in models, and some lose.
 _FAR_BYTES = 2 << 20
+# Elements of two matrices that may not stay there: as in kernels/src/thin/pair.rs.
+FAR_WEIGHTS = 1 << 18
 
 
 def with_chains(graph: ir.Graph) -> ir.Graph:
-    """Returns a graph in which large images between convolutions are not written as a whole."""
+    """Returns a graph without large images between convolutions, and with pairs of products."""
     users = Counter(port.value for port in graph.outputs)
     for node in graph.nodes:
         users.update(node.present)
-    readers = {node.input: node for node in graph.nodes if _is_link(node)}
+    links_of = {node.input: node for node in graph.nodes if _is_link(node)}
+    products = {node.input: node for node in graph.nodes if _is_product(node)}
     chains: dict[ir.Node, tuple[ir.Node, ...]] = {}
     inside: set[ir.Node] = set()
     for node in graph.nodes:
-        if node in inside or not _is_link(node):
+        if node in inside:
             continue
         links = [node]
-        while len(links) < MAX_LINKS and users[links[-1].output] == 1:
-            after = readers.get(links[-1].output)
+        if _is_product(node):
+            after = products.get(node.output)
+            if after is not None and users[node.output] == 1 and _are_far(node, after):
+                links.append(after)
+        while _is_link(node) and len(links) < MAX_LINKS and users[links[-1].output] == 1:
+            after = links_of.get(links[-1].output)
             if after is None or not _pays(links[-1], after):
                 break
             links.append(after)
@@ -94,3 +102,24 @@ def _sees(node: ir.Node, op: ir.Conv, kernel: ir.Value) -> bool:
         return False
     before = op.padding[0][0]
     return before <= (taps - 1) * op.dilations[0] and (lines - 1) * op.strides[0] < before + height
+
+
+def _is_product(node: ir.Node) -> bool:
+    """Returns whether a node is a product of one row per example and a matrix of weights."""
+    kernel, bias = node.operand(1), node.operand(2)
+    return (
+        isinstance(node.op, ir.Dense)
+        and not node.input.is_constant
+        and node.input.rank == 2
+        and node.input.shape[0] == ir.Batch()
+        and kernel is not None
+        and kernel.data is not None
+        and (bias is None or bias.data is not None)
+        and node.operand(3) is None
+    )
+
+
+def _are_far(before: ir.Node, after: ir.Node) -> bool:
+    """Returns whether the matrices of two products may not stay in the second cache."""
+    kernels = (before.operand(1), after.operand(1))
+    return sum(k.data.size for k in kernels if k is not None and k.data is not None) >= FAR_WEIGHTS

@@ -360,6 +360,31 @@ def test_images_that_are_small_or_read_or_sums_stay() -> None:
     assert _expanded(64, residual=True) == ["Conv"] * 4
 
 
+def _products(width: int, read_twice: bool = False, rows: int = 1) -> list[str]:
+    """Returns the names of the ops of a product of a row and of what reads it, results compared."""
+    x, b = _input(B, 100) if rows == 1 else _input(ir.Batch(rows), 100), Builder()
+    shape: ir.Shape = (x.shape[0], width)
+    y = b.emit(ir.Dense(ir.RELU), [x, _constant(100, width), _constant(width)], shape)
+    z = b.emit(ir.Dense(), [y, _constant(width, 156), None], (x.shape[0], 156))
+    graph = _graph(x, b, *([z, y] if read_twice else [z]))
+    better = with_chains(graph)
+    data = np.random.default_rng(1).normal(size=(2 * rows, 100)).astype(np.float32)
+    before, after = interpret(graph, {"x": data}), interpret(better, {"x": data})
+    for name, value in before.items():
+        np.testing.assert_array_equal(after[name], value)
+    return [type(n.op).__name__ for n in better.nodes]
+
+
+def test_products_of_large_matrices_are_computed_together() -> None:
+    assert _products(1024) == ["Chain"]
+
+
+def test_products_that_are_small_or_read_or_of_more_rows_stay() -> None:
+    assert _products(1023) == ["Dense"] * 2
+    assert _products(1024, read_twice=True) == ["Dense"] * 2
+    assert _products(1024, rows=2) == ["Dense"] * 2
+
+
 def _kinds(graph: ir.Graph) -> list[str]:
     return [type(node.op).__name__ for node in graph.nodes]
 

@@ -85,6 +85,14 @@ def test_the_scratch_of_chains_is_planned_with_the_numbers_of_the_kernels() -> N
     assert {name: _number(found[name]) for name in planned} == planned
 
 
+def test_pairs_are_planned_with_the_numbers_of_the_kernels() -> None:
+    files = emitted(graphs.paired(), Options("paired", "graphs.py"))
+    (text,) = (c.decode() for p, c in files.items() if p.endswith("thin/pair.rs"))
+    (far,) = re.findall(r"^const FAR: usize = ([^;]+);", text, re.MULTILINE)
+    assert _number(far) == chains.FAR_WEIGHTS
+    assert files["src/model.rs"].decode().count(".run_then(m, ") == 2
+
+
 def _number(text: str) -> int:
     """Returns the value of a product or of a power of two."""
     shifted = re.fullmatch(r"1 << (\d+)", text)

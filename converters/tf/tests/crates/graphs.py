@@ -262,6 +262,20 @@ def chained() -> ir.Graph:
     return s.graph()
 
 
+def paired() -> ir.Graph:
+    """Returns products whose matrices are read as one."""
+    s = Sketch("paired")
+    x = s.input("x", (B, 200))
+    results = []
+    for n in (384, 250):
+        first = [x, s.weight(200, 720), s.weight(720)]
+        y = s.op(ir.Dense(ir.RELU), first, (B, 720))
+        scale = ir.constant(s.random.normal(0, 0.01, (720, n)).astype(np.float32))
+        results.append(s.op(ir.Dense(ir.Function(ir.Fn.TANH)), [y, scale], (B, n)))
+    s.outputs[:] = [port for port in s.outputs if port.value in results]
+    return s.graph()
+
+
 def scaled() -> ir.Graph:
     """Returns products whose operand is scaled: by a batch norm, and per example."""
     s = Sketch("scaled")
@@ -540,6 +554,7 @@ def blocks() -> ir.Graph:
 GRAPHS = (
     blocks,
     chained,
+    paired,
     elementwise,
     fixed,
     in_place,
