@@ -65,6 +65,7 @@ _HINTS = {
     "other's results: let the loop compute each example by itself, as tf.map_fn does",
     "a list that grows to a length that is not known": "give the TensorArray its size",
     "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
+    "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
     "element type string": "look the words up before, and give the model their numbers",
 }
 
@@ -449,4 +450,6 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
         return low.weight(result)
     if isinstance(result, Bounds):
         raise Unsupported("the batch is reduced")
+    if isinstance(result, Complex):
+        raise Unsupported("a complex number")
     raise Unsupported("it is the batch size, or no tensor")

@@ -265,9 +265,8 @@ fn start(
     (right, columns): (&[f32], usize),
     out: &mut [f32],
 ) -> Result<()> {
-    if size > 0 {
-        let expected = (matrices / size).saturating_mul(columns);
-        crate::adapt::check_count("right", right.len(), expected)?;
+    if let Some(rows) = matrices.checked_div(size) {
+        crate::adapt::check_count("right", right.len(), rows.saturating_mul(columns))?;
     }
     crate::adapt::check_count("output", out.len(), right.len())?;
     out.copy_from_slice(right);

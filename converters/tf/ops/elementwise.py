@@ -13,7 +13,7 @@ from converters.tf.ir import BinaryKind, CompareKind, Fn
 from converters.tf.lower import Context, Handler, Result, Unsupported
 from converters.tf.ops import examples
 from converters.tf.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
-from converters.tf.tensors import Bits, Rows, Several
+from converters.tf.tensors import Bits, Complex, Rows, Several
 
 _UNARY = {
     "Abs": Fn.ABS,
@@ -244,7 +244,9 @@ def _identities(ctx: Context) -> Result:
 
 def _const(ctx: Context) -> Result:
     data = ctx.attr("value")
-    if data is None or data.dtype.kind in "SOUc":
+    if data is not None and data.dtype.kind == "c":
+        return Complex(ir.constant(np.real(data)), ir.constant(np.imag(data)))
+    if data is None or data.dtype.kind in "SOU":
         raise Unsupported(f"a constant of type {ctx.attr('dtype')}")
     return ctx.low.literal(ctx.node, data)
 

@@ -24,6 +24,7 @@ from converters.tf.ops import (
     tables,
     windows,
 )
+from converters.tf.ops.complex_numbers import with_complex_numbers
 
 _FAMILIES = (
     control,
@@ -45,6 +46,6 @@ _FAMILIES = (
     windows,
 )
 
-HANDLERS: Mapping[str, Handler] = {
-    op: handler for family in _FAMILIES for op, handler in family.OPS.items()
-}
+HANDLERS: Mapping[str, Handler] = with_complex_numbers(
+    {op: handler for family in _FAMILIES for op, handler in family.OPS.items()}
+)

@@ -10,12 +10,14 @@ from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.ops import examples, moving
 from converters.tf.ops.elementwise import simplified
 from converters.tf.symbolic import Symbol, complete, map_dims, objects, of_shape, product
-from converters.tf.tensors import Rows
+from converters.tf.tensors import Complex, Rows
 
 
 def _shape_of(arg: Tensor) -> ir.Shape:
     if isinstance(arg, Symbol):
         return tuple(int(d) for d in arg.dims.shape)
+    if isinstance(arg, Complex):
+        return arg.real.shape
     if isinstance(arg, ir.Value | Rows):
         return arg.shape
     if hasattr(arg, "data") and arg.data is not None:
