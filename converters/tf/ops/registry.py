@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from converters.tf.lower import Handler
 from converters.tf.ops import (
+    colors,
     control,
     elementwise,
     gradients,
@@ -15,6 +16,7 @@ from converters.tf.ops import (
     reductions,
     refused,
     resampling,
+    sampling,
     scatter,
     segments,
     shapes,
@@ -27,6 +29,7 @@ from converters.tf.ops import (
 from converters.tf.ops.complex_numbers import with_complex_numbers
 
 _FAMILIES = (
+    colors,
     control,
     elementwise,
     gradients,
@@ -36,6 +39,7 @@ _FAMILIES = (
     reductions,
     refused,
     resampling,
+    sampling,
     scatter,
     segments,
     shapes,
