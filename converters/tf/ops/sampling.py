@@ -78,7 +78,7 @@ class _Image:
 
     def nearest(self, row: ir.Value, column: ir.Value, fill: float | None) -> ir.Value:
         """Returns the pixels next to each place; halves are rounded away from 0."""
-        return self.at(*(self._round(place) for place in (row, column)), fill)
+        return self.at(self._round(row), self._round(column), fill)
 
     def _round(self, x: ir.Value) -> ir.Value:
         size = self.build.unary(Fn.ABS, x)
@@ -194,7 +194,8 @@ def _projected(ctx: Context) -> Result:
         at = math.div(math.add(math.add(*row_of(first)), third(first + 2)), scale)
         places.append(build.broadcast_to(border(math, at, size), shape))
     bilinear = str(ctx.attr("interpolation", "NEAREST")).upper() == "BILINEAR"
-    pixels = (image.mixed if bilinear else image.nearest)(*places, fill)
+    row, column = places
+    pixels = (image.mixed if bilinear else image.nearest)(row, column, fill)
     far = build.compare(CompareKind.NE, build.broadcast_to(scale, shape), math.value(0.0))
     result = image.filled(far, pixels, fill)
     return build.cast(build.reshape(result, (*shape, channels)), x.dtype)
