@@ -246,41 +246,54 @@ pub static SCATTER: KernelDef = KernelDef {
     },
 };
 
-macro_rules! tensor_scatters {
-    ($($(#[$doc:meta])* $name:ident $op:literal $reduction:ident;)*) => {$(
-        $(#[$doc])*
-        pub static $name: KernelDef = KernelDef {
-            op: $op,
-            variants: variants!(F32 F64 I64),
-            attrs: &[],
-            forward: &[(0, 0)],
-            outputs: |inputs, sink| {
-                let tensor = inputs.get(0, "tensor")?;
-                let (indices, depth) = by_element(inputs.shape(1, "indices")?)?;
-                fits(tensor.shape(), (indices, depth), inputs.shape(2, "updates")?, false)?;
-                sink(tensor.dtype(), *tensor.shape())
-            },
-            scratch: no_scratch,
-            run: |call| {
-                let (_, depth) = by_element(call.inputs.shape(1, "indices")?)?;
-                run(call, (Some(0), 1, 2), depth, Reduction::$reduction)
-            },
-        };
-    )*};
+/// What TensorFlow's ops on slices of a tensor share.
+const fn tensor_scatter(op: &'static str, run: fn(&mut Call<'_>) -> Result<()>) -> KernelDef {
+    KernelDef {
+        op,
+        variants: variants!(F32 F64 I64),
+        attrs: &[],
+        forward: &[(0, 0)],
+        outputs: |inputs, sink| {
+            let tensor = inputs.get(0, "tensor")?;
+            let (indices, depth) = by_element(inputs.shape(1, "indices")?)?;
+            fits(
+                tensor.shape(),
+                (indices, depth),
+                inputs.shape(2, "updates")?,
+                false,
+            )?;
+            sink(tensor.dtype(), *tensor.shape())
+        },
+        scratch: no_scratch,
+        run,
+    }
 }
 
-tensor_scatters! {
-    /// `TensorScatterAdd` of TensorFlow.
-    TENSOR_SCATTER_ADD "TensorScatterAdd" Add;
-    /// `TensorScatterMax` of TensorFlow.
-    TENSOR_SCATTER_MAX "TensorScatterMax" Max;
-    /// `TensorScatterMin` of TensorFlow.
-    TENSOR_SCATTER_MIN "TensorScatterMin" Min;
-    /// `TensorScatterSub` of TensorFlow.
-    TENSOR_SCATTER_SUB "TensorScatterSub" Sub;
-    /// `TensorScatterUpdate` of TensorFlow.
-    TENSOR_SCATTER_UPDATE "TensorScatterUpdate" Update;
+fn run_tensor(call: &mut Call<'_>, reduction: Reduction) -> Result<()> {
+    let (_, depth) = by_element(call.inputs.shape(1, "indices")?)?;
+    run(call, (Some(0), 1, 2), depth, reduction)
 }
+
+/// `TensorScatterAdd` of TensorFlow.
+pub static TENSOR_SCATTER_ADD: KernelDef =
+    tensor_scatter("TensorScatterAdd", |call| run_tensor(call, Reduction::Add));
+
+/// `TensorScatterMax` of TensorFlow.
+pub static TENSOR_SCATTER_MAX: KernelDef =
+    tensor_scatter("TensorScatterMax", |call| run_tensor(call, Reduction::Max));
+
+/// `TensorScatterMin` of TensorFlow.
+pub static TENSOR_SCATTER_MIN: KernelDef =
+    tensor_scatter("TensorScatterMin", |call| run_tensor(call, Reduction::Min));
+
+/// `TensorScatterSub` of TensorFlow.
+pub static TENSOR_SCATTER_SUB: KernelDef =
+    tensor_scatter("TensorScatterSub", |call| run_tensor(call, Reduction::Sub));
+
+/// `TensorScatterUpdate` of TensorFlow.
+pub static TENSOR_SCATTER_UPDATE: KernelDef = tensor_scatter("TensorScatterUpdate", |call| {
+    run_tensor(call, Reduction::Update)
+});
 
 const SHAPE: &[&str] = &["shape"];
 
