@@ -116,6 +116,10 @@ fn what_has_no_result_is_an_error() {
         let error = call(&both, &[0, 0]).err().expect("no result");
         assert!(error.to_string().contains("a matrix that has an inverse"), "{error}");
     }
+    let (mut none, mut outputs) = (model.workspace(usize::MAX), Outputs::zeroed(2));
+    let inputs = Inputs { matrix: &two, place: &[0, 1] };
+    let error = model.predict_into(inputs, &mut none, outputs.as_mut()).unwrap_err();
+    assert!(matches!(error, Error::Workspace { found: 0, .. }), "{error}");
     assert_eq!(call(&two, &[0, 1]).unwrap().added, [2.0, 1.0, 0.0, 1.0, 3.0, 1.0, 2.0, 3.0]);
 }
 """
