@@ -19,11 +19,13 @@ _FOLD_LIMIT = 1 << 16
 SINGLE: frozenset[type[object]] = frozenset(
     [
         ir.Attention,
+        ir.Cholesky,
         ir.Conv,
         ir.ConvTranspose,
         ir.Dense,
         ir.GroupNorm,
         ir.Gru,
+        ir.LogDeterminant,
         ir.Lstm,
         ir.MatMul,
         ir.Norm,
@@ -33,6 +35,8 @@ SINGLE: frozenset[type[object]] = frozenset(
         ir.ScaledDense,
         ir.SimpleRnn,
         ir.Softmax,
+        ir.Solve,
+        ir.TriangularSolve,
     ]
 )
 # Functions that float64 has, too.

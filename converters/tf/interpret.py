@@ -14,7 +14,10 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.interpret_blocks import BLOCKS, SPATIAL
 from converters.tf.interpret_functions import BINARY, COMPARE, apply
+from converters.tf.interpret_systems import SYSTEMS
 from converters.tf.ir import Array
+
+_MANY = {**BLOCKS, **SYSTEMS}
 
 
 def interpret(graph: ir.Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
@@ -71,8 +74,8 @@ def evaluate(node: ir.Node, operands: list[Array | None], batch: int = 1) -> lis
     with np.errstate(all="ignore"):
         if isinstance(op, ir.Loop):
             results = _loop(op, [_present(o) for o in operands], batch)
-        elif type(op) in BLOCKS:
-            results = BLOCKS[type(op)](op, [_wide(o) for o in operands])
+        elif type(op) in _MANY:
+            results = _MANY[type(op)](op, [_wide(o) for o in operands])
         elif type(op) in SPATIAL:
             wide = [_wide(o) for o in operands]
             results = [SPATIAL[type(op)](op, wide, shapes[0][1:-1])]
@@ -98,7 +101,8 @@ def _wide(data: Array | None) -> Array | None:
 
 
 def _loop(op: ir.Loop, carried: list[Array], batch: int) -> list[Array]:
-    for turn in range(op.trips):
+    (trips,) = ir.shape_at((op.trips,), batch)
+    for turn in range(trips):
         if op.going is not None and not carried[op.going]:
             break
         turns: list[Array] = [np.asarray(turn, np.int32), *carried]
@@ -217,6 +221,37 @@ def _update(op: ir.Update, x: list[Array], _: tuple[int, ...]) -> Array:
     return result
 
 
+_SCATTER: dict[ir.ScatterKind, Any] = {
+    ir.ScatterKind.ADD: np.add,
+    ir.ScatterKind.SUB: np.subtract,
+    ir.ScatterKind.MUL: np.multiply,
+    ir.ScatterKind.MIN: np.minimum,
+    ir.ScatterKind.MAX: np.maximum,
+}
+
+
+def _scatter(op: ir.Scatter, x: list[Array], shape: tuple[int, ...]) -> Array:
+    data, indices, updates = x
+    lead, depth = op.batch_dims, indices.shape[-1]
+    groups = int(np.prod(shape[:lead]))
+    limits, rest = shape[lead : lead + depth], shape[lead + depth :]
+    result = _double(data).reshape(groups, *limits, *rest).copy()
+    places = indices.reshape(groups, -1, depth)
+    parts = updates.reshape(*places.shape[:2], *rest)
+    for group in range(groups):
+        kept = np.all(places[group] >= 0, -1) if op.skip else np.full(places.shape[1], True)
+        index, part = places[group][kept], parts[group][kept]
+        if index.size and (index.min() < 0 or np.any(index >= limits)):
+            raise ValueError(f"an index is not below {limits}")
+        where = (group, *index.T)
+        if op.kind is ir.ScatterKind.UPDATE:
+            for place, new in zip(index, part, strict=True):
+                result[(group, *place)] = new
+        else:
+            _SCATTER[op.kind].at(result, where, part)
+    return np.asarray(result.reshape(shape))
+
+
 _SIMPLE: dict[type, Callable[[Any, list[Array], tuple[int, ...]], Array]] = {
     ir.Unary: _unary,
     ir.Binary: _binary,
@@ -238,4 +273,5 @@ _SIMPLE: dict[type, Callable[[Any, list[Array], tuple[int, ...]], Array]] = {
     ir.Tile: lambda op, x, _: np.tile(x[0], op.multiples),
     ir.BroadcastTo: lambda op, x, shape: np.broadcast_to(x[0], shape),
     ir.Update: _update,
+    ir.Scatter: _scatter,
 }

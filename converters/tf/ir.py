@@ -17,6 +17,10 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from converters.tf.systems import Cholesky as Cholesky
+from converters.tf.systems import LogDeterminant as LogDeterminant
+from converters.tf.systems import Solve as Solve
+from converters.tf.systems import TriangularSolve as TriangularSolve
 from converters.tf.values import Array as Array
 from converters.tf.values import Batch as Batch
 from converters.tf.values import Dim as Dim
@@ -540,6 +544,32 @@ class Update:
     """A copy of x with the slice `index` of its first axis replaced: (x, index i32 [], slice)."""
 
 
+class ScatterKind(StrEnum):
+    """How a slice and what is written there are put together."""
+
+    ADD = "add"
+    SUB = "sub"
+    MUL = "mul"
+    MIN = "min"
+    MAX = "max"
+    UPDATE = "update"
+
+
+@dataclass(frozen=True)
+class Scatter:
+    """A copy of x with slices changed in order: (x, indices i32 or i64, updates).
+
+    x is `lead + sizes + rest`, the indices `lead + count + [len(sizes)]`, the updates
+    `lead + count + rest`; `lead` has `batch_dims` axes, which run together. A number outside of
+    its axis is an error of the call; with `skip`, a slice whose index has a negative one is left
+    out.
+    """
+
+    kind: ScatterKind
+    batch_dims: int = 0
+    skip: bool = False
+
+
 @dataclass(frozen=True)
 class Loop:
     """Runs a body again and again: (carried, ...) -> (carried, ...).
@@ -549,11 +579,13 @@ class Loop:
     types and shapes. A value that the body returns as it came does not change in the loop. The body
     may use constants, but no other value from outside.
 
-    It runs `trips` times. Where `going` is the place of a carried truth value, the loop ends before
-    the turn at which that is false, and `trips` is only the most that it can run.
+    It runs `trips` times; as often as there are examples, it maps the body over them, and each turn
+    reads and writes what is its own example's. Where `going` is the place of a carried truth value,
+    the loop ends before the turn at which that is false, and `trips` is only the most that it can
+    run.
     """
 
-    trips: int
+    trips: Dim
     body: Graph
     going: int | None = None
 
@@ -594,6 +626,11 @@ Op: TypeAlias = (
     | BroadcastTo
     | Resize
     | Update
+    | Scatter
+    | Cholesky
+    | TriangularSolve
+    | Solve
+    | LogDeterminant
     | Loop
 )
 

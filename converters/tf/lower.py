@@ -14,7 +14,16 @@ from converters.tf import ir
 from converters.tf.assigned import WRITERS, written_before
 from converters.tf.build import Builder, ShapeError
 from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
-from converters.tf.tensors import Bits, Bounds, Complex, Rows, Several, Spread, TensorList
+from converters.tf.tensors import (
+    Bits,
+    Bounds,
+    Complex,
+    Numbered,
+    Rows,
+    Several,
+    Spread,
+    TensorList,
+)
 from converters.tf.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -49,13 +58,14 @@ _HINTS = {
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
     "how many elements there are depends on their values": "give them all, with a mask",
-    "segments that the inputs choose are reduced": "multiply by a matrix of ones and zeros: "
-    "tf.one_hot of the segments",
+    "segments that the inputs choose are reduced": "how many there are must be known: take "
+    "tf.math.unsorted_segment_sum and its like",
     "top_k that leaves the order open": "pass sorted=True",
-    "the length of a list depends on the batch size": "if a function is mapped over the examples, "
-    "write it for all of them at once, or take tf.vectorized_map",
+    "a loop hands a tensor from example to example": "examples of a call must not change each "
+    "other's results: let the loop compute each example by itself, as tf.map_fn does",
     "a list that grows to a length that is not known": "give the TensorArray its size",
     "a part whose length the inputs say": "take a part of a fixed size, as tf.slice does, and mask",
+    "a complex number": "give its real and its imaginary part: tf.math.real and tf.math.imag",
     "element type string": "look the words up before, and give the model their numbers",
 }
 
@@ -72,7 +82,17 @@ class _Poison:
 POISON = _Poison()
 
 Tensor: TypeAlias = (
-    ir.Value | Symbol | Variable | TensorList | Bits | Bounds | Rows | Several | Complex | _Poison
+    ir.Value
+    | Symbol
+    | Variable
+    | TensorList
+    | Bits
+    | Bounds
+    | Rows
+    | Numbered
+    | Several
+    | Complex
+    | _Poison
 )
 Result: TypeAlias = Tensor | tuple[Tensor, ...]
 T = TypeVar("T")
@@ -124,7 +144,7 @@ class Context:
             return self.low.weight(arg)
         if isinstance(arg, Bounds):
             raise Unsupported("the batch is reduced")
-        if isinstance(arg, Rows):
+        if isinstance(arg, Rows | Numbered):
             raise Unsupported("the number of an example in the batch is used as data")
         if isinstance(arg, Several):
             raise Unsupported("it depends on the batch size whether it is more than 1")
@@ -430,4 +450,6 @@ def _as_value(low: Lowering, result: Tensor) -> ir.Value | None:
         return low.weight(result)
     if isinstance(result, Bounds):
         raise Unsupported("the batch is reduced")
+    if isinstance(result, Complex):
+        raise Unsupported("a complex number")
     raise Unsupported("it is the batch size, or no tensor")

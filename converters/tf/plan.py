@@ -17,6 +17,7 @@ from converters.tf import ir
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
+from converters.tf.symbolic import size_at_one
 
 ALIGN = 64
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
@@ -213,6 +214,18 @@ class _Event:
         return self.node.outputs
 
 
+def _kept(body: ir.Graph) -> Iterator[ir.Node]:
+    """Yields what writes a slice of a carried value that nothing else in the body reads."""
+    carried = dict(zip((p.value for p in body.outputs), body.inputs[1:], strict=True))
+    read = [v for node in body.all_nodes() for v in node.present]
+    read += [port.value for port in body.outputs]
+    for node in body.nodes:
+        if isinstance(node.op, ir.Update) and node.output in carried:
+            x = carried[node.output].value
+            if node.input is x and read.count(x) == 1 == read.count(node.output):
+                yield node
+
+
 def _body(node: ir.Node) -> ir.Graph:
     assert isinstance(node.op, ir.Loop)
     return node.op.body
@@ -226,6 +239,7 @@ class _Planner:
         self.packed = packed
         self.roots: dict[ir.Value, ir.Value] = {}
         self.columns: dict[ir.Value, tuple[int, int]] = {}
+        self.kept: set[ir.Node] = set()
         self.read_by_columns = read_by_attention(graph)
         self.events = list(self._events(graph))
         self.last: dict[ir.Value, int] = {}
@@ -269,6 +283,9 @@ class _Planner:
             if isinstance(node.op, ir.Loop):
                 carried = node.op.body.inputs[1:]
                 self.roots |= {v: port.value for v, port in zip(node.outputs, carried, strict=True)}
+                for update in _kept(node.op.body) if self.inplace else ():
+                    self.kept.add(update)
+                    self.roots[update.output] = update.input
                 yield from self._events(node.op.body)
                 yield _Event(node, ends=True)
 
@@ -280,6 +297,8 @@ class _Planner:
                 continue
             node = event.node
             ontos[node] = self._onto(node, index) if self.inplace else None
+            if node in self.kept:
+                ontos[node] = 0
             scratches[node] = self._allocate(event, index, ontos[node])
         _pack(self.blocks)
         places = {v: self._place(v) for event in self.events for v in event.writes}
@@ -302,8 +321,9 @@ class _Planner:
                 size = sum(v.data.nbytes for v in constants if v.data is not None)
                 size += sum(step.weight_bytes for step in inner)
                 # One turn is counted of a loop that the inputs end.
-                closed = isinstance(node.op, ir.Loop) and node.op.going is None
-                turns = node.op.trips if isinstance(node.op, ir.Loop) and closed else 1
+                turns = 1
+                if isinstance(node.op, ir.Loop) and node.op.going is None:
+                    turns = size_at_one((node.op.trips,))
                 cost = macs(node) + turns * sum(step.macs for step in inner)
                 yield Step(node, place, ontos[node], cost, size, inner)
 
@@ -435,6 +455,8 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
         return _recurrent_scratch(node, packed)
     if isinstance(op, ir.Chain):
         return _chain_scratch(op)
+    if isinstance(op, ir.Solve | ir.LogDeterminant):
+        return _numbers(node.input.shape)[-1] ** 2
     if packed:
         return _tiled_scratch(node, op) if isinstance(op, ir.Conv) else 0
     if isinstance(op, ir.Dense):

@@ -14,17 +14,19 @@ class TensorList:
 
     Attributes:
         stacked: The elements along a new first axis; `None` as long as nothing was written.
-        length: Number of elements.
+        length: Number of elements; that of the examples for a list with one for each.
         dtype: Element type.
         shape: Shape of an element if it is known.
         grows: Whether the length is the one that it has after the loop that writes it.
+        own: In a loop over the examples, the number of the one whose element alone is reached.
     """
 
     stacked: ir.Value | None
-    length: int
+    length: ir.Dim
     dtype: ir.DType
     shape: ir.Shape | None
     grows: bool = False
+    own: ir.Value | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,13 +82,25 @@ class Rows:
 
     Attributes:
         scale: Elements of an example.
-        offset: Places in an example; its shape broadcasts to that of the places.
-        shape: Shape of the places; the first axis is the batch.
+        offset: Places in an example; its shape broadcasts to that of the places, or to that from
+            which they were flattened.
+        shape: Shape of the places; the first axis is the batch, or all of its elements.
     """
 
     scale: int
     offset: ir.Value
     shape: ir.Shape
+
+
+@dataclass(frozen=True, eq=False)
+class Numbered:
+    """Indices whose first number is that of their example.
+
+    Attributes:
+        rest: The other numbers, along the last axis; the first axis is the batch.
+    """
+
+    rest: ir.Value
 
 
 @dataclass(frozen=True)

@@ -63,6 +63,7 @@ pub mod int32;
 pub mod join;
 pub mod leaky_relu;
 pub mod level;
+pub mod linear_system;
 pub mod logical;
 pub mod lstm;
 pub mod map;

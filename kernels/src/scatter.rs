@@ -79,6 +79,8 @@ macro_rules! numbers {
 numbers! {
     f32: a b a + b, a - b, a * b, a / b;
     f64: a b a + b, a - b, a * b, a / b;
+    i32: a b a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b),
+        if b == 0 { 0 } else { a.wrapping_div(b) };
     i64: a b a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b),
         if b == 0 { 0 } else { a.wrapping_div(b) };
 }
@@ -97,6 +99,54 @@ pub fn scatter<T: Number, I: Element + Into<i64>>(
     updates: &[T],
     reduction: Reduction,
 ) -> Result<()> {
+    change::<T, I, false>(tensor, limits, indices, updates, reduction)
+}
+
+/// As [`scatter`] in each of `groups` parts of the tensor, which have as many indices and updates
+/// of their own. With `skip`, an index with a negative number changes nothing, as in TensorFlow's
+/// `UnsortedSegment*` ops.
+///
+/// # Errors
+/// As [`scatter`]; [`Error::Length`] if the groups do not divide the slices.
+pub fn scatter_groups<T: Number, I: Element + Into<i64>>(
+    tensor: &mut [T],
+    (groups, limits): (usize, &[usize]),
+    indices: &[I],
+    updates: &[T],
+    (reduction, skip): (Reduction, bool),
+) -> Result<()> {
+    let change = if skip {
+        change::<T, I, true>
+    } else {
+        change::<T, I, false>
+    };
+    let part = |argument, found: usize| {
+        let part = found.checked_div(groups).unwrap_or(0);
+        crate::adapt::check_count(argument, found, part * groups).map(|()| part)
+    };
+    let slices = part("tensor", tensor.len())?;
+    let places = part("indices", indices.len())?;
+    let values = part("updates", updates.len())?;
+    for group in 0..groups {
+        change(
+            &mut tensor[group * slices..][..slices],
+            limits,
+            &indices[group * places..][..places],
+            &updates[group * values..][..values],
+            reduction,
+        )?;
+    }
+    Ok(())
+}
+
+fn change<T: Number, I: Element + Into<i64>, const SKIP: bool>(
+    tensor: &mut [T],
+    limits: &[usize],
+    indices: &[I],
+    updates: &[T],
+    reduction: Reduction,
+) -> Result<()> {
+    let left_out = |index: &[I]| SKIP && index.iter().any(|&i| i.into() < 0);
     let slices: usize = limits.iter().product();
     let slice = tensor.len().checked_div(slices).unwrap_or(0);
     let count = indices.len().checked_div(limits.len()).unwrap_or(0);
@@ -106,12 +156,17 @@ pub fn scatter<T: Number, I: Element + Into<i64>>(
         crate::adapt::check_count("updates", updates.len(), expected)?;
     }
     for index in indices.chunks(limits.len().max(1)) {
-        number("indices", index, limits)?;
+        if !left_out(index) {
+            number("indices", index, limits)?;
+        }
     }
     if slice == 0 {
         return Ok(());
     }
     for (place, index) in indices.chunks(limits.len().max(1)).enumerate() {
+        if left_out(index) {
+            continue;
+        }
         let out = &mut tensor[number("indices", index, limits)? * slice..][..slice];
         if updates.len() == expected {
             for (out, &update) in out.iter_mut().zip(&updates[place * slice..][..slice]) {
@@ -191,41 +246,54 @@ pub static SCATTER: KernelDef = KernelDef {
     },
 };
 
-macro_rules! tensor_scatters {
-    ($($(#[$doc:meta])* $name:ident $op:literal $reduction:ident;)*) => {$(
-        $(#[$doc])*
-        pub static $name: KernelDef = KernelDef {
-            op: $op,
-            variants: variants!(F32 F64 I64),
-            attrs: &[],
-            forward: &[(0, 0)],
-            outputs: |inputs, sink| {
-                let tensor = inputs.get(0, "tensor")?;
-                let (indices, depth) = by_element(inputs.shape(1, "indices")?)?;
-                fits(tensor.shape(), (indices, depth), inputs.shape(2, "updates")?, false)?;
-                sink(tensor.dtype(), *tensor.shape())
-            },
-            scratch: no_scratch,
-            run: |call| {
-                let (_, depth) = by_element(call.inputs.shape(1, "indices")?)?;
-                run(call, (Some(0), 1, 2), depth, Reduction::$reduction)
-            },
-        };
-    )*};
+/// What TensorFlow's ops on slices of a tensor share.
+const fn tensor_scatter(op: &'static str, run: fn(&mut Call<'_>) -> Result<()>) -> KernelDef {
+    KernelDef {
+        op,
+        variants: variants!(F32 F64 I64),
+        attrs: &[],
+        forward: &[(0, 0)],
+        outputs: |inputs, sink| {
+            let tensor = inputs.get(0, "tensor")?;
+            let (indices, depth) = by_element(inputs.shape(1, "indices")?)?;
+            fits(
+                tensor.shape(),
+                (indices, depth),
+                inputs.shape(2, "updates")?,
+                false,
+            )?;
+            sink(tensor.dtype(), *tensor.shape())
+        },
+        scratch: no_scratch,
+        run,
+    }
 }
 
-tensor_scatters! {
-    /// `TensorScatterAdd` of TensorFlow.
-    TENSOR_SCATTER_ADD "TensorScatterAdd" Add;
-    /// `TensorScatterMax` of TensorFlow.
-    TENSOR_SCATTER_MAX "TensorScatterMax" Max;
-    /// `TensorScatterMin` of TensorFlow.
-    TENSOR_SCATTER_MIN "TensorScatterMin" Min;
-    /// `TensorScatterSub` of TensorFlow.
-    TENSOR_SCATTER_SUB "TensorScatterSub" Sub;
-    /// `TensorScatterUpdate` of TensorFlow.
-    TENSOR_SCATTER_UPDATE "TensorScatterUpdate" Update;
+fn run_tensor(call: &mut Call<'_>, reduction: Reduction) -> Result<()> {
+    let (_, depth) = by_element(call.inputs.shape(1, "indices")?)?;
+    run(call, (Some(0), 1, 2), depth, reduction)
 }
+
+/// `TensorScatterAdd` of TensorFlow.
+pub static TENSOR_SCATTER_ADD: KernelDef =
+    tensor_scatter("TensorScatterAdd", |call| run_tensor(call, Reduction::Add));
+
+/// `TensorScatterMax` of TensorFlow.
+pub static TENSOR_SCATTER_MAX: KernelDef =
+    tensor_scatter("TensorScatterMax", |call| run_tensor(call, Reduction::Max));
+
+/// `TensorScatterMin` of TensorFlow.
+pub static TENSOR_SCATTER_MIN: KernelDef =
+    tensor_scatter("TensorScatterMin", |call| run_tensor(call, Reduction::Min));
+
+/// `TensorScatterSub` of TensorFlow.
+pub static TENSOR_SCATTER_SUB: KernelDef =
+    tensor_scatter("TensorScatterSub", |call| run_tensor(call, Reduction::Sub));
+
+/// `TensorScatterUpdate` of TensorFlow.
+pub static TENSOR_SCATTER_UPDATE: KernelDef = tensor_scatter("TensorScatterUpdate", |call| {
+    run_tensor(call, Reduction::Update)
+});
 
 const SHAPE: &[&str] = &["shape"];
 
@@ -403,6 +471,28 @@ mod tests {
         assert_eq!(found[0], (vec![2, 2], vec![0.0, 0.0, 12.0, 0.0]));
         let inputs = [indices(), updates(&[5.0; 3]), shape()];
         assert!(call_with(&SCATTER_ND, &[], &inputs).is_err());
+    }
+
+    #[test]
+    fn groups_have_their_own_indices_and_negative_ones_may_be_left_out() {
+        let start = [1, 2, 3, 4, 5, 6, 7, 8];
+        let updates = [10, 20, 30, 40, 50, 60, 70, 80];
+        let run = |indices: &[i64], skip: bool| {
+            let mut tensor = start;
+            let how = (Reduction::Add, skip);
+            scatter_groups(&mut tensor, (2, &[2]), indices, &updates, how).map(|()| tensor)
+        };
+        assert_eq!(
+            run(&[1, 1, 0, 1], false).unwrap(),
+            [1, 2, 43, 64, 55, 66, 77, 88]
+        );
+        assert_eq!(
+            run(&[-1, 0, 1, -7], true).unwrap(),
+            [31, 42, 3, 4, 5, 6, 57, 68]
+        );
+        assert!(run(&[-1, 0, 1, 1], false).is_err());
+        assert!(run(&[2, 0, 1, 1], true).is_err());
+        assert!(run(&[0, 1, 1], false).is_err());
     }
 
     #[test]

@@ -103,6 +103,16 @@ impl AlignedBytes {
         }
     }
 
+    /// So many bytes if there is memory for them.
+    #[must_use]
+    pub fn try_zeroed(len: usize) -> Option<Self> {
+        let mut lines = std::vec::Vec::new();
+        let count = len.div_ceil(ALIGN);
+        lines.try_reserve_exact(count).ok()?;
+        lines.resize(count, Aligned([0; ALIGN]));
+        Some(Self { lines, len })
+    }
+
     /// The bytes.
     #[must_use]
     #[inline]
@@ -139,6 +149,17 @@ mod tests {
         view_mut::<f32>(bytes.as_mut_slice()).unwrap()[1] = 1.5;
         assert_eq!(view::<f32>(bytes.as_slice()).unwrap(), [0.0, 1.5, 0.0, 0.0]);
         assert_eq!(view::<u16>(&bytes.as_slice()[2..]).unwrap().len(), 7);
+    }
+
+    #[test]
+    fn more_bytes_than_there_are_is_no_panic() {
+        for len in [usize::MAX, usize::MAX - 63, isize::MAX as usize, 1 << 62] {
+            assert!(AlignedBytes::try_zeroed(len).is_none());
+        }
+        for len in [0, 1, 64, 1000] {
+            let bytes = AlignedBytes::try_zeroed(len).unwrap();
+            assert_eq!(bytes.as_slice(), std::vec![0; len]);
+        }
     }
 
     #[test]

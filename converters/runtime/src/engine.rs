@@ -15,11 +15,11 @@ pub struct Workspace {
 }
 
 impl Workspace {
-    /// So many bytes.
+    /// So many bytes; none if there is no memory for them, which the calls then say.
     #[must_use]
     pub fn with_bytes(bytes: usize) -> Self {
         Self {
-            bytes: AlignedBytes::zeroed(bytes),
+            bytes: AlignedBytes::try_zeroed(bytes).unwrap_or_default(),
         }
     }
 

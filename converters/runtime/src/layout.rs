@@ -3,13 +3,14 @@
 use crate::bytes::Pod;
 use crate::error::{Result, at};
 use crate::kernels::broadcast_to::broadcast_to;
+use crate::kernels::error::Error;
 use crate::kernels::join::join;
 use crate::kernels::pad::{Paddings, mirror_pad, pad as constant_pad};
 use crate::kernels::shape::Shape;
 use crate::kernels::strided::{View, read};
 use crate::kernels::tile::tile as repeat;
 use crate::kernels::transpose::transpose as reorder;
-use crate::memory::{Memory, Slot, Source};
+use crate::memory::{Memory, Reader, Slot, Source};
 
 /// `out = x`.
 ///
@@ -177,7 +178,7 @@ pub fn broadcast<'a, T: Pod>(
     broadcast_to((x, &shape), (out, &out_shape), reader.parallel).map_err(at(NAME))
 }
 
-/// Copies `x` with slice `index` of its first axis, of `slices`, replaced by `slice`.
+/// Copies `x` with slice `index` of its first axis replaced by `slice`.
 ///
 /// # Errors
 /// As [`copy`]; [`crate::error::Error::Layer`] for an index outside.
@@ -188,16 +189,40 @@ pub fn update<'a, T: Pod>(
     slice: impl Into<Source<'a, T>>,
     out: Slot<T>,
 ) -> Result<()> {
-    use crate::kernels::error::Error;
-    const NAME: &str = "update";
     let (reader, out) = m.write(out)?;
-    let (x, slice) = (reader.read(x.into())?, reader.read(slice.into())?);
-    let index = reader.read(index.into())?.first().copied().unwrap_or(-1);
-    join([x], 1, out, reader.parallel).map_err(at(NAME))?;
+    let x = reader.read(x.into())?;
+    join([x], 1, out, reader.parallel).map_err(at(UPDATE))?;
+    replace(&reader, index.into(), slice.into(), out)
+}
+
+/// Replaces slice `index` of the first axis by `slice`.
+///
+/// # Errors
+/// As [`update`].
+pub fn update_in_place<'a, T: Pod>(
+    m: &'a mut Memory<'_>,
+    index: impl Into<Source<'a, i32>>,
+    slice: impl Into<Source<'a, T>>,
+    out: Slot<T>,
+) -> Result<()> {
+    let (reader, out) = m.write(out)?;
+    replace(&reader, index.into(), slice.into(), out)
+}
+
+const UPDATE: &str = "update";
+
+fn replace<'a, T: Pod>(
+    reader: &Reader<'a>,
+    index: Source<'a, i32>,
+    slice: Source<'a, T>,
+    out: &mut [T],
+) -> Result<()> {
+    let slice = reader.read(slice)?;
+    let index = reader.read(index)?.first().copied().unwrap_or(-1);
     let limit = out.len() / slice.len().max(1);
     let place = usize::try_from(index).ok().filter(|&i| i < limit);
     let place = place.ok_or_else(|| {
-        at(NAME)(Error::Index {
+        at(UPDATE)(Error::Index {
             argument: "index",
             index: i64::from(index),
             limit,

@@ -30,6 +30,7 @@ pub mod engine;
 pub mod error;
 pub mod gather;
 pub mod layout;
+pub mod linear_system;
 pub mod mat_mul;
 pub mod memory;
 pub mod norm;
@@ -40,6 +41,7 @@ pub mod ports;
 pub mod recurrent;
 pub mod reduce;
 pub mod resize;
+pub mod scatter;
 pub mod softmax;
 #[cfg(feature = "std")]
 pub mod stored;

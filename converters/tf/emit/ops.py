@@ -9,6 +9,7 @@ from converters.tf.emit.context import Context
 from converters.tf.emit.functions import ADD_CLAMP, BINARY, COMPARE, REDUCE, float_literal, unary
 from converters.tf.emit.layers import LAYERS, Emit, axis, embedding, is_embedding
 from converters.tf.emit.names import wishes
+from converters.tf.emit.systems import SYSTEMS
 from converters.tf.plan import Step
 
 
@@ -312,7 +313,25 @@ def _update(c: Context, step: Step) -> list[str]:
     node = step.node
     c.use("layout")
     x, index, part = (c.source(_operand(node, i)) for i in range(3))
-    return [f"layout::update(m, {x}, {index}, {part}, {_result(c, node, 'updated')})?;"]
+    out = _result(c, node, "updated")
+    if step.onto is not None:
+        return [f"layout::update_in_place(m, {index}, {part}, {out})?;"]
+    return [f"layout::update(m, {x}, {index}, {part}, {out})?;"]
+
+
+def _scatter(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.Scatter)
+    c.use("scatter", "kernels::scatter::Reduction")
+    x, indices, updates = (_operand(node, i) for i in range(3))
+    lead, depth = node.op.batch_dims, indices.shape[-1]
+    assert isinstance(depth, int)
+    groups = c.product(x.shape[:lead])
+    limits = c.dims(x.shape[lead : lead + depth])
+    how = f"(Reduction::{str(node.op.kind).capitalize()}, {str(node.op.skip).lower()})"
+    operands = ", ".join(c.source(v) for v in (x, indices, updates))
+    out = _result(c, node, "scattered")
+    return [f"scatter::scatter(m, {how}, ({groups}, {limits}), ({operands}), {out})?;"]
 
 
 def _loop(c: Context, step: Step) -> list[str]:
@@ -335,13 +354,17 @@ def _loop(c: Context, step: Step) -> list[str]:
             inner.append(f"layout::copy(m, {c.source(port.value)}, {slot})?;")
     if node.op.going is not None:
         inner.insert(0, f"if !layout::is_set(m, {slots[node.op.going]})? {{ break; }}")
-    turns = f"for {'turn' if counted else '_'} in 0..{node.op.trips}"
+    trips = f"0..{node.op.trips}"
+    if isinstance(node.op.trips, ir.Batch):
+        trips = f"(0..i32::MAX).take({c.dim(node.op.trips)})"
+    turns = f"for {'turn' if counted else '_'} in {trips}"
     # One statement, which nothing takes apart.
     return [*lines, "\n".join([f"{turns} {{", *inner, "}"])]
 
 
 OPS: Mapping[type[object], Emit] = {
     **LAYERS,
+    **SYSTEMS,
     ir.ArgExtreme: _arg,
     ir.Binary: _binary,
     ir.BroadcastTo: _broadcast,
@@ -358,6 +381,7 @@ OPS: Mapping[type[object], Emit] = {
     ir.Reduce: _reduce,
     ir.Resize: _resize,
     ir.ScaleShift: _scale_shift,
+    ir.Scatter: _scatter,
     ir.Select: _select,
     ir.Slice: _slice,
     ir.Softmax: _softmax,

@@ -108,6 +108,10 @@ def _indices(index: int) -> Callable[[ir.Node], list[str]]:
     return check
 
 
+def _scatter(node: ir.Node) -> list[str]:
+    return [*_types("scatter", node.input.dtype, _NUMBERS), *_indices(1)(node)]
+
+
 _CHECKS: Mapping[type[object], Callable[[ir.Node], list[str]]] = {
     ir.ArgExtreme: _arg,
     ir.Binary: _binary,
@@ -117,6 +121,7 @@ _CHECKS: Mapping[type[object], Callable[[ir.Node], list[str]]] = {
     ir.Gather: _indices(1),
     ir.OneHot: _indices(0),
     ir.Reduce: _reduce,
+    ir.Scatter: _scatter,
     ir.TopK: _top_k,
     ir.Unary: _unary,
 }

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -16,6 +17,9 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
 from tools.codegen.conversion import Problem, UnsupportedError
+
+_SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
+_NO_SCOPE = re.compile(r"[^A-Za-z0-9_.\\/>-]")
 
 
 class _Recorder:
@@ -65,18 +69,30 @@ def _recording(root: Any) -> Iterator[list[_Recorder]]:
             recorders.append(_Recorder(tf.compat.v1.get_default_graph(), root))
         return recorders[0].call(original, layer, args, kwargs)
 
+    scope = tf.name_scope
     keras.layers.Layer.__call__ = call
+    # Layers may have any names; where a node comes from is known from the calls.
+    tf.name_scope = lambda name: scope(_scope_name(name))
     try:
         yield recorders
     finally:
         keras.layers.Layer.__call__ = original
+        tf.name_scope = scope
+
+
+def _scope_name(name: Any) -> Any:
+    """Returns a name that TensorFlow takes for a scope, also for the outermost one."""
+    if not isinstance(name, str) or _SCOPE.fullmatch(name):
+        return name
+    return "n" + _NO_SCOPE.sub("_", name)
 
 
 def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
     """Returns the structure of the inputs, a spec for each, and their names."""
     structure = getattr(model, "_inputs_struct", None)
     if structure is None:
-        structure = model.inputs if len(model.inputs or ()) != 1 else model.inputs[0]
+        inputs = getattr(model, "inputs", None)
+        structure = inputs[0] if inputs is not None and len(inputs) == 1 else inputs
     if structure is None or not keras.tree.flatten(structure):
         raise UnsupportedError(
             Problem(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -12,7 +13,7 @@ from converters.tf.ir import BinaryKind, CompareKind, Fn
 from converters.tf.lower import Context, Handler, Result, Unsupported
 from converters.tf.ops import examples
 from converters.tf.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
-from converters.tf.tensors import Bits, Several
+from converters.tf.tensors import Bits, Complex, Rows, Several
 
 _UNARY = {
     "Abs": Fn.ABS,
@@ -243,7 +244,9 @@ def _identities(ctx: Context) -> Result:
 
 def _const(ctx: Context) -> Result:
     data = ctx.attr("value")
-    if data is None or data.dtype.kind in "SOUc":
+    if data is not None and data.dtype.kind == "c":
+        return Complex(ir.constant(np.real(data)), ir.constant(np.imag(data)))
+    if data is None or data.dtype.kind in "SOU":
         raise Unsupported(f"a constant of type {ctx.attr('dtype')}")
     return ctx.low.literal(ctx.node, data)
 
@@ -254,6 +257,8 @@ def _cast(ctx: Context) -> Result:
         if ctx.attr("DstT") in ("int32", "int64"):
             return Symbol(arg.dims, ctx.attr("DstT"))
         raise Unsupported("the batch size is used as data")
+    if isinstance(arg, Rows) and ctx.dtype("DstT") in (ir.DType.I32, ir.DType.I64):
+        return replace(arg, offset=ctx.build.cast(arg.offset, ctx.dtype("DstT")))
     return ctx.build.cast(ctx.value(0), ctx.dtype("DstT"))
 
 

@@ -8,6 +8,7 @@ them; anything else that reads them is refused.
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -15,8 +16,10 @@ from converters.tf import ir
 from converters.tf.build import Builder, broadcast, static
 from converters.tf.ir import BinaryKind, CompareKind
 from converters.tf.lower import Context, Result, Tensor, Unsupported
-from converters.tf.symbolic import Symbol
-from converters.tf.tensors import Bounds, Rows
+from converters.tf.symbolic import Symbol, product
+from converters.tf.tensors import Bounds, Numbered, Rows
+
+_AS_DATA = "the number of an example in the batch is used as data"
 
 
 def extreme(x: ir.Value) -> Bounds:
@@ -68,10 +71,12 @@ def _places(ctx: Context, kind: BinaryKind) -> Result:
     if kind is BinaryKind.ADD:
         offset = ctx.build.binary(kind, rows.offset, value)
         return Rows(rows.scale, offset, broadcast(rows.shape, value.shape))
-    if kind is BinaryKind.MUL and value.data is not None and value.data.size == 1:
-        scale = rows.scale * int(value.data.item())
-        return Rows(scale, ctx.build.binary(kind, rows.offset, value), rows.shape)
-    raise Unsupported("the number of an example in the batch is used as data")
+    if kind is BinaryKind.MUL and value.data is not None and np.unique(value.data).size == 1:
+        scale = rows.scale * int(value.data.flat[0])
+        factor = ctx.build.scalar(int(value.data.flat[0]), value.dtype)
+        offset = ctx.build.binary(kind, rows.offset, factor)
+        return Rows(scale, offset, broadcast(rows.shape, value.shape))
+    raise Unsupported(_AS_DATA)
 
 
 def numbers(limit: ir.Batch, dtype: ir.DType) -> Rows:
@@ -83,8 +88,51 @@ def widened(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
     """Returns places with new axes of one element."""
     rest = [d for d in shape if d != 1]
     if rest != [d for d in rows.shape if d != 1] or rows.offset.rank != 1:
-        raise Unsupported("the number of an example in the batch is used as data")
+        raise Unsupported(_AS_DATA)
     return Rows(rows.scale, build.reshape(rows.offset, (1,) * len(shape)), shape)
+
+
+def reshaped(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
+    """Returns places with axes of one element more or fewer, or all in one axis."""
+    if len(shape) == 1 and len(rows.shape) > 1 and product(rows.shape) == shape[0]:
+        sizes = [static(d, "the number of places") for d in rows.shape[1:]]
+        offset = build.broadcast_to(rows.offset, (rows.offset.shape[0], *sizes))
+        return Rows(rows.scale, offset, shape)
+    if rows.offset.rank == 1:
+        return widened(build, rows, shape)
+    kept = [d for d in rows.shape if d != 1]
+    if rows.offset.shape != rows.shape or kept != [d for d in shape if d != 1]:
+        raise Unsupported(_AS_DATA)
+    return Rows(rows.scale, build.reshape(rows.offset, shape), shape)
+
+
+def broadcast_to(rows: Rows, shape: ir.Shape) -> Rows:
+    """Returns places that are repeated for every example."""
+    if shape[:1] != rows.shape[:1] or broadcast(rows.shape, shape) != shape:
+        raise Unsupported(_AS_DATA)
+    return Rows(rows.scale, rows.offset, shape)
+
+
+def own(rows: Rows) -> bool:
+    """Returns whether all places of an example are its own number."""
+    offset = rows.offset.data
+    return rows.scale == 1 and offset is not None and not offset.any()
+
+
+def numbered(ctx: Context, parts: Sequence[Tensor], axis: int, new: bool) -> Numbered:
+    """Joins the number of an example and more numbers to indices, along the last axis."""
+    first, *others = parts
+    rank = len(first.shape) + new if isinstance(first, Rows) else 0
+    if not isinstance(first, Rows) or not own(first) or axis % rank != rank - 1 or not others:
+        raise Unsupported(_AS_DATA)
+    values = [ctx.value(ctx.args.index(part)) for part in others]
+    shape = first.shape if new else first.shape[:-1]
+    if (not new and first.shape[-1] != 1) or first.shape[0] != ir.Batch():
+        raise Unsupported(_AS_DATA)
+    rest = [ctx.build.reshape(v, (*v.shape, 1)) if new else v for v in values]
+    if any(v.shape[:-1] != shape for v in rest):
+        raise Unsupported(_AS_DATA)
+    return Numbered(ctx.build.concat(rest, rank - 1))
 
 
 def compare(ctx: Context, kind: CompareKind) -> Result:
@@ -94,7 +142,7 @@ def compare(ctx: Context, kind: CompareKind) -> Result:
     rows = ctx.args[0]
     if isinstance(rows, Rows) and kind is CompareKind.LT and not ctx.array(1).any():
         return ir.constant(np.asarray(False))
-    raise Unsupported("the number of an example in the batch is used as data")
+    raise Unsupported(_AS_DATA)
 
 
 def of_several(ctx: Context) -> Result:

@@ -12,7 +12,7 @@ from converters.tf.ops import examples
 from converters.tf.ops.elementwise import simplified
 from converters.tf.ops.windows import dilated
 from converters.tf.symbolic import Symbol, divide, multiply, product
-from converters.tf.tensors import Rows, Spread
+from converters.tf.tensors import Numbered, Rows, Spread
 
 
 def _gather(ctx: Context) -> Result:
@@ -55,12 +55,14 @@ def _taken(ctx: Context, x: ir.Value, indices: ir.Array, axis: int) -> ir.Value:
 
 
 def _gather_nd(ctx: Context) -> Result:
-    params, indices = ctx.value(0), ctx.value(1)
-    batch_dims = ctx.attr("batch_dims", 0)
+    params, lead = ctx.value(0), ctx.attr("batch_dims", 0)
+    places = ctx.args[1]
+    if isinstance(places, Numbered) and lead == 0:
+        indices, lead = places.rest, 1
+    else:
+        indices = ctx.value(1)
     depth = static(indices.shape[-1], "the depth of an index")
-    if batch_dims:
-        raise Unsupported("GatherNd with batch_dims")
-    sizes = [static(d, "an axis that is indexed") for d in params.shape[:depth]]
+    sizes = [static(d, "an axis that is indexed") for d in params.shape[lead : lead + depth]]
     b = ctx.build
     place = None
     for axis, size in enumerate(sizes):
@@ -70,9 +72,12 @@ def _gather_nd(ctx: Context) -> Result:
         number = b.gather(ir.constant(table), number, 0) if depth > 1 else number
         place = number if place is None else b.binary(BinaryKind.ADD, place, number)
     if place is None:
-        return b.broadcast_to(params, (*indices.shape[:-1], *params.shape))
-    rows = b.reshape(params, (int(np.prod(sizes)), *params.shape[depth:]))
-    return b.gather(rows, place, 0)
+        inner = indices.shape[lead:-1]
+        whole = (*params.shape[:lead], *(1 for _ in inner), *params.shape[lead:])
+        wide = (*params.shape[:lead], *inner, *params.shape[lead:])
+        return b.broadcast_to(b.reshape(params, whole), wide)
+    shape = (*params.shape[:lead], int(np.prod(sizes)), *params.shape[lead + depth :])
+    return b.gather(b.reshape(params, shape), place, lead, lead)
 
 
 def _one_hot(ctx: Context) -> Result:

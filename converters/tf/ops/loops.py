@@ -1,4 +1,4 @@
-"""Loops and the lists of tensors that they read and write.
+"""Loops.
 
 How often a loop runs, and the values of its counters in every turn, are found by running the
 counters alone; everything else that a loop carries becomes carried values of `ir.Loop`, a list of
@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
+from converters.tf.build import Builder
 from converters.tf.ir import BinaryKind
 from converters.tf.lower import (
     POISON,
@@ -24,27 +24,28 @@ from converters.tf.lower import (
     Result,
     Tensor,
     Unsupported,
-    element_type,
 )
-from converters.tf.symbolic import Symbol
+from converters.tf.ops.lists import GROWS, RESIZE, SET, lengthened
+from converters.tf.ops.lists import OPS as LISTS
+from converters.tf.symbolic import Symbol, add, multiply
 from converters.tf.tensors import TensorList
 from converters.tf.trace import TensorRef, TraceFunction, TraceNode
 
 # Turns after which a loop counts as endless, unless the inputs end it.
 _MOST_TURNS = 100_000
 _MOST_OPEN_TURNS = 2**31 - 1
-_SET = "TensorListSetItem"
-# Says that a list grows if it is written past its end.
-_RESIZE = "resize_if_index_out_of_bounds"
-_GROWS = "a list that grows to a length that is not known"
 
 
 @dataclass(frozen=True)
 class _Counters:
-    """The values of all counters: per turn, one more than turns, by place."""
+    """The values of all counters: per turn, one more than turns, by place.
+
+    With `examples`, there are as many turns, and the values are those of the first ones.
+    """
 
     turns: int
     values: dict[int, list[ir.Array]]
+    examples: ir.Batch | None = None
 
 
 def _returned(function: TraceFunction, ref: TensorRef) -> str:
@@ -141,6 +142,9 @@ def _while(ctx: Context) -> Result:
     args = list(ctx.args)
     counters = _count(low, condition, body, args)
     if counters is None:
+        trips = _examples(low, condition, body, args)
+        if trips is not None:
+            return _mapped(ctx, body, args, trips)
         return _open(ctx, condition, body, args)
     if counters.turns == 0:
         return tuple(args)
@@ -162,7 +166,7 @@ def _grown(
     places = dict(zip(body.arguments, range(len(args)), strict=True))
     found: dict[str, tuple[int, TensorRef]] = {}
     for node in body.nodes.values():
-        if node.op == _SET and node.attrs.get(_RESIZE):
+        if node.op == SET and node.attrs.get(RESIZE):
             place = places.get(_written_list(body, node))
             if place is not None:
                 found[node.name] = (place, node.inputs[1])
@@ -179,13 +183,13 @@ def _grown(
             indices = low.call(asked, state)
         for (place, _), index in zip(found.values(), indices, strict=True):
             if not isinstance(index, ir.Value) or index.data is None:
-                raise Unsupported(_GROWS)
+                raise Unsupported(GROWS)
             lengths[place].append(int(index.data) + 1)
     result = list(args)
     for place, needed in lengths.items():
         arg = args[place]
         if isinstance(arg, TensorList):
-            grown = _lengthened(low.build, arg, max(arg.length, *needed))
+            grown = lengthened(low.build, arg, max(needed))
             result[place] = replace(grown, grows=True)
     return result
 
@@ -193,20 +197,85 @@ def _grown(
 def _written_list(body: TraceFunction, node: TraceNode) -> str:
     """Returns the argument whose list a node writes, through others that write it before."""
     while node.name not in body.arguments:
-        if node.op not in (_SET, "Identity"):
+        if node.op not in (SET, "Identity"):
             return ""
         node = body.nodes[node.inputs[0].node]
     return node.name
 
 
-def _lengthened(build: Builder, known: TensorList, length: int) -> TensorList:
-    """Returns a list with zeros at its end."""
-    if known.stacked is None or length == known.length:
-        return replace(known, length=length)
-    rest = (length - known.length, *known.stacked.shape[1:])
-    zeros = build.broadcast_to(build.scalar(0, known.dtype), rest)
-    parts = [known.stacked, zeros] if known.length else [zeros]
-    return replace(known, stacked=build.concat(parts, 0), length=length)
+def _examples(
+    low: Lowering, condition: TraceFunction, body: TraceFunction, args: list[Tensor]
+) -> ir.Batch | None:
+    """Returns the number of turns of a loop that has one for every example, else nothing.
+
+    It is one whose counters, from 0 on by 1, are all below that number.
+    """
+    places = {name: place for place, name in enumerate(condition.arguments)}
+    steps, same = _steps(low, body, args), _invariants(body)
+    found: set[ir.Batch] = set()
+    waiting = [*condition.results]
+    while waiting:
+        node = condition.nodes[_returned(condition, waiting.pop())]
+        if node.op == "LogicalAnd":
+            waiting += node.inputs
+            continue
+        if node.op != "Less":
+            return None
+        counter, limit = (places.get(_returned(condition, ref), -1) for ref in node.inputs)
+        arg = args[limit]
+        if limit < 0 or not same[limit] or not isinstance(arg, Symbol) or arg.dims.size != 1:
+            return None
+        if [int(v) for v in steps.get(counter, ())] != [0, 1, 2]:
+            return None
+        dim = arg.dims.item()
+        if not isinstance(dim, ir.Batch):
+            return None
+        found.add(dim)
+    return found.pop() if len(found) == 1 else None
+
+
+def _steps(low: Lowering, body: TraceFunction, args: list[Tensor]) -> dict[int, list[ir.Array]]:
+    """Returns the first values of what a body adds a number to in every turn, by place."""
+    found = {}
+    for place, (arg, ref) in enumerate(zip(args, body.results, strict=True)):
+        node = body.nodes[_returned(body, ref)]
+        if not isinstance(arg, ir.Value) or arg.data is None or arg.data.size != 1:
+            continue
+        before, after = (body.arguments[place], arg), node.name
+        if node.op not in ("Add", "AddV2") or after == before[0]:
+            continue
+        if _returned(body, node.inputs[0]) != before[0]:
+            continue
+        added = replace(body, name=f"{body.name}/{place}", results=(node.inputs[1],))
+        with low.apart():
+            (step,) = low.call(added, [POISON] * len(args))
+        if isinstance(step, ir.Value) and step.data is not None:
+            found[place] = [np.asarray(arg.data + turn * step.data) for turn in range(3)]
+    return found
+
+
+def _mapped(
+    ctx: Context, body: TraceFunction, args: list[Tensor], trips: ir.Batch
+) -> tuple[Tensor, ...]:
+    """A loop that computes the elements of lists, one for every example."""
+    low, same = ctx.low, _invariants(body)
+    counters = _Counters(2, _steps(low, body, args), trips)
+    for place, arg in enumerate(args):
+        if place in counters.values or same[place]:
+            continue
+        if not isinstance(arg, TensorList) or arg.length != trips:
+            raise Unsupported("a loop hands a tensor from example to example")
+    outputs, results, inner, starts = _carry(low, body, args, counters)
+    finals = ctx.build.emit_many(
+        ir.Loop(trips, _graph(inner, outputs)),
+        list(starts.values()),
+        [(v.dtype, v.shape) for v in outputs],
+    )
+    for place, (first, second, _) in counters.values.items():
+        last = np.empty((), object)
+        last[()] = add(int(first), multiply(trips, int(second) - int(first)))
+        args[place] = Symbol(last, first.dtype.name)
+    return _results(args, _Counters(2, {}), dict(zip(starts, finals, strict=True)), results)
 
 
 def _open(
@@ -335,6 +404,8 @@ def _body(
         inner.inputs.append(index)
         local: list[Tensor] = []
         for place, arg in enumerate(args):
+            if isinstance(arg, TensorList):
+                arg = replace(arg, own=index if arg.length == counters.examples else None)
             if place in counters.values:
                 local.append(_counter(build, index, counters.values[place]))
             elif place in starts:
@@ -343,7 +414,7 @@ def _body(
                 inner.inputs.append(value)
                 if isinstance(arg, TensorList):
                     shape = start.shape[1:]
-                    local.append(TensorList(value, arg.length, arg.dtype, shape, arg.grows))
+                    local.append(replace(arg, stacked=value, shape=shape))
                 else:
                     local.append(value)
             else:
@@ -384,91 +455,6 @@ def _probe(
     return shapes
 
 
-def _shape_hint(ctx: Context, index: int) -> ir.Shape | None:
-    """Returns the shape of a list's elements if it is known at once."""
-    try:
-        dims = ctx.dims(index).ravel()
-    except Unsupported:
-        return None
-    if any(d == -1 for d in dims):
-        return None
-    return tuple(dims) if dims.size else None
-
-
-def _reserve(ctx: Context) -> Result:
-    dtype = element_type(ctx.attr("element_dtype"))
-    return TensorList(None, ctx.integer(1), dtype, _shape_hint(ctx, 0))
-
-
-def _from_tensor(ctx: Context) -> Result:
-    x = ctx.value(0)
-    length = static(x.shape[0], "the length of a list")
-    return TensorList(x, length, x.dtype, x.shape[1:])
-
-
-def _list(ctx: Context) -> TensorList:
-    arg = ctx.args[0]
-    if not isinstance(arg, TensorList):
-        raise Unsupported("a list that is no list of tensors")
-    return arg
-
-
-def _stack(ctx: Context) -> Result:
-    known = _list(ctx)
-    if known.stacked is None:
-        if known.shape is None:
-            raise Unsupported("a list of tensors of unknown shape")
-        return ctx.build.broadcast_to(
-            ctx.build.scalar(0, known.dtype), (known.length, *known.shape)
-        )
-    return known.stacked
-
-
-def _get(ctx: Context) -> Result:
-    known = _list(ctx)
-    if known.stacked is None:
-        if known.shape is None:
-            return POISON
-        return ctx.build.broadcast_to(ctx.build.scalar(0, known.dtype), known.shape)
-    index = ctx.value(1)
-    if index.data is not None:
-        part = ctx.build.part(known.stacked, 0, int(index.data), 1)
-        return ctx.build.reshape(part, known.stacked.shape[1:])
-    return ctx.build.gather(known.stacked, index, 0)
-
-
-def _set(ctx: Context) -> Result:
-    known, index, item = _list(ctx), ctx.value(1), ctx.value(2)
-    if ctx.attr(_RESIZE) and not known.grows:
-        if index.data is None:
-            raise Unsupported(_GROWS)
-        known = _lengthened(ctx.build, known, max(known.length, int(index.data) + 1))
-    if known.stacked is None and known.shape is None and ctx.low.probing:
-        return TensorList(None, known.length, known.dtype, item.shape, known.grows)
-    stacked = known.stacked
-    if stacked is None:
-        zero = ctx.build.scalar(0, known.dtype)
-        stacked = ctx.build.broadcast_to(zero, (known.length, *item.shape))
-    index = ctx.build.cast(index, ir.DType.I32)
-    stacked = ctx.build.emit(ir.Update(), [stacked, index, item], stacked.shape)
-    return TensorList(stacked, known.length, known.dtype, item.shape, known.grows)
-
-
-def _length(ctx: Context) -> Result:
-    if _list(ctx).grows:
-        raise Unsupported("a loop asks how long the list is that it writes")
-    return ir.constant(np.asarray(_list(ctx).length, np.int32))
-
-
-def _element_shape(ctx: Context) -> Result:
-    known = _list(ctx)
-    if known.shape is None:
-        raise Unsupported("a list of tensors of unknown shape")
-    dims = np.empty(len(known.shape), object)
-    dims[:] = known.shape
-    return Symbol(dims, ctx.attr("shape_type", "int32"))
-
-
 def _loop_of_tensorflow_1(ctx: Context) -> Result:
     raise Unsupported("a loop of TensorFlow 1; freeze the model with control flow v2")
 
@@ -476,12 +462,6 @@ def _loop_of_tensorflow_1(ctx: Context) -> Result:
 OPS: dict[str, Handler] = {
     "While": _while,
     "StatelessWhile": _while,
-    "TensorListReserve": _reserve,
-    "TensorListFromTensor": _from_tensor,
-    "TensorListStack": _stack,
-    "TensorListGetItem": _get,
-    "TensorListSetItem": _set,
-    "TensorListLength": _length,
-    "TensorListElementShape": _element_shape,
+    **LISTS,
     **dict.fromkeys(("Merge", "Switch", "Enter", "NextIteration"), _loop_of_tensorflow_1),
 }

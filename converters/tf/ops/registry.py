@@ -6,6 +6,7 @@ from collections.abc import Mapping
 
 from converters.tf.lower import Handler
 from converters.tf.ops import (
+    colors,
     control,
     elementwise,
     gradients,
@@ -15,15 +16,20 @@ from converters.tf.ops import (
     reductions,
     refused,
     resampling,
+    sampling,
+    scatter,
     segments,
     shapes,
     sorting,
     spectra,
+    systems,
     tables,
     windows,
 )
+from converters.tf.ops.complex_numbers import with_complex_numbers
 
 _FAMILIES = (
+    colors,
     control,
     elementwise,
     gradients,
@@ -33,14 +39,17 @@ _FAMILIES = (
     reductions,
     refused,
     resampling,
+    sampling,
+    scatter,
     segments,
     shapes,
     sorting,
     spectra,
+    systems,
     tables,
     windows,
 )
 
-HANDLERS: Mapping[str, Handler] = {
-    op: handler for family in _FAMILIES for op, handler in family.OPS.items()
-}
+HANDLERS: Mapping[str, Handler] = with_complex_numbers(
+    {op: handler for family in _FAMILIES for op, handler in family.OPS.items()}
+)

@@ -63,6 +63,7 @@ _FILTERS: Mapping[str, _Filter] = {
     "lanczos1": _Filter(1, _lanczos(1)),
     "lanczos3": _Filter(3, _lanczos(3)),
     "lanczos5": _Filter(5, _lanczos(5)),
+    "gaussian": _Filter(1.5, lambda x: 0.0 if x >= 1.5 else math.exp(-2 * x * x)),
     "triangle": _Filter(1, lambda x: max(0.0, 1 - x)),
     "keyscubic": _Filter(2, lambda x: _cubic(x, -0.5)),
     "mitchellcubic": _Filter(2, _mitchell),
@@ -153,6 +154,30 @@ def _bicubic(ctx: Context) -> Result:
     return _resampled(ctx, rows, columns)
 
 
+def area_matrix(size: int, out: int, align: bool) -> ir.Array:
+    """Returns the weights `[out, size]` of `ResizeArea` along an axis: the shares of pixels.
+
+    Raises:
+        Unsupported: They are too many.
+    """
+    matrix = _zeros(out, size)
+    scale = np.float32((size - 1) / (out - 1) if align and out > 1 else size / out)
+    for row in range(out):
+        first, last = np.float32(row) * scale, np.float32(row + 1) * scale
+        for place in range(math.floor(first), math.ceil(last)):
+            share = min(float(last), place + 1) - max(float(first), place)
+            matrix[row, min(place, size - 1)] += np.float32(share / float(scale))
+    return matrix
+
+
+def _area(ctx: Context) -> Result:
+    rows, columns = (
+        area_matrix(size, out, bool(ctx.attr("align_corners")))
+        for size, out in zip(_sizes(ctx), ctx.ints(1), strict=True)
+    )
+    return _resampled(ctx, rows, columns)
+
+
 def _scale_and_translate(ctx: Context) -> Result:
     scales, shifts = (np.ravel(ctx.array(i)).tolist() for i in (2, 3))
     kind, smooth = str(ctx.attr("kernel_type", "lanczos3")), bool(ctx.attr("antialias", True))
@@ -164,6 +189,7 @@ def _scale_and_translate(ctx: Context) -> Result:
 
 
 OPS: dict[str, Handler] = {
+    "ResizeArea": _area,
     "ResizeBicubic": _bicubic,
     "ScaleAndTranslate": _scale_and_translate,
 }

@@ -1,13 +1,16 @@
-"""Reductions by segments whose numbers are known, sequences turned around, sums over channels."""
+"""Reductions by segments, sequences turned around, sums over channels."""
 
 from __future__ import annotations
 
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import static
+from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind, CompareKind, ReduceKind
 from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops.scatter import scatter
+from converters.tf.symbolic import product
+from converters.tf.tensors import Rows
 
 # Segments that are written out one by one.
 _MOST_SEGMENTS = 1024
@@ -25,11 +28,17 @@ def _empty(kind: ReduceKind, dtype: ir.DType, unsorted: bool) -> float:
 
 def _segments(kind: ReduceKind, unsorted: bool) -> Handler:
     def handler(ctx: Context) -> Result:
-        x, numbers, build = ctx.value(0), ctx.value(1), ctx.build
-        if isinstance(x.shape[0], ir.Batch):
+        x, build = ctx.value(0), ctx.build
+        if isinstance(ctx.args[1], Rows):
+            return _of_each(ctx, kind, x, ctx.args[1])
+        numbers = ctx.value(1)
+        if any(isinstance(d, ir.Batch) for d in (*x.shape[:1], *numbers.shape)):
             raise Unsupported("segments of the batch are reduced")
         if numbers.data is None:
-            raise Unsupported("segments that the inputs choose are reduced")
+            if not unsorted:
+                raise Unsupported("segments that the inputs choose are reduced")
+            count = ctx.integer(2)
+            return _chosen(build, kind, x, numbers, count, skip=True)
         rest = x.shape[numbers.rank :]
         of_row = np.ravel(numbers.data)
         count = ctx.integer(2) if unsorted else int(of_row.max(initial=-1)) + 1
@@ -52,6 +61,39 @@ def _segments(kind: ReduceKind, unsorted: bool) -> Handler:
         return build.concat(parts, 0)
 
     return handler
+
+
+_SCATTER = {
+    ReduceKind.SUM: ir.ScatterKind.ADD,
+    ReduceKind.MAX: ir.ScatterKind.MAX,
+    ReduceKind.MIN: ir.ScatterKind.MIN,
+    ReduceKind.PROD: ir.ScatterKind.MUL,
+}
+
+
+def _chosen(
+    build: Builder, kind: ReduceKind, x: ir.Value, numbers: ir.Value, count: int, skip: bool
+) -> ir.Value:
+    """Reduces segments that the inputs choose; axes before those of the numbers are groups."""
+    lead = 0 if skip else 1
+    rest = x.shape[numbers.rank :]
+    empty = build.scalar(_empty(kind, x.dtype, True), x.dtype)
+    start = build.broadcast_to(empty, (*x.shape[:lead], count, *rest))
+    indices = build.reshape(numbers, (*numbers.shape, 1))
+    return scatter(build, _SCATTER[kind], start, indices, x, lead, skip)
+
+
+def _of_each(ctx: Context, kind: ReduceKind, x: ir.Value, rows: Rows) -> ir.Value:
+    """Reduces segments of which every example has its own, side by side."""
+    segments = ctx.dims(2).item()
+    inner = rows.offset.shape[1:]
+    if segments != ir.Batch(rows.scale) or rows.shape != (product((ir.Batch(), *inner)),):
+        raise Unsupported("segments of the batch are reduced")
+    build, rest = ctx.build, x.shape[1:]
+    numbers = build.broadcast_to(rows.offset, (ir.Batch(), *inner))
+    data = build.reshape(x, (ir.Batch(), *inner, *rest))
+    found = _chosen(build, kind, data, numbers, rows.scale, skip=False)
+    return build.reshape(found, (segments, *rest))
 
 
 def _rows(ctx: Context, rows: ir.Value, places: ir.Array) -> ir.Value:

@@ -10,12 +10,14 @@ from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.ops import examples, moving
 from converters.tf.ops.elementwise import simplified
 from converters.tf.symbolic import Symbol, complete, map_dims, objects, of_shape, product
-from converters.tf.tensors import Rows
+from converters.tf.tensors import Complex, Rows
 
 
 def _shape_of(arg: Tensor) -> ir.Shape:
     if isinstance(arg, Symbol):
         return tuple(int(d) for d in arg.dims.shape)
+    if isinstance(arg, Complex):
+        return arg.real.shape
     if isinstance(arg, ir.Value | Rows):
         return arg.shape
     if hasattr(arg, "data") and arg.data is not None:
@@ -49,6 +51,8 @@ def _reshape(ctx: Context) -> Result:
     if isinstance(arg, Symbol):
         shape = complete(target, int(arg.dims.size))
         return Symbol(arg.dims.reshape([static(d, "a size") for d in shape]), arg.dtype)
+    if isinstance(arg, Rows):
+        return examples.reshaped(ctx.build, arg, complete(target, product(arg.shape)))
     x = ctx.value(0)
     try:
         return ctx.build.reshape(x, complete(target, product(x.shape)))
@@ -74,6 +78,8 @@ def _reshaped(ctx: Context, shape: ir.Shape) -> Result:
     arg = ctx.args[0]
     if isinstance(arg, Symbol):
         return Symbol(arg.dims.reshape([static(d, "a size") for d in shape]), arg.dtype)
+    if isinstance(arg, Rows):
+        return examples.reshaped(ctx.build, arg, shape)
     return ctx.build.reshape(ctx.value(0), shape)
 
 
@@ -85,6 +91,8 @@ def _pack(ctx: Context) -> Result:
     if ctx.symbolic:
         parts = [ctx.dims(i) for i in range(len(ctx.args))]
         return Symbol(np.stack(parts, ctx.attr("axis", 0)), ctx.attr("T", "int32"))
+    if isinstance(ctx.args[0], Rows):
+        return examples.numbered(ctx, ctx.args, ctx.attr("axis", 0), new=True)
     parts_ = ctx.values
     axis = ctx.attr("axis", 0) % (parts_[0].rank + 1)
     shape = parts_[0].shape
@@ -114,6 +122,8 @@ def _concat(ctx: Context) -> Result:
     if ctx.symbolic:
         dims = [ctx.dims(i + offset) for i in range(len(parts))]
         return Symbol(np.concatenate(dims, axis), ctx.attr("T", "int32"))
+    if isinstance(parts[0], Rows):
+        return examples.numbered(ctx, parts, axis, new=False)
     values = [ctx.value(i + offset) for i in range(len(parts))]
     full = [v for v in values if 0 not in v.shape] or values[:1]
     return ctx.build.concat(full, axis % full[0].rank)
@@ -294,6 +304,9 @@ def _tile(ctx: Context) -> Result:
     multiples = ctx.dims(1).ravel()
     if isinstance(arg, Symbol):
         return Symbol(np.tile(arg.dims, ctx.ints(1)), arg.dtype)
+    if isinstance(arg, Rows):
+        wide = tuple(product([d, m]) for d, m in zip(arg.shape, multiples, strict=True))
+        return examples.broadcast_to(arg, wide)
     x = ctx.value(0)
     shape = tuple(product([d, m]) for d, m in zip(x.shape, multiples, strict=True))
     if any(isinstance(m, ir.Batch) for m in multiples):
@@ -308,6 +321,8 @@ def _tile(ctx: Context) -> Result:
 
 
 def _broadcast_to(ctx: Context) -> Result:
+    if isinstance(ctx.args[0], Rows):
+        return examples.broadcast_to(ctx.args[0], tuple(ctx.dims(1).ravel()))
     return ctx.build.broadcast_to(ctx.value(0), tuple(ctx.dims(1).ravel()))
 
 

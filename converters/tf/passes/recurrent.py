@@ -409,7 +409,7 @@ def _sequence(m: Match, value: ir.Value) -> tuple[ir.Value, bool]:
 
 def _recurrent(m: Match, node: ir.Node) -> Sequence[ir.Value] | None:
     assert isinstance(node.op, ir.Loop)
-    if node.op.going is not None:
+    if node.op.going is not None or isinstance(node.op.trips, ir.Batch):
         return None
     body = _Body(m, node, node.op)
     for place, value in enumerate(body.ins):

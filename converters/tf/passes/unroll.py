@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from converters.tf import ir
-from converters.tf.build import Builder
+from converters.tf.build import Builder, static
 
 # Nodes that a loop may become; above, it stays a loop.
 _MOST_NODES = 3000
@@ -111,14 +111,15 @@ def without_loops(graph: ir.Graph) -> ir.Graph:
 
 def _short(loop: ir.Loop) -> bool:
     inner = any(isinstance(n.op, ir.Loop) for n in loop.body.nodes)
-    closed = not inner and loop.going is None
-    return closed and loop.trips * len(loop.body.nodes) <= _MOST_NODES
+    if inner or loop.going is not None or isinstance(loop.trips, ir.Batch):
+        return False
+    return loop.trips * len(loop.body.nodes) <= _MOST_NODES
 
 
 def _turns(build: Builder, loop: ir.Loop, starts: tuple[ir.Value, ...]) -> list[ir.Value]:
     carried: list[ir.Value | _List] = list(starts)
     unroller = _Unroller(build)
-    for turn in range(loop.trips):
+    for turn in range(static(loop.trips, "the number of turns")):
         unroller.now = {loop.body.inputs[0].value: build.scalar(turn, ir.DType.I32)}
         for port, value in zip(loop.body.inputs[1:], carried, strict=True):
             unroller.now[port.value] = value

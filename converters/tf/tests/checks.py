@@ -127,6 +127,21 @@ def check(
     return graph
 
 
+def checked(
+    shapes: list[tuple[int, ...]],
+    body: Callable[..., Any],
+    dtypes: list[str] | None = None,
+    whole: int = 5,
+) -> ir.Graph:
+    """Compares a function of tensors with TensorFlow; as `model_of` and `check`."""
+
+    class Calls(keras.layers.Layer):  # type: ignore[misc]
+        def call(self, *tensors: Any) -> Any:
+            return body(*tensors)
+
+    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []), whole=whole)
+
+
 def ops(graph: ir.Graph) -> list[str]:
     """Returns the names of the ops in order, reshapes left out."""
     return [type(n.op).__name__ for n in graph.nodes if not isinstance(n.op, ir.Reshape)]

@@ -112,12 +112,6 @@ def test_a_loop_over_time(size: int, grows: bool, tmp_path: Path) -> None:
     assert "Gather" not in ops(check(_traced(tmp_path, tf.autograph.to_graph(body), _IMAGE)))
 
 
-def test_a_loop_over_the_examples_is_refused(tmp_path: Path) -> None:
-    loaded = _traced(tmp_path, lambda x: tf.map_fn(tf.nn.softmax, x), _ROW)
-    with pytest.raises(UnsupportedError, match=r"take tf\.vectorized_map"):
-        convert(loaded.trace)
-
-
 def test_a_list_grows_without_a_loop(tmp_path: Path) -> None:
     def body(x: Any) -> Any:
         rows = tf.TensorArray(tf.float32, 0, dynamic_size=True)

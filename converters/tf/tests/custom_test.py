@@ -8,12 +8,14 @@ from typing import Any
 
 import keras
 import pytest
+import tensorflow as tf
+from keras import layers
 
 from converters.tf.errors import FileError
 from converters.tf.load.custom import custom_objects
 from converters.tf.load.model import LoadOptions, load, load_keras
 from converters.tf.tests.checks import check, model_of
-from tools.codegen.conversion import UsageError
+from tools.codegen.conversion import UnsupportedError, UsageError
 
 _LAYERS = """\
 import keras
@@ -136,3 +138,27 @@ def test_a_file_may_change_the_path_itself(tmp_path: Path) -> None:
     code = tmp_path / "path.py"
     code.write_text("import sys\nsys.path.remove(sys.path[-1])\n\ndef one():\n    return 1\n")
     assert custom_objects((code,))["one"]() == 1
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+def test_names_in_any_script(suffix: str, tmp_path: Path) -> None:
+    """TensorFlow's scopes take letters of ASCII alone."""
+    inputs = keras.Input((4, 6), name="вход")
+    inner = keras.Sequential([layers.Dense(3, name="größe (1)")], name="-ö")
+    lstm = layers.Bidirectional(layers.LSTM(3, name="層"), name="bö")
+    model = keras.Model(inputs, layers.Dense(2, name="выход")(lstm(inner(inputs))), name="名")
+    model.save(tmp_path / f"model.{suffix}")
+    scope = tf.name_scope
+    graph = check(load(tmp_path / f"model.{suffix}", LoadOptions()))
+    assert tf.name_scope is scope
+    assert [layer.path for layer in graph.layers][:2] == ["-ö", "-ö/größe (1)"]
+    assert [port.name for port in graph.inputs] == ["вход"]
+
+
+def test_a_model_that_was_never_called_says_so() -> None:
+    class Own(keras.Model):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x
+
+    with pytest.raises(UnsupportedError, match="never called or built"):
+        check(Own())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 import keras
@@ -11,25 +10,9 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from converters.tf import ir
 from converters.tf.interpret import interpret
-from converters.tf.tests.checks import check, model_of, ops
+from converters.tf.tests.checks import check, checked, model_of, ops
 from tools.codegen.conversion import UnsupportedError
-
-
-def checked(
-    shapes: list[tuple[int, ...]],
-    body: Callable[..., Any],
-    dtypes: list[str] | None = None,
-    whole: int = 5,
-) -> ir.Graph:
-    """Compares a function of tensors with TensorFlow."""
-
-    class Calls(layers.Layer):  # type: ignore[misc]
-        def call(self, *tensors: Any) -> Any:
-            return body(*tensors)
-
-    return check(model_of(shapes, lambda *x: Calls()(*x), dtypes or []), whole=whole)
 
 
 @pytest.mark.parametrize("rates", [1, 2])

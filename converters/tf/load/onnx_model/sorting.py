@@ -87,7 +87,41 @@ def _written(ctx: Context) -> Result:
     return ctx.result(reshaped(y, [*kept, *sizes]), order, shape)
 
 
+_WRITES: Mapping[str, Callable[..., Any]] = {
+    "none": tf.tensor_scatter_nd_update,
+    "add": tf.tensor_scatter_nd_add,
+    "max": tf.tensor_scatter_nd_max,
+    "min": tf.tensor_scatter_nd_min,
+}
+
+
+def _written_elements(ctx: Context) -> Result:
+    """Writes at places along one axis that are computed, in every row of each example."""
+    write = _WRITES[ctx.text("reduction", "none", list(_WRITES))]
+    shape, places_shape = ctx.shape(0), ctx.shape(1)
+    axis = axis_of(int(ctx.attr("axis", 0)), len(shape))
+    others = [i for i in range(len(shape)) if i != axis]
+    if axis == 0 or any(shape[i] != places_shape[i] for i in others):
+        raise Refused("places along the batch, or for a part of the other axes")
+    size = fixed(shape[axis], "the size of what is written to")
+    count = fixed(places_shape[axis], "the number of places")
+    order = (*others, axis)
+    inner = math.prod(fixed(shape[i], "the size of what is written to") for i in others[1:])
+    data = reshaped(ctx.form(0, order), [shape[0], inner, size])
+    places, updates = (reshaped(ctx.form(i, order), [shape[0], inner, count]) for i in (1, 2))
+    places = tf.where(places < 0, places + size, places)
+    number, row = (
+        tf.broadcast_to(tf.reshape(tf.range(many), form), tf.shape(places))
+        for many, form in ((tf.shape(data)[0], [-1, 1, 1]), (inner, [1, -1, 1]))
+    )
+    indices = tf.stack([tf.cast(number, places.dtype), tf.cast(row, places.dtype), places], -1)
+    y = write(data, indices, updates)
+    return ctx.result(reshaped(y, [shape[i] for i in order]), order, shape)
+
+
 def _scatter_elements(ctx: Context) -> Result:
+    if any(isinstance(ctx.value(i), Tensor) for i in range(3)):
+        return _written_elements(ctx)
     data, places, updates, meet = _constants(ctx)
     axis = axis_of(int(ctx.attr("axis", 0)), data.ndim)
     for at in np.ndindex(places.shape):

@@ -25,6 +25,7 @@ from converters.tf.tests.crates.crates import (
     write,
 )
 from converters.tf.tests.crates.graphs import GRAPHS, in_place, layout, mlp, products, whole, wide
+from converters.tf.tests.crates.more_graphs import MORE, refused
 
 _OK = "test result: ok"
 
@@ -36,7 +37,7 @@ def _run(graph: ir.Graph, options: Options, folder: Path, flags: list[str]) -> s
     return compile_and_test(folder, graph.name, flags)
 
 
-@pytest.mark.parametrize("make", GRAPHS, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", (*GRAPHS, *MORE), ids=lambda make: make.__name__)
 def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
     graph: ir.Graph = make()
@@ -59,7 +60,7 @@ def test_memory_may_be_planned_in_other_ways(tmp_path: Path) -> None:
 
 
 def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
-    for make in (*GRAPHS, mlp):
+    for make in (*GRAPHS, *MORE, mlp):
         graph = make()
         options = Options(graph.name, "graphs.py", profile=Profile.NO_STD)
         # Six crates with a runtime each: quick to compile matters more than quick to run.
@@ -94,6 +95,44 @@ def test_what_whole_numbers_refuse(tmp_path: Path) -> None:
     features = Features(inputs, interpret(graph, inputs))
     files = emit_crate(graph, options, features, rustfmt())
     files["tests/golden.rs"] += _REFUSED.encode()
+    write(files, tmp_path)
+    assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
+
+
+_NO_RESULT = """
+#[test]
+fn what_has_no_result_is_an_error() {
+    use refused::Error;
+    let model = model();
+    let call = |matrix: &[f32], place: &[i32]| model.predict(Inputs { matrix, place });
+    let two = [1.0, 0.0, 0.0, 1.0, 3.0, 1.0, 1.0, 2.0];
+    for (place, reason) in [(2, "place 2"), (-1, "place -1"), (i32::MIN, "place -2147483648")] {
+        let error = call(&two, &[0, place]).err().expect("no result");
+        assert!(matches!(error, Error::Layer { layer: "scatter", .. }), "{reason}: {error}");
+    }
+    for bad in [[0.0, 0.0, 1.0, 1.0], [f32::NAN, 0.0, 0.0, 1.0]] {
+        let mut both = two;
+        both[4..].copy_from_slice(&bad);
+        let error = call(&both, &[0, 0]).err().expect("no result");
+        assert!(error.to_string().contains("a matrix that has an inverse"), "{error}");
+    }
+    let (mut none, mut outputs) = (model.workspace(usize::MAX), Outputs::zeroed(2));
+    let inputs = Inputs { matrix: &two, place: &[0, 1] };
+    let error = model.predict_into(inputs, &mut none, outputs.as_mut()).unwrap_err();
+    assert!(matches!(error, Error::Workspace { found: 0, .. }), "{error}");
+    assert_eq!(call(&two, &[0, 1]).unwrap().added, [2.0, 1.0, 0.0, 1.0, 3.0, 1.0, 2.0, 3.0]);
+}
+"""
+
+
+def test_places_and_systems_without_a_result(tmp_path: Path) -> None:
+    graph = refused()
+    options = Options(graph.name, "more_graphs.py", runtime=RuntimeMode.CRATE)
+    matrix = np.random.default_rng(5).normal(size=(3, 2, 2)).astype(np.float32)
+    inputs = {"matrix": matrix, "place": np.array([[[1]], [[0]], [[1]]], np.int32)}
+    features = Features(inputs, interpret(graph, inputs))
+    files = emit_crate(graph, options, features, rustfmt())
+    files["tests/golden.rs"] += _NO_RESULT.encode()
     write(files, tmp_path)
     assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 

@@ -1,0 +1,112 @@
+"""Graphs of ops that write at places, of loops over the examples, and of systems of equations."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from converters.tf import ir
+from converters.tf.tests.crates.graphs import BOOL, F32, I32, I64, B, Sketch
+
+
+def written() -> ir.Graph:
+    """Returns slices that are changed at places: known ones, and those of each example."""
+    s = Sketch("written")
+    x, new = s.input("x", (B, 9, 3)), s.input("new", (B, 4, 3))
+    places = s.input("places", (B, 4, 1), I32)
+    for kind in ir.ScatterKind:
+        s.op(ir.Scatter(kind, 1), [x, places, new], x.shape, name=f"scatter_{kind}")
+    flat = s.input("flat", (B, 9, 9))
+    pairs = ir.constant(np.array([[8, 0], [0, 2], [8, 0]], np.int64))
+    square = ir.constant(np.zeros((9, 9), np.float32))
+    numbers = s.weight(3)
+    s.op(ir.Scatter(ir.ScatterKind.ADD), [square, pairs, numbers], (9, 9), name="known")
+    s.op(ir.Scatter(ir.ScatterKind.UPDATE, 1), [flat, _pairs(s), new], flat.shape, name="pairs")
+    lower = ir.constant(np.array(3, np.int32))
+    shifted = s.op(ir.Binary(ir.BinaryKind.SUB), [places, lower], places.shape, I32)
+    s.op(ir.Scatter(ir.ScatterKind.MAX, 1, True), [x, shifted, new], x.shape, name="skipped")
+    wide = s.op(ir.Cast(), [x], x.shape, I64)
+    update = s.op(ir.Cast(), [new], new.shape, I64)
+    s.op(ir.Scatter(ir.ScatterKind.MUL, 1), [wide, places, update], x.shape, I64, name="wide")
+    return s.graph()
+
+
+def _pairs(s: Sketch) -> ir.Value:
+    """Returns indices of which an element is a row of an example."""
+    first = s.input("rows", (B, 4, 3, 1), I64)
+    second = ir.constant(np.arange(12, dtype=np.int64).reshape(1, 4, 3, 1) % 9)
+    column = s.op(ir.BroadcastTo(), [second], (B, 4, 3, 1), I64)
+    return s.op(ir.Concat(3), [first, column], (B, 4, 3, 2), I64, name="pair")
+
+
+def each() -> ir.Graph:
+    """Returns a loop that computes something for every example by itself."""
+    s = Sketch("each")
+    x, y = s.input("x", (B, 4, 2)), s.input("y", (B, 2))
+    turn, xs, ys = (
+        ir.Value(kind, shape, name=name)
+        for name, kind, shape in (("turn", I32, ()), ("xs", F32, (B, 4, 2)), ("ys", F32, (B, 2)))
+    )
+    sums, tops = ir.Value(F32, (B, 2), name="sums"), ir.Value(BOOL, (B,), name="tops")
+    row, own, product = (ir.Value(F32, shape) for shape in ((4, 2), (2,), (4, 2)))
+    total, positive, top = ir.Value(F32, (2,)), ir.Value(BOOL, (2,)), ir.Value(BOOL, ())
+    new_sums, new_tops = ir.Value(F32, (B, 2)), ir.Value(BOOL, (B,))
+    nodes = (
+        ir.Node(ir.Gather(0), (xs, turn), (row,)),
+        ir.Node(ir.Gather(0), (ys, turn), (own,)),
+        ir.Node(ir.Binary(ir.BinaryKind.MUL), (row, own), (product,)),
+        ir.Node(ir.Reduce(ir.ReduceKind.SUM, (0,), False), (product,), (total,)),
+        ir.Node(ir.Compare(ir.CompareKind.GT), (total, own), (positive,)),
+        ir.Node(ir.Reduce(ir.ReduceKind.ALL, (0,), False), (positive,), (top,)),
+        ir.Node(ir.Update(), (sums, turn, total), (new_sums,)),
+        ir.Node(ir.Update(), (tops, turn, top), (new_tops,)),
+    )
+    inputs, outputs = (turn, xs, ys, sums, tops), (xs, ys, new_sums, new_tops)
+    body = ir.Graph(
+        "body",
+        tuple(ir.Port(str(i), v) for i, v in enumerate(inputs)),
+        tuple(ir.Port(str(i), v) for i, v in enumerate(outputs)),
+        nodes,
+    )
+    zeros = s.op(ir.BroadcastTo(), [ir.constant(np.zeros((1, 1), np.float32))], (B, 2))
+    none = s.op(ir.BroadcastTo(), [ir.constant(np.zeros(1, bool))], (B,), BOOL)
+    results = tuple(ir.Value(v.dtype, v.shape) for v in outputs)
+    s.nodes.append(ir.Node(ir.Loop(B, body), (x, y, zeros, none), results, "each"))
+    s.outputs += [ir.Port("sums", results[2]), ir.Port("tops", results[3])]
+    return s.graph()
+
+
+def systems() -> ir.Graph:
+    """Returns factors, solutions and determinants of matrices."""
+    s = Sketch("systems")
+    x, right = s.input("x", (B, 2, 5, 5)), s.input("right", (B, 2, 5, 3))
+    shift = ir.constant(np.eye(5, dtype=np.float32) * 3)
+    square = s.op(ir.MatMul(False, True), [x, x], x.shape, name="square")
+    whole = s.op(ir.Binary(ir.BinaryKind.ADD), [square, shift], x.shape, name="whole")
+    lower = s.op(ir.Cholesky(), [whole], x.shape, name="factor")
+    for transposed in (False, True):
+        triangle = ir.TriangularSolve(True, transposed)
+        s.op(triangle, [lower, right], right.shape, name=f"lower_{transposed}")
+        upper = ir.TriangularSolve(False, transposed)
+        s.op(upper, [whole, right], right.shape, name=f"upper_{transposed}")
+        general = s.op(ir.Binary(ir.BinaryKind.ADD), [whole, lower], x.shape)
+        s.op(ir.Solve(transposed), [general, right], right.shape, name=f"solved_{transposed}")
+    s.ops(ir.LogDeterminant(), [x], [(B, 2), (B, 2)], name="determinant")
+    sign = ir.Value(F32, (B, 2))
+    log = ir.Value(F32, (B, 2))
+    s.nodes.append(ir.Node(ir.LogDeterminant(), (whole,), (sign, log), "unread"))
+    s.outputs.append(ir.Port("logarithm", log))
+    return s.graph()
+
+
+def refused() -> ir.Graph:
+    """Returns a write and a system that some inputs have no result of."""
+    s = Sketch("refused")
+    matrix, place = s.input("matrix", (B, 2, 2)), s.input("place", (B, 1, 1), I32)
+    one = ir.constant(np.ones((1, 1, 2), np.float32))
+    row = s.op(ir.BroadcastTo(), [one], (B, 1, 2))
+    start = s.op(ir.Scatter(ir.ScatterKind.ADD, 1), [matrix, place, row], (B, 2, 2), name="added")
+    s.op(ir.Solve(), [start, matrix], (B, 2, 2), name="solved")
+    return s.graph()
+
+
+MORE = (each, systems, written)
