@@ -19,6 +19,8 @@ pub struct Block<'a, T> {
     pub rows: usize,
     /// Columns of the block.
     pub columns: usize,
+    /// Whether the matrix has other blocks: another processor may have written these elements last.
+    pub(crate) shared: bool,
     matrix: PhantomData<&'a mut [T]>,
 }
 
@@ -66,6 +68,7 @@ impl<'a, T> Block<'a, T> {
             column: 0,
             rows,
             columns,
+            shared: false,
             matrix: PhantomData,
         }
     }
@@ -167,6 +170,7 @@ pub fn for_each_block<T: Send>(
             } else {
                 block_columns
             },
+            shared: down * across > 1,
             matrix: PhantomData,
         });
     });
@@ -334,6 +338,7 @@ mod tests {
             };
             let mut matrix = vec![0_u32; 7 * 10];
             for_each_block(parallel, &mut matrix, 10, (7, 9), cut, |mut block| {
+                assert_eq!(block.shared, rows < 7);
                 for i in 0..block.rows {
                     let value = ((block.row + i) * 10 + block.column) as u32;
                     for (j, x) in block.row(i).iter_mut().enumerate() {

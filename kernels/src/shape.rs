@@ -8,6 +8,12 @@ use crate::error::{Error, Result};
 /// Largest rank of a tensor.
 pub const MAX_RANK: usize = 8;
 
+const RANK: Error = Error::Rank {
+    argument: "shape",
+    found: MAX_RANK + 1,
+    expected: "at most 8",
+};
+
 /// Dimensions of a dense row-major tensor of rank 0 to [`MAX_RANK`]; derefs to a slice of them.
 #[derive(Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Shape {
@@ -27,12 +33,15 @@ impl Shape {
     /// # Errors
     /// [`Error::Rank`] above [`MAX_RANK`] dimensions, [`Error::Overflow`] if the product of the
     /// non-zero ones exceeds `isize::MAX`.
+    #[inline(never)]
     pub fn new(dims: &[usize]) -> Result<Self> {
         let mut shape = Self::SCALAR;
-        for &dim in dims {
-            shape.push(dim)?;
-        }
-        Ok(shape)
+        let Some(slots) = shape.dims.get_mut(..dims.len()) else {
+            return Err(RANK);
+        };
+        slots.copy_from_slice(dims);
+        shape.rank = dims.len() as u8;
+        shape.check()
     }
 
     /// Appends a dimension.
@@ -41,15 +50,14 @@ impl Shape {
     /// As [`Shape::new`].
     #[inline(never)]
     pub fn push(&mut self, dim: usize) -> Result<()> {
-        let Some(slot) = self.dims.get_mut(usize::from(self.rank)) else {
-            return Err(Error::Rank {
-                argument: "shape",
-                found: MAX_RANK + 1,
-                expected: "at most 8",
-            });
-        };
+        let slot = self.dims.get_mut(usize::from(self.rank)).ok_or(RANK)?;
         *slot = dim;
         self.rank += 1;
+        self.check().map(|_| ())
+    }
+
+    #[inline]
+    fn check(self) -> Result<Self> {
         let mut product: usize = 1;
         for &d in self.iter().filter(|&&d| d != 0) {
             product = product
@@ -57,7 +65,7 @@ impl Shape {
                 .filter(|&p| p <= isize::MAX as usize)
                 .ok_or(Error::Overflow { argument: "shape" })?;
         }
-        Ok(())
+        Ok(self)
     }
 
     /// Number of dimensions.

@@ -196,9 +196,9 @@ impl<'a> PackedFilter<'a> {
         scratch: &'a mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        let expected = Self::len_for(level, direction, conv)?;
         match filter {
             Filter::Plain(filter) => {
+                let expected = Self::len_for(level, direction, conv)?;
                 if scratch.len() < expected {
                     return Err(Error::Length {
                         argument: "scratch",

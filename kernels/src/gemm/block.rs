@@ -10,7 +10,7 @@ use super::tile::{self, Store, Strip};
 use crate::blocks::Block;
 use crate::level::Level;
 use crate::simd::patch::Rows;
-use crate::simd::{Body, Simd, fetch_near};
+use crate::simd::{Body, Simd};
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
 /// and again while there are rows left, from the tallest tile that the level has to those of one
@@ -552,11 +552,6 @@ fn strip_columns<S: Simd>(
             strip.len() - done,
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
-                    if store.accumulate {
-                        for &row in &names[done..done + MR] {
-                            fetch_near(&block.row(row)[place.0..][..place.1], 0);
-                        }
-                    }
                     let names = &names[done..done + MR];
                     let seen = Rows {
                         data: rows.as_flattened(),
@@ -566,7 +561,11 @@ fn strip_columns<S: Simd>(
                     };
                     let whole = follow && {
                         let columns = place.0..place.0 + place.1;
+                        let fetch = store.accumulate || block.shared;
                         let mut to = block.patch(names[0]..names[0] + MR, columns);
+                        if fetch {
+                            to.fetch();
+                        }
                         let finish = store.finish(place);
                         s.tile::<MR, NV, { tile::STRIP }>(&seen, b_row, ahead, &mut to, &finish)
                     };

@@ -110,7 +110,11 @@ pub(super) fn columns<S: Simd, const STEP: usize>(
                 };
                 if follow && names.len() == MR {
                     let columns = place.0..place.0 + place.1;
+                    let fetch = block.shared;
                     let mut to = block.patch(names[0]..names[0] + MR, columns);
+                    if fetch {
+                        to.fetch();
+                    }
                     let finish = store.finish(place);
                     if s.tile::<MR, NV, STEP>(&seen, b_row, &[], &mut to, &finish) {
                         continue;
