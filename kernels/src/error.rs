@@ -8,7 +8,8 @@ use crate::shape::Shape;
 /// The result of every fallible function of this crate.
 pub type Result<T> = core::result::Result<T, Error>;
 
-/// Why a kernel refused its arguments. Nothing has been written to any output when one is returned.
+/// Why a kernel refused its arguments. Nothing has been written to any output when one is returned,
+/// unless the kernel says so.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {

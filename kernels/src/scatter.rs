@@ -107,7 +107,8 @@ pub fn scatter<T: Number, I: Element + Into<i64>>(
 /// `UnsortedSegment*` ops.
 ///
 /// # Errors
-/// As [`scatter`]; [`Error::Length`] if the groups do not divide the slices.
+/// As [`scatter`], but the groups before that of the index are changed then; [`Error::Length`] if
+/// the groups do not divide the slices.
 pub fn scatter_groups<T: Number, I: Element + Into<i64>>(
     tensor: &mut [T],
     (groups, limits): (usize, &[usize]),

@@ -6,9 +6,9 @@
 //! path of its own ([`gemv`], [`crate::thin`]). Convolutions run the same blocks over an image
 //! ([`source`]).
 //!
-//! Sums are in f32, in an order that depends on the shape and the level, not on the threads. For
-//! finite values the error of an element is at most `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities
-//! and NaN follow IEEE 754 arithmetic.
+//! Sums are in f32, in an order that depends on the shape and the level; for products of one row it
+//! depends on the threads, too. For finite values the error of an element is at most
+//! `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities and NaN follow IEEE 754 arithmetic.
 
 pub(crate) mod block;
 mod gemv;

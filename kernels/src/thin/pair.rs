@@ -137,7 +137,7 @@ impl Walk {
     fn new(first: &Packed<'_>, second: &Packed<'_>) -> Option<Self> {
         let panel = panel(first.level);
         let weights = (first.k + second.n) * first.n;
-        if weights < FAR || !second.n.is_multiple_of(panel) {
+        if weights < FAR || second.n == 0 || !second.n.is_multiple_of(panel) {
             return None;
         }
         let count = panels(first.level, first.n);
@@ -342,6 +342,7 @@ mod tests {
             ([40, 64, 32], false),
             ([5, 3, 4], false),
             ([5, 0, 4], false),
+            ([600, 512, 0], false),
             // ... sums for too many columns, and a panel that is wider than others.
             ([100, 512, 2048], false),
             ([600, 512, 100], false),
