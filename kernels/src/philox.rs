@@ -13,7 +13,10 @@ const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Blocks that are computed side by side.
-const LANES: usize = 16;
+const LANES: usize = 8;
+/// As many times [`LANES`] blocks are computed before they become numbers: they stay in the first
+/// cache.
+const GROUPS: usize = 16;
 
 /// A position in a stream of blocks of four words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -55,34 +58,61 @@ impl Philox {
     /// The block at this position.
     #[must_use]
     pub fn block(&self) -> [u32; 4] {
-        self.blocks::<1>().map(|[word]| word)
+        let [block] = self.blocks();
+        words_of(block)
     }
 
-    /// The blocks at this and the following positions: word by word, then block by block.
+    /// The blocks at this and the following positions.
+    // The words are in lanes as wide as their products: no round has to move them.
     #[inline(always)]
-    fn blocks<const L: usize>(&self) -> [[u32; L]; 4] {
-        let mut words = [[0; L]; 4];
-        for lane in 0..L {
-            let counter = self.counter.wrapping_add(lane as u128);
-            for (word, words) in words.iter_mut().enumerate() {
-                words[lane] = (counter >> (32 * word)) as u32;
+    fn blocks<const L: usize>(&self) -> [Block; L] {
+        let word = |counter: u128, word: u32| u64::from((counter >> (32 * word)) as u32);
+        let mut words = [0, 1, 2, 3].map(|i| [word(self.counter, i); L]);
+        if (self.counter as u32).checked_add(L as u32 - 1).is_some() {
+            for (lane, word) in words[0].iter_mut().enumerate() {
+                *word += lane as u64;
+            }
+        } else {
+            // The word above the last one changes in some lanes.
+            for lane in 0..L {
+                let counter = self.counter.wrapping_add(lane as u128);
+                for (i, words) in words.iter_mut().enumerate() {
+                    words[lane] = word(counter, i as u32);
+                }
             }
         }
         let mut key = self.key;
         for _ in 0..ROUNDS {
             #[allow(clippy::needless_range_loop)]
             for lane in 0..L {
-                let first = u64::from(words[0][lane]) * u64::from(MULTIPLIERS[0]);
-                let second = u64::from(words[2][lane]) * u64::from(MULTIPLIERS[1]);
-                words[0][lane] = (second >> 32) as u32 ^ words[1][lane] ^ key[0];
-                words[1][lane] = second as u32;
-                words[2][lane] = (first >> 32) as u32 ^ words[3][lane] ^ key[1];
-                words[3][lane] = first as u32;
+                let first = words[0][lane] * u64::from(MULTIPLIERS[0]);
+                let second = words[2][lane] * u64::from(MULTIPLIERS[1]);
+                words[0][lane] = (second >> 32) ^ words[1][lane] ^ u64::from(key[0]);
+                words[1][lane] = u64::from(second as u32);
+                words[2][lane] = (first >> 32) ^ words[3][lane] ^ u64::from(key[1]);
+                words[3][lane] = u64::from(first as u32);
             }
             key = [key[0].wrapping_add(WEYL[0]), key[1].wrapping_add(WEYL[1])];
         }
-        words
+        let mut blocks = [[0; 2]; L];
+        for (lane, block) in blocks.iter_mut().enumerate() {
+            *block = [[0, 1], [2, 3]].map(|[low, high]| words[low][lane] | words[high][lane] << 32);
+        }
+        blocks
     }
+}
+
+/// The four words of a block, two in each number, the low one first.
+type Block = [u64; 2];
+
+#[inline(always)]
+fn words_of([low, high]: Block) -> [u32; 4] {
+    [
+        low as u32,
+        (low >> 32) as u32,
+        high as u32,
+        (high >> 32) as u32,
+    ]
 }
 
 /// How words become numbers.
@@ -100,33 +130,54 @@ pub trait Distribution: Copy + Sync {
     fn numbers(self, words: [u32; 4]) -> [Self::Out; 4];
 }
 
-struct Blocks<'a, D: Distribution> {
-    distribution: D,
+/// Blocks of the stream. They are the same for all distributions, which so share the rounds: those
+/// are most of the code.
+struct Blocks<'a> {
     stream: Philox,
+    out: &'a mut [[Block; LANES]],
+}
+
+impl Body for Blocks<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self { mut stream, out } = self;
+        for out in out {
+            *out = stream.blocks();
+            stream = stream.skip(LANES as u128);
+        }
+    }
+}
+
+/// Numbers of a distribution, from the blocks that they take.
+struct Numbers<'a, D: Distribution> {
+    distribution: D,
+    blocks: &'a [Block],
     out: &'a mut [D::Out],
 }
 
-impl<D: Distribution> Body for Blocks<'_, D> {
+impl<D: Distribution> Body for Numbers<'_, D> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let Self {
             distribution,
-            mut stream,
+            blocks,
             out,
         } = self;
-        let per_block = D::PER_BLOCK;
-        for out in out.chunks_mut(per_block * LANES) {
-            let words = stream.blocks::<LANES>();
-            for (lane, out) in out.chunks_mut(per_block).enumerate() {
-                let block = words.map(|word| word[lane]);
-                let numbers = distribution.numbers(block);
-                for (out, number) in out.iter_mut().zip(numbers) {
-                    *out = number;
-                }
+        let whole = out.len() / D::PER_BLOCK;
+        let mut parts = out.chunks_exact_mut(D::PER_BLOCK);
+        for (out, &block) in (&mut parts).zip(blocks) {
+            let numbers = distribution.numbers(words_of(block));
+            out.copy_from_slice(&numbers[..D::PER_BLOCK]);
+        }
+        if let Some(&block) = blocks.get(whole) {
+            let numbers = distribution.numbers(words_of(block));
+            for (out, number) in parts.into_remainder().iter_mut().zip(numbers) {
+                *out = number;
             }
-            stream = stream.skip(LANES as u128);
         }
     }
 }
@@ -138,13 +189,38 @@ pub fn fill<D: Distribution>(
     out: &mut [D::Out],
     parallel: &dyn Parallel,
 ) {
-    let chunk = chunk_len(parallel, out.len(), D::PER_BLOCK * LANES, D::COST);
+    let group = D::PER_BLOCK * LANES;
+    let chunk = chunk_len(parallel, out.len(), group, D::COST);
     for_each_chunk(parallel, out, chunk, &|start, out| {
-        dispatch(Blocks {
-            distribution,
-            stream: stream.skip((start / D::PER_BLOCK) as u128),
-            out,
-        });
+        let mut stream = stream.skip((start / D::PER_BLOCK) as u128);
+        if out.len() <= group {
+            let mut blocks = [[[0; 2]; LANES]];
+            fill_part(distribution, stream, &mut blocks, out);
+            return;
+        }
+        let mut blocks = [[[0; 2]; LANES]; GROUPS];
+        for out in out.chunks_mut(group * GROUPS) {
+            let blocks = &mut blocks[..out.len().div_ceil(group)];
+            fill_part(distribution, stream, blocks, out);
+            stream = stream.skip((LANES * GROUPS) as u128);
+        }
+    });
+}
+
+/// As [`fill`], on this thread; `blocks` is memory for the blocks that `out` takes.
+fn fill_part<D: Distribution>(
+    distribution: D,
+    stream: Philox,
+    blocks: &mut [[Block; LANES]],
+    out: &mut [D::Out],
+) {
+    let to = &mut *blocks;
+    dispatch(Blocks { stream, out: to });
+    let blocks = blocks.as_flattened();
+    dispatch(Numbers {
+        distribution,
+        blocks,
+        out,
     });
 }
 
@@ -394,11 +470,18 @@ mod tests {
 
     #[test]
     fn blocks_side_by_side_are_the_blocks_one_by_one() {
-        let start = Philox::from_key_counter(0x0123_4567_89ab_cdef, [u64::MAX - 3, 7]);
-        let words = start.blocks::<LANES>();
-        for lane in 0..LANES {
-            let one = start.skip(lane as u128).block();
-            assert_eq!(words.map(|word| word[lane]), one);
+        let last = u64::from(u32::MAX);
+        let starts = [
+            [u64::MAX - 3, 7],
+            [last - 7, 0],
+            [last - 6, 0],
+            [u64::MAX; 2],
+        ];
+        for counter in starts {
+            let start = Philox::from_key_counter(0x0123_4567_89ab_cdef, counter);
+            for (lane, block) in start.blocks::<LANES>().into_iter().enumerate() {
+                assert_eq!(words_of(block), start.skip(lane as u128).block());
+            }
         }
     }
 
