@@ -13,10 +13,10 @@ const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];
 const WEYL: [u32; 2] = [0x9E37_79B9, 0xBB67_AE85];
 
 /// Blocks that are computed side by side.
-const LANES: usize = 8;
+const LANES: usize = 16;
 /// As many times [`LANES`] blocks are computed before they become numbers: they stay in the first
 /// cache.
-const GROUPS: usize = 16;
+const GROUPS: usize = 8;
 
 /// A position in a stream of blocks of four words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
