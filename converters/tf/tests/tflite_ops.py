@@ -229,6 +229,7 @@ def _moves() -> list[Case]:
         Case("GATHER", [_random(7, 3), _INTS], _options("Gather", axis=0)),
         Case("GATHER", [x, constant([3, 0])], _options("Gather", axis=1)),
         Case("GATHER_ND", [_random(7, 3), _x(1, 2, 1, dtype="int32")], _options("GatherNd")),
+        Case("SCATTER_ND", [constant([[1], [0]]), _fixed(2, 3), constant([4, 3])], batch=False),
         Case("EMBEDDING_LOOKUP", [_fixed(5, dtype="int32"), _random(7, 3)], batch=False),
         Case(
             "ONE_HOT",

@@ -68,12 +68,6 @@ def test_everything_unsupported_is_reported_at_once(tmp_path: Path) -> None:
 REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
     ("WHERE", [Tensor((1, 6), "bool")], ["int64"], "Where"),
     ("UNIQUE", [Tensor((6,), open=False)], ["float32", "int32"], "Unique"),
-    (
-        "SCATTER_ND",
-        [constant([[1], [0]]), Tensor((2, 3), open=False), constant([4, 3])],
-        ["float32"],
-        "ScatterNd",
-    ),
     ("BITWISE_XOR", [Tensor((1, 6), "int32"), constant([5])], ["int32"], "operation on bits"),
     (
         "SEGMENT_SUM",
