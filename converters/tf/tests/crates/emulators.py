@@ -16,8 +16,8 @@ from pathlib import Path
 from converters.mlf.tests.bare_metal.debian import unpack
 
 PACKAGES = ("gcc-mingw-w64-x86-64-win32", "qemu-user-static", "wine64")
-# Rust's standard library asks this library of Windows for random bytes; Wine has it from version
-# 8.4 on, and Debian 12 has 8.0.
+# Rust's standard library asks this library of Windows for random bytes; the Wine of Debian 12, 8.0,
+# does not have it.
 _RANDOM = """\
 #![no_std]
 #[panic_handler]

@@ -1,8 +1,8 @@
 """Crates that tf2rust generates, on other systems than the tests' own.
 
-For every target a crate per graph of `graphs.py`, as `crates_test.py` makes them: each operation,
-with and without std, with weights that the compiler and that the assembler embeds. Where an
-emulator runs them, the crates' own tests compare every output with the interpreter's.
+For every target a crate per graph of `GRAPHS` and `MORE`, as `crates_test.py` makes them: each
+operation, with and without std, with weights that the compiler and that the assembler embeds. Where
+an emulator runs them, the crates' own tests compare every output with the interpreter's.
 
 Exits with 1 if a target fails. Needs rustup, whose targets it adds to the stable toolchain.
 """
@@ -35,6 +35,7 @@ from converters.tf.tests.crates.crates import (
 )
 from converters.tf.tests.crates.emulators import Emulators, provision
 from converters.tf.tests.crates.graphs import GRAPHS, mlp, wide
+from converters.tf.tests.crates.more_graphs import MORE
 
 _TARGETS = flags.DEFINE_list(
     "targets", None, "Targets of rustc to try; all that are known if not set."
@@ -43,8 +44,8 @@ _WRITE = flags.DEFINE_string("write", None, "Markdown file to write, such as doc
 _JSON = flags.DEFINE_bool("json", False, "Print the results as JSON on standard output.")
 
 _WINDOWS = "x86_64-pc-windows-gnu"
-_NO_STD = (*GRAPHS, mlp)
-_STD = (*GRAPHS, mlp, wide)
+_NO_STD = (*GRAPHS, *MORE, mlp)
+_STD = (*_NO_STD, wide)
 
 _PAGE = """\
 # Other systems
