@@ -5,11 +5,14 @@ use crate::adapt::check_count;
 use crate::body::{Body, dispatch};
 use crate::error::{Error, Result};
 use crate::gemm::Matrix;
-use crate::lstm::ROWS;
 use crate::map::Map;
 use crate::parallel::Parallel;
 use crate::scratch::take;
 use crate::unary::{Sigmoid, Tanh};
+
+/// Rows that a pass takes: of more, gates and products would need scratch memory of more than half
+/// as much again as inputs and outputs have.
+const ROWS: usize = 96;
 
 /// How the reset gate of a GRU acts.
 #[derive(Debug)]
@@ -25,7 +28,7 @@ pub enum Reset<'a> {
     Before,
 }
 
-/// Elements of scratch memory that [`gru_gradient`] needs: for 128 rows, the gates of inputs and
+/// Elements of scratch memory that [`gru_gradient`] needs: for 96 rows, the gates of inputs and
 /// state, the state after the reset and its gradient; and what products need.
 ///
 /// # Errors

@@ -40,6 +40,64 @@ fn factor(rows: usize, columns: usize) -> Factor<'static> {
     Factor::plain(Matrix::rows(&[], columns), (rows, columns))
 }
 
+/// Scratch memory of the steps of recurrent layers and of their gradients.
+fn check_cells(batch: usize, inputs: usize, units: usize) {
+    let what = format!("batch {batch}, inputs {inputs}, units {units}");
+    let (mut kernel, mut recurrent) = (Vec::new(), Vec::new());
+    let state = 2 * batch * units;
+    let x = batch * inputs;
+    let lstm = Lstm {
+        batch,
+        units,
+        kernel: packed(inputs, 4 * units, &mut kernel),
+        recurrent: packed(units, 4 * units, &mut recurrent),
+        bias: None,
+    };
+    let weights = |gates: usize| gates * units * (inputs + units);
+    check(
+        &what,
+        lstm.scratch_len().unwrap(),
+        x + 2 * state + weights(4),
+        SMALL,
+    );
+    let gru = Gru {
+        batch,
+        units,
+        kernel: packed(inputs, 3 * units, &mut kernel),
+        recurrent: Recurrent::ResetAfter {
+            matrix: packed(units, 3 * units, &mut recurrent),
+            bias: None,
+        },
+        bias: None,
+    };
+    check(
+        &what,
+        gru.scratch_len().unwrap(),
+        x + state + weights(3),
+        SMALL,
+    );
+    let cell = Cell {
+        batch,
+        inputs,
+        units,
+        kernel: &[],
+        recurrent: &[],
+        bias: None,
+    };
+    // The states, their gradients before and after; weights and inputs with theirs.
+    let data = 2 * x + 3 * state + 2 * weights(4);
+    check(&what, lstm_scratch_len(&cell).unwrap(), data, SMALL);
+    let data = 2 * x + 3 * state / 2 + 2 * weights(3);
+    check(&what, gru_scratch_len(&cell).unwrap(), data, SMALL);
+}
+
+#[test]
+fn of_small_cells() {
+    for (batch, units) in (1..200).flat_map(|batch| (1..81).map(move |units| (batch, units))) {
+        check_cells(batch, 1, units);
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::with_cases(300) })]
 
@@ -155,36 +213,7 @@ proptest! {
     fn of_cells(
         (batch, inputs, units) in (prop_oneof![1..40_usize, 40..2000_usize], 1..80_usize, 1..80_usize),
     ) {
-        let what = format!("batch {batch}, inputs {inputs}, units {units}");
-        let (mut kernel, mut recurrent) = (Vec::new(), Vec::new());
-        let state = 2 * batch * units;
-        let x = batch * inputs;
-        let lstm = Lstm {
-            batch,
-            units,
-            kernel: packed(inputs, 4 * units, &mut kernel),
-            recurrent: packed(units, 4 * units, &mut recurrent),
-            bias: None,
-        };
-        let weights = |gates: usize| gates * units * (inputs + units);
-        check(&what, lstm.scratch_len().unwrap(), x + 2 * state + weights(4), SMALL);
-        let gru = Gru {
-            batch,
-            units,
-            kernel: packed(inputs, 3 * units, &mut kernel),
-            recurrent: Recurrent::ResetAfter {
-                matrix: packed(units, 3 * units, &mut recurrent),
-                bias: None,
-            },
-            bias: None,
-        };
-        check(&what, gru.scratch_len().unwrap(), x + state + weights(3), SMALL);
-        let cell = Cell { batch, inputs, units, kernel: &[], recurrent: &[], bias: None };
-        // The states, their gradients before and after; weights and inputs with theirs.
-        let data = 2 * x + 3 * state + 2 * weights(4);
-        check(&what, lstm_scratch_len(&cell).unwrap(), data, SMALL);
-        let data = 2 * x + 3 * state / 2 + 2 * weights(3);
-        check(&what, gru_scratch_len(&cell).unwrap(), data, SMALL);
+        check_cells(batch, inputs, units);
     }
 
     #[test]
