@@ -12,6 +12,7 @@ use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 use crate::shape::Shape;
+use crate::simd::numbers;
 
 /// One kernel of the crate as TensorFlow sees it.
 pub struct KernelDef {
@@ -210,14 +211,6 @@ pub struct TensorMut<'a> {
     data: &'a mut [u8],
 }
 
-/// How many elements of type `T` the bytes are; `None` unless they lie as an array of `T` does.
-#[inline]
-fn length_of<T>(bytes: &[u8]) -> Option<usize> {
-    let fits =
-        bytes.as_ptr().cast::<T>().is_aligned() && bytes.len().is_multiple_of(size_of::<T>());
-    fits.then_some(bytes.len() / size_of::<T>())
-}
-
 macro_rules! typed {
     ($($name:ident, $name_mut:ident, $type:ty, $dtype:path, $text:literal;)*) => {
         impl<'a> TensorRef<'a> {
@@ -230,15 +223,7 @@ macro_rules! typed {
                     if self.spec.dtype != $dtype {
                         return Err(Error::DType { argument, found: self.spec.dtype, expected: $text });
                     }
-                    if self.data.is_empty() {
-                        return Ok(&[]);
-                    }
-                    let Some(length) = length_of::<$type>(self.data) else {
-                        return Err(Error::Value { argument, expected: "aligned data" });
-                    };
-                    // SAFETY: the bytes are so many aligned elements, and every bit pattern is a
-                    // value of this number type.
-                    Ok(unsafe { core::slice::from_raw_parts(self.data.as_ptr().cast(), length) })
+                    numbers::all(self.data).ok_or(Error::Value { argument, expected: "aligned data" })
                 }
             )*
         }
@@ -253,16 +238,7 @@ macro_rules! typed {
                     if self.spec.dtype != $dtype {
                         return Err(Error::DType { argument, found: self.spec.dtype, expected: $text });
                     }
-                    if self.data.is_empty() {
-                        return Ok(&mut []);
-                    }
-                    let Some(length) = length_of::<$type>(self.data) else {
-                        return Err(Error::Value { argument, expected: "aligned data" });
-                    };
-                    let data = self.data.as_mut_ptr().cast();
-                    // SAFETY: as for the shared view; all values of the number type are valid
-                    // bytes.
-                    Ok(unsafe { core::slice::from_raw_parts_mut(data, length) })
+                    numbers::all_mut(self.data).ok_or(Error::Value { argument, expected: "aligned data" })
                 }
             )*
         }
@@ -374,7 +350,7 @@ mod tests {
     #[test]
     fn views_are_aligned_and_whole() {
         let words = [0x0102_0304_u32, 0, 7, 8];
-        let bytes = crate::scratch::as_bytes(&words);
+        let bytes = numbers::bytes(&words);
         let view = |dims: &[usize], bytes| {
             let spec = Spec::new(DType::I32, Shape::new(dims).unwrap()).unwrap();
             let tensor = TensorRef::new(&spec, bytes)?;

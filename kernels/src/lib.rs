@@ -26,10 +26,6 @@ pub mod bias_add_grad;
 pub mod binary;
 pub mod bitcast;
 pub mod bitwise;
-#[allow(unsafe_code)] // Hands out disjoint parts of an output.
-pub mod blocks;
-#[allow(unsafe_code)] // Calls what was compiled for the processor.
-mod body;
 pub mod broadcast_to;
 pub mod cast;
 mod chunks;
@@ -43,7 +39,6 @@ pub mod conv2d_backprop_filter;
 pub mod conv2d_backprop_input;
 pub mod cross_entropy;
 pub mod cumulative;
-#[allow(unsafe_code)] // Sees bytes of a tensor as numbers.
 pub mod def;
 pub mod depthwise_conv2d_native;
 pub mod division;
@@ -88,12 +83,11 @@ pub mod reverse;
 mod rows;
 pub mod scale_shift;
 pub mod scatter;
-#[allow(unsafe_code)] // Sees bytes of memory as numbers.
 pub mod scratch;
 pub mod select;
 pub mod sequence;
 pub mod shape;
-#[allow(unsafe_code)]
+#[allow(unsafe_code)] // Vectors, and the views of memory that they read and write.
 pub mod simd;
 pub mod slice;
 pub mod softmax;
@@ -115,6 +109,9 @@ pub mod unary;
 pub mod unsorted_segment_sum;
 pub mod where_true;
 pub mod zip;
+
+pub use simd::blocks;
+pub(crate) use simd::body;
 
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[

@@ -1,41 +1,18 @@
 //! Scratch memory of an adapter, seen as numbers.
 
+use crate::simd::numbers;
+
 /// The f32 that lie in `bytes`; those at a 64-byte boundary hold `bytes.len() / 4`.
 #[must_use]
 pub fn f32s(bytes: &mut [u8]) -> &mut [f32] {
-    // SAFETY: every bit pattern is an f32, and every f32 is bytes; `align_to_mut` itself keeps to
-    // alignment and bounds.
-    unsafe { bytes.align_to_mut::<f32>().1 }
+    numbers::within(bytes)
 }
 
 /// The f64 that lie in `bytes`; those at a 64-byte boundary hold `bytes.len() / 8`.
 #[must_use]
 pub fn f64s(bytes: &mut [u8]) -> &mut [f64] {
-    // SAFETY: as for f32.
-    unsafe { bytes.align_to_mut::<f64>().1 }
+    numbers::within(bytes)
 }
-
-/// Numbers of a test's memory as bytes.
-#[cfg(test)]
-pub(crate) fn as_bytes<T: Word>(words: &[T]) -> &[u8] {
-    // SAFETY: the numbers have no padding, and u8 no alignment and no invalid value.
-    unsafe { words.align_to::<u8>().1 }
-}
-
-/// As [`as_bytes`], to write them.
-#[cfg(test)]
-pub(crate) fn as_bytes_mut<T: Word>(words: &mut [T]) -> &mut [u8] {
-    // SAFETY: as for `as_bytes`; all bytes are a number.
-    unsafe { words.align_to_mut::<u8>().1 }
-}
-
-/// A number without padding, of which all bytes are one.
-#[cfg(test)]
-pub(crate) trait Word {}
-#[cfg(test)]
-impl Word for u32 {}
-#[cfg(test)]
-impl Word for u64 {}
 
 /// Bytes of scratch memory for so many f32.
 ///

@@ -6,8 +6,8 @@ use crate::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorR
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
-use crate::scratch::{as_bytes, as_bytes_mut};
 use crate::shape::Shape;
+use crate::simd::numbers;
 
 /// Numbers in [-1, 1) that depend on the seed alone.
 pub fn numbers(len: usize, seed: u64) -> Vec<f32> {
@@ -163,7 +163,7 @@ pub fn call_with(
     }
     let mut tensors = Vec::new();
     for (spec, (_, words)) in specs.iter().zip(&bytes) {
-        tensors.push(TensorRef::new(spec, as_bytes(words))?);
+        tensors.push(TensorRef::new(spec, numbers::bytes(words))?);
     }
     let attrs = Table(attrs);
     let inputs = || Inputs {
@@ -182,7 +182,7 @@ pub fn call_with(
         .collect();
     let mut outputs = Vec::new();
     for (spec, memory) in found.iter().zip(&mut memory) {
-        outputs.push(TensorMut::new(spec, as_bytes_mut(memory))?);
+        outputs.push(TensorMut::new(spec, numbers::bytes_mut(memory))?);
     }
     // Only as many words as asked for, at a 64-byte boundary.
     let bytes = (def.scratch)(&inputs())?;
@@ -195,7 +195,7 @@ pub fn call_with(
     (def.run)(&mut Call {
         inputs: inputs(),
         outputs: &mut outputs,
-        scratch: &mut as_bytes_mut(&mut room[skip..])[..bytes],
+        scratch: &mut numbers::bytes_mut(&mut room[skip..])[..bytes],
         parallel: &Interleaved,
         state: &state,
     })?;

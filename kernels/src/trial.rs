@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use crate::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
-use crate::scratch::{as_bytes, as_bytes_mut};
 use crate::shape::Shape;
+use crate::simd::numbers;
 use crate::testing::Interleaved;
 
 /// Few cases per property, because there are many properties.
@@ -174,11 +174,11 @@ impl Tensor {
     }
 
     pub fn bytes(&self) -> &[u8] {
-        &as_bytes(&self.words)[..self.len]
+        &numbers::bytes(&self.words)[..self.len]
     }
 
     fn bytes_mut(&mut self) -> &mut [u8] {
-        &mut as_bytes_mut(&mut self.words)[..self.len]
+        &mut numbers::bytes_mut(&mut self.words)[..self.len]
     }
 
     pub fn to_f32(&self) -> Vec<f32> {

@@ -6,12 +6,19 @@
 //! the instruction set of its level. Closures that touch vectors are best avoided.
 //!
 //! Loads and stores take slices and check their length, so that a body needs no `unsafe`.
+//!
+//! What else of this crate meets a pointer is here, too, behind checks of its own: disjoint
+//! [`blocks`] of an output, one per task, and bytes that are [`numbers`]. Only the pool of threads,
+//! which lends a caller's closure to its workers, has `unsafe` outside of this folder.
 
 #[cfg(target_arch = "x86_64")]
 mod avx2;
 #[cfg(target_arch = "x86_64")]
 mod avx512;
+pub mod blocks;
+pub(crate) mod body;
 pub(crate) mod grid;
+pub(crate) mod numbers;
 mod one;
 mod parts;
 // Elsewhere no level has loops of its own.
