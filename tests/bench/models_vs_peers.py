@@ -161,8 +161,8 @@ def page(rows: Sequence[Row]) -> str:
         "# Models against their peers",
         "",
         f"Measured {time.strftime('%Y-%m-%d')} on {processor()}, by",
-        f"`tools/bazel run //tests/bench:models_vs_peers -- --rounds={FLAGS.rounds}`"
-        + (" with `--tract=LIBRARY`." if FLAGS.tract else "."),
+        f"`tools/bazel run //tests/bench:models_vs_peers -- --rounds={FLAGS.rounds}",
+        f"--output={FLAGS.output}`" + (" with `--tract=LIBRARY`." if FLAGS.tract else "."),
         "Batch 1, float32, random weights.",
         "Every implementation has a process of its own and the same input; they take turns, and",
         "while one runs the others are stopped; with two threads, ours with one is among them. A",
