@@ -3,14 +3,10 @@
 //!
 //! Sums run in `f64`, channel by channel, in an order that does not depend on the threads.
 
-// Indices keep several slices of one length in step.
-#![allow(clippy::needless_range_loop)]
+mod passes;
 
 use crate::adapt::check_shape;
 use crate::bias_add::Channels;
-use crate::blocks::for_each_pair;
-use crate::body::{Body, dispatch};
-use crate::chunks::{chunk_len, for_each_chunk};
 use crate::conv::attributes::Format;
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
@@ -19,6 +15,7 @@ use crate::math;
 use crate::parallel::Parallel;
 use crate::scratch::f64s;
 use crate::shape::Shape;
+use passes::{MORE, apply, parts, sum};
 
 const ATTRS: &[(&str, AttrKind)] = &[
     ("epsilon", AttrKind::Float),
@@ -132,198 +129,40 @@ fn gradient_outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()
     sink(DType::F32, empty)
 }
 
-/// Channels whose sums run side by side.
-const LANES: usize = 16;
-/// Work per element of the sums in units of one addition.
-const SUM_COST: usize = 2;
-
-/// Sums over the elements of each channel: `terms` gives two numbers for the elements of the inputs
-/// at a place and the center of their channel. Two numbers per channel come out. The order is that
-/// of the elements, whatever the threads.
-struct Sums<'a, F, const K: usize> {
-    sizes: &'a Channels,
-    first: usize,
-    inputs: [&'a [f32]; K],
-    centers: &'a [f64],
-    terms: F,
-    out: [&'a mut [f64]; 2],
-}
-
-impl<F: Fn([f64; K], f64) -> [f64; 2], const K: usize> Body for Sums<'_, F, K> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Channels {
-            outer,
-            channels,
-            inner,
-        } = *self.sizes;
-        let [firsts, seconds] = self.out;
-        let blocks = firsts.chunks_mut(LANES).zip(seconds.chunks_mut(LANES));
-        for (block, (firsts, seconds)) in blocks.enumerate() {
-            let (first, count) = (self.first + block * LANES, firsts.len());
-            let mut centers = [0.0; LANES];
-            centers[..count].copy_from_slice(&self.centers[first..][..count]);
-            let (mut a, mut b) = ([0.0; LANES], [0.0; LANES]);
-            for outer in 0..outer {
-                let base = (outer * channels + first) * inner;
-                let from = self.inputs.map(|x| &x[base..][..count * inner]);
-                if let (1, Some(from)) = (inner, whole(from)) {
-                    for lane in 0..LANES {
-                        let x = core::array::from_fn(|k| f64::from(from[k][lane]));
-                        let terms = (self.terms)(x, centers[lane]);
-                        a[lane] += terms[0];
-                        b[lane] += terms[1];
-                    }
-                } else {
-                    for lane in 0..count {
-                        for i in lane * inner..(lane + 1) * inner {
-                            let x = core::array::from_fn(|k| f64::from(from[k][i]));
-                            let terms = (self.terms)(x, centers[lane]);
-                            a[lane] += terms[0];
-                            b[lane] += terms[1];
-                        }
-                    }
-                }
-            }
-            firsts.copy_from_slice(&a[..count]);
-            seconds.copy_from_slice(&b[..count]);
-        }
-    }
-}
-
-/// Slices of as many elements as there are lanes.
-#[inline(always)]
-fn whole<const K: usize>(from: [&[f32]; K]) -> Option<[&[f32; LANES]; K]> {
-    let mut lanes = [&[0.0; LANES]; K];
-    for (lanes, from) in lanes.iter_mut().zip(from) {
-        *lanes = from.try_into().ok()?;
-    }
-    Some(lanes)
-}
-
-/// Fills the two lists of `out` as [`Sums`] says.
-fn sum<F: Fn([f64; K], f64) -> [f64; 2] + Copy + Sync, const K: usize>(
-    sizes: &Channels,
-    (inputs, centers): ([&[f32]; K], &[f64]),
-    [firsts, seconds]: [&mut [f64]; 2],
-    parallel: &dyn Parallel,
-    terms: F,
-) {
-    let cost = SUM_COST * sizes.outer.saturating_mul(sizes.inner);
-    let chunk = chunk_len(parallel, firsts.len(), LANES, cost);
-    let lists = ((firsts, chunk), (seconds, chunk));
-    for_each_pair(parallel, lists.0, lists.1, |index, firsts, seconds| {
-        dispatch(Sums {
-            sizes,
-            first: index * chunk,
-            inputs,
-            centers,
-            terms,
-            out: [firsts, seconds],
-        });
-    });
-}
-
-/// A part of the elements: `value` gives that of the elements of the inputs at a place and the
-/// numbers of their channel.
-struct Apply<'a, F, const K: usize, const N: usize> {
-    sizes: &'a Channels,
-    start: usize,
-    inputs: [&'a [f32]; K],
-    numbers: [&'a [f64]; N],
-    value: F,
-    out: &'a mut [f32],
-}
-
-impl<F, const K: usize, const N: usize> Body for Apply<'_, F, K, N>
-where
-    F: Fn([f64; K], [f64; N]) -> f64,
-{
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Channels {
-            channels, inner, ..
-        } = *self.sizes;
-        let run = if inner == 1 { channels } else { inner };
-        let first = self.start / run;
-        for (row, out) in self.out.chunks_mut(run).enumerate() {
-            let len = out.len();
-            let from = self.inputs.map(|x| &x[self.start + row * run..][..len]);
-            if inner == 1 {
-                let numbers = self.numbers.map(|numbers| &numbers[..len]);
-                for i in 0..len {
-                    let x = core::array::from_fn(|k| f64::from(from[k][i]));
-                    out[i] = (self.value)(x, core::array::from_fn(|n| numbers[n][i])) as f32;
-                }
-            } else {
-                let numbers = self
-                    .numbers
-                    .map(|numbers| numbers[(first + row) % channels]);
-                for i in 0..len {
-                    let x = core::array::from_fn(|k| f64::from(from[k][i]));
-                    out[i] = (self.value)(x, numbers) as f32;
-                }
-            }
-        }
-    }
-}
-
-/// Computes every element of `out`.
-fn apply<F, const K: usize, const N: usize>(
-    sizes: &Channels,
-    (inputs, numbers): ([&[f32]; K], [&[f64]; N]),
-    out: &mut [f32],
-    parallel: &dyn Parallel,
-    value: F,
-) where
-    F: Fn([f64; K], [f64; N]) -> f64 + Copy + Sync,
-{
-    let unit = if sizes.inner == 1 {
-        sizes.channels
-    } else {
-        sizes.inner
+/// Elements of the lists that the scratch memory holds: two for the sums of each part, and three
+/// for numbers of the channels.
+fn lens(sizes: &Channels) -> Result<[usize; 5]> {
+    let overflow = Error::Overflow {
+        argument: "scratch",
     };
-    let chunk = chunk_len(parallel, out.len(), unit, 2);
-    for_each_chunk(parallel, out, chunk, &|start, out| {
-        dispatch(Apply {
-            sizes,
-            start,
-            inputs,
-            numbers,
-            value,
-            out,
-        });
-    });
+    let sums = sizes.channels.checked_mul(parts(sizes)).ok_or(overflow)?;
+    let numbers = sizes.channels.checked_add(MORE).ok_or(overflow)?;
+    Ok([sums, sums, numbers, numbers, numbers])
 }
-
-/// Numbers per channel: two sums and three more.
-const NUMBERS: usize = 5;
 
 fn scratch(inputs: &Inputs<'_>, index: usize) -> Result<usize> {
-    let channels = channels(inputs, index, "x")?.channels;
-    channels
-        .checked_mul(NUMBERS * size_of::<f64>())
+    let lens = lens(&channels(inputs, index, "x")?)?;
+    let all = lens
+        .iter()
+        .try_fold(0_usize, |all, &len| all.checked_add(len));
+    all.and_then(|all| all.checked_mul(size_of::<f64>()))
         .ok_or(Error::Overflow {
             argument: "scratch",
         })
 }
 
-/// The scratch memory as lists of a number per channel.
-fn lists(scratch: &mut [u8], channels: usize) -> Result<[&mut [f64]; NUMBERS]> {
-    let numbers = f64s(scratch);
-    let (found, expected) = (numbers.len(), NUMBERS * channels);
+/// The scratch memory as the lists of [`lens`].
+fn lists<'a>(scratch: &'a mut [u8], sizes: &Channels) -> Result<[&'a mut [f64]; 5]> {
+    let (numbers, lens) = (f64s(scratch), lens(sizes)?);
+    let (found, expected) = (numbers.len(), lens.iter().sum());
     let mut rest = numbers.get_mut(..expected).ok_or(Error::Length {
         argument: "scratch",
         found,
         expected,
     })?;
-    Ok(core::array::from_fn(|_| {
+    Ok(lens.map(|len| {
         let list;
-        (list, rest) = core::mem::take(&mut rest).split_at_mut(channels);
+        (list, rest) = core::mem::take(&mut rest).split_at_mut(len);
         list
     }))
 }
@@ -332,7 +171,8 @@ fn lists(scratch: &mut [u8], channels: usize) -> Result<[&mut [f64]; NUMBERS]> {
 /// be seen in the variance.
 const FAR: f64 = 1e4;
 
-/// Mean and variance of each channel into `means` and `variances`, of `count` elements.
+/// Mean and variance of each channel into `means` and `variances`; the lists of sums are those of
+/// [`sum`].
 fn moments(
     sizes: &Channels,
     x: &[f32],
@@ -341,7 +181,8 @@ fn moments(
     parallel: &dyn Parallel,
 ) {
     let count = (sizes.outer * sizes.inner) as f64;
-    for (channel, center) in centers.iter_mut().enumerate() {
+    let channels = sizes.channels;
+    for (channel, center) in centers[..channels].iter_mut().enumerate() {
         *center = f64::from(x[channel * sizes.inner]);
     }
     // Around an element of the channel first, which is mostly near enough, then around the mean.
@@ -352,7 +193,8 @@ fn moments(
             [gap, gap * gap]
         });
         let mut far = false;
-        for (channel, (gaps, squares)) in firsts.iter().zip(&*seconds).enumerate() {
+        let sums = firsts[..channels].iter().zip(&*seconds);
+        for (channel, (gaps, squares)) in sums.enumerate() {
             let gap = gaps / count;
             means[channel] = centers[channel] + gap;
             variances[channel] = (squares / count - gap * gap).max(0.0);
@@ -361,7 +203,7 @@ fn moments(
         if !far {
             return;
         }
-        centers.copy_from_slice(means);
+        centers[..channels].copy_from_slice(&means[..channels]);
     }
 }
 
@@ -374,7 +216,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let [x, scale, offset, mean, variance] =
         f32s(&call.inputs, ["x", "scale", "offset", "mean", "variance"])?;
     let (parallel, outputs) = (call.parallel, &mut *call.outputs);
-    let [firsts, seconds, factors, shifts, variances] = lists(call.scratch, sizes.channels)?;
+    let [firsts, seconds, factors, shifts, variances] = lists(call.scratch, &sizes)?;
     let count = sizes.outer * sizes.inner;
     if training && count > 0 {
         let lists = [&mut *factors, &mut *shifts, &mut *variances];
@@ -410,7 +252,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
             output(outputs, index)?[channel] = value as f32;
         }
     }
-    let numbers = [&*factors, &*shifts];
+    let numbers = [factors, shifts];
     let out = output(outputs, 0)?;
     apply(
         &sizes,
@@ -441,7 +283,7 @@ fn run_gradient(call: &mut Call<'_>) -> Result<()> {
         ],
     )?;
     let (parallel, outputs) = (call.parallel, &mut *call.outputs);
-    let [firsts, seconds, centers, slopes, shifts] = lists(call.scratch, sizes.channels)?;
+    let [firsts, seconds, centers, slopes, shifts] = lists(call.scratch, &sizes)?;
     for (center, &mean) in centers.iter_mut().zip(mean) {
         *center = f64::from(mean);
     }
@@ -471,7 +313,7 @@ fn run_gradient(call: &mut Call<'_>) -> Result<()> {
         output(outputs, 1)?[channel] = (product * root) as f32;
         output(outputs, 2)?[channel] = sum as f32;
     }
-    let numbers = [&*factors, &*slopes, &*shifts];
+    let numbers = [factors, slopes, shifts];
     let out = output(outputs, 0)?;
     apply(
         &sizes,
@@ -505,42 +347,6 @@ mod tests {
     use super::*;
     use crate::testing::{Interleaved, numbers};
 
-    #[test]
-    fn sums_and_values_are_those_of_the_channel() {
-        for (outer, channels, inner) in [(6, 2, 1), (2, 2, 3), (900, 40, 1), (3, 17, 50), (0, 3, 1)]
-        {
-            let sizes = Channels {
-                outer,
-                channels,
-                inner,
-            };
-            let x = numbers(outer * channels * inner, 3);
-            let own: Vec<f64> = (0..channels).map(|channel| channel as f64).collect();
-            let [mut firsts, mut seconds] = [(); 2].map(|()| vec![f64::NAN; channels]);
-            sum(
-                &sizes,
-                ([&x], &own),
-                [&mut firsts, &mut seconds],
-                &Interleaved,
-                |[x], channel| [x, channel],
-            );
-            for (channel, found) in firsts.iter().zip(&seconds).enumerate() {
-                let of = |i: &usize| i / inner % channels == channel;
-                let own: Vec<usize> = (0..x.len()).filter(of).collect();
-                let exact: f64 = own.iter().map(|&i| f64::from(x[i])).sum();
-                assert_eq!(found, (&exact, &((channel * own.len()) as f64)));
-            }
-            let mut out = vec![f32::NAN; x.len()];
-            let inputs = ([&x[..]], [&own[..]]);
-            apply(&sizes, inputs, &mut out, &Interleaved, |[x], [channel]| {
-                x + channel
-            });
-            for (i, &found) in out.iter().enumerate() {
-                let channel = (i / inner % channels) as f64;
-                assert_eq!(found, (f64::from(x[i]) + channel) as f32);
-            }
-        }
-    }
     /// Whatever the first element of a channel is, and however far the mean is from 0.
     #[test]
     fn moments_are_those_of_two_passes() {
@@ -558,7 +364,8 @@ mod tests {
                     _ => {}
                 }
             }
-            let [mut firsts, mut seconds] = [(); 2].map(|()| vec![f64::NAN; channels]);
+            let all = channels * outer.min(3);
+            let [mut firsts, mut seconds] = [(); 2].map(|()| vec![f64::NAN; all]);
             let mut lists = [(); 3].map(|()| vec![f64::NAN; channels]);
             let [a, b, c] = &mut lists;
             let sums = [&mut firsts[..], &mut seconds[..]];

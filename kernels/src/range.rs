@@ -1,6 +1,7 @@
 //! Evenly spaced numbers.
 
 use crate::adapt::{Element, unserved, variants};
+use crate::body::{Body, dispatch};
 use crate::def::{Call, Inputs, KernelDef, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -17,6 +18,13 @@ pub trait Step: Element {
     /// `self + index * delta`, rounded twice or wrapped.
     #[must_use]
     fn step(self, index: usize, delta: Self) -> Self;
+
+    /// Writes as many numbers as `out` has elements.
+    fn fill(start: Self, delta: Self, out: &mut [Self]) {
+        for (index, out) in out.iter_mut().enumerate() {
+            *out = start.step(index, delta);
+        }
+    }
 }
 
 const REFUSED: Error = Error::Value {
@@ -25,7 +33,7 @@ const REFUSED: Error = Error::Value {
 };
 
 macro_rules! float_step {
-    ($($type:ident)*) => {$(
+    ($($type:ident $({$($more:item)*})?)*) => {$(
         impl Step for $type {
             fn count(start: Self, limit: Self, delta: Self) -> Result<usize> {
                 let (start, limit, delta) = (f64::from(start), f64::from(limit), f64::from(delta));
@@ -44,11 +52,45 @@ macro_rules! float_step {
             fn step(self, index: usize, delta: Self) -> Self {
                 self + index as Self * delta
             }
+
+            $($($more)*)?
         }
     )*};
 }
 
-float_step!(f32 f64);
+float_step! {
+    f32 {
+        fn fill(start: Self, delta: Self, out: &mut [Self]) {
+            dispatch(Steps { start, delta, out });
+        }
+    }
+    f64
+}
+
+/// Elements whose indices have 31 bits, for which levels have an instruction.
+const NEAR: usize = 1 << 30;
+
+/// The numbers of [`range`].
+struct Steps<'a> {
+    start: f32,
+    delta: f32,
+    out: &'a mut [f32],
+}
+
+impl Body for Steps<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let (near, far) = self.out.split_at_mut(self.out.len().min(NEAR));
+        for (index, out) in near.iter_mut().enumerate() {
+            *out = self.start + index as i32 as f32 * self.delta;
+        }
+        for (index, out) in far.iter_mut().enumerate() {
+            *out = self.start.step(NEAR + index, self.delta);
+        }
+    }
+}
 
 impl Step for i64 {
     fn count(start: Self, limit: Self, delta: Self) -> Result<usize> {
@@ -67,9 +109,7 @@ impl Step for i64 {
 
 /// Writes `start + i * delta`; [`Step::count`] says how many.
 pub fn range<T: Step>(start: T, delta: T, out: &mut [T]) {
-    for (index, out) in out.iter_mut().enumerate() {
-        *out = start.step(index, delta);
-    }
+    T::fill(start, delta, out);
 }
 
 /// `Range` of TensorFlow.
@@ -126,6 +166,7 @@ fn run<T: Step>(call: &mut Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::body::forced;
 
     #[test]
     fn counts() {
@@ -142,5 +183,22 @@ mod tests {
         let mut out = [0; 3];
         range(10, -3, &mut out);
         assert_eq!(out, [10, 7, 4]);
+    }
+
+    #[test]
+    fn every_level_steps_alike() {
+        for (start, delta) in [(0.0, 1.0), (-3.5, 0.1), (1e6, -0.3), (2.0, 1e30)] {
+            for len in [0, 1, 15, 16, 17, 1000] {
+                let found = forced::same_bits(|| {
+                    let mut out = vec![f32::NAN; len];
+                    range(start, delta, &mut out);
+                    out
+                });
+                for (index, found) in found.iter().enumerate() {
+                    let expected = start.step(index, delta);
+                    assert_eq!(found.to_bits(), expected.to_bits());
+                }
+            }
+        }
     }
 }

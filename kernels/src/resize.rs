@@ -159,40 +159,20 @@ pub fn resize_bilinear(
     let line = columns * channels;
     let chunk = chunk_len(parallel, out.len(), line, 4);
     for_each_chunk(parallel, out, chunk, &|start, out| {
+        let [from, to] = [[height, width], [rows, columns]];
+        let lines = Lines {
+            x,
+            channels,
+            from,
+            to,
+            axes: [&vertical, &horizontal],
+            first: start / line,
+            out,
+        };
         if channels < WIDE {
-            let [from, to] = [[height, width], [rows, columns]];
-            return dispatch(Narrow {
-                x,
-                channels,
-                from,
-                to,
-                axes: [&vertical, &horizontal],
-                first: start / line,
-                out,
-            });
-        }
-        for (index, out) in out.chunks_mut(line).enumerate() {
-            let row = start / line + index;
-            let (top, bottom, down) = vertical.between(row % rows);
-            let source = |row: usize, from: usize| {
-                let start = (row * width + from) * channels;
-                &x[start..start + channels]
-            };
-            let base = row / rows * height;
-            for (column, out) in out.chunks_mut(channels).enumerate() {
-                let (left, right, across) = horizontal.between(column);
-                let top = source(base + top, left)
-                    .iter()
-                    .zip(source(base + top, right));
-                let bottom = source(base + bottom, left)
-                    .iter()
-                    .zip(source(base + bottom, right));
-                for (out, ((&a, &b), (&c, &d))) in out.iter_mut().zip(top.zip(bottom)) {
-                    let top = a + (b - a) * across;
-                    let bottom = c + (d - c) * across;
-                    *out = top + (bottom - top) * down;
-                }
-            }
+            dispatch(Narrow(lines));
+        } else {
+            dispatch(Wide(lines));
         }
     });
     Ok(())
@@ -203,9 +183,8 @@ const WIDE: usize = 16;
 /// Elements of a line that are worked on at a time.
 const BLOCK: usize = 512;
 
-/// Some lines of the output of [`resize_bilinear`], element by element: first between left and
-/// right, once for each line of the input, then between top and bottom.
-struct Narrow<'a> {
+/// Some lines of the output of [`resize_bilinear`].
+struct Lines<'a> {
     x: &'a [f32],
     channels: usize,
     /// Height and width of an image of the input, and of the output.
@@ -218,12 +197,15 @@ struct Narrow<'a> {
     out: &'a mut [f32],
 }
 
-impl Body for Narrow<'_> {
+/// Lines pixel by pixel.
+struct Wide<'a>(Lines<'a>);
+
+impl Body for Wide<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
-        let Self {
+        let Lines {
             x,
             channels,
             from: [height, width],
@@ -231,7 +213,47 @@ impl Body for Narrow<'_> {
             axes: [vertical, horizontal],
             first,
             out,
-        } = self;
+        } = self.0;
+        for (index, out) in out.chunks_mut(columns * channels).enumerate() {
+            let row = first + index;
+            let (top, bottom, down) = vertical.between(row % rows);
+            let base = row / rows * height;
+            for (column, out) in out.chunks_exact_mut(channels).enumerate() {
+                let (left, right, across) = horizontal.between(column);
+                let source = |row: usize, column: usize| {
+                    let start = ((base + row) * width + column) * channels;
+                    &x[start..start + channels]
+                };
+                let above = source(top, left).iter().zip(source(top, right));
+                let below = source(bottom, left).iter().zip(source(bottom, right));
+                for (out, ((&a, &b), (&c, &d))) in out.iter_mut().zip(above.zip(below)) {
+                    let top = a + (b - a) * across;
+                    let bottom = c + (d - c) * across;
+                    *out = top + (bottom - top) * down;
+                }
+            }
+        }
+    }
+}
+
+/// Lines element by element: first between left and right, once for each line of the input, then
+/// between top and bottom.
+struct Narrow<'a>(Lines<'a>);
+
+impl Body for Narrow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Lines {
+            x,
+            channels,
+            from: [height, width],
+            to: [rows, columns],
+            axes: [vertical, horizontal],
+            first,
+            out,
+        } = self.0;
         let (x_line, line) = (width * channels, columns * channels);
         let mut places = [[0; 2]; BLOCK];
         let mut weights = [0.0; BLOCK];

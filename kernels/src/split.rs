@@ -1,10 +1,14 @@
 //! Splitting and unpacking: one tensor becomes several.
 
 use crate::adapt::{by_width, units, units_mut, variants};
+use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+
+/// Bytes of a cache line.
+const LINE: usize = 64;
 
 /// Copies one part of a tensor: of each of the `outer` rows of `x`, the elements from `start` on.
 ///
@@ -32,6 +36,19 @@ pub fn split_part<T: Copy>(x: &[T], outer: usize, start: usize, out: &mut [T]) -
             limit: row,
         });
     }
+    copy((x, row), start, share, out);
+    Ok(())
+}
+
+/// Copies `share` elements of each row of `row` elements, from the one at `start` on.
+fn copy<T: Copy>((x, row): (&[T], usize), start: usize, share: usize, out: &mut [T]) {
+    if share == 1 {
+        let column = x.get(start..).unwrap_or(&[]).iter().step_by(row);
+        for (out, x) in out.iter_mut().zip(column) {
+            *out = *x;
+        }
+        return;
+    }
     for (out, x) in out.chunks_mut(share).zip(x.chunks(row)) {
         let x = &x[start..start + share];
         if share >= 16 {
@@ -42,7 +59,6 @@ pub fn split_part<T: Copy>(x: &[T], outer: usize, start: usize, out: &mut [T]) -
             }
         }
     }
-    Ok(())
 }
 
 fn with_dim(shape: &Shape, axis: usize, dim: usize) -> Result<Shape> {
@@ -179,11 +195,20 @@ fn run_along(call: &mut Call<'_>, x: &TensorRef<'_>, axis: i64) -> Result<()> {
 }
 
 fn run<const N: usize>(call: &mut Call<'_>, x: &TensorRef<'_>, outer: usize) -> Result<()> {
-    let mut start = 0;
+    let (x, mut start) = (units::<N>(x.bytes()), 0);
+    let row = x.len().checked_div(outer).unwrap_or(0);
     for output in call.outputs.iter_mut() {
         let out = units_mut::<N>(output.bytes_mut());
-        split_part(units(x.bytes()), outer, start, out)?;
-        start += out.len().checked_div(outer).unwrap_or(0);
+        let share = out.len().checked_div(outer).unwrap_or(0);
+        if share > 0 {
+            // What is read between the parts of rows takes time as well.
+            let cost = (LINE / (N * share)).clamp(1, 4);
+            let chunk = chunk_len(call.parallel, out.len(), share, cost);
+            for_each_chunk(call.parallel, out, chunk, &|at, out| {
+                copy((&x[at / share * row..], row), start, share, out);
+            });
+        }
+        start += share;
     }
     Ok(())
 }
@@ -219,5 +244,33 @@ mod tests {
         assert_eq!(parts[1].to_f32(), [x[2], x[3], x[6], x[7]]);
         assert!(run(&SPLIT, &[("num_split", Attr::Int(3))], &inputs, false).is_err());
         assert!(split_part(&[1, 2, 3, 4], 2, 1, &mut [0; 4]).is_err());
+    }
+
+    /// Also where several threads copy.
+    #[test]
+    fn parts_are_those_of_the_rows() {
+        for (outer, row, num) in [(9000, 4, 4), (9000, 6, 2), (40_000, 2, 2), (2, 50_000, 2)] {
+            let x = Tensor::f32(&[outer, row], &crate::testing::numbers(outer * row, 1));
+            let (all, share) = (x.to_f32(), row / num);
+            let inputs = [Tensor::i32(&[], &[1]), x.clone()];
+            let mut found = vec![run(
+                &SPLIT,
+                &[("num_split", Attr::Int(num as i64))],
+                &inputs,
+                false,
+            )];
+            if share == 1 {
+                let attrs = [("axis", Attr::Int(1)), ("num", Attr::Int(num as i64))];
+                found.push(run(&UNPACK, &attrs, &[x], false));
+            }
+            for parts in found {
+                for (part, found) in parts.unwrap().iter().enumerate() {
+                    for (i, found) in found.to_f32().iter().enumerate() {
+                        let (line, column) = (i / share, i % share);
+                        assert_eq!(*found, all[line * row + part * share + column]);
+                    }
+                }
+            }
+        }
     }
 }

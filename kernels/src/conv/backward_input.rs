@@ -4,6 +4,7 @@ use super::depthwise::each_tap;
 use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
+use super::outside::Parts;
 use crate::blocks::for_each_block;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
@@ -154,35 +155,42 @@ impl<'a> BackwardInput<'a> {
         };
         let cut = cut(packed.level, (rows, columns, k), parallel.threads());
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
+        let source = |phase_y: usize, phase_x: usize| {
+            let (mut y, x) = (axis(&conv.y, phase_y), axis(&conv.x, phase_x));
+            if x.taps.count == 0 {
+                y.taps.count = 0;
+            }
+            Source {
+                data: output,
+                pixel: conv.out_channels,
+                channel: group * conv.group_out(),
+                depth: conv.group_out(),
+                y,
+                x,
+                filter_width: conv.x.size,
+                scale: None,
+                leaves_out: false,
+            }
+        };
+        let parts = Parts::new(&source(0, 0), &b);
         for_each_block(parallel, input, ld, (rows, columns), cut, |mut block| {
             // Inputs that are a stride apart see the same taps.
             for phase_y in 0..conv.y.stride.min(conv.y.input) {
                 for phase_x in 0..conv.x.stride.min(conv.x.input) {
-                    let (mut y, x) = (axis(&conv.y, phase_y), axis(&conv.x, phase_x));
-                    if x.taps.count == 0 {
-                        y.taps.count = 0;
+                    let source = source(phase_y, phase_x);
+                    for source in parts.of(&source) {
+                        dispatch(
+                            packed.level,
+                            Multiply {
+                                a: &A::Rows(source),
+                                b: &b,
+                                n: columns,
+                                level: packed.level,
+                                block: &mut block,
+                                store,
+                            },
+                        );
                     }
-                    let a = A::Rows(Source {
-                        data: output,
-                        pixel: conv.out_channels,
-                        channel: group * conv.group_out(),
-                        depth: conv.group_out(),
-                        y,
-                        x,
-                        filter_width: conv.x.size,
-                        scale: None,
-                    });
-                    dispatch(
-                        packed.level,
-                        Multiply {
-                            a: &a,
-                            b: &b,
-                            n: columns,
-                            level: packed.level,
-                            block: &mut block,
-                            store,
-                        },
-                    );
                 }
             }
         });
@@ -287,6 +295,7 @@ pub(super) fn axis(window: &Window, phase: usize) -> Axis {
         size: window.output,
         out: window.input,
         phase,
+        end: window.input,
         step: stride,
         stride: 1,
         taps,

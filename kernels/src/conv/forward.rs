@@ -5,6 +5,7 @@ use core::ops::Range;
 use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
+use super::outside::Parts;
 use super::winograd::{Tiles, Winograd};
 use crate::blocks::for_each_block;
 use crate::error::Result;
@@ -243,7 +244,7 @@ impl<'a> Forward<'a> {
         let conv = &self.conv;
         let (depth, columns) = (conv.group_in(), conv.group_out());
         let rows = conv.batch * conv.y.output * conv.x.output;
-        let a = A::Rows(if conv.is_pointwise() {
+        let source = if conv.is_pointwise() {
             Source::plain(input, rows, conv.in_channels, group * depth, depth)
         } else {
             Source {
@@ -255,8 +256,9 @@ impl<'a> Forward<'a> {
                 x: axis(&conv.x),
                 filter_width: conv.x.size,
                 scale: None,
+                leaves_out: false,
             }
-        });
+        };
         let b = match *filter {
             B::Packed { data, k, near } => {
                 let each = data.len() / conv.groups;
@@ -275,18 +277,21 @@ impl<'a> Forward<'a> {
         let k = conv.y.size * conv.x.size * depth;
         let cut = cut(self.level, (rows, columns, k), parallel.threads());
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
+        let parts = Parts::new(&source, &b);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {
-            dispatch(
-                self.level,
-                Multiply {
-                    a: &a,
-                    b: &b,
-                    n: columns,
-                    level: self.level,
-                    block: &mut block,
-                    store,
-                },
-            );
+            for source in parts.of(&source) {
+                dispatch(
+                    self.level,
+                    Multiply {
+                        a: &A::Rows(source),
+                        b: &b,
+                        n: columns,
+                        level: self.level,
+                        block: &mut block,
+                        store,
+                    },
+                );
+            }
         });
     }
 }
@@ -297,6 +302,7 @@ pub(super) fn axis(window: &Window) -> Axis {
         size: window.input,
         out: window.output,
         phase: 0,
+        end: window.output,
         step: 1,
         stride: window.stride,
         taps: Taps {

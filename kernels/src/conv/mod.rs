@@ -17,6 +17,7 @@ pub mod filter;
 mod forward;
 pub mod geometry;
 pub(crate) mod layout;
+mod outside;
 #[cfg(test)]
 pub(crate) mod tests;
 mod winograd;

@@ -103,6 +103,8 @@ pub enum B<'a> {
 }
 
 /// The left-hand side.
+// There is one for a product, and kernels have no allocator to box it.
+#[allow(clippy::large_enum_variant)]
 #[derive(Clone, Copy)]
 pub enum A<'a> {
     /// Rows that are runs of memory.
@@ -381,6 +383,9 @@ impl Piece {
                 to.element = 0;
                 to.x += 1;
             }
+        } else if source.leaves_out {
+            // One tap.
+            to.x += 1;
         } else if depth * taps > ROWS_OF_B {
             // Some taps of one line.
             to.x += (ROWS_OF_B / depth.max(1)).max(1);
@@ -426,6 +431,9 @@ fn rows_columns<S: Simd>(
             return;
         }
         let strip = &strip[..filled];
+        if source.leaves_out && leave_out(source, b, pieces.0, strip, block, store) {
+            continue;
+        }
         if let Some(step) = narrow
             && filled == most
         {
@@ -468,6 +476,33 @@ fn rows_columns<S: Simd>(
         }
         map_strip(b, strip, block, store);
     }
+}
+
+/// Whether a tap lies outside of the image for all rows of a strip, which then are what they would
+/// be if it had been multiplied.
+#[inline(always)]
+fn leave_out(
+    source: &Source<'_>,
+    b: &Columns<'_, '_>,
+    piece: Piece,
+    strip: &[Position],
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) -> bool {
+    let finished = store.bias.is_some() || store.clamp.is_some() || store.map.is_some();
+    if finished || b.panels.is_empty() || !source.outside(strip, piece.offsets(source)) {
+        return false;
+    }
+    if !store.accumulate {
+        let first = panel_at(b.level, b.n, b.panels.start).0;
+        let (last, width) = panel_at(b.level, b.n, b.panels.end - 1);
+        let columns = first - block.column..(last + width).min(b.n) - block.column;
+        for position in strip {
+            let row = position.row - block.row;
+            block.row(row)[columns.clone()].fill(0.0);
+        }
+    }
+    true
 }
 
 /// Applies what comes last to the rows of a strip, while they are in the first cache.

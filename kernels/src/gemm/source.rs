@@ -47,6 +47,8 @@ pub struct Axis {
     pub out: usize,
     /// The first position that is visited.
     pub phase: usize,
+    /// Where the positions that are visited end.
+    pub end: usize,
     /// Positions from one visit to the next.
     pub step: usize,
     /// Pixels from one visit to the next.
@@ -62,6 +64,7 @@ impl Axis {
             size,
             out: size,
             phase: 0,
+            end: size,
             step: 1,
             stride: 1,
             taps: Taps::ONE,
@@ -113,6 +116,8 @@ pub struct Source<'a> {
     pub filter_width: usize,
     /// What becomes of the elements of a pixel; only where no tap lies outside the image.
     pub scale: Option<&'a Scale<'a>>,
+    /// Whether taps may be left out where they lie outside the image: all of B is finite.
+    pub leaves_out: bool,
 }
 
 /// A visited position: the row of the output, and the pixel that offset 0 reads.
@@ -138,6 +143,7 @@ impl<'a> Source<'a> {
             x: Axis::plain(rows),
             filter_width: 1,
             scale: None,
+            leaves_out: false,
         }
     }
 
@@ -187,6 +193,16 @@ impl<'a> Source<'a> {
         } else {
             &ZEROS[..run]
         }
+    }
+
+    /// Whether a tap with these offsets lies outside the image for all of these positions.
+    #[inline(always)]
+    pub fn outside(&self, positions: &[Position], (offset_y, offset_x): (isize, isize)) -> bool {
+        positions.iter().all(|position| {
+            let y = position.y.wrapping_add(offset_y).cast_unsigned();
+            let x = position.x.wrapping_add(offset_x).cast_unsigned();
+            y >= self.y.size || x >= self.x.size
+        })
     }
 
     /// Writes to `to` what a position and those after it in its line see through line `tap` of the
@@ -288,11 +304,11 @@ pub struct Positions {
 impl Positions {
     #[inline(always)]
     fn wrap(&mut self) {
-        if self.out.1 >= self.x.out {
+        if self.out.1 >= self.x.end {
             self.out = (self.out.0 + self.y.step, self.x.phase);
             self.pixel = (self.pixel.0 + self.y.stride, 0);
         }
-        if self.out.0 >= self.y.out {
+        if self.out.0 >= self.y.end {
             self.out.0 = self.y.phase;
             self.pixel.0 = 0;
             self.image += 1;
@@ -302,7 +318,7 @@ impl Positions {
     /// Positions from the next one to the end of its line, if the walk visits all.
     #[inline(always)]
     pub fn left_in_line(&self) -> usize {
-        self.x.out - self.out.1.min(self.x.out)
+        self.x.end - self.out.1.min(self.x.end)
     }
 
     /// Fills the front of `strip` with the next positions and returns how many there were.
@@ -310,7 +326,7 @@ impl Positions {
     pub fn fill(&mut self, strip: &mut [Position]) -> usize {
         for (count, slot) in strip.iter_mut().enumerate() {
             let row = (self.image * self.y.out + self.out.0) * self.x.out + self.out.1;
-            if row >= self.to || self.out.1 >= self.x.out || self.out.0 >= self.y.out {
+            if row >= self.to || self.out.1 >= self.x.end || self.out.0 >= self.y.end {
                 return count;
             }
             *slot = Position {

@@ -21,7 +21,7 @@ use crate::level::Level;
 const FAR: usize = 16 << 20;
 
 /// Elements that are computed at a time: whole lines, whatever their size.
-const BLOCK: usize = 64;
+pub(crate) const BLOCK: usize = 64;
 /// Bytes of a cache line.
 const LINE: usize = 64;
 /// Bytes that are asked for before they are read. The processor itself looks ahead only within a
