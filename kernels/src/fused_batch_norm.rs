@@ -370,14 +370,16 @@ mod tests {
             let [a, b, c] = &mut lists;
             let sums = [&mut firsts[..], &mut seconds[..]];
             moments(&sizes, &x, sums, [a, b, c], &Interleaved);
-            for channel in 0..channels {
+            for (channel, (found_mean, found_variance)) in
+                lists[1].iter().zip(&lists[2]).enumerate()
+            {
                 let of = |i: &usize| i / inner % channels == channel;
                 let own = || (0..x.len()).filter(of).map(|i| f64::from(x[i]));
                 let count = own().count() as f64;
                 let mean = own().sum::<f64>() / count;
                 let variance = own().map(|x| (x - mean) * (x - mean)).sum::<f64>() / count;
-                assert!((lists[1][channel] - mean).abs() <= 1e-12 * mean.abs() + 1e-12);
-                assert!((lists[2][channel] - variance).abs() <= 1e-11 * variance);
+                assert!((found_mean - mean).abs() <= 1e-12 * mean.abs() + 1e-12);
+                assert!((found_variance - variance).abs() <= 1e-11 * variance);
             }
         }
     }

@@ -42,6 +42,15 @@ pub fn best() -> Level {
     BEST.get(detect)
 }
 
+/// Whether an instruction that computes and loads stays one where two registers say from where.
+/// Intel's processors split it; those of AMD, which alone have had SSE4a, do not.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[must_use]
+#[inline]
+pub(crate) fn indexes_freely() -> bool {
+    is_x86_feature_detected!("sse4a")
+}
+
 /// A level that is found once; a small product asks for it as often as it multiplies.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 struct Once(core::sync::atomic::AtomicU8);
@@ -122,6 +131,13 @@ pub const fn level() -> Level {
 #[must_use]
 pub const fn best() -> Level {
     level()
+}
+
+/// As far as the compilation target says.
+#[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+#[must_use]
+pub(crate) const fn indexes_freely() -> bool {
+    cfg!(target_feature = "sse4a")
 }
 
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]

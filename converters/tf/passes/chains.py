@@ -15,9 +15,9 @@ from converters.tf import ir
 
 # As in kernels/src/conv/chain.rs.
 MAX_LINKS = 4
-# Bytes of an image that does not stay in the second cache, of which a core has 2 MiB at most. Where
-# it has as much, smaller images gain nothing in models, and some lose.
-_FAR_BYTES = 2 << 20
+# Bytes of an image that does not stay in the second cache with what is read and written beside it:
+# a core has 1 or 2 MiB of it.
+_FAR_BYTES = 512 << 10
 # Elements of two matrices that may not stay there: as in kernels/src/thin/pair.rs.
 FAR_WEIGHTS = 1 << 18
 

@@ -280,8 +280,11 @@ impl Simd for Avx512 {
             to.rows() == MR && rest.wrapping_sub(1) < LANES,
             "the output of a tile"
         );
+        // One line has no other line in a distance.
+        let apart = if ROW == 0 { a.pitch } else { ROW };
+        assert!(ROW > 0 || a.lines == 1, "the rows of a tile");
         assert!(
-            a.fit(MR, ROW) && b.len() / (NV * LANES) >= a.lines * a.k,
+            a.fit(MR, apart) && b.len() / (NV * LANES) >= a.lines * a.k,
             "a tile outside of its matrices"
         );
         assert!(
@@ -295,6 +298,7 @@ impl Simd for Avx512 {
             (ahead.as_ptr(), size_of_val(ahead) / steps)
         };
         let of = strip::Lines {
+            row: apart,
             lines: a.lines,
             pitch: a.pitch,
             k: a.k,
@@ -304,10 +308,12 @@ impl Simd for Avx512 {
         // SAFETY: what is read and written was found in its slices above; a patch is nobody
         // else's; `self` proves that the processor has AVX-512.
         unsafe {
-            match NV {
-                1 => strip::whole_14x1::<ROW>((a, b), of, ahead, to, finish),
-                2 => strip::whole_14x2::<ROW>((a, b), of, ahead, to, finish),
-                _ => strip::whole_7x3::<ROW>((a, b), of, ahead, to, finish),
+            match (NV, rest <= LANES / 2) {
+                (1, _) => strip::whole_14x1::<ROW>((a, b), of, ahead, to, finish),
+                (2, false) => strip::whole_14x2::<ROW>((a, b), of, ahead, to, finish),
+                (2, true) => strip::whole_14x2_half::<ROW>((a, b), of, ahead, to, finish),
+                (_, false) => strip::whole_7x3::<ROW>((a, b), of, ahead, to, finish),
+                (_, true) => strip::whole_7x3_half::<ROW>((a, b), of, ahead, to, finish),
             }
         }
         true

@@ -179,8 +179,9 @@ pub trait Simd: Copy + Send + Sync + 'static {
 
     /// Computes and writes a tile of `MR` rows and `NV` vectors, the last of which may be cut, and
     /// returns whether it did: only if the level has a loop for such a tile that beats that of
-    /// [`Simd::mul_add`]. Row `i` of A begins `i * ROW` elements after the first one; B has rows of
-    /// `NV` vectors, as many as A has columns. Meanwhile it may ask for the elements of `ahead`.
+    /// [`Simd::mul_add`]. Row `i` of A begins `i * ROW` elements after the first one, or where `ROW`
+    /// is 0 and A has one line, `i` times its pitch; B has rows of `NV` vectors, as many as A has
+    /// columns. Meanwhile it may ask for the elements of `ahead`.
     ///
     /// Panics if a matrix is too short, or if the output is no such tile.
     #[inline(always)]

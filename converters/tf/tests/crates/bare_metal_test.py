@@ -12,6 +12,7 @@ from converters.tf import ir
 from converters.tf.emit.options import Options, Profile
 from converters.tf.tests.crates.crates import emitted, write
 from converters.tf.tests.crates.graphs import GRAPHS, mlp
+from converters.tf.tests.crates.more_graphs import MORE
 
 
 @pytest.fixture(scope="module")
@@ -20,15 +21,14 @@ def tools() -> Tools:
     return provision()
 
 
-@pytest.mark.parametrize("make", (*GRAPHS, mlp), ids=lambda make: make.__name__)
+@pytest.mark.parametrize("make", (*GRAPHS, *MORE, mlp), ids=lambda make: make.__name__)
 def test_it_compiles(make: object, tools: Tools, tmp_path: Path) -> None:
     assert callable(make)
     graph: ir.Graph = make()
     write(emitted(graph, Options(graph.name, "graphs.py", profile=Profile.NO_STD)), tmp_path)
-    weights = f'"{tmp_path}/model/model_weights.bin"'
     text = tmp_path / "src/weights.rs"
-    manifest = 'env!("CARGO_MANIFEST_DIR"), "/model/model_weights.bin"'
-    text.write_text(text.read_text("utf-8").replace(manifest, weights), "utf-8")
+    folder = text.read_text("utf-8").replace('env!("CARGO_MANIFEST_DIR")', f'"{tmp_path}"')
+    text.write_text(folder, "utf-8")
     command = ["rustc", "--edition=2024", f"--target={TARGET}", "-Copt-level=1", "-Cpanic=abort"]
     command += [f"--crate-name={graph.name}", "--crate-type=lib", "-L", str(tools.core)]
     tools.run([*command, "src/lib.rs"], tmp_path)

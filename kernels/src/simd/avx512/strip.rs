@@ -12,59 +12,142 @@ use crate::simd::patch::Finish;
 
 /// Columns of A that are multiplied at a time.
 pub(super) const STEP: usize = 4;
+/// The registers and the words of an instruction for a vector of B: all 16 lanes, or 8 of them.
+macro_rules! word {
+    (lanes "ymm29") => {
+        "1to8"
+    };
+    (lanes "ymm30") => {
+        "1to8"
+    };
+    (lanes $b:tt) => {
+        "1to16"
+    };
+    (element "ymm29") => {
+        "ymm31"
+    };
+    (element "ymm30") => {
+        "ymm31"
+    };
+    (element $b:tt) => {
+        "zmm31"
+    };
+    (sum $sum:tt) => {
+        $sum
+    };
+    (sum $sum:tt $name:tt) => {
+        $name
+    };
+}
+
+/// Where rows are that are a constant apart.
+macro_rules! fixed {
+    ($row:literal) => {
+        concat!("{a} + ", $row, "*{row}")
+    };
+}
+
+/// Where rows are that are not: `next` has row 7, the others lie some distances behind.
+macro_rules! apart {
+    (0) => {
+        "{a}"
+    };
+    (1) => {
+        "{a} + {one}"
+    };
+    (2) => {
+        "{a} + 2*{one}"
+    };
+    (3) => {
+        "{a} + {three}"
+    };
+    (4) => {
+        "{a} + 4*{one}"
+    };
+    (5) => {
+        "{a} + {five}"
+    };
+    (6) => {
+        "{a} + 2*{three}"
+    };
+    (7) => {
+        "{next}"
+    };
+    (8) => {
+        "{next} + {one}"
+    };
+    (9) => {
+        "{next} + 2*{one}"
+    };
+    (10) => {
+        "{next} + {three}"
+    };
+    (11) => {
+        "{next} + 4*{one}"
+    };
+    (12) => {
+        "{next} + {five}"
+    };
+    (13) => {
+        "{next} + 2*{three}"
+    };
+}
+
 /// The instructions of one column of A: `$column` is its number among [`STEP`], `$bytes` has a row
 /// of B, whose vectors go to registers from where they are. The element of an `each` row is loaded
 /// by each multiplication, that of a `once` row before them.
 macro_rules! column {
-    ($column:literal, $bytes:literal, $b:tt, $($kind:ident $row:literal $sums:tt)*) => {
+    ($at:ident, $column:literal, $bytes:literal, $b:tt, $($kind:ident $row:tt $sums:tt)*) => {
         concat!(
             column!(@load $column, $bytes, $b),
-            $(column!(@$kind $column, $row, $b, $sums),)*
+            $(column!(@$kind $at, $column, $row, $b, $sums),)*
         )
     };
     (@load $column:literal, $bytes:literal, [$($b:tt from $from:literal)*]) => {
         concat!($("vmovups ", $b, ", [{b} + ", $column, "*", $bytes, " + ", $from, "]\n",)*)
     };
     (
-        @each $column:literal, $row:literal,
-        [$($b:tt from $from:literal)*], [$($sum:tt is $index:literal)*]
+        @each $at:ident, $column:literal, $row:tt,
+        [$($b:tt from $from:literal)*], [$($sum:tt $(as $name:tt)? is $index:literal)*]
     ) => {
         concat!($(
-            "vfmadd231ps ", $sum, ", ", $b,
-            ", dword ptr [{a} + ", $row, "*{row} + ", $column, "*4]{{1to16}}\n",
+            "vfmadd231ps ", word!(sum $sum $($name)?), ", ", $b,
+            ", dword ptr [", $at!($row), " + ", $column, "*4]{{", word!(lanes $b), "}}\n",
         )*)
     };
     (
-        @once $column:literal, $row:literal,
-        [$($b:tt from $from:literal)*], [$($sum:tt is $index:literal)*]
+        @once $at:ident, $column:literal, $row:tt,
+        [$($b:tt from $from:literal)*], [$($sum:tt $(as $name:tt)? is $index:literal)*]
     ) => {
         concat!(
-            "vbroadcastss zmm31, dword ptr [{a} + ", $row, "*{row} + ", $column, "*4]\n",
-            $("vfmadd231ps ", $sum, ", ", $b, ", zmm31\n",)*
+            "vbroadcastss zmm31, dword ptr [", $at!($row), " + ", $column, "*4]\n",
+            $("vfmadd231ps ", word!(sum $sum $($name)?), ", ", $b, ", ", word!(element $b), "\n",)*
         )
     };
 }
 
 /// Adds products to the sums of a tile: `$steps` times those of [`STEP`] columns of A, then those of
-/// `$tail` single ones.
+/// `$tail` single ones. `$at` names where the rows of A are, from operands with the next of which
+/// they go on.
 macro_rules! products {
     (
-        $row_len:expr, $bytes:literal, [$($b:tt from $from:literal)*],
-        [$($kind:ident $row:literal [$($sum:tt is $index:literal)*])*],
+        $at:ident ($($operands:tt)*) [$($pointer:literal)*], $bytes:literal,
+        [$($b:tt from $from:literal)*],
+        [$($kind:ident $row:tt [$($sum:tt $(as $name:tt)? is $index:literal)*])*],
         $sums:ident, $a:expr, $b_rows:expr, $steps:expr, $tail:expr, $ahead:expr
     ) => {
         asm!(
             "test {steps}, {steps}",
             "je 3f",
             "2:",
-            column!(0, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-            column!(1, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-            column!(2, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-            column!(3, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
+            column!($at, 0, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
+            column!($at, 1, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
+            column!($at, 2, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
+            column!($at, 3, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
             "prefetcht1 [{ahead}]",
             "prefetcht1 [{ahead} + 64]",
             "add {ahead}, {apart}",
-            "add {a}, 4*4",
+            $(concat!("add ", $pointer, ", 4*4"),)*
             concat!("add {b}, 4*", $bytes),
             "dec {steps}",
             "jne 2b",
@@ -72,13 +155,13 @@ macro_rules! products {
             "test {tail}, {tail}",
             "je 5f",
             "4:",
-            column!(0, $bytes, [$($b from $from)*], $($kind $row [$($sum is $index)*])*),
-            "add {a}, 4",
+            column!($at, 0, $bytes, [$($b from $from)*], $($kind $row [$($sum $(as $name)? is $index)*])*),
+            $(concat!("add ", $pointer, ", 4"),)*
             concat!("add {b}, ", $bytes),
             "dec {tail}",
             "jne 4b",
             "5:",
-            row = const $row_len * size_of::<f32>(),
+            $($operands)*
             a = inout(reg) $a => _,
             b = inout(reg) $b_rows => _,
             steps = inout(reg) $steps => _,
@@ -96,6 +179,8 @@ macro_rules! products {
 /// The columns of A: `lines` times `k`, the first ones of its lines `pitch` elements apart.
 #[derive(Clone, Copy)]
 pub(super) struct Lines {
+    /// Elements from one row to the next, where that is no constant.
+    pub row: usize,
     pub lines: usize,
     pub pitch: usize,
     pub k: usize,
@@ -106,14 +191,14 @@ const fn vector(index: usize, vectors: usize) -> usize {
     index % vectors
 }
 
-/// Defines the micro-kernels of a tile: rows of B as [`column`] has them, and rows of A with the
-/// registers of their sums.
-macro_rules! tile {
+/// Defines a micro-kernel that adds to the sums of a tile: rows of B as [`column`] has them, and
+/// rows of A with the registers of their sums.
+macro_rules! sums {
     (
         $(#[$doc:meta])*
-        $name:ident, $whole:ident, ($sums:literal, $vectors:literal), $bytes:literal,
+        $name:ident, ($sums:literal, $vectors:literal, $half:literal), $bytes:literal,
         $b:tt,
-        $($kind:ident $row:literal [$($sum:tt is $index:literal)*])*
+        $($kind:ident $row:tt [$($sum:tt $(as $half_sum:tt)? is $index:literal)*])*
     ) => {
         /// Adds to some sums
         $(#[$doc])*
@@ -137,12 +222,23 @@ macro_rules! tile {
             // it asks for ahead has no effect, wherever that is.
             unsafe {
                 products!(
-                    ROW, $bytes, $b, [$($kind $row [$($sum is $index)*])*],
+                    fixed (row = const ROW * size_of::<f32>(),) ["{a}"], $bytes, $b,
+                    [$($kind $row [$($sum $(as $half_sum)? is $index)*])*],
                     sums, a, b, steps, 0_usize, ahead
                 );
             }
         }
+    };
+}
 
+/// As [`sums`], for micro-kernels that finish and write their sums.
+macro_rules! whole {
+    (
+        $(#[$doc:meta])*
+        $whole:ident, ($sums:literal, $vectors:literal, $half:literal), $bytes:literal,
+        $b:tt,
+        $($kind:ident $row:tt [$($sum:tt $(as $half_sum:tt)? is $index:literal)*])*
+    ) => {
         /// Finishes and writes
         $(#[$doc])*
         /// Sums stay in registers from the first product to the output, which counts where there
@@ -150,10 +246,10 @@ macro_rules! tile {
         ///
         /// # Safety
         /// The processor has AVX-512 F. Row `i` of A in line `j` has `k` elements from
-        /// `a + i * ROW + j * pitch` on, and B has a row for each of them, line after line, from `b`
-        /// on. Bias and output have the columns of `mask` in their last vector and all in those
-        /// before, and the output a row for each of A's, `ld` apart, that nobody else sees. `ahead`
-        /// may point anywhere.
+        /// `a + i * row + j * pitch` on, where `row` is `ROW`, or `of.row` if that is 0; and B has
+        /// a row for each of them, line after line, from `b` on. Bias and output have the columns
+        /// of `mask` in their last vector and all in those before, and the output a row for each of
+        /// A's, `ld` apart, that nobody else sees. `ahead` may point anywhere.
         #[target_feature(enable = "avx512f")]
         pub(super) unsafe fn $whole<const ROW: usize>(
             (a, b): (*const f32, *const f32),
@@ -168,10 +264,28 @@ macro_rules! tile {
                     a.wrapping_add(line * of.pitch),
                     b.wrapping_add(line * of.k * $vectors * super::LANES),
                 );
-                // SAFETY: as for the sums alone, with a loop over what is left of the columns.
+                if ROW == 0 {
+                    let one = of.row * size_of::<f32>();
+                    // SAFETY: as for the sums alone, with a loop over what is left of the columns.
+                    unsafe {
+                        products!(
+                            apart (
+                                next = inout(reg) a.wrapping_add(7 * of.row) => _,
+                                one = in(reg) one,
+                                three = in(reg) 3 * one,
+                                five = in(reg) 5 * one,
+                            ) ["{a}" "{next}"], $bytes, $b,
+                            [$($kind $row [$($sum $(as $half_sum)? is $index)*])*],
+                            sums, a, b, of.k / STEP, of.k % STEP, ahead
+                        );
+                    }
+                    continue;
+                }
+                // SAFETY: as above.
                 unsafe {
                     products!(
-                        ROW, $bytes, $b, [$($kind $row [$($sum is $index)*])*],
+                        fixed (row = const ROW * size_of::<f32>(),) ["{a}"], $bytes, $b,
+                        [$($kind $row [$($sum $(as $half_sum)? is $index)*])*],
                         sums, a, b, of.k / STEP, of.k % STEP, ahead
                     );
                 }
@@ -202,21 +316,28 @@ macro_rules! tile {
                     sums[$index] = _mm512_min_ps(high, _mm512_max_ps(low, sums[$index]));
                 )*)*
             }
-            if mask == !0 {
-                // What is stored under a mask can't be read again at once.
+            // What is stored under a mask can't be read again at once, and takes some processors
+            // several times as long.
+            if mask == (if $half { 0xff } else { !0 }) {
                 $($(
-                    // SAFETY: as for what it held; all columns are there.
-                    unsafe { _mm512_storeu_ps(at($row, vector($index, $vectors)), sums[$index]) };
+                    let to = at($row, vector($index, $vectors));
+                    if $half && vector($index, $vectors) + 1 == $vectors {
+                        // SAFETY: as for what it held; these are all columns of the last vector.
+                        unsafe { _mm256_storeu_ps(to, _mm512_castps512_ps256(sums[$index])) };
+                    } else {
+                        // SAFETY: as for what it held; all columns are there.
+                        unsafe { _mm512_storeu_ps(to, sums[$index]) };
+                    }
                 )*)*
             } else {
                 $($(
-                    // SAFETY: as for what it held.
-                    unsafe {
-                        _mm512_mask_storeu_ps(
-                            at($row, vector($index, $vectors)),
-                            lanes(vector($index, $vectors)),
-                            sums[$index],
-                        );
+                    let to = at($row, vector($index, $vectors));
+                    if vector($index, $vectors) + 1 == $vectors {
+                        // SAFETY: as for what it held.
+                        unsafe { _mm512_mask_storeu_ps(to, mask, sums[$index]) };
+                    } else {
+                        // SAFETY: as for what it held; only the last vector may be cut.
+                        unsafe { _mm512_storeu_ps(to, sums[$index]) };
                     }
                 )*)*
             }
@@ -224,9 +345,9 @@ macro_rules! tile {
     };
 }
 
-tile! {
+sums! {
     /// the products of 14 rows and 2 vectors.
-    tile_14x2, whole_14x2, (28, 2), 128,
+    tile_14x2, (28, 2, false), 128,
     ["zmm28" from 0 "zmm29" from 64],
     each 0 ["zmm0" is 0 "zmm1" is 1]
     once 1 ["zmm2" is 2 "zmm3" is 3]
@@ -244,9 +365,9 @@ tile! {
     once 13 ["zmm26" is 26 "zmm27" is 27]
 }
 
-tile! {
+sums! {
     /// the products of 7 rows and 3 vectors.
-    tile_7x3, whole_7x3, (21, 3), 192,
+    tile_7x3, (21, 3, false), 192,
     ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
     once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
     each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
@@ -257,9 +378,9 @@ tile! {
     once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
 }
 
-tile! {
+sums! {
     /// the products of 14 rows and a vector.
-    tile_14x1, whole_14x1, (14, 1), 64,
+    tile_14x1, (14, 1, false), 64,
     ["zmm28" from 0],
     each 0 ["zmm0" is 0]
     each 1 ["zmm1" is 1]
@@ -275,4 +396,90 @@ tile! {
     each 11 ["zmm11" is 11]
     each 12 ["zmm12" is 12]
     each 13 ["zmm13" is 13]
+}
+
+whole! {
+    /// the products of 14 rows and 2 vectors.
+    whole_14x2, (28, 2, false), 128,
+    ["zmm28" from 0 "zmm29" from 64],
+    each 0 ["zmm0" is 0 "zmm1" is 1]
+    once 1 ["zmm2" is 2 "zmm3" is 3]
+    each 2 ["zmm4" is 4 "zmm5" is 5]
+    once 3 ["zmm6" is 6 "zmm7" is 7]
+    each 4 ["zmm8" is 8 "zmm9" is 9]
+    once 5 ["zmm10" is 10 "zmm11" is 11]
+    each 6 ["zmm12" is 12 "zmm13" is 13]
+    once 7 ["zmm14" is 14 "zmm15" is 15]
+    each 8 ["zmm16" is 16 "zmm17" is 17]
+    once 9 ["zmm18" is 18 "zmm19" is 19]
+    each 10 ["zmm20" is 20 "zmm21" is 21]
+    once 11 ["zmm22" is 22 "zmm23" is 23]
+    each 12 ["zmm24" is 24 "zmm25" is 25]
+    once 13 ["zmm26" is 26 "zmm27" is 27]
+}
+
+whole! {
+    /// the products of 7 rows and 3 vectors.
+    whole_7x3, (21, 3, false), 192,
+    ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
+    once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
+    each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
+    once 2 ["zmm6" is 6 "zmm7" is 7 "zmm8" is 8]
+    once 3 ["zmm9" is 9 "zmm10" is 10 "zmm11" is 11]
+    each 4 ["zmm12" is 12 "zmm13" is 13 "zmm14" is 14]
+    once 5 ["zmm15" is 15 "zmm16" is 16 "zmm17" is 17]
+    once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
+}
+
+whole! {
+    /// the products of 14 rows and a vector.
+    whole_14x1, (14, 1, false), 64,
+    ["zmm28" from 0],
+    each 0 ["zmm0" is 0]
+    each 1 ["zmm1" is 1]
+    each 2 ["zmm2" is 2]
+    each 3 ["zmm3" is 3]
+    each 4 ["zmm4" is 4]
+    each 5 ["zmm5" is 5]
+    each 6 ["zmm6" is 6]
+    each 7 ["zmm7" is 7]
+    each 8 ["zmm8" is 8]
+    each 9 ["zmm9" is 9]
+    each 10 ["zmm10" is 10]
+    each 11 ["zmm11" is 11]
+    each 12 ["zmm12" is 12]
+    each 13 ["zmm13" is 13]
+}
+
+whole! {
+    /// the products of 14 rows, a vector and a half.
+    whole_14x2_half, (28, 2, true), 128,
+    ["zmm28" from 0 "ymm29" from 64],
+    each 0 ["zmm0" is 0 "zmm1" as "ymm1" is 1]
+    once 1 ["zmm2" is 2 "zmm3" as "ymm3" is 3]
+    each 2 ["zmm4" is 4 "zmm5" as "ymm5" is 5]
+    once 3 ["zmm6" is 6 "zmm7" as "ymm7" is 7]
+    each 4 ["zmm8" is 8 "zmm9" as "ymm9" is 9]
+    once 5 ["zmm10" is 10 "zmm11" as "ymm11" is 11]
+    each 6 ["zmm12" is 12 "zmm13" as "ymm13" is 13]
+    once 7 ["zmm14" is 14 "zmm15" as "ymm15" is 15]
+    each 8 ["zmm16" is 16 "zmm17" as "ymm17" is 17]
+    once 9 ["zmm18" is 18 "zmm19" as "ymm19" is 19]
+    each 10 ["zmm20" is 20 "zmm21" as "ymm21" is 21]
+    once 11 ["zmm22" is 22 "zmm23" as "ymm23" is 23]
+    each 12 ["zmm24" is 24 "zmm25" as "ymm25" is 25]
+    once 13 ["zmm26" is 26 "zmm27" as "ymm27" is 27]
+}
+
+whole! {
+    /// the products of 7 rows, 2 vectors and a half.
+    whole_7x3_half, (21, 3, true), 192,
+    ["zmm28" from 0 "zmm29" from 64 "ymm30" from 128],
+    once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" as "ymm2" is 2]
+    each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" as "ymm5" is 5]
+    once 2 ["zmm6" is 6 "zmm7" is 7 "zmm8" as "ymm8" is 8]
+    once 3 ["zmm9" is 9 "zmm10" is 10 "zmm11" as "ymm11" is 11]
+    each 4 ["zmm12" is 12 "zmm13" is 13 "zmm14" as "ymm14" is 14]
+    once 5 ["zmm15" is 15 "zmm16" is 16 "zmm17" as "ymm17" is 17]
+    once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" as "ymm20" is 20]
 }

@@ -114,8 +114,8 @@ fn tiles_read_what_is_theirs() {
     dispatch(Level::Avx512, Tile::<7, 3, 18>);
 }
 
-/// Whole tiles of rows that begin `ROW` elements apart, over some lines of `k` columns, with
-/// `width` columns of the output.
+/// Whole tiles of rows that begin `ROW` elements apart, or if that is 0 a number that only the
+/// tile's caller knows, over some lines of `k` columns, with `width` columns of the output.
 struct Whole<const MR: usize, const NV: usize, const ROW: usize> {
     k: usize,
     lines: usize,
@@ -135,9 +135,12 @@ impl<const MR: usize, const NV: usize, const ROW: usize> Body for Whole<MR, NV, 
             width,
             accumulate,
         } = self;
-        let pitch = (MR - 1) * ROW + k + 3;
+        let (row, pitch) = match ROW {
+            0 => (21, 21),
+            _ => (ROW, (MR - 1) * ROW + k + 3),
+        };
         let columns = NV * S::LANES;
-        let seen = (lines - 1) * pitch + (MR - 1) * ROW + k;
+        let seen = (lines - 1) * pitch + (MR - 1) * row + k;
         let (a, b) = (numbers(seen, 1), numbers(lines * k * columns, 2));
         let (a, b) = (Guarded::new(&a), Guarded::new(&b));
         let (a, b) = (a.elements(), b.elements());
@@ -172,7 +175,7 @@ impl<const MR: usize, const NV: usize, const ROW: usize> Body for Whole<MR, NV, 
                 let mut exact = bias.map_or(0.0, |bias| f64::from(bias[j]));
                 for line in 0..lines {
                     for p in 0..k {
-                        let x = f64::from(a[line * pitch + i * ROW + p]);
+                        let x = f64::from(a[line * pitch + i * row + p]);
                         exact += x * f64::from(b[(line * k + p) * columns + j]);
                     }
                 }
@@ -197,7 +200,7 @@ fn whole_tiles_read_and_write_what_is_theirs() {
     for k in [0, 1, 3, 4, 9, 16] {
         for (lines, accumulate) in [(1, false), (1, true), (3, false)] {
             let of = |width| (k, lines, width, accumulate);
-            for width in [17, 24, 32] {
+            for width in [17, 24, 25, 32] {
                 whole::<14, 2, 20>(of(width));
                 whole::<14, 2, 6>(of(width));
             }
@@ -205,9 +208,21 @@ fn whole_tiles_read_and_write_what_is_theirs() {
                 whole::<14, 1, 20>(of(width));
                 whole::<14, 1, 3>(of(width));
             }
-            for width in [33, 48] {
+            for width in [33, 40, 41, 48] {
                 whole::<7, 3, 20>(of(width));
                 whole::<7, 3, 2>(of(width));
+            }
+            if lines > 1 {
+                continue;
+            }
+            for width in [17, 24, 25, 32] {
+                whole::<14, 2, 0>(of(width));
+            }
+            for width in [1, 16] {
+                whole::<14, 1, 0>(of(width));
+            }
+            for width in [33, 40, 41, 48] {
+                whole::<7, 3, 0>(of(width));
             }
         }
     }
@@ -227,6 +242,9 @@ fn whole<const MR: usize, const NV: usize, const ROW: usize>(
 
 /// A tile of 14 rows and a vector whose slices are some elements too short.
 struct Short {
+    /// Whether the distance of its rows is a constant.
+    known: bool,
+    lines: usize,
     a: usize,
     b: usize,
     bias: usize,
@@ -245,8 +263,8 @@ impl Body for Short {
         let mut block = Block::new(&mut output, 20, 15, 20);
         let rows = Rows {
             data: &a[self.a..],
-            lines: 1,
-            pitch: 0,
+            lines: self.lines,
+            pitch: 8,
             k: 5,
         };
         let finish = Finish {
@@ -255,7 +273,11 @@ impl Body for Short {
             clamp: None,
         };
         let mut to = block.patch(0..self.rows, 0..self.width);
-        s.tile::<14, 1, 8>(&rows, &b[self.b..], &[], &mut to, &finish)
+        let b = &b[self.b..];
+        if self.known {
+            return s.tile::<14, 1, 8>(&rows, b, &[], &mut to, &finish);
+        }
+        s.tile::<14, 1, 0>(&rows, b, &[], &mut to, &finish)
     }
 }
 
@@ -264,9 +286,11 @@ fn whole_tiles_that_lack_elements_are_refused() {
     if !available().any(|level| level == Level::Avx512) {
         return;
     }
-    let all = [0, 0, 0, 14, 16];
-    let run = |[a, b, bias, rows, width]: [usize; 5]| {
+    let all = [1, 0, 0, 0, 14, 16];
+    let run = |known, [lines, a, b, bias, rows, width]: [usize; 6]| {
         let short = Short {
+            known,
+            lines,
             a,
             b,
             bias,
@@ -275,10 +299,16 @@ fn whole_tiles_that_lack_elements_are_refused() {
         };
         std::panic::catch_unwind(|| dispatch(Level::Avx512, short))
     };
-    assert!(run(all).unwrap());
-    for (at, value) in [(0, 1), (1, 1), (2, 1), (3, 13), (3, 15), (4, 0), (4, 17)] {
-        let mut one = all;
-        one[at] = value;
-        assert!(run(one).is_err(), "{one:?}");
+    for known in [true, false] {
+        assert!(run(known, all).unwrap());
+        for (at, value) in [(1, 1), (2, 1), (3, 1), (4, 13), (4, 15), (5, 0), (5, 17)] {
+            let mut one = all;
+            one[at] = value;
+            assert!(run(known, one).is_err(), "{one:?}");
+        }
     }
+    // Rows whose distance is the pitch have one line.
+    let mut two = all;
+    two[0] = 0;
+    assert!(run(false, two).is_err());
 }
