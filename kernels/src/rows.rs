@@ -7,11 +7,12 @@
 // Indices keep lanes in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use crate::math::single::{LN_2_HIGH, LN_2_LOW, ROUNDER};
 use crate::simd::Simd;
 
+mod exp;
 pub(crate) mod passes;
 
+pub(crate) use exp::exp_of_negative;
 use passes::Weigh;
 
 /// Elements that are added to the lanes at a time.
@@ -20,16 +21,6 @@ const LANES: usize = 64;
 const SHORT: usize = 16;
 /// Elements whose sum stays in `f32`.
 const BLOCK: usize = 64 * LANES;
-
-/// Coefficients of `(exp(r) - 1 - r) / r^2` for |r| up to half the logarithm of 2, fitted; relative
-/// error 3.1e-9 of `exp(r)`.
-const EXP: [f32; 5] = [
-    0.499_999_94,
-    0.166_665_2,
-    0.041_668_393,
-    0.008_368_781,
-    0.001_381_446_7,
-];
 
 /// The rows of a tensor and of its result, one after the other.
 pub(crate) struct Pairs<'a> {
@@ -355,40 +346,6 @@ pub(crate) fn scale<S: Simd>(s: S, row: &mut [f32], factor: f32) {
     for x in rest.chunks_mut(S::LANES) {
         s.store_up_to(x, s.mul(s.load_up_to(x), factor));
     }
-}
-
-/// Exponentials of numbers that are not positive, 0 below -87, where the result is hardly a normal
-/// number; relative error 1e-7 elsewhere. Each operation is on all vectors before the next one,
-/// because a single chain of them waits most of the time.
-#[inline(always)]
-pub(crate) fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
-    let least = s.splat(-87.0);
-    // The low bits of a sum with it are the biased exponent.
-    let (rounder, one) = (s.splat(ROUNDER + 127.0), s.splat(1.0));
-    let (mut r, mut shifted) = (x, x);
-    for v in 0..N {
-        shifted[v] = s.mul_add(x[v], s.splat(core::f32::consts::LOG2_E), rounder);
-    }
-    for v in 0..N {
-        let whole = s.sub(shifted[v], rounder);
-        r[v] = s.mul_add(whole, s.splat(-LN_2_HIGH), x[v]);
-        r[v] = s.mul_add(whole, s.splat(-LN_2_LOW), r[v]);
-    }
-    let mut p = [s.splat(EXP[EXP.len() - 1]); N];
-    for i in (0..EXP.len() - 1).rev() {
-        for v in 0..N {
-            p[v] = s.mul_add(p[v], r[v], s.splat(EXP[i]));
-        }
-    }
-    for v in 0..N {
-        p[v] = s.mul_add(p[v], r[v], one);
-    }
-    for v in 0..N {
-        let power = s.from_bits(s.shl_i::<23>(s.to_bits(shifted[v])));
-        let value = s.mul(s.mul_add(p[v], r[v], one), power);
-        p[v] = s.zero_below(value, x[v], least);
-    }
-    p
 }
 
 #[cfg(test)]
