@@ -2,12 +2,12 @@
 
 use crate::adapt::{Element, check_count, check_shape, unserved, variants};
 use crate::binary::Add;
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, KernelDef, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
+use crate::simd::body::{Body, dispatch};
 use crate::zip::Zip;
 
 /// Elements that stay in the cache while all summands are added.

@@ -1,13 +1,13 @@
 //! Where the largest or smallest element along an axis is; the first of equal ones.
 
 use crate::adapt::{Element, check_len, unserved};
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 use crate::shape::Shape;
+use crate::simd::body::{Body, dispatch};
 
 /// Which element is searched.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -278,7 +278,7 @@ mod tests {
                 }
             }
             for extreme in [Extreme::Max, Extreme::Min] {
-                let [a, b, c] = crate::body::forced::results(|| {
+                let [a, b, c] = crate::simd::body::forced::results(|| {
                     let mut out = vec![-1; outer * inner];
                     let index = |i| i as i64;
                     arg_extreme(extreme, (&x, &shape), 1, index, &mut out, &Interleaved).unwrap();

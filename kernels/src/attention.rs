@@ -2,8 +2,6 @@
 
 mod beside;
 
-use crate::blocks::{for_each_chunk, for_each_pair};
-use crate::body::dispatch_simd;
 use crate::conv::geometry::check_len;
 use crate::error::{Error, Result};
 use crate::gemm::pack::packed_len;
@@ -13,6 +11,8 @@ use crate::parallel::{Parallel, Serial};
 use crate::rows;
 use crate::scratch::take;
 use crate::shape::Shape;
+use crate::simd::blocks::{for_each_chunk, for_each_pair};
+use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 pub use beside::Lines;
 

@@ -2,13 +2,13 @@
 
 use crate::adapt::check_count;
 use crate::attention::{Attention, PARALLEL_SCORES, QUERIES};
-use crate::blocks::for_each_chunk;
-use crate::body::dispatch_simd;
 use crate::error::{Error, Result};
 use crate::gemm::{Gemm, Matrix};
 use crate::parallel::{Parallel, Serial};
 use crate::rows;
 use crate::scratch::take;
+use crate::simd::blocks::for_each_chunk;
+use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 
 /// Where the gradients of an [`Attention`] go; each is as long as what it belongs to.

@@ -1,6 +1,5 @@
 //! `BatchMatMulV2`: products of matrices whose leading dimensions broadcast.
 
-use crate::blocks::for_each_chunk;
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
@@ -9,6 +8,7 @@ use crate::mat_mul::dense;
 use crate::parallel::{Parallel, Serial};
 use crate::scratch;
 use crate::shape::Shape;
+use crate::simd::blocks::for_each_chunk;
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {

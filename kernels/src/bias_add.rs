@@ -1,6 +1,5 @@
 //! `BiasAdd`: adds one number per channel; any rank from 2 on, channels last or second.
 
-use crate::blocks::for_each_chunk;
 use crate::conv::attributes::Format;
 use crate::conv::geometry::check_len;
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
@@ -10,6 +9,7 @@ use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::scratch;
 use crate::shape::Shape;
+use crate::simd::blocks::for_each_chunk;
 use crate::simd::{Body, Simd, dispatch};
 
 /// The kernel as TensorFlow sees it.

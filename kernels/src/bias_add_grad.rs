@@ -1,7 +1,6 @@
 //! `BiasAddGrad`: the sum over all but the channels.
 
 use crate::bias_add::Channels;
-use crate::blocks::for_each_chunk;
 use crate::conv::attributes::Format;
 use crate::conv::geometry::check_len;
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
@@ -11,6 +10,7 @@ use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::scratch;
 use crate::shape::Shape;
+use crate::simd::blocks::for_each_chunk;
 use crate::simd::{Body, Simd, dispatch};
 
 /// The kernel as TensorFlow sees it.

@@ -1,7 +1,7 @@
 //! Splits an output between tasks.
 
-use crate::blocks::for_each_chunk_of_all;
 use crate::parallel::Parallel;
+use crate::simd::blocks::for_each_chunk_of_all;
 
 /// Elements of a cheap operation that repay handing a task to another thread.
 const GRAIN: usize = 1 << 14;

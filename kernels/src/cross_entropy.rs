@@ -1,7 +1,6 @@
 //! Cross-entropy of a softmax with labels, and its gradient with respect to the logits.
 
 use crate::adapt::{Element, check_count};
-use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
 use crate::dtype::DType;
@@ -10,6 +9,7 @@ use crate::math;
 use crate::parallel::Parallel;
 use crate::rows;
 use crate::shape::Shape;
+use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 
 /// Writes `softmax(logits)` row by row to `out`, and `log(sum(exp(logits - max)))` and the maximum

@@ -9,7 +9,6 @@
 //! number for all. What needs rows and numbers alone is computed once.
 
 use crate::binary as two;
-use crate::body::{Body, dispatch};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
 use crate::division::Pow;
 use crate::dtype::DType;
@@ -17,6 +16,7 @@ use crate::error::{Error, Result};
 use crate::gradient as back;
 use crate::map::{Map, map_here};
 use crate::shape::Shape;
+use crate::simd::body::{Body, dispatch};
 use crate::unary as one;
 use crate::zip::Zip;
 

@@ -110,9 +110,6 @@ pub mod unsorted_segment_sum;
 pub mod where_true;
 pub mod zip;
 
-pub use simd::blocks;
-pub(crate) use simd::body;
-
 /// Every kernel that an adapter can register.
 pub static KERNELS: &[&def::KernelDef] = &[
     &add_n::ADD_N,

@@ -1,12 +1,12 @@
 //! The one loop of all element-wise operations of one argument.
 
 use crate::adapt::{Element, check_count};
-use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, OutputSink};
 use crate::error::Result;
 use crate::level::Level;
 use crate::parallel::Parallel;
+use crate::simd::body::dispatch_simd;
 use crate::simd::stream::{self, Each, Fence};
 use crate::simd::{Body, One, Portable, Simd};
 
@@ -286,7 +286,7 @@ fn run_loop_to<T: Element, U: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::each_level;
+    use crate::simd::body::forced::each_level;
     use crate::testing::{Interleaved, numbers};
     use crate::unary::{Erf, Exp, Log, Relu, Sigmoid, Tanh};
 

@@ -6,13 +6,13 @@
 use core::ops::Range;
 
 use crate::adapt::check_count;
-use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
 use crate::rows::passes::{self, Passes};
 use crate::rows::{self, Pairs};
+use crate::simd::body::dispatch_simd;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{self, Simd};
 
@@ -322,10 +322,10 @@ pub fn group_norm(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::same_bits;
     use crate::gemm::Activation;
     use crate::parallel::Serial;
     use crate::scale_shift::scale_shift;
+    use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
 
     /// The normalised value in double precision.

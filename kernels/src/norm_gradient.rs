@@ -6,12 +6,12 @@
 //! largest term.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::math;
 use crate::norm::{Kind, sum};
 use crate::parallel::Parallel;
+use crate::simd::body::{Body, dispatch};
 
 /// Channels whose sums are kept at a time.
 const CHANNELS: usize = 32;

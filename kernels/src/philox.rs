@@ -4,9 +4,9 @@
 //! The order in which words become numbers is TensorFlow's, so that equal seeds give equal bits.
 
 use crate::adapt::Element;
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::parallel::Parallel;
+use crate::simd::body::{Body, dispatch};
 
 const ROUNDS: usize = 10;
 const MULTIPLIERS: [u32; 2] = [0xD251_1F53, 0xCD9E_8D57];

@@ -3,7 +3,6 @@
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use crate::blocks::for_each_chunk;
 use crate::conv::Window;
 use crate::conv::depthwise::{each_tap, lines_per_task};
 use crate::conv::geometry::check_len;
@@ -11,6 +10,7 @@ use crate::error::Result;
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::shape::Shape;
+use crate::simd::blocks::for_each_chunk;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd, dispatch, fetch_far};
 

@@ -1,11 +1,11 @@
 //! Evenly spaced numbers.
 
 use crate::adapt::{Element, unserved, variants};
-use crate::body::{Body, dispatch};
 use crate::def::{Call, Inputs, KernelDef, no_scratch};
 use crate::dtype::DType;
 use crate::error::{Error, Result};
 use crate::shape::Shape;
+use crate::simd::body::{Body, dispatch};
 
 /// A type whose numbers can be spaced evenly.
 pub trait Step: Element {
@@ -166,7 +166,7 @@ fn run<T: Step>(call: &mut Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced;
+    use crate::simd::body::forced;
 
     #[test]
     fn counts() {

@@ -5,12 +5,12 @@
 //! transposes are needed too.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch};
 use crate::error::{Error, Result};
 use crate::gemm::{Gemm, Matrix};
 use crate::map::Map;
 use crate::parallel::Parallel;
 use crate::scratch::take;
+use crate::simd::body::{Body, dispatch};
 use crate::unary::{Sigmoid, Tanh};
 
 mod gru;

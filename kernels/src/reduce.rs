@@ -5,12 +5,12 @@
 //! number of threads changes a bit of the result.
 
 use crate::adapt::{Element, check_len};
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, OutputSink};
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
 use crate::shape::{MAX_RANK, Shape};
+use crate::simd::body::{Body, dispatch};
 
 /// Partial results side by side within a row.
 const LANES: usize = 64;
@@ -426,8 +426,8 @@ pub(crate) fn run_reduce<R: Reduce<T>, T: Element>(op: R, call: &mut Call<'_>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::same_bits;
     use crate::reductions::{Max, Mean, Min, Prod, Sum};
+    use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
     use crate::trial::{cases, indices, shapes};
     use proptest::prelude::*;

@@ -2,7 +2,6 @@
 //! interpolation, with TensorFlow's choices of where pixels lie.
 
 use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
 use crate::dtype::DType;
@@ -10,6 +9,7 @@ use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
 use crate::shape::Shape;
+use crate::simd::body::{Body, dispatch};
 
 /// Where pixels lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -502,7 +502,7 @@ pub static RESIZE_BILINEAR_GRAD: KernelDef = KernelDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::same_bits;
+    use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
 
     const X: [f32; 6] = [0.0, 1.0, 2.0, 3.0, 4.0, 5.0];

@@ -2,7 +2,6 @@
 //! per channel, the last axis. A batch norm comes down to this in inference.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch, dispatch_simd};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
 use crate::dtype::DType;
@@ -11,6 +10,7 @@ use crate::fused_mat_mul::activation;
 use crate::gemm::Activation;
 use crate::parallel::Parallel;
 use crate::shape::Shape;
+use crate::simd::body::{Body, dispatch, dispatch_simd};
 use crate::simd::stream::{self, AHEAD, Behind, Columns, Fence};
 use crate::simd::{self, Simd, fetch_far};
 
@@ -260,7 +260,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::same_bits;
+    use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
 
     #[test]

@@ -1,12 +1,12 @@
 //! Chooses between two tensors element by element.
 
 use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::body::{Body, dispatch};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, KernelDef, no_scratch};
 use crate::error::Result;
 use crate::parallel::Parallel;
 use crate::shape::Shape;
+use crate::simd::body::{Body, dispatch};
 use crate::zip::Plan;
 
 /// `out = condition ? then : other`, all three broadcast against each other. A condition is a byte,

@@ -5,11 +5,11 @@
 //! row by row.
 
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch};
 use crate::error::{Error, Result};
 use crate::gemm::{Activation, Gemm, Matrix, Packed, Right};
 use crate::map::Map;
 use crate::parallel::{Parallel, Serial};
+use crate::simd::body::{Body, dispatch};
 use crate::thin::Thin;
 use crate::unary::{Sigmoid, Tanh};
 

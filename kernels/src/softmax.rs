@@ -3,7 +3,6 @@
 mod short;
 
 use crate::adapt::{check_count, variants};
-use crate::body::dispatch_simd;
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{Call, Inputs, KernelDef, OutputSink, no_scratch};
 use crate::error::{Error, Result};
@@ -12,6 +11,7 @@ use crate::math;
 use crate::parallel::Parallel;
 use crate::rows::passes::{self, Passes};
 use crate::rows::{self, KeptWeights, Largest, Pairs};
+use crate::simd::body::dispatch_simd;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd};
 
@@ -257,8 +257,8 @@ fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::each_level;
     use crate::parallel::Serial;
+    use crate::simd::body::forced::each_level;
     use crate::testing::{Interleaved, numbers};
 
     #[test]

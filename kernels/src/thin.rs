@@ -5,11 +5,11 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::adapt::check_count;
-use crate::blocks::{Cut, for_each_block};
 use crate::error::Result;
 use crate::gemm::pack::{self, lanes, panel, panel_at};
 use crate::gemm::{Activation, Packed};
 use crate::parallel::Parallel;
+use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
 
 mod pair;

@@ -528,8 +528,8 @@ pub(crate) use zip_kernels;
 mod tests {
     use super::*;
     use crate::binary::{AddV2, Sub};
-    use crate::body::forced::same_bits;
     use crate::error::Error;
+    use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
     use crate::trial::{cases, indices, number, pairs};
     use proptest::prelude::*;

@@ -3,8 +3,8 @@
 //! The formulas are those of [`super`], and so are the bounds of errors.
 
 use super::{Gelu, Silu};
-use crate::body::dispatch_simd;
 use crate::map::Function;
+use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 
 /// [`super::Silu`] of every element. What lies below -87 counts as -87, whose result is -1e-36.
@@ -57,7 +57,7 @@ impl Function for NotFarBelow {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced::results;
+    use crate::simd::body::forced::results;
 
     /// `lowest` says whether a value is right for minus infinity.
     fn check(function: fn(&mut [f32]), exact: fn(f64) -> f64, lowest: fn(f32) -> bool) {

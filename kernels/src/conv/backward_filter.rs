@@ -4,13 +4,13 @@ use core::ops::Range;
 
 use super::direct;
 use super::geometry::{Conv, check_len};
-use crate::blocks::{Block, Cut, for_each_block};
 use crate::error::Result;
 use crate::gemm::block::tiles;
 use crate::gemm::tile::{self, Store};
 use crate::gemm::{PARALLEL_FLOPS, pack};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::simd::blocks::{Block, Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
 
 /// Elements of the output gradient's columns that are gone through for every tap: they stay in

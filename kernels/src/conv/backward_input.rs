@@ -5,7 +5,6 @@ use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
-use crate::blocks::for_each_block;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::source::{Axis, Source, Taps};
@@ -13,6 +12,7 @@ use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::simd::blocks::for_each_block;
 use crate::simd::{Body, Simd, dispatch};
 
 /// A transposed convolution: from the output's side of `conv` to the input's,

@@ -10,11 +10,11 @@ use super::depthwise::Depthwise;
 use super::filter::Filter;
 use super::forward::Forward;
 use super::geometry::{Conv, Window, check_len};
-use crate::blocks::for_each_pair;
 use crate::error::{Error, Result};
 use crate::gemm::PARALLEL_FLOPS;
 use crate::parallel::{Parallel, Serial};
 use crate::scratch::take;
+use crate::simd::blocks::for_each_pair;
 
 /// Convolutions of a chain, at most.
 pub const MAX_LINKS: usize = 4;

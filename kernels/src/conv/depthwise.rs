@@ -14,11 +14,11 @@ use core::ops::Range;
 
 use self::backward::{FilterBlock, InputLine};
 use super::geometry::{Conv, Window, check_len};
-use crate::blocks::{Cut, for_each_block, for_each_chunk};
 use crate::error::{Error, Result};
 use crate::gemm::Activation;
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::simd::blocks::{Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, dispatch};
 
 /// Multiplications and additions below which another thread costs more than it saves.

@@ -11,12 +11,12 @@ use super::depthwise::lines_per_task;
 use super::filter::{Direction, size};
 use super::forward;
 use super::geometry::{Conv, Window};
-use crate::blocks::for_each_chunk;
 use crate::gemm::Activation;
 use crate::gemm::pack::lanes;
 use crate::gemm::source::Axis;
 use crate::level::Level;
 use crate::parallel::Parallel;
+use crate::simd::blocks::for_each_chunk;
 use crate::simd::taps::{Columns, Lanes, Weights, add_line};
 use crate::simd::{Body, Simd, dispatch};
 

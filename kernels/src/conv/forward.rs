@@ -7,7 +7,6 @@ use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use super::winograd::{Tiles, Winograd};
-use crate::blocks::for_each_block;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
@@ -17,6 +16,7 @@ use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::scratch::take;
+use crate::simd::blocks::for_each_block;
 use crate::simd::dispatch;
 use crate::thin::Thin;
 

@@ -1,9 +1,9 @@
 //! Channels first to channels last and back.
 
 use super::attributes::Format;
-use crate::blocks::for_each_chunk;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
+use crate::simd::blocks::for_each_chunk;
 
 /// Side of the squares that are moved at a time.
 const SIDE: usize = 16;

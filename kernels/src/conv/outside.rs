@@ -6,9 +6,9 @@
 
 use core::ops::Range;
 
-use crate::body::{Body, dispatch};
 use crate::gemm::block::B;
 use crate::gemm::source::{Axis, Source};
+use crate::simd::body::{Body, dispatch};
 
 /// Elements of a tap from which on it is multiplied by itself.
 const DEPTH: usize = 128;

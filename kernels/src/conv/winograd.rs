@@ -21,13 +21,13 @@ use core::ops::Range;
 use self::body::{Gather, Spread};
 use self::form::{Form, Four, Two};
 use super::geometry::{Conv, Window};
-use crate::blocks::{Block, Cut, for_each_block, for_each_chunk, for_each_pair};
 use crate::error::{Error, Result};
 use crate::gemm::block::strip_rows;
 use crate::gemm::pack::{packed_len, panel, panel_at, panels};
 use crate::gemm::tile::Store;
 use crate::level::Level;
 use crate::parallel::Parallel;
+use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk, for_each_pair};
 use crate::simd::dispatch;
 
 /// Channels on either side from which on tiles save time, ...

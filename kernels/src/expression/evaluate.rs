@@ -2,10 +2,10 @@
 
 use super::{BLOCK, Extent, Function, MAX_OUTPUTS, MAX_ROW, Program, REGISTERS, Step};
 use crate::adapt::check_count;
-use crate::blocks::for_each_chunk_of_all;
 use crate::chunks::chunk_len;
 use crate::error::{Error, Result};
 use crate::parallel::Parallel;
+use crate::simd::blocks::for_each_chunk_of_all;
 
 /// One program's work on a part of the output that begins where a row does.
 struct Part<'a> {

@@ -3,7 +3,7 @@
 use std::sync::LazyLock;
 
 use super::*;
-use crate::body::forced::same_bits;
+use crate::simd::body::forced::same_bits;
 use crate::testing::{Interleaved, numbers};
 use crate::trial::{Attr, Tensor, run};
 

@@ -4,10 +4,10 @@
 #![allow(clippy::needless_range_loop)]
 
 use crate::bias_add::Channels;
-use crate::blocks::for_each_pair;
-use crate::body::{Body, dispatch, dispatch_simd};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::parallel::Parallel;
+use crate::simd::blocks::for_each_pair;
+use crate::simd::body::{Body, dispatch, dispatch_simd};
 use crate::simd::stream::{self, AHEAD, BLOCK, Behind, Columns, Fence};
 use crate::simd::{self, Simd, fetch_far};
 
@@ -397,7 +397,7 @@ impl<F: Fn([f64; K], [f64; N]) -> f64, const K: usize, const N: usize> Body
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::body::forced;
+    use crate::simd::body::forced;
     use crate::testing::{Interleaved, numbers};
 
     const SIZES: [(usize, usize, usize); 11] = [

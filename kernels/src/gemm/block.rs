@@ -7,8 +7,8 @@ use core::ops::Range;
 use super::pack::{panel_at, panels};
 use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
-use crate::blocks::Block;
 use crate::level::{Level, indexes_freely};
+use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
 use crate::simd::{Body, Simd};
 

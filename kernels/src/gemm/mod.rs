@@ -19,13 +19,13 @@ mod tests;
 pub(crate) mod tile;
 
 use crate::adapt::check_count;
-use crate::blocks::{Cut, for_each_block};
 use crate::chunks::{self, chunk_len};
 use crate::clamp::Clamp;
 use crate::error::{Error, Result};
 use crate::level::{Level, level};
 use crate::map::map_in_place;
 use crate::parallel::{Parallel, Serial};
+use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::dispatch;
 use crate::thin::Thin;
 use block::{A, B, DIRECT_ROWS, Multiply};

@@ -4,10 +4,10 @@
 //! and holds its rows one after the other; missing columns are 0. All panels are as wide as
 //! [`panel`] says but the last, which takes what is left, up to half as much again.
 
-use crate::blocks::for_each_chunk;
 use crate::error::{Error, Result};
 use crate::level::Level;
 use crate::parallel::Parallel;
+use crate::simd::blocks::for_each_chunk;
 
 /// Lanes of the vectors of a level.
 #[inline]

@@ -7,8 +7,8 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::source::Scale;
-use crate::blocks::Block;
 use crate::simd::Simd;
+use crate::simd::blocks::Block;
 use crate::simd::patch::Finish;
 
 /// The sums of a tile.

@@ -2,12 +2,12 @@
 
 use super::{Cell, Gradients, Memory, add_rows};
 use crate::adapt::check_count;
-use crate::body::{Body, dispatch};
 use crate::error::{Error, Result};
 use crate::gemm::Matrix;
 use crate::map::Map;
 use crate::parallel::Parallel;
 use crate::scratch::take;
+use crate::simd::body::{Body, dispatch};
 use crate::unary::{Sigmoid, Tanh};
 
 /// Rows that a pass takes: of more, gates and products would need scratch memory of more than half

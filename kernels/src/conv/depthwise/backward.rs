@@ -1,7 +1,7 @@
 //! One task's share of the gradients of a depthwise convolution.
 
-use crate::blocks::Block;
 use crate::conv::geometry::{Conv, Window};
+use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 
 /// Calls `visit(tap, stop)` for the taps of an axis that fall on input `at`, and their stops.

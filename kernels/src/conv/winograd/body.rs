@@ -8,11 +8,11 @@ use core::ops::Range;
 
 use super::form::{Form, MOST};
 use super::{BLOCK, Grid, Place, Strips};
-use crate::blocks::Block;
 use crate::gemm::block::tiles;
 use crate::gemm::pack::{panel, panel_at, panels};
 use crate::gemm::source::{MAX_RUN, ZEROS};
 use crate::gemm::tile::{self, Store};
+use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 
 /// Most vectors of sums of a strip: 14 lines of a panel of 3.

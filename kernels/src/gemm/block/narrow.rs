@@ -9,10 +9,10 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::{Columns, MAX_ROWS, Panel, Piece, has_tile, most_rows};
-use crate::blocks::Block;
 use crate::gemm::source::{MAX_RUN, Position, Source};
 use crate::gemm::tile::{self, Store, Strip, Sums};
 use crate::simd::Simd;
+use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of the tallest tile as constants.

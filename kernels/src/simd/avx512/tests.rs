@@ -3,8 +3,8 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-use crate::blocks::Block;
 use crate::level::Level;
+use crate::simd::blocks::Block;
 use crate::simd::patch::{Finish, Rows};
 use crate::simd::{Body, Simd, available, dispatch};
 use crate::testing::numbers;
