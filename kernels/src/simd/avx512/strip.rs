@@ -345,9 +345,17 @@ macro_rules! whole {
     };
 }
 
-sums! {
+/// Both micro-kernels of a tile.
+macro_rules! tile {
+    ($(#[$doc:meta])* $name:ident, $whole:ident, $($tile:tt)*) => {
+        sums! { $(#[$doc])* $name, $($tile)* }
+        whole! { $(#[$doc])* $whole, $($tile)* }
+    };
+}
+
+tile! {
     /// the products of 14 rows and 2 vectors.
-    tile_14x2, (28, 2, false), 128,
+    tile_14x2, whole_14x2, (28, 2, false), 128,
     ["zmm28" from 0 "zmm29" from 64],
     each 0 ["zmm0" is 0 "zmm1" is 1]
     once 1 ["zmm2" is 2 "zmm3" is 3]
@@ -365,9 +373,9 @@ sums! {
     once 13 ["zmm26" is 26 "zmm27" is 27]
 }
 
-sums! {
+tile! {
     /// the products of 7 rows and 3 vectors.
-    tile_7x3, (21, 3, false), 192,
+    tile_7x3, whole_7x3, (21, 3, false), 192,
     ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
     once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
     each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
@@ -378,62 +386,9 @@ sums! {
     once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
 }
 
-sums! {
+tile! {
     /// the products of 14 rows and a vector.
-    tile_14x1, (14, 1, false), 64,
-    ["zmm28" from 0],
-    each 0 ["zmm0" is 0]
-    each 1 ["zmm1" is 1]
-    each 2 ["zmm2" is 2]
-    each 3 ["zmm3" is 3]
-    each 4 ["zmm4" is 4]
-    each 5 ["zmm5" is 5]
-    each 6 ["zmm6" is 6]
-    each 7 ["zmm7" is 7]
-    each 8 ["zmm8" is 8]
-    each 9 ["zmm9" is 9]
-    each 10 ["zmm10" is 10]
-    each 11 ["zmm11" is 11]
-    each 12 ["zmm12" is 12]
-    each 13 ["zmm13" is 13]
-}
-
-whole! {
-    /// the products of 14 rows and 2 vectors.
-    whole_14x2, (28, 2, false), 128,
-    ["zmm28" from 0 "zmm29" from 64],
-    each 0 ["zmm0" is 0 "zmm1" is 1]
-    once 1 ["zmm2" is 2 "zmm3" is 3]
-    each 2 ["zmm4" is 4 "zmm5" is 5]
-    once 3 ["zmm6" is 6 "zmm7" is 7]
-    each 4 ["zmm8" is 8 "zmm9" is 9]
-    once 5 ["zmm10" is 10 "zmm11" is 11]
-    each 6 ["zmm12" is 12 "zmm13" is 13]
-    once 7 ["zmm14" is 14 "zmm15" is 15]
-    each 8 ["zmm16" is 16 "zmm17" is 17]
-    once 9 ["zmm18" is 18 "zmm19" is 19]
-    each 10 ["zmm20" is 20 "zmm21" is 21]
-    once 11 ["zmm22" is 22 "zmm23" is 23]
-    each 12 ["zmm24" is 24 "zmm25" is 25]
-    once 13 ["zmm26" is 26 "zmm27" is 27]
-}
-
-whole! {
-    /// the products of 7 rows and 3 vectors.
-    whole_7x3, (21, 3, false), 192,
-    ["zmm28" from 0 "zmm29" from 64 "zmm30" from 128],
-    once 0 ["zmm0" is 0 "zmm1" is 1 "zmm2" is 2]
-    each 1 ["zmm3" is 3 "zmm4" is 4 "zmm5" is 5]
-    once 2 ["zmm6" is 6 "zmm7" is 7 "zmm8" is 8]
-    once 3 ["zmm9" is 9 "zmm10" is 10 "zmm11" is 11]
-    each 4 ["zmm12" is 12 "zmm13" is 13 "zmm14" is 14]
-    once 5 ["zmm15" is 15 "zmm16" is 16 "zmm17" is 17]
-    once 6 ["zmm18" is 18 "zmm19" is 19 "zmm20" is 20]
-}
-
-whole! {
-    /// the products of 14 rows and a vector.
-    whole_14x1, (14, 1, false), 64,
+    tile_14x1, whole_14x1, (14, 1, false), 64,
     ["zmm28" from 0],
     each 0 ["zmm0" is 0]
     each 1 ["zmm1" is 1]
