@@ -1,6 +1,6 @@
 //! Layers with variables of their own: with Keras' weights they have Keras' values and gradients.
 
-use tfp::nn::functional::{ConvOptions, Padding, Pool};
+use tfp::nn::functional::{ConvOptions, Padding, Pool, conv_transpose};
 use tfp::nn::layer::{
     BatchNorm, Bidirectional, Conv, Conv3d, ConvTranspose, Dense, DepthwiseConv2d, Embedding,
     Flatten, GlobalPool, GroupNorm, Layer, LayerNorm, Merge, MultiHeadAttention, Pass, Pooling,
@@ -9,7 +9,10 @@ use tfp::nn::layer::{
 use tfp::nn::optimizer::Sgd;
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Activation, Loss, Weights};
-use tfp::{DataType, GradientOptions, Graph, Mode, Result, Tape, TensorHandle};
+use tfp::{
+    Context, DataType, EagerContext, GradientOptions, Graph, Mode, Result, Tape, Tensor,
+    TensorHandle,
+};
 
 use crate::goldens::Goldens;
 
@@ -258,5 +261,31 @@ fn ten_steps_of_each_layer_are_those_of_keras() -> Result<()> {
         count += usize::from(at_once);
     }
     assert!(count >= 25, "{count} layers were trained");
+    Ok(())
+}
+
+/// What lies `dilation` apart in the kernel does so in the output, too.
+#[test]
+fn transposed_convolutions_may_have_gaps() -> Result<()> {
+    let eager = EagerContext::new()?;
+    for (stride, dilation) in [(1, 2), (2, 1), (3, 1), (1, 3)] {
+        let mut layer = ConvTranspose::new(1, 2);
+        layer.conv.use_bias = false;
+        layer.conv.options.strides = (stride, 1);
+        layer.conv.options.dilations = (dilation, 1);
+        layer.conv.options.padding = Padding::Valid;
+        let model = Sequential::new(&Weights::new(&eager, 0), &[3, 1], &[&layer])?;
+        let kernel = eager.constant(&Tensor::from_array([[[3.0_f32]], [[10.0]]])?)?;
+        let x = eager.constant(&Tensor::from_array([[[1.0_f32], [2.0], [5.0]]])?)?;
+        let y = conv_transpose(&eager, &x, &kernel, None, &layer.conv.options)?.to_tensor()?;
+        let (stride, dilation) = (stride as usize, dilation as usize);
+        let mut expected = vec![0.0; 2 * stride + dilation.max(stride - 1) + 1];
+        for (i, x) in [1.0, 2.0, 5.0].into_iter().enumerate() {
+            expected[i * stride] += 3.0 * x;
+            expected[i * stride + dilation] += 10.0 * x;
+        }
+        assert_eq!(model.output_shape(), [expected.len() as i64, 1]);
+        assert_eq!(y.as_slice::<f32>()?, expected, "{stride} {dilation}");
+    }
     Ok(())
 }
