@@ -1,6 +1,10 @@
 //! Scales images, `[batch, height, width, channels]`, by the nearest pixel or by bilinear
 //! interpolation, with TensorFlow's choices of where pixels lie.
 
+mod bilinear;
+
+pub use bilinear::resize_bilinear;
+
 use crate::adapt::{by_width, check_len, units, units_mut, variants};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
@@ -9,7 +13,6 @@ use crate::error::{Error, Result};
 use crate::math;
 use crate::parallel::Parallel;
 use crate::shape::Shape;
-use crate::simd::body::{Body, dispatch};
 
 /// Where pixels lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -134,178 +137,6 @@ pub fn resize_nearest<T: Copy + Send + Sync>(
         }
     });
     Ok(())
-}
-
-/// Interpolates between the four pixels of `x` around each of `out`.
-///
-/// # Errors
-/// As [`resize_nearest`].
-pub fn resize_bilinear(
-    (x, shape): (&[f32], &Shape),
-    (out, out_shape): (&mut [f32], &Shape),
-    corners: Corners,
-    parallel: &dyn Parallel,
-) -> Result<()> {
-    let ([_, height, width, channels], [_, rows, columns, _]) = check(shape, out_shape)?;
-    check_len("images", x.len(), shape)?;
-    check_len("resized_images", out.len(), out_shape)?;
-    if out.is_empty() {
-        return Ok(());
-    }
-    let (vertical, horizontal) = (
-        Axis::new(height, rows, corners),
-        Axis::new(width, columns, corners),
-    );
-    let line = columns * channels;
-    let chunk = chunk_len(parallel, out.len(), line, 4);
-    for_each_chunk(parallel, out, chunk, &|start, out| {
-        let [from, to] = [[height, width], [rows, columns]];
-        let lines = Lines {
-            x,
-            channels,
-            from,
-            to,
-            axes: [&vertical, &horizontal],
-            first: start / line,
-            out,
-        };
-        if channels < WIDE {
-            dispatch(Narrow(lines));
-        } else {
-            dispatch(Wide(lines));
-        }
-    });
-    Ok(())
-}
-
-/// Channels from which on those of a pixel are worth a loop of their own.
-const WIDE: usize = 16;
-/// Elements of a line that are worked on at a time.
-const BLOCK: usize = 512;
-
-/// Some lines of the output of [`resize_bilinear`].
-struct Lines<'a> {
-    x: &'a [f32],
-    channels: usize,
-    /// Height and width of an image of the input, and of the output.
-    from: [usize; 2],
-    to: [usize; 2],
-    /// Vertical and horizontal.
-    axes: [&'a Axis; 2],
-    /// The first of the lines.
-    first: usize,
-    out: &'a mut [f32],
-}
-
-/// Lines pixel by pixel.
-struct Wide<'a>(Lines<'a>);
-
-impl Body for Wide<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Lines {
-            x,
-            channels,
-            from: [height, width],
-            to: [rows, columns],
-            axes: [vertical, horizontal],
-            first,
-            out,
-        } = self.0;
-        for (index, out) in out.chunks_mut(columns * channels).enumerate() {
-            let row = first + index;
-            let (top, bottom, down) = vertical.between(row % rows);
-            let base = row / rows * height;
-            for (column, out) in out.chunks_exact_mut(channels).enumerate() {
-                let (left, right, across) = horizontal.between(column);
-                let source = |row: usize, column: usize| {
-                    let start = ((base + row) * width + column) * channels;
-                    &x[start..start + channels]
-                };
-                let above = source(top, left).iter().zip(source(top, right));
-                let below = source(bottom, left).iter().zip(source(bottom, right));
-                for (out, ((&a, &b), (&c, &d))) in out.iter_mut().zip(above.zip(below)) {
-                    let top = a + (b - a) * across;
-                    let bottom = c + (d - c) * across;
-                    *out = top + (bottom - top) * down;
-                }
-            }
-        }
-    }
-}
-
-/// Lines element by element: first between left and right, once for each line of the input, then
-/// between top and bottom.
-struct Narrow<'a>(Lines<'a>);
-
-impl Body for Narrow<'_> {
-    type Output = ();
-
-    #[inline(always)]
-    fn run(self) {
-        let Lines {
-            x,
-            channels,
-            from: [height, width],
-            to: [rows, columns],
-            axes: [vertical, horizontal],
-            first,
-            out,
-        } = self.0;
-        let (x_line, line) = (width * channels, columns * channels);
-        let mut places = [[0; 2]; BLOCK];
-        let mut weights = [0.0; BLOCK];
-        let mut lines = [[0.0; BLOCK]; 2];
-        for begin in (0..line).step_by(BLOCK) {
-            let count = BLOCK.min(line - begin);
-            let (mut column, mut channel) = (begin / channels, begin % channels);
-            let (mut left, mut right, mut across) = horizontal.between(column);
-            for (place, weight) in places.iter_mut().zip(&mut weights).take(count) {
-                if channel == channels {
-                    (column, channel) = (column + 1, 0);
-                    (left, right, across) = horizontal.between(column);
-                }
-                *place = [left, right].map(|pixel| pixel * channels + channel);
-                *weight = across;
-                channel += 1;
-            }
-            let between = |row: usize, to: &mut [f32; BLOCK]| {
-                let x = &x[row * x_line..][..x_line];
-                let elements = to.iter_mut().zip(&places).zip(&weights).take(count);
-                for ((to, &[left, right]), &across) in elements {
-                    let (a, b) = (x[left], x[right]);
-                    *to = a + (b - a) * across;
-                }
-            };
-            let [upper, lower] = &mut lines;
-            let (mut upper, mut lower) = (upper, lower);
-            // Lines of the input that these are.
-            let mut kept = [usize::MAX; 2];
-            for (index, out) in out.chunks_exact_mut(line).enumerate() {
-                let row = first + index;
-                let (top, bottom, down) = vertical.between(row % rows);
-                let base = row / rows * height;
-                let wanted = [base + top, base + bottom];
-                if kept[1] == wanted[0] {
-                    core::mem::swap(&mut upper, &mut lower);
-                    kept.swap(0, 1);
-                }
-                if kept[0] != wanted[0] {
-                    between(wanted[0], upper);
-                }
-                if kept[1] != wanted[1] {
-                    between(wanted[1], lower);
-                }
-                kept = wanted;
-                let pairs = upper.iter().zip(lower.iter());
-                for (out, (&top, &bottom)) in out[begin..][..count].iter_mut().zip(pairs) {
-                    *out = top + (bottom - top) * down;
-                }
-            }
-        }
-    }
 }
 
 /// The gradient of [`resize_nearest`]: adds each of `gradients` to the pixel that it was taken
