@@ -129,10 +129,11 @@ fn indicator(condition: bool) -> f32 {
     if condition { 1.0 } else { 0.0 }
 }
 
-/// `x / 6 + 1 / 2`, cut to 0 and 1.
+/// `x / 6 + 1 / 2`, cut to 0 and 1; NaN stays.
 #[inline(always)]
-fn hard_sigmoid(x: f32) -> f32 {
-    cut((x + 3.0) * (1.0 / 6.0), 0.0, 1.0)
+fn hard_sigmoid<S: Simd>(s: S, x: S::F) -> S::F {
+    let x = s.mul(s.add(x, s.splat(3.0)), s.splat(1.0 / 6.0));
+    s.min(s.splat(1.0), s.max(s.zero(), x))
 }
 
 /// `x` cut to a range; NaN stays.
@@ -165,14 +166,6 @@ activations! {
     } 1 |x|
         if x.abs() > threshold { x } else { 0.0 },
         indicator(x.abs() > threshold);
-    /// `x / 6 + 1 / 2`, cut to 0 and 1.
-    HardSigmoid {} 2 |x|
-        hard_sigmoid(x),
-        indicator(x > -3.0 && x < 3.0) / 6.0;
-    /// `x` times [`HardSigmoid`].
-    HardSilu {} 2 |x|
-        x * hard_sigmoid(x),
-        hard_sigmoid(x) + x * indicator(x > -3.0 && x < 3.0) / 6.0;
     /// `x` cut to -1 and 1.
     HardTanh {} 1 |x|
         cut(x, -1.0, 1.0),
@@ -249,6 +242,14 @@ vector_activations! {
             let inner = 2.0 * SQRT_2_OVER_PI * (1.0 + 3.0 * GELU_CUBIC * x * x);
             sigmoid + x * slope * inner
         };
+    /// `x / 6 + 1 / 2`, cut to 0 and 1.
+    HardSigmoid {} 2 |s, x|
+        hard_sigmoid(s, x),
+        |x| indicator(x > -3.0 && x < 3.0) / 6.0;
+    /// `x` times [`HardSigmoid`].
+    HardSilu {} 2 |s, x|
+        s.mul(x, hard_sigmoid(s, x)),
+        |x| hard_sigmoid(One, x) + x * indicator(x > -3.0 && x < 3.0) / 6.0;
     /// `-log(1 + exp(-x))`.
     LogSigmoid {} 8 |s, x|
         s.neg(math::softplus(s, s.neg(x))),

@@ -122,6 +122,8 @@ UNARY: Mapping[ir.Fn, Kernel] = {
 #: Functions that end a layer and have a kernel for the values that it has just written.
 IN_PLACE: Mapping[ir.Fn, Kernel] = {
     ir.Fn.GELU: Kernel("activation::in_place::gelu"),
+    ir.Fn.HARD_SIGMOID: Kernel("activation::in_place::hard_sigmoid"),
+    ir.Fn.HARD_SILU: Kernel("activation::in_place::hard_silu"),
     ir.Fn.SILU: Kernel("activation::in_place::silu"),
 }
 

@@ -2,7 +2,7 @@
 //!
 //! The formulas are those of [`super`], and so are the bounds of errors.
 
-use super::{Gelu, Silu};
+use super::{Gelu, HardSigmoid, HardSilu, Silu};
 use crate::map::Function;
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
@@ -18,6 +18,18 @@ pub fn silu(values: &mut [f32]) {
 /// [`super::Gelu`] of every element, which is NaN for minus infinity, as that of Keras.
 pub fn gelu(values: &mut [f32]) {
     let op = Gelu {};
+    dispatch_simd(Each { op, values });
+}
+
+/// [`super::HardSigmoid`] of every element.
+pub fn hard_sigmoid(values: &mut [f32]) {
+    let op = HardSigmoid {};
+    dispatch_simd(Each { op, values });
+}
+
+/// [`super::HardSilu`] of every element, which is NaN for minus infinity, as that of Keras.
+pub fn hard_silu(values: &mut [f32]) {
+    let op = HardSilu {};
     dispatch_simd(Each { op, values });
 }
 
@@ -90,16 +102,29 @@ mod tests {
             values
         }) {
             assert!(values[0].is_nan());
-            assert_eq!((values[1], values[2]), (f32::INFINITY, 0.0));
+            for (i, x) in [(1, f64::INFINITY), (2, 0.0), (5, 1e38_f32.into())] {
+                assert_eq!(values[i], exact(x) as f32);
+            }
             assert!(values[3].abs() < 2e-36);
             assert!(lowest(values[4]));
-            assert_eq!(values[5], 1e38);
         }
     }
 
     #[test]
     fn silu_in_double_precision() {
         check(silu, |x| x / (1.0 + (-x).exp()), |x| x.abs() < 2e-36);
+    }
+
+    #[test]
+    fn hard_sigmoid_in_double_precision() {
+        let exact = |x: f64| (x / 6.0 + 0.5).clamp(0.0, 1.0);
+        check(hard_sigmoid, exact, |x| x == 0.0);
+    }
+
+    #[test]
+    fn hard_silu_in_double_precision() {
+        let exact = |x: f64| x * (x / 6.0 + 0.5).clamp(0.0, 1.0);
+        check(hard_silu, exact, f32::is_nan);
     }
 
     #[test]

@@ -3,6 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::activation::in_place::hard_silu;
 use crate::gemm::Activation;
 use crate::parallel::Serial;
 use crate::simd::available;
@@ -309,6 +310,41 @@ proptest! {
     #[test]
     fn few_channels_match_f64(conv in few_channels(), seed in 0..1000_u64) {
         check(&conv, seed)?;
+    }
+}
+
+#[test]
+fn few_channels_with_a_function() {
+    let y = Window::new(7, 3, 2, 1, Padding::Same).unwrap();
+    let x = Window::new(75, 3, 2, 1, Padding::Same).unwrap();
+    for (in_channels, out_channels) in [(3, 16), (3, 40), (1, 33)] {
+        let conv = Conv {
+            batch: 2,
+            y,
+            x,
+            in_channels,
+            out_channels,
+            groups: 1,
+        };
+        let input = numbers(conv.input_len(), 1);
+        let filter = numbers(conv.filter_len(), 2);
+        for level in available() {
+            let [a, b] = [Activation::None, Activation::Map(hard_silu)].map(|activation| {
+                let forward = Forward {
+                    level,
+                    activation,
+                    ..Forward::new(conv, Filter::Plain(&filter))
+                };
+                let mut scratch = vec![0.0; forward.scratch_len().unwrap()];
+                let mut output = vec![f32::NAN; conv.output_len()];
+                let done = forward.run(&input, &mut output, &mut scratch, &Interleaved);
+                done.unwrap();
+                output
+            });
+            let mut mapped = a;
+            hard_silu(&mut mapped);
+            assert_eq!(mapped, b);
+        }
     }
 }
 

@@ -264,6 +264,18 @@ impl<'a> Columns<'a, '_> {
         let rows = rows.get(strip * part..).unwrap_or(&[]);
         &rows[..part.min(rows.len())]
     }
+
+    /// The columns of a block that the panels have, if there are panels.
+    #[inline(always)]
+    fn columns_in(&self, block: &Block<'_, f32>) -> Option<Range<usize>> {
+        let last = self.panels.end.checked_sub(1)?;
+        if self.panels.is_empty() {
+            return None;
+        }
+        let first = panel_at(self.level, self.n, self.panels.start).0;
+        let (last, width) = panel_at(self.level, self.n, last);
+        Some(first - block.column..(last + width).min(self.n) - block.column)
+    }
 }
 
 /// One panel of B.
@@ -420,36 +432,35 @@ fn rows_columns<S: Simd>(
     let mut strip = [Position::default(); MAX_ROWS];
     let near = matches!(b.b, B::Packed { near: true, .. });
     let scaled = source.scale.is_some();
-    let narrow = narrow::step::<S>(source, pieces).filter(|_| copied && !scaled);
+    let narrow =
+        narrow::step::<S>(source, pieces).filter(|_| copied && !scaled && !source.leaves_out);
     let mut number = 0;
     if copied && !near {
         number = in_place::matrix_columns(s, source, b, pieces, block, store);
         positions = source.positions(block.row + number * most, block.row + block.rows);
     }
     loop {
-        let room = match narrow {
-            Some(_) => most.min(positions.left_in_line()),
-            None => most,
-        };
+        let mut room = most;
+        if let Some(step) = narrow {
+            let (first, strips) = positions.strips(most);
+            let (line, memory) = ((&first, strips), &mut memory);
+            match step {
+                1 => narrow::strips::<S, 1>(s, source, b, pieces, line, memory, block, store),
+                2 => narrow::strips::<S, 2>(s, source, b, pieces, line, memory, block, store),
+                3 => narrow::strips::<S, 3>(s, source, b, pieces, line, memory, block, store),
+                _ => narrow::strips::<S, 6>(s, source, b, pieces, line, memory, block, store),
+            }
+            if strips > 0 {
+                continue;
+            }
+            room = most.min(positions.left_in_line());
+        }
         let filled = positions.fill(&mut strip[..room]);
         if filled == 0 {
             return;
         }
         let strip = &strip[..filled];
         if source.leaves_out && leave_out(source, b, pieces.0, strip, block, store) {
-            continue;
-        }
-        if let Some(step) = narrow
-            && filled == most
-        {
-            let memory = &mut memory;
-            match step {
-                1 => narrow::columns::<S, 1>(s, source, b, pieces, strip, memory, block, store),
-                2 => narrow::columns::<S, 2>(s, source, b, pieces, strip, memory, block, store),
-                3 => narrow::columns::<S, 3>(s, source, b, pieces, strip, memory, block, store),
-                _ => narrow::columns::<S, 6>(s, source, b, pieces, strip, memory, block, store),
-            }
-            map_strip(b, strip, block, store);
             continue;
         }
         if copied && (filled == most || scaled) {
@@ -519,12 +530,9 @@ fn map_strip(
     store: &Store<'_>,
 ) {
     let Some(function) = store.map else { return };
-    if b.panels.is_empty() {
+    let Some(columns) = b.columns_in(block) else {
         return;
-    }
-    let first = panel_at(b.level, b.n, b.panels.start).0;
-    let (last, width) = panel_at(b.level, b.n, b.panels.end - 1);
-    let columns = first - block.column..(last + width).min(b.n) - block.column;
+    };
     let mut rows = [0; MAX_ROWS];
     for (row, position) in rows.iter_mut().zip(strip) {
         *row = position.row - block.row;

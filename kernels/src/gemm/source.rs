@@ -2,6 +2,8 @@
 //!
 //! A plain matrix is an image of one line with one pixel per row and a filter of one tap.
 
+use core::ops::Range;
+
 use super::tile;
 use crate::simd::Simd;
 
@@ -131,6 +133,18 @@ pub struct Position {
     x: isize,
 }
 
+impl Position {
+    /// The position that is `count` further on in the same line.
+    #[inline(always)]
+    pub fn on(&self, count: usize, axis: &Axis) -> Self {
+        Self {
+            row: self.row + count * axis.step,
+            x: self.x + (count * axis.stride).cast_signed(),
+            ..*self
+        }
+    }
+}
+
 impl<'a> Source<'a> {
     /// The rows of a matrix, `ld` apart, columns `first .. first + depth`.
     pub fn plain(data: &'a [f32], rows: usize, ld: usize, first: usize, depth: usize) -> Self {
@@ -242,6 +256,36 @@ impl<'a> Source<'a> {
         outside.fill(0.0);
     }
 
+    /// The image from the first element on that a position sees through some lines of the taps, and
+    /// the elements from one of these lines to the next, if all lines have `len` elements inside
+    /// the image and `read` from there on in memory. Only with [`Source::neighbours_overlap`].
+    #[inline(always)]
+    pub fn lines(
+        &self,
+        position: &Position,
+        lines: &Range<usize>,
+        (len, read): (usize, usize),
+    ) -> Option<(&'a [f32], usize)> {
+        let taps = &self.y.taps;
+        let apart = taps.offset_step.cast_unsigned();
+        let y = position
+            .y
+            .wrapping_add(taps.offset + lines.start.cast_signed() * taps.offset_step)
+            .cast_unsigned();
+        let x = position.x.wrapping_add(self.x.taps.offset).cast_unsigned();
+        let width = self.x.size * self.depth;
+        // What lies before the image wraps around.
+        let (y_left, x_left) = (self.y.size.checked_sub(y)?, self.x.size.checked_sub(x)?);
+        let last = lines.len().checked_sub(1)?.checked_mul(apart)?;
+        if last >= y_left || len > x_left * self.depth {
+            return None;
+        }
+        let first = (position.image + y * self.x.size + x) * self.depth;
+        let data = self.data.get(first..)?;
+        let pitch = apart.checked_mul(width)?;
+        (last * width + read <= data.len()).then_some((data, pitch))
+    }
+
     /// Whether neighbours see all pixels of a line, as they lie in memory, each some pixels further
     /// on than the one before.
     #[inline(always)]
@@ -333,20 +377,39 @@ impl Positions {
         self.x.end - self.out.1.min(self.x.end)
     }
 
+    /// The next position and how many times so many positions follow in its line, it among them.
+    /// These are visited. Only if the walk visits all positions of a line.
+    #[inline(always)]
+    pub fn strips(&mut self, rows: usize) -> (Position, usize) {
+        let next = self.next_position();
+        let there = if self.out.0 < self.y.end { self.to } else { 0 };
+        let left = self.left_in_line().min(there.saturating_sub(next.row));
+        let strips = left / rows;
+        self.out.1 += strips * rows;
+        self.pixel.1 += strips * rows * self.x.stride;
+        self.wrap();
+        (next, strips)
+    }
+
+    #[inline(always)]
+    fn next_position(&self) -> Position {
+        Position {
+            row: (self.image * self.y.out + self.out.0) * self.x.out + self.out.1,
+            image: self.image * self.y.size * self.x.size,
+            y: self.pixel.0.cast_signed(),
+            x: self.pixel.1.cast_signed(),
+        }
+    }
+
     /// Fills the front of `strip` with the next positions and returns how many there were.
     #[inline(always)]
     pub fn fill(&mut self, strip: &mut [Position]) -> usize {
         for (count, slot) in strip.iter_mut().enumerate() {
-            let row = (self.image * self.y.out + self.out.0) * self.x.out + self.out.1;
-            if row >= self.to || self.out.1 >= self.x.end || self.out.0 >= self.y.end {
+            let next = self.next_position();
+            if next.row >= self.to || self.out.1 >= self.x.end || self.out.0 >= self.y.end {
                 return count;
             }
-            *slot = Position {
-                row,
-                image: self.image * self.y.size * self.x.size,
-                y: self.pixel.0.cast_signed(),
-                x: self.pixel.1.cast_signed(),
-            };
+            *slot = next;
             self.out.1 += self.x.step;
             self.pixel.1 += self.x.stride;
             self.wrap();

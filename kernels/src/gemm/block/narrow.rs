@@ -2,11 +2,13 @@
 //!
 //! There the runs that a row of A consists of are a few elements each, and copying them one by one
 //! takes longer than multiplying them. But rows that follow each other see almost the same
-//! elements, each row some elements further on: so what all rows of a strip see of a line of the
-//! image is copied as one run.
+//! elements, each row some elements further on: so they are multiplied where they lie, and at the
+//! edges of the image, what all rows of a strip see of a line is copied as one run.
 
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
+
+use core::ops::Range;
 
 use super::{Columns, MAX_ROWS, Panel, Piece, has_tile, most_rows};
 use crate::gemm::source::{MAX_RUN, Position, Source};
@@ -67,69 +69,89 @@ fn pitch<S: Simd>(step: usize, run: usize) -> usize {
     ((rows - 1) * step + run).next_multiple_of(S::LANES)
 }
 
-/// Multiplies the rows of a whole strip, which are neighbours `STEP` elements apart, by some panels
-/// of B.
+/// Multiplies the rows of whole strips of a line, which are neighbours `STEP` elements apart, by
+/// some panels of B: where they lie in the image, if they see nothing else.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub(super) fn columns<S: Simd, const STEP: usize>(
+pub(super) fn strips<S: Simd, const STEP: usize>(
     s: S,
     source: &Source<'_>,
     b: &Columns<'_, '_>,
     (from, to): (Piece, Piece),
-    strip: &[Position],
+    (first, strips): (&Position, usize),
     memory: &mut Strip<MAX_ROWS>,
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
     let memory = memory.as_flattened_mut();
+    let most = const { most_rows(S::REGISTERS)[1] };
     let run = source.depth * source.x.taps.count;
     let pitch = pitch::<S>(STEP, run);
     let lines = from.y..to.y.min(source.y.taps.count);
-    for (line, to) in lines.clone().zip(memory.chunks_exact_mut(pitch)) {
-        source.line(s, &strip[0], line, to);
-    }
-    let mut names = [0; MAX_ROWS];
-    for (name, position) in names.iter_mut().zip(strip) {
-        *name = position.row - block.row;
-    }
-    let follow = names[..strip.len()]
-        .windows(2)
-        .all(|pair| pair[0] + 1 == pair[1]);
-    let first = from.rows_before(source);
-    for panel in b.panels.clone() {
-        let b = Panel::new(b.b, b.n, b.level, panel);
-        let place = (b.first - block.column, b.columns);
-        tallest!(S, b.width / S::LANES, |MR, NV| {
-            for (i, names) in names[..strip.len()].chunks(MR).enumerate() {
-                let mut b_row = b.row_on(first);
-                let seen = Rows {
-                    data: &memory[i * MR * STEP..],
-                    lines: lines.len(),
-                    pitch,
-                    k: run,
-                };
-                if follow && names.len() == MR {
-                    let columns = place.0..place.0 + place.1;
-                    let fetch = block.shared;
-                    let mut to = block.patch(names[0]..names[0] + MR, columns);
-                    if fetch {
-                        to.fetch();
-                    }
-                    let finish = store.finish(place);
-                    if s.tile::<MR, NV, STEP>(&seen, b_row, &[], &mut to, &finish) {
-                        continue;
-                    }
-                }
-                let mut sums = [[s.zero(); NV]; MR];
-                for line in 0..lines.len() {
-                    let a = &memory[line * pitch + i * MR * STEP..];
-                    sums = overlapping::<S, MR, NV, STEP>(s, sums, a, run, b_row);
-                    b_row = b_row.get(run * NV * S::LANES..).unwrap_or(&[]);
-                }
-                tile::store(s, &sums, block, names, place, store);
+    let rows_before = from.rows_before(source);
+    let mapped = store.map.map(|map| (map, b.columns_in(block)));
+    for strip in 0..strips {
+        let position = first.on(strip * most, &source.x);
+        let there = source.lines(&position, &lines, ((most - 1) * STEP + run, pitch));
+        if there.is_none() {
+            for (line, to) in lines.clone().zip(memory.chunks_exact_mut(pitch)) {
+                source.line(s, &position, line, to);
             }
-        });
+        }
+        let (seen, pitch) = there.unwrap_or((&*memory, pitch));
+        let row = position.row - block.row;
+        for panel in b.panels.clone() {
+            let b = Panel::new(b.b, b.n, b.level, panel);
+            let place = (b.first - block.column, b.columns);
+            tallest!(S, b.width / S::LANES, |MR, NV| {
+                for done in (0..most).step_by(MR) {
+                    let rows = row + done..row + most.min(done + MR);
+                    let a = Rows {
+                        data: &seen[done * STEP..],
+                        lines: lines.len(),
+                        pitch,
+                        k: run,
+                    };
+                    let b_row = b.row_on(rows_before);
+                    strip_tile::<S, MR, NV, STEP>(s, &a, b_row, (rows, place), block, store);
+                }
+            });
+        }
+        if let Some((function, Some(columns))) = &mapped {
+            let rows: [_; MAX_ROWS] = core::array::from_fn(|i| row + i);
+            block.apply(&rows[..most], columns.clone(), *function);
+        }
     }
+}
+
+/// Some rows, at most `MR`, by one panel of B.
+#[inline(always)]
+fn strip_tile<S: Simd, const MR: usize, const NV: usize, const STEP: usize>(
+    s: S,
+    a: &Rows<'_>,
+    mut b: &[f32],
+    (rows, place): (Range<usize>, (usize, usize)),
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    if rows.len() == MR {
+        let columns = place.0..place.0 + place.1;
+        let fetch = block.shared;
+        let mut to = block.patch(rows.clone(), columns);
+        if fetch {
+            to.fetch();
+        }
+        if s.tile::<MR, NV, STEP>(a, b, &[], &mut to, &store.finish(place)) {
+            return;
+        }
+    }
+    let mut sums = [[s.zero(); NV]; MR];
+    for line in 0..a.lines {
+        sums = overlapping::<S, MR, NV, STEP>(s, sums, &a.data[line * a.pitch..], a.k, b);
+        b = b.get(a.k * NV * S::LANES..).unwrap_or(&[]);
+    }
+    let names: [_; MR] = core::array::from_fn(|i| rows.start + i);
+    tile::store(s, &sums, block, &names[..rows.len()], place, store);
 }
 
 /// Adds `a * b` to `sums` for `k` columns, where element (`i`, `p`) of A is `a[i * STEP + p]`, and
