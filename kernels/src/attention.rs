@@ -8,7 +8,7 @@ use crate::gemm::pack::packed_len;
 use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
 use crate::level::level;
 use crate::parallel::{Parallel, Serial};
-use crate::rows;
+use crate::rows::in_place;
 use crate::scratch::take;
 use crate::shape::Shape;
 use crate::simd::blocks::{for_each_chunk, for_each_pair};
@@ -22,6 +22,8 @@ pub(crate) const QUERIES: usize = 64;
 pub(crate) const PARALLEL_SCORES: usize = 1 << 14;
 /// Queries of a task, at least.
 const ROWS: usize = 4;
+/// Queries of which a thread makes weights at a time.
+const SHARE: usize = 8;
 /// Heads that are computed side by side, at most.
 const TOGETHER: usize = 8;
 /// Elements of keys and values below which packing them on another thread costs more than it saves.
@@ -211,6 +213,29 @@ impl Attention<'_> {
         }
     }
 
+    /// The scores of a query that are not hidden, scaled and masked unless that is done `later`; the
+    /// others become 0, or NaN if there are only such.
+    #[inline(always)]
+    fn seen<'a>(&self, query: usize, row: &'a mut [f32], later: bool) -> &'a mut [f32] {
+        let mut count = self.keys;
+        if self.causal {
+            // The last query sees all keys.
+            count = count.min((query + 1 + self.keys).saturating_sub(self.queries));
+        }
+        let (row, hidden) = row.split_at_mut(count);
+        hidden.fill(if count == 0 { f32::NAN } else { 0.0 });
+        match self.mask.map(|mask| &mask[query * self.keys..]) {
+            Some(mask) => {
+                for (x, mask) in row.iter_mut().zip(mask) {
+                    *x = *x * self.scale + mask;
+                }
+            }
+            None if later => {}
+            None => row.iter_mut().for_each(|x| *x *= self.scale),
+        }
+        row
+    }
+
     /// Turns the scores of the queries from `first` on into weights.
     pub(crate) fn softmax(&self, first: usize, scores: &mut [f32], parallel: &dyn Parallel) {
         let parallel: &dyn Parallel = if scores.len() < PARALLEL_SCORES {
@@ -218,35 +243,27 @@ impl Attention<'_> {
         } else {
             parallel
         };
-        for_each_chunk(parallel, scores, self.keys, |start, row| {
-            let query = first + start / self.keys;
-            let hidden = if self.causal {
-                // The last query sees all keys.
-                let seen = (query + 1 + self.keys).saturating_sub(self.queries);
-                seen.min(self.keys)
-            } else {
-                self.keys
-            };
-            let (row, rest) = row.split_at_mut(hidden);
-            rest.fill(0.0);
-            let mask = self.mask.map(|mask| &mask[query * self.keys..]);
+        // All of them, or few enough that threads get equal shares.
+        let rows = match parallel.threads() {
+            1 => scores.len(),
+            _ => SHARE * self.keys,
+        };
+        for_each_chunk(parallel, scores, rows.max(1), |start, scores| {
+            let first = first + start / self.keys;
             dispatch_simd(Weights {
-                row: &mut *row,
-                scale: self.scale,
-                mask,
+                of: self,
+                first,
+                scores,
             });
-            if row.is_empty() {
-                rest.fill(f32::NAN);
-            }
         });
     }
 }
 
-/// Turns the scores of one query into weights.
+/// Turns the scores of the queries from `first` on into weights.
 struct Weights<'a> {
-    row: &'a mut [f32],
-    scale: f32,
-    mask: Option<&'a [f32]>,
+    of: &'a Attention<'a>,
+    first: usize,
+    scores: &'a mut [f32],
 }
 
 impl Body for Weights<'_> {
@@ -254,16 +271,17 @@ impl Body for Weights<'_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { row, scale, mask } = self;
-        match mask {
-            Some(mask) => {
-                for (x, mask) in row.iter_mut().zip(mask) {
-                    *x = *x * scale + mask;
-                }
-            }
-            None => row.iter_mut().for_each(|x| *x *= scale),
+        let Self { of, first, scores } = self;
+        let keys = of.keys;
+        // What a mask is added to is scaled before, and so is what a factor turns round.
+        let later = of.mask.is_none() && of.scale > 0.0 && of.scale < f32::INFINITY;
+        let together = in_place::together(keys);
+        for (group, rows) in scores.chunks_mut(together * keys).enumerate() {
+            let first = first + group * together;
+            let rows = rows.chunks_exact_mut(keys).enumerate();
+            let seen = rows.map(|(i, row)| of.seen(first + i, row, later));
+            in_place::softmax(s, seen, if later { of.scale } else { 1.0 });
         }
-        rows::softmax_in_place(s, row);
     }
 }
 

@@ -10,6 +10,7 @@
 use crate::simd::Simd;
 
 mod exp;
+pub(crate) mod in_place;
 pub(crate) mod passes;
 
 pub(crate) use exp::exp_of_negative;
@@ -315,21 +316,6 @@ impl Weigh for KeptWeights {
             }
         }
     }
-}
-
-/// Turns a row into the weights of its softmax.
-#[inline(always)]
-pub(crate) fn softmax_in_place<S: Simd>(s: S, row: &mut [f32]) {
-    let top = largest(s, row);
-    let mut sum = 0.0;
-    // A row is read and written a block at a time.
-    let mut kept = [0.0; BLOCK / 16];
-    for block in row.chunks_mut(BLOCK / 16) {
-        let x = &mut kept[..block.len()];
-        x.copy_from_slice(block);
-        sum += total(block_weights(s, x, top, block));
-    }
-    scale(s, row, 1.0 / sum as f32);
 }
 
 /// Multiplies all elements.

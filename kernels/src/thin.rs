@@ -8,6 +8,7 @@ use crate::adapt::check_count;
 use crate::error::Result;
 use crate::gemm::pack::{self, lanes, panel, panel_at};
 use crate::gemm::{Activation, Packed};
+use crate::level::Level;
 use crate::parallel::Parallel;
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
@@ -22,6 +23,10 @@ const PARALLEL_WEIGHTS: usize = 5 << 14;
 const ROUND: usize = 1 << 19;
 /// ... and such tasks, at most.
 const ROUNDS: usize = 4;
+
+/// Columns that fit into half of a vector of AVX-512: some processors take as long for a whole one as
+/// for two halves.
+const HALF: usize = lanes(Level::Avx512) / 2;
 
 /// What is done with the product of a row.
 #[derive(Clone, Copy, Debug, Default)]
@@ -70,6 +75,23 @@ impl Thin<'_> {
     /// elements.
     #[inline(always)]
     fn columns(&self, x: &[f32], matrix: &Packed<'_>, first: usize, out: &mut [f32]) {
+        if matrix.level == Level::Avx512 && (1..=HALF).contains(&matrix.n) {
+            let few = Few {
+                x,
+                rows: matrix.data,
+                how: How {
+                    bias: self.bias,
+                    clamp: self.activation.clamp(),
+                    accumulate: self.accumulate,
+                },
+                out: &mut *out,
+            };
+            dispatch(Level::Avx2, few);
+            if let Activation::Map(function) = self.activation {
+                function(out);
+            }
+            return;
+        }
         // Field by field, and made where it is used: a copy would wait for what has just been
         // written.
         let row = Row {
@@ -200,8 +222,29 @@ impl Row<'_> {
                 clamp: self.activation.clamp(),
                 accumulate: self.accumulate,
             };
-            columns_of::<S, P, NV, ROWS>(s, &how, self.x, (panels, self.k), out);
+            let panels = (panels, self.k, NV * S::LANES);
+            columns_of::<S, P, NV, ROWS>(s, &how, self.x, panels, out);
         }
+    }
+}
+
+/// All columns of the product of a row and a matrix that is packed for AVX-512, of which there are
+/// so few that half of a vector holds them.
+struct Few<'a> {
+    x: &'a [f32],
+    /// The only panel.
+    rows: &'a [f32],
+    how: How<'a>,
+    out: &'a mut [f32],
+}
+
+impl Body for Few<'_> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(self, s: S) {
+        let panel = (self.rows, self.x.len(), const { lanes(Level::Avx512) });
+        columns_of::<S, 1, 1, 8>(s, &self.how, self.x, panel, self.out);
     }
 }
 
@@ -212,18 +255,17 @@ struct How<'a> {
     accumulate: bool,
 }
 
-/// The columns of `P` panels of `k` rows, each `NV` vectors wide; the products of `ROWS` rows of the
-/// matrix are summed side by side, so that no sum waits for the one before. `panels` and `out` may
-/// go on, and panels may have more rows than `x` has elements.
+/// The first `NV` vectors of the columns of `P` panels of `k` rows, each `width` columns wide; the
+/// products of `ROWS` rows of the matrix are summed side by side, so that no sum waits for the one
+/// before. `panels` and `out` may go on, and panels may have more rows than `x` has elements.
 #[inline(always)]
 fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
     s: S,
     how: &How<'_>,
     x: &[f32],
-    (panels, k): (&[f32], usize),
+    (panels, k, width): (&[f32], usize, usize),
     out: &mut [f32],
 ) {
-    let width = NV * S::LANES;
     let mut sums = [[[s.zero(); NV]; P]; ROWS];
     let (groups, rest) = x.as_chunks::<ROWS>();
     let mut rows = [&[][..]; P];

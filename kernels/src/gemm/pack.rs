@@ -8,6 +8,11 @@ use crate::error::{Error, Result};
 use crate::level::Level;
 use crate::parallel::Parallel;
 use crate::simd::blocks::for_each_chunk;
+use crate::simd::dispatch;
+
+mod turned;
+
+use turned::Lines;
 
 /// Lanes of the vectors of a level.
 #[inline]
@@ -203,26 +208,38 @@ pub(crate) fn pack(
     let (body, tail) = out.split_at_mut(k * width * last);
     let group = GROUP.min(last / (2 * parallel.threads())).max(1);
     for_each_chunk(parallel, body, k * width * group, |start, out| {
-        pack_panels(b, (k, n), start / k, width, out);
+        pack_panels(level, b, (k, n), start / k, width, out);
     });
     let (first, width) = panel_at(level, n, last);
-    pack_panels(b, (k, n), first, width, tail);
+    pack_panels(level, b, (k, n), first, width, tail);
 }
 
 /// Panels whose parts of a row are copied one after the other: memory is read in longer pieces.
 const GROUP: usize = 8;
 
 /// Packs columns `first ..` of matrices of `k` x `n` together, panels of `width` columns.
-fn pack_panels(b: &Stack<'_>, (k, n): (usize, usize), first: usize, width: usize, out: &mut [f32]) {
+fn pack_panels(
+    level: Level,
+    b: &Stack<'_>,
+    (k, n): (usize, usize),
+    first: usize,
+    width: usize,
+    out: &mut [f32],
+) {
     let rows = k / b.count;
     if b.matrix.transposed {
         for (panel, out) in out.chunks_exact_mut(k * width).enumerate() {
             for (i, out) in out.chunks_exact_mut(rows * width).enumerate() {
-                let matrix = Matrix {
-                    data: &b.matrix.data[i * b.distance..],
-                    ..b.matrix
+                let column = first + panel * width;
+                let lines = Lines {
+                    data: &b.matrix.data[i * b.distance + column * b.matrix.ld..],
+                    ld: b.matrix.ld,
+                    count: width.min(n - column),
+                    len: rows,
+                    width,
+                    out,
                 };
-                pack_transposed(&matrix, (rows, n), first + panel * width, width, out);
+                dispatch(level, lines);
             }
         }
         return;
@@ -242,30 +259,6 @@ fn pack_panels(b: &Stack<'_>, (k, n): (usize, usize), first: usize, width: usize
                 let (to, pad) = to.split_at_mut(from.len());
                 to.copy_from_slice(from);
                 pad.fill(0.0);
-            }
-        }
-    }
-}
-
-/// Packs columns `first ..` of a transposed matrix of `k` x `n`.
-fn pack_transposed(
-    b: &Matrix<'_>,
-    (k, n): (usize, usize),
-    first: usize,
-    width: usize,
-    out: &mut [f32],
-) {
-    let columns = width.min(n - first);
-    // Eight rows at a time, so that what is written stays in the nearest cache.
-    const ROWS: usize = 8;
-    for (block, out) in out.chunks_mut(ROWS * width).enumerate() {
-        let from = block * ROWS;
-        let rows = ROWS.min(k - from);
-        out.fill(0.0);
-        for j in 0..columns {
-            let line = &b.data[(first + j) * b.ld + from..][..rows];
-            for (p, &x) in line.iter().enumerate() {
-                out[p * width + j] = x;
             }
         }
     }

@@ -183,6 +183,18 @@ impl Simd for Avx2 {
     }
 
     #[inline(always)]
+    fn zip(self, a: __m256, b: __m256) -> (__m256, __m256) {
+        // SAFETY: as for `shl_i`.
+        unsafe {
+            let (even, odd) = (_mm256_unpacklo_ps(a, b), _mm256_unpackhi_ps(a, b));
+            (
+                _mm256_permute2f128_ps::<0x20>(even, odd),
+                _mm256_permute2f128_ps::<0x31>(even, odd),
+            )
+        }
+    }
+
+    #[inline(always)]
     fn to_array(self, a: __m256) -> [f32; 16] {
         let mut out = [0.0; 16];
         self.store(&mut out, a);

@@ -228,6 +228,18 @@ impl Simd for Avx512 {
     }
 
     #[inline(always)]
+    fn zip(self, a: __m512, b: __m512) -> (__m512, __m512) {
+        // SAFETY: `self` proves that the processor has AVX-512; registers only.
+        unsafe {
+            let low = _mm512_setr_epi32(0, 16, 1, 17, 2, 18, 3, 19, 4, 20, 5, 21, 6, 22, 7, 23);
+            let high =
+                _mm512_setr_epi32(8, 24, 9, 25, 10, 26, 11, 27, 12, 28, 13, 29, 14, 30, 15, 31);
+            let pick = |index| _mm512_permutex2var_ps(a, index, b);
+            (pick(low), pick(high))
+        }
+    }
+
+    #[inline(always)]
     fn any(self, mask: __mmask16) -> bool {
         mask != 0
     }

@@ -251,6 +251,18 @@ pub trait Simd: Copy + Send + Sync + 'static {
         self.load(&found)
     }
 
+    /// The lanes of `a` and `b` in turn: those of the first halves, then those of the second ones.
+    #[inline(always)]
+    fn zip(self, a: Self::F, b: Self::F) -> (Self::F, Self::F) {
+        let (a, b) = (self.to_array(a), self.to_array(b));
+        let mut pairs = [[0.0; 2]; 16];
+        for (i, pair) in pairs.iter_mut().enumerate() {
+            *pair = [a[i], b[i]];
+        }
+        let pairs = pairs.as_flattened();
+        (self.load(pairs), self.load(&pairs[Self::LANES..]))
+    }
+
     /// Whether any lane is true.
     #[inline(always)]
     fn any(self, mask: Self::M) -> bool {

@@ -243,6 +243,13 @@ impl Body for Composed<'_> {
                 assert_eq!(*found, table[(i + lane) % S::LANES]);
             }
 
+            let (low, high) = s.zip(s.load(&table), s.load(&table[16..]));
+            let found = [low, high].map(|x| s.to_array(x));
+            for place in 0..2 * S::LANES {
+                let found = found[place / S::LANES][place % S::LANES];
+                assert_eq!(found, table[place / 2 + place % 2 * 16]);
+            }
+
             // The lanes are 0 to 15 in some order.
             let lanes = core::array::from_fn::<_, 16, _>(|lane| ((i + lane) % 16) as f32);
             let least = lanes[..S::LANES].iter().copied().fold(16.0, f32::min);

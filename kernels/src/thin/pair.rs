@@ -185,7 +185,10 @@ impl Meet<'_> {
         };
         let width = NV * S::LANES;
         for (i, out) in self.out.chunks_mut(4 * width).enumerate() {
-            let at = |panel: usize| (&self.panels[(4 * i + panel) * width * self.k..], self.k);
+            let at = |panel: usize| {
+                let panels = &self.panels[(4 * i + panel) * width * self.k..];
+                (panels, self.k, width)
+            };
             if out.len() == 4 * width {
                 columns_of::<S, 4, NV, ROWS>(s, &how, self.x, at(0), out);
             } else {
