@@ -42,13 +42,35 @@ pub fn best() -> Level {
     BEST.get(detect)
 }
 
-/// Whether an instruction that computes and loads stays one where two registers say from where.
-/// Intel's processors split it; those of AMD, which alone have had SSE4a, do not.
+/// Whether the processor is one of AMD's, which alone have had SSE4a.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline]
+fn is_amds() -> bool {
+    is_x86_feature_detected!("sse4a")
+}
+
+/// Whether an instruction that computes and loads stays one where two registers say from where.
+/// Intel's processors split it; those of AMD do not.
 #[must_use]
 #[inline]
 pub(crate) fn indexes_freely() -> bool {
-    is_x86_feature_detected!("sse4a")
+    is_amds()
+}
+
+/// Bytes of the second cache of a core, as the servers of today have it: 1 MiB with AMD's
+/// processors, 2 MiB with others. Older ones have half as much or so, which costs some time.
+#[must_use]
+#[inline]
+pub(crate) fn second_cache() -> usize {
+    if is_amds() { 1 << 20 } else { 2 << 20 }
+}
+
+/// Whether the third cache gives lines as fast as a product reads its right-hand side. With AMD's
+/// processors, a few cores share one that is near; with others, all share one.
+#[must_use]
+#[inline]
+pub(crate) fn third_cache_is_near() -> bool {
+    is_amds()
 }
 
 /// A level that is found once; a small product asks for it as often as it multiplies.
@@ -135,8 +157,7 @@ pub const fn best() -> Level {
 
 /// As far as the compilation target says.
 #[cfg(not(all(feature = "std", target_arch = "x86_64")))]
-#[must_use]
-pub(crate) const fn indexes_freely() -> bool {
+const fn is_amds() -> bool {
     cfg!(target_feature = "sse4a")
 }
 

@@ -2,6 +2,7 @@
 
 mod in_place;
 mod narrow;
+pub(super) mod turns;
 
 use core::ops::Range;
 
@@ -75,11 +76,6 @@ pub const DIRECT_ROWS: usize = MAX_ROWS;
 
 /// Rows of B that are multiplied before the next ones' turn.
 const ROWS_OF_B: usize = MAX_RUN;
-/// Elements of B that all rows of a block meet before the next ones' turn, which are asked for
-/// meanwhile: both stay in the second cache.
-pub const ELEMENTS_OF_B: usize = 64 * 1024;
-/// Panels that they are at least, so that rows of A are not copied too often.
-const PANELS: usize = 4;
 
 /// The right-hand side.
 #[derive(Clone, Copy)]
@@ -164,15 +160,16 @@ impl Body for Multiply<'_, '_, '_> {
                     };
                     let k = to.rows_before(source) - at.rows_before(source);
                     let near = matches!(b, B::Packed { near: true, .. });
+                    let tall = turns::is_tall(block.rows, k);
                     let at_once = if near {
                         usize::MAX
                     } else {
-                        ELEMENTS_OF_B / (k * super::pack::panel(level)).max(1)
+                        turns::panels(k * super::pack::panel(level), tall)
                     };
                     let all = panels_of(level, n, block);
                     let mut start = all.start;
                     while start < all.end {
-                        let panels = start..all.end.min(start.saturating_add(at_once.max(PANELS)));
+                        let panels = start..all.end.min(start.saturating_add(at_once));
                         start = panels.end;
                         let next = if start < all.end {
                             Some((start, at.rows_before(source)))
@@ -184,6 +181,7 @@ impl Body for Multiply<'_, '_, '_> {
                             n,
                             level,
                             panels,
+                            fetches_a: near || tall,
                             next,
                             end: all.end,
                         };
@@ -241,6 +239,8 @@ struct Columns<'a, 'b> {
     n: usize,
     level: Level,
     panels: Range<usize>,
+    /// Rows of A are what comes from far away, and those of the next strip are asked for.
+    fetches_a: bool,
     /// The panel and the row of B that come next.
     next: Option<(usize, usize)>,
     /// The end of the panels that the block covers.
@@ -465,7 +465,7 @@ fn rows_columns<S: Simd>(
         }
         if copied && (filled == most || scaled) {
             let mut next = [Position::default(); MAX_ROWS];
-            let next = if near {
+            let next = if b.fetches_a {
                 let filled = positions.clone().fill(&mut next);
                 &next[..filled]
             } else {
@@ -541,7 +541,7 @@ fn map_strip(
 }
 
 /// Multiplies the rows of a whole strip, which it copies, by some panels of B. Meanwhile it asks
-/// for the rows of the next one.
+/// for the rows `next`, or, where there are none, for a part of B.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
 fn strip_columns<S: Simd>(

@@ -28,7 +28,7 @@ use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::dispatch;
 use crate::thin::Thin;
-use block::{A, B, DIRECT_ROWS, Multiply};
+use block::{A, B, DIRECT_ROWS, Multiply, turns};
 pub use pack::{Matrix, Packed, PackedSize};
 pub use source::Scale;
 use source::Source;
@@ -36,8 +36,6 @@ use tile::Store;
 
 /// Rows of B that are packed at a time.
 const PACKED_ROWS: usize = source::MAX_RUN;
-/// Elements of B that are packed at a time: they stay in the second cache.
-const PACKED_LEN: usize = 256 * 1024;
 /// Multiplications and additions below which another thread costs more than it saves.
 pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
 /// Bytes of a cache line.
@@ -161,9 +159,9 @@ impl<'a> Gemm<'a> {
     }
 
     /// The elements of scratch memory that [`Gemm::run`] needs: none for a packed B, for vectors
-    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements. Never
-    /// more than half as much again as A and B have. Memory that does not start at a cache line
-    /// serves better if it has 15 elements more.
+    /// and for few rows, else those of a part of B, at most 512 rows and about 2^18 elements, or
+    /// 2^19 with AMD's processors. Never more than half as much again as A and B have. Memory that
+    /// does not start at a cache line serves better if it has 15 elements more.
     ///
     /// # Errors
     /// [`Error::Overflow`].
@@ -181,7 +179,7 @@ impl<'a> Gemm<'a> {
     fn part(&self) -> (usize, usize) {
         let parts = self.k.div_ceil(PACKED_ROWS).max(1);
         let rows = self.k.div_ceil(parts).next_multiple_of(16).min(self.k);
-        let most = (PACKED_LEN / rows.max(1)).max(1);
+        let most = (turns::packed_len() / rows.max(1)).max(1);
         let columns = self.n.div_ceil(self.n.div_ceil(most).max(1));
         let panel = pack::panel(self.level);
         (

@@ -248,6 +248,13 @@ fn groups<S: Simd, P: Passes>(
                 };
             }
         }
+        if far.is_some() {
+            // What does not go past the caches needs its lines, and all else waits for it.
+            for row in &third[..n] {
+                fetch_near(&out[row.to..][..row.head], 0);
+                fetch_near(&out[row.to + row.tail..row.to + row.width], 0);
+            }
+        }
         for i in 0..n {
             let first = order.row(x, time, i);
             let second = match time.checked_sub(1) {
@@ -298,14 +305,23 @@ fn groups<S: Simd, P: Passes>(
                 found[time % 3][i] = passes.found(folded(s, first_lanes, find), width);
             }
         }
-        for (row, fetched) in third.iter().zip(fetched).take(n) {
-            if far.is_some() && !fetched.is_empty() {
-                fetch_far(&fetched[chunks * LANES..], 0);
+        // Nothing here may copy one of these arrays: a load of what several stores wrote waits
+        // until all of them are in the cache, in turn with those that go past it to memory.
+        for i in 0..n {
+            let row = &third[i];
+            if far.is_some()
+                && let Some(x) = fetched[i].get(chunks * LANES..)
+            {
+                fetch_far(x, 0);
             }
             let values = if P::Second::KEEPS { &room[..] } else { x };
-            for columns in [0..row.head, row.tail..row.width] {
-                let (x, out) = (&values[row.from..], &mut out[row.to..]);
-                write(s, passes, (x, out), row.found, columns);
+            if row.head > 0 {
+                let to = (&values[row.from..], &mut out[row.to..]);
+                write(s, passes, to, row.found, 0..row.head);
+            }
+            if row.tail < row.width {
+                let to = (&values[row.from..], &mut out[row.to..]);
+                write(s, passes, to, row.found, row.tail..row.width);
             }
         }
     }
