@@ -29,6 +29,7 @@ from converters.tf.tests.checks import (
     randomize,
 )
 from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
+from converters.tf.tf2rust import graph_of
 from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
 
@@ -313,6 +314,34 @@ def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
         trace_model(model, FixedShapes({"": (5, 3)}))
     image = model_of([(None, None, 3)], layers.GlobalAveragePooling2D())
     assert check(trace_model(image), (1,)).inputs[0].value.shape[1:] == (224, 224, 3)
+
+
+def test_examples_that_are_compared_with_each_other() -> None:
+    """As models of images and texts do that were trained to tell their pairs."""
+    model = model_of([(3,), (3,)], lambda x, y: keras.ops.matmul(x, keras.ops.transpose(y)))
+    with pytest.raises(UnsupportedError) as caught:
+        graph_of(trace_model(model))
+    assert all("compare those in the program" in p.advice for p in caught.value.problems)
+
+
+def test_all_open_dimensions_are_named_at_once(tmp_path: Path) -> None:
+    a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
+    model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
+    model.save(tmp_path / "m.keras")
+    model.export(tmp_path / "saved", verbose=False)
+    frozen = frozen_graph(model)
+    (tmp_path / "m.pb").write_bytes(frozen.SerializeToString())
+    names = [node.name for node in frozen.node if node.op == "Placeholder"]
+    for file, known in (("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)):
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / file, LoadOptions())
+        assert [p.where for p in caught.value.problems] == [f"input {name}" for name in known]
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / file, LoadOptions(FixedShapes({known[0]: (5, 3)})))
+        assert [p.advice for p in caught.value.problems] == [
+            "",
+            f"give --input_shape {known[1]}=?,4",
+        ]
 
 
 def test_shapes_of_no_input(tmp_path: Path) -> None:
