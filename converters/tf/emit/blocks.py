@@ -103,8 +103,9 @@ class Blocks:
         fields: Sequence[Field],
         slots: Sequence[SlotName],
         tensors: Sequence[Tensor],
+        taken: frozenset[str] = frozenset(),
     ) -> None:
-        """Takes the statements of a model and what they name."""
+        """Takes the statements of a model, what they name, and names that no type may have."""
         self._lines = list(lines)
         self._fields = {f.name: f for f in fields}
         self._slots = {s.name: s for s in slots}
@@ -116,7 +117,7 @@ class Blocks:
                     self._owner.setdefault(match["field"], set()).add(index)
         self._skeletons = [self._skeleton(line) for line in lines]
         self._claimed = [False] * len(lines)
-        self._type_names = {f.type for f in fields} | {"Memory", "Error", "Slot", "Tensor"}
+        self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
         self._constants = Scope(frozenset(self._slots))
 
@@ -261,7 +262,7 @@ class Blocks:
         if wish in self._type_names and not wish.endswith("Block"):
             wish += "Block"
         name = wish
-        while name in self._type_names:
+        while not self._type_names.isdisjoint((name, f"{name}Places")):
             name = f"{wish}{number}"
             number += 1
         self._type_names |= {name, f"{name}Places"}
