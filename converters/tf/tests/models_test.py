@@ -22,6 +22,7 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import (
     TOLERANCE,
     check,
+    checked,
     difference,
     inputs_for,
     model_of,
@@ -386,6 +387,23 @@ def test_a_model_whose_own_code_fails_is_unsupported(error: Exception) -> None:
     with pytest.raises(UnsupportedError, match="Keras can't trace it: ") as caught:
         trace_model(model)
     assert "Exception encountered when calling" not in str(caught.value)
+
+
+def test_a_reshape_that_mixes_examples_is_refused() -> None:
+    def straight(x: Any) -> Any:
+        count = tf.shape(x)[0]
+        ones = tf.reshape(tf.ones([count, 4]), [4, count])
+        turned = tf.reshape(tf.transpose(x), [2, 2, count])
+        return tf.transpose(turned, [2, 0, 1]) + tf.transpose(ones)[:, :2, None]
+
+    checked([(4,)], straight)
+    for body in (
+        lambda x: tf.transpose(tf.reshape(x, [4, -1])),
+        lambda x: tf.transpose(tf.reshape(tf.reshape(x, [-1]), [4, -1])),
+        lambda x: tf.reshape(tf.transpose(x), [-1, 4]),
+    ):
+        with pytest.raises(UnsupportedError, match=r"mixes the examples .* \(it moves the batch"):
+            checked([(4,)], body)
 
 
 def test_everything_unsupported_is_reported_at_once() -> None:
