@@ -110,11 +110,12 @@ class Blocks:
         self._fields = {f.name: f for f in fields}
         self._slots = {s.name: s for s in slots}
         self._tensors = {t.name: t for t in tensors}
-        self._owner: dict[str, set[int]] = {}
-        for index, line in enumerate(lines):
-            for match in _TOKEN.finditer(line):
-                if match["field"]:
-                    self._owner.setdefault(match["field"], set()).add(index)
+        self._used = [_fields(line) for line in lines]
+        # The first and the last statement that names a layer.
+        self._reach: dict[str, tuple[int, int]] = {}
+        for index, used in enumerate(self._used):
+            for name in used:
+                self._reach[name] = (self._reach.get(name, (index, index))[0], index)
         self._skeletons = [self._skeleton(line) for line in lines]
         self._claimed = [False] * len(lines)
         self._type_names = {*taken, *(f.type for f in fields)}
@@ -161,16 +162,16 @@ class Blocks:
 
     def _usable(self, start: int, length: int) -> bool:
         """Returns whether the layers of a run are used nowhere else, and there are some."""
-        inside = range(start, start + length)
+        end = start + length
         layers = 0
-        for index in inside:
+        for index in range(start, end):
             if self._claimed[index] or "<input>" in self._skeletons[index]:
                 return False
-            for match in _TOKEN.finditer(self._lines[index]):
-                if match["field"]:
-                    layers += 1
-                    if not all(i in inside for i in self._owner[match["field"]]):
-                        return False
+            for name in self._used[index]:
+                first, last = self._reach[name]
+                if first < start or last >= end:
+                    return False
+            layers += len(self._used[index])
         return layers > 1
 
     def _best(self) -> tuple[list[int], int] | None:
@@ -313,6 +314,11 @@ class Blocks:
         name = self._names.unique(snake(prefix, "block"))
         constant = screaming(self._constants.unique(name.upper(), f"{name.upper()}_PLACES"))
         return Use(name, constant, tuple(fields), tuple(places), start)
+
+
+def _fields(line: str) -> list[str]:
+    """Returns the layers that a statement names, each as often as it does."""
+    return [match["field"] for match in _TOKEN.finditer(line) if match["field"]]
 
 
 def _label(match: re.Match[str]) -> str:
