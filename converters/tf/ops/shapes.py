@@ -289,7 +289,10 @@ def _slice(ctx: Context) -> Result:
                 raise Unsupported("examples of the batch are taken apart")
             counts.append(dim)
         else:
-            counts.append(dim - begin if size == -1 else static(size, "the size of a slice"))
+            count = dim - begin if size == -1 else static(size, "the size of a slice")
+            if not 0 <= begin <= begin + count <= dim:
+                raise Unsupported(f"places {begin} to {begin + count} of an axis of {dim}")
+            counts.append(count)
         starts.append(int(begin))
     return ctx.build.slice(x, starts, counts)
 

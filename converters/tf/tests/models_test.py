@@ -345,6 +345,19 @@ def test_all_open_dimensions_are_named_at_once(tmp_path: Path) -> None:
         ]
 
 
+def test_a_shape_that_the_model_can_not_have() -> None:
+    """As more tokens than there are positions."""
+
+    class Positions(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x + tf.slice(tf.ones([6, 4]), [0, 0], tf.shape(x)[1:])
+
+    model = model_of([(None, 4)], lambda x: Positions()(x))
+    check(trace_model(model, FixedShapes({"": (5, 4)})), (1,))
+    with pytest.raises(UnsupportedError, match="places 0 to 7 of an axis of 6"):
+        check(trace_model(model, FixedShapes({"": (7, 4)})), (1,))
+
+
 def test_shapes_of_no_input(tmp_path: Path) -> None:
     a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
     model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
