@@ -19,8 +19,9 @@ from tools.codegen.conversion import Problem
 _EXAMPLES = 3
 # Integers that are made for an input of which nothing is known.
 _INTEGERS = 10
-# Ops whose results have no other elements than their operands.
-_MOVED = (ir.Concat, ir.Reshape, ir.Slice, ir.Transpose)
+# Ops whose results have no other elements than their operands; a `Select` chooses between an index
+# and what a negative one stands for.
+_MOVED = (ir.BroadcastTo, ir.Cast, ir.Concat, ir.Reshape, ir.Select, ir.Slice, ir.Transpose)
 _DIVISIONS = (
     ir.BinaryKind.DIV,
     ir.BinaryKind.FLOOR_DIV,

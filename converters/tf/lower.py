@@ -49,6 +49,8 @@ _DTYPES = {
 _HINTS = {
     "the batch is reduced": "examples of a call must not change each other's results: reduce the "
     "other axes only, or make what is chosen or ended by it an input of its own",
+    "a reshape mixes the examples of the batch": "it moves the batch among the other axes: "
+    "transpose first, so that the results of an example do not depend on the others of its call",
     **dict.fromkeys(
         ("element type float8_e4m3fn", "element type float8_e5m2"),
         "take the model from before its quantization, or quantize it to int8 or int4",

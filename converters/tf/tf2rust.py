@@ -130,6 +130,15 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     return Result(plan, options.weights_for(size), size, rounding, dict(sorted(files.items())))
 
 
+def _advice(reason: str) -> str:
+    if reason.endswith(("two axes that depend on the batch size", "square of the batch size")):
+        return (
+            "examples of a call must not meet each other: end the model at what each of them "
+            "gives, and compare those in the program"
+        )
+    return ""
+
+
 def _difference(found: Features, expected: Features) -> float:
     """Returns the largest difference of float outputs, in units of the largest element of each."""
     largest = 0.0
@@ -153,7 +162,8 @@ def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:
     progress(f"convert {total} nodes")
     graph = convert(loaded.trace)
     refused = [
-        Problem(f"layer {layer}" if layer else "model", reason) for layer, reason in problems(graph)
+        Problem(f"layer {layer}" if layer else "model", reason, _advice(reason))
+        for layer, reason in problems(graph)
     ]
     if refused:
         raise UnsupportedError.of(refused)

@@ -103,20 +103,22 @@ class Blocks:
         fields: Sequence[Field],
         slots: Sequence[SlotName],
         tensors: Sequence[Tensor],
+        taken: frozenset[str] = frozenset(),
     ) -> None:
-        """Takes the statements of a model and what they name."""
+        """Takes the statements of a model, what they name, and names that no type may have."""
         self._lines = list(lines)
         self._fields = {f.name: f for f in fields}
         self._slots = {s.name: s for s in slots}
         self._tensors = {t.name: t for t in tensors}
-        self._owner: dict[str, set[int]] = {}
-        for index, line in enumerate(lines):
-            for match in _TOKEN.finditer(line):
-                if match["field"]:
-                    self._owner.setdefault(match["field"], set()).add(index)
+        self._used = [_fields(line) for line in lines]
+        # The first and the last statement that names a layer.
+        self._reach: dict[str, tuple[int, int]] = {}
+        for index, used in enumerate(self._used):
+            for name in used:
+                self._reach[name] = (self._reach.get(name, (index, index))[0], index)
         self._skeletons = [self._skeleton(line) for line in lines]
         self._claimed = [False] * len(lines)
-        self._type_names = {f.type for f in fields} | {"Memory", "Error", "Slot", "Tensor"}
+        self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
         self._constants = Scope(frozenset(self._slots))
 
@@ -160,16 +162,16 @@ class Blocks:
 
     def _usable(self, start: int, length: int) -> bool:
         """Returns whether the layers of a run are used nowhere else, and there are some."""
-        inside = range(start, start + length)
+        end = start + length
         layers = 0
-        for index in inside:
+        for index in range(start, end):
             if self._claimed[index] or "<input>" in self._skeletons[index]:
                 return False
-            for match in _TOKEN.finditer(self._lines[index]):
-                if match["field"]:
-                    layers += 1
-                    if not all(i in inside for i in self._owner[match["field"]]):
-                        return False
+            for name in self._used[index]:
+                first, last = self._reach[name]
+                if first < start or last >= end:
+                    return False
+            layers += len(self._used[index])
         return layers > 1
 
     def _best(self) -> tuple[list[int], int] | None:
@@ -261,7 +263,7 @@ class Blocks:
         if wish in self._type_names and not wish.endswith("Block"):
             wish += "Block"
         name = wish
-        while name in self._type_names:
+        while not self._type_names.isdisjoint((name, f"{name}Places")):
             name = f"{wish}{number}"
             number += 1
         self._type_names |= {name, f"{name}Places"}
@@ -312,6 +314,11 @@ class Blocks:
         name = self._names.unique(snake(prefix, "block"))
         constant = screaming(self._constants.unique(name.upper(), f"{name.upper()}_PLACES"))
         return Use(name, constant, tuple(fields), tuple(places), start)
+
+
+def _fields(line: str) -> list[str]:
+    """Returns the layers that a statement names, each as often as it does."""
+    return [match["field"] for match in _TOKEN.finditer(line) if match["field"]]
 
 
 def _label(match: re.Match[str]) -> str:

@@ -154,10 +154,12 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         outputs.append(_port(port, field, output_keys[port.name], source))
     slots = tuple(context.slots.values())
     tensors = tuple(weights.tensors.values())
-    blocks = tuple(Blocks(context.lines, context.fields, slots, tensors).find())
+    taken = _TYPES.union(path.rpartition("::")[2] for path in context.imports)
+    name = _type_name(options.name, taken)
+    blocks = tuple(Blocks(context.lines, context.fields, slots, tensors, taken | {name}).find())
     return ModelText(
         crate=_crate_name(options.name),
-        type=_type_name(options.name, context.imports),
+        type=name,
         inputs=tuple(inputs),
         outputs=tuple(outputs),
         fields=tuple(_with_blocks(context.fields, blocks)),
@@ -209,12 +211,13 @@ def _with_blocks(fields: Sequence[Field], blocks: Sequence[Block]) -> list[Field
 _CRATES = frozenset(
     ["alloc", "build", "core", "deps", "examples", "incremental", "proc_macro", "std", "test"]
 )
-# What the generated module imports or declares.
+# What the generated modules import or declare, or have from the language.
 _TYPES = frozenset(
     [
-        *("BinaryModelResult", "Confidence", "Engine", "Error", "Inputs", "Memory", "None", "Ok"),
-        *("Option", "Outputs", "OutputsMut", "Result", "ScanPrediction", "Self", "Serial", "Slot"),
-        *("Some", "Thresholds", "Vec", "Weights", "Workspace", "Err", "String", "Box"),
+        *("Aligned", "BinaryModelResult", "Box", "Confidence", "DType", "Default", "Engine", "Err"),
+        *("Error", "From", "Inputs", "Memory", "None", "Ok", "Option", "Outputs", "OutputsMut"),
+        *("Path", "Result", "ScanPrediction", "Self", "Serial", "Slot", "Some", "String"),
+        *("Tensor", "Thresholds", "Vec", "Weights", "Workspace"),
     ]
 )
 
@@ -224,9 +227,8 @@ def _crate_name(name: str) -> str:
     return f"{crate}_model" if crate in _CRATES else crate
 
 
-def _type_name(name: str, imports: set[str]) -> str:
+def _type_name(name: str, taken: frozenset[str]) -> str:
     kind = camel(name, "Model")
-    taken = _TYPES | {path.rpartition("::")[2] for path in imports}
     return f"{kind}Model" if kind in taken else kind
 
 

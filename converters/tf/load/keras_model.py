@@ -106,11 +106,11 @@ def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
         for path, tensor in keras.tree.flatten_with_path(structure)
     ]
     names = [name for name, _ in named]
-    fixed.check(names)
-    specs: list[Any] = []
-    for name, tensor in named:
-        shape = fixed.resolve(name, tuple(tensor.shape))
-        specs.append(tf.TensorSpec(shape, tensor.dtype, name=f"input_{len(specs)}"))
+    shapes = fixed.resolved([(name, tuple(tensor.shape)) for name, tensor in named])
+    specs = [
+        tf.TensorSpec(shape, tensor.dtype, name=f"input_{i}")
+        for i, (shape, (_, tensor)) in enumerate(zip(shapes, named, strict=True))
+    ]
     return structure, specs, names
 
 

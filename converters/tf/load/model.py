@@ -167,6 +167,14 @@ def _explained(path: Path, err: BaseException, code: bool) -> Problem:
     if "'module': 'tf_keras" in lowered or "'tf_ker" in lowered:
         what = "a .keras file of Keras 2 (tf_keras), whose weights Keras 3 does not find"
         return Problem(str(path), what, "save it as .h5 or as a SavedModel")
+    package = _package(err)
+    if package:
+        return Problem(
+            str(path),
+            f"it needs the Python package {package}, which is not installed here",
+            "install it beside tf2rust, or export the model as a SavedModel, which carries its "
+            "computation",
+        )
     missing = _missing(err)
     if missing:
         return Problem(
@@ -197,6 +205,15 @@ def _first(err: BaseException) -> BaseException:
     while (before := err.__cause__ or err.__context__) is not None:
         err = before
     return err
+
+
+def _package(err: BaseException | None) -> str:
+    """Returns the package whose import failed, of those that Keras imports for a file."""
+    while err is not None:
+        if isinstance(err, ModuleNotFoundError) and err.name:
+            return err.name.partition(".")[0]
+        err = err.__cause__ or err.__context__
+    return ""
 
 
 def _missing(err: BaseException | None) -> str:

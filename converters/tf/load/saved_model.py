@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -46,8 +46,7 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     names = list(concrete.structured_input_signature[1])
     placeholders = {t.op.name: t for t in graph.inputs}
     ordered = _ordered(names, concrete, placeholders)
-    fixed.check([name for name, _ in ordered])
-    inputs = [_input(name, tensor, fixed) for name, tensor in ordered]
+    inputs = _inputs(ordered, fixed)
     outputs = sorted(concrete.structured_outputs)
     results = list(concrete.outputs)
     variables = captured(graph, _variable_names(loaded))
@@ -116,11 +115,17 @@ def _ordered(
     return sorted(result, key=lambda item: order[item[1].op.name])
 
 
-def _input(name: str, tensor: Any, fixed: FixedShapes) -> TraceInput:
-    if tensor.shape.rank is None:
-        raise UnsupportedError(Problem(f"input {name}", "its rank is not known"))
-    shape = fixed.resolve(name, tuple(tensor.shape.as_list()))
-    return TraceInput(name, str(tensor.op.name), str(tensor.dtype.name), shape)
+def _inputs(named: Sequence[tuple[str, Any]], fixed: FixedShapes) -> list[TraceInput]:
+    unknown = [name for name, tensor in named if tensor.shape.rank is None]
+    if unknown:
+        raise UnsupportedError.of(
+            Problem(f"input {name}", "its rank is not known") for name in unknown
+        )
+    shapes = fixed.resolved([(name, tuple(tensor.shape.as_list())) for name, tensor in named])
+    return [
+        TraceInput(name, str(tensor.op.name), str(tensor.dtype.name), shape)
+        for (name, tensor), shape in zip(named, shapes, strict=True)
+    ]
 
 
 def _variable_names(loaded: Any) -> dict[int, str]:
@@ -192,7 +197,7 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     if not placeholders or not results:
         what = f"{len(placeholders)} placeholders and {len(results)} results"
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
-    fixed.check([str(t.op.name) for t in placeholders])
+    inputs = _inputs([(str(t.op.name), t) for t in placeholders], fixed)
     layer = scope_layers(())
     main, functions = trace_function(path.stem, graph, placeholders, results, layer)
     names = tuple(str(t.op.name) for t in results)
@@ -200,7 +205,7 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
         name=path.stem,
         main=main,
         functions=functions,
-        inputs=tuple(_input(str(t.op.name), t, fixed) for t in placeholders),
+        inputs=tuple(inputs),
         outputs=names,
         variables={},
         half=uses_half([main, *functions.values()]),

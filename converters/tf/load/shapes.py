@@ -23,15 +23,31 @@ class FixedShapes:
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
-    def check(self, names: Sequence[str]) -> None:
-        """Accepts shapes for the inputs of a model.
+    def resolved(
+        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]
+    ) -> list[tuple[int | None, ...]]:
+        """Returns the shapes of a model's inputs with every dimension but the first known.
 
         Args:
-            names: All inputs of the model.
+            inputs: All inputs of the model: names and shapes.
 
         Raises:
-            UsageError: A shape is for an input that the model has not, or for none of several.
+            UsageError: With everything at once: shapes for inputs that the model has not, or for
+                none of several; dimensions that stay open; shapes that contradict the model.
         """
+        self._check([name for name, _ in inputs])
+        shapes: list[tuple[int | None, ...]] = []
+        problems: list[Problem] = []
+        for name, shape in inputs:
+            try:
+                shapes.append(self._resolve(name, shape))
+            except UsageError as err:
+                problems += err.problems
+        if problems:
+            raise UsageError.of(problems)
+        return shapes
+
+    def _check(self, names: Sequence[str]) -> None:
         available = f"the model's inputs are {', '.join(names)}"
         problems = []
         for name, shape in self.shapes.items():
@@ -43,12 +59,7 @@ class FixedShapes:
         if problems:
             raise UsageError.of(problems)
 
-    def resolve(self, name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
-        """Returns the shape with every dimension but the first known.
-
-        Raises:
-            UsageError: A dimension stays open, or the given shape contradicts the model.
-        """
+    def _resolve(self, name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
         given = self.shapes.get(name, self.shapes.get(""))
         if given is not None:
             full = (shape[0] if shape else None, *given)

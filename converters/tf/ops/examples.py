@@ -16,7 +16,7 @@ from converters.tf import ir
 from converters.tf.build import Builder, broadcast, static
 from converters.tf.ir import BinaryKind, CompareKind
 from converters.tf.lower import Context, Result, Tensor, Unsupported
-from converters.tf.symbolic import Symbol, product
+from converters.tf.symbolic import Symbol, divide, multiply, product
 from converters.tf.tensors import Bounds, Numbered, Rows
 
 _AS_DATA = "the number of an example in the batch is used as data"
@@ -169,12 +169,18 @@ def gather(ctx: Context, rows: Rows) -> Result:
     direct = axis == 0 and not ctx.attr("batch_dims", 0)
     if direct and x.shape[:1] == (ir.Batch(),) and _is_number(rows):
         return x
-    batch = x.shape[0] if x.rank == 1 else 0
-    whole = isinstance(batch, ir.Batch) and batch.scale == rows.scale
-    if not whole or axis != 0 or ctx.attr("batch_dims", 0) or rows.shape[0] != ir.Batch():
+    first = rows.shape[0]
+    inner = rows.offset.shape[1:] if rows.offset.rank > len(rows.shape) else rows.shape[1:]
+    sizes = [static(dim, "the number of places") for dim in inner]
+    count = divide(first, math.prod(sizes)) if rows.offset.rank > len(rows.shape) else first
+    if (
+        not direct
+        or not isinstance(count, ir.Batch)
+        or x.shape[:1] != (multiply(count, rows.scale),)
+    ):
         raise Unsupported("examples of the batch are taken by index")
-    for dim in rows.shape[1:]:
-        static(dim, "the number of places")
     build = ctx.build
-    places = build.broadcast_to(rows.offset, rows.shape)
-    return build.gather(build.reshape(x, (ir.Batch(), rows.scale)), places, 1, batch_dims=1)
+    places = build.broadcast_to(rows.offset, (count, *sizes))
+    own_elements = build.reshape(x, (count, rows.scale, *x.shape[1:]))
+    taken = build.gather(own_elements, places, 1, batch_dims=1)
+    return build.reshape(taken, (*rows.shape, *x.shape[1:]))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from converters.tf import ir
@@ -100,29 +102,50 @@ def slice_of(ctx: Context, x: ir.Value, begins: ir.Value) -> Result:
 
 
 def update_slice(ctx: Context) -> Result:
-    """Writes rows into one axis at a place that the inputs say, held within the axis.
+    """Writes a part at places that are known or the inputs say, held within their axes.
 
     An axis that is written as a whole has one place, whatever it should start at.
     """
-    x, rows, build = ctx.value(0), ctx.value(1), ctx.build
+    x, part, build = ctx.value(0), ctx.value(1), ctx.build
     starts = _elements(build, ctx.value(2))
-    axes = [i for i, (a, b) in enumerate(zip(x.shape, rows.shape, strict=True)) if a != b]
-    if not axes:
-        return rows
-    if len(axes) > 1:
-        raise Unsupported("a part is written that is smaller in several axes")
-    (axis,) = axes
+    axes = [i for i, (a, b) in enumerate(zip(x.shape, part.shape, strict=True)) if a != b]
+    return _written(build, x, part, [(axis, starts[axis]) for axis in axes])
+
+
+def _written(
+    build: Builder, x: ir.Value, part: ir.Value, places: Sequence[tuple[int, ir.Value]]
+) -> ir.Value:
+    """Writes a part that is smaller in some axes: what lies around it along the first one stays."""
+    if not places:
+        return part
+    (axis, start), *inner = places
     size = static(x.shape[axis], "the axis that is written")
-    count = static(rows.shape[axis], "the number of rows that are written")
+    count = static(part.shape[axis], "the number of rows that are written")
+    if start.data is not None:
+        begin = min(max(_number(start), 0), size - count)
+        end = begin + count
+        part = _written(build, build.part(x, axis, begin, count), part, inner)
+        around = [build.part(x, axis, 0, begin), part, build.part(x, axis, end, size - end)]
+        return build.concat([p for p in around if p.shape[axis] != 0], axis)
     if count > _MOST_ROWS:
         raise Unsupported(f"{count} rows are written at a place that the inputs say")
+    start = build.cast(start, ir.DType.I32)
+    start = build.binary(BinaryKind.MAX, start, build.scalar(0, ir.DType.I32))
+    start = build.binary(BinaryKind.MIN, start, build.scalar(size - count, ir.DType.I32))
+    if inner:
+        numbers = ir.constant(np.arange(count, dtype=np.int32))
+        old = build.gather(x, build.binary(BinaryKind.ADD, start, numbers), axis)
+        part = _written(build, old, part, inner)
+    return _rows_written(build, x, part, axis, start)
+
+
+def _rows_written(
+    build: Builder, x: ir.Value, rows: ir.Value, axis: int, start: ir.Value
+) -> ir.Value:
     order = [axis, *(i for i in range(x.rank) if i != axis)]
     back = [order.index(i) for i in range(x.rank)]
     target, rows = build.transpose(x, order), build.transpose(rows, order)
-    start = build.cast(starts[axis], ir.DType.I32)
-    start = build.binary(BinaryKind.MAX, start, build.scalar(0, ir.DType.I32))
-    start = build.binary(BinaryKind.MIN, start, build.scalar(size - count, ir.DType.I32))
-    for i in range(count):
+    for i in range(static(rows.shape[0], "the number of rows that are written")):
         row = build.reshape(build.part(rows, 0, i, 1), rows.shape[1:])
         place = build.binary(BinaryKind.ADD, start, build.scalar(i, ir.DType.I32))
         target = build.emit(ir.Update(), [target, place, row], target.shape)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from converters.tf import ir
@@ -55,9 +57,34 @@ def _reshape(ctx: Context) -> Result:
         return examples.reshaped(ctx.build, arg, complete(target, product(arg.shape)))
     x = ctx.value(0)
     try:
-        return ctx.build.reshape(x, complete(target, product(x.shape)))
+        shape = complete(target, product(x.shape))
     except ValueError as err:
         raise Unsupported(str(err)) from err
+    if _mixes(ctx.build.unshaped(x).shape, shape) and not _all_same(ctx, x):
+        raise Unsupported("a reshape mixes the examples of the batch")
+    return ctx.build.reshape(x, shape)
+
+
+def _mixes(before: ir.Shape, after: ir.Shape) -> bool:
+    """Returns whether elements of one example become elements of others.
+
+    They do if the batch is an axis of its own, and not as many elements are around it as before.
+    """
+    found = [
+        math.prod(d for d in shape[:axis] if isinstance(d, int))
+        for shape in (before, after)
+        for axis, dim in enumerate(shape)
+        if dim == ir.Batch()
+    ]
+    return len(found) == 2 and found[0] != found[1]
+
+
+def _all_same(ctx: Context, x: ir.Value) -> bool:
+    """Returns whether all elements are one number, whatever the example."""
+    made = next((n for n in reversed(ctx.build.nodes) if x in n.outputs), None)
+    if made is None or not isinstance(made.op, ir.BroadcastTo):
+        return False
+    return all(d == 1 for d in made.input.shape)
 
 
 def _squeeze(ctx: Context) -> Result:
@@ -262,7 +289,10 @@ def _slice(ctx: Context) -> Result:
                 raise Unsupported("examples of the batch are taken apart")
             counts.append(dim)
         else:
-            counts.append(dim - begin if size == -1 else static(size, "the size of a slice"))
+            count = dim - begin if size == -1 else static(size, "the size of a slice")
+            if not 0 <= begin <= begin + count <= dim:
+                raise Unsupported(f"places {begin} to {begin + count} of an axis of {dim}")
+            counts.append(count)
         starts.append(int(begin))
     return ctx.build.slice(x, starts, counts)
 

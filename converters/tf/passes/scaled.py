@@ -68,10 +68,12 @@ def _by_factor(node: ir.Node) -> _Found | None:
         return None
     a, b = node.present
     for x, scale in ((a, b), (b, a)):
+        # A factor may have fewer axes than what it scales; that has three or more.
+        if x.shape != node.output.shape or x.is_constant:
+            continue
         first, *rest = x.shape
         inside = (*(1 for _ in rest[:-1]), rest[-1])
-        each = isinstance(first, ir.Batch) and scale.shape == (first, *inside)
-        if x.shape == node.output.shape and not x.is_constant and each:
+        if isinstance(first, ir.Batch) and scale.shape == (first, *inside):
             return x, scale, None, None
     return None
 

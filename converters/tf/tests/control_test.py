@@ -94,6 +94,40 @@ def test_rows_of_a_cache_are_written(place: int, rows: int, tmp_path: Path) -> N
     check(_traced(tmp_path, body, _IMAGE, _PLACE, new), given=_given(place, new=data))
 
 
+@pytest.mark.parametrize("start", [(1, 2), (0, 0), (9, -3)])
+@pytest.mark.parametrize("rows", [(2, 2), (6, 1), (6, 4)])
+def test_a_part_is_written_at_a_known_place(
+    start: tuple[int, int], rows: tuple[int, int], tmp_path: Path
+) -> None:
+    def body(x: Any) -> Any:
+        part = x[:, : rows[0], : rows[1]] * 2.0
+        return keras.ops.slice_update(x, [0, *start], part)
+
+    graph = check(_traced(tmp_path, body, _IMAGE))
+    assert "Update" not in ops(graph)
+
+
+def test_many_rows_are_written_at_a_known_place(tmp_path: Path) -> None:
+    def body(x: Any) -> Any:
+        return keras.ops.slice_update(x, [0, 7], x[:, :100] * 2.0)
+
+    check(_traced(tmp_path, body, tf.TensorSpec((None, 130), tf.float32, "x")))
+
+
+@pytest.mark.parametrize("moves", [1, 2, 3])
+@pytest.mark.parametrize("place", [-2, 0, 1, 9])
+def test_a_part_is_written_that_is_smaller_in_several_axes(
+    place: int, moves: int, tmp_path: Path
+) -> None:
+    def body(x: Any, place: Any, new: Any) -> Any:
+        first, second = place if moves & 1 else 2, place if moves & 2 else 1
+        return keras.ops.slice_update(x, tf.stack([0, first, second]), new)
+
+    new = tf.TensorSpec((None, 2, 3), tf.float32, "new")
+    data = np.random.default_rng(6).normal(size=(3, 2, 3)).astype(np.float32)
+    check(_traced(tmp_path, body, _IMAGE, _PLACE, new), given=_given(place, new=data))
+
+
 @pytest.mark.parametrize("size", [0, 3, 6])
 @pytest.mark.parametrize("grows", [True, False])
 def test_a_loop_over_time(size: int, grows: bool, tmp_path: Path) -> None:

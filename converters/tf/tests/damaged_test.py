@@ -141,6 +141,21 @@ def test_no_module_of_a_description_is_imported(tmp_path: Path) -> None:
         load(path, LoadOptions(allow_custom_code=True))
 
 
+def test_a_package_that_is_not_installed_is_named(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    _chain().save(path)
+
+    def change(content: bytes) -> bytes:
+        config = json.loads(content)
+        layer = config["config"]["layers"][1]
+        layer |= {"module": "keras_cv.layers", "class_name": "Far", "registered_name": "cv>Far"}
+        return json.dumps(config).encode()
+
+    _change_zip(path, "config.json", change)
+    with pytest.raises(FileError, match=r"the Python package keras_cv, which .* \(install it"):
+        load(path, LoadOptions())
+
+
 def test_heaps_that_are_read_for_ever(tmp_path: Path) -> None:
     path = tmp_path / "m.h5"
     with h5py.File(path, "w") as file:

@@ -122,6 +122,21 @@ def test_features_are_what_the_model_takes() -> None:
         made(graph, fails)
 
 
+def test_features_hold_places_along_an_axis() -> None:
+    """As `take_along_axis` reads them: widened, and counted from the end if they are negative."""
+    b = Builder()
+    places = ir.Value(ir.DType.I32, (ir.Batch(), 90, 1), name="places")
+    rows = ir.Value(ir.DType.F32, (ir.Batch(), 2, 4), name="rows")
+    wide = b.broadcast_to(b.cast(places, ir.DType.I64), (ir.Batch(), 90, 2))
+    size, none = b.scalar(4, ir.DType.I64), b.scalar(0, ir.DType.I64)
+    below = b.compare(ir.CompareKind.LT, wide, none)
+    index = b.select(below, b.binary(ir.BinaryKind.ADD, wide, size), wide)
+    found = b.gather(rows, b.transpose(index, [0, 2, 1]), 2, batch_dims=2)
+    ports = tuple(ir.Port(v.name, v) for v in (places, rows))
+    graph = ir.Graph("g", ports, (ir.Port("found", found),), tuple(b.nodes))
+    assert set(np.unique(made(graph, lambda _: {}).inputs["places"])) == {0, 1, 2, 3}
+
+
 def test_recorded_features(tmp_path: Path) -> None:
     path = tmp_path / "features.npz"
     x = np.arange(6, dtype=np.float32).reshape(2, 3)

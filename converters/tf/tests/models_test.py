@@ -22,6 +22,7 @@ from converters.tf.load.shapes import FixedShapes
 from converters.tf.tests.checks import (
     TOLERANCE,
     check,
+    checked,
     difference,
     inputs_for,
     model_of,
@@ -29,6 +30,7 @@ from converters.tf.tests.checks import (
     randomize,
 )
 from converters.tf.tests.models import MODELS, mlp, siamese, text_cnn, unet
+from converters.tf.tf2rust import graph_of
 from tools.codegen.conversion import ConversionError, UnsupportedError, UsageError
 
 
@@ -315,6 +317,47 @@ def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
     assert check(trace_model(image), (1,)).inputs[0].value.shape[1:] == (224, 224, 3)
 
 
+def test_examples_that_are_compared_with_each_other() -> None:
+    """As models of images and texts do that were trained to tell their pairs."""
+    model = model_of([(3,), (3,)], lambda x, y: keras.ops.matmul(x, keras.ops.transpose(y)))
+    with pytest.raises(UnsupportedError) as caught:
+        graph_of(trace_model(model))
+    assert all("compare those in the program" in p.advice for p in caught.value.problems)
+
+
+def test_all_open_dimensions_are_named_at_once(tmp_path: Path) -> None:
+    a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
+    model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
+    model.save(tmp_path / "m.keras")
+    model.export(tmp_path / "saved", verbose=False)
+    frozen = frozen_graph(model)
+    (tmp_path / "m.pb").write_bytes(frozen.SerializeToString())
+    names = [node.name for node in frozen.node if node.op == "Placeholder"]
+    for file, known in (("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)):
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / file, LoadOptions())
+        assert [p.where for p in caught.value.problems] == [f"input {name}" for name in known]
+        with pytest.raises(UsageError) as caught:
+            load(tmp_path / file, LoadOptions(FixedShapes({known[0]: (5, 3)})))
+        assert [p.advice for p in caught.value.problems] == [
+            "",
+            f"give --input_shape {known[1]}=?,4",
+        ]
+
+
+def test_a_shape_that_the_model_can_not_have() -> None:
+    """As more tokens than there are positions."""
+
+    class Positions(layers.Layer):  # type: ignore[misc]
+        def call(self, x: Any) -> Any:
+            return x + tf.slice(tf.ones([6, 4]), [0, 0], tf.shape(x)[1:])
+
+    model = model_of([(None, 4)], lambda x: Positions()(x))
+    check(trace_model(model, FixedShapes({"": (5, 4)})), (1,))
+    with pytest.raises(UnsupportedError, match="places 0 to 7 of an axis of 6"):
+        check(trace_model(model, FixedShapes({"": (7, 4)})), (1,))
+
+
 def test_shapes_of_no_input(tmp_path: Path) -> None:
     a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
     model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
@@ -357,6 +400,23 @@ def test_a_model_whose_own_code_fails_is_unsupported(error: Exception) -> None:
     with pytest.raises(UnsupportedError, match="Keras can't trace it: ") as caught:
         trace_model(model)
     assert "Exception encountered when calling" not in str(caught.value)
+
+
+def test_a_reshape_that_mixes_examples_is_refused() -> None:
+    def straight(x: Any) -> Any:
+        count = tf.shape(x)[0]
+        ones = tf.reshape(tf.ones([count, 4]), [4, count])
+        turned = tf.reshape(tf.transpose(x), [2, 2, count])
+        return tf.transpose(turned, [2, 0, 1]) + tf.transpose(ones)[:, :2, None]
+
+    checked([(4,)], straight)
+    for body in (
+        lambda x: tf.transpose(tf.reshape(x, [4, -1])),
+        lambda x: tf.transpose(tf.reshape(tf.reshape(x, [-1]), [4, -1])),
+        lambda x: tf.reshape(tf.transpose(x), [-1, 4]),
+    ):
+        with pytest.raises(UnsupportedError, match=r"mixes the examples .* \(it moves the batch"):
+            checked([(4,)], body)
 
 
 def test_everything_unsupported_is_reported_at_once() -> None:

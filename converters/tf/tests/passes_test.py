@@ -224,6 +224,17 @@ def test_products_scale_nothing_that_others_read_or_that_is_no_row() -> None:
     assert _scaled(x, b, y) == ["Reduce", "Binary", "Dense"]
 
 
+@pytest.mark.parametrize("shape", [(), (4,), (1, 4)])
+def test_a_factor_may_have_few_axes(shape: tuple[int, ...]) -> None:
+    for turned in (False, True):
+        x, b = _input(B, 5, 4), Builder()
+        known = _constant(*shape)
+        operands = (known, x) if turned else (x, known)
+        y = b.emit(ir.Binary(BinaryKind.MUL), operands, x.shape)
+        y = b.mat_mul(y, _constant(4, 3))
+        assert _scaled(x, b, y) == ["Binary", "Dense"]
+
+
 def _heads(b: Builder, x: ir.Value, count: int, depth: int) -> ir.Value:
     return b.reshape(x, (*x.shape[:-1], count, depth))
 

@@ -164,6 +164,35 @@ def test_a_function_that_is_vectorized_over_the_examples() -> None:
     checked([(4,), (4, 3), (2,)], body, ["float32", "float32", "int32"], whole=4)
 
 
+def test_rows_of_a_flattened_batch_are_taken() -> None:
+    """As masked language models find the tokens that they guess."""
+
+    def body(x: Any, places: Any) -> list[Any]:
+        flat = tf.reshape(x, [-1, 3])
+        starts = tf.range(tf.shape(x)[0])[:, None] * 5
+        one_by_one = tf.gather(flat, tf.reshape(places + starts, [-1]))
+        return [
+            keras.ops.take(flat, places + starts, axis=0),
+            tf.reshape(one_by_one, [-1, 2, 3]),
+        ]
+
+    checked([(5, 3), (2,)], body, ["float32", "int32"])
+
+
+def test_pixels_of_the_heads_of_a_batch_are_taken() -> None:
+    """As deformable attention samples: heads are examples, and all are flattened."""
+
+    def body(x: Any, places: Any) -> Any:
+        heads = tf.reshape(tf.transpose(x, [0, 2, 1, 3]), [-1, 5, 3])
+        count = tf.shape(heads)[0]
+        starts = tf.reshape(tf.range(count) * tf.shape(heads)[1], [count, 1])
+        places = tf.reshape(places, [count, 4])
+        taken = keras.ops.take(tf.reshape(heads, [-1, 3]), places + starts, axis=0)
+        return tf.reshape(taken, [-1, 2, 4, 3])
+
+    checked([(5, 2, 3), (2, 4)], body, ["float32", "int32"])
+
+
 def test_the_number_of_an_example_is_no_data() -> None:
     for body in (
         lambda x: x + tf.cast(tf.range(tf.shape(x)[0]), tf.float32)[:, None],

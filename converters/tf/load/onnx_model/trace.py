@@ -62,15 +62,17 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
 
 
 def _ports(model: Graph, fixed: FixedShapes) -> list[Port]:
-    fixed.check([port.name for port in model.inputs])
     if not model.inputs:
         raise UnsupportedError(Problem("model", "it has no input"))
-    ports = []
+    named = []
     for port in model.inputs:
         if port.shape is None:
             raise UnsupportedError(Problem(f"input {port.name}", "its rank is not known"))
-        ports.append(Port(port.name, port.dtype, fixed.resolve(port.name, port.shape)))
-    return ports
+        named.append((port.name, port.shape))
+    shapes = fixed.resolved(named)
+    return [
+        Port(port.name, port.dtype, shape) for port, shape in zip(model.inputs, shapes, strict=True)
+    ]
 
 
 def _output(nodes: Nodes, result: Any) -> Any:

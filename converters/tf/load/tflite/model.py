@@ -83,10 +83,11 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     if not names or not chosen.outputs:
         what = f"{len(names)} inputs and {len(chosen.outputs)} outputs"
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
-    fixed.check(names)
+    tensors = [graph.tensors[i] for i in graph.inputs]
+    shapes = fixed.resolved([(n, t.shape) for n, t in zip(names, tensors, strict=True)])
     ports = [
-        Port(name, _dtype(graph.tensors[i]), fixed.resolve(name, graph.tensors[i].shape))
-        for name, i in zip(names, graph.inputs, strict=True)
+        Port(name, _dtype(tensor), shape)
+        for name, tensor, shape in zip(names, tensors, shapes, strict=True)
     ]
     outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
     run = _Run(path, model)

@@ -24,7 +24,16 @@ from converters.tf.tests.crates.crates import (
     rustfmt,
     write,
 )
-from converters.tf.tests.crates.graphs import GRAPHS, in_place, layout, mlp, products, whole, wide
+from converters.tf.tests.crates.graphs import (
+    GRAPHS,
+    in_place,
+    layout,
+    mlp,
+    named,
+    products,
+    whole,
+    wide,
+)
 from converters.tf.tests.crates.more_graphs import MORE, refused
 
 _OK = "test result: ok"
@@ -143,6 +152,18 @@ def test_layers_made_by_several_functions(tmp_path: Path, monkeypatch: pytest.Mo
     options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
     files = emitted(graph, options)
     assert b"fn layers_3(" in files["src/model.rs"]
+    write(files, tmp_path)
+    assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
+
+
+@pytest.mark.parametrize("profile", Profile)
+@pytest.mark.parametrize("name", ["weights", "workspace", "result", "named", "tensor", "default"])
+def test_a_block_with_a_name_that_is_taken(name: str, profile: Profile, tmp_path: Path) -> None:
+    """Layers may be called as what the generated modules import or declare."""
+    graph = named(name)
+    options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
+    files = emitted(graph, options)
+    assert f"pub struct {name.capitalize()}Block {{" in files["src/blocks.rs"].decode()
     write(files, tmp_path)
     assert _OK in compile_and_test(tmp_path, graph.name, runtime_flags())
 

@@ -551,6 +551,19 @@ def blocks() -> ir.Graph:
     return s.graph()
 
 
+def named(name: str) -> ir.Graph:
+    """Returns layers that repeat, all of that name but for a number."""
+    s = Sketch("named")
+    y = s.input("x", (B, 4))
+    for i in range(8):
+        for part in ("inner", "outer"):
+            path = f"{name}_{i}_{part}"
+            y = s.op(ir.Dense(), [y, s.weight(4, 4, name=f"{path}/k"), None], (B, 4), name=path)
+        y = s.op(ir.Transpose((0, 1)), [y], (B, 4), name=f"{name}_{i}_moved")
+    s.outputs[:] = s.outputs[-1:]
+    return s.graph()
+
+
 GRAPHS = (
     blocks,
     chained,
