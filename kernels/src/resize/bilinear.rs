@@ -40,17 +40,19 @@ pub fn resize_bilinear(
             horizontal: &horizontal,
             first: start / line,
         };
-        dispatch(Resize(lines, out));
+        if channels < WIDE {
+            dispatch(Narrow(lines, out));
+        } else {
+            dispatch(Wide(lines, out));
+        }
     });
     Ok(())
 }
 
 /// Channels from which on those of a pixel are worth a loop of their own.
-const WIDE: usize = 16;
+const WIDE: usize = 32;
 /// Elements of a line that are worked on at a time.
 const BLOCK: usize = 512;
-/// Parts of pixels that they belong to, at most, where those are wide.
-const PARTS: usize = BLOCK / WIDE + 1;
 
 /// What some lines of the output of [`resize_bilinear`] lie between.
 struct Lines<'a> {
@@ -83,116 +85,80 @@ impl Lines<'_> {
     }
 }
 
-/// Elements of a block between the same two pixels.
-#[derive(Clone, Copy, Default)]
-struct Part {
-    /// Where they begin in a line of the input.
-    places: [usize; 2],
-    /// The weight of the second.
-    across: f32,
-    len: usize,
-}
+/// Lines pixel by pixel.
+struct Wide<'a>(Lines<'a>, &'a mut [f32]);
 
-/// What a block of each line lies between.
-struct Block {
-    /// Of each element, where pixels are narrow: its places in a line of the input.
-    places: [[usize; 2]; BLOCK],
-    weights: [f32; BLOCK],
-    /// Where they are wide; those beyond are empty.
-    parts: [Part; PARTS],
-}
-
-impl Block {
-    /// The block of `count` elements from `begin` on.
-    #[inline(always)]
-    fn fill(&mut self, lines: &Lines<'_>, begin: usize, count: usize) {
-        let channels = lines.channels;
-        let (mut column, mut channel) = (begin / channels, begin % channels);
-        let (mut at, mut parts) = (0, self.parts.iter_mut());
-        while at < count {
-            let (left, right, across) = lines.horizontal.between(column);
-            let len = (channels - channel).min(count - at);
-            let places = [left, right].map(|pixel| pixel * channels + channel);
-            if channels < WIDE {
-                for i in 0..len {
-                    self.places[at + i] = places.map(|place| place + i);
-                    self.weights[at + i] = across;
-                }
-            } else if let Some(part) = parts.next() {
-                *part = Part {
-                    places,
-                    across,
-                    len,
-                };
-            }
-            (column, channel) = (column + 1, 0);
-            at += len;
-        }
-        parts.for_each(|part| part.len = 0);
-    }
-
-    /// Interpolates between left and right pixels of a line of the input.
-    #[inline(always)]
-    fn interpolate(&self, channels: usize, x: &[f32], to: &mut [f32]) {
-        if channels < WIDE {
-            let elements = to.iter_mut().zip(&self.places).zip(&self.weights);
-            for ((to, &[left, right]), &across) in elements {
-                *to = between(x[left], x[right], across);
-            }
-            return;
-        }
-        let mut rest = to;
-        for &Part {
-            places,
-            across,
-            len,
-        } in &self.parts
-        {
-            let (to, after) = rest.split_at_mut(len);
-            rest = after;
-            let [a, b] = places.map(|place| &x[place..place + len]);
-            // Vectors of a length that is known: a loop over as few as a pixel has would not use any.
-            let ((a, a_rest), (b, b_rest)) = (a.as_chunks::<WIDE>(), b.as_chunks::<WIDE>());
-            let (to, to_rest) = to.as_chunks_mut::<WIDE>();
-            for (to, (a, b)) in to.iter_mut().zip(a.iter().zip(b)) {
-                for (to, (&a, &b)) in to.iter_mut().zip(a.iter().zip(b)) {
-                    *to = between(a, b, across);
-                }
-            }
-            for (to, (&a, &b)) in to_rest.iter_mut().zip(a_rest.iter().zip(b_rest)) {
-                *to = between(a, b, across);
-            }
-        }
-    }
-}
-
-#[inline(always)]
-fn between(a: f32, b: f32, weight: f32) -> f32 {
-    a + (b - a) * weight
-}
-
-/// Lines block by block: first between left and right, once for each line of the input, then between
-/// top and bottom.
-struct Resize<'a>(Lines<'a>, &'a mut [f32]);
-
-impl Body for Resize<'_> {
+impl Body for Wide<'_> {
     type Output = ();
 
     #[inline(always)]
     fn run(self) {
         let Self(lines, out) = self;
-        let line = lines.widths[1] * lines.channels;
-        let mut block = Block {
-            places: [[0; 2]; BLOCK],
-            weights: [0.0; BLOCK],
-            parts: [Part::default(); PARTS],
-        };
+        let channels = lines.channels;
+        for (index, out) in out.chunks_mut(lines.widths[1] * channels).enumerate() {
+            let (around, down) = lines.around(index);
+            let [upper, lower] = around.map(|row| lines.line(row));
+            for (column, out) in out.chunks_exact_mut(channels).enumerate() {
+                let (left, right, across) = lines.horizontal.between(column);
+                let pixels = |line| {
+                    let [a, b] = [left, right].map(|pixel| pixel_of(line, pixel, channels));
+                    a.iter().zip(b)
+                };
+                let pairs = pixels(upper).zip(pixels(lower));
+                for (out, ((&a, &b), (&c, &d))) in out.iter_mut().zip(pairs) {
+                    let top = a + (b - a) * across;
+                    let bottom = c + (d - c) * across;
+                    *out = top + (bottom - top) * down;
+                }
+            }
+        }
+    }
+}
+
+/// Pixel `column` of a line.
+#[inline(always)]
+fn pixel_of(line: &[f32], column: usize, channels: usize) -> &[f32] {
+    &line[column * channels..][..channels]
+}
+
+/// Lines element by element: first between left and right, once for each line of the input, then
+/// between top and bottom.
+struct Narrow<'a>(Lines<'a>, &'a mut [f32]);
+
+impl Body for Narrow<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let Self(lines, out) = self;
+        let channels = lines.channels;
+        let line = lines.widths[1] * channels;
+        let mut places = [[0; 2]; BLOCK];
+        let mut weights = [0.0; BLOCK];
         let mut buffers = [[0.0; BLOCK]; 2];
         for begin in (0..line).step_by(BLOCK) {
             let count = BLOCK.min(line - begin);
-            block.fill(&lines, begin, count);
+            let (mut column, mut channel) = (begin / channels, begin % channels);
+            let (mut left, mut right, mut across) = lines.horizontal.between(column);
+            for (place, weight) in places.iter_mut().zip(&mut weights).take(count) {
+                if channel == channels {
+                    (column, channel) = (column + 1, 0);
+                    (left, right, across) = lines.horizontal.between(column);
+                }
+                *place = [left, right].map(|pixel| pixel * channels + channel);
+                *weight = across;
+                channel += 1;
+            }
+            let between = |row: usize, to: &mut [f32; BLOCK]| {
+                let x = lines.line(row);
+                let elements = to.iter_mut().zip(&places).zip(&weights).take(count);
+                for ((to, &[left, right]), &across) in elements {
+                    let (a, b) = (x[left], x[right]);
+                    *to = a + (b - a) * across;
+                }
+            };
             let [upper, lower] = &mut buffers;
-            let (mut upper, mut lower) = (&mut upper[..count], &mut lower[..count]);
+            let (mut upper, mut lower) = (upper, lower);
             // Lines of the input that these are.
             let mut kept = [usize::MAX; 2];
             for (index, out) in out.chunks_exact_mut(line).enumerate() {
@@ -202,15 +168,15 @@ impl Body for Resize<'_> {
                     kept.swap(0, 1);
                 }
                 if kept[0] != wanted[0] {
-                    block.interpolate(lines.channels, lines.line(wanted[0]), upper);
+                    between(wanted[0], upper);
                 }
                 if kept[1] != wanted[1] {
-                    block.interpolate(lines.channels, lines.line(wanted[1]), lower);
+                    between(wanted[1], lower);
                 }
                 kept = wanted;
                 let pairs = upper.iter().zip(lower.iter());
                 for (out, (&top, &bottom)) in out[begin..][..count].iter_mut().zip(pairs) {
-                    *out = between(top, bottom, down);
+                    *out = top + (bottom - top) * down;
                 }
             }
         }
