@@ -58,7 +58,7 @@ pub(crate) fn indexes_freely() -> bool {
 }
 
 /// Bytes of the second cache of a core, as the servers of today have it: 1 MiB with AMD's
-/// processors, 2 MiB with others. Older ones have half as much or so, which costs some time.
+/// processors, 2 MiB with others. Only speed depends on it.
 #[must_use]
 #[inline]
 pub(crate) fn second_cache() -> usize {

@@ -325,15 +325,20 @@ def test_examples_that_are_compared_with_each_other() -> None:
     assert all("compare those in the program" in p.advice for p in caught.value.problems)
 
 
-def test_all_open_dimensions_are_named_at_once(tmp_path: Path) -> None:
+def _open_files(folder: Path) -> list[tuple[str, list[str]]]:
+    """Writes a model of two inputs with open dimensions; returns its files and their inputs."""
     a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
     model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
-    model.save(tmp_path / "m.keras")
-    model.export(tmp_path / "saved", verbose=False)
+    model.save(folder / "m.keras")
+    model.export(folder / "saved", verbose=False)
     frozen = frozen_graph(model)
-    (tmp_path / "m.pb").write_bytes(frozen.SerializeToString())
+    (folder / "m.pb").write_bytes(frozen.SerializeToString())
     names = [node.name for node in frozen.node if node.op == "Placeholder"]
-    for file, known in (("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)):
+    return [("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)]
+
+
+def test_all_open_dimensions_are_named_at_once(tmp_path: Path) -> None:
+    for file, known in _open_files(tmp_path):
         with pytest.raises(UsageError) as caught:
             load(tmp_path / file, LoadOptions())
         assert [p.where for p in caught.value.problems] == [f"input {name}" for name in known]
@@ -359,14 +364,7 @@ def test_a_shape_that_the_model_can_not_have() -> None:
 
 
 def test_shapes_of_no_input(tmp_path: Path) -> None:
-    a, b = keras.Input((None, 4), name="a"), keras.Input((None, 4), name="b")
-    model = keras.Model([a, b], layers.GlobalMaxPooling1D()(layers.Add()([a, b])))
-    model.save(tmp_path / "m.keras")
-    model.export(tmp_path / "saved", verbose=False)
-    frozen = frozen_graph(model)
-    (tmp_path / "m.pb").write_bytes(frozen.SerializeToString())
-    names = [node.name for node in frozen.node if node.op == "Placeholder"]
-    for file, known in (("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)):
+    for file, known in _open_files(tmp_path):
 
         def shapes(given: dict[str, tuple[int, ...]], file: str = file) -> LoadOptions:
             return LoadOptions(FixedShapes(given))
