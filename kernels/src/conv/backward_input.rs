@@ -2,7 +2,7 @@
 
 use super::depthwise::each_tap;
 use super::direct::{self, Direct};
-use super::filter::{Direction, Filter, PackedFilter, size};
+use super::filter::{self, Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use crate::error::Result;
@@ -153,7 +153,11 @@ impl<'a> BackwardInput<'a> {
             clamp: self.activation.clamp(),
             map: self.activation.map(),
         };
-        let cut = cut(packed.level, (rows, columns, k), parallel.threads());
+        let threads = parallel.threads();
+        let cut = match self.filter {
+            Filter::Plain(_) => filter::cut(self.level, Direction::Backward, conv, threads),
+            Filter::Packed(_) => cut(packed.level, (rows, columns, k), threads),
+        };
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
         let source = |phase_y: usize, phase_x: usize| {
             let (mut y, x) = (axis(&conv.y, phase_y), axis(&conv.x, phase_x));

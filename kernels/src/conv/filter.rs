@@ -4,9 +4,11 @@ use super::direct;
 use super::geometry::{Conv, check_len};
 use super::winograd::Tiles;
 use crate::error::{Error, Result};
+use crate::gemm::cut_packing;
 use crate::gemm::pack::{self, Matrix, Packed, Stack};
 use crate::level::{Level, level};
 use crate::parallel::Parallel;
+use crate::simd::blocks::Cut;
 
 /// Which way a packed filter is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -144,7 +146,8 @@ impl<'a> PackedFilter<'a> {
                         distance: conv.group_in() * ld,
                     },
                 };
-                pack::pack(level, &stack, size(direction, conv), data, parallel);
+                let cut = cut(level, direction, conv, parallel.threads());
+                pack::pack_blocks(level, &stack, size(direction, conv), cut, data, parallel);
             }
         }
         Ok(Self {
@@ -231,6 +234,16 @@ fn tiles(direction: Direction, conv: &Conv) -> Option<Tiles> {
         Direction::Forward => Tiles::of(conv),
         Direction::Backward => None,
     }
+}
+
+/// How the product with a filter that is packed for it alone is cut into blocks.
+pub(super) fn cut(level: Level, direction: Direction, conv: &Conv, threads: usize) -> Cut {
+    let (y, x) = match direction {
+        Direction::Forward => (conv.y.output, conv.x.output),
+        Direction::Backward => (conv.y.input, conv.x.input),
+    };
+    let (k, columns) = size(direction, conv);
+    cut_packing(level, (conv.batch * y * x, columns, k), threads)
 }
 
 /// Rows and columns of the matrix that the filter of one group is.

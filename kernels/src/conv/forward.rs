@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::direct::{self, Direct};
-use super::filter::{Direction, Filter, PackedFilter};
+use super::filter::{self, Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use super::winograd::{Tiles, Winograd};
@@ -125,6 +125,7 @@ impl<'a> Forward<'a> {
         if direct::fits(self.level, conv) {
             return self.direct((input, output), parallel);
         }
+        let threads = self.threads(parallel);
         let unpacked = match self.filter {
             Filter::Plain(filter) => {
                 check_len("filter", filter.len(), conv.filter_len())?;
@@ -137,7 +138,7 @@ impl<'a> Forward<'a> {
             None => {
                 let (filter, direction) = (&self.filter, Direction::Forward);
                 let packed =
-                    PackedFilter::of(filter, self.level, direction, conv, scratch, parallel)?;
+                    PackedFilter::of(filter, self.level, direction, conv, scratch, threads)?;
                 let one = conv.groups == 1 && output.len() == conv.out_channels;
                 if one && conv.is_pointwise() && !output.is_empty() {
                     let thin = Thin {
@@ -158,9 +159,8 @@ impl<'a> Forward<'a> {
         if output.is_empty() {
             return Ok(());
         }
-        let parallel = self.threads(parallel);
         for group in 0..conv.groups {
-            self.group(group, input, &filter, output, parallel);
+            self.group(group, input, &filter, output, threads);
         }
         Ok(())
     }
@@ -275,7 +275,11 @@ impl<'a> Forward<'a> {
         };
         let store = self.store(group * columns..(group + 1) * columns);
         let k = conv.y.size * conv.x.size * depth;
-        let cut = cut(self.level, (rows, columns, k), parallel.threads());
+        let threads = parallel.threads();
+        let cut = match self.filter {
+            Filter::Plain(_) => filter::cut(self.level, Direction::Forward, conv, threads),
+            Filter::Packed(_) => cut(self.level, (rows, columns, k), threads),
+        };
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
         let parts = Parts::new(&source, &b);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {

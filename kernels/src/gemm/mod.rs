@@ -262,8 +262,10 @@ impl<'a> Gemm<'a> {
                 k,
             },
         };
+        let sizes = (self.m, self.n, self.k);
         match &self.b {
             Right::Packed(b) => {
+                let cut = cut(self.level, sizes, parallel.threads());
                 let b = B::Packed {
                     data: b.data,
                     k: self.k,
@@ -276,7 +278,7 @@ impl<'a> Gemm<'a> {
                     c,
                     ldc,
                     self.accumulate,
-                    parallel,
+                    (cut, parallel),
                 );
             }
             Right::Plain(b) if self.m == 1 || (self.n == 1 && ldc == 1) => {
@@ -298,7 +300,8 @@ impl<'a> Gemm<'a> {
                     ld: b.ld,
                 };
                 let a = A::Rows(Source::plain(self.a.data, self.m, self.a.ld, 0, self.k));
-                self.blocks(&a, &b, true, c, ldc, self.accumulate, parallel);
+                let cut = cut(self.level, sizes, parallel.threads());
+                self.blocks(&a, &b, true, c, ldc, self.accumulate, (cut, parallel));
             }
             Right::Plain(b) => {
                 let (most_rows, most_columns) = self.part();
@@ -309,8 +312,10 @@ impl<'a> Gemm<'a> {
                         let rows = most_rows.min(self.k - from);
                         let len = pack::packed_len(self.level, rows, columns)?;
                         let packed = &mut scratch[..len.min(needed)];
+                        let (level, threads) = (self.level, parallel.threads());
+                        let cut = cut_packing(level, (self.m, columns, rows), threads);
                         let part = pack::Stack::one(b.skip_rows(from));
-                        pack::pack(self.level, &part, (rows, columns), packed, parallel);
+                        pack::pack_blocks(level, &part, (rows, columns), cut, packed, parallel);
                         let panels = B::Packed {
                             data: packed,
                             k: rows,
@@ -328,7 +333,7 @@ impl<'a> Gemm<'a> {
                             &mut c[column..],
                             ldc,
                             self.accumulate || from > 0,
-                            parallel,
+                            (cut, parallel),
                         );
                     }
                 }
@@ -347,7 +352,7 @@ impl<'a> Gemm<'a> {
         c: &mut [f32],
         ldc: usize,
         accumulate: bool,
-        parallel: &dyn Parallel,
+        (cut, parallel): (Cut, &dyn Parallel),
     ) {
         let store = Store {
             accumulate,
@@ -355,7 +360,6 @@ impl<'a> Gemm<'a> {
             clamp: self.activation.clamp().filter(|_| last),
             map: self.activation.map().filter(|_| last),
         };
-        let cut = cut(self.level, (self.m, self.n, self.k), parallel.threads());
         for_each_block(parallel, c, ldc, (self.m, self.n), cut, |mut block| {
             dispatch(
                 self.level,
@@ -452,6 +456,9 @@ fn check_rows(
 const GAIN: usize = 12;
 /// Multiplications in the time in which an element comes that another thread has written.
 const SHARED: usize = 32;
+/// Multiplications in the time in which an element is written that the caches of another thread
+/// hold, and is read by that one.
+const PACKED: usize = 256;
 
 /// How C, the product of `m` x `k` and `k` x `n` elements, is cut into one block for each task: so
 /// that no thread has much more to do than it must, where it also waits for B, whose panels come
@@ -460,7 +467,18 @@ const SHARED: usize = 32;
 ///
 /// Blocks of whole rows come first: what follows a product mostly works on the same rows, and so
 /// each thread finds what it wrote itself. Columns leave each thread a part of B.
-pub(crate) fn cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize) -> Cut {
+pub(crate) fn cut(level: Level, sizes: (usize, usize, usize), threads: usize) -> Cut {
+    best_cut(level, sizes, threads, 0)
+}
+
+/// As [`cut`], for a B that the threads pack just before: columns leave each thread the panels
+/// that it packs itself.
+pub(crate) fn cut_packing(level: Level, sizes: (usize, usize, usize), threads: usize) -> Cut {
+    best_cut(level, sizes, threads, PACKED)
+}
+
+/// As [`cut`], where it costs so many multiplications to pack an element of B for other threads.
+fn best_cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize, packed: usize) -> Cut {
     let (strip, panel) = (block::strip_rows(level), pack::panel(level));
     let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
     let (mut rows, mut columns) = (strips, panels);
@@ -469,6 +487,9 @@ pub(crate) fn cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize
         loop {
             let width = panels.div_ceil(across);
             let across_now = panels.div_ceil(width);
+            // What a thread packs, and the part of it that others read.
+            let packs = (k.saturating_mul(panels) / threads).saturating_mul(packed);
+            let for_others = packs - packs / threads * threads.min(across_now);
             let mut best_now = best - best / GAIN;
             for rounds in 1..=ROUNDS {
                 let height = strips.div_ceil((rounds * threads).div_ceil(across_now));
@@ -479,6 +500,7 @@ pub(crate) fn cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize
                 let shared = lines.saturating_mul(SHARED.saturating_mul(width).saturating_add(k));
                 let task = multiply.saturating_add(shared - shared / across_now);
                 let cost = tasks.div_ceil(threads).saturating_mul(task);
+                let cost = cost.saturating_add(for_others);
                 if cost <= best_now.saturating_add(best_now / SLACK) {
                     (rows, columns) = (height, width);
                     best_now = best_now.min(cost);

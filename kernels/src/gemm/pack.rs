@@ -6,8 +6,8 @@
 
 use crate::error::{Error, Result};
 use crate::level::Level;
-use crate::parallel::Parallel;
-use crate::simd::blocks::for_each_chunk;
+use crate::parallel::{Parallel, Serial};
+use crate::simd::blocks::{Cut, for_each_block, for_each_chunk};
 use crate::simd::dispatch;
 
 mod turned;
@@ -212,6 +212,37 @@ pub(crate) fn pack(
     });
     let (first, width) = panel_at(level, n, last);
     pack_panels(level, b, (k, n), first, width, tail);
+}
+
+/// Packs as [`pack`] does, in one task for the columns of each block of a product.
+pub(crate) fn pack_blocks(
+    level: Level,
+    b: &Stack<'_>,
+    (k, n): (usize, usize),
+    cut: Cut,
+    out: &mut [f32],
+    parallel: &dyn Parallel,
+) {
+    if k == 0 || cut.columns + cut.rest >= n {
+        pack(level, b, (k, n), out, parallel);
+        return;
+    }
+    let cut = Cut {
+        rows: 1,
+        columns: cut.columns * k,
+        rest: cut.rest * k,
+    };
+    let len = out.len();
+    for_each_block(parallel, out, len, (1, len), cut, |mut block| {
+        let first = block.column / k;
+        let out = block.row(0);
+        let b = Stack {
+            matrix: b.matrix.skip_columns_of(first),
+            ..*b
+        };
+        let columns = (out.len() / k).min(n - first);
+        pack(level, &b, (k, columns), out, &Serial);
+    });
 }
 
 /// Panels whose parts of a row are copied one after the other: memory is read in longer pieces.

@@ -379,6 +379,75 @@ fn blocks_give_all_threads_the_same_work() {
 }
 
 #[test]
+fn a_thread_multiplies_by_the_panels_that_it_packs() {
+    for level in available() {
+        let panel = pack::panel(level);
+        for (m, n, k) in [
+            (256, 256, 256),
+            (64, 64, 512),
+            (49, 2048, 512),
+            (512, 512, 512),
+        ] {
+            let packing = super::cut_packing(level, (m, n, k), 2);
+            let across = n.div_ceil(packing.columns);
+            assert_eq!(across % 2, 0, "{level:?} {m}x{n}x{k}");
+            assert_eq!(packing.columns % panel, 0);
+        }
+        // A long A is not read by all for a short B.
+        assert_eq!(
+            super::cut_packing(level, (12544, panel, 64), 2).columns,
+            panel
+        );
+        let long = super::cut_packing(level, (12544, 2 * panel, 576), 2);
+        assert_eq!(long, super::cut(level, (12544, 2 * panel, 576), 2));
+    }
+}
+
+#[test]
+fn a_matrix_packed_by_blocks_is_packed() {
+    for level in available() {
+        let (panel, lanes) = (pack::panel(level), pack::lanes(level));
+        for n in [
+            1,
+            lanes,
+            panel + 1,
+            panel + lanes + 1,
+            3 * panel,
+            5 * panel + lanes,
+        ] {
+            for (k, count) in [(1, 1), (7, 1), (6, 3), (40, 2)] {
+                let values = numbers(n * k, 1);
+                for transposed in [false, true] {
+                    let ld = if transposed { k / count } else { n };
+                    let stack = pack::Stack {
+                        matrix: Matrix {
+                            data: &values,
+                            ld,
+                            transposed,
+                        },
+                        count,
+                        distance: n * k / count,
+                    };
+                    let len = pack::packed_len(level, k, n).unwrap();
+                    let (mut whole, mut blocks) = (vec![1.0; len], vec![2.0; len]);
+                    pack::pack(level, &stack, (k, n), &mut whole, &Serial);
+                    for columns in [panel, 2 * panel, 8 * panel] {
+                        let cut = Cut {
+                            rows: 5,
+                            columns,
+                            rest: lanes,
+                        };
+                        let run = &Interleaved;
+                        pack::pack_blocks(level, &stack, (k, n), cut, &mut blocks, run);
+                        assert_eq!(whole, blocks, "{level:?} {k}x{n} {transposed} {columns}");
+                    }
+                }
+            }
+        }
+    }
+}
+
+#[test]
 fn an_activation_alone_sees_every_element_once() {
     fn add(x: &mut [f32]) {
         x.iter_mut().for_each(|x| *x += 1.0);
