@@ -15,9 +15,7 @@ _LARGE: Final = (128, 128, 3)
 
 def _bas_net() -> Any:
     encoder = resnet(image_shape=(None, None, 3), stackwise_num_filters=[64, 32, 32, 32])
-    backbone = models.BASNetBackbone(
-        encoder, num_classes=1, image_shape=IMAGE
-    )
+    backbone = models.BASNetBackbone(encoder, num_classes=1, image_shape=IMAGE)
     return models.BASNetImageSegmenter(backbone)
 
 
@@ -166,6 +164,7 @@ ENTRIES: Final = {
     "DeepLabV3ImageSegmenter": Entry(_deep_lab),
     "DepthAnythingDepthEstimator": Entry(_depth_anything),
     "DFineBackbone": Entry(_d_fine),
+    "DFineObjectDetector": Entry(lambda: models.DFineObjectDetector(_d_fine(), num_classes=5)),
     "RetinaNetBackbone": Entry(_retina_net),
     "RetinaNetObjectDetector": Entry(_retina_net_detector),
     "SAMImageSegmenter": Entry(

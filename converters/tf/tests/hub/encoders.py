@@ -48,6 +48,10 @@ def _electra() -> Any:
     )
 
 
+def _esm() -> Any:
+    return models.ESMBackbone(**SIZES)
+
+
 def _f_net() -> Any:
     return models.FNetBackbone(
         vocabulary_size=WORDS,
@@ -60,6 +64,10 @@ def _f_net() -> Any:
 
 def _roberta() -> Any:
     return models.RobertaBackbone(**SIZES, **LENGTH)
+
+
+def _roformer() -> Any:
+    return models.RoformerV2Backbone(**SIZES, head_size=4)
 
 
 def _xlm_roberta() -> Any:
@@ -88,14 +96,17 @@ ENTRIES: Final = {
     "DistilBertMaskedLM": _masked(models.DistilBertMaskedLM, _distil_bert),
     "DistilBertTextClassifier": _classifier(models.DistilBertTextClassifier, _distil_bert),
     "ElectraBackbone": Entry(_electra),
-    "ESMBackbone": Entry(lambda: models.ESMBackbone(**SIZES)),
+    "ESMBackbone": Entry(_esm),
+    "ESMProteinClassifier": _classifier(models.ESMProteinClassifier, _esm),
     "FNetBackbone": Entry(_f_net),
     "FNetMaskedLM": _masked(models.FNetMaskedLM, _f_net),
     "FNetTextClassifier": _classifier(models.FNetTextClassifier, _f_net),
     "RobertaBackbone": Entry(_roberta),
     "RobertaMaskedLM": _masked(models.RobertaMaskedLM, _roberta),
     "RobertaTextClassifier": _classifier(models.RobertaTextClassifier, _roberta),
-    "RoformerV2Backbone": Entry(lambda: models.RoformerV2Backbone(**SIZES, head_size=4)),
+    "RoformerV2Backbone": Entry(_roformer),
+    "RoformerV2MaskedLM": _masked(models.RoformerV2MaskedLM, _roformer),
+    "RoformerV2TextClassifier": _classifier(models.RoformerV2TextClassifier, _roformer),
     "XLMRobertaBackbone": Entry(_xlm_roberta),
     "XLMRobertaMaskedLM": _masked(models.XLMRobertaMaskedLM, _xlm_roberta),
     "XLMRobertaTextClassifier": _classifier(models.XLMRobertaTextClassifier, _xlm_roberta),

@@ -21,6 +21,15 @@ GROUPED: Final[Mapping[str, Any]] = {
 """Of every transformer whose queries share keys and values."""
 _SLIDING: Final = {"use_sliding_window_attention": True, "sliding_window_size": 4}
 
+_LINEAR: Final = {
+    "head_dim": 8,
+    "linear_num_key_heads": 2,
+    "linear_num_value_heads": 4,
+    "linear_key_head_dim": 4,
+    "linear_value_head_dim": 4,
+    "linear_conv_kernel_dim": 3,
+}
+
 
 def _bloom() -> Any:
     return models.BloomBackbone(**SIZES)
@@ -125,14 +134,18 @@ def _qwen_3() -> Any:
 
 
 def _qwen_3_5() -> Any:
-    return models.Qwen3_5Backbone(
-        **{**GROUPED, "num_layers": 4},
-        head_dim=8,
-        linear_num_key_heads=2,
-        linear_num_value_heads=4,
-        linear_key_head_dim=4,
-        linear_value_head_dim=4,
-        linear_conv_kernel_dim=3,
+    return models.Qwen3_5Backbone(**{**GROUPED, "num_layers": 4}, **_LINEAR)
+
+
+def _qwen_3_5_moe() -> Any:
+    sizes = {name: size for name, size in GROUPED.items() if name != "intermediate_dim"}
+    return models.Qwen3_5MoeBackbone(
+        **{**sizes, "num_layers": 4},
+        **_LINEAR,
+        moe_intermediate_dim=8,
+        shared_expert_intermediate_size=8,
+        num_experts=4,
+        top_k=2,
     )
 
 
@@ -220,6 +233,7 @@ ENTRIES: Final = {
     "QwenCausalLM": _causal(models.QwenCausalLM, _qwen),
     "Qwen3CausalLM": _causal(models.Qwen3CausalLM, _qwen_3),
     "Qwen3_5Backbone": Entry(_qwen_3_5),
+    "Qwen3_5MoeBackbone": Entry(_qwen_3_5_moe),
     "QwenMoeBackbone": Entry(_qwen_moe),
     "Qwen3MoeBackbone": Entry(_qwen_3_moe),
     "RWKV7Backbone": Entry(_rwkv_7, {"token_ids": (16,), "padding_mask": (16,)}),

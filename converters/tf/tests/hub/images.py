@@ -245,6 +245,7 @@ ENTRIES: Final = {
     "MiTImageClassifier": _classifier(models.MiTImageClassifier, mit),
     "MobileNetImageClassifier": _classifier(models.MobileNetImageClassifier, _mobile_net),
     "MobileNetV5Backbone": Entry(_mobile_net_v5),
+    "MobileNetV5ImageClassifier": _classifier(models.MobileNetV5ImageClassifier, _mobile_net_v5),
     "ResNetBackbone": Entry(resnet),
     "ResNetBackbone-bottleneck-v2": Entry(
         lambda: resnet(block_type="bottleneck_block", use_pre_activation=True)

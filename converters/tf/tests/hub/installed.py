@@ -30,6 +30,7 @@ def installed() -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         asked = clean.pip("install", "--no-deps", "--target", folder, *PACKAGES)
         if asked.returncode != 0:
-            raise RuntimeError(f"pip can't install {', '.join(PACKAGES)}: {asked.stderr.strip()}")
+            reason = (asked.stderr.strip().splitlines() or ["no output"])[-1]
+            raise RuntimeError(f"pip can't install {' '.join(PACKAGES)} (network?): {reason}")
         done.write_text(content, "utf-8")
     return folder

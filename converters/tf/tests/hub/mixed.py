@@ -114,6 +114,20 @@ def _vae() -> Any:
     )
 
 
+def _video_prism() -> Any:
+    return models.VideoPrismBackbone(
+        num_frames=3,
+        patch_size=8,
+        hidden_dim=16,
+        intermediate_dim=32,
+        num_heads=2,
+        num_spatial_layers=1,
+        num_temporal_layers=1,
+        num_auxiliary_layers=0,
+        image_shape=(32, 32, 3),
+    )
+
+
 ENTRIES: Final = {
     "CLIPBackbone": Entry(_clip, refused=True),
     "FluxBackbone": Entry(_flux),
@@ -122,4 +136,5 @@ ENTRIES: Final = {
     "PARSeqBackbone": Entry(_par_seq, {"token_ids": (7,), "padding_mask": (7,)}),
     "SigLIPBackbone": Entry(_sig_lip, refused=True),
     "VAEBackbone": Entry(_vae, {"": (16, 16, 3)}),
+    "VideoPrismBackbone": Entry(_video_prism),
 }
