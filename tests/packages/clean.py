@@ -46,6 +46,15 @@ def checked(done: subprocess.CompletedProcess[str]) -> str:
     return done.stdout
 
 
+def pip(*arguments: str | pathlib.Path) -> subprocess.CompletedProcess[str]:
+    """Runs this process' pip."""
+    import pip as package
+
+    where = pathlib.Path(package.__file__).parents[1]
+    quiet = ("--no-input", "--disable-pip-version-check")
+    return run([sys.executable, "-m", "pip", *arguments, *quiet], PYTHONPATH=str(where))
+
+
 class Venv:
     """A virtual environment of this Python."""
 
@@ -61,14 +70,7 @@ class Venv:
 
     def pip(self, *arguments: str | pathlib.Path) -> subprocess.CompletedProcess[str]:
         """Runs pip, from outside, on this environment."""
-        import pip
-
-        where = pathlib.Path(pip.__file__).parents[1]
-        quiet = ("--no-input", "--disable-pip-version-check")
-        return run(
-            [sys.executable, "-m", "pip", "--python", self.python, *arguments, *quiet],
-            PYTHONPATH=str(where),
-        )
+        return pip("--python", self.python, *arguments)
 
     def link_locked(self) -> None:
         """Links the locked packages that this process imports, in place of minutes of unpacking."""

@@ -7,6 +7,7 @@ struct of places, of which each use of the block has a constant.
 
 from __future__ import annotations
 
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -94,6 +95,30 @@ class Block:
         return any(re.search(r"[\[(, ]b[\], )]", line) for line in self.lines)
 
 
+@dataclass
+class _Run:
+    """Statements that may become a block.
+
+    Attributes:
+        start: The first one.
+        shape: The first start of a run of the same length whose skeletons are equal.
+        free: Whether no block has one of them, none names an input, and none before them names one
+            of their layers.
+        reach: The last statement that names one of their layers.
+        layers: How often they name a layer.
+    """
+
+    start: int
+    shape: int = 0
+    free: bool = True
+    reach: int = -1
+    layers: int = 0
+
+    def usable(self, length: int) -> bool:
+        """Returns whether their layers are used nowhere else, and there are some."""
+        return self.free and self.reach < self.start + length and self.layers > 1
+
+
 class Blocks:
     """Finds the blocks of a model."""
 
@@ -117,6 +142,7 @@ class Blocks:
             for name in used:
                 self._reach[name] = (self._reach.get(name, (index, index))[0], index)
         self._skeletons = [self._skeleton(line) for line in lines]
+        self._named = [[m[0] for m in self._matches(i, 1)] for i in range(len(lines))]
         self._claimed = [False] * len(lines)
         self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
@@ -145,46 +171,42 @@ class Blocks:
 
         return _TOKEN.sub(word, line)
 
-    def _key(self, start: int, length: int) -> tuple[str, ...]:
-        """Returns the statements with roles by number instead of names."""
+    def _key(self, start: int, length: int) -> tuple[int, ...]:
+        """Returns the numbers of the things that the statements name: equal ones are the same."""
         numbers: dict[str, int] = {}
+        named = itertools.chain.from_iterable(self._named[start : start + length])
+        return tuple(numbers.setdefault(text, len(numbers)) for text in named)
 
-        def word(match: re.Match[str]) -> str:
-            if match["slot"] and match["slot"] not in self._slots:
-                return match[0]
-            return f"#{numbers.setdefault(match[0], len(numbers))}"
+    def _longer(self, runs: list[_Run], length: int) -> list[list[_Run]]:
+        """Makes the runs a statement longer; returns those with equal skeletons together.
 
-        lines = self._lines[start : start + length]
-        return tuple(
-            self._skeletons[start + i] + "|" + _TOKEN.sub(word, line)
-            for i, line in enumerate(lines)
-        )
-
-    def _usable(self, start: int, length: int) -> bool:
-        """Returns whether the layers of a run are used nowhere else, and there are some."""
-        end = start + length
-        layers = 0
-        for index in range(start, end):
-            if self._claimed[index] or "<input>" in self._skeletons[index]:
-                return False
-            for name in self._used[index]:
-                first, last = self._reach[name]
-                if first < start or last >= end:
-                    return False
-            layers += len(self._used[index])
-        return layers > 1
+        Args:
+            runs: Of one statement less; those that would pass the end are left out from here on.
+            length: How many statements they have then.
+        """
+        del runs[len(self._lines) - length + 1 :]
+        shapes: dict[tuple[int, str], list[_Run]] = {}
+        for run in runs:
+            last = run.start + length - 1
+            run.free &= not self._claimed[last] and "<input>" not in self._skeletons[last]
+            for name in self._used[last]:
+                run.reach = max(run.reach, self._reach[name][1])
+                run.free &= self._reach[name][0] >= run.start
+            run.layers += len(self._used[last])
+            same = shapes.setdefault((run.shape, self._skeletons[last]), [])
+            same.append(run)
+            run.shape = same[0].start
+        return list(shapes.values())
 
     def _best(self) -> tuple[list[int], int] | None:
         best: tuple[float, list[int], int] | None = None
-        count = len(self._lines)
-        for length in range(_SHORTEST, min(_LONGEST, count // 2) + 1):
-            shapes: dict[tuple[str, ...], list[int]] = {}
-            for start in range(count - length + 1):
-                shapes.setdefault(tuple(self._skeletons[start : start + length]), []).append(start)
-            for starts in shapes.values():
-                if len(starts) < 2 or (best and 2 * (len(starts) - 1) * length < best[0]):
+        runs = [_Run(start) for start in range(len(self._lines))]
+        for length in range(1, min(_LONGEST, len(runs) // 2) + 1):
+            shapes = self._longer(runs, length)
+            for alike in shapes if length >= _SHORTEST else []:
+                if len(alike) < 2 or (best and 2 * (len(alike) - 1) * length < best[0]):
                     continue
-                for same in self._groups(starts, length):
+                for same in self._groups([r.start for r in alike if r.usable(length)], length):
                     saved = (len(same) - 1) * length
                     if saved < _SAVED:
                         continue
@@ -194,10 +216,9 @@ class Blocks:
         return None if best is None else (best[1], best[2])
 
     def _groups(self, starts: Sequence[int], length: int) -> list[list[int]]:
-        groups: dict[tuple[str, ...], list[int]] = {}
+        """Returns runs of equal skeletons that name things alike, and do not overlap."""
+        groups: dict[tuple[int, ...], list[int]] = {}
         for start in starts:
-            if not self._usable(start, length):
-                continue
             group = groups.setdefault(self._key(start, length), [])
             if not group or group[-1] + length <= start:
                 group.append(start)
@@ -212,19 +233,14 @@ class Blocks:
         for start in starts:
             prefix = self._prefix(start, length)
             if prefix:
-                names = (m["field"] for m in self._matches(start, length) if m["field"])
-                end = tuple(name[len(prefix) :] for name in names)
+                used = itertools.chain.from_iterable(self._used[start : start + length])
+                end = tuple(name[len(prefix) :] for name in used)
                 ends[end] = ends.get(end, 0) + 1
         return max(ends.values(), default=0) / len(starts)
 
     def _prefix(self, start: int, length: int) -> str:
         """Returns what the names of a run's layers start with."""
-        names = [
-            match["field"]
-            for line in self._lines[start : start + length]
-            for match in _TOKEN.finditer(line)
-            if match["field"]
-        ]
+        names = list(itertools.chain.from_iterable(self._used[start : start + length]))
         prefix = _common_prefix(names)
         if all(name == prefix or name[len(prefix)] == "_" for name in names):
             return prefix

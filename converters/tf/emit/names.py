@@ -46,10 +46,18 @@ def snake(name: str, default: str) -> str:
         default: What to use where `name` has none.
     """
     base = name if _SNAKE.fullmatch(name) else names.snake_case(name)
-    base = base[-_LONGEST:].strip("_") or default
+    base = _last_words(base).strip("_") or default
     if base[0].isdigit():
         base = f"{default}_{base}"
     return names.rust_identifier(base) if base not in names.KEYWORDS else base + "_"
+
+
+def _last_words(name: str) -> str:
+    """Returns the words at the end of a snake-case name that are not too long together."""
+    end = name[-_LONGEST:]
+    if len(end) == len(name) or name[-_LONGEST - 1] == "_":
+        return end
+    return end.partition("_")[2].strip("_") or end
 
 
 def wishes(path: str, default: str) -> list[str]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -20,6 +21,8 @@ from tools.codegen.conversion import Problem, UnsupportedError
 
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _NO_SCOPE = re.compile(r"[^A-Za-z0-9_.\\/>-]")
+# What Keras calls a tensor without a name: by how many there were before in the process.
+_NO_NAME = re.compile(r"keras_tensor(_\d+)?")
 
 
 class _Recorder:
@@ -87,8 +90,14 @@ def _scope_name(name: Any) -> Any:
     return "n" + _NO_SCOPE.sub("_", name)
 
 
-def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
-    """Returns the structure of the inputs, a spec for each, and their names."""
+def named_inputs(model: Any) -> tuple[Any, list[tuple[str, Any]]]:
+    """Returns the structure of a model's inputs, and each with its name, in order.
+
+    Those that have no name are `input`, `input_2` and so on, as far as no other has that name.
+
+    Raises:
+        UnsupportedError: They are not known.
+    """
     structure = getattr(model, "_inputs_struct", None)
     if structure is None:
         inputs = getattr(model, "inputs", None)
@@ -105,6 +114,17 @@ def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
         (str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name), tensor)
         for path, tensor in keras.tree.flatten_with_path(structure)
     ]
+    taken = {name for name, _ in named}
+    numbers = itertools.count(1)
+    free = (n for n in (f"input_{i}" if i > 1 else "input" for i in numbers) if n not in taken)
+    return structure, [
+        (next(free) if _NO_NAME.fullmatch(name) else name, tensor) for name, tensor in named
+    ]
+
+
+def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
+    """Returns the structure of the inputs, a spec for each, and their names."""
+    structure, named = named_inputs(model)
     names = [name for name, _ in named]
     shapes = fixed.resolved([(name, tuple(tensor.shape)) for name, tensor in named])
     specs = [

@@ -1,35 +1,23 @@
 """Every model of keras.applications, converted and compared with Keras without a compiler.
 
 The graph of tf2rust is computed by its definition in NumPy, for small images. Weights are random,
-nothing is downloaded. Exit status: 0 if every model converts and agrees with Keras, 1 if not.
+nothing is downloaded. Exit status: 0 if every model converts and agrees with Keras, 1 if not, 2 if
+the command line makes no sense.
 """
 
 from __future__ import annotations
 
-import dataclasses
-import datetime
 import inspect
-import json
-import os
-import subprocess
-import sys
-import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Final
 
-from absl import app, flags
-
-from converters.tf.tests.pages import known_rows
-
-_ONLY = flags.DEFINE_list("only", [], "Models to try; all if not given.")
-_WRITE = flags.DEFINE_string("write", None, "The page to write.")
-_TRY = flags.DEFINE_string("try", None, "Try this one model; the program calls itself.")
+from converters.tf.tests import listing
+from converters.tf.tests.listing import TOLERANCE, Found, Listing, agreeing, compared
+from tools.codegen import program
 
 SIDES: Final = (32, 64, 75, 96, 128, 224, 331)
 """Sides of images; the first one that a model takes is used."""
-TOLERANCE: Final = 1e-5
-"""Largest difference of a logit, relative to the largest logit."""
 
 PAGE: Final = """\
 # The models of keras.applications
@@ -38,7 +26,7 @@ Every function of `keras.applications`, with random weights, 1000 classes as log
 image of {sides} pixels a side that it takes: traced and converted by tf2rust; the emitters
 of Rust take the graph, and NumPy computes it by its definition for two images. The difference from
 Keras is the largest one of a logit over the largest logit; {tolerance:g} is allowed. Seconds are
-those of tracing and converting. Some of them were compiled and run:
+the processor's, of tracing and converting. Some of them were compiled and run:
 [keras.applications as crates](performance/applications.md).
 
 Written by `tools/bazel run //converters/tf/tests:applications_list -- --write
@@ -51,51 +39,11 @@ docs/keras-applications.md`; with `--only=MODELS` it renews their rows alone.
 """
 
 
-@dataclasses.dataclass(frozen=True)
-class Found:
-    """What became of one model.
-
-    Attributes:
-        model: Its name.
-        side: Side of the image.
-        parameters: Their number.
-        ops: Nodes of the graph.
-        macs: Multiplications with addition for one image.
-        seconds: Time of tracing and converting.
-        difference: Largest difference from Keras, over the largest logit.
-        error: What failed, or empty.
-    """
-
-    model: str
-    side: int = 0
-    parameters: int = 0
-    ops: int = 0
-    macs: int = 0
-    seconds: float = 0.0
-    difference: float = float("nan")
-    error: str = ""
-
-    @property
-    def good(self) -> bool:
-        """Returns whether it converts and agrees."""
-        return not self.error and self.difference <= TOLERANCE
-
-    def row(self) -> str:
-        """Returns the line of the page."""
-        date = datetime.datetime.now(datetime.UTC).date()
-        if self.error:
-            return f"| {self.model} | {self.error} | | | | | | {date} |"
-        return (
-            f"| {self.model} | {self.side} | {self.parameters / 1e6:.1f} M | {self.ops} "
-            f"| {self.macs / 1e6:.0f} | {self.seconds:.1f} | {self.difference:.1e} | {date} |"
-        )
-
-
-def names() -> list[str]:
-    """Returns the names of all models."""
+def names() -> tuple[str, ...]:
+    """Returns the names of all models, sorted."""
     import keras
 
-    return [n for n, f in vars(keras.applications).items() if inspect.isfunction(f)]
+    return tuple(sorted(n for n, f in vars(keras.applications).items() if inspect.isfunction(f)))
 
 
 def _made(name: str) -> tuple[int, Any]:
@@ -118,77 +66,42 @@ def _made(name: str) -> tuple[int, Any]:
 
 def attempt(name: str) -> Found:
     """Makes, converts and compares one model."""
-    from converters.tf.interpret import interpret
-    from converters.tf.load.model import trace_model
-    from converters.tf.plan import plan_memory
-    from converters.tf.tests.checks import difference, inputs_for, randomize
-    from converters.tf.tf2rust import graph_of
-    from tools.codegen.conversion import ConversionError
+    from converters.tf.tests.checks import inputs_for, randomize
 
     side, model = _made(name)
     randomize(model)
-    start = time.monotonic()
-    try:
-        loaded = trace_model(model)
-        graph = graph_of(loaded)
-    except ConversionError as err:
-        return Found(name, side, error=str(err.problems[0]))
-    seconds = time.monotonic() - start
-    arrays = inputs_for(graph, 2)
-    (found,) = interpret(graph, arrays).values()
-    (expected,) = loaded.predict(arrays).values()
-    parameters = int(model.count_params())
-    macs = plan_memory(graph).macs
-    apart = difference(found, expected)
-    return Found(name, side, parameters, len(graph.nodes), macs, seconds, apart)
+    return compared(Found(name, str(side)), model, inputs_for, (2,))
 
 
-def _apart(name: str) -> Found:
-    """Tries a model in a process of its own, which gives its memory back."""
-    here = str(Path(__file__).absolute())
-    env = {**os.environ, "PYTHONPATH": os.pathsep.join(p for p in sys.path if p)}
-    command = [sys.executable, here, f"--try={name}"]
-    done = subprocess.run(command, env=env, capture_output=True, text=True, check=False)
-    if done.returncode != 0:
-        return Found(name, error=" ".join(done.stderr.split())[-300:].replace("|", "/"))
-    return Found(**json.loads(done.stdout.splitlines()[-1]))
+def _cells(found: Found) -> Sequence[str]:
+    return (
+        found.size,
+        f"{found.parameters / 1e6:.1f} M",
+        str(found.ops),
+        f"{found.macs / 1e6:.0f}",
+        f"{found.seconds:.1f}",
+        found.apart,
+    )
 
 
-def _page(rows: dict[str, str], known: Sequence[str]) -> str:
+def _page(rows: Mapping[str, str]) -> str:
     import keras
 
-    differences = [rows[n].split("|")[-3].strip() for n in known if n in rows]
-    good = [d for d in differences if d and float(d) <= TOLERANCE]
     return PAGE.format(
         sides=", ".join(map(str, SIDES[:-1])) + f" or {SIDES[-1]}",
         tolerance=TOLERANCE,
-        good=len(good),
-        tried=len(differences),
-        all=len(known),
+        good=agreeing(rows),
+        tried=len(rows),
+        all=len(names()),
         keras=keras.__version__,
-        rows="\n".join(rows[n] for n in known if n in rows),
+        rows="\n".join(rows.values()),
     )
 
 
 def main(argv: Sequence[str]) -> int:
-    """Tries every model; returns the exit status."""
-    if len(argv) > 1:
-        raise app.UsageError(f"unexpected arguments: {' '.join(argv[1:])}")
-    if _TRY.value:
-        print(json.dumps(dataclasses.asdict(attempt(_TRY.value))))
-        return 0
-    known = sorted(names())
-    page = Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."), _WRITE.value or os.devnull)
-    rows = known_rows(page) if _ONLY.value and _WRITE.value else {}
-    results = []
-    for name in _ONLY.value or known:
-        results.append(_apart(name))
-        rows[name] = results[-1].row()
-        print(rows[name], file=sys.stderr, flush=True)
-    if _WRITE.value:
-        page.write_text(_page(rows, known), encoding="utf-8")
-    return 0 if all(result.good for result in results) else 1
+    """Tries the models; returns the exit status."""
+    return listing.run(Listing(Path(__file__), names(), attempt, _cells, _page), argv)
 
 
 if __name__ == "__main__":
-    app.run(main)
+    program.run("applications_list", main)

@@ -63,6 +63,17 @@ def test_file_formats_agree(tmp_path: Path, suffix: str) -> None:
     assert graph.outputs[0].name == ("mask" if suffix else "output_0")
 
 
+def test_inputs_without_a_name_are_numbered_in_the_model() -> None:
+    """Keras numbers them in the process, so that a name would tell what was made before."""
+    inputs = [keras.Input((2,), name=name) for name in (None, "input", None, "ids", None)]
+    model = keras.Model(inputs, keras.layers.Add()(inputs))
+    names = [port.name for port in trace_model(model).trace.inputs]
+    assert names == ["input_2", "input", "input_3", "ids", "input_4"]
+    alone = keras.Input((2,))
+    trace = trace_model(keras.Model(alone, keras.layers.ReLU()(alone))).trace
+    assert [port.name for port in trace.inputs] == ["input"]
+
+
 def frozen_graph(model: Any) -> Any:
     """Returns the graph of a model of one or more inputs, its weights constants."""
     from tensorflow.python.framework.convert_to_constants import (

@@ -436,7 +436,13 @@ fn rows_columns<S: Simd>(
         narrow::step::<S>(source, pieces).filter(|_| copied && !scaled && !source.leaves_out);
     let mut number = 0;
     if copied && !near {
-        number = in_place::matrix_columns(s, source, b, pieces, block, store);
+        number = match source.scale {
+            Some(scale) => {
+                let memory = &mut memory;
+                in_place::scaled_columns(s, (source, scale), b, pieces, memory, block, store)
+            }
+            None => in_place::matrix_columns(s, source, b, pieces, block, store),
+        };
         positions = source.positions(block.row + number * most, block.row + block.rows);
     }
     loop {
@@ -579,9 +585,6 @@ fn strip_columns<S: Simd>(
     for (name, position) in names.iter_mut().zip(strip) {
         *name = position.row - block.row;
     }
-    let follow = names[..strip.len()]
-        .windows(2)
-        .all(|pair| pair[0] + 1 == pair[1]);
     let first = from.rows_before(source);
     let one = from.run(to, source.depth) == k;
     for panel in b.panels.clone() {
@@ -601,33 +604,55 @@ fn strip_columns<S: Simd>(
             |MR, NV| {
                 if let Some(rows) = memory[done..].first_chunk::<MR>() {
                     let names = &names[done..done + MR];
-                    let seen = Rows {
-                        data: rows.as_flattened(),
-                        lines: 1,
-                        pitch: 0,
-                        k,
-                    };
-                    let whole = follow && {
-                        let columns = place.0..place.0 + place.1;
-                        let fetch = store.accumulate || block.shared;
-                        let mut to = block.patch(names[0]..names[0] + MR, columns);
-                        if fetch {
-                            to.fetch();
-                        }
-                        let finish = store.finish(place);
-                        s.tile::<MR, NV, { tile::STRIP }>(&seen, b_row, ahead, &mut to, &finish)
-                    };
-                    if !whole {
-                        let zero = [[s.zero(); NV]; MR];
-                        let sums = tile::strip::<S, MR, NV, { tile::STRIP }>(
-                            s, zero, rows, k, b_row, ahead,
-                        );
-                        tile::store(s, &sums, block, names, place, store);
-                    }
+                    copied_tile::<S, MR, NV>(
+                        s,
+                        (rows, 0, k),
+                        (b_row, ahead),
+                        (names, place),
+                        block,
+                        store,
+                    );
                 }
                 done += MR;
             }
         );
+    }
+}
+
+/// Multiplies rows of a strip by a panel of B, and writes the products to the rows of the block that
+/// `names` has. The rows have `k` elements from `at` on; only the largest level, and rows that
+/// follow each other, may have them anywhere else than at 0.
+#[inline(always)]
+fn copied_tile<S: Simd, const MR: usize, const NV: usize>(
+    s: S,
+    (rows, at, k): (&Strip<MR>, usize, usize),
+    (b_row, ahead): (&[f32], &[f32]),
+    (names, place): (&[usize], (usize, usize)),
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let seen = Rows {
+        data: &rows.as_flattened()[at..],
+        lines: 1,
+        pitch: 0,
+        k,
+    };
+    let follow = names.windows(2).all(|pair| pair[0] + 1 == pair[1]);
+    let whole = follow && {
+        let columns = place.0..place.0 + place.1;
+        let fetch = store.accumulate || block.shared;
+        let mut to = block.patch(names[0]..names[0] + MR, columns);
+        if fetch {
+            to.fetch();
+        }
+        let finish = store.finish(place);
+        s.tile::<MR, NV, { tile::STRIP }>(&seen, b_row, ahead, &mut to, &finish)
+    };
+    if !whole {
+        assert_eq!(at, 0, "rows that do not start where a strip does");
+        let zero = [[s.zero(); NV]; MR];
+        let sums = tile::strip::<S, MR, NV, { tile::STRIP }>(s, zero, rows, k, b_row, ahead);
+        tile::store(s, &sums, block, names, place, store);
     }
 }
 

@@ -161,14 +161,15 @@ impl<'a> Source<'a> {
         }
     }
 
-    /// From element `from` on what output row `row` and those behind it see, [`Source::pixel`]
-    /// elements apart, if every row sees a pixel of its own and there are no images.
+    /// From element `from` on what output row `row` and those behind it see before it is scaled,
+    /// [`Source::pixel`] elements apart, if every row sees a pixel of its own and there are no
+    /// images.
     #[inline(always)]
     pub fn matrix(&self, row: usize, from: usize) -> Option<&'a [f32]> {
         let (y, x) = (&self.y, &self.x);
         let one = (y.size, y.out, y.taps.count, y.taps.offset) == (1, 1, 1, 0);
         let all = (x.step, x.stride, x.phase) == (1, 1, 0) && x.size == x.out;
-        (one && all && (x.taps.count, x.taps.offset) == (1, 0) && self.scale.is_none())
+        (one && all && (x.taps.count, x.taps.offset) == (1, 0))
             .then(|| self.data.get(row * self.pixel + self.channel + from..))
             .flatten()
     }

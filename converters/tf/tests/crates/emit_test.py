@@ -52,6 +52,26 @@ def test_names_may_be_anything() -> None:
         assert all(".." not in path for path in files)
 
 
+@pytest.mark.parametrize(
+    ("name", "short"),
+    [
+        (
+            "gemma3_backbone_decoder_block_0_attention_query_norm",
+            "backbone_decoder_block_0_attention_query_norm",
+        ),
+        ("abc_" + "x" * 43 + "_norm", "x" * 43 + "_norm"),
+        ("abc_" + "x" * 44 + "_norm", "norm"),
+        ("block_" + "x" * 60, "x" * 48),
+        (
+            "Gemma3Backbone/DecoderBlock1/attention/pre_attention_norm/scale",
+            "block1_attention_pre_attention_norm_scale",
+        ),
+    ],
+)
+def test_long_names_lose_whole_words(name: str, short: str) -> None:
+    assert snake(name, "default") == short
+
+
 def test_names_are_in_snake_case_and_differ() -> None:
     scope = Scope()
     wished = ("loop", "Loop", "LOOP", "type", "Type", "a__b", "a_b", "_a", "__", "größe", "1st")
