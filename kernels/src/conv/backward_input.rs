@@ -2,14 +2,14 @@
 
 use super::depthwise::each_tap;
 use super::direct::{self, Direct};
-use super::filter::{self, Direction, Filter, PackedFilter, size};
+use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
-use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
+use crate::gemm::{Activation, PARALLEL_FLOPS};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::for_each_block;
@@ -153,11 +153,8 @@ impl<'a> BackwardInput<'a> {
             clamp: self.activation.clamp(),
             map: self.activation.map(),
         };
-        let threads = parallel.threads();
-        let cut = match self.filter {
-            Filter::Plain(_) => filter::cut(self.level, Direction::Backward, conv, threads),
-            Filter::Packed(_) => cut(packed.level, (rows, columns, k), threads),
-        };
+        let (direction, threads) = (Direction::Backward, parallel.threads());
+        let cut = self.filter.cut(packed.level, direction, conv, threads);
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);
         let source = |phase_y: usize, phase_x: usize| {
             let (mut y, x) = (axis(&conv.y, phase_y), axis(&conv.x, phase_x));

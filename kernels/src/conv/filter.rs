@@ -4,8 +4,8 @@ use super::direct;
 use super::geometry::{Conv, check_len};
 use super::winograd::Tiles;
 use crate::error::{Error, Result};
-use crate::gemm::cut_packing;
 use crate::gemm::pack::{self, Matrix, Packed, Stack};
+use crate::gemm::{cut, cut_packing};
 use crate::level::{Level, level};
 use crate::parallel::Parallel;
 use crate::simd::blocks::Cut;
@@ -26,6 +26,23 @@ pub enum Filter<'a> {
     Plain(&'a [f32]),
     /// Packed before.
     Packed(PackedFilter<'a>),
+}
+
+impl Filter<'_> {
+    /// How the product of a group is cut into blocks: a plain filter is packed for it alone.
+    pub(super) fn cut(
+        &self,
+        level: Level,
+        direction: Direction,
+        conv: &Conv,
+        threads: usize,
+    ) -> Cut {
+        let sizes = sizes(direction, conv);
+        match self {
+            Filter::Plain(_) => cut_packing(level, sizes, threads),
+            Filter::Packed(_) => cut(level, sizes, threads),
+        }
+    }
 }
 
 /// A filter in the order in which the micro-kernels read it.
@@ -146,7 +163,7 @@ impl<'a> PackedFilter<'a> {
                         distance: conv.group_in() * ld,
                     },
                 };
-                let cut = cut(level, direction, conv, parallel.threads());
+                let cut = cut_packing(level, sizes(direction, conv), parallel.threads());
                 pack::pack_blocks(level, &stack, size(direction, conv), cut, data, parallel);
             }
         }
@@ -236,14 +253,14 @@ fn tiles(direction: Direction, conv: &Conv) -> Option<Tiles> {
     }
 }
 
-/// How the product with a filter that is packed for it alone is cut into blocks.
-pub(super) fn cut(level: Level, direction: Direction, conv: &Conv, threads: usize) -> Cut {
+/// Rows of the output, its columns and the rows of the filter's matrix, in the product of a group.
+fn sizes(direction: Direction, conv: &Conv) -> (usize, usize, usize) {
     let (y, x) = match direction {
         Direction::Forward => (conv.y.output, conv.x.output),
         Direction::Backward => (conv.y.input, conv.x.input),
     };
     let (k, columns) = size(direction, conv);
-    cut_packing(level, (conv.batch * y * x, columns, k), threads)
+    (conv.batch * y * x, columns, k)
 }
 
 /// Rows and columns of the matrix that the filter of one group is.

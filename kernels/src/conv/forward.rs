@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::direct::{self, Direct};
-use super::filter::{self, Direction, Filter, PackedFilter};
+use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use super::winograd::{Tiles, Winograd};
@@ -12,7 +12,7 @@ use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
-use crate::gemm::{Activation, PARALLEL_FLOPS, cut};
+use crate::gemm::{Activation, PARALLEL_FLOPS};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::scratch::take;
@@ -274,12 +274,8 @@ impl<'a> Forward<'a> {
             },
         };
         let store = self.store(group * columns..(group + 1) * columns);
-        let k = conv.y.size * conv.x.size * depth;
-        let threads = parallel.threads();
-        let cut = match self.filter {
-            Filter::Plain(_) => filter::cut(self.level, Direction::Forward, conv, threads),
-            Filter::Packed(_) => cut(self.level, (rows, columns, k), threads),
-        };
+        let (direction, threads) = (Direction::Forward, parallel.threads());
+        let cut = self.filter.cut(self.level, direction, conv, threads);
         let (output, ld) = (&mut output[group * columns..], conv.out_channels);
         let parts = Parts::new(&source, &b);
         for_each_block(parallel, output, ld, (rows, columns), cut, |mut block| {
