@@ -102,6 +102,47 @@ fn check(shape: &Shape, out: &Shape) -> Result<([usize; 4], [usize; 4])> {
     Ok((from, to))
 }
 
+/// How the pixels of images lie that are scaled.
+#[derive(Clone, Copy, Debug)]
+struct Scaling {
+    /// Lines of an image, and of a scaled one.
+    heights: [usize; 2],
+    /// Pixels of a line.
+    widths: [usize; 2],
+    channels: usize,
+    vertical: Axis,
+    horizontal: Axis,
+}
+
+impl Scaling {
+    /// Of images of a shape to those of another; fails as [`check`].
+    fn new(images: &Shape, scaled: &Shape, corners: Corners) -> Result<Self> {
+        let ([_, height, width, channels], [_, rows, columns, _]) = check(images, scaled)?;
+        Ok(Self {
+            heights: [height, rows],
+            widths: [width, columns],
+            channels,
+            vertical: Axis::new(height, rows, corners),
+            horizontal: Axis::new(width, columns, corners),
+        })
+    }
+
+    /// The line that is nearest to line `row` of all scaled images.
+    fn nearest(&self, row: usize) -> usize {
+        let [height, rows] = self.heights;
+        row / rows * height + self.vertical.nearest(row % rows)
+    }
+
+    /// The lines above and below line `row` of all scaled images, and the weight of the second.
+    #[inline(always)]
+    fn around(&self, row: usize) -> ([usize; 2], f32) {
+        let [height, rows] = self.heights;
+        let (top, bottom, down) = self.vertical.between(row % rows);
+        let base = row / rows * height;
+        ([base + top, base + bottom], down)
+    }
+}
+
 /// Takes the nearest pixel of `x` for each of `out`.
 ///
 /// # Errors
@@ -113,26 +154,20 @@ pub fn resize_nearest<T: Copy + Send + Sync>(
     corners: Corners,
     parallel: &dyn Parallel,
 ) -> Result<()> {
-    let ([_, height, width, channels], [_, rows, columns, _]) = check(shape, out_shape)?;
+    let scaling = Scaling::new(shape, out_shape, corners)?;
     check_len("images", x.len(), shape)?;
     check_len("resized_images", out.len(), out_shape)?;
     if out.is_empty() {
         return Ok(());
     }
-    let (vertical, horizontal) = (
-        Axis::new(height, rows, corners),
-        Axis::new(width, columns, corners),
-    );
-    let line = columns * channels;
+    let [len, line] = scaling.widths.map(|width| width * scaling.channels);
     let chunk = chunk_len(parallel, out.len(), line, 1);
     for_each_chunk(parallel, out, chunk, &|start, out| {
         for (index, out) in out.chunks_mut(line).enumerate() {
-            let row = start / line + index;
-            let source = row / rows * height + vertical.nearest(row % rows);
-            let x = &x[source * width * channels..][..width * channels];
-            for (column, out) in out.chunks_mut(channels).enumerate() {
-                let from = horizontal.nearest(column) * channels;
-                out.copy_from_slice(&x[from..from + channels]);
+            let x = &x[scaling.nearest(start / line + index) * len..][..len];
+            for (column, out) in out.chunks_mut(scaling.channels).enumerate() {
+                let from = scaling.horizontal.nearest(column) * scaling.channels;
+                out.copy_from_slice(&x[from..from + scaling.channels]);
             }
         }
     });
@@ -149,21 +184,18 @@ pub fn resize_nearest_grad(
     (out, out_shape): (&mut [f32], &Shape),
     corners: Corners,
 ) -> Result<()> {
-    let ([_, rows, columns, channels], [_, height, width, _]) = check(shape, out_shape)?;
+    let scaling = Scaling::new(out_shape, shape, corners)?;
     check_len("grads", gradients.len(), shape)?;
     check_len("output", out.len(), out_shape)?;
     out.fill(0.0);
     if out.is_empty() {
         return Ok(());
     }
-    let (vertical, horizontal) = (
-        Axis::new(height, rows, corners),
-        Axis::new(width, columns, corners),
-    );
+    let (channels, [width, columns]) = (scaling.channels, scaling.widths);
     for (row, line) in gradients.chunks(columns * channels).enumerate() {
-        let target = row / rows * height + vertical.nearest(row % rows);
+        let target = scaling.nearest(row);
         for (column, gradients) in line.chunks(channels).enumerate() {
-            let at = (target * width + horizontal.nearest(column)) * channels;
+            let at = (target * width + scaling.horizontal.nearest(column)) * channels;
             for (out, &gradient) in out[at..at + channels].iter_mut().zip(gradients) {
                 *out += gradient;
             }
@@ -181,22 +213,18 @@ pub fn resize_bilinear_grad(
     (out, out_shape): (&mut [f32], &Shape),
     corners: Corners,
 ) -> Result<()> {
-    let ([_, rows, columns, channels], [_, height, width, _]) = check(shape, out_shape)?;
+    let scaling = Scaling::new(out_shape, shape, corners)?;
     check_len("grads", gradients.len(), shape)?;
     check_len("output", out.len(), out_shape)?;
     out.fill(0.0);
     if out.is_empty() {
         return Ok(());
     }
-    let (vertical, horizontal) = (
-        Axis::new(height, rows, corners),
-        Axis::new(width, columns, corners),
-    );
+    let (channels, [width, columns]) = (scaling.channels, scaling.widths);
     for (row, line) in gradients.chunks(columns * channels).enumerate() {
-        let (top, bottom, down) = vertical.between(row % rows);
-        let base = row / rows * height;
+        let ([top, bottom], down) = scaling.around(row);
         for (column, gradients) in line.chunks(channels).enumerate() {
-            let (left, right, across) = horizontal.between(column);
+            let (left, right, across) = scaling.horizontal.between(column);
             let corners = [
                 (top, left, (1.0 - down) * (1.0 - across)),
                 (top, right, (1.0 - down) * across),
@@ -204,7 +232,7 @@ pub fn resize_bilinear_grad(
                 (bottom, right, down * across),
             ];
             for (row, column, weight) in corners {
-                let at = ((base + row) * width + column) * channels;
+                let at = (row * width + column) * channels;
                 for (out, &gradient) in out[at..at + channels].iter_mut().zip(gradients) {
                     *out += gradient * weight;
                 }
@@ -386,10 +414,13 @@ mod tests {
             ([2, 5, 4, 3], [2, 11, 9, 3]),
             ([1, 9, 300, 3], [1, 4, 400, 3]),
             ([3, 2, 1, 1], [3, 7, 1100, 1]),
-            ([1, 6, 7, 15], [1, 12, 50, 15]),
+            ([1, 6, 7, 5], [1, 12, 50, 5]),
+            ([2, 6, 7, 6], [2, 3, 50, 6]),
+            ([1, 6, 7, 15], [1, 12, 150, 15]),
             ([1, 6, 7, 16], [1, 12, 9, 16]),
             ([1, 6, 7, 31], [1, 12, 9, 31]),
             ([1, 6, 7, 33], [1, 12, 9, 33]),
+            ([1, 9, 7, 31], [1, 4, 90, 31]),
             ([2, 1, 1, 2], [2, 3, 1, 2]),
         ] {
             let shapes = [from, to].map(|dims| Shape::new(&dims).unwrap());
