@@ -61,8 +61,6 @@ const AT_ONCE: usize = 128 * 1024;
 const KEPT: usize = 512 * 1024;
 /// ... which is more for an image that has more than so many times that.
 const PART: usize = 4;
-/// Pixels of the output, over all images, that repay the transform of a filter for one call.
-const REPAID: usize = 400;
 /// The part of the time that threads lose which wait for each other's points.
 const MEETING: usize = 16;
 

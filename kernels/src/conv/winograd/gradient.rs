@@ -8,7 +8,7 @@ use core::marker::PhantomData;
 use core::ops::Range;
 
 use super::form::{Form, Four, MOST, Two};
-use super::{Grid, Place, REPAID, Tiles, most_scratch};
+use super::{Grid, Place, Tiles, most_scratch};
 use crate::conv::Conv;
 use crate::gemm::block::tiles;
 use crate::gemm::pack::{lanes, panel_at, panels};
@@ -19,6 +19,8 @@ use crate::parallel::Parallel;
 use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, body, dispatch};
 
+/// Pixels of the output, over all images, that repay the transforms of the sums.
+const REPAID: usize = 1000;
 /// Tiles whose points are multiplied at a time.
 const AT_ONCE: usize = 96;
 /// Columns that are transformed back at a time.

@@ -1,12 +1,14 @@
 //! Convolutions whose filter is transformed for one call.
 
 use super::filter::{Taps, mirrored};
-use super::{KEPT, REPAID, Tiles, Winograd, most_scratch};
+use super::{KEPT, Tiles, Winograd, most_scratch};
 use crate::conv::{Conv, Direction};
 use crate::gemm::tile::Store;
 use crate::level::Level;
 use crate::parallel::Parallel;
 
+/// Pixels of the output, over all images, that repay the transform of a filter.
+const REPAID: usize = 400;
 /// Elements of points beyond which more do not help.
 const MOST_POINTS: usize = 16 * KEPT;
 
