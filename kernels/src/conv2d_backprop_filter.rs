@@ -38,7 +38,8 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 
 fn scratch_bytes(inputs: &Inputs<'_>) -> Result<usize> {
     let (format, conv) = of(inputs)?;
-    scratch::f32_bytes(images_len(format, &conv))
+    let points = BackwardFilter::new(conv).scratch_len()?;
+    scratch::f32_bytes(images_len(format, &conv) + points)
 }
 
 fn run(call: &mut Call<'_>) -> Result<()> {
@@ -51,5 +52,5 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let pixels = conv.y.output * conv.x.output;
     let gradient = room.channels_last(gradient, pixels, conv.out_channels)?;
     let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
-    BackwardFilter::new(conv).run(input, gradient, output, parallel)
+    BackwardFilter::new(conv).run(input, gradient, output, room.rest(), parallel)
 }

@@ -4,12 +4,14 @@ use core::ops::Range;
 
 use super::direct;
 use super::geometry::{Conv, check_len};
+use super::winograd::FilterGradient;
 use crate::error::Result;
 use crate::gemm::block::tiles;
 use crate::gemm::tile::{self, Store};
 use crate::gemm::{PARALLEL_FLOPS, pack};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::scratch::take;
 use crate::simd::blocks::{Block, Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
 
@@ -36,18 +38,32 @@ impl BackwardFilter {
         }
     }
 
-    /// Computes the gradient of the filter, `[height, width, in_channels / groups,
-    /// out_channels]`, from the input and the gradient of the output; needs no scratch memory.
+    /// Elements of scratch memory that [`BackwardFilter::run`] needs: for 3 x 3 taps at steps of
+    /// one, where tiles save time, their points, at most half as much again as input, filter and
+    /// output have; none for others.
     ///
     /// # Errors
-    /// [`crate::error::Error::Length`] if a slice has not the length that the sizes say,
-    /// [`crate::error::Error::Value`] and [`crate::error::Error::Overflow`] for sizes that do
+    /// [`crate::error::Error::Value`] and [`crate::error::Error::Overflow`] for sizes that do not
+    /// fit together.
+    pub fn scratch_len(&self) -> Result<usize> {
+        self.conv.check()?;
+        let tiles = FilterGradient::of(self.level, &self.conv);
+        Ok(tiles.map_or(0, |tiles| tiles.scratch_len()))
+    }
+
+    /// Computes the gradient of the filter, `[height, width, in_channels / groups,
+    /// out_channels]`, from the input and the gradient of the output.
+    ///
+    /// # Errors
+    /// [`crate::error::Error::Length`] if a slice has not the length that the sizes say or the
+    /// scratch is too short, [`crate::error::Error::Value`] and [`crate::error::Error::Overflow`] for sizes that do
     /// not fit together.
     pub fn run(
         &self,
         input: &[f32],
         output: &[f32],
         filter: &mut [f32],
+        scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let conv = &self.conv;
@@ -64,6 +80,12 @@ impl BackwardFilter {
         } else {
             parallel
         };
+        if let Some(tiles) = FilterGradient::of(self.level, conv) {
+            let scratch = take(scratch, tiles.scratch_len())?;
+            if tiles.run((input, output), filter, scratch, parallel) {
+                return Ok(());
+            }
+        }
         if direct::fits_gradient(self.level, conv) {
             let images = (input, output);
             direct::filter_gradient(self.level, conv, images, filter, parallel);

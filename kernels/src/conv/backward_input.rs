@@ -1,17 +1,22 @@
 //! The transposed convolution, which is also the gradient of a convolution by its input.
 
+use core::ops::Range;
+
 use super::depthwise::each_tap;
 use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
+use super::winograd::Once;
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
+use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
+use crate::scratch::take;
 use crate::simd::blocks::for_each_block;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -48,21 +53,33 @@ impl<'a> BackwardInput<'a> {
         }
     }
 
-    /// Elements of scratch memory that [`BackwardInput::run`] needs: none for a packed filter,
-    /// else those of the filter, its input channels padded to whole vectors unless groups have few
-    /// of them; none as well where that would be more than half as much again as input, filter and
-    /// output.
+    /// Elements of scratch memory that [`BackwardInput::run`] needs: none for a packed filter. For
+    /// a plain one of 3 x 3 taps that is transformed for this call, its points and those of the
+    /// image, at most half as much again as input, filter and output have; for others those of the
+    /// filter, its input channels padded to whole vectors unless groups have few of them; none
+    /// where that would be more than that.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
     pub fn scratch_len(&self) -> Result<usize> {
         let conv = &self.conv;
         conv.check()?;
+        if let Some(once) = self.once() {
+            return Ok(once.scratch_len());
+        }
         let packed = PackedFilter::len_for(self.level, Direction::Backward, conv)?;
         let all = conv.input_len() + conv.filter_len() + conv.output_len();
         match self.filter {
             Filter::Plain(_) if packed <= all + all / 2 => Ok(packed),
             _ => Ok(0),
+        }
+    }
+
+    /// How a plain filter is transformed for this call, if it is. The sizes have been checked.
+    fn once(&self) -> Option<Once> {
+        match self.filter {
+            Filter::Plain(_) => Once::of(self.level, Direction::Backward, &self.conv),
+            Filter::Packed(_) => None,
         }
     }
 
@@ -92,6 +109,17 @@ impl<'a> BackwardInput<'a> {
         } else {
             parallel
         };
+        if let (Filter::Plain(filter), Some(once)) = (self.filter, self.once()) {
+            check_level(self.level)?;
+            check_len("filter", filter.len(), conv.filter_len())?;
+            let (scratch, store) = (
+                take(scratch, once.scratch_len())?,
+                self.store(0..conv.in_channels),
+            );
+            if once.run(filter, (output, input), store, scratch, parallel) {
+                return Ok(());
+            }
+        }
         if let Filter::Plain(filter) = self.filter
             && self.scratch_len()? == 0
         {
@@ -130,6 +158,16 @@ impl<'a> BackwardInput<'a> {
         Ok(())
     }
 
+    /// What happens to the sums of some input channels.
+    fn store(&self, channels: Range<usize>) -> Store<'_> {
+        Store {
+            accumulate: false,
+            bias: self.bias.map(|bias| &bias[channels]),
+            clamp: self.activation.clamp(),
+            map: self.activation.map(),
+        }
+    }
+
     fn group(
         &self,
         group: usize,
@@ -147,12 +185,7 @@ impl<'a> BackwardInput<'a> {
             k,
             near: false,
         };
-        let store = Store {
-            accumulate: false,
-            bias: self.bias.map(|bias| &bias[group * columns..][..columns]),
-            clamp: self.activation.clamp(),
-            map: self.activation.map(),
-        };
+        let store = self.store(group * columns..(group + 1) * columns);
         let (direction, threads) = (Direction::Backward, parallel.threads());
         let cut = self.filter.cut(packed.level, direction, conv, threads);
         let (input, ld) = (&mut input[group * columns..], conv.in_channels);

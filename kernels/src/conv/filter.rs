@@ -2,7 +2,7 @@
 
 use super::direct;
 use super::geometry::{Conv, check_len};
-use super::winograd::Tiles;
+use super::winograd::{self, Tiles};
 use crate::error::{Error, Result};
 use crate::gemm::pack::{self, Matrix, Packed, Stack};
 use crate::gemm::{cut, cut_packing};
@@ -148,7 +148,12 @@ impl<'a> PackedFilter<'a> {
         })?;
         let (taps, ld) = (conv.y.size * conv.x.size, conv.out_channels);
         if let Some(tiles) = tiles {
-            tiles.pack(level, conv, filter, data, parallel);
+            let taps = winograd::Taps {
+                conv,
+                direction,
+                filter,
+            };
+            tiles.pack(level, taps, data, parallel);
         } else if direct::fits(level, conv) {
             direct::pack(direction, conv, filter, data);
         } else if !data.is_empty() {

@@ -6,7 +6,7 @@ use super::direct::{self, Direct};
 use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
-use super::winograd::{Tiles, Winograd};
+use super::winograd::{Once, Tiles, Winograd};
 use crate::error::Result;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
@@ -55,31 +55,38 @@ impl<'a> Forward<'a> {
         }
     }
 
-    /// Elements of scratch memory that [`Forward::run`] needs. For a filter that is transformed,
+    /// Elements of scratch memory that [`Forward::run`] needs. For a filter that was transformed,
     /// points of the image: for one image 2 MiB or a quarter of input and output, if it has as
-    /// many. None for other packed filters. For a plain one the elements of the filter, its output
-    /// channels padded to whole vectors; none where that would be more than half as much again as
-    /// input, filter and output, and where groups have few channels.
+    /// many. None for other packed filters. For a plain one of 3 x 3 taps that is transformed for
+    /// this call, its points and those of the image, at most half as much again as input, filter
+    /// and output have; for others the elements of the filter, its output channels padded to whole
+    /// vectors; none where that would be more than that, and where groups have few channels.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].
     pub fn scratch_len(&self) -> Result<usize> {
+        self.conv.check()?;
+        if let Some(once) = self.once() {
+            return Ok(once.scratch_len());
+        }
         match self.filter {
-            Filter::Plain(_) if direct::fits(self.level, &self.conv) => {
-                self.conv.check()?;
-                Ok(0)
-            }
+            Filter::Plain(_) if direct::fits(self.level, &self.conv) => Ok(0),
             Filter::Plain(filter) if self.unpacked(filter)?.is_none() => {
                 PackedFilter::len_for(self.level, Direction::Forward, &self.conv)
             }
             Filter::Packed(packed) => match packed.tiles {
-                Some(tiles) => {
-                    self.conv.check()?;
-                    Ok(tiles.scratch_len(packed.level, &self.conv))
-                }
+                Some(tiles) => Ok(tiles.scratch_len(packed.level, &self.conv)),
                 None => Ok(0),
             },
             Filter::Plain(_) => Ok(0),
+        }
+    }
+
+    /// How a plain filter is transformed for this call, if it is. The sizes have been checked.
+    fn once(&self) -> Option<Once> {
+        match self.filter {
+            Filter::Plain(_) => Once::of(self.level, Direction::Forward, &self.conv),
+            Filter::Packed(_) => None,
         }
     }
 
@@ -122,10 +129,19 @@ impl<'a> Forward<'a> {
         {
             return self.winograd(tiles, (input, output, scratch), parallel);
         }
+        let threads = self.threads(parallel);
+        if let (Filter::Plain(filter), Some(once)) = (self.filter, self.once()) {
+            check_level(self.level)?;
+            check_len("filter", filter.len(), conv.filter_len())?;
+            let scratch = take(scratch, once.scratch_len())?;
+            let store = self.store(0..conv.out_channels);
+            if once.run(filter, (input, output), store, scratch, threads) {
+                return Ok(());
+            }
+        }
         if direct::fits(self.level, conv) {
             return self.direct((input, output), parallel);
         }
-        let threads = self.threads(parallel);
         let unpacked = match self.filter {
             Filter::Plain(filter) => {
                 check_len("filter", filter.len(), conv.filter_len())?;

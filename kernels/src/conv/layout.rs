@@ -66,6 +66,11 @@ impl<'a> Room<'a> {
         Ok(taken)
     }
 
+    /// What is left of the scratch memory.
+    pub fn rest(self) -> &'a mut [f32] {
+        self.scratch
+    }
+
     /// An input with channels last.
     pub fn channels_last(
         &mut self,

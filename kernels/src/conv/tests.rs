@@ -135,7 +135,9 @@ fn check(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
             level,
             ..BackwardFilter::new(*conv)
         };
-        run.run(&input, &output, &mut found, &Interleaved).unwrap();
+        let mut scratch = vec![f32::NAN; run.scratch_len().unwrap()];
+        run.run(&input, &output, &mut found, &mut scratch, &Interleaved)
+            .unwrap();
         compare(&found, &backward_filter)?;
     }
     Ok(())

@@ -1,5 +1,5 @@
 //! Convolutions of 3 x 3 taps by minimal filtering (S. Winograd 1980; A. Lavin and S. Gray, Fast
-//! Algorithms for Convolutional Neural Networks, 2016), for filters that are packed beforehand.
+//! Algorithms for Convolutional Neural Networks, 2016).
 //!
 //! The image is cut into tiles of 4 x 4 or 2 x 2 outputs. Inputs of a tile and filters are
 //! transformed to 36 or 16 points; at each point the tiles are a matrix of as many rows, multiplied
@@ -11,7 +11,12 @@
 //! NaN or an overflow reaches those outputs that see it and no other.
 
 mod body;
+mod filter;
 mod form;
+mod gradient;
+mod once;
+#[cfg(test)]
+mod once_tests;
 #[cfg(test)]
 mod tests;
 
@@ -19,11 +24,14 @@ use core::marker::PhantomData;
 use core::ops::Range;
 
 use self::body::{Gather, Spread};
+pub use self::filter::Taps;
 use self::form::{Form, Four, Two};
+pub use self::gradient::FilterGradient;
+pub use self::once::Once;
 use super::geometry::{Conv, Window};
 use crate::error::{Error, Result};
 use crate::gemm::block::strip_rows;
-use crate::gemm::pack::{packed_len, panel, panel_at, panels};
+use crate::gemm::pack::{packed_len, panel, panels};
 use crate::gemm::tile::Store;
 use crate::level::Level;
 use crate::parallel::Parallel;
@@ -144,21 +152,6 @@ impl Tiles {
         let most = most_scratch(conv).max(image);
         image.saturating_mul(conv.batch).min(most)
     }
-
-    /// Transforms and packs a filter into memory that is as long as [`Tiles::packed_len`] says.
-    pub fn pack(
-        self,
-        level: Level,
-        conv: &Conv,
-        filter: &[f32],
-        out: &mut [f32],
-        parallel: &dyn Parallel,
-    ) {
-        match self {
-            Self::Two => pack::<Two>(level, conv, filter, out, parallel),
-            Self::Four => pack::<Four>(level, conv, filter, out, parallel),
-        }
-    }
 }
 
 /// Elements of scratch memory that a convolution may have: half as many again as input, filter and
@@ -166,41 +159,6 @@ impl Tiles {
 fn most_scratch(conv: &Conv) -> usize {
     let data = conv.input_len() + conv.filter_len() + conv.output_len();
     data.saturating_add(data / 2)
-}
-
-/// Transforms and packs a filter: a matrix for each point, in panels.
-fn pack<F: Form>(
-    level: Level,
-    conv: &Conv,
-    filter: &[f32],
-    out: &mut [f32],
-    parallel: &dyn Parallel,
-) {
-    let (depth, columns) = (conv.in_channels, conv.out_channels);
-    let each = out.len() / (F::SIDE * F::SIDE);
-    for_each_chunk(parallel, out, each, |start, out| {
-        let (i, j) = (start / each / F::SIDE, start / each % F::SIDE);
-        for index in 0..panels(level, columns) {
-            let (first, width) = panel_at(level, columns, index);
-            let count = width.min(columns - first);
-            let out = &mut out[first * depth..][..width * depth];
-            for (channel, out) in out.chunks_exact_mut(width).enumerate() {
-                let mut sums = [0.0_f64; 48];
-                for (tap, taps) in filter.chunks_exact(depth * columns).enumerate() {
-                    let weight = F::FILTER[i][tap / 3] * F::FILTER[j][tap % 3];
-                    let taps = &taps[channel * columns + first..][..count];
-                    if weight != 0.0 {
-                        for (sum, &tap) in sums.iter_mut().zip(taps) {
-                            *sum += weight * f64::from(tap);
-                        }
-                    }
-                }
-                for (out, &sum) in out.iter_mut().zip(&sums) {
-                    *out = sum as f32;
-                }
-            }
-        }
-    });
 }
 
 /// The tiles of all images, line by line.

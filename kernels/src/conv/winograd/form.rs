@@ -24,6 +24,8 @@ pub trait Form: Copy + Debug + Send + Sync + 'static {
 
     /// Transforms the inputs.
     fn input<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST];
+    /// Transforms the gradients of outputs: [`Form::output`] with rows for columns.
+    fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST];
     /// Makes outputs of products.
     fn output<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; 4];
 }
@@ -88,6 +90,23 @@ impl Form for Four {
     }
 
     #[inline(always)]
+    fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST] {
+        let [x0, x1, x2, x3, ..] = x;
+        let even_a = s.mul_add(s.splat(AA as f32), x2, x0);
+        let even_b = s.mul_add(s.splat(BB as f32), x2, x0);
+        let odd_a = sum(s, (A, x1), (A * AA, x3));
+        let odd_b = sum(s, (B, x1), (B * BB, x3));
+        [
+            x0,
+            s.add(even_a, odd_a),
+            s.sub(even_a, odd_a),
+            s.add(even_b, odd_b),
+            s.sub(even_b, odd_b),
+            x3,
+        ]
+    }
+
+    #[inline(always)]
     fn output<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; 4] {
         let [x0, x1, x2, x3, x4, x5] = x;
         let (even_a, odd_a) = (s.add(x1, x2), s.sub(x1, x2));
@@ -139,6 +158,13 @@ impl Form for Two {
             none,
             none,
         ]
+    }
+
+    #[inline(always)]
+    fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST] {
+        let [x0, x1, ..] = x;
+        let none = s.zero();
+        [x0, s.add(x0, x1), s.sub(x0, x1), x1, none, none]
     }
 
     #[inline(always)]

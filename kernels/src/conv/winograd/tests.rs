@@ -11,9 +11,14 @@ use crate::parallel::Serial;
 use crate::simd::available;
 use crate::testing::{Interleaved, Threads, numbers};
 
-const BOTH: [Tiles; 2] = [Tiles::Two, Tiles::Four];
+pub const BOTH: [Tiles; 2] = [Tiles::Two, Tiles::Four];
 
-fn conv(batch: usize, sides: (usize, usize), channels: (usize, usize), padding: Padding) -> Conv {
+pub fn conv(
+    batch: usize,
+    sides: (usize, usize),
+    channels: (usize, usize),
+    padding: Padding,
+) -> Conv {
     let axis = |side| Window::new(side, 3, 1, 1, padding).unwrap();
     Conv {
         batch,
@@ -26,7 +31,7 @@ fn conv(batch: usize, sides: (usize, usize), channels: (usize, usize), padding: 
 }
 
 /// Runs a convolution with a filter that is packed for some tiles.
-fn run(
+pub fn run(
     (tiles, level): (Tiles, Level),
     change: impl Fn(&mut Forward<'_>),
     conv: &Conv,
@@ -49,7 +54,7 @@ fn run(
 
 /// The exact output, and the largest sum of the magnitudes of its products. Tiles transform whole
 /// windows: if the image has fewer places than one, the sum is taken for all of them.
-fn exact(conv: &Conv, input: &[f32], filter: &[f32]) -> (Vec<f64>, f64) {
+pub fn exact(conv: &Conv, input: &[f32], filter: &[f32]) -> (Vec<f64>, f64) {
     let mut sums = vec![(0.0, 0.0); conv.output_len()];
     each_product(conv, |i, f, o| {
         let product = f64::from(input[i]) * f64::from(filter[f]);

@@ -1,0 +1,345 @@
+//! The gradient of a filter: the points of the image's tiles times those of the output's gradient,
+//! summed over all tiles, transformed back.
+
+// Indices keep sums in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
+use core::marker::PhantomData;
+use core::ops::Range;
+
+use super::form::{Form, Four, MOST, Two};
+use super::{Grid, Place, Tiles, most_scratch};
+use crate::conv::Conv;
+use crate::gemm::block::tiles;
+use crate::gemm::pack::{lanes, panel_at, panels};
+use crate::gemm::source::{MAX_RUN, ZEROS};
+use crate::gemm::tile::{self, Store};
+use crate::level::Level;
+use crate::parallel::Parallel;
+use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk};
+use crate::simd::{Body, Simd, body, dispatch};
+
+/// Pixels of the output, over all images, that repay the transforms of the sums.
+const REPAID: usize = 1000;
+/// Tiles whose points are multiplied at a time.
+const AT_ONCE: usize = 96;
+/// Columns that are transformed back at a time.
+const WIDTH: usize = 32;
+/// Threads for each line of points from which on all have more to do without tiles.
+const CROWD: usize = 2;
+
+/// The gradient of a filter by tiles. Each thread has some lines of points.
+#[derive(Clone, Copy, Debug)]
+pub struct FilterGradient {
+    level: Level,
+    conv: Conv,
+    tiles: Tiles,
+}
+
+/// Elements of memory for a line of points.
+#[derive(Clone, Copy, Debug)]
+struct Room {
+    /// Channels of the input and of the output, padded to whole vectors.
+    channels: [usize; 2],
+    /// The points of tiles of the input and of the output's gradient, and the sums.
+    parts: [usize; 3],
+}
+
+impl FilterGradient {
+    /// The way to compute the gradient of the filter of a convolution that has been checked, if
+    /// tiles suit it, its pixels repay the transforms and the memory for points is at most half as
+    /// much again as input, filter and output.
+    pub fn of(level: Level, conv: &Conv) -> Option<Self> {
+        let gradient = Self::with_tiles(level, conv, Tiles::of(conv)?);
+        let pixels = conv.batch * conv.y.output * conv.x.output;
+        (pixels >= REPAID && gradient.scratch_len() <= most_scratch(conv)).then_some(gradient)
+    }
+
+    /// As [`FilterGradient::of`], for given tiles.
+    pub const fn with_tiles(level: Level, conv: &Conv, tiles: Tiles) -> Self {
+        Self {
+            level,
+            conv: *conv,
+            tiles,
+        }
+    }
+
+    /// Elements of scratch memory that [`FilterGradient::run`] needs.
+    pub fn scratch_len(&self) -> usize {
+        let side = self.tiles.out() + 2;
+        side.saturating_mul(self.room().len())
+    }
+
+    fn room(&self) -> Room {
+        let (side, lanes) = (self.tiles.out() + 2, lanes(self.level));
+        let channels =
+            [self.conv.in_channels, self.conv.out_channels].map(|c| c.next_multiple_of(lanes));
+        let sums = side * self.conv.in_channels * channels[1];
+        let [input, output] = channels.map(|channels| side * AT_ONCE * channels);
+        Room {
+            channels,
+            parts: [input, output, sums],
+        }
+    }
+
+    /// Computes the gradient, unless there are too many threads for it or it is not finite:
+    /// transforms would spread that to all taps. Returns whether it did. All lengths have been
+    /// checked.
+    pub fn run(
+        &self,
+        (input, output): (&[f32], &[f32]),
+        filter: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> bool {
+        match self.tiles {
+            Tiles::Two => self.with_form::<Two>((input, output), filter, scratch, parallel),
+            Tiles::Four => self.with_form::<Four>((input, output), filter, scratch, parallel),
+        }
+    }
+
+    fn with_form<F: Form>(
+        &self,
+        images: (&[f32], &[f32]),
+        filter: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> bool {
+        if parallel.threads() > CROWD * F::SIDE {
+            return false;
+        }
+        let grid = Grid::new(&self.conv, self.tiles);
+        let room = self.room();
+        let each = F::SIDE.div_ceil(parallel.threads()) * room.len();
+        for_each_chunk(parallel, scratch, each, |start, memory| {
+            let lines = Lines {
+                grid: &grid,
+                room,
+                images,
+                first: start / room.len(),
+                memory,
+                form: PhantomData::<F>,
+            };
+            dispatch(self.level, lines);
+        });
+        let scratch = &*scratch;
+        let (depth, columns) = (self.conv.in_channels, self.conv.out_channels);
+        let all = depth * columns;
+        let cut = Cut {
+            rows: 9,
+            columns: depth.div_ceil(parallel.threads()) * columns,
+            rest: 0,
+        };
+        for_each_block(parallel, filter, all, (9, all), cut, |block| {
+            body::dispatch(Back {
+                room,
+                columns,
+                scratch,
+                block,
+                form: PhantomData::<F>,
+            });
+        });
+        filter.iter().fold(0.0, |sum, x| sum + x * 0.0) == 0.0
+    }
+}
+
+impl Room {
+    fn len(&self) -> usize {
+        self.parts.iter().sum()
+    }
+}
+
+/// Some lines of points: their sums over all tiles.
+struct Lines<'a, F> {
+    grid: &'a Grid,
+    room: Room,
+    /// The input and the gradient of the output.
+    images: (&'a [f32], &'a [f32]),
+    /// The first line.
+    first: usize,
+    /// The memory of the lines.
+    memory: &'a mut [f32],
+    form: PhantomData<F>,
+}
+
+impl<F: Form> Body for Lines<'_, F> {
+    type Out = ();
+
+    #[inline(always)]
+    fn run<S: Simd>(mut self, s: S) {
+        let all = self.grid.tiles.0 * self.grid.tiles.1 * self.grid.conv.batch;
+        let mut from = 0;
+        while from < all {
+            let to = all.min(from + AT_ONCE);
+            self.spread::<S, false>(s, from..to);
+            self.spread::<S, true>(s, from..to);
+            self.multiply(s, to - from, from > 0);
+            from = to;
+        }
+        if all == 0 {
+            self.memory.fill(0.0);
+        }
+    }
+}
+
+impl<F: Form> Lines<'_, F> {
+    /// Transforms what some tiles see of the input, or the gradients of their outputs.
+    #[inline(always)]
+    fn spread<S: Simd, const OUTPUT: bool>(&mut self, s: S, tiles: Range<usize>) {
+        let (conv, room) = (&self.grid.conv, self.room);
+        let (data, depth, side, skip) = if OUTPUT {
+            (self.images.1, conv.out_channels, F::OUT, room.parts[0])
+        } else {
+            (self.images.0, conv.in_channels, F::SIDE, 0)
+        };
+        let width = room.channels[usize::from(OUTPUT)];
+        let transform = |x| {
+            if OUTPUT {
+                F::gradient(s, x)
+            } else {
+                F::input(s, x)
+            }
+        };
+        let first = self.first;
+        for (line, tile) in tiles.enumerate() {
+            let place = self.grid.place(tile);
+            let mut from = 0;
+            while from < depth {
+                let run = MAX_RUN.min(depth - from);
+                let mut pixels = [[&ZEROS[..run]; MOST]; MOST];
+                for i in 0..side {
+                    for j in 0..side {
+                        if let Some(pixel) = self.pixel::<OUTPUT>(&place, i, j) {
+                            pixels[i][j] = &data[pixel * depth + from..][..run];
+                        }
+                    }
+                }
+                let mut at = 0;
+                while at < run {
+                    let mut x = [[s.zero(); MOST]; MOST];
+                    for j in 0..side {
+                        let mut column = [s.zero(); MOST];
+                        for i in 0..side {
+                            column[i] = s.load_up_to(&pixels[i][j][at..]);
+                        }
+                        let column = transform(column);
+                        for i in 0..F::SIDE {
+                            x[i][j] = column[i];
+                        }
+                    }
+                    for (i, memory) in self.memory.chunks_exact_mut(room.len()).enumerate() {
+                        let row = transform(x[first + i]);
+                        for j in 0..F::SIDE {
+                            let to = (j * AT_ONCE + line) * width + from + at;
+                            s.store(&mut memory[skip + to..], row[j]);
+                        }
+                    }
+                    at += S::LANES;
+                }
+                from += run;
+            }
+        }
+    }
+
+    /// The pixel of the input, or of the output, that a tile has at (`i`, `j`), if there is one.
+    #[inline(always)]
+    fn pixel<const OUTPUT: bool>(&self, place: &Place, i: usize, j: usize) -> Option<usize> {
+        if OUTPUT {
+            let (first, count) = self.grid.line(place, i)?;
+            (j < count).then_some(first + j)
+        } else {
+            self.grid.pixel(place, i, j)
+        }
+    }
+
+    /// Multiplies the points of so many tiles.
+    #[inline(always)]
+    fn multiply<S: Simd>(&mut self, s: S, k: usize, accumulate: bool) {
+        let (depth, columns) = (self.grid.conv.in_channels, self.grid.conv.out_channels);
+        let ([lda, ldb], parts) = (self.room.channels, self.room.parts);
+        let store = Store {
+            accumulate,
+            bias: None,
+            clamp: None,
+            map: None,
+        };
+        for memory in self.memory.chunks_exact_mut(self.room.len()) {
+            let (a, rest) = memory.split_at_mut(parts[0]);
+            let (b, sums) = rest.split_at_mut(parts[1]);
+            for (j, sums) in sums.chunks_exact_mut(depth * ldb).enumerate() {
+                let a = &a[j * AT_ONCE * lda..];
+                let b = &b[j * AT_ONCE * ldb..];
+                let mut block = Block::new(sums, ldb, depth, ldb);
+                for index in 0..panels(S::LEVEL, columns) {
+                    let (first, width) = panel_at(S::LEVEL, columns, index);
+                    let mut row = 0;
+                    tiles!(S, width / S::LANES, exact, depth - row, |MR, NV| {
+                        let (a, b) = (&a[row..], &b[first..]);
+                        let none = [[s.zero(); NV]; MR];
+                        let sums =
+                            tile::columns::<S, MR, NV, false>(s, none, k, a, lda, b, ldb, width);
+                        let mut rows = [0; MR];
+                        for (i, name) in rows.iter_mut().enumerate() {
+                            *name = row + i;
+                        }
+                        tile::store(s, &sums, &mut block, &rows, (first, width), &store);
+                        row += MR;
+                    });
+                }
+            }
+        }
+    }
+}
+
+/// Transforms the sums of some channels back to taps.
+struct Back<'a, 'b, F> {
+    room: Room,
+    /// Channels of the output.
+    columns: usize,
+    scratch: &'a [f32],
+    /// A row per tap.
+    block: Block<'b, f32>,
+    form: PhantomData<F>,
+}
+
+impl<F: Form> body::Body for Back<'_, '_, F> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(mut self) {
+        let (columns, ld) = (self.columns, self.room.channels[1]);
+        let [input, output, sums] = self.room.parts;
+        let channels =
+            self.block.column / columns..(self.block.column + self.block.columns) / columns;
+        let mut lines = [[[0.0_f64; WIDTH]; 3]; MOST];
+        for (row, channel) in channels.enumerate() {
+            for first in (0..columns).step_by(WIDTH) {
+                let count = WIDTH.min(columns - first);
+                for (i, line) in lines.iter_mut().enumerate().take(F::SIDE) {
+                    *line = [[0.0; WIDTH]; 3];
+                    let from = i * self.room.len() + input + output + channel * ld + first;
+                    for j in 0..F::SIDE {
+                        let from = &self.scratch[from + j * (sums / F::SIDE)..][..count];
+                        for (line, weight) in line.iter_mut().zip(F::FILTER[j]) {
+                            for (line, &from) in line.iter_mut().zip(from) {
+                                *line += weight * f64::from(from);
+                            }
+                        }
+                    }
+                }
+                for tap in 0..9 {
+                    let mut sum = [0.0; WIDTH];
+                    for (line, weights) in lines.iter().zip(F::FILTER).take(F::SIDE) {
+                        for (sum, x) in sum.iter_mut().zip(&line[tap % 3]) {
+                            *sum += weights[tap / 3] * x;
+                        }
+                    }
+                    let to = &mut self.block.row(tap)[row * columns + first..][..count];
+                    for (to, sum) in to.iter_mut().zip(sum) {
+                        *to = sum as f32;
+                    }
+                }
+            }
+        }
+    }
+}
