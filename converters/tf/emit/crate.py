@@ -249,9 +249,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         + [r.type for b in text.blocks for r in b.roles]
         + ["Error Memory"]
     )
-    imports = ["crate::places::*"]
-    if re.search(r"\bweights::", body) or std:
-        imports.append("crate::weights")
+    imports = ["crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]
     imports += [f"crate::runtime::{use}" for use in uses if _names(use, body)]
     block_uses = uses | {"memory::Slot"}

@@ -26,6 +26,7 @@ from converters.tf.tests.crates.crates import (
 )
 from converters.tf.tests.crates.graphs import (
     GRAPHS,
+    Sketch,
     in_place,
     layout,
     mlp,
@@ -75,6 +76,17 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
         # Six crates with a runtime each: quick to compile matters more than quick to run.
         flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
         assert _OK in _run(graph, options, tmp_path / graph.name, flags)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_no_layers_and_no_weights(profile: Profile, tmp_path: Path) -> None:
+    """What the model computes then reads no constant."""
+    s = Sketch("weightless")
+    x = s.input("x", (ir.Batch(), 3))
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [x], x.shape)
+    graph = s.graph()
+    options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
 _REFUSED = """
