@@ -225,6 +225,8 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     ports = [*text.inputs, *text.outputs]
     taken = {text.type, *(use.rpartition("::")[2] for use in text.uses)}
     taken |= {block.type for block in text.blocks}
+    # `X` is how both a tensor and its place may be written.
+    taken |= {slot.name for slot in text.slots}
     types = tensor_types(ports, taken)
     needs_w = any(_needs_w(f.value) for f in text.fields)
     needs_p = any(_needs_p(f.value) for f in text.fields)

@@ -133,7 +133,7 @@ def test_lambdas_know_the_usual_names(suffix: str, tmp_path: Path) -> None:
     path = tmp_path / f"model.{suffix}"
     model_of([(4,), (4,)], body).save(path)
     check(load(path, LoadOptions(allow_custom_code=True)), (1, 3))
-    with pytest.raises(FileError, match="which was not run.*--allow_custom_code"):
+    with pytest.raises(FileError, match=r"which was not run.*--allow_custom_code"):
         load(path, LoadOptions())
 
 

@@ -89,6 +89,18 @@ def test_no_layers_and_no_weights(profile: Profile, tmp_path: Path) -> None:
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
+def test_a_tensor_and_a_place_may_have_one_name(tmp_path: Path) -> None:
+    """The type of the input `x` and the constant of the layer `x` would both be `X`."""
+    s = Sketch("letters")
+    x = s.input("x", (ir.Batch(), 3))
+    twice = s.op(ir.Unary(ir.Function(ir.Fn.EXP)), [x], x.shape, name="x")
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [twice], x.shape, name="y")
+    s.outputs.pop(0)
+    graph = s.graph()
+    options = Options(graph.name, "graphs.py", profile=Profile.NO_STD, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
 _REFUSED = """
 #[test]
 fn what_has_no_result_is_an_error() {
