@@ -273,8 +273,8 @@ def _places(
     scale = (size - 1) / (target - 1) if op.align_corners and target > 1 else size / target
     if op.kind is ir.ResizeKind.NEAREST:
         # A place in float32 can be the next pixel's, and halves go up.
-        at = (np.arange(target) + (0.5 if op.half_pixel else 0)).astype(np.float32)
-        near = np.floor(at * np.float32(scale) + np.float32(0.5 if op.align_corners else 0))
+        centre = (np.arange(target) + (0.5 if op.half_pixel else 0)).astype(np.float32)
+        near = np.floor(centre * np.float32(scale) + np.float32(0.5 if op.align_corners else 0))
         index = np.clip(near, 0, size - 1).astype(int)
         return index, index, np.zeros(target)
     place = np.arange(target, dtype=np.float64)

@@ -277,6 +277,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
             "needs_w": needs_w,
             "needs_p": needs_p,
             "uses_batch": batch_call,
+            "uses_memory": any(re.search(r"\bm\b", line) for line in [*calls, *deliver]),
             "calls": calls,
             "parts": parts,
             "groups": _groups(text),

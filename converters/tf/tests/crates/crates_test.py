@@ -79,6 +79,15 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("profile", Profile)
+def test_what_a_model_is_given_may_be_what_it_gives(profile: Profile, tmp_path: Path) -> None:
+    s = Sketch("same")
+    s.outputs.append(ir.Port("y", s.input("x", (ir.Batch(), 3))))
+    graph = s.graph()
+    options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+@pytest.mark.parametrize("profile", Profile)
 def test_no_layers_and_no_weights(profile: Profile, tmp_path: Path) -> None:
     """What the model computes then reads no constant."""
     s = Sketch("weightless")
