@@ -110,6 +110,22 @@ def test_a_tensor_and_a_place_may_have_one_name(tmp_path: Path) -> None:
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
+def test_examples_that_are_mixed_are_not_compared_one_at_a_time(tmp_path: Path) -> None:
+    s = Sketch("mixed")
+    x = s.input("x", (ir.Batch(), 6))
+    turned = s.op(ir.Transpose((1, 0)), [x], (6, ir.Batch()))
+    flat = s.op(ir.Reshape(), [turned], (ir.Batch(6),))
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [flat], (ir.Batch(6),))
+    s.outputs[:] = s.outputs[2:]
+    whole = Sketch("apart")
+    y = whole.input("x", (ir.Batch(), 6))
+    whole.op(ir.Reshape(), [y], (ir.Batch(6),))
+    for graph, count in ((s.graph(), 0), (whole.graph(), 1)):
+        options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+        folder = tmp_path / graph.name
+        assert _run(graph, options, folder, runtime_flags()).count("one_example_at_a") == count
+
+
 _REFUSED = """
 #[test]
 fn what_has_no_result_is_an_error() {
