@@ -92,7 +92,11 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
     if problems:
         raise FeaturesError.of(problems)
     inputs = {p.name: arrays[input_keys[p.name]].astype(p.value.dtype.numpy) for p in graph.inputs}
-    outputs = predict(inputs)
+    try:
+        outputs = predict(inputs)
+    except Exception as err:  # As above.
+        what = f"the model fails for these inputs: {shortened(err)}"
+        raise FeaturesError(Problem(str(path), what)) from err
     for port in graph.outputs:
         key = output_keys[port.name]
         if key in arrays:
@@ -104,7 +108,11 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
 
 def _arrays(path: Path) -> dict[str, ir.Array]:
     try:
-        with np.load(path, allow_pickle=False) as file:
+        file = np.load(path, allow_pickle=False)
+        if not isinstance(file, np.lib.npyio.NpzFile):
+            what = "holds a single array; expected one per input, as numpy.savez writes them"
+            raise FeaturesError(Problem(str(path), what))
+        with file:
             return {name: file[name] for name in file.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile, AttributeError, KeyError) as err:
         what = f"can't be read as .npz: {err}"
@@ -154,8 +162,13 @@ def _disagreement(path: Path, key: str, recorded: ir.Array, own: ir.Array) -> li
     if recorded.shape != own.shape:
         what = f"array {key!r} has the shape {list(recorded.shape)}, the model's {list(own.shape)}"
         return [Problem(str(path), what)]
+    if recorded.dtype.kind not in "biuf":
+        what = f"array {key!r} is {recorded.dtype}, expected {own.dtype}"
+        return [Problem(str(path), what)]
     if not np.allclose(recorded, own, rtol=_TOLERANCE, atol=_TOLERANCE, equal_nan=True):
-        largest = float(np.nanmax(np.abs(recorded.astype(np.float64) - own)))
-        what = f"array {key!r} differs from what the model predicts by up to {largest:.3g}"
+        apart = np.abs(recorded.astype(np.float64) - own)
+        known = apart[np.isfinite(apart)]
+        by = f"up to {known.max():.3g}" if known.any() else "what is no number"
+        what = f"array {key!r} differs from what the model predicts by {by}"
         return [Problem(str(path), what, "record it with this model")]
     return []

@@ -271,13 +271,14 @@ def _places(
     op: ir.Resize, size: int, target: int
 ) -> tuple[Array, Array, Array]:  # low, high, weight of high
     scale = (size - 1) / (target - 1) if op.align_corners and target > 1 else size / target
-    place = np.arange(target, dtype=np.float64)
-    at = (place + 0.5) * scale - (0.5 if op.kind is ir.ResizeKind.BILINEAR else 0)
-    at = at if op.half_pixel else place * scale
     if op.kind is ir.ResizeKind.NEAREST:
-        near = np.rint(at) if op.align_corners else np.floor(at)
+        # A place in float32 can be the next pixel's, and halves go up.
+        centre = (np.arange(target) + (0.5 if op.half_pixel else 0)).astype(np.float32)
+        near = np.floor(centre * np.float32(scale) + np.float32(0.5 if op.align_corners else 0))
         index = np.clip(near, 0, size - 1).astype(int)
         return index, index, np.zeros(target)
+    place = np.arange(target, dtype=np.float64)
+    at = (place + 0.5) * scale - 0.5 if op.half_pixel else place * scale
     low = np.floor(at)
     indices = [np.clip(i, 0, size - 1).astype(int) for i in (low, low + 1)]
     return indices[0], indices[1], at - low

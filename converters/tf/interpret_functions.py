@@ -155,6 +155,9 @@ BINARY: dict[BinaryKind, Callable[[Array, Array], Any]] = {
     BinaryKind.LOGICAL_AND: np.logical_and,
     BinaryKind.LOGICAL_OR: np.logical_or,
     BinaryKind.LOGICAL_XOR: np.logical_xor,
+    BinaryKind.BIT_AND: np.bitwise_and,
+    BinaryKind.BIT_OR: np.bitwise_or,
+    BinaryKind.BIT_XOR: np.bitwise_xor,
 }
 
 COMPARE: dict[CompareKind, Callable[[Array, Array], Any]] = {

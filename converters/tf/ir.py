@@ -134,6 +134,9 @@ class BinaryKind(StrEnum):
     LOGICAL_AND = "logical_and"
     LOGICAL_OR = "logical_or"
     LOGICAL_XOR = "logical_xor"
+    BIT_AND = "bit_and"  # whole numbers, as the other two
+    BIT_OR = "bit_or"
+    BIT_XOR = "bit_xor"
 
 
 @dataclass(frozen=True)

@@ -108,6 +108,7 @@ mod trial;
 pub mod unary;
 pub mod unsorted_segment_sum;
 pub mod where_true;
+pub mod whole;
 pub mod zip;
 
 /// Every kernel that an adapter can register.

@@ -48,3 +48,4 @@ pub mod stored;
 pub mod sums;
 pub mod top;
 pub mod weights;
+pub mod whole;

@@ -225,6 +225,8 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     ports = [*text.inputs, *text.outputs]
     taken = {text.type, *(use.rpartition("::")[2] for use in text.uses)}
     taken |= {block.type for block in text.blocks}
+    # `X` is how both a tensor and its place may be written.
+    taken |= {slot.name for slot in text.slots}
     types = tensor_types(ports, taken)
     needs_w = any(_needs_w(f.value) for f in text.fields)
     needs_p = any(_needs_p(f.value) for f in text.fields)
@@ -249,9 +251,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         + [r.type for b in text.blocks for r in b.roles]
         + ["Error Memory"]
     )
-    imports = ["crate::places::*"]
-    if re.search(r"\bweights::", body) or std:
-        imports.append("crate::weights")
+    imports = ["crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]
     imports += [f"crate::runtime::{use}" for use in uses if _names(use, body)]
     block_uses = uses | {"memory::Slot"}
@@ -277,6 +277,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
             "needs_w": needs_w,
             "needs_p": needs_p,
             "uses_batch": batch_call,
+            "uses_memory": any(re.search(r"\bm\b", line) for line in [*calls, *deliver]),
             "calls": calls,
             "parts": parts,
             "groups": _groups(text),

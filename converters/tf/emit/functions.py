@@ -59,6 +59,7 @@ _FI = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32])
 _FW = frozenset([ir.DType.F32, ir.DType.I64, ir.DType.I32])
 _EQ = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32, ir.DType.BOOL])
 _BOOL = frozenset([ir.DType.BOOL])
+_I = frozenset([ir.DType.I64, ir.DType.I32])
 
 _RELUS = ((ir.RELU.params, "RELU"), (ir.RELU6.params, "RELU6"))
 ADD_CLAMP = Kernel("clamp::AddClamp", "AddClamp { low: @a, high: @b }", named=_RELUS)
@@ -146,6 +147,9 @@ BINARY: Mapping[ir.BinaryKind, Kernel] = {
     ir.BinaryKind.LOGICAL_AND: Kernel("logical::LogicalAnd", types=_BOOL),
     ir.BinaryKind.LOGICAL_OR: Kernel("logical::LogicalOr", types=_BOOL),
     ir.BinaryKind.LOGICAL_XOR: Kernel("compare::NotEqual", types=_BOOL),
+    ir.BinaryKind.BIT_AND: Kernel("bitwise::BitwiseAnd", types=_I),
+    ir.BinaryKind.BIT_OR: Kernel("bitwise::BitwiseOr", types=_I),
+    ir.BinaryKind.BIT_XOR: Kernel("bitwise::BitwiseXor", types=_I),
 }
 
 COMPARE: Mapping[ir.CompareKind, Kernel] = {

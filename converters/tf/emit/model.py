@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 from converters.tf import ir
 from converters.tf.emit.blocks import Block, Blocks
@@ -30,7 +31,7 @@ class PortText:
         fixed: Whether the length does not depend on the batch.
         shape: The shape as text.
         dims: The shape for one example.
-        leading: Whether examples follow each other: the batch is the first axis, or there is none.
+        leading: Whether examples follow each other, each in one piece, or there is no batch.
         source: Expression of an output's elements; empty for an input.
     """
 
@@ -147,11 +148,12 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     for step in plan.steps:
         context.lines += OPS[type(step.node.op)](context, step)
     scope = Scope()
+    made = {value: node for node in graph.nodes for value in node.outputs}
     outputs = []
     for port in graph.outputs:
         field = scope.unique(snake(port.name, "output"))
         source = _output(context, port.value)
-        outputs.append(_port(port, field, output_keys[port.name], source))
+        outputs.append(_port(port, field, output_keys[port.name], source, made))
     slots = tuple(context.slots.values())
     tensors = tuple(weights.tensors.values())
     taken = _TYPES.union(path.rpartition("::")[2] for path in context.imports)
@@ -232,7 +234,13 @@ def _type_name(name: str, taken: frozenset[str]) -> str:
     return f"{kind}Model" if kind in taken else kind
 
 
-def _port(port: ir.Port, field: str, key: str, source: str = "") -> PortText:
+def _port(
+    port: ir.Port,
+    field: str,
+    key: str,
+    source: str = "",
+    made: Mapping[ir.Value, ir.Node] = MappingProxyType({}),
+) -> PortText:
     value = port.value
     kind = "bool" if value.dtype is ir.DType.BOOL else rust_type(value.dtype)
     return PortText(
@@ -244,9 +252,25 @@ def _port(port: ir.Port, field: str, key: str, source: str = "") -> PortText:
         is_fixed(value.shape),
         ir.shape_text(value.shape),
         ir.shape_at(value.shape, 1),
-        is_fixed(value.shape) or isinstance(value.shape[0], ir.Batch),
+        is_fixed(value.shape) or _follow(value, made),
         source,
     )
+
+
+def _follow(value: ir.Value, made: Mapping[ir.Value, ir.Node]) -> bool:
+    """Returns whether the elements of each example are next to each other.
+
+    They are not if an axis of several times the batch had the batch behind another axis.
+    """
+    while True:
+        first = next((d for d in value.shape if d != 1), 1)
+        if not isinstance(first, ir.Batch) or first.scale == 1:
+            return isinstance(first, ir.Batch)
+        operands = made[value].present if value in made else ()
+        before = [v for v in operands if not is_fixed(v.shape)]
+        if not before:
+            return True
+        value = before[0]
 
 
 def _output(c: Context, value: ir.Value) -> str:

@@ -12,6 +12,9 @@ from converters.tf.emit.names import wishes
 from converters.tf.emit.systems import SYSTEMS
 from converters.tf.plan import Step
 
+# Whole numbers whose conversions are those of `elementwise`.
+_NUMBERS = (ir.DType.I32, ir.DType.I64)
+
 
 def _result(c: Context, node: ir.Node, default: str) -> str:
     value = node.output
@@ -103,8 +106,19 @@ def _select(c: Context, step: Step) -> list[str]:
     return [f"elementwise::select(m, {operands}, {_result(c, node, 'select')})?;"]
 
 
+def changes_size(node: ir.Node) -> bool:
+    """Returns whether a conversion between whole numbers drops or adds upper bits."""
+    source, target = node.input.dtype, node.output.dtype
+    if source.numpy.kind not in "iub" or target.numpy.kind not in "iu":
+        return False
+    return target not in _NUMBERS or source not in (*_NUMBERS, ir.DType.BOOL, ir.DType.U8)
+
+
 def _cast(c: Context, step: Step) -> list[str]:
     node = step.node
+    if changes_size(node):
+        c.use("whole")
+        return [f"whole::cast(m, {c.source(node.input)}, {_result(c, node, 'cast')})?;"]
     c.use("elementwise")
     return [f"elementwise::cast(m, {c.source(node.input)}, {_result(c, node, 'cast')})?;"]
 

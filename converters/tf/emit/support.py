@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from converters.tf import ir, plan
 from converters.tf.build import SINGLE
 from converters.tf.emit.functions import BINARY, COMPARE, REDUCE, unary
-from converters.tf.emit.ops import OPS
+from converters.tf.emit.ops import OPS, changes_size
 
 _CASTS = frozenset(
     [ir.DType.F32, ir.DType.F64, ir.DType.I32, ir.DType.I64, ir.DType.BOOL, ir.DType.U8]
@@ -81,6 +81,8 @@ def _reduce(node: ir.Node) -> list[str]:
 
 
 def _cast(node: ir.Node) -> list[str]:
+    if changes_size(node):
+        return []
     targets = _CASTS - {ir.DType.U8}
     return [
         *_types("cast", node.input.dtype, _CASTS),

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import importlib.util
 import inspect
+import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras.src.utils import python_utils
 
 from tools.codegen.conversion import Problem, UsageError
 
@@ -55,3 +62,28 @@ def _defined(file: Path, module_name: str) -> dict[str, Any]:
         and (inspect.isclass(thing) or inspect.isfunction(thing))
         and thing.__module__ == module_name
     }
+
+
+def know_names(objects: Mapping[str, Any]) -> None:
+    """Makes names known to the lambdas of model files, of which Keras stores the code alone.
+
+    Args:
+        objects: What the files of the user define; it comes before the names by which programs
+            usually import TensorFlow, Keras and NumPy.
+    """
+    backend = SimpleNamespace(**{**vars(tf.keras.backend), **vars(keras.ops)})
+    del backend.repeat  # The two of this name do different things.
+    usual = {
+        "K": backend,
+        "backend": backend,
+        "keras": keras,
+        "layers": keras.layers,
+        "math": math,
+        "np": np,
+        "numpy": np,
+        "ops": keras.ops,
+        "tensorflow": tf,
+        "tf": tf,
+    }
+    # Where Keras' `func_load` runs.
+    vars(python_utils).update({**usual, **objects})

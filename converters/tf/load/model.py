@@ -20,7 +20,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
-from converters.tf.load.custom import FLAG, custom_objects
+from converters.tf.load.custom import FLAG, custom_objects, know_names
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.legacy import readable
@@ -132,7 +132,10 @@ def load_keras(path: Path, options: LoadOptions) -> Any:
         FileError: The file is damaged or unsafe, or names what is not part of Keras.
         UsageError: The code of the user can't run.
     """
-    objects = {**CUSTOM_OBJECTS, **custom_objects(options.custom_objects)}
+    own = custom_objects(options.custom_objects)
+    objects = {**CUSTOM_OBJECTS, **own}
+    if options.allow_custom_code:
+        know_names(own)
     with tempfile.TemporaryDirectory() as folder:
         try:
             # Layers inside of layers are looked up in the scope alone.

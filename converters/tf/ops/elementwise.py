@@ -159,15 +159,15 @@ def _bitwise_and(ctx: Context) -> Result:
     bits = ctx.args[0]
     if isinstance(bits, Bits) and (ctx.array(1) == np.iinfo(np.int32).min).all():
         return bits
-    return _of_bits(np.bitwise_and)(ctx)
+    return _binary(BinaryKind.BIT_AND)(ctx)
 
 
-def _of_bits(function: Callable[..., Any]) -> Handler:
-    """Handles an operation on the bits of constants."""
+def _shift(function: Callable[..., Any]) -> Handler:
+    """Handles a shift of the bits of constants."""
 
     def handler(ctx: Context) -> Result:
         if not all(isinstance(a, ir.Value) and a.is_constant for a in ctx.args):
-            raise Unsupported("an operation on bits")
+            raise Unsupported("a shift of bits")
         a, b = ctx.array(0), ctx.array(1)
         return ir.constant(np.asarray(function(a, b), a.dtype), ctx.value(0).name)
 
@@ -355,10 +355,10 @@ OPS: dict[str, Handler] = {
     "NoOp": _nothing,
     "Bitcast": _bitcast,
     "BitwiseAnd": _bitwise_and,
-    "BitwiseOr": _of_bits(np.bitwise_or),
-    "BitwiseXor": _of_bits(np.bitwise_xor),
-    "LeftShift": _of_bits(np.left_shift),
-    "RightShift": _of_bits(np.right_shift),
+    "BitwiseOr": _binary(BinaryKind.BIT_OR),
+    "BitwiseXor": _binary(BinaryKind.BIT_XOR),
+    "LeftShift": _shift(np.left_shift),
+    "RightShift": _shift(np.right_shift),
     "Bucketize": _bucketize,
     "Cast": _cast,
     "BiasAdd": _bias_add,

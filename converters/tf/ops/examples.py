@@ -68,6 +68,8 @@ def _places(ctx: Context, kind: BinaryKind) -> Result:
     if isinstance(other, Symbol) and kind is BinaryKind.ADD and other.dims.ndim == 0:
         return Rows(0, rows.offset, rows.shape)  # Past the end: for indices below zero.
     value = ctx.value(index)
+    if kind is BinaryKind.MUL and _are_ones(ctx.build, value):
+        return Rows(rows.scale, rows.offset, broadcast(rows.shape, value.shape))
     if kind is BinaryKind.ADD:
         offset = ctx.build.binary(kind, rows.offset, value)
         return Rows(rows.scale, offset, broadcast(rows.shape, value.shape))
@@ -79,15 +81,26 @@ def _places(ctx: Context, kind: BinaryKind) -> Result:
     raise Unsupported(_AS_DATA)
 
 
+def _are_ones(build: Builder, value: ir.Value) -> bool:
+    """Returns whether a tensor is made of ones, which are repeated for every example."""
+    made = next((n for n in reversed(build.nodes) if value in n.outputs), None)
+    source = made.input if made is not None and isinstance(made.op, ir.BroadcastTo) else value
+    return source.data is not None and bool((source.data == 1).all())
+
+
 def numbers(limit: ir.Batch, dtype: ir.DType) -> Rows:
     """Returns the numbers of all examples."""
     return Rows(1, ir.constant(np.zeros((1,), dtype.numpy)), (limit,))
 
 
+def _is_single(offset: ir.Value) -> bool:
+    return offset.rank > 0 and all(dim == 1 for dim in offset.shape)
+
+
 def widened(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
     """Returns places with new axes of one element."""
     rest = [d for d in shape if d != 1]
-    if rest != [d for d in rows.shape if d != 1] or rows.offset.rank != 1:
+    if rest != [d for d in rows.shape if d != 1] or not _is_single(rows.offset):
         raise Unsupported(_AS_DATA)
     return Rows(rows.scale, build.reshape(rows.offset, (1,) * len(shape)), shape)
 
@@ -98,12 +111,26 @@ def reshaped(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
         sizes = [static(d, "the number of places") for d in rows.shape[1:]]
         offset = build.broadcast_to(rows.offset, (rows.offset.shape[0], *sizes))
         return Rows(rows.scale, offset, shape)
-    if rows.offset.rank == 1:
+    if rows.offset.rank == 1 or _is_single(rows.offset):
         return widened(build, rows, shape)
     kept = [d for d in rows.shape if d != 1]
     if rows.offset.shape != rows.shape or kept != [d for d in shape if d != 1]:
         raise Unsupported(_AS_DATA)
     return Rows(rows.scale, build.reshape(rows.offset, shape), shape)
+
+
+def packed(ctx: Context, rows: Rows) -> Result:
+    """Returns places along a new axis, which has nothing else or other numbers of an index."""
+    axis = ctx.attr("axis", 0)
+    if len(ctx.args) > 1:
+        return numbered(ctx, ctx.args, axis, new=True)
+    axis %= len(rows.shape) + 1
+    return reshaped(ctx.build, rows, (*rows.shape[:axis], 1, *rows.shape[axis:]))
+
+
+def transposed(build: Builder, rows: Rows, perm: Sequence[int]) -> Rows:
+    """Returns places whose axes of one element moved."""
+    return reshaped(build, rows, tuple(rows.shape[axis] for axis in perm))
 
 
 def broadcast_to(rows: Rows, shape: ir.Shape) -> Rows:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from converters.tf.lower import Handler
 from converters.tf.ops import (
     colors,
+    composed,
     control,
     elementwise,
     gradients,
@@ -30,6 +31,7 @@ from converters.tf.ops.complex_numbers import with_complex_numbers
 
 _FAMILIES = (
     colors,
+    composed,
     control,
     elementwise,
     gradients,

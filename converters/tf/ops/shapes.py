@@ -111,6 +111,8 @@ def _reshaped(ctx: Context, shape: ir.Shape) -> Result:
 
 
 def _transpose(ctx: Context) -> Result:
+    if isinstance(ctx.args[0], Rows):
+        return examples.transposed(ctx.build, ctx.args[0], ctx.ints(1))
     return ctx.build.transpose(ctx.value(0), ctx.ints(1))
 
 
@@ -119,7 +121,7 @@ def _pack(ctx: Context) -> Result:
         parts = [ctx.dims(i) for i in range(len(ctx.args))]
         return Symbol(np.stack(parts, ctx.attr("axis", 0)), ctx.attr("T", "int32"))
     if isinstance(ctx.args[0], Rows):
-        return examples.numbered(ctx, ctx.args, ctx.attr("axis", 0), new=True)
+        return examples.packed(ctx, ctx.args[0])
     parts_ = ctx.values
     axis = ctx.attr("axis", 0) % (parts_[0].rank + 1)
     shape = parts_[0].shape

@@ -23,10 +23,15 @@ def _factor(points: int) -> int:
 
 
 def _turns(points: int, steps: ir.Array, back: bool = False) -> Complex:
-    """Returns `exp(-2 pi i steps / points)`, or its conjugate if `back`."""
+    """Returns `exp(-2 pi i steps / points)`, or its conjugate if `back`.
+
+    Quarters of a turn are exact, so that the bins that are real have imaginary parts of +0.
+    """
     angle = 2 * np.pi * (steps % points) / points
-    sine = np.sin(angle) if back else -np.sin(angle)
-    return Complex(*(ir.constant(part.astype(np.float32)) for part in (np.cos(angle), sine)))
+    quarters = 4 * steps % (2 * points)
+    cosine = np.where(quarters == points, 0, np.cos(angle))
+    sine = np.where(quarters == 0, 0, np.sin(angle) if back else -np.sin(angle))
+    return Complex(*(ir.constant(part.astype(np.float32)) for part in (cosine, sine)))
 
 
 def _times(build: Builder, x: ir.Value | Complex, matrix: Complex) -> Complex:

@@ -10,6 +10,7 @@ from converters.tf.passes import (
     fusion,
     images,
     loops,
+    narrow,
     norms,
     recurrent,
     steps,
@@ -25,10 +26,10 @@ def optimize(graph: ir.Graph) -> ir.Graph:
     First constants move into weights, then functions, norms and recurrent layers are recognised,
     and what comes before and after products joins them last: a product with an activation hides
     its parts. Steps of a sequence that do the same are joined before. Loops that are left are
-    written out if they are short.
+    written out if they are short; then whole numbers get sizes that have arithmetic.
     """
     graph = without_loops(_fuse(steps.with_joined_steps(_recognise(graph))))
-    return loops.with_own_results(_fuse(without_dead_nodes(graph)))
+    return loops.with_own_results(_fuse(_widen(without_dead_nodes(graph))))
 
 
 def _recognise(graph: ir.Graph) -> ir.Graph:
@@ -45,6 +46,10 @@ def _recognise(graph: ir.Graph) -> ir.Graph:
         images.RULES,
     )
     return without_twins(rewrite(graph, known))
+
+
+def _widen(graph: ir.Graph) -> ir.Graph:
+    return loops.with_bodies(rewrite(graph, narrow.RULES), _widen)
 
 
 def _fuse(graph: ir.Graph) -> ir.Graph:

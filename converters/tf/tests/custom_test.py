@@ -7,14 +7,16 @@ from pathlib import Path
 from typing import Any
 
 import keras
+import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
+from keras import ops as K  # noqa: N812 - as models call it
 
 from converters.tf.errors import FileError
 from converters.tf.load.custom import custom_objects
 from converters.tf.load.model import LoadOptions, load, load_keras
-from converters.tf.tests.checks import check, model_of
+from converters.tf.tests.checks import check, model_of, ops
 from tools.codegen.conversion import UnsupportedError, UsageError
 
 _LAYERS = """\
@@ -117,6 +119,35 @@ def test_files_that_can_not_run(files: tuple[Path, Path], text: str | None, what
         other.write_text(text)
     with pytest.raises(UsageError, match=what):
         load(path, LoadOptions(allow_custom_code=True, custom_objects=(other,)))
+
+
+@pytest.mark.parametrize("suffix", ["keras", "h5"])
+def test_lambdas_know_the_usual_names(suffix: str, tmp_path: Path) -> None:
+    """Keras stores the code of a lambda without what its module imported."""
+
+    def body(a: Any, b: Any) -> Any:
+        apart = layers.Lambda(lambda x: tf.sqrt(K.sum((x[0] - x[1]) ** 2, -1, keepdims=True)))
+        turned = layers.Lambda(lambda x: np.pi * keras.ops.sin(x))
+        return turned(apart([a, b]))
+
+    path = tmp_path / f"model.{suffix}"
+    model_of([(4,), (4,)], body).save(path)
+    check(load(path, LoadOptions(allow_custom_code=True)), (1, 3))
+    with pytest.raises(FileError, match=r"which was not run.*--allow_custom_code"):
+        load(path, LoadOptions())
+
+
+def test_lambdas_know_what_files_of_the_user_define(tmp_path: Path) -> None:
+    code = tmp_path / "mine.py"
+    code.write_text("def K(x):\n    return x / 2\n")
+
+    def body(x: Any) -> Any:
+        return layers.Lambda(lambda x: K(x) if callable(K) else x)(x)
+
+    path = tmp_path / "model.keras"
+    model_of([(4,)], body).save(path)
+    graph = check(load(path, LoadOptions(allow_custom_code=True, custom_objects=(code,))), (3,))
+    assert ops(graph) == ["Binary"]
 
 
 def test_a_name_has_one_file(files: tuple[Path, Path]) -> None:

@@ -159,6 +159,14 @@ def test_recorded_features(tmp_path: Path) -> None:
             {"x": np.zeros((2, 3), np.float32), "predictions": np.ones((2, 1), np.float32)},
             "the model's",
         ),
+        (
+            {"x": np.zeros((2, 3), np.float32), "predictions": np.full((2, 3), np.nan)},
+            "by what is no number",
+        ),
+        (
+            {"x": np.zeros((2, 3), np.float32), "predictions": np.full((2, 3), "no")},
+            "is <U2, expected float32",
+        ),
     ],
 )
 def test_features_of_another_model(tmp_path: Path, arrays: dict[str, ir.Array], what: str) -> None:
@@ -173,3 +181,21 @@ def test_features_that_are_no_arrays(tmp_path: Path) -> None:
     path.write_text(json.dumps({"x": 1}))
     with pytest.raises(FeaturesError, match=r"can't be read as \.npz"):
         read(path, _graph(), _predict)
+
+
+def test_features_that_are_one_array(tmp_path: Path) -> None:
+    path = tmp_path / "features.npy"
+    np.save(path, np.zeros((2, 3), np.float32))
+    with pytest.raises(FeaturesError, match="a single array; expected one per input"):
+        read(path, _graph(), _predict)
+
+
+def test_features_that_the_model_refuses(tmp_path: Path) -> None:
+    path = tmp_path / "features.npz"
+    np.savez(path, x=np.zeros((2, 3), np.float32))
+
+    def fails(_: object) -> dict[str, ir.Array]:
+        raise ValueError("an index is not below 3")
+
+    with pytest.raises(FeaturesError, match="fails for these inputs: an index is not below 3"):
+        read(path, _graph(), fails)

@@ -45,6 +45,20 @@ def test_boxes_of_images(rows: int, columns: int, tall: int, wide: int, method: 
     checked([(rows, columns, 2), (3, 4)], body)
 
 
+@pytest.mark.parametrize("place", ["align_corners", "half_pixel_centers", ""])
+def test_the_nearest_pixels(place: str) -> None:
+    """A half goes up where the corners meet, and places are those of float32."""
+
+    def body(x: Any) -> list[Any]:
+        flags = {place: True} if place else {}
+        return [
+            tf.raw_ops.ResizeNearestNeighbor(images=x, size=[size, 9], **flags)
+            for size in (1, 3, 5, 13, 27, 41)
+        ]
+
+    checked([(8, 6, 1)], body)
+
+
 def test_boxes_that_are_no_numbers_read_nothing() -> None:
     def body(x: Any, boxes: Any) -> Any:
         return tf.image.crop_and_resize(x, boxes, tf.range(tf.shape(x)[0]), [2, 2])

@@ -530,12 +530,14 @@ def test_indices(tmp_path: Path) -> None:
         found = net("Gather", table, x)
         values = net.constant(np.array([0.5, 2.0], np.float32))
         depth = net.constant(np.array(4, np.int64))
+        places = net("Slice", x, net.ints(0), net.ints(1), net.ints(1))
         return [
             found,
             net("OneHot", x, depth, values),
             net("OneHot", x, depth, values, axis=1),
             net("GatherElements", net("Cast", x, to=TensorProto.FLOAT), x, axis=1),
             net("GatherND", net.weight("g", 4, 3), net.constant(np.array([[1], [-1]], np.int64))),
+            net("GatherND", net("Cast", x, to=TensorProto.FLOAT), places, batch_dims=1),
         ]
 
     _check(tmp_path, ["N", 5], body, dtype=np.int64)

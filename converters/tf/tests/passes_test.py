@@ -428,7 +428,9 @@ def test_conversions_that_change_something_stay(case: str) -> None:
     elif case == "unsure":
         y = b.mat_mul(_rounded(b, x), ir.constant(np.full((4, 2), 1.5, np.float32), "k"))
     z = b.cast(b.cast(y, kind), ir.DType.F32)
-    assert _kinds(_same(_graph(x, b, z))).count("Cast") == 2
+    # Bytes are reached by way of i32, there and back.
+    count = 4 if kind is ir.DType.I8 else 2
+    assert _kinds(_same(_graph(x, b, z))).count("Cast") == count
 
 
 def test_tables_of_one_index_are_one() -> None:

@@ -48,6 +48,16 @@ def test_transforms_of_images(rows: int, columns: int, tall: int, wide: int) -> 
     checked([(rows, columns), (rows, columns)], body)
 
 
+def test_what_is_real_has_a_phase_of_half_a_turn() -> None:
+    """And not of minus a half: the sign of a zero decides."""
+
+    def body(x: Any) -> list[Any]:
+        real = [tf.gather(tf.math.angle(_fft.rfft(x, [n])), [0, n // 2], axis=1) for n in (8, 20)]
+        return [*real, tf.math.angle(_fft.fft(tf.complex(x, tf.zeros_like(x))))[:, :1]]
+
+    checked([(17,)], body)
+
+
 @pytest.mark.parametrize("kind", [1, 2, 3, 4])
 @pytest.mark.parametrize("size", [2, 15, 64])
 def test_cosine_transforms(kind: int, size: int) -> None:

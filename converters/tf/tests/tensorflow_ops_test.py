@@ -93,6 +93,30 @@ def test_an_index_outside_of_its_own_axis_is_an_error() -> None:
             interpret(graph, {port.name: np.full((1, 5, 2), index, np.int32)})
 
 
+@pytest.mark.parametrize("kind", ["int8", "uint8", "int16", "uint16", "uint32"])
+def test_whole_numbers_of_other_sizes_wrap(kind: str) -> None:
+    def body(x: Any, y: Any) -> list[Any]:
+        size = 60 if tf.as_dtype(kind).size == 1 else 900
+        a, b = (tf.cast(tf.abs(t) * size, tf.int32) for t in (x, y))
+        a, b = tf.cast(a, kind), tf.cast(b, kind) + tf.cast(3, kind)
+        results = [a + b, a * b * b, a - b, tf.maximum(a, b), a // b, a % b, tf.square(a)]
+        results += [tf.bitwise.bitwise_and(a, b), tf.bitwise.bitwise_xor(a, b)]
+        results += [tf.reduce_sum(a, 1), tf.reduce_max(b, 1), tf.sort(a, 1)]
+        results += [tf.cast(a > b, kind), tf.cast(a, tf.float32), tf.where(a > b, a, b)]
+        return [*results, tf.cast(a, tf.bool), tf.argmax(a, 1)]
+
+    checked([(6,), (6,)], body)
+
+
+def test_images_of_bytes() -> None:
+    def body(x: Any) -> list[Any]:
+        image = tf.image.convert_image_dtype(tf.sigmoid(x), tf.uint8)
+        return [image, tf.cast(tf.argmax(x, -1), tf.uint8), tf.saturate_cast(x * 200, tf.int8)]
+
+    checked([(4, 5, 3)], body)
+    checked([(4, 5, 3)], lambda x: tf.cast(x, tf.bool), ["uint8"], whole=4)
+
+
 _SEGMENTS = ("sum", "mean", "max", "min", "prod")
 
 

@@ -59,17 +59,16 @@ def _gather_elements(ctx: Context) -> Result:
 
 
 def _gather_nd(ctx: Context) -> Result:
-    if ctx.attr("batch_dims", 0):
-        raise Refused("batch_dims")
+    lead = int(ctx.attr("batch_dims", 0))
     value = ctx.value(1)
     indices = ctx.form(1)
     if isinstance(value, Known):
         sizes = [
             fixed(d, "the axis that elements are taken from")
-            for d in ctx.shape(0)[: value.data.shape[-1]]
+            for d in ctx.shape(0)[lead : lead + value.data.shape[-1]]
         ]
         indices = tf.constant(np.where(value.data < 0, value.data + sizes, value.data))
-    return ctx.result(tf.gather_nd(ctx.form(0), indices))
+    return ctx.result(tf.gather_nd(ctx.form(0), indices, lead))
 
 
 def _one_hot(ctx: Context) -> Result:

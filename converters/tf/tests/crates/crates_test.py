@@ -26,6 +26,7 @@ from converters.tf.tests.crates.crates import (
 )
 from converters.tf.tests.crates.graphs import (
     GRAPHS,
+    Sketch,
     in_place,
     layout,
     mlp,
@@ -75,6 +76,54 @@ def test_without_std_and_with_its_own_runtime(tmp_path: Path) -> None:
         # Six crates with a runtime each: quick to compile matters more than quick to run.
         flags = ["-Adead_code", "-Copt-level=0", "-Cdebug-assertions=off"]
         assert _OK in _run(graph, options, tmp_path / graph.name, flags)
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_what_a_model_is_given_may_be_what_it_gives(profile: Profile, tmp_path: Path) -> None:
+    s = Sketch("same")
+    s.outputs.append(ir.Port("y", s.input("x", (ir.Batch(), 3))))
+    graph = s.graph()
+    options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+@pytest.mark.parametrize("profile", Profile)
+def test_no_layers_and_no_weights(profile: Profile, tmp_path: Path) -> None:
+    """What the model computes then reads no constant."""
+    s = Sketch("weightless")
+    x = s.input("x", (ir.Batch(), 3))
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [x], x.shape)
+    graph = s.graph()
+    options = Options(graph.name, "graphs.py", profile=profile, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+def test_a_tensor_and_a_place_may_have_one_name(tmp_path: Path) -> None:
+    """The type of the input `x` and the constant of the layer `x` would both be `X`."""
+    s = Sketch("letters")
+    x = s.input("x", (ir.Batch(), 3))
+    twice = s.op(ir.Unary(ir.Function(ir.Fn.EXP)), [x], x.shape, name="x")
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [twice], x.shape, name="y")
+    s.outputs.pop(0)
+    graph = s.graph()
+    options = Options(graph.name, "graphs.py", profile=Profile.NO_STD, runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+def test_examples_that_are_mixed_are_not_compared_one_at_a_time(tmp_path: Path) -> None:
+    s = Sketch("mixed")
+    x = s.input("x", (ir.Batch(), 6))
+    turned = s.op(ir.Transpose((1, 0)), [x], (6, ir.Batch()))
+    flat = s.op(ir.Reshape(), [turned], (ir.Batch(6),))
+    s.op(ir.Unary(ir.Function(ir.Fn.NEG)), [flat], (ir.Batch(6),))
+    s.outputs[:] = s.outputs[2:]
+    whole = Sketch("apart")
+    y = whole.input("x", (ir.Batch(), 6))
+    whole.op(ir.Reshape(), [y], (ir.Batch(6),))
+    for graph, count in ((s.graph(), 0), (whole.graph(), 1)):
+        options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+        folder = tmp_path / graph.name
+        assert _run(graph, options, folder, runtime_flags()).count("one_example_at_a") == count
 
 
 _REFUSED = """

@@ -93,6 +93,7 @@ def elementwise() -> ir.Graph:
     x, y = s.input("x", shape), s.input("y", shape)
     row = s.input("type", (5,))
     i, flag = s.input("i", shape, I32), s.input("flag", shape, BOOL)
+    row_of_numbers = ir.constant(np.array([-3, -1, 1, 2, 12], np.int32))
     for kind in ir.Fn:
         function = ir.Function(kind, _PARAMS.get(kind, ()))
         if kind is ir.Fn.LOGICAL_NOT:
@@ -102,6 +103,8 @@ def elementwise() -> ir.Graph:
     for two in ir.BinaryKind:
         if str(two).startswith("logical"):
             s.op(ir.Binary(two), [flag, flag], shape, BOOL, str(two))
+        elif str(two).startswith("bit"):
+            s.op(ir.Binary(two), [i, row_of_numbers], shape, I32, str(two))
         else:
             s.op(ir.Binary(two), [x, y], shape, F32, str(two))
     for relation in ir.CompareKind:

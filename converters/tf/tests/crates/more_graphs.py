@@ -98,6 +98,25 @@ def systems() -> ir.Graph:
     return s.graph()
 
 
+def sizes() -> ir.Graph:
+    """Returns conversions between whole numbers of all sizes, and operations on their bits."""
+    s = Sketch("sizes")
+    kinds = [kind for kind in ir.DType if kind.numpy.kind in "iu"]
+    inputs = [s.input(f"in_{kind}", (B, 3), kind) for kind in kinds]
+    large = ir.constant(np.array([99999, 7, -300], np.int32))
+    whole = inputs[kinds.index(I32)]
+    sum_ = s.op(ir.Binary(ir.BinaryKind.ADD), [whole, large], whole.shape, I32, "large")
+    for kind, x in zip(kinds, inputs, strict=True):
+        s.op(ir.Cast(), [x], x.shape, I64, f"wide_{kind}")
+        s.op(ir.Cast(), [sum_], x.shape, kind, f"narrow_{kind}")
+    s.op(ir.Cast(), [s.input("in_bool", (B, 3), BOOL)], (B, 3), ir.DType.I8, "truth")
+    for bits in (ir.BinaryKind.BIT_AND, ir.BinaryKind.BIT_OR, ir.BinaryKind.BIT_XOR):
+        s.op(ir.Binary(bits), [sum_, whole], whole.shape, I32, f"{bits}_i32")
+        long = inputs[kinds.index(I64)]
+        s.op(ir.Binary(bits), [long, long], long.shape, I64, f"{bits}_i64")
+    return s.graph()
+
+
 def refused() -> ir.Graph:
     """Returns a write and a system that some inputs have no result of."""
     s = Sketch("refused")
@@ -109,4 +128,4 @@ def refused() -> ir.Graph:
     return s.graph()
 
 
-MORE = (each, systems, written)
+MORE = (each, sizes, systems, written)
