@@ -1,0 +1,172 @@
+//! Fully connected recurrent layers.
+
+use super::team::{self, Part, Plan, Sequences, Whole, take};
+use super::{Factor, Walk, check_bias, project};
+use crate::error::Result;
+use crate::gemm::Activation;
+use crate::parallel::{Parallel, Serial};
+use crate::simd::blocks::{Block, Board};
+
+/// `hidden = activation(x * kernel + hidden * recurrent + bias)`.
+#[derive(Clone, Copy, Debug)]
+pub struct SimpleRnnLayer<'a> {
+    /// Sizes and order.
+    pub walk: Walk<'a>,
+    /// `[inputs, units]`
+    pub kernel: Factor<'a>,
+    /// `[units, units]`
+    pub recurrent: Factor<'a>,
+    /// `units`
+    pub bias: Option<&'a [f32]>,
+    /// Applied last.
+    pub activation: Activation,
+}
+
+impl SimpleRnnLayer<'_> {
+    /// Elements of scratch memory that [`SimpleRnnLayer::run`] needs: the sums of some steps, a
+    /// state, and what products with plain matrices need.
+    ///
+    /// # Errors
+    /// [`Error::Overflow`](crate::error::Error::Overflow).
+    pub fn scratch_len(&self) -> Result<usize> {
+        let walk = &self.walk;
+        let rows = walk.batch * walk.steps;
+        let all = self.kernel.gemm(rows, &[]).scratch_len()?;
+        let one = self.recurrent.gemm(walk.batch, &[]).scratch_len()?;
+        Ok(walk.gates_len(1, self.kernel.rows)? + walk.batch * walk.units + all.max(one))
+    }
+
+    /// As [`GruLayer::run`](super::GruLayer::run).
+    ///
+    /// # Errors
+    /// [`Error::Length`](crate::error::Error::Length) if a slice or matrix has not the size that
+    /// the others say.
+    pub fn run(
+        &self,
+        x: &[f32],
+        hidden: &mut [f32],
+        sequence: &mut [f32],
+        scratch: &mut [f32],
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let Self { walk, kernel, .. } = self;
+        let units = walk.units;
+        walk.check(x.len(), kernel.rows, sequence.len(), &[hidden.len()])?;
+        kernel.check("kernel", (kernel.rows, units))?;
+        self.recurrent.check("recurrent", (units, units))?;
+        check_bias("bias", self.bias, units)?;
+        let (scratch, _) = take(scratch, self.scratch_len()?)?;
+        if walk.is_empty() {
+            return Ok(());
+        }
+        let own = Sequences {
+            walk: *walk,
+            x,
+            hidden,
+            cell: &mut [],
+            sequence,
+            scratch,
+        };
+        let plan = Plan::new(walk, kernel, &[self.recurrent], false, parallel);
+        self.run_as(plan, own, parallel)
+    }
+
+    /// Does what the plan says.
+    pub(super) fn run_as(
+        &self,
+        plan: Plan,
+        own: Sequences<'_>,
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let at_once = self.walk.at_once(1, self.kernel.rows)?;
+        match plan {
+            Plan::Rows(count) => own.share(count, parallel, |own| {
+                let layer = SimpleRnnLayer {
+                    walk: own.walk,
+                    ..*self
+                };
+                layer.by_units(Plan::Alone, at_once, own, &Serial)
+            }),
+            plan => self.by_units(plan, at_once, own, parallel),
+        }
+    }
+
+    /// Each task has some units; all meet once in a step.
+    fn by_units(
+        &self,
+        plan: Plan,
+        at_once: usize,
+        own: Sequences<'_>,
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let walk = &self.walk;
+        let (state, units) = (walk.batch * walk.units, walk.units);
+        let (gates, rest) = take(own.scratch, state * at_once)?;
+        let (next, scratch) = take(rest, state)?;
+        let (count, inner) = plan.tasks(parallel);
+        let bounds = team::unit_bounds(plan, &self.kernel, units);
+        let whole = Whole {
+            gates,
+            scratch,
+            ..Whole::outputs(&mut [], own.sequence)
+        };
+        let mut parts = whole.parts(units, &bounds, count);
+        let boards = Board::pair((&mut *next, &mut *own.hidden), units, bounds);
+        let parts = &mut parts[..count];
+        team::go(
+            parallel,
+            walk.steps,
+            parts,
+            boards,
+            &|place, part, hidden, out| {
+                self.step((place, at_once), own.x, part, hidden, out, inner)
+            },
+        )?;
+        if walk.steps % 2 == 1 {
+            own.hidden.copy_from_slice(next);
+        }
+        Ok(())
+    }
+
+    /// A step of the units of a part, from the `hidden` state of all to that of the part.
+    fn step(
+        &self,
+        (place, at_once): (usize, usize),
+        x: &[f32],
+        part: &mut Part<'_>,
+        hidden: &[f32],
+        mut out: Block<'_, f32>,
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        let (walk, units) = (&self.walk, part.units);
+        let (first, count) = walk.block_of(place, at_once);
+        if place % at_once == 0 {
+            walk.project(&self.kernel, (first, count), x, self.bias, part, parallel)?;
+        }
+        let at = walk.step(place) - first;
+        let (range, _) = part.piece(0, walk.units, 1);
+        project(
+            &self.recurrent.part(range),
+            walk.batch,
+            hidden,
+            None,
+            (true, self.activation),
+            (&mut part.gates[at * units..], count * units),
+            place % 2 == 1,
+            part.scratch,
+            // An activation is applied once, by the thread that has the sums.
+            &Serial,
+        )?;
+        for row in 0..walk.batch {
+            let to = out.row(row);
+            if walk.is_masked(row, walk.step(place)) {
+                to.copy_from_slice(&hidden[row * walk.units + part.first..][..units]);
+                walk.emit(row, place, None, &mut part.sequence);
+                continue;
+            }
+            to.copy_from_slice(&part.gates[(row * count + at) * units..][..units]);
+            walk.emit(row, place, Some(to), &mut part.sequence);
+        }
+        Ok(())
+    }
+}
