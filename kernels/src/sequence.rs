@@ -73,13 +73,15 @@ impl<'a> Factor<'a> {
         }
     }
 
-    /// Some columns: all of them, or whole panels of a packed matrix.
+    /// Some columns; of a packed matrix, whole panels.
+    #[inline]
     fn part(&self, columns: Range<usize>) -> Self {
+        if columns.len() == self.columns {
+            return *self;
+        }
         let right = match self.right {
-            Right::Packed(matrix) if columns.len() < self.columns => {
-                Right::Packed(matrix.part(columns.clone()))
-            }
-            right => right,
+            Right::Packed(matrix) => Right::Packed(matrix.part(columns.clone())),
+            Right::Plain(matrix) => Right::Plain(matrix.skip_columns_of(columns.start)),
         };
         Self {
             right,
@@ -138,9 +140,23 @@ impl Walk<'_> {
         (first, count)
     }
 
-    /// The first step and the number of steps of the block that place `place` is in.
-    fn block_of(&self, place: usize, at_once: usize) -> (usize, usize) {
-        self.block(place - place % at_once, at_once)
+    /// Projects the inputs of the next block of steps for the units of a part, if `place` is the
+    /// first of it.
+    fn begin(
+        &self,
+        kernel: &Factor<'_>,
+        (place, at_once): (usize, usize),
+        x: &[f32],
+        bias: Option<&[f32]>,
+        part: &mut Part<'_>,
+        parallel: &dyn Parallel,
+    ) -> Result<()> {
+        if place != part.end {
+            return Ok(());
+        }
+        part.block = self.block(place, at_once);
+        part.end += part.block.1;
+        self.project(kernel, part.block, x, bias, part, parallel)
     }
 
     /// Projects the inputs of some steps for the units of a part: the gates of a sequence's steps
@@ -208,12 +224,13 @@ impl Walk<'_> {
         block: (usize, usize),
         x: &[f32],
         bias: Option<&[f32]>,
-        gates: &mut [f32],
+        (gates, scratch): (&mut [f32], &mut [f32]),
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let bounds = team::bounds(self.units, self.units, 1);
         let whole = Whole {
             gates,
+            scratch,
             ..Whole::outputs(&mut [], &mut [])
         };
         whole

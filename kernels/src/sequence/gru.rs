@@ -39,22 +39,6 @@ pub enum Reset<'a> {
     },
 }
 
-impl<'a> Reset<'a> {
-    /// Its matrices; one of no column where it has only one.
-    fn matrices(&self) -> [Factor<'a>; 2] {
-        match *self {
-            Self::After { matrix, .. } => [
-                matrix,
-                Factor {
-                    columns: 0,
-                    ..matrix
-                },
-            ],
-            Self::Before { gates, candidate } => [gates, candidate],
-        }
-    }
-}
-
 impl GruLayer<'_> {
     /// Elements of scratch memory that [`GruLayer::run`] needs: the gates of some steps, those of
     /// the state, a state, and what products with plain matrices need.
@@ -120,9 +104,12 @@ impl GruLayer<'_> {
             sequence,
             scratch,
         };
-        let after = matches!(self.recurrent, Reset::After { .. });
-        let matrices = self.recurrent.matrices();
-        let plan = Plan::new(walk, kernel, &matrices, after, parallel);
+        let plan = match &self.recurrent {
+            Reset::After { matrix, .. } => Plan::new(walk, kernel, &[*matrix], true, parallel),
+            Reset::Before { gates, candidate } => {
+                Plan::new(walk, kernel, &[*gates, *candidate], false, parallel)
+            }
+        };
         self.run_as(plan, own, parallel)
     }
 
@@ -180,10 +167,11 @@ impl GruLayer<'_> {
                     walk.steps,
                     parts,
                     boards,
-                    &|place, part, hidden, out| {
-                        self.begin((place, at_once), x, part, inner)?;
+                    &|place, part, hidden, mut out| {
+                        walk.begin(&self.kernel, (place, at_once), x, self.bias, part, inner)?;
+                        part.copy_state(units, hidden, &mut out);
                         self.project(matrix, (place, 3), (hidden, *bias), part, inner)?;
-                        self.after((place, at_once), part, hidden, out);
+                        self.after(place, part, out);
                         Ok(())
                     },
                 )?;
@@ -197,36 +185,21 @@ impl GruLayer<'_> {
                 2 * walk.steps,
                 parts,
                 boards,
-                &|round, part, read, out| {
+                &|round, part, read, mut out| {
                     let place = round / 2;
-                    if round % 2 == 0 {
-                        self.begin((place, at_once), x, part, inner)?;
+                    if round.is_multiple_of(2) {
+                        walk.begin(&self.kernel, (place, at_once), x, self.bias, part, inner)?;
+                        part.prepare(units, read, &mut out);
                         self.project(gates, (place, 2), (read, None), part, inner)?;
-                        self.reset((place, at_once), part, read, out);
+                        self.reset(place, part, read, out);
                     } else {
                         self.project(candidate, (place, 1), (read, None), part, inner)?;
-                        self.before((place, at_once), part, out);
+                        self.before(place, part, out);
                     }
                     Ok(())
                 },
             ),
         }
-    }
-
-    /// Projects the inputs of a block of steps at its first place.
-    fn begin(
-        &self,
-        (place, at_once): (usize, usize),
-        x: &[f32],
-        part: &mut Part<'_>,
-        parallel: &dyn Parallel,
-    ) -> Result<()> {
-        if place % at_once != 0 {
-            return Ok(());
-        }
-        let block = self.walk.block_of(place, at_once);
-        self.walk
-            .project(&self.kernel, block, x, self.bias, part, parallel)
     }
 
     /// Projects what `state` holds of all units for those of a part: `[batch, gates, units]`, for
@@ -264,43 +237,37 @@ impl GruLayer<'_> {
     }
 
     /// Where the projected inputs of a part are for a sequence at a place.
-    fn gates_at(&self, (place, at_once): (usize, usize), row: usize, part: &Part<'_>) -> usize {
-        let (first, count) = self.walk.block_of(place, at_once);
+    fn gates_at(&self, place: usize, row: usize, part: &Part<'_>) -> usize {
+        let (first, count) = part.block;
         (row * count + self.walk.step(place) - first) * 3 * part.units
     }
 
-    /// The end of a step if the reset gate acts on the projected state.
-    fn after(
-        &self,
-        at: (usize, usize),
-        part: &mut Part<'_>,
-        hidden: &[f32],
-        mut out: Block<'_, f32>,
-    ) {
+    /// The end of a step if the reset gate acts on the projected state; the new state goes where a
+    /// copy of the old one is.
+    fn after(&self, place: usize, part: &mut Part<'_>, mut out: Block<'_, f32>) {
         let walk = &self.walk;
         let (n, columns) = (part.units, 3 * part.units);
         for row in 0..walk.batch {
             let to = out.row(row);
-            to.copy_from_slice(&hidden[row * walk.units + part.first..][..n]);
-            if walk.is_masked(row, walk.step(at.0)) {
-                walk.emit(row, at.0, None, &mut part.sequence);
+            if walk.is_masked(row, walk.step(place)) {
+                walk.emit(row, place, None, &mut part.sequence);
                 continue;
             }
-            let x = &part.gates[self.gates_at(at, row, part)..][..columns];
+            let x = &part.gates[self.gates_at(place, row, part)..][..columns];
             cells::run(GruAfter {
                 x: cells::gates(x, n, 0..n),
                 state: cells::gates(&part.state[row * columns..][..columns], n, 0..n),
                 hidden: to,
             });
-            walk.emit(row, at.0, Some(to), &mut part.sequence);
+            walk.emit(row, place, Some(to), &mut part.sequence);
         }
     }
 
     /// What is projected for the candidate if the reset gate acts on the state.
-    fn reset(&self, at: (usize, usize), part: &Part<'_>, hidden: &[f32], mut out: Block<'_, f32>) {
+    fn reset(&self, place: usize, part: &Part<'_>, hidden: &[f32], mut out: Block<'_, f32>) {
         let (walk, n) = (&self.walk, part.units);
         for row in 0..walk.batch {
-            let x = self.gates_at(at, row, part);
+            let x = self.gates_at(place, row, part);
             cells::run(GruReset {
                 x: &part.gates[x + n..][..n],
                 state: &part.state[row * 2 * n + n..][..n],
@@ -310,15 +277,15 @@ impl GruLayer<'_> {
         }
     }
 
-    /// The end of a step if the reset gate acts on the state, which is where the new one goes.
-    fn before(&self, at: (usize, usize), part: &mut Part<'_>, mut out: Block<'_, f32>) {
+    /// The end of a step if the reset gate acts on the state; the new one goes where the old one is.
+    fn before(&self, place: usize, part: &mut Part<'_>, mut out: Block<'_, f32>) {
         let (walk, n) = (&self.walk, part.units);
         for row in 0..walk.batch {
-            if walk.is_masked(row, walk.step(at.0)) {
-                walk.emit(row, at.0, None, &mut part.sequence);
+            if walk.is_masked(row, walk.step(place)) {
+                walk.emit(row, place, None, &mut part.sequence);
                 continue;
             }
-            let x = &part.gates[self.gates_at(at, row, part)..][..3 * n];
+            let x = &part.gates[self.gates_at(place, row, part)..][..3 * n];
             let (gates, candidates) = part.state.split_at(2 * walk.batch * n);
             let to = out.row(row);
             cells::run(GruBefore {
@@ -326,7 +293,7 @@ impl GruLayer<'_> {
                 state: [&gates[row * 2 * n..][..n], &candidates[row * n..][..n]],
                 hidden: to,
             });
-            walk.emit(row, at.0, Some(to), &mut part.sequence);
+            walk.emit(row, place, Some(to), &mut part.sequence);
         }
     }
 
@@ -351,7 +318,14 @@ impl GruLayer<'_> {
         let mut parts = Whole::outputs(&mut [], own.sequence).parts(units, &bounds, count);
         for start in (0..walk.steps).step_by(at_once) {
             let block = walk.block(start, at_once);
-            walk.project_all(&self.kernel, block, own.x, self.bias, gates, parallel)?;
+            walk.project_all(
+                &self.kernel,
+                block,
+                own.x,
+                self.bias,
+                (&mut *gates, &mut []),
+                parallel,
+            )?;
             let gates = &*gates;
             let boards = [
                 Board {
@@ -368,7 +342,7 @@ impl GruLayer<'_> {
             let task =
                 |round: usize, part: &mut Part<'_>, read: &[f32], mut out: Block<'_, f32>| {
                     let place = start + round / 2;
-                    if round % 2 == 0 {
+                    if round.is_multiple_of(2) {
                         let range = out.column..out.column + out.columns;
                         let bias = bias.map(|bias| &bias[range.clone()]);
                         let ld = out.columns;

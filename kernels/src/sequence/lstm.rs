@@ -140,7 +140,7 @@ impl LstmLayer<'_> {
     /// A step of the units of a part, from the `hidden` state of all to that of the part.
     fn step(
         &self,
-        (place, at_once): (usize, usize),
+        at: (usize, usize),
         x: &[f32],
         part: &mut Part<'_>,
         hidden: &[f32],
@@ -148,10 +148,9 @@ impl LstmLayer<'_> {
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let walk = &self.walk;
-        let (first, count) = walk.block_of(place, at_once);
-        if place % at_once == 0 {
-            walk.project(&self.kernel, (first, count), x, self.bias, part, parallel)?;
-        }
+        walk.begin(&self.kernel, at, x, self.bias, part, parallel)?;
+        part.prepare(walk.units, hidden, &mut out);
+        let ((first, count), place) = (part.block, at.0);
         let step = walk.step(place);
         let columns = 4 * part.units;
         let pieces = part.pieces(walk.units, 4);
@@ -209,7 +208,14 @@ impl LstmLayer<'_> {
         for start in (0..walk.steps).step_by(at_once) {
             let (first, steps) = walk.block(start, at_once);
             let block = (first, steps);
-            walk.project_all(&self.kernel, block, own.x, self.bias, gates, parallel)?;
+            walk.project_all(
+                &self.kernel,
+                block,
+                own.x,
+                self.bias,
+                (&mut *gates, &mut []),
+                parallel,
+            )?;
             let boards = [
                 Board {
                     data: &mut gates[..steps * columns],
@@ -225,7 +231,7 @@ impl LstmLayer<'_> {
             let task = |round: usize, part: &mut Part<'_>, read: &[f32], out: Block<'_, f32>| {
                 let place = start + round / 2;
                 let at = walk.step(place) - first;
-                if round % 2 == 0 {
+                if round.is_multiple_of(2) {
                     return self.product(place, read, out, at);
                 }
                 self.update(place, part, &read[at * columns..][..columns], out);

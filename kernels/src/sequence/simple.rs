@@ -85,16 +85,56 @@ impl SimpleRnnLayer<'_> {
                     walk: own.walk,
                     ..*self
                 };
-                layer.by_units(Plan::Alone, at_once, own, &Serial)
+                layer.alone(at_once, own, &Serial)
             }),
-            plan => self.by_units(plan, at_once, own, parallel),
+            Plan::Units(count) => self.by_units(count, at_once, own, parallel),
+            _ => self.alone(at_once, own, parallel),
         }
+    }
+
+    /// One thread goes through all steps.
+    fn alone(&self, at_once: usize, own: Sequences<'_>, parallel: &dyn Parallel) -> Result<()> {
+        let (walk, units, hidden) = (&self.walk, self.walk.units, own.hidden);
+        let (sums, scratch) = take(own.scratch, walk.batch * units * at_once)?;
+        let rows = own.sequence.len() / units;
+        let mut sequence = Block::new(own.sequence, units, rows, units);
+        let (mut first, mut count) = (0, 0);
+        for place in 0..walk.steps {
+            if place % at_once == 0 {
+                (first, count) = walk.block(place, at_once);
+                let to = (&mut *sums, &mut *scratch);
+                walk.project_all(&self.kernel, (first, count), own.x, self.bias, to, parallel)?;
+            }
+            let step = walk.step(place);
+            project(
+                &self.recurrent,
+                walk.batch,
+                hidden,
+                None,
+                (true, self.activation),
+                (&mut sums[(step - first) * units..], count * units),
+                place % 2 == 1,
+                scratch,
+                // An activation is applied once, by the caller's thread.
+                &Serial,
+            )?;
+            for row in 0..walk.batch {
+                if walk.is_masked(row, step) {
+                    walk.emit(row, place, None, &mut sequence);
+                    continue;
+                }
+                let state = &mut hidden[row * units..(row + 1) * units];
+                state.copy_from_slice(&sums[(row * count + step - first) * units..][..units]);
+                walk.emit(row, place, Some(state), &mut sequence);
+            }
+        }
+        Ok(())
     }
 
     /// Each task has some units; all meet once in a step.
     fn by_units(
         &self,
-        plan: Plan,
+        count: usize,
         at_once: usize,
         own: Sequences<'_>,
         parallel: &dyn Parallel,
@@ -103,8 +143,7 @@ impl SimpleRnnLayer<'_> {
         let (state, units) = (walk.batch * walk.units, walk.units);
         let (gates, rest) = take(own.scratch, state * at_once)?;
         let (next, scratch) = take(rest, state)?;
-        let (count, inner) = plan.tasks(parallel);
-        let bounds = team::unit_bounds(plan, &self.kernel, units);
+        let bounds = team::unit_bounds(Plan::Units(count), &self.kernel, units);
         let whole = Whole {
             gates,
             scratch,
@@ -118,9 +157,7 @@ impl SimpleRnnLayer<'_> {
             walk.steps,
             parts,
             boards,
-            &|place, part, hidden, out| {
-                self.step((place, at_once), own.x, part, hidden, out, inner)
-            },
+            &|place, part, hidden, out| self.step((place, at_once), own.x, part, hidden, out),
         )?;
         if walk.steps % 2 == 1 {
             own.hidden.copy_from_slice(next);
@@ -131,18 +168,16 @@ impl SimpleRnnLayer<'_> {
     /// A step of the units of a part, from the `hidden` state of all to that of the part.
     fn step(
         &self,
-        (place, at_once): (usize, usize),
+        at: (usize, usize),
         x: &[f32],
         part: &mut Part<'_>,
         hidden: &[f32],
         mut out: Block<'_, f32>,
-        parallel: &dyn Parallel,
     ) -> Result<()> {
         let (walk, units) = (&self.walk, part.units);
-        let (first, count) = walk.block_of(place, at_once);
-        if place % at_once == 0 {
-            walk.project(&self.kernel, (first, count), x, self.bias, part, parallel)?;
-        }
+        walk.begin(&self.kernel, at, x, self.bias, part, &Serial)?;
+        part.prepare(walk.units, hidden, &mut out);
+        let ((first, count), place) = (part.block, at.0);
         let at = walk.step(place) - first;
         let (range, _) = part.piece(0, walk.units, 1);
         project(
@@ -154,7 +189,6 @@ impl SimpleRnnLayer<'_> {
             (&mut part.gates[at * units..], count * units),
             place % 2 == 1,
             part.scratch,
-            // An activation is applied once, by the thread that has the sums.
             &Serial,
         )?;
         for row in 0..walk.batch {

@@ -11,14 +11,14 @@ use crate::rounds::MOST;
 use crate::simd::blocks::{Block, Board, for_each_chunk, relay};
 
 /// Multiplications of a step that repay two threads that meet once, ...
-const MEET_ONCE: usize = 1 << 13;
+const MEET_ONCE: usize = 12 << 10;
 /// ... and twice.
-const MEET_TWICE: usize = 1 << 14;
+const MEET_TWICE: usize = 32 << 10;
 /// Multiplications of all steps that repay another thread.
-const PARALLEL: usize = 1 << 15;
+const PARALLEL: usize = 1 << 17;
 /// Sequences of a thread from which on it uses what it reads of a matrix often enough to have all
 /// of it, ...
-const ROWS: usize = 2;
+const ROWS: usize = 7;
 /// ... if its cache has: elements.
 const NEAR: usize = 1 << 17;
 
@@ -73,16 +73,22 @@ impl Plan {
         let rows = threads.min(walk.batch);
         let panel = panel(matrix.level);
         let units = threads.min(walk.units / panel);
-        let whole = walk.units % panel == 0;
-        let many = walk.batch.div_ceil(threads) >= ROWS && walk.batch >= threads;
-        if many && (weights <= NEAR || !whole) {
+        let whole = walk.units.is_multiple_of(panel);
+        if walk.batch >= ROWS * threads && (weights <= NEAR || !whole) {
             return Self::Rows(rows);
         }
-        if whole && units > 1 && step >= MEET_ONCE {
+        let meet = if recurrent.len() > 1 {
+            MEET_TWICE
+        } else {
+            MEET_ONCE
+        };
+        if whole && units > 1 && step >= meet {
             return Self::Units(units);
         }
         if walk.batch > 1 {
-            return Self::Rows(rows);
+            // A product of two rows takes as long as one of four.
+            let fewer = walk.batch <= threads || walk.batch > 2 * threads;
+            return if fewer { Self::Rows(rows) } else { Self::Alone };
         }
         let gates = recurrent.iter().map(|factor| factor.columns).sum();
         let products = threads.min(panels(matrix.level, gates));
@@ -150,11 +156,31 @@ pub(super) struct Part<'a> {
     pub sequence: Block<'a, f32>,
     /// What products with plain matrices need.
     pub scratch: &'a mut [f32],
+    /// The first step and the number of steps whose gates there are, ...
+    pub block: (usize, usize),
+    /// ... and the place of the walk after them.
+    pub end: usize,
     /// What went wrong.
     pub result: Result<()>,
 }
 
 impl Part<'_> {
+    /// Writes the `state` of the part's units where the next one will be: other threads have read
+    /// what was there, and it takes a while until they have given it back.
+    pub(super) fn prepare(&self, units: usize, state: &[f32], to: &mut Block<'_, f32>) {
+        if self.units < units {
+            self.copy_state(units, state, to);
+        }
+    }
+
+    /// Copies the `state` of the part's units.
+    pub(super) fn copy_state(&self, units: usize, state: &[f32], to: &mut Block<'_, f32>) {
+        for row in 0..to.rows {
+            let from = &state[row * units + self.first..];
+            to.row(row).copy_from_slice(&from[..self.units]);
+        }
+    }
+
     /// Pieces of a product whose columns are `gates` times all `units`: one if the part is all.
     pub(super) fn pieces(&self, units: usize, gates: usize) -> usize {
         if self.units == units { 1 } else { gates }
@@ -223,6 +249,8 @@ impl<'a> Whole<'a> {
                 cell: own_cell,
                 sequence: own_sequence,
                 scratch: core::mem::take(&mut scratch),
+                block: (0, 0),
+                end: 0,
                 result: Ok(()),
             });
         }
@@ -242,6 +270,17 @@ pub(super) fn go(
     boards: [Board<'_>; 2],
     turn: &Turn<'_>,
 ) -> Result<()> {
+    if let [Some(part)] = parts {
+        // Without a detour: small steps are over soon.
+        let [mut first, mut second] = boards;
+        for round in 0..rounds {
+            let (columns, rows) = (first.columns, first.data.len() / first.columns);
+            let to = Block::new(first.data, columns, rows, columns);
+            turn(round, part, second.data, to)?;
+            core::mem::swap(&mut first, &mut second);
+        }
+        return Ok(());
+    }
     relay(parallel, rounds, parts, boards, &|round, part, read, to| {
         if let Some(part) = part
             && part.result.is_ok()
