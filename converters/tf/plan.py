@@ -599,9 +599,9 @@ def _attention_scratch(node: ir.Node) -> int:
 def _recurrent_scratch(node: ir.Node, packed: bool) -> int:
     sequences, steps, inputs = _numbers(node.input.shape)
     columns = _numbers(_present(node, 1).shape)[1]
-    state = columns if isinstance(node.op, ir.Gru) else 0
-    products = 0 if packed else _plain_product(max(steps, _DIRECT_ROWS + 1), columns, inputs)
     units = _numbers(_present(node, 2).shape)[0]
+    state = units + (columns if isinstance(node.op, ir.Gru) else 0)
+    products = 0 if packed else _plain_product(max(steps, _DIRECT_ROWS + 1), columns, inputs)
     again = 0 if packed else _plain_product(_DIRECT_ROWS + 1, columns, units)
     return sequences * (steps * columns + state + max(products, again))
 

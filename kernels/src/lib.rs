@@ -80,6 +80,7 @@ pub mod reduce;
 pub mod reductions;
 pub mod resize;
 pub mod reverse;
+mod rounds;
 mod rows;
 pub mod scale_shift;
 pub mod scatter;

@@ -4,6 +4,8 @@
 //! and holds its rows one after the other; missing columns are 0. All panels are as wide as
 //! [`panel`] says but the last, which takes what is left, up to half as much again.
 
+use core::ops::Range;
+
 use crate::error::{Error, Result};
 use crate::level::Level;
 use crate::parallel::{Parallel, Serial};
@@ -364,6 +366,33 @@ impl<'a> Packed<'a> {
     #[must_use]
     pub const fn columns(&self) -> usize {
         self.n
+    }
+
+    /// Some columns: whole panels.
+    ///
+    /// # Panics
+    /// If the matrix has no such columns, or they begin or end within a panel.
+    pub(crate) fn part(&self, columns: Range<usize>) -> Self {
+        let end = |at| at == self.n || at % panel(self.level) == 0;
+        let whole = panels(self.level, self.n) * panel(self.level);
+        assert!(
+            columns.end == self.n || columns.end < whole,
+            "columns within the last panel"
+        );
+        assert!(
+            end(columns.start) && end(columns.end),
+            "columns within a panel"
+        );
+        let to = if columns.end == self.n {
+            self.data.len()
+        } else {
+            columns.end * self.k
+        };
+        Self {
+            n: columns.len(),
+            data: &self.data[(columns.start * self.k).min(to)..to],
+            ..*self
+        }
     }
 
     /// A matrix that [`Packed::pack`] has packed before, on this processor, with the same level.

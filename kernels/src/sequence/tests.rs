@@ -2,6 +2,8 @@ use super::*;
 use crate::lstm::{Gru, Lstm, Recurrent};
 use crate::testing::numbers;
 
+mod shared;
+
 const BATCH: usize = 3;
 const STEPS: usize = 5;
 const INPUTS: usize = 4;
@@ -14,10 +16,15 @@ struct Matrices {
 
 impl Matrices {
     fn new(sizes: &[(usize, usize)]) -> Self {
+        Self::scaled(sizes, 1.0)
+    }
+
+    fn scaled(sizes: &[(usize, usize)], scale: f32) -> Self {
         let mut memory = Vec::new();
         let mut plain = Vec::new();
         for (seed, &(rows, columns)) in sizes.iter().enumerate() {
-            let data = numbers(rows * columns, seed as u64 + 1);
+            let mut data = numbers(rows * columns, seed as u64 + 1);
+            data.iter_mut().for_each(|x| *x *= scale);
             let mut packed = vec![0.0; Packed::len(rows, columns).unwrap()];
             let matrix = Matrix::rows(&data, columns);
             Packed::pack(&matrix, (rows, columns), &mut packed, &Serial).unwrap();

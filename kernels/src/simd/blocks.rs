@@ -7,6 +7,10 @@ use core::sync::atomic::{AtomicUsize, Ordering};
 use crate::parallel::Parallel;
 use crate::simd::patch::Patch;
 
+mod relay;
+
+pub(crate) use relay::{Board, relay};
+
 /// A block of a row-major matrix that one task writes.
 pub struct Block<'a, T> {
     start: *mut T,
@@ -86,6 +90,41 @@ impl<'a, T> Block<'a, T> {
         unsafe { core::slice::from_raw_parts_mut(self.start.add(index * self.ld), self.columns) }
     }
 
+    /// The columns before `column`, and the others.
+    ///
+    /// # Panics
+    /// If the block has no such column.
+    pub(crate) fn split_columns(self, column: usize) -> (Self, Self) {
+        assert!(column <= self.columns, "column outside the block");
+        let right = Self {
+            start: self.start.wrapping_add(column),
+            column: self.column + column,
+            columns: self.columns - column,
+            ..self
+        };
+        let left = Self {
+            columns: column,
+            ..self
+        };
+        (left, right)
+    }
+
+    /// Copies row `from` over row `to`.
+    ///
+    /// # Panics
+    /// If the block has no such row.
+    pub(crate) fn copy_row(&mut self, from: usize, to: usize)
+    where
+        T: Copy,
+    {
+        assert!(from < self.rows && to < self.rows, "row outside the block");
+        // SAFETY: as for `row`; the block, which is borrowed, reaches both rows.
+        unsafe {
+            let from = self.start.add(from * self.ld);
+            core::ptr::copy(from, self.start.add(to * self.ld), self.columns);
+        }
+    }
+
     /// Applies a function to some columns of some rows, in pieces that are as long as can be.
     ///
     /// # Panics
@@ -118,6 +157,9 @@ impl<'a, T> Block<'a, T> {
         })
     }
 }
+
+// SAFETY: a block is a mutable borrow of its elements, which no other one reaches.
+unsafe impl<T: Send> Send for Block<'_, T> {}
 
 /// How a matrix is cut into blocks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -295,12 +337,12 @@ impl<T> Shared<T> {
 unsafe impl<T: Send> Sync for Shared<T> {}
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::parallel::Serial;
 
     /// Breaks the contract: runs every task twice.
-    struct Twice;
+    pub(super) struct Twice;
 
     impl Parallel for Twice {
         fn threads(&self) -> usize {
@@ -396,6 +438,18 @@ mod tests {
                 assert_eq!(x, 1.0 + more);
             }
         }
+    }
+
+    #[test]
+    fn columns_part_and_rows_are_copied() {
+        let mut matrix: Vec<usize> = (0..12).collect();
+        let (mut left, mut right) = Block::new(&mut matrix, 4, 3, 4).split_columns(1);
+        assert_eq!((left.columns, right.columns, right.column), (1, 3, 1));
+        left.copy_row(2, 0);
+        right.copy_row(0, 1);
+        right.copy_row(2, 2);
+        assert_eq!(right.row(1), [1, 2, 3]);
+        assert_eq!(matrix, [8, 1, 2, 3, 4, 1, 2, 3, 8, 9, 10, 11]);
     }
 
     #[test]
