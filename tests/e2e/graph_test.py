@@ -108,6 +108,7 @@ def test_a_sum_stays_a_sum_where_much_memory_is_needed() -> None:
         lambda x: tf.add_n([tf.sin(x * float(i)) for i in range(1, 9)]), normal(1000, 8192)
     )
     assert not {"TemporaryVariable", "Assign"} & set(ops)
+    assert ops["AddN"] == 1
 
 
 def test_a_chain_of_elements_is_one_kernel_with_the_same_bits() -> None:
