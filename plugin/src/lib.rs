@@ -20,6 +20,7 @@ mod dtype;
 mod entry;
 mod graph;
 mod host;
+mod hosted;
 mod lists;
 mod ops;
 mod platform;
