@@ -197,6 +197,19 @@ const ROWS: &[Row] = &[
     ),
     row(&["Complex"], F32, &[]),
     row(&["Cumsum"], &[DataType::INT32], &["x", "axis", "out"]),
+    // Shapes, which the gradients of loops keep.
+    Row {
+        ops: &["TensorListPushBack"],
+        attr: "element_dtype",
+        types: &[DataType::INT32],
+        host: &["tensor"],
+    },
+    Row {
+        ops: &["TensorListPopBack"],
+        attr: "element_dtype",
+        types: &[DataType::INT32],
+        host: &["element_shape", "tensor"],
+    },
     list(&["TensorListFromTensor"], &["element_shape"]),
     list(&["TensorListGather"], &["indices", "element_shape"]),
     list(&["TensorListGetItem"], &["index", "element_shape"]),

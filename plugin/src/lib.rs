@@ -22,6 +22,7 @@ mod graph;
 mod host;
 mod hosted;
 mod lists;
+mod moves;
 mod ops;
 mod platform;
 mod profile;

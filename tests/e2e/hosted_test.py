@@ -179,3 +179,33 @@ def test_keras_trains_where_nothing_may_be_placed_elsewhere() -> None:
             """
         )
     )
+
+
+def test_the_gradient_of_a_recurrence_keeps_its_shapes_in_the_host_s_memory() -> None:
+    """They are int32; where the batch is open, every step of the loop has some."""
+    weights = normal(3, 3)
+
+    @tf.function(input_signature=[tf.TensorSpec([None, None, 3])], jit_compile=False)
+    def gradient(steps: tf.Tensor) -> Any:
+        with tf.GradientTape() as tape:
+            tape.watch(weights)
+            state = tf.zeros_like(steps[0])
+            for i in tf.range(tf.shape(steps)[0]):
+                state = tf.tanh(tf.matmul(state, weights) + steps[i] * tf.reduce_sum(state, 0))
+            loss = tf.reduce_sum(state * state)
+        return tape.gradient(loss, weights)
+
+    values = []
+    for device in (CPU, DEVICE):
+        with tf.device(device):
+            context.enable_run_metadata()
+            values.append(gradient(tf.ones([6, 2, 3])).numpy())
+            graphs = context.export_run_metadata().partition_graphs
+            context.disable_run_metadata()
+    np.testing.assert_allclose(values[1], values[0], rtol=0, atol=1e-5)
+    graph = next(graph for graph in graphs if any(n.device.endswith(DEVICE) for n in graph.node))
+    copied = [n for n in graph.node if n.op in ("_Send", "_HostSend")]
+    sources = {n.input[0].partition(":")[0] for n in copied}
+    ops = {n.op for n in graph.node if n.name in sources}
+    assert "TensorListPopBack" in {n.op for n in graph.node}
+    assert not ops & {"TensorListPopBack", "Shape"}

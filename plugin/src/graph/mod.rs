@@ -1,5 +1,6 @@
 //! The graph optimizer. TensorFlow calls it last, for graphs whose nodes are placed.
 
+mod crossings;
 mod expression;
 mod fuse;
 mod merge;
@@ -85,6 +86,7 @@ impl Optimizer for GraphOptimizer {
             if let Err(error) = fuse_all(&mut graph, item, &settings.device_type) {
                 log(&format!("nothing is fused: {error}"));
             }
+            crossings::bridge(&mut graph, &settings.device_type);
         }
         Ok(graph)
     }
