@@ -35,7 +35,7 @@ def _one(value: int, dtype: Any = np.int32) -> Array:
 def _positive(dtype: np.dtype[Any], size: int = 4) -> Array:
     """Two symmetric matrices with positive eigenvalues."""
     a = _some(dtype, 2, size, size)
-    return a @ np.swapaxes(a, 1, 2) + 3 * np.eye(size, dtype=dtype)
+    return np.asarray(a @ np.swapaxes(a, 1, 2) + 3 * np.eye(size, dtype=dtype))
 
 
 def _of(*calls: Callable[[np.dtype[Any]], Call]) -> Calls:

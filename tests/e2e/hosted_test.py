@@ -185,7 +185,6 @@ def test_the_gradient_of_a_recurrence_keeps_its_shapes_in_the_host_s_memory() ->
     """They are int32; where the batch is open, every step of the loop has some."""
     weights = normal(3, 3)
 
-    @tf.function(input_signature=[tf.TensorSpec([None, None, 3])], jit_compile=False)
     def gradient(steps: tf.Tensor) -> Any:
         with tf.GradientTape() as tape:
             tape.watch(weights)
@@ -196,10 +195,12 @@ def test_the_gradient_of_a_recurrence_keeps_its_shapes_in_the_host_s_memory() ->
         return tape.gradient(loss, weights)
 
     values = []
+    signature = [tf.TensorSpec([None, None, 3])]
+    step = tf.function(gradient, input_signature=signature, jit_compile=False)
     for device in (CPU, DEVICE):
         with tf.device(device):
             context.enable_run_metadata()
-            values.append(gradient(tf.ones([6, 2, 3])).numpy())
+            values.append(step(tf.ones([6, 2, 3])).numpy())
             graphs = context.export_run_metadata().partition_graphs
             context.disable_run_metadata()
     np.testing.assert_allclose(values[1], values[0], rtol=0, atol=1e-5)
