@@ -11,7 +11,7 @@ use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
 use crate::profile::KernelProfiler;
 use crate::variables::{generator, kernel as variable_kernel};
-use crate::{adapter, lists, ops};
+use crate::{adapter, hosted, lists, moves, ops};
 
 /// Label of the mark that the first load leaves.
 const LOADED: &str = "tfp_is_loaded";
@@ -72,6 +72,8 @@ pub extern "C" fn TF_InitKernel() {
             variable_kernel::register(device_type);
             generator::register(device_type);
             lists::register(device_type);
+            hosted::register(device_type);
+            moves::register(device_type);
         }
         Ok(())
     });

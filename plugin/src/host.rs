@@ -20,7 +20,7 @@ impl HostOp {
         let names = node.node().attrs.iter().map(|(name, _)| name);
         let given = names.filter(|name| !name.starts_with('_'));
         let attrs = given.filter_map(|name| match node.attr(name).ok()? {
-            Attr::List(_) | Attr::Tensor(_) | Attr::Func(_) => None,
+            Attr::Tensor(_) | Attr::Func(_) => None,
             value => Some((name.clone(), value)),
         });
         Self {

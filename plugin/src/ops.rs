@@ -5,6 +5,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use tfp_bindings::op::{OpDefinition, SameShape, UnknownShapes};
 use tfp_bindings::{Code, Result, log};
 
+use crate::moves::{TO_DEVICE, TO_HOST};
+
 /// Whether this process knows all of them.
 static DEFINED: AtomicBool = AtomicBool::new(false);
 
@@ -67,12 +69,20 @@ pub fn define() {
         .attr("program: list(int)")
         .attr("results: list(int) = []")
         .attr("T: type");
+    let moving = |op| {
+        OpDefinition::new(op)
+            .input("x: T")
+            .output("y: T")
+            .attr("T: type")
+    };
     let results = [
         expression.register::<UnknownShapes>(),
         fused_mat_mul.register::<UnknownShapes>(),
         fused_conv.register::<UnknownShapes>(),
         scale_shift.register::<SameShape>(),
         scatter.register::<SameShape>(),
+        moving(TO_HOST).register::<SameShape>(),
+        moving(TO_DEVICE).register::<SameShape>(),
     ];
     let known = results.map(is_known);
     DEFINED.store(known.iter().all(|&known| known), Ordering::Relaxed);

@@ -129,7 +129,7 @@ def _cumulative(types: Types) -> Iterator[Call]:
     for axis, exclusive, reverse in ((0, False, False), (1, True, False), (-1, False, True)):
         x = values((3, 4, 5), types["T"], axis + 1, 0.5, 1.5)
         attributes = {"exclusive": exclusive, "reverse": reverse}
-        yield Call({"x": x, "axis": np.array(axis, types["Tidx"])}, attributes)
+        yield Call({"x": x, "axis": np.array(axis, types.get("Tidx", np.int32))}, attributes)
 
 
 def _scatter(types: Types) -> Iterator[Call]:

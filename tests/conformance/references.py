@@ -90,11 +90,17 @@ def _expression(
     return [values[-1], *(values[len(inputs) + step] for step in results)]
 
 
+def _identity(x: Any) -> tf.Tensor:
+    return tf.identity(x)
+
+
 REFERENCES: Mapping[str, Callable[..., tf.Tensor | list[tf.Tensor]]] = {
     "TfpExpression": _expression,
     "TfpFusedConv2D": _conv_2d,
     "TfpFusedMatMul": _mat_mul,
     "TfpScaleShift": _scale_shift,
     "TfpScatter": _scatter,
+    "TfpToDevice": _identity,
+    "TfpToHost": _identity,
 }
 """By op; called on the CPU with the op's inputs and attributes."""

@@ -16,9 +16,9 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels as registry
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from tests.conformance import cases, chance, images, indexed, references, structured
+from tests.conformance import cases, chance, hosted, images, indexed, references, structured
 
-TABLES = (structured.CALLS, indexed.CALLS, images.CALLS, chance.CALLS)
+TABLES = (structured.CALLS, indexed.CALLS, images.CALLS, chance.CALLS, hosted.CALLS)
 
 
 @dataclasses.dataclass(frozen=True)
@@ -54,9 +54,10 @@ def registered(device_type: str) -> dict[str, list[dict[str, int]]]:
 
 def is_swept(op: str, types: Mapping[str, int]) -> bool:
     """Returns whether calls can be made with arrays: not for variables and variants."""
-    if tf.variant.as_datatype_enum in types.values():
-        return False
-    return all(a.type != tf.resource.as_datatype_enum for a in op_def_registry.get(op).input_arg)
+    others = {tf.variant.as_datatype_enum, tf.resource.as_datatype_enum}
+    definition = op_def_registry.get(op)
+    arguments = [*definition.input_arg, *definition.output_arg]
+    return not others & {*types.values(), *(argument.type for argument in arguments)}
 
 
 def calls(op: str, types: Mapping[str, int]) -> Iterator[cases.Call] | None:
@@ -124,7 +125,8 @@ def error_of(found: Any, expected: Any) -> float:
         return 0.0
     if found.dtype.kind in "biu":
         return 0.0 if (found == expected).all() else float("inf")
-    a, b = found.astype(np.float64), expected.astype(np.float64)
+    wide = np.complex128 if found.dtype.kind == "c" else np.float64
+    a, b = found.astype(wide), expected.astype(wide)
     same = (a == b) | (np.isnan(a) & np.isnan(b))
     with np.errstate(invalid="ignore"):
         gap = np.where(same, 0.0, np.abs(a - b) / np.maximum(1.0, np.abs(b)))

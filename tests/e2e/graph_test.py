@@ -108,6 +108,43 @@ def test_a_sum_stays_a_sum_where_much_memory_is_needed() -> None:
         lambda x: tf.add_n([tf.sin(x * float(i)) for i in range(1, 9)]), normal(1000, 8192)
     )
     assert not {"TemporaryVariable", "Assign"} & set(ops)
+    assert ops["AddN"] == 1
+
+
+def _steps(x: tf.Tensor) -> tf.Tensor:
+    for _ in tf.range(7):
+        if tf.reduce_sum(x) > 0.0 and tf.reduce_all(x < 1e9):
+            x = x * 0.5 - 1.0
+        else:
+            x = x * 2.0 + 0.3
+    return x
+
+
+def _loop(x: tf.Tensor) -> tf.Tensor:
+    while tf.reduce_max(x) < 100.0:
+        x = tf.abs(x) * 2.0 + 1.0
+    return x
+
+
+def _scan(x: tf.Tensor) -> tf.Tensor:
+    return tf.scan(lambda a, row: a * 0.5 + row, x) + tf.map_fn(tf.tanh, x)
+
+
+@pytest.mark.parametrize("function", [_steps, _loop, _scan])
+def test_loops_and_branches_decide_without_a_copy(function: Callable[..., Any]) -> None:
+    """TensorFlow would copy each condition to the memory in which it wants that."""
+    values = []
+    for device in (CPU, DEVICE):
+        with tf.device(device):
+            x = tf.constant(np.linspace(-2, 3, 20).reshape(5, 4), tf.float32)
+            context.enable_run_metadata()
+            values.append(tf.function(function, jit_compile=False)(x).numpy())
+            graphs = context.export_run_metadata().partition_graphs
+            context.disable_run_metadata()
+    np.testing.assert_allclose(values[1], values[0], rtol=1e-5)
+    ops = {node.op for graph in graphs for node in graph.node}
+    assert "TfpToHost" in ops
+    assert not {"_Send", "_HostSend", "_Recv", "_HostRecv"} & ops
 
 
 def test_a_chain_of_elements_is_one_kernel_with_the_same_bits() -> None:

@@ -47,6 +47,19 @@ def test_no_registration_contradicts_an_op_def() -> None:
     assert "tfp:" not in process.stderr
 
 
+def test_no_table_of_passes_is_printed_for_each_function() -> None:
+    """TensorFlow prints one wherever a plug-in has turned a pass off that is on by default."""
+    process = child.run(
+        """
+        print(tf.function(lambda x: tf.nn.relu(x) + 1.0)(tf.ones([3])).device)
+        """,
+        TF_CPP_MIN_LOG_LEVEL="0",
+    )
+    assert "TFP:0" in child.check(process)
+    assert "Plugin optimizer for device_type TFP" in process.stderr
+    assert "Config of optimizers" not in process.stderr
+
+
 def test_disabled_means_absent() -> None:
     process = child.run(
         """

@@ -4,7 +4,7 @@
 //! for it. The ops run in a context of the plug-in's own, made when it is first needed; its devices
 //! have the names of the program's, so that a variable is found through its handle.
 
-use std::ffi::c_int;
+use std::ffi::{CStr, c_int};
 use std::ptr::NonNull;
 use std::sync::OnceLock;
 
@@ -14,7 +14,7 @@ use crate::api::{Api, api};
 use crate::data_type::DataType;
 use crate::error::{Code, Error, Result};
 use crate::kernel::c_name;
-use crate::proto::attr::Attr;
+use crate::proto::attr::{Attr, AttrList};
 use crate::status::with_status;
 use crate::tensor::Tensor;
 
@@ -213,7 +213,7 @@ impl Eager {
     ///
     /// # Errors
     /// What TensorFlow says of the op, and for an attribute that is no number, truth value, text,
-    /// type or shape.
+    /// type, shape, or list of numbers, truth values, types or shapes.
     pub fn run(
         &self,
         op: &str,
@@ -319,12 +319,74 @@ impl Op<'_> {
                         status.take()
                     })?;
                 }
+                Attr::List(value) => self.set_list(name, &c_name, value)?,
                 other => {
                     return Err(Error::internal(format!(
                         "attribute {name} is a {}, which can't be set here",
                         other.kind()
                     )));
                 }
+            }
+        }
+        Ok(())
+    }
+}
+
+impl Op<'_> {
+    /// Sets a list of numbers, truth values, types or shapes. An empty one has no kind: the op's default
+    /// stays, which is empty as well wherever an op allows an empty list.
+    fn set_list(&self, name: &str, c_name: &CStr, value: &AttrList) -> Result<()> {
+        let (functions, op, name_ptr) = (self.eager.functions, self.raw.as_ptr(), c_name.as_ptr());
+        let count =
+            |len: usize| c_int::try_from(len).map_err(|_| Error::internal("the list is too long"));
+        let AttrList {
+            ints,
+            floats,
+            bools,
+            types,
+            shapes,
+            ..
+        } = value;
+        // SAFETY: op and name are live, and each list is as long as said; the callee copies it.
+        unsafe {
+            if !ints.is_empty() {
+                functions.TFE_OpSetAttrIntList(op, name_ptr, ints.as_ptr(), count(ints.len())?);
+            } else if !floats.is_empty() {
+                let len = count(floats.len())?;
+                functions.TFE_OpSetAttrFloatList(op, name_ptr, floats.as_ptr(), len);
+            } else if !bools.is_empty() {
+                let bytes: Vec<u8> = bools.iter().map(|&value| value.into()).collect();
+                let len = count(bytes.len())?;
+                functions.TFE_OpSetAttrBoolList(op, name_ptr, bytes.as_ptr(), len);
+            } else if !types.is_empty() {
+                let raw: Vec<_> = types.iter().map(|value| value.to_raw()).collect();
+                let len = count(raw.len())?;
+                functions.TFE_OpSetAttrTypeList(op, name_ptr, raw.as_ptr(), len);
+            } else if !shapes.is_empty() {
+                let mut starts: Vec<_> = shapes
+                    .iter()
+                    .map(|shape| shape.as_ref().map_or(std::ptr::null(), Vec::as_ptr))
+                    .collect();
+                let ranks = shapes
+                    .iter()
+                    .map(|shape| shape.as_ref().map_or(Ok(-1), |dims| count(dims.len())))
+                    .collect::<Result<Vec<_>>>()?;
+                let len = count(shapes.len())?;
+                with_status(|status| {
+                    functions.TFE_OpSetAttrShapeList(
+                        op,
+                        name_ptr,
+                        starts.as_mut_ptr(),
+                        ranks.as_ptr(),
+                        len,
+                        status.as_ptr(),
+                    );
+                    status.take()
+                })?;
+            } else if *value != AttrList::default() {
+                return Err(Error::internal(format!(
+                    "attribute {name} is a list of what can't be set here"
+                )));
             }
         }
         Ok(())

@@ -1,11 +1,13 @@
 //! The graph optimizer. TensorFlow calls it last, for graphs whose nodes are placed.
 
+mod crossings;
 mod expression;
 mod fuse;
 mod merge;
 mod norm;
 mod residual;
 mod stores;
+mod sums;
 mod variables;
 mod view;
 
@@ -21,12 +23,8 @@ use tfp_bindings::{Error, Result, log};
 /// The device type that TensorFlow's own passes know.
 const GPU: &str = "GPU";
 
-/// Passes that no device of ours can follow: where a graph needs much memory, sums of many tensors
-/// become variables of the first kind, which TensorFlow's C interface offers no kernel for.
-const OFF: &[Pass] = &[Pass::Memory];
-
-/// As [`OFF`], and passes that put ops on a device of type `GPU` that only TensorFlow's own GPU has,
-/// or move its nodes elsewhere. On devices of other types they change nothing.
+/// Passes that put ops on a device of type `GPU` that only TensorFlow's own GPU has, or move its
+/// nodes elsewhere. On devices of other types they change nothing that [`sums`] does not undo.
 const OFF_FOR_GPU: &[Pass] = &[
     Pass::Memory,
     Pass::Remapping,
@@ -35,9 +33,10 @@ const OFF_FOR_GPU: &[Pass] = &[
     Pass::PinToHost,
 ];
 
-/// The passes of TensorFlow's to turn off for a device type.
+/// The passes of TensorFlow's to turn off for a device type. Where there is one, TensorFlow prints a
+/// table of all passes for every function that it optimizes.
 pub fn passes_off(device_type: &str) -> &'static [Pass] {
-    if device_type == GPU { OFF_FOR_GPU } else { OFF }
+    if device_type == GPU { OFF_FOR_GPU } else { &[] }
 }
 
 /// How the optimizer works.
@@ -71,6 +70,7 @@ impl Optimizer for GraphOptimizer {
 
     fn optimize(&self, mut graph: GraphDef, item: &Item<'_>) -> Result<GraphDef> {
         let settings = self.0;
+        sums::restore(&mut graph, &settings.device_type);
         // A kernel reaches the variables of the eager runtime, which come as arguments. Those that a
         // graph makes belong to its session.
         let is_function = !graph.nodes.iter().any(|node| node.op == "VarHandleOp");
@@ -86,6 +86,7 @@ impl Optimizer for GraphOptimizer {
             if let Err(error) = fuse_all(&mut graph, item, &settings.device_type) {
                 log(&format!("nothing is fused: {error}"));
             }
+            crossings::bridge(&mut graph, &settings.device_type);
         }
         Ok(graph)
     }
@@ -127,9 +128,9 @@ mod tests {
     use super::*;
 
     #[test]
-    fn most_passes_are_off_for_a_gpu_only() {
+    fn passes_are_off_for_a_gpu_only() {
         assert!(passes_off("GPU").contains(&Pass::Remapping));
         assert!(passes_off("GPU").contains(&Pass::Memory));
-        assert_eq!(passes_off("TFP"), [Pass::Memory]);
+        assert!(passes_off("TFP").is_empty());
     }
 }

@@ -1,0 +1,286 @@
+//! Ops that this device computes with TensorFlow's own kernels for the CPU, where the tensors lie.
+//!
+//! TensorFlow would place such an op on the CPU: it copies its inputs and outputs, takes along
+//! what it keeps beside it, and refuses where soft placement is off or the op is pinned. This device's
+//! memory is the host's, so the CPU's kernel can run on it.
+
+use tfp_bindings::eager::Eager;
+use tfp_bindings::{
+    Construction, Context, DataType, Kernel, Registration, RegistrationError, Result, log,
+};
+
+use crate::host::HostOp;
+use crate::profile::Profiled;
+
+/// Which nodes of an op are computed so: those whose type attribute is one of `types`.
+struct Row {
+    ops: &'static [&'static str],
+    attr: &'static str,
+    types: &'static [DataType],
+    /// Inputs in the host's memory: small ones that say how, such as axes.
+    host: &'static [&'static str],
+}
+
+const F32: &[DataType] = &[DataType::FLOAT];
+const FLOATS: &[DataType] = &[DataType::FLOAT, DataType::DOUBLE];
+const NARROW: &[DataType] = &[DataType::HALF, DataType::BFLOAT16];
+const ALL_FLOATS: &[DataType] = &[
+    DataType::FLOAT,
+    DataType::DOUBLE,
+    DataType::HALF,
+    DataType::BFLOAT16,
+];
+/// What moves elements without computing.
+const MOVED: &[DataType] = &[DataType::FLOAT, DataType::DOUBLE, DataType::INT64];
+const COMPLEX: &[DataType] = &[DataType::COMPLEX64];
+
+const fn row(
+    ops: &'static [&'static str],
+    types: &'static [DataType],
+    host: &'static [&'static str],
+) -> Row {
+    Row {
+        ops,
+        attr: "T",
+        types,
+        host,
+    }
+}
+
+/// Of lists of truth values, such as the masks of a recurrent layer's steps. Lists of other types
+/// have kernels for every device.
+const fn list(op: &'static [&'static str; 1], host: &'static [&'static str]) -> Row {
+    Row {
+        ops: op,
+        attr: "element_dtype",
+        types: &[DataType::BOOL],
+        host,
+    }
+}
+
+/// The ops, each with the inputs that it has in the host's memory.
+const ROWS: &[Row] = &[
+    row(&["Einsum", "L2Loss"], ALL_FLOATS, &[]),
+    row(
+        &["Conv3D", "MaxPool3D", "MaxPool3DGrad", "AvgPool3D"],
+        F32,
+        &[],
+    ),
+    row(&["Conv3DBackpropInputV2"], F32, &["input_sizes"]),
+    row(&["Conv3DBackpropFilterV2"], F32, &["filter_sizes"]),
+    row(&["AvgPool3DGrad"], F32, &["orig_input_shape"]),
+    row(&["TopKV2"], MOVED, &["k"]),
+    row(&["InTopKV2"], &[DataType::INT64], &["k"]),
+    row(
+        &["DepthToSpace", "SpaceToDepth", "ExtractImagePatches"],
+        F32,
+        &[],
+    ),
+    row(&["BatchToSpaceND"], FLOATS, &["block_shape", "crops"]),
+    row(&["SpaceToBatchND"], FLOATS, &["block_shape", "paddings"]),
+    row(&["MirrorPadGrad"], FLOATS, &["paddings"]),
+    row(&["Roll"], MOVED, &["shift", "axis"]),
+    row(&["ResizeBicubic", "ResizeArea"], F32, &["size"]),
+    row(&["ResizeBicubicGrad", "LRN", "LRNGrad"], F32, &[]),
+    row(
+        &[
+            "RGBToHSV",
+            "HSVToRGB",
+            "AdjustContrastv2",
+            "AdjustHue",
+            "AdjustSaturation",
+        ],
+        F32,
+        &[],
+    ),
+    row(&["CropAndResize"], F32, &["crop_size"]),
+    row(&["CropAndResizeGradImage"], F32, &["image_size"]),
+    row(&["CropAndResizeGradBoxes"], F32, &[]),
+    Row {
+        ops: &["ImageProjectiveTransformV3"],
+        attr: "dtype",
+        types: F32,
+        host: &["output_shape"],
+    },
+    row(
+        &[
+            "SegmentMax",
+            "SegmentMean",
+            "SegmentMin",
+            "SegmentProd",
+            "SegmentSum",
+        ],
+        FLOATS,
+        &[],
+    ),
+    row(
+        &[
+            "UnsortedSegmentMax",
+            "UnsortedSegmentMin",
+            "UnsortedSegmentProd",
+        ],
+        FLOATS,
+        &["num_segments"],
+    ),
+    row(&["MatrixBandPart"], FLOATS, &["num_lower", "num_upper"]),
+    row(&["MatrixDiagV3"], FLOATS, &["k", "num_rows", "num_cols"]),
+    row(&["MatrixDiagPartV3", "MatrixSetDiagV3"], FLOATS, &["k"]),
+    row(
+        &[
+            "Cholesky",
+            "CholeskyGrad",
+            "LogMatrixDeterminant",
+            "MatrixDeterminant",
+        ],
+        FLOATS,
+        &[],
+    ),
+    row(
+        &[
+            "MatrixInverse",
+            "MatrixSolve",
+            "MatrixTriangularSolve",
+            "Qr",
+            "Svd",
+        ],
+        FLOATS,
+        &[],
+    ),
+    row(&["SelfAdjointEigV2"], FLOATS, &[]),
+    row(&["CumulativeLogsumexp"], FLOATS, &["axis"]),
+    row(
+        &[
+            "BesselI0e",
+            "BesselI1e",
+            "Digamma",
+            "Erfinv",
+            "Lgamma",
+            "Ndtri",
+        ],
+        FLOATS,
+        &[],
+    ),
+    row(
+        &["Betainc", "Igamma", "Igammac", "Polygamma", "Zeta"],
+        FLOATS,
+        &[],
+    ),
+    row(&["BatchMatMulV2"], NARROW, &[]),
+    Row {
+        ops: &["BatchMatMulV3"],
+        attr: "Ta",
+        types: ALL_FLOATS,
+        host: &[],
+    },
+    Row {
+        ops: &["RFFT", "RFFT2D"],
+        attr: "Treal",
+        types: F32,
+        host: &["fft_length"],
+    },
+    Row {
+        ops: &["IRFFT", "IRFFT2D"],
+        attr: "Tcomplex",
+        types: COMPLEX,
+        host: &["fft_length"],
+    },
+    Row {
+        ops: &["FFT", "FFT2D", "IFFT", "IFFT2D"],
+        attr: "Tcomplex",
+        types: COMPLEX,
+        host: &[],
+    },
+    row(
+        &["Angle", "ComplexAbs", "Conj", "Imag", "Real"],
+        COMPLEX,
+        &[],
+    ),
+    row(&["Complex"], F32, &[]),
+    row(&["Cumsum"], &[DataType::INT32], &["x", "axis", "out"]),
+    // Shapes, which the gradients of loops keep.
+    Row {
+        ops: &["TensorListPushBack"],
+        attr: "element_dtype",
+        types: &[DataType::INT32],
+        host: &["tensor"],
+    },
+    Row {
+        ops: &["TensorListPopBack"],
+        attr: "element_dtype",
+        types: &[DataType::INT32],
+        host: &["element_shape", "tensor"],
+    },
+    list(&["TensorListFromTensor"], &["element_shape"]),
+    list(&["TensorListGather"], &["indices", "element_shape"]),
+    list(&["TensorListGetItem"], &["index", "element_shape"]),
+    list(&["TensorListPopBack"], &["element_shape"]),
+    list(&["TensorListSetItem"], &["index"]),
+    list(&["TensorListStack"], &["element_shape"]),
+    row(
+        &["AddV2", "DivNoNan", "Exp", "Mul", "Neg", "RealDiv", "Sub"],
+        COMPLEX,
+        &[],
+    ),
+];
+
+/// Ops of float32 without a type attribute.
+const PLAIN: &[&str] = &[
+    "FakeQuantWithMinMaxArgs",
+    "FakeQuantWithMinMaxArgsGradient",
+    "FakeQuantWithMinMaxVars",
+    "FakeQuantWithMinMaxVarsGradient",
+    "FakeQuantWithMinMaxVarsPerChannel",
+    "FakeQuantWithMinMaxVarsPerChannelGradient",
+];
+
+/// Ops on a value that may be missing, which is how Keras' loops hand over what a step gave.
+const OPTIONAL: &[(&str, &[&str])] = &[
+    ("OptionalFromValue", &[]),
+    ("OptionalGetValue", &[]),
+    ("OptionalHasValue", &["has_value"]),
+    ("OptionalNone", &[]),
+];
+
+/// Registers their kernels where the eager runtime is there to serve them.
+pub fn register(device_type: &str) {
+    if !Eager::is_available() {
+        return;
+    }
+    for row in ROWS {
+        for op in row.ops {
+            for &data_type in row.types {
+                let registration = Registration::new(op, device_type);
+                let registration = registration.constraint(row.attr, data_type);
+                let host = row.host.iter();
+                add(host.fold(registration, |kept, argument| kept.host_memory(argument)));
+            }
+        }
+    }
+    let plain = PLAIN.iter().map(|op| (op, &[][..]));
+    for (op, host) in plain.chain(OPTIONAL.iter().map(|(op, host)| (op, *host))) {
+        let registration = Registration::new(op, device_type);
+        let host = host.iter();
+        add(host.fold(registration, |kept, argument| kept.host_memory(argument)));
+    }
+}
+
+fn add(registration: Registration) {
+    match registration.register::<Profiled<HostedKernel>>() {
+        // An older TensorFlow need not have every op.
+        Ok(()) | Err(RegistrationError::UnknownOp { .. }) => {}
+        Err(error) => log(&format!("kernel left out: {error}")),
+    }
+}
+
+/// The kernel of a node.
+struct HostedKernel(HostOp);
+
+impl Kernel for HostedKernel {
+    fn new(node: &Construction) -> Result<Self> {
+        Ok(Self(HostOp::new(node)))
+    }
+
+    fn compute(&self, context: &mut Context<'_>) -> Result<()> {
+        self.0.run(context)
+    }
+}
