@@ -252,7 +252,7 @@ fn plain(direction: Direction, conv: &Conv, x: &[f32], filter: &[f32]) -> (Vec<f
 fn tiles_are_chosen_for_many_pixels_and_within_memory() {
     let level = crate::level::level();
     for (batch, side, channels, chosen) in [
-        (1, 40, (32, 32), true),
+        (2, 40, (32, 32), true),
         (8, 14, (64, 48), true),
         (1, 12, (64, 64), false),
         (8, 24, (8, 32), false),
@@ -277,7 +277,7 @@ fn tiles_are_chosen_for_many_pixels_and_within_memory() {
 
 #[test]
 fn an_infinity_in_a_filter_reaches_only_who_meets_it() {
-    let conv = conv(1, (40, 40), (32, 32), Padding::Same);
+    let conv = conv(2, (40, 40), (32, 32), Padding::Same);
     let mut filter = numbers(conv.filter_len(), 3);
     // The first tap, of channel 5 for channel 7.
     filter[5 * 32 + 7] = f32::INFINITY;
@@ -285,7 +285,7 @@ fn an_infinity_in_a_filter_reaches_only_who_meets_it() {
     for direction in DIRECTIONS {
         let (found, _) = plain(direction, &conv, &x, &filter);
         for (i, found) in found.into_iter().enumerate() {
-            let (row, column, channel) = (i / 32 / 40, i / 32 % 40, i % 32);
+            let (row, column, channel) = (i / 32 / 40 % 40, i / 32 % 40, i % 32);
             let (meets, inside) = match direction {
                 Direction::Forward => (channel == 7, row > 0 && column > 0),
                 Direction::Backward => (channel == 5, row < 39 && column < 39),
