@@ -105,11 +105,13 @@ mod tests {
             for tasks in [1, 2, 3] {
                 let (mut a, mut b) = ([0.0; 10], [1.0; 15]);
                 let mut own = [0_usize; 3];
-                let mut bounds = [[0; MOST + 1]; 2];
-                for task in 0..=tasks {
-                    bounds[0][task] = 5 * task / tasks;
-                    bounds[1][task] = 5 - 5 * (tasks - task) / tasks;
-                }
+                let bounds = |at: fn(usize, usize) -> usize| {
+                    core::array::from_fn(|task| at(task.min(tasks), tasks))
+                };
+                let bounds = [
+                    bounds(|task, tasks| 5 * task / tasks),
+                    bounds(|task, tasks| 5 - 5 * (tasks - task) / tasks),
+                ];
                 let boards = [
                     Board {
                         data: &mut a,
