@@ -16,8 +16,6 @@ mod form;
 mod gradient;
 mod once;
 #[cfg(test)]
-mod once_tests;
-#[cfg(test)]
 mod tests;
 
 use core::marker::PhantomData;

@@ -6,16 +6,17 @@
 
 use core::marker::PhantomData;
 use core::ops::Range;
+use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::form::{Form, Four, MOST, Two};
 use super::{Grid, Place, Tiles, most_scratch};
 use crate::conv::Conv;
-use crate::gemm::block::tiles;
-use crate::gemm::pack::{lanes, panel_at, panels};
+use crate::error::Result;
+use crate::gemm::pack::lanes;
 use crate::gemm::source::{MAX_RUN, ZEROS};
-use crate::gemm::tile::{self, Store};
+use crate::gemm::{Gemm, Matrix};
 use crate::level::Level;
-use crate::parallel::Parallel;
+use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, body, dispatch};
 
@@ -34,6 +35,7 @@ pub struct FilterGradient {
     level: Level,
     conv: Conv,
     tiles: Tiles,
+    room: Room,
 }
 
 /// Elements of memory for a line of points.
@@ -41,8 +43,9 @@ pub struct FilterGradient {
 struct Room {
     /// Channels of the input and of the output, padded to whole vectors.
     channels: [usize; 2],
-    /// The points of tiles of the input and of the output's gradient, and the sums.
-    parts: [usize; 3],
+    /// The points of tiles of the input and of the output's gradient, the sums, and what their
+    /// products need.
+    parts: [usize; 4],
 }
 
 impl FilterGradient {
@@ -50,36 +53,41 @@ impl FilterGradient {
     /// tiles suit it, its pixels repay the transforms and the memory for points is at most half as
     /// much again as input, filter and output.
     pub fn of(level: Level, conv: &Conv) -> Option<Self> {
-        let gradient = Self::with_tiles(level, conv, Tiles::of(conv)?);
+        let gradient = Self::with_tiles(level, conv, Tiles::of(conv)?)?;
         let pixels = conv.batch * conv.y.output * conv.x.output;
         (pixels >= REPAID && gradient.scratch_len() <= most_scratch(conv)).then_some(gradient)
     }
 
     /// As [`FilterGradient::of`], for given tiles.
-    pub const fn with_tiles(level: Level, conv: &Conv, tiles: Tiles) -> Self {
-        Self {
+    pub fn with_tiles(level: Level, conv: &Conv, tiles: Tiles) -> Option<Self> {
+        let side = tiles.out() + 2;
+        let channels =
+            [conv.in_channels, conv.out_channels].map(|c| c.next_multiple_of(lanes(level)));
+        let [input, output] = channels.map(|channels| side * AT_ONCE * channels);
+        let sums = side * conv.in_channels * channels[1];
+        let sizes = (conv.in_channels, conv.out_channels, AT_ONCE);
+        let [a, b] = [
+            Matrix::columns(&[], channels[0]),
+            Matrix::rows(&[], channels[1]),
+        ];
+        let product = Gemm {
+            level,
+            ..Gemm::new(sizes, a, b)
+        };
+        Some(Self {
             level,
             conv: *conv,
             tiles,
-        }
+            room: Room {
+                channels,
+                parts: [input, output, sums, product.scratch_len().ok()?],
+            },
+        })
     }
 
     /// Elements of scratch memory that [`FilterGradient::run`] needs.
     pub fn scratch_len(&self) -> usize {
-        let side = self.tiles.out() + 2;
-        side.saturating_mul(self.room().len())
-    }
-
-    fn room(&self) -> Room {
-        let (side, lanes) = (self.tiles.out() + 2, lanes(self.level));
-        let channels =
-            [self.conv.in_channels, self.conv.out_channels].map(|c| c.next_multiple_of(lanes));
-        let sums = side * self.conv.in_channels * channels[1];
-        let [input, output] = channels.map(|channels| side * AT_ONCE * channels);
-        Room {
-            channels,
-            parts: [input, output, sums],
-        }
+        (self.tiles.out() + 2).saturating_mul(self.room.len())
     }
 
     /// Computes the gradient, unless there are too many threads for it or it is not finite:
@@ -109,19 +117,26 @@ impl FilterGradient {
             return false;
         }
         let grid = Grid::new(&self.conv, self.tiles);
-        let room = self.room();
+        let room = self.room;
         let each = F::SIDE.div_ceil(parallel.threads()) * room.len();
+        let done = AtomicBool::new(true);
         for_each_chunk(parallel, scratch, each, |start, memory| {
-            let lines = Lines {
+            let mut lines = Lines {
                 grid: &grid,
                 room,
+                level: self.level,
                 images,
                 first: start / room.len(),
                 memory,
                 form: PhantomData::<F>,
             };
-            dispatch(self.level, lines);
+            if lines.run().is_err() {
+                done.store(false, Ordering::Relaxed);
+            }
         });
+        if !done.into_inner() {
+            return false;
+        }
         let scratch = &*scratch;
         let (depth, columns) = (self.conv.in_channels, self.conv.out_channels);
         let all = depth * columns;
@@ -153,6 +168,7 @@ impl Room {
 struct Lines<'a, F> {
     grid: &'a Grid,
     room: Room,
+    level: Level,
     /// The input and the gradient of the output.
     images: (&'a [f32], &'a [f32]),
     /// The first line.
@@ -162,35 +178,72 @@ struct Lines<'a, F> {
     form: PhantomData<F>,
 }
 
-impl<F: Form> Body for Lines<'_, F> {
-    type Out = ();
-
-    #[inline(always)]
-    fn run<S: Simd>(mut self, s: S) {
+impl<F: Form> Lines<'_, F> {
+    /// Computes the sums.
+    fn run(&mut self) -> Result<()> {
         let all = self.grid.tiles.0 * self.grid.tiles.1 * self.grid.conv.batch;
         let mut from = 0;
         while from < all {
             let to = all.min(from + AT_ONCE);
-            self.spread::<S, false>(s, from..to);
-            self.spread::<S, true>(s, from..to);
-            self.multiply(s, to - from, from > 0);
+            dispatch(self.level, Spread::<F, false>(self, from..to));
+            dispatch(self.level, Spread::<F, true>(self, from..to));
+            self.multiply(to - from, from > 0)?;
             from = to;
         }
         if all == 0 {
             self.memory.fill(0.0);
         }
+        Ok(())
+    }
+
+    /// Multiplies the points of so many tiles.
+    fn multiply(&mut self, k: usize, accumulate: bool) -> Result<()> {
+        let (conv, [lda, ldb]) = (&self.grid.conv, self.room.channels);
+        let [input, output, sums, _] = self.room.parts;
+        for memory in self.memory.chunks_exact_mut(self.room.len()) {
+            let (a, rest) = memory.split_at_mut(input);
+            let (b, rest) = rest.split_at_mut(output);
+            let (sums, packed) = rest.split_at_mut(sums);
+            for (j, sums) in sums.chunks_exact_mut(conv.in_channels * ldb).enumerate() {
+                let a = Matrix::columns(&a[j * AT_ONCE * lda..], lda);
+                let b = Matrix::rows(&b[j * AT_ONCE * ldb..], ldb);
+                let product = Gemm {
+                    accumulate,
+                    level: self.level,
+                    ..Gemm::new((conv.in_channels, conv.out_channels, k), a, b)
+                };
+                product.run(sums, ldb, packed, &Serial)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// The pixel of the input, or of the output, that a tile has at (`i`, `j`), if there is one.
+    #[inline(always)]
+    fn pixel<const OUTPUT: bool>(&self, place: &Place, i: usize, j: usize) -> Option<usize> {
+        if OUTPUT {
+            let (first, count) = self.grid.line(place, i)?;
+            (j < count).then_some(first + j)
+        } else {
+            self.grid.pixel(place, i, j)
+        }
     }
 }
 
-impl<F: Form> Lines<'_, F> {
-    /// Transforms what some tiles see of the input, or the gradients of their outputs.
+/// Transforms what some tiles see of the input, or the gradients of their outputs.
+struct Spread<'a, 'b, F, const OUTPUT: bool>(&'a mut Lines<'b, F>, Range<usize>);
+
+impl<F: Form, const OUTPUT: bool> Body for Spread<'_, '_, F, OUTPUT> {
+    type Out = ();
+
     #[inline(always)]
-    fn spread<S: Simd, const OUTPUT: bool>(&mut self, s: S, tiles: Range<usize>) {
-        let (conv, room) = (&self.grid.conv, self.room);
+    fn run<S: Simd>(self, s: S) {
+        let Self(lines, tiles) = self;
+        let (conv, room) = (&lines.grid.conv, lines.room);
         let (data, depth, side, skip) = if OUTPUT {
-            (self.images.1, conv.out_channels, F::OUT, room.parts[0])
+            (lines.images.1, conv.out_channels, F::OUT, room.parts[0])
         } else {
-            (self.images.0, conv.in_channels, F::SIDE, 0)
+            (lines.images.0, conv.in_channels, F::SIDE, 0)
         };
         let width = room.channels[usize::from(OUTPUT)];
         let transform = |x| {
@@ -200,16 +253,16 @@ impl<F: Form> Lines<'_, F> {
                 F::input(s, x)
             }
         };
-        let first = self.first;
-        for (line, tile) in tiles.enumerate() {
-            let place = self.grid.place(tile);
+        let first = lines.first;
+        for (index, tile) in tiles.enumerate() {
+            let place = lines.grid.place(tile);
             let mut from = 0;
             while from < depth {
                 let run = MAX_RUN.min(depth - from);
                 let mut pixels = [[&ZEROS[..run]; MOST]; MOST];
                 for i in 0..side {
                     for j in 0..side {
-                        if let Some(pixel) = self.pixel::<OUTPUT>(&place, i, j) {
+                        if let Some(pixel) = lines.pixel::<OUTPUT>(&place, i, j) {
                             pixels[i][j] = &data[pixel * depth + from..][..run];
                         }
                     }
@@ -227,65 +280,16 @@ impl<F: Form> Lines<'_, F> {
                             x[i][j] = column[i];
                         }
                     }
-                    for (i, memory) in self.memory.chunks_exact_mut(room.len()).enumerate() {
+                    for (i, memory) in lines.memory.chunks_exact_mut(room.len()).enumerate() {
                         let row = transform(x[first + i]);
                         for j in 0..F::SIDE {
-                            let to = (j * AT_ONCE + line) * width + from + at;
+                            let to = (j * AT_ONCE + index) * width + from + at;
                             s.store(&mut memory[skip + to..], row[j]);
                         }
                     }
                     at += S::LANES;
                 }
                 from += run;
-            }
-        }
-    }
-
-    /// The pixel of the input, or of the output, that a tile has at (`i`, `j`), if there is one.
-    #[inline(always)]
-    fn pixel<const OUTPUT: bool>(&self, place: &Place, i: usize, j: usize) -> Option<usize> {
-        if OUTPUT {
-            let (first, count) = self.grid.line(place, i)?;
-            (j < count).then_some(first + j)
-        } else {
-            self.grid.pixel(place, i, j)
-        }
-    }
-
-    /// Multiplies the points of so many tiles.
-    #[inline(always)]
-    fn multiply<S: Simd>(&mut self, s: S, k: usize, accumulate: bool) {
-        let (depth, columns) = (self.grid.conv.in_channels, self.grid.conv.out_channels);
-        let ([lda, ldb], parts) = (self.room.channels, self.room.parts);
-        let store = Store {
-            accumulate,
-            bias: None,
-            clamp: None,
-            map: None,
-        };
-        for memory in self.memory.chunks_exact_mut(self.room.len()) {
-            let (a, rest) = memory.split_at_mut(parts[0]);
-            let (b, sums) = rest.split_at_mut(parts[1]);
-            for (j, sums) in sums.chunks_exact_mut(depth * ldb).enumerate() {
-                let a = &a[j * AT_ONCE * lda..];
-                let b = &b[j * AT_ONCE * ldb..];
-                let mut block = Block::new(sums, ldb, depth, ldb);
-                for index in 0..panels(S::LEVEL, columns) {
-                    let (first, width) = panel_at(S::LEVEL, columns, index);
-                    let mut row = 0;
-                    tiles!(S, width / S::LANES, exact, depth - row, |MR, NV| {
-                        let (a, b) = (&a[row..], &b[first..]);
-                        let none = [[s.zero(); NV]; MR];
-                        let sums =
-                            tile::columns::<S, MR, NV, false>(s, none, k, a, lda, b, ldb, width);
-                        let mut rows = [0; MR];
-                        for (i, name) in rows.iter_mut().enumerate() {
-                            *name = row + i;
-                        }
-                        tile::store(s, &sums, &mut block, &rows, (first, width), &store);
-                        row += MR;
-                    });
-                }
             }
         }
     }
@@ -308,7 +312,7 @@ impl<F: Form> body::Body for Back<'_, '_, F> {
     #[inline(always)]
     fn run(mut self) {
         let (columns, ld) = (self.columns, self.room.channels[1]);
-        let [input, output, sums] = self.room.parts;
+        let [input, output, sums, _] = self.room.parts;
         let channels =
             self.block.column / columns..(self.block.column + self.block.columns) / columns;
         let mut lines = [[[0.0_f64; WIDTH]; 3]; MOST];

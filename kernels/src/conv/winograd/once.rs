@@ -1,5 +1,8 @@
 //! Convolutions whose filter is transformed for one call.
 
+#[cfg(test)]
+mod tests;
+
 use super::filter::{Taps, mirrored};
 use super::{KEPT, Tiles, Winograd, most_scratch};
 use crate::conv::{Conv, Direction};

@@ -2,10 +2,11 @@
 
 use proptest::prelude::*;
 
-use super::tests::{BOTH, conv, exact};
-use super::*;
 use crate::conv::geometry::Padding;
 use crate::conv::tests::each_product;
+use crate::conv::winograd::tests::{BOTH, conv, exact};
+use crate::conv::winograd::*;
+use crate::conv::winograd::{filter, tests};
 use crate::conv::{BackwardFilter, BackwardInput, Direction, Filter, Forward};
 use crate::parallel::Serial;
 use crate::simd::available;
@@ -88,7 +89,7 @@ fn gradient(
     images: (&[f32], &[f32]),
     parallel: &dyn Parallel,
 ) -> Option<Vec<f32>> {
-    let gradient = FilterGradient::with_tiles(level, conv, tiles);
+    let gradient = FilterGradient::with_tiles(level, conv, tiles).unwrap();
     let mut scratch = vec![f32::NAN; gradient.scratch_len()];
     let mut filter = vec![f32::NAN; conv.filter_len()];
     gradient
