@@ -64,7 +64,7 @@ def files_of(module: str, sources: Mapping[str, str]) -> Iterator[str]:
     """Yields the files of a module: its own and those below it, without tests."""
     for path in sources:
         inside = path == f"{module}.rs" or path.startswith(f"{module}/")
-        if inside and not path.endswith("tests.rs"):
+        if inside and not path.endswith("tests.rs") and "/tests/" not in path:
             yield path
 
 

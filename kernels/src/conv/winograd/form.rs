@@ -24,8 +24,6 @@ pub trait Form: Copy + Debug + Send + Sync + 'static {
 
     /// Transforms the inputs.
     fn input<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST];
-    /// Transforms the gradients of outputs: [`Form::output`] with rows for columns.
-    fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST];
     /// Makes outputs of products.
     fn output<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; 4];
 }
@@ -90,7 +88,23 @@ impl Form for Four {
     }
 
     #[inline(always)]
-    fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST] {
+    fn output<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; 4] {
+        let [x0, x1, x2, x3, x4, x5] = x;
+        let (even_a, odd_a) = (s.add(x1, x2), s.sub(x1, x2));
+        let (even_b, odd_b) = (s.add(x3, x4), s.sub(x3, x4));
+        [
+            s.add(x0, s.add(even_a, even_b)),
+            sum(s, (A, odd_a), (B, odd_b)),
+            sum(s, (AA, even_a), (BB, even_b)),
+            s.add(sum(s, (A * AA, odd_a), (B * BB, odd_b)), x5),
+        ]
+    }
+}
+
+impl Four {
+    /// Transforms the gradients of outputs: [`Form::output`] with rows for columns.
+    #[inline(always)]
+    pub fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST] {
         let [x0, x1, x2, x3, ..] = x;
         let even_a = s.mul_add(s.splat(AA as f32), x2, x0);
         let even_b = s.mul_add(s.splat(BB as f32), x2, x0);
@@ -103,19 +117,6 @@ impl Form for Four {
             s.add(even_b, odd_b),
             s.sub(even_b, odd_b),
             x3,
-        ]
-    }
-
-    #[inline(always)]
-    fn output<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; 4] {
-        let [x0, x1, x2, x3, x4, x5] = x;
-        let (even_a, odd_a) = (s.add(x1, x2), s.sub(x1, x2));
-        let (even_b, odd_b) = (s.add(x3, x4), s.sub(x3, x4));
-        [
-            s.add(x0, s.add(even_a, even_b)),
-            sum(s, (A, odd_a), (B, odd_b)),
-            sum(s, (AA, even_a), (BB, even_b)),
-            s.add(sum(s, (A * AA, odd_a), (B * BB, odd_b)), x5),
         ]
     }
 }
@@ -158,13 +159,6 @@ impl Form for Two {
             none,
             none,
         ]
-    }
-
-    #[inline(always)]
-    fn gradient<S: Simd>(s: S, x: [S::F; MOST]) -> [S::F; MOST] {
-        let [x0, x1, ..] = x;
-        let none = s.zero();
-        [x0, s.add(x0, x1), s.sub(x0, x1), x1, none, none]
     }
 
     #[inline(always)]

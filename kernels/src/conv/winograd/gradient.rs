@@ -1,14 +1,13 @@
-//! The gradient of a filter: the points of the image's tiles times those of the output's gradient,
-//! summed over all tiles, transformed back.
+//! The gradient of a filter by tiles of 4 x 4 outputs: the points of the image's tiles times those
+//! of the output's gradient, summed over all tiles, transformed back.
 
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::form::{Form, Four, MOST, Two};
+use super::form::{Form, Four, MOST};
 use super::{Grid, Place, Tiles, most_scratch};
 use crate::conv::Conv;
 use crate::error::Result;
@@ -34,7 +33,6 @@ const CROWD: usize = 2;
 pub struct FilterGradient {
     level: Level,
     conv: Conv,
-    tiles: Tiles,
     room: Room,
 }
 
@@ -53,14 +51,15 @@ impl FilterGradient {
     /// tiles suit it, its pixels repay the transforms and the memory for points is at most half as
     /// much again as input, filter and output.
     pub fn of(level: Level, conv: &Conv) -> Option<Self> {
-        let gradient = Self::with_tiles(level, conv, Tiles::of(conv)?)?;
+        Tiles::of(conv)?;
+        let gradient = Self::new(level, conv)?;
         let pixels = conv.batch * conv.y.output * conv.x.output;
         (pixels >= REPAID && gradient.scratch_len() <= most_scratch(conv)).then_some(gradient)
     }
 
-    /// As [`FilterGradient::of`], for given tiles.
-    pub fn with_tiles(level: Level, conv: &Conv, tiles: Tiles) -> Option<Self> {
-        let side = tiles.out() + 2;
+    /// As [`FilterGradient::of`], whatever it costs.
+    pub fn new(level: Level, conv: &Conv) -> Option<Self> {
+        let side = Four::SIDE;
         let channels =
             [conv.in_channels, conv.out_channels].map(|c| c.next_multiple_of(lanes(level)));
         let [input, output] = channels.map(|channels| side * AT_ONCE * channels);
@@ -77,7 +76,6 @@ impl FilterGradient {
         Some(Self {
             level,
             conv: *conv,
-            tiles,
             room: Room {
                 channels,
                 parts: [input, output, sums, product.scratch_len().ok()?],
@@ -87,7 +85,7 @@ impl FilterGradient {
 
     /// Elements of scratch memory that [`FilterGradient::run`] needs.
     pub fn scratch_len(&self) -> usize {
-        (self.tiles.out() + 2).saturating_mul(self.room.len())
+        Four::SIDE.saturating_mul(self.room.len())
     }
 
     /// Computes the gradient, unless there are too many threads for it or it is not finite:
@@ -95,30 +93,17 @@ impl FilterGradient {
     /// checked.
     pub fn run(
         &self,
-        (input, output): (&[f32], &[f32]),
-        filter: &mut [f32],
-        scratch: &mut [f32],
-        parallel: &dyn Parallel,
-    ) -> bool {
-        match self.tiles {
-            Tiles::Two => self.with_form::<Two>((input, output), filter, scratch, parallel),
-            Tiles::Four => self.with_form::<Four>((input, output), filter, scratch, parallel),
-        }
-    }
-
-    fn with_form<F: Form>(
-        &self,
         images: (&[f32], &[f32]),
         filter: &mut [f32],
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> bool {
-        if parallel.threads() > CROWD * F::SIDE {
+        if parallel.threads() > CROWD * Four::SIDE {
             return false;
         }
-        let grid = Grid::new(&self.conv, self.tiles);
+        let grid = Grid::new(&self.conv, Tiles::Four);
         let room = self.room;
-        let each = F::SIDE.div_ceil(parallel.threads()) * room.len();
+        let each = Four::SIDE.div_ceil(parallel.threads()) * room.len();
         let done = AtomicBool::new(true);
         for_each_chunk(parallel, scratch, each, |start, memory| {
             let mut lines = Lines {
@@ -128,7 +113,6 @@ impl FilterGradient {
                 images,
                 first: start / room.len(),
                 memory,
-                form: PhantomData::<F>,
             };
             if lines.run().is_err() {
                 done.store(false, Ordering::Relaxed);
@@ -151,7 +135,6 @@ impl FilterGradient {
                 columns,
                 scratch,
                 block,
-                form: PhantomData::<F>,
             });
         });
         filter.iter().fold(0.0, |sum, x| sum + x * 0.0) == 0.0
@@ -165,7 +148,7 @@ impl Room {
 }
 
 /// Some lines of points: their sums over all tiles.
-struct Lines<'a, F> {
+struct Lines<'a> {
     grid: &'a Grid,
     room: Room,
     level: Level,
@@ -175,18 +158,17 @@ struct Lines<'a, F> {
     first: usize,
     /// The memory of the lines.
     memory: &'a mut [f32],
-    form: PhantomData<F>,
 }
 
-impl<F: Form> Lines<'_, F> {
+impl Lines<'_> {
     /// Computes the sums.
     fn run(&mut self) -> Result<()> {
         let all = self.grid.tiles.0 * self.grid.tiles.1 * self.grid.conv.batch;
         let mut from = 0;
         while from < all {
             let to = all.min(from + AT_ONCE);
-            dispatch(self.level, Spread::<F, false>(self, from..to));
-            dispatch(self.level, Spread::<F, true>(self, from..to));
+            dispatch(self.level, Spread::<false>(self, from..to));
+            dispatch(self.level, Spread::<true>(self, from..to));
             self.multiply(to - from, from > 0)?;
             from = to;
         }
@@ -231,9 +213,9 @@ impl<F: Form> Lines<'_, F> {
 }
 
 /// Transforms what some tiles see of the input, or the gradients of their outputs.
-struct Spread<'a, 'b, F, const OUTPUT: bool>(&'a mut Lines<'b, F>, Range<usize>);
+struct Spread<'a, 'b, const OUTPUT: bool>(&'a mut Lines<'b>, Range<usize>);
 
-impl<F: Form, const OUTPUT: bool> Body for Spread<'_, '_, F, OUTPUT> {
+impl<const OUTPUT: bool> Body for Spread<'_, '_, OUTPUT> {
     type Out = ();
 
     #[inline(always)]
@@ -241,16 +223,16 @@ impl<F: Form, const OUTPUT: bool> Body for Spread<'_, '_, F, OUTPUT> {
         let Self(lines, tiles) = self;
         let (conv, room) = (&lines.grid.conv, lines.room);
         let (data, depth, side, skip) = if OUTPUT {
-            (lines.images.1, conv.out_channels, F::OUT, room.parts[0])
+            (lines.images.1, conv.out_channels, Four::OUT, room.parts[0])
         } else {
-            (lines.images.0, conv.in_channels, F::SIDE, 0)
+            (lines.images.0, conv.in_channels, Four::SIDE, 0)
         };
         let width = room.channels[usize::from(OUTPUT)];
         let transform = |x| {
             if OUTPUT {
-                F::gradient(s, x)
+                Four::gradient(s, x)
             } else {
-                F::input(s, x)
+                Four::input(s, x)
             }
         };
         let first = lines.first;
@@ -276,13 +258,13 @@ impl<F: Form, const OUTPUT: bool> Body for Spread<'_, '_, F, OUTPUT> {
                             column[i] = s.load_up_to(&pixels[i][j][at..]);
                         }
                         let column = transform(column);
-                        for i in 0..F::SIDE {
+                        for i in 0..Four::SIDE {
                             x[i][j] = column[i];
                         }
                     }
                     for (i, memory) in lines.memory.chunks_exact_mut(room.len()).enumerate() {
                         let row = transform(x[first + i]);
-                        for j in 0..F::SIDE {
+                        for j in 0..Four::SIDE {
                             let to = (j * AT_ONCE + index) * width + from + at;
                             s.store(&mut memory[skip + to..], row[j]);
                         }
@@ -296,17 +278,16 @@ impl<F: Form, const OUTPUT: bool> Body for Spread<'_, '_, F, OUTPUT> {
 }
 
 /// Transforms the sums of some channels back to taps.
-struct Back<'a, 'b, F> {
+struct Back<'a, 'b> {
     room: Room,
     /// Channels of the output.
     columns: usize,
     scratch: &'a [f32],
     /// A row per tap.
     block: Block<'b, f32>,
-    form: PhantomData<F>,
 }
 
-impl<F: Form> body::Body for Back<'_, '_, F> {
+impl body::Body for Back<'_, '_> {
     type Output = ();
 
     #[inline(always)]
@@ -319,12 +300,12 @@ impl<F: Form> body::Body for Back<'_, '_, F> {
         for (row, channel) in channels.enumerate() {
             for first in (0..columns).step_by(WIDTH) {
                 let count = WIDTH.min(columns - first);
-                for (i, line) in lines.iter_mut().enumerate().take(F::SIDE) {
+                for (i, line) in lines.iter_mut().enumerate().take(Four::SIDE) {
                     *line = [[0.0; WIDTH]; 3];
                     let from = i * self.room.len() + input + output + channel * ld + first;
-                    for j in 0..F::SIDE {
-                        let from = &self.scratch[from + j * (sums / F::SIDE)..][..count];
-                        for (line, weight) in line.iter_mut().zip(F::FILTER[j]) {
+                    for j in 0..Four::SIDE {
+                        let from = &self.scratch[from + j * (sums / Four::SIDE)..][..count];
+                        for (line, weight) in line.iter_mut().zip(Four::FILTER[j]) {
                             for (line, &from) in line.iter_mut().zip(from) {
                                 *line += weight * f64::from(from);
                             }
@@ -333,7 +314,7 @@ impl<F: Form> body::Body for Back<'_, '_, F> {
                 }
                 for tap in 0..9 {
                     let mut sum = [0.0; WIDTH];
-                    for (line, weights) in lines.iter().zip(F::FILTER).take(F::SIDE) {
+                    for (line, weights) in lines.iter().zip(Four::FILTER).take(Four::SIDE) {
                         for (sum, x) in sum.iter_mut().zip(&line[tap % 3]) {
                             *sum += weights[tap / 3] * x;
                         }

@@ -84,22 +84,17 @@ fn check(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
 
 /// The gradient of a filter by tiles; `None` where it is not finite or there are many threads.
 fn gradient(
-    (tiles, level): (Tiles, Level),
+    level: Level,
     conv: &Conv,
     images: (&[f32], &[f32]),
     parallel: &dyn Parallel,
 ) -> Option<Vec<f32>> {
-    let gradient = FilterGradient::with_tiles(level, conv, tiles).unwrap();
+    let gradient = FilterGradient::new(level, conv).unwrap();
     let mut scratch = vec![f32::NAN; gradient.scratch_len()];
     let mut filter = vec![f32::NAN; conv.filter_len()];
     gradient
         .run(images, &mut filter, &mut scratch, parallel)
         .then_some(filter)
-}
-
-fn levels() -> impl Iterator<Item = (Tiles, Level)> {
-    BOTH.into_iter()
-        .flat_map(|tiles| available().map(move |level| (tiles, level)))
 }
 
 fn check_gradient(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
@@ -117,7 +112,7 @@ fn check_gradient(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseErr
     let most = sums.iter().fold(0.0, |most, sum| sum.1.max(most));
     let inside = conv.y.input.min(3) * conv.x.input.min(3);
     let most = most * 9.0 / inside.max(1) as f64;
-    for how in levels() {
+    for how in available() {
         let found = gradient(how, conv, (&x, &y), &Interleaved).unwrap();
         for (i, (&found, exact)) in found.iter().zip(&sums).enumerate() {
             let error = (f64::from(found) - exact.0).abs();
@@ -154,7 +149,7 @@ fn a_gradient_of_many_tiles_and_threads() {
     let conv = conv(4, (40, 41), (33, 50), Padding::Same);
     check_gradient(&conv, 5).unwrap();
     let (x, y) = (numbers(conv.input_len(), 1), numbers(conv.output_len(), 2));
-    for how in levels() {
+    for how in available() {
         let one = gradient(how, &conv, (&x, &y), &Serial);
         assert!(one.is_some());
         for threads in [2, 3, 4, 5, 8] {
