@@ -171,7 +171,8 @@ def test_the_answer_is_what_tensorflow_does() -> None:
     @tf.function(autograph=False, jit_compile=False)  # type: ignore[untyped-decorator]
     def mixed(x: tf.Tensor) -> tf.Tensor:
         y = tf.nn.relu(x) * 2.0 + tf.cast(tf.strings.length(tf.strings.as_string(x)), tf.float32)
-        z = tf.linalg.lu(tf.matmul(y, y, transpose_b=True))[0]
+        square = tf.matmul(y, y, transpose_b=True)
+        z = tf.linalg.lu(square + tf.constant([[1.0, 0.0], [0.0, 2.0]]))[0]
         return tf.reduce_sum(tf.cast(z, tf.bfloat16))
 
     function = mixed.get_concrete_function(tf.TensorSpec([2, 4], tf.float32))
