@@ -5,7 +5,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Tiles;
 use super::form::{Form, Four, MOST, Two};
-use crate::conv::{Conv, Direction};
+use crate::conv::{Conv, Direction, Window};
 use crate::gemm::pack::panel;
 use crate::level::Level;
 use crate::parallel::Parallel;
@@ -32,9 +32,9 @@ pub struct Taps<'a> {
 /// The forward convolution that the backward one of `conv` is, if it has 3 x 3 taps at steps of
 /// one: that of the output with the taps in reverse order.
 pub fn mirrored(conv: &Conv) -> Option<Conv> {
-    let window = |w: &crate::conv::Window| {
+    let window = |w: &Window| {
         let before = 2_usize.checked_sub(w.before)?;
-        ((w.size, w.stride, w.dilation) == (3, 1, 1)).then_some(crate::conv::Window {
+        ((w.size, w.stride, w.dilation) == (3, 1, 1)).then_some(Window {
             input: w.output,
             output: w.input,
             before,
