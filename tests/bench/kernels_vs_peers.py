@@ -20,17 +20,27 @@ from absl import app, flags
 
 from tests.bench.arithmetic import conv_rows, gemm_rows
 from tests.bench.bandwidth import elementwise_rows, mlp_rows, pooling_rows, row_rows
+from tests.bench.images import resize_rows, training_rows
 from tests.bench.library import ALONE, OURS, Library, Row
 from tests.bench.machine import processor
+
+SECTIONS = {
+    "gemm": gemm_rows,
+    "conv": conv_rows,
+    "elementwise": elementwise_rows,
+    "rows": row_rows,
+    "pooling": pooling_rows,
+    "training": training_rows,
+    "resize": resize_rows,
+    "mlp": mlp_rows,
+}
 
 FLAGS = flags.FLAGS
 flags.DEFINE_string("library", None, "The kernels' shared library.", required=True)
 flags.DEFINE_integer("rounds", 15, "Calls of each implementation per row.", lower_bound=3)
 flags.DEFINE_string("output", "docs/performance/kernels.md", "The page to write.")
 flags.DEFINE_bool("json", False, "Print all rows as JSON.")
-flags.DEFINE_list(
-    "only", [], "Measure only these sections: gemm, conv, elementwise, rows, pooling, mlp."
-)
+flags.DEFINE_list("only", [], f"Measure only these sections: {', '.join(SECTIONS)}.")
 flags.DEFINE_integer("limit", 0, "Measure only so many rows of each section; 0 for all.")
 flags.DEFINE_bool(
     "cpu_time",
@@ -41,15 +51,6 @@ flags.DEFINE_integer("child_threads", 0, "Measure with so many threads and print
 
 # Operations of a call that two threads should halve the time of, and of one where they may.
 LARGE, MIDDLE = 1e7, 1e6
-
-SECTIONS = {
-    "gemm": gemm_rows,
-    "conv": conv_rows,
-    "elementwise": elementwise_rows,
-    "rows": row_rows,
-    "pooling": pooling_rows,
-    "mlp": mlp_rows,
-}
 
 
 def measure(threads: int) -> None:

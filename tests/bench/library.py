@@ -129,10 +129,12 @@ class Library:
             "bench_gemm",
             "bench_conv_pack",
             "bench_conv",
+            "bench_conv_training",
             "bench_unary",
             "bench_add",
             "bench_rows",
             "bench_pool",
+            "bench_resize",
             "bench_mlp",
         ):
             getattr(self._library, name).restype = ctypes.c_double
@@ -150,18 +152,7 @@ class Library:
 
     def conv(self, shape: Shape, x: Any, w: Any, bias: Any, y: Any) -> Callable[[], float]:
         """A call of a convolution that writes `y`, timed like the peers' calls."""
-        sizes = (ctypes.c_size_t * 10)(
-            1,
-            shape.height,
-            shape.width,
-            shape.in_channels,
-            shape.out_channels,
-            shape.rows,
-            shape.columns,
-            shape.stride,
-            int(shape.same),
-            shape.groups,
-        )
+        sizes = _sizes(1, shape)
         packed = at_line(np.zeros(self._library.bench_conv_packed_len(sizes), np.float32))
         _checked(self._library.bench_conv_pack(sizes, _pointer(w), _pointer(packed)))
 
@@ -173,6 +164,21 @@ class Library:
             )
 
         return timed(call)
+
+    def conv_training(
+        self, direction: int, shape: Shape, arrays: tuple[Any, Any, Any]
+    ) -> Callable[[], float]:
+        """A call of a convolution without packed weights, or of a gradient.
+
+        Args:
+            direction: 0 writes the output, 1 the gradient by the input, 2 that by the filter.
+            shape: one image's.
+            arrays: input, filter and output.
+        """
+        sizes = _sizes(len(arrays[0]), shape)
+        data = [_pointer(array) for array in arrays]
+        arguments = [self._threads, ctypes.c_size_t(direction), sizes, *data]
+        return timed(lambda: _checked(self._library.bench_conv_training(*arguments)))
 
     def unary(self, op: str, x: Any, y: Any) -> Callable[[], float]:
         """A call of an operation of `UNARY` on all elements of `x`."""
@@ -198,10 +204,31 @@ class Library:
         arguments = [self._threads, all_sizes, _pointer(x), _pointer(y)]
         return timed(lambda: _checked(self._library.bench_pool(*arguments)))
 
+    def resize(self, bilinear: bool, x: Any, y: Any) -> Callable[[], float]:
+        """A call that writes a square image in another size, with the centres of half pixels."""
+        sizes = (ctypes.c_size_t * 4)(int(bilinear), x.shape[1], y.shape[1], x.shape[3])
+        arguments = [self._threads, sizes, _pointer(x), _pointer(y)]
+        return timed(lambda: _checked(self._library.bench_resize(*arguments)))
+
     def mlp(self, x: Any, weights: Any, y: Any) -> Callable[[], float]:
         """`MLP_CALLS` calls of the small perceptron, as seconds per call."""
         arguments = [ctypes.c_size_t(MLP_CALLS), _pointer(x), _pointer(weights), _pointer(y)]
         return lambda: _checked(self._library.bench_mlp(*arguments)) / MLP_CALLS
+
+
+def _sizes(batch: int, shape: Shape) -> Any:
+    return (ctypes.c_size_t * 10)(
+        batch,
+        shape.height,
+        shape.width,
+        shape.in_channels,
+        shape.out_channels,
+        shape.rows,
+        shape.columns,
+        shape.stride,
+        int(shape.same),
+        shape.groups,
+    )
 
 
 def _pointer(array: Any) -> ctypes.c_void_p:

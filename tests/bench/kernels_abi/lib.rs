@@ -7,6 +7,8 @@
 // An error carries two shapes by value.
 #![allow(clippy::result_large_err)]
 
+mod images;
+
 use std::hint::black_box;
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -52,6 +54,19 @@ fn seconds(pool: &dyn Parallel, work: impl FnOnce(&dyn Parallel) -> Result<()>) 
         Ok(()) => start.elapsed().as_secs_f64(),
         Err(_) => -1.0,
     }
+}
+
+/// Does some work with at least so much scratch memory, which a caller has before it calls.
+fn with_scratch(needed: Result<usize>, work: impl FnOnce(&mut [f32]) -> f64) -> f64 {
+    static SCRATCH: Mutex<Vec<f32>> = Mutex::new(Vec::new());
+    let mut scratch = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
+    let Ok(needed) = needed else {
+        return -1.0;
+    };
+    if scratch.len() < needed {
+        scratch.resize(needed, 0.0);
+    }
+    work(&mut scratch)
 }
 
 /// Independent multiply-adds in all registers that the micro-kernels use.
@@ -115,15 +130,9 @@ pub unsafe extern "C" fn bench_gemm(
         )
     };
     let gemm = Gemm::new((m, n, k), Matrix::rows(a, k), Matrix::rows(b, n));
-    static SCRATCH: Mutex<Vec<f32>> = Mutex::new(Vec::new());
-    let mut scratch = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
-    let Ok(needed) = gemm.scratch_len().map(|len| len + 15) else {
-        return -1.0;
-    };
-    if scratch.len() < needed {
-        scratch.resize(needed, 0.0);
-    }
-    with_pool(threads, |pool| gemm.run(c, n, &mut scratch, pool))
+    with_scratch(gemm.scratch_len().map(|len| len + 15), |scratch| {
+        with_pool(threads, |pool| gemm.run(c, n, scratch, pool))
+    })
 }
 
 /// A convolution: batch, height, width, input and output channels, rows and columns of the
@@ -236,35 +245,28 @@ pub unsafe extern "C" fn bench_conv(
             from_raw_parts_mut(output, conv.output_len()),
         )
     };
-    // A caller has its scratch memory before it calls.
-    static SCRATCH: Mutex<Vec<f32>> = Mutex::new(Vec::new());
-    let mut scratch = SCRATCH.lock().unwrap_or_else(PoisonError::into_inner);
     let needed = if is_depthwise(&conv) {
         Ok(0)
     } else {
         PackedFilter::from_packed(Direction::Forward, &conv, packed)
             .and_then(|filter| Forward::new(conv, Filter::Packed(filter)).scratch_len())
     };
-    let Ok(needed) = needed else {
-        return -1.0;
-    };
-    if scratch.len() < needed {
-        scratch.resize(needed, 0.0);
-    }
-    with_pool(threads, |pool| {
-        if is_depthwise(&conv) {
-            let depthwise = Depthwise {
+    with_scratch(needed, |scratch| {
+        with_pool(threads, |pool| {
+            if is_depthwise(&conv) {
+                let depthwise = Depthwise {
+                    bias: Some(bias),
+                    ..Depthwise::new(conv)
+                };
+                return depthwise.run(input, packed, output, pool);
+            }
+            let filter = PackedFilter::from_packed(Direction::Forward, &conv, packed)?;
+            let forward = Forward {
                 bias: Some(bias),
-                ..Depthwise::new(conv)
+                ..Forward::new(conv, Filter::Packed(filter))
             };
-            return depthwise.run(input, packed, output, pool);
-        }
-        let filter = PackedFilter::from_packed(Direction::Forward, &conv, packed)?;
-        let forward = Forward {
-            bias: Some(bias),
-            ..Forward::new(conv, Filter::Packed(filter))
-        };
-        forward.run(input, output, &mut scratch, pool)
+            forward.run(input, output, scratch, pool)
+        })
     })
 }
 
