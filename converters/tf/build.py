@@ -36,6 +36,7 @@ SINGLE: frozenset[type[object]] = frozenset(
         ir.SimpleRnn,
         ir.Softmax,
         ir.Solve,
+        ir.Suppress,
         ir.TriangularSolve,
     ]
 )
@@ -313,6 +314,8 @@ class Builder:
         Raises:
             ShapeError: The inner dimensions differ.
         """
+        if a.dtype not in (ir.DType.F32, ir.DType.F64):
+            return self._whole_product(a, b, transpose_a, transpose_b)
         if b.rank == 2 and b.is_constant and not (transpose_a and a.rank < 2):
             if transpose_a:
                 a = self.transpose(a, [*range(a.rank - 2), a.rank - 1, a.rank - 2])
@@ -329,6 +332,21 @@ class Builder:
         lead = broadcast(a.shape[:-2], b.shape[:-2])
         op = ir.MatMul(bool(transpose_a), bool(transpose_b))
         return self.emit(op, [a, b], (*lead, left[0], right[1]))
+
+    def _whole_product(
+        self, a: ir.Value, b: ir.Value, transpose_a: bool, transpose_b: bool
+    ) -> ir.Value:
+        left, right = (
+            self.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if turned else x
+            for x, turned in ((a, transpose_a), (b, transpose_b))
+        )
+        if left.shape[-1] != right.shape[-2]:
+            raise ShapeError(f"{ir.shape_text(a.shape)} times {ir.shape_text(b.shape)} don't fit")
+        lead = broadcast(left.shape[:-2], right.shape[:-2])
+        left = self.broadcast_to(left, (*lead, *left.shape[-2:]))
+        if right.rank > 2:
+            right = self.broadcast_to(right, (*lead, *right.shape[-2:]))
+        return self.emit(ir.WholeProduct(), [left, right], (*left.shape[:-1], right.shape[-1]))
 
     def gather(
         self, params: ir.Value, indices: ir.Value, axis: int, batch_dims: int = 0

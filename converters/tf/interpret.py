@@ -13,6 +13,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.interpret_blocks import BLOCKS, SPATIAL
+from converters.tf.interpret_boxes import suppressed
 from converters.tf.interpret_functions import BINARY, COMPARE, apply
 from converters.tf.interpret_systems import SYSTEMS
 from converters.tf.ir import Array
@@ -256,6 +257,8 @@ _SIMPLE: dict[type, Callable[[Any, list[Array], tuple[int, ...]], Array]] = {
     ir.Unary: _unary,
     ir.Binary: _binary,
     ir.Compare: lambda op, x, _: COMPARE[op.kind](x[0], x[1]),
+    ir.WholeProduct: lambda op, x, _: np.matmul(x[0], x[1]),
+    ir.Suppress: suppressed,
     ir.Select: lambda op, x, _: np.where(x[0].astype(bool), x[1], x[2]),
     ir.Cast: _cast,
     ir.ScaleShift: _scale_shift,

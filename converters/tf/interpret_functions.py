@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from converters.tf.interpret_special import SPECIAL
 from converters.tf.ir import Array, BinaryKind, CompareKind, Fn, Function
 
 _erf: Any = np.vectorize(math.erf, otypes=[np.float64])
@@ -103,6 +104,7 @@ _FUNCTIONS: dict[Fn, Callable[..., Any]] = {
     Fn.SQUARE_PLUS: _square_plus,
     Fn.SPARSE_PLUS: _sparse_plus,
     Fn.THRESHOLD: lambda x, a, b: np.where(x > a, x, b),
+    **SPECIAL,
 }
 
 
@@ -136,6 +138,10 @@ def _power(a: Array, b: Array) -> Any:
     return np.power(a, b)
 
 
+def _amount(b: Array) -> Any:
+    return np.clip(b, 0, 8 * b.dtype.itemsize - 1).astype(b.dtype)
+
+
 BINARY: dict[BinaryKind, Callable[[Array, Array], Any]] = {
     BinaryKind.ADD: np.add,
     BinaryKind.SUB: np.subtract,
@@ -158,6 +164,8 @@ BINARY: dict[BinaryKind, Callable[[Array, Array], Any]] = {
     BinaryKind.BIT_AND: np.bitwise_and,
     BinaryKind.BIT_OR: np.bitwise_or,
     BinaryKind.BIT_XOR: np.bitwise_xor,
+    BinaryKind.BIT_LEFT: lambda a, b: np.left_shift(a, _amount(b)),
+    BinaryKind.BIT_RIGHT: lambda a, b: np.right_shift(a, _amount(b)),
 }
 
 COMPARE: dict[CompareKind, Callable[[Array, Array], Any]] = {

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
+from converters.tf.boxes import Suppress as Suppress
 from converters.tf.systems import Cholesky as Cholesky
 from converters.tf.systems import LogDeterminant as LogDeterminant
 from converters.tf.systems import Solve as Solve
@@ -88,6 +89,14 @@ class Fn(StrEnum):
     SQUARE_PLUS = "square_plus"  # (x + sqrt(x^2 + a)) / 2
     SPARSE_PLUS = "sparse_plus"
     THRESHOLD = "threshold"  # x if x > a else b
+    LGAMMA = "lgamma"  # of the magnitude
+    DIGAMMA = "digamma"
+    ERFINV = "erfinv"
+    NDTRI = "ndtri"  # the quantile of the normal distribution
+    BESSEL_I0 = "bessel_i0"
+    BESSEL_I0E = "bessel_i0e"  # times exp(-|x|)
+    BESSEL_I1 = "bessel_i1"
+    BESSEL_I1E = "bessel_i1e"
 
 
 @dataclass(frozen=True)
@@ -134,9 +143,11 @@ class BinaryKind(StrEnum):
     LOGICAL_AND = "logical_and"
     LOGICAL_OR = "logical_or"
     LOGICAL_XOR = "logical_xor"
-    BIT_AND = "bit_and"  # whole numbers, as the other two
+    BIT_AND = "bit_and"  # whole numbers, as the others
     BIT_OR = "bit_or"
     BIT_XOR = "bit_xor"
+    BIT_LEFT = "bit_left"  # by an amount that is cut to 0 and the last bit
+    BIT_RIGHT = "bit_right"
 
 
 @dataclass(frozen=True)
@@ -219,6 +230,14 @@ class MatMul:
     transpose_a: bool = False
     transpose_b: bool = False
     activation: Function | None = None
+
+
+@dataclass(frozen=True)
+class WholeProduct:
+    """Products of matrices of whole numbers: (a [..., M, K], b [..., K, N]).
+
+    The leading axes are the same, or b has none.
+    """
 
 
 @dataclass(frozen=True)
@@ -603,6 +622,7 @@ Op: TypeAlias = (
     | Dense
     | ScaledDense
     | MatMul
+    | WholeProduct
     | Conv
     | ConvTranspose
     | Chain
@@ -634,6 +654,7 @@ Op: TypeAlias = (
     | TriangularSolve
     | Solve
     | LogDeterminant
+    | Suppress
     | Loop
 )
 

@@ -59,6 +59,9 @@ _HINTS = {
     "was traced for training: take the .keras file, or export a call with training=False",
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
+    "how many boxes are kept depends on their scores": "take "
+    "tf.image.combined_non_max_suppression, or tf.raw_ops.NonMaxSuppressionV5 of each example with "
+    "pad_to_max_output_size=True",
     "how many elements there are depends on their values": "give them all, with a mask",
     "segments that the inputs choose are reduced": "how many there are must be known: take "
     "tf.math.unsorted_segment_sum and its like",

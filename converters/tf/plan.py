@@ -455,6 +455,8 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
         return _recurrent_scratch(node, packed)
     if isinstance(op, ir.Chain):
         return _chain_scratch(op)
+    if isinstance(op, ir.Suppress):
+        return _numbers(_present(node, 1).shape)[-1]
     if isinstance(op, ir.Solve | ir.LogDeterminant):
         return _numbers(node.input.shape)[-1] ** 2
     if packed:

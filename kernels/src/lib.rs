@@ -88,13 +88,16 @@ pub mod scratch;
 pub mod select;
 pub mod sequence;
 pub mod shape;
+pub mod shift;
 #[allow(unsafe_code)] // Vectors, and the views of memory that they read and write.
 pub mod simd;
 pub mod slice;
 pub mod softmax;
+pub mod special;
 pub mod split;
 pub mod strided;
 pub mod strided_slice;
+pub mod suppress;
 #[cfg(test)]
 mod testing;
 pub mod thin;
@@ -110,6 +113,7 @@ pub mod unary;
 pub mod unsorted_segment_sum;
 pub mod where_true;
 pub mod whole;
+pub mod whole_product;
 pub mod zip;
 
 /// Every kernel that an adapter can register.

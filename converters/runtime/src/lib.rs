@@ -46,6 +46,7 @@ pub mod softmax;
 #[cfg(feature = "std")]
 pub mod stored;
 pub mod sums;
+pub mod suppress;
 pub mod top;
 pub mod weights;
 pub mod whole;

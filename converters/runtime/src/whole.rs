@@ -1,8 +1,9 @@
-//! Whole numbers in other sizes.
+//! Whole numbers in other sizes, and products of matrices of them.
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
 use crate::kernels::whole::{Whole, convert};
+use crate::kernels::whole_product::{Factor, whole_product};
 use crate::memory::{Memory, Slot, Source};
 
 /// `out = x` in another type; a number that does not fit loses its upper bits.
@@ -17,4 +18,19 @@ pub fn cast<'a, T: Whole + Pod, U: Whole + Pod>(
     let (reader, out) = m.write(out)?;
     let x = reader.read(x.into())?;
     convert(x, out, reader.parallel).map_err(at("cast"))
+}
+
+/// `out = a * b` of `groups` matrices each, with `depth` columns of `a` and `columns` of `b`.
+///
+/// # Errors
+/// As [`cast`].
+pub fn product<'a, T: Factor + Pod>(
+    m: &'a mut Memory<'_>,
+    sizes: (usize, usize, usize),
+    (a, b): (impl Into<Source<'a, T>>, impl Into<Source<'a, T>>),
+    out: Slot<T>,
+) -> Result<()> {
+    let (reader, out) = m.write(out)?;
+    let factors = (reader.read(a.into())?, reader.read(b.into())?);
+    whole_product(sizes, factors, out, reader.parallel).map_err(at("product"))
 }

@@ -118,6 +118,14 @@ UNARY: Mapping[ir.Fn, Kernel] = {
     ir.Fn.SQUARE_PLUS: Kernel("activation::SquarePlus", "SquarePlus { b: @a }"),
     ir.Fn.SPARSE_PLUS: Kernel("activation::SparsePlus", "SparsePlus {}"),
     ir.Fn.THRESHOLD: Kernel("activation::Threshold", "Threshold { threshold: @a, default: @b }"),
+    ir.Fn.LGAMMA: Kernel("special::Lgamma"),
+    ir.Fn.DIGAMMA: Kernel("special::Digamma"),
+    ir.Fn.ERFINV: Kernel("special::Erfinv"),
+    ir.Fn.NDTRI: Kernel("special::Ndtri"),
+    ir.Fn.BESSEL_I0: Kernel("special::BesselI0"),
+    ir.Fn.BESSEL_I0E: Kernel("special::BesselI0e"),
+    ir.Fn.BESSEL_I1: Kernel("special::BesselI1"),
+    ir.Fn.BESSEL_I1E: Kernel("special::BesselI1e"),
 }
 
 #: Functions that end a layer and have a kernel for the values that it has just written.
@@ -150,6 +158,8 @@ BINARY: Mapping[ir.BinaryKind, Kernel] = {
     ir.BinaryKind.BIT_AND: Kernel("bitwise::BitwiseAnd", types=_I),
     ir.BinaryKind.BIT_OR: Kernel("bitwise::BitwiseOr", types=_I),
     ir.BinaryKind.BIT_XOR: Kernel("bitwise::BitwiseXor", types=_I),
+    ir.BinaryKind.BIT_LEFT: Kernel("shift::ShiftLeft", types=_I),
+    ir.BinaryKind.BIT_RIGHT: Kernel("shift::ShiftRight", types=_I),
 }
 
 COMPARE: Mapping[ir.CompareKind, Kernel] = {

@@ -148,6 +148,29 @@ def _mat_mul(c: Context, step: Step) -> list[str]:
     return [f"mat_mul::mat_mul(m, {a}, {b}, {transposed}, {finish}, ({out}, {c.scratch(step)}))?;"]
 
 
+def _whole_product(c: Context, step: Step) -> list[str]:
+    node = step.node
+    a, b = _operand(node, 0), _operand(node, 1)
+    c.use("whole")
+    groups = "1" if b.rank == 2 else c.product(a.shape[:-2])
+    sizes = f"({groups}, {c.dim(a.shape[-1])}, {c.dim(b.shape[-1])})"
+    out = _result(c, node, "product")
+    return [f"whole::product(m, {sizes}, ({c.source(a)}, {c.source(b)}), {out})?;"]
+
+
+def _suppress(c: Context, step: Step) -> list[str]:
+    node = step.node
+    assert isinstance(node.op, ir.Suppress)
+    c.use("suppress", "kernels::suppress::Limits")
+    boxes, scores = _operand(node, 0), _operand(node, 1)
+    overlap, score = float_literal(node.op.overlap), float_literal(node.op.score)
+    order = str(node.op.in_order).lower()
+    limits = f"Limits {{ overlap: {overlap}, score: {score}, in_order: {order} }}"
+    rows = f"({c.source(scores)}, {c.dim(scores.shape[-1])})"
+    out = f"({_result(c, node, 'chosen')}, {c.scratch(step)})"
+    return [f"suppress::suppress(m, {c.source(boxes)}, {rows}, {limits}, {out})?;"]
+
+
 def _pool(c: Context, step: Step) -> list[str]:
     node = step.node
     op = node.op
@@ -399,9 +422,11 @@ OPS: Mapping[type[object], Emit] = {
     ir.Select: _select,
     ir.Slice: _slice,
     ir.Softmax: _softmax,
+    ir.Suppress: _suppress,
     ir.Tile: _tile,
     ir.TopK: _top_k,
     ir.Transpose: _transpose,
     ir.Unary: _unary,
     ir.Update: _update,
+    ir.WholeProduct: _whole_product,
 }

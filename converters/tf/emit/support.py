@@ -102,6 +102,10 @@ def _cumulative(node: ir.Node) -> list[str]:
     return _types("cumulative", node.input.dtype, _NUMBERS)
 
 
+def _whole_product(node: ir.Node) -> list[str]:
+    return _types("product of matrices", node.input.dtype, _INDICES)
+
+
 def _indices(index: int) -> Callable[[ir.Node], list[str]]:
     def check(node: ir.Node) -> list[str]:
         value = node.operand(index)
@@ -126,4 +130,5 @@ _CHECKS: Mapping[type[object], Callable[[ir.Node], list[str]]] = {
     ir.Scatter: _scatter,
     ir.TopK: _top_k,
     ir.Unary: _unary,
+    ir.WholeProduct: _whole_product,
 }

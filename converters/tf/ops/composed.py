@@ -90,6 +90,51 @@ def _quantized(ctx: Context) -> Result:
     return _steps(ctx, ctx.array(1), ctx.array(2))
 
 
+def _there_and_back(ctx: Context) -> Result:
+    """Rounds to whole numbers of a few bits, of which 0 is 0, and scales back."""
+    x, b = ctx.value(0), ctx.build
+    bits = ctx.integer(3) if ctx.node.op == "QuantizeAndDequantizeV3" else ctx.attr("num_bits", 8)
+    axis, given = ctx.attr("axis", -1), ctx.attr("range_given", False)
+    signed, narrow = ctx.attr("signed_input", True), ctx.attr("narrow_range", False)
+    least = (int(narrow) - (1 << bits - 1)) if signed else 0
+    most = (1 << bits - 1) - 1 if signed else (1 << bits) - 1
+    if given:
+        along = tuple(d if i == axis else 1 for i, d in enumerate(x.shape)) if axis >= 0 else ()
+        low, high = (b.reshape(ctx.value(i), along) for i in (1, 2))
+    else:
+        axes = [i for i in range(x.rank) if i != axis]
+        low, high = (b.reduce(k, x, axes, True) for k in (ReduceKind.MIN, ReduceKind.MAX))
+
+    def known(number: float) -> ir.Value:
+        return b.scalar(number, x.dtype)
+
+    def two(kind: BinaryKind, left: ir.Value, right: ir.Value) -> ir.Value:
+        return b.binary(kind, left, right)
+
+    def scale_of(end: ir.Value, number: int) -> ir.Value:
+        counts = b.compare(CompareKind.GT, two(BinaryKind.MUL, known(number), end), known(0))
+        largest = known(np.finfo(x.dtype.numpy).max)
+        return b.select(counts, two(BinaryKind.DIV, known(number), end), largest)
+
+    of_low, scale = scale_of(low, least), scale_of(high, most)
+    step = two(BinaryKind.DIV, high, known(most))
+    floor, ceiling = two(BinaryKind.MUL, known(least), step), high
+    if least:
+        below = b.compare(CompareKind.LT, of_low, scale)
+        scale = b.select(below, of_low, scale)
+        step = b.select(below, two(BinaryKind.DIV, low, known(least)), step)
+        floor = b.select(below, low, two(BinaryKind.MUL, known(least), step))
+        ceiling = b.select(below, two(BinaryKind.MUL, known(most), step), high)
+    if given:
+        x = two(BinaryKind.MAX, two(BinaryKind.MIN, x, ceiling), floor)
+    place = two(BinaryKind.MUL, x, scale)
+    if ctx.attr("round_mode", "HALF_TO_EVEN") == "HALF_UP":
+        place = b.unary(Fn.FLOOR, two(BinaryKind.ADD, place, known(0.5)))
+    else:
+        place = b.unary(Fn.ROUND, place)
+    return two(BinaryKind.MUL, place, step)
+
+
 def _cumulative_log_sum(ctx: Context) -> Result:
     """Returns logarithms of running sums of exponentials, which a triangle of masks tells apart."""
     x = ctx.value(0)
@@ -124,6 +169,7 @@ OPS: dict[str, Handler] = {
     "FakeQuantWithMinMaxArgs": _quantized,
     "FakeQuantWithMinMaxVars": _quantized,
     "FakeQuantWithMinMaxVarsPerChannel": _quantized,
+    **{f"QuantizeAndDequantizeV{version}": _there_and_back for version in (2, 3, 4)},
     "InTopK": _in_top_k,
     "InTopKV2": _in_top_k,
     "LowerBound": _searched(CompareKind.LT),

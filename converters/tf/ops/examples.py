@@ -8,23 +8,59 @@ them; anything else that reads them is refused.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 
 from converters.tf import ir
 from converters.tf.build import Builder, broadcast, static
+from converters.tf.interpret import evaluate
 from converters.tf.ir import BinaryKind, CompareKind
 from converters.tf.lower import Context, Result, Tensor, Unsupported
 from converters.tf.symbolic import Symbol, divide, multiply, product
 from converters.tf.tensors import Bounds, Numbered, Rows
 
+# Ops that give every example the same if their operands do.
+_REPEATED = (ir.Binary, ir.BroadcastTo, ir.Cast, ir.Compare, ir.Reshape)
 _AS_DATA = "the number of an example in the batch is used as data"
 
 
 def extreme(x: ir.Value) -> Bounds:
     """Returns the largest or smallest whole number of a batch: any number."""
     return Bounds(-math.inf, math.inf, x.dtype)
+
+
+def of_each(build: Builder, x: ir.Value) -> ir.Array | None:
+    """Returns the elements of an example if all have the same, which no input decides."""
+    if not x.shape or not isinstance(x.shape[0], ir.Batch):
+        return None
+    makers = {value: node for node in build.nodes for value in node.outputs}
+    found = [_known(makers, x, batch) for batch in (1, 2, 3)]
+    first = found[0]
+    if first is None:
+        return None
+    for batch, several in enumerate(found, 1):
+        times = (batch, *(1,) * (x.rank - 1))
+        if several is None or not np.array_equal(several, np.tile(first, times)):
+            return None
+    return first
+
+
+def _known(makers: Mapping[ir.Value, ir.Node], x: ir.Value, batch: int) -> ir.Array | None:
+    """Returns a tensor for a batch size if constants alone decide about it."""
+    if x.data is not None:
+        return x.data
+    node = makers.get(x)
+    if node is None or not isinstance(node.op, _REPEATED):
+        return None
+    operands = [_known(makers, value, batch) for value in node.present]
+    return None if any(o is None for o in operands) else evaluate(node, operands, batch)[0]
+
+
+def places(mask: ir.Array) -> Rows:
+    """Returns where a mask holds that every example has in a flattened batch."""
+    offset = np.flatnonzero(mask)[None]
+    return Rows(mask.size, ir.constant(offset), (ir.Batch(offset.size), 1))
 
 
 def is_open(arg: Tensor) -> bool:
@@ -107,6 +143,9 @@ def widened(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
 
 def reshaped(build: Builder, rows: Rows, shape: ir.Shape) -> Rows:
     """Returns places with axes of one element more or fewer, or all in one axis."""
+    flat = rows.shape[:1]
+    if (*flat, 1) == rows.shape and shape == flat:
+        return Rows(rows.scale, rows.offset, shape)
     if len(shape) == 1 and len(rows.shape) > 1 and product(rows.shape) == shape[0]:
         sizes = [static(d, "the number of places") for d in rows.shape[1:]]
         offset = build.broadcast_to(rows.offset, (rows.offset.shape[0], *sizes))

@@ -30,13 +30,13 @@ def _gather(ctx: Context) -> Result:
     if isinstance(params.shape[axis], ir.Batch):
         raise Unsupported("examples of the batch are taken by index")
     if indices.data is not None and batch_dims == 0 and indices.rank <= 1:
-        return _taken(ctx, params, indices.data, axis)
+        return taken(ctx, params, indices.data, axis)
     if indices.dtype not in (ir.DType.I32, ir.DType.I64):
         indices = ctx.build.cast(indices, ir.DType.I32)
     return ctx.build.gather(params, indices, axis, batch_dims)
 
 
-def _taken(ctx: Context, x: ir.Value, indices: ir.Array, axis: int) -> ir.Value:
+def taken(ctx: Context, x: ir.Value, indices: ir.Array, axis: int) -> ir.Value:
     """Takes known places; evenly spaced ones are a slice."""
     places = np.ravel(indices)
     size = static(x.shape[axis], "the axis")

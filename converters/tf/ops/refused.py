@@ -8,6 +8,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops import examples
 
 _OPEN_LENGTH = "how many elements there are depends on their values"
 
@@ -32,15 +33,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
         "StatelessTruncatedNormalV2",
         "TruncatedNormal",
     ),
-    "boxes that overlap are suppressed": (
-        "CombinedNonMaxSuppression",
-        "NonMaxSuppression",
-        "NonMaxSuppressionV2",
-        "NonMaxSuppressionV3",
-        "NonMaxSuppressionV4",
-        "NonMaxSuppressionV5",
-        "NonMaxSuppressionWithOverlaps",
-    ),
+    "boxes that overlap are suppressed": ("NonMaxSuppressionWithOverlaps",),
     _OPEN_LENGTH: (
         "ListDiff",
         "Unique",
@@ -61,6 +54,10 @@ def _refused(reason: str) -> Handler:
 def _where(ctx: Context) -> Result:
     """Returns the places of a known mask."""
     mask = ctx.value(0)
+    if mask.data is None and mask.rank == 1:
+        known = examples.of_each(ctx.build, mask)
+        if known is not None and known.any():
+            return examples.places(known)
     if mask.data is None:
         raise Unsupported(_OPEN_LENGTH)
     return ir.constant(np.argwhere(mask.data).astype(np.int64))

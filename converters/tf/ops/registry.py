@@ -6,12 +6,15 @@ from collections.abc import Mapping
 
 from converters.tf.lower import Handler
 from converters.tf.ops import (
+    bits,
     colors,
     composed,
     control,
+    detection,
     elementwise,
     gradients,
     indexing,
+    known_places,
     linear,
     matrices,
     reductions,
@@ -30,12 +33,15 @@ from converters.tf.ops import (
 from converters.tf.ops.complex_numbers import with_complex_numbers
 
 _FAMILIES = (
+    bits,
     colors,
     composed,
     control,
+    detection,
     elementwise,
     gradients,
     indexing,
+    known_places,
     linear,
     matrices,
     reductions,

@@ -5,9 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder
+from converters.tf.build import Builder, elements
 from converters.tf.ir import BinaryKind, CompareKind, ReduceKind
 from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ops.scatter import scatter
 from converters.tf.trace import Variable
 
 # A table of fewer places than this many, or this often the keys, has one for each number between.
@@ -98,7 +99,25 @@ def _bincount(ctx: Context) -> Result:
     return build.reduce(ReduceKind.SUM, hits, [1])
 
 
+def _histogram(ctx: Context) -> Result:
+    """Counts the elements between equally spaced limits; those beside them go to the last ones."""
+    x, limits, size = ctx.value(0), ctx.value(1), ctx.integer(2)
+    if any(isinstance(d, ir.Batch) for d in x.shape):
+        raise Unsupported("a histogram of the whole batch")
+    b, count, dtype = ctx.build, elements(x.shape), ctx.dtype("dtype")
+    low, high = (b.reshape(b.part(limits, 0, i, 1), ()) for i in range(2))
+    width = b.cast(b.binary(BinaryKind.SUB, high, low), ir.DType.F64)
+    step = b.binary(BinaryKind.DIV, width, b.scalar(size, ir.DType.F64))
+    above = b.binary(BinaryKind.SUB, b.binary(BinaryKind.MAX, x, low), low)
+    place = b.binary(BinaryKind.DIV, b.cast(above, ir.DType.F64), step)
+    place = b.binary(BinaryKind.MIN, place, b.scalar(size - 1, ir.DType.F64))
+    indices = b.reshape(b.cast(place, ir.DType.I32), (count, 1))
+    start, ones = (ir.constant(np.full(n, i, dtype.numpy)) for i, n in enumerate((size, count)))
+    return scatter(b, ir.ScatterKind.ADD, start, indices, ones)
+
+
 OPS: dict[str, Handler] = {
     "LookupTableFindV2": _find,
     "DenseBincount": _bincount,
+    "HistogramFixedWidth": _histogram,
 }

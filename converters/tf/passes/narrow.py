@@ -12,6 +12,8 @@ from converters.tf import ir
 from converters.tf.passes.rewrite import Match, Rules
 
 _I32, _I64 = ir.DType.I32, ir.DType.I64
+# What bits of all sizes have, whether one of them is a sign or not.
+_BITS = (ir.BinaryKind.BIT_AND, ir.BinaryKind.BIT_OR, ir.BinaryKind.BIT_XOR)
 # In which size those compute that have no arithmetic.
 _WIDER = {
     **dict.fromkeys((ir.DType.I8, ir.DType.I16, ir.DType.U8, ir.DType.U16), _I32),
@@ -21,13 +23,16 @@ _WIDER = {
 
 def _computed(m: Match, node: ir.Node) -> Sequence[ir.Value] | None:
     """Widens the operands, and narrows what has their size."""
-    if node.input.dtype not in _WIDER:
+    sizes = _WIDER
+    if isinstance(node.op, ir.Binary) and node.op.kind in _BITS:
+        sizes = _WIDER | {ir.DType.U64: _I64}
+    if node.input.dtype not in sizes:
         return None
     if isinstance(node.op, ir.Reduce) and node.op.kind is ir.ReduceKind.MEAN:
         return None  # TensorFlow's sum wraps before it is divided.
 
     def wide(dtype: ir.DType) -> ir.DType:
-        return _WIDER.get(dtype, dtype)
+        return sizes.get(dtype, dtype)
 
     operands = [None if v is None else m.build.cast(v, wide(v.dtype)) for v in node.inputs]
     kinds = [(wide(v.dtype), v.shape) for v in node.outputs]
@@ -63,6 +68,7 @@ RULES: Rules = {
             ir.Scatter,
             ir.TopK,
             ir.Unary,
+            ir.WholeProduct,
         ),
         (_computed,),
     ),

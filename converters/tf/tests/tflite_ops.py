@@ -79,7 +79,9 @@ def _elementwise() -> list[Case]:
     cases += [
         Case(n, [_INTS, constant([3])], results=["int32"]) for n in ("FLOOR_DIV", "FLOOR_MOD")
     ]
-    cases.append(Case("BITWISE_XOR", [_INTS, constant([5])], results=["int32"]))
+    cases += [
+        Case(n, [_INTS, constant([5])], results=["int32"]) for n in ("BITWISE_XOR", "RIGHT_SHIFT")
+    ]
     cases.append(Case("POW", [_X, constant(np.float32(2.5))], change=_positive))
     for kind, name in (("ADD", "Add"), ("SUB", "Sub"), ("MUL", "Mul"), ("DIV", "Div")):
         for activation in range(4 if kind == "ADD" else 2):

@@ -68,7 +68,6 @@ def test_everything_unsupported_is_reported_at_once(tmp_path: Path) -> None:
 REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
     ("WHERE", [Tensor((1, 6), "bool")], ["int64"], "Where"),
     ("UNIQUE", [Tensor((6,), open=False)], ["float32", "int32"], "Unique"),
-    ("RIGHT_SHIFT", [Tensor((1, 6), "int32"), constant([5])], ["int32"], "a shift of bits"),
     (
         "SEGMENT_SUM",
         [Tensor((3, 2), open=False), Tensor((3,), "int32", open=False)],

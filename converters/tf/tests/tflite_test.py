@@ -74,7 +74,7 @@ ELSEWHERE = {
     "DENSIFY": "weights without their zeros",
     "DEQUANTIZE, QUANTIZE": "what would be whole numbers ends where they do",
     "WHERE, UNIQUE, SEGMENT_SUM, FAKE_QUANT": "is refused",
-    "RIGHT_SHIFT, BITCAST, SPARSE_TO_DENSE, REVERSE_SEQUENCE": "as these",
+    "BITCAST, SPARSE_TO_DENSE, REVERSE_SEQUENCE": "as these",
     "MATRIX_DIAG, MATRIX_SET_DIAG, UNSORTED_SEGMENT_SUM": "as these",
     "BROADCAST_ARGS, RANGE": "numbers of the file",
     "REAL, IMAG, COMPLEX_ABS": "complex numbers: only between operators of TensorFlow",

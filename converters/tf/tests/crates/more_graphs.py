@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from converters.tf import ir
@@ -110,7 +112,7 @@ def sizes() -> ir.Graph:
         s.op(ir.Cast(), [x], x.shape, I64, f"wide_{kind}")
         s.op(ir.Cast(), [sum_], x.shape, kind, f"narrow_{kind}")
     s.op(ir.Cast(), [s.input("in_bool", (B, 3), BOOL)], (B, 3), ir.DType.I8, "truth")
-    for bits in (ir.BinaryKind.BIT_AND, ir.BinaryKind.BIT_OR, ir.BinaryKind.BIT_XOR):
+    for bits in (k for k in ir.BinaryKind if k.startswith("bit")):
         s.op(ir.Binary(bits), [sum_, whole], whole.shape, I32, f"{bits}_i32")
         long = inputs[kinds.index(I64)]
         s.op(ir.Binary(bits), [long, long], long.shape, I64, f"{bits}_i64")
@@ -128,4 +130,19 @@ def refused() -> ir.Graph:
     return s.graph()
 
 
-MORE = (each, sizes, systems, written)
+def chosen() -> ir.Graph:
+    """Returns boxes that suppress others, and products of matrices of whole numbers."""
+    s = Sketch("chosen")
+    boxes, scores = s.input("boxes", (B, 6, 4)), s.input("scores", (B, 2, 6))
+    own = s.input("own", (B, 2, 6, 4))
+    s.op(ir.Suppress(0.3, -1.0, True), [boxes, scores], (B, 2, 4), I32, "shared")
+    s.op(ir.Suppress(0.0, -math.inf, False), [own, scores], (B, 2, 6), I32, "of_class")
+    for dtype in (I32, ir.DType.I64):
+        a, b = s.input(f"a_{dtype}", (B, 3, 4), dtype), s.input(f"b_{dtype}", (B, 4, 2), dtype)
+        weight = ir.constant(s.random.integers(-(1 << 30), 1 << 30, (4, 5)).astype(dtype.numpy))
+        s.op(ir.WholeProduct(), [a, b], (B, 3, 2), dtype, f"each_{dtype}")
+        s.op(ir.WholeProduct(), [a, weight], (B, 3, 5), dtype, f"all_{dtype}")
+    return s.graph()
+
+
+MORE = (chosen, each, sizes, systems, written)
