@@ -71,6 +71,22 @@ def test_tf2rust_writes_what_it_writes_in_the_repository(
     assert written == tree(reference)
 
 
+def test_the_library_is_the_program(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
+    """As docs/tf2rust.md shows it."""
+    page = pathlib.Path("docs/tf2rust.md").read_text()
+    example = page.split("## From Python", 1)[1].split("```python\n", 1)[1].split("```", 1)[0]
+    make = (
+        "import keras; keras.utils.set_random_seed(1); "
+        "keras.Sequential([keras.Input((4,)), keras.layers.Dense(3)]).save('mnist.keras')"
+    )
+    for text in (make, example):
+        clean.checked(clean.run([str(venv.python), "-c", text], cwd=tmp_path, TFP_DISABLE="1"))
+    command = [str(venv.script("tf2rust")), "--path_to_tf_model", "mnist.keras"]
+    command += ["--path_to_save", "same", "--model_name", "Mnist"]
+    clean.checked(clean.run(command, cwd=tmp_path))
+    assert tree(tmp_path / "out") == tree(tmp_path / "same")
+
+
 def test_tf2rust_without_tensorflow_is_one_line(tmp_path: pathlib.Path) -> None:
     bare = clean.Venv(tmp_path / "bare")
     clean.checked(bare.pip("install", "--no-index", "--no-deps", WHEEL))
