@@ -1,5 +1,6 @@
 //! One task's share of a product: a block of C, tile by tile.
 
+mod apart;
 mod in_place;
 mod narrow;
 pub(super) mod turns;
@@ -205,9 +206,13 @@ impl Body for Multiply<'_, '_, '_> {
                         map: None,
                     };
                     for panel in panels_of(level, n, block) {
-                        let b = Panel::new(b, n, level, panel);
-                        let data = &data[(from * ld).min(data.len())..];
-                        columns_panel(s, (data, *ld), &b, (from, to), block, &store);
+                        s.apart(apart::ColumnsPanel {
+                            a: (&data[(from * ld).min(data.len())..], *ld),
+                            b: &Panel::new(b, n, level, panel),
+                            rows_of_b: (from, to),
+                            block,
+                            store: &store,
+                        });
                     }
                     if last {
                         break;
@@ -288,7 +293,6 @@ struct Panel<'a> {
     columns: usize,
     /// Columns in memory.
     width: usize,
-    packed: bool,
 }
 
 impl<'a> Panel<'a> {
@@ -303,7 +307,6 @@ impl<'a> Panel<'a> {
                 first,
                 columns,
                 width,
-                packed: true,
             },
             B::Rows { data, ld } => Self {
                 data: &data[first.min(data.len())..],
@@ -311,7 +314,6 @@ impl<'a> Panel<'a> {
                 first,
                 columns,
                 width,
-                packed: false,
             },
         }
     }
@@ -437,11 +439,14 @@ fn rows_columns<S: Simd>(
     let mut number = 0;
     if copied && !near {
         number = match source.scale {
-            Some(scale) => {
-                let memory = &mut memory;
-                in_place::scaled_columns(s, (source, scale), b, pieces, memory, block, store)
-            }
-            None => in_place::matrix_columns(s, source, b, pieces, block, store),
+            Some(scale) => s.apart(apart::Scaled {
+                of: apart::Task::new(source, b, pieces, block, store),
+                scale,
+                memory: &mut memory,
+            }),
+            None => s.apart(apart::InPlace(apart::Task::new(
+                source, b, pieces, block, store,
+            ))),
         };
         positions = source.positions(block.row + number * most, block.row + block.rows);
     }
@@ -450,11 +455,12 @@ fn rows_columns<S: Simd>(
         if let Some(step) = narrow {
             let (first, strips) = positions.strips(most);
             let (line, memory) = ((&first, strips), &mut memory);
+            let of = apart::Task::new(source, b, pieces, block, store);
             match step {
-                1 => narrow::strips::<S, 1>(s, source, b, pieces, line, memory, block, store),
-                2 => narrow::strips::<S, 2>(s, source, b, pieces, line, memory, block, store),
-                3 => narrow::strips::<S, 3>(s, source, b, pieces, line, memory, block, store),
-                _ => narrow::strips::<S, 6>(s, source, b, pieces, line, memory, block, store),
+                1 => s.apart(apart::Narrow::<1> { of, line, memory }),
+                2 => s.apart(apart::Narrow::<2> { of, line, memory }),
+                3 => s.apart(apart::Narrow::<3> { of, line, memory }),
+                _ => s.apart(apart::Narrow::<6> { of, line, memory }),
             }
             if strips > 0 {
                 continue;
@@ -477,26 +483,45 @@ fn rows_columns<S: Simd>(
             } else {
                 &[]
             };
-            let strips = (strip, number, next);
-            strip_columns(s, source, b, pieces, strips, &mut memory, block, store);
+            s.apart(apart::Copied {
+                of: apart::Task::new(source, b, pieces, block, store),
+                strips: (strip, number, next),
+                memory: &mut memory,
+            });
             number += 1;
             map_strip(b, strip, block, store);
             continue;
         }
-        for panel in b.panels.clone() {
-            let b = Panel::new(b.b, b.n, b.level, panel);
-            let mut rest = strip;
-            tiles!(S, b.width / S::LANES, padded, rest.len(), |MR, NV| {
-                let (now, later) = rest.split_at(MR.min(rest.len()));
-                if b.packed {
-                    rows_tile::<S, MR, NV, false>(s, source, &b, pieces, now, block, store);
-                } else {
-                    rows_tile::<S, MR, NV, true>(s, source, &b, pieces, now, block, store);
-                }
-                rest = later;
-            });
+        let of = apart::Task::new(source, b, pieces, block, store);
+        if packed {
+            s.apart(apart::Rest::<false> { of, strip });
+        } else {
+            s.apart(apart::Rest::<true> { of, strip });
         }
         map_strip(b, strip, block, store);
+    }
+}
+
+/// Multiplies the rows of a strip where they lie by some panels of B, `PARTIAL` if these are not
+/// packed.
+#[inline(always)]
+fn rest_columns<S: Simd, const PARTIAL: bool>(
+    s: S,
+    source: &Source<'_>,
+    b: &Columns<'_, '_>,
+    pieces: (Piece, Piece),
+    strip: &[Position],
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    for panel in b.panels.clone() {
+        let b = Panel::new(b.b, b.n, b.level, panel);
+        let mut rest = strip;
+        tiles!(S, b.width / S::LANES, padded, rest.len(), |MR, NV| {
+            let (now, later) = rest.split_at(MR.min(rest.len()));
+            rows_tile::<S, MR, NV, PARTIAL>(s, source, &b, pieces, now, block, store);
+            rest = later;
+        });
     }
 }
 

@@ -18,6 +18,16 @@ pub unsafe fn run<B: Body>(body: B) -> B::Out {
     body.run(Avx2(()))
 }
 
+/// As [`run`], never a part of its caller.
+///
+/// # Safety
+/// The processor has AVX2 and FMA.
+#[inline(never)]
+#[target_feature(enable = "avx2,fma")]
+unsafe fn run_apart<B: Body>(body: B) -> B::Out {
+    body.run(Avx2(()))
+}
+
 const LANES: usize = 8;
 
 /// A window of 8 into it starts with as many ones as the slice has elements.
@@ -78,6 +88,12 @@ impl Simd for Avx2 {
     const REGISTERS: usize = 16;
     const LEVEL: Level = Level::Avx2;
     const FUSED: bool = true;
+
+    #[inline(always)]
+    fn apart<B: Body>(self, body: B) -> B::Out {
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { run_apart(body) }
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m256 {

@@ -24,6 +24,16 @@ pub unsafe fn run<B: Body>(body: B) -> B::Out {
     body.run(Avx512(()))
 }
 
+/// As [`run`], never a part of its caller.
+///
+/// # Safety
+/// The processor has AVX-512 F, BW, DQ and VL.
+#[inline(never)]
+#[target_feature(enable = "avx512f,avx512bw,avx512dq,avx512vl,avx2,fma")]
+unsafe fn run_apart<B: Body>(body: B) -> B::Out {
+    body.run(Avx512(()))
+}
+
 const LANES: usize = 16;
 
 /// A mask of the first `count` lanes.
@@ -56,6 +66,12 @@ impl Simd for Avx512 {
     const LEVEL: Level = Level::Avx512;
     const FUSED: bool = true;
     const LOOKS_UP: bool = true;
+
+    #[inline(always)]
+    fn apart<B: Body>(self, body: B) -> B::Out {
+        // SAFETY: `self` proves that the processor has the instructions.
+        unsafe { run_apart(body) }
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> __m512 {

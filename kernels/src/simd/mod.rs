@@ -61,6 +61,13 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// Whether [`Simd::look_up`] and [`Simd::parts`] take about as long as an addition.
     const LOOKS_UP: bool = false;
 
+    /// Does work in a function of its own, compiled for this level. A compiler takes much longer
+    /// over one large function than over its parts.
+    #[inline(always)]
+    fn apart<B: Body>(self, body: B) -> B::Out {
+        body.run(self)
+    }
+
     /// `x` in all lanes.
     fn splat(self, x: f32) -> Self::F;
     /// The first `LANES` elements. Panics if there are fewer.

@@ -1,13 +1,10 @@
 //! Vectors as arrays: what the compilation target gives, without any assumption.
 
-#[cfg(target_arch = "x86_64")]
-use super::Body;
-use super::Simd;
+use super::{Body, Simd};
 use crate::level::Level;
 
 /// Runs `body` without any assumption about the processor.
 // Out of line, as the other levels' bodies are: its registers would be saved on the way to theirs.
-#[cfg(target_arch = "x86_64")]
 #[inline(never)]
 pub fn run<B: Body>(body: B) -> B::Out {
     body.run(Portable)
@@ -43,6 +40,11 @@ impl Simd for Portable {
     const LANES: usize = LANES;
     const REGISTERS: usize = 8;
     const LEVEL: Level = Level::Portable;
+
+    #[inline(always)]
+    fn apart<B: Body>(self, body: B) -> B::Out {
+        run(body)
+    }
 
     #[inline(always)]
     fn splat(self, x: f32) -> Self::F {
