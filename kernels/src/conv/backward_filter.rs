@@ -8,7 +8,7 @@ use super::winograd::FilterGradient;
 use crate::error::Result;
 use crate::gemm::block::tiles;
 use crate::gemm::tile::{self, Store};
-use crate::gemm::{PARALLEL_FLOPS, pack};
+use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, pack};
 use crate::level::{Level, level};
 use crate::parallel::{Parallel, Serial};
 use crate::scratch::take;
@@ -39,14 +39,18 @@ impl BackwardFilter {
     }
 
     /// Elements of scratch memory that [`BackwardFilter::run`] needs: for 3 x 3 taps at steps of
-    /// one, where tiles save time, their points, at most half as much again as input, filter and
-    /// output have; none for others.
+    /// one, where tiles save time, their points, and for taps that see a pixel each, what
+    /// [`Gemm::scratch_len`] says; at most half as much again as input, filter and output have.
+    /// None for others.
     ///
     /// # Errors
     /// [`crate::error::Error::Value`] and [`crate::error::Error::Overflow`] for sizes that do not
     /// fit together.
     pub fn scratch_len(&self) -> Result<usize> {
         self.conv.check()?;
+        if let Some(product) = self.product(&[], &[]) {
+            return product.scratch_len();
+        }
         let tiles = FilterGradient::of(self.level, &self.conv);
         Ok(tiles.map_or(0, |tiles| tiles.scratch_len()))
     }
@@ -80,6 +84,9 @@ impl BackwardFilter {
         } else {
             parallel
         };
+        if let Some(product) = self.product(input, output) {
+            return product.run(filter, conv.out_channels, scratch, parallel);
+        }
         if let Some(tiles) = FilterGradient::of(self.level, conv) {
             let scratch = take(scratch, tiles.scratch_len())?;
             if tiles.run((input, output), filter, scratch, parallel) {
@@ -122,6 +129,21 @@ impl BackwardFilter {
             });
         }
         Ok(())
+    }
+
+    /// The product of the transposed input and the gradient of the output, if there is one tap, which
+    /// sees a pixel at each stop.
+    fn product<'a>(&self, input: &'a [f32], output: &'a [f32]) -> Option<Gemm<'a>> {
+        let Conv { y, x, .. } = &self.conv;
+        let (rows, columns) = (self.conv.in_channels, self.conv.out_channels);
+        (self.conv.groups == 1 && self.conv.is_pointwise()).then(|| Gemm {
+            level: self.level,
+            ..Gemm::new(
+                (rows, columns, self.conv.batch * y.output * x.output),
+                Matrix::columns(input, rows),
+                Matrix::rows(output, columns),
+            )
+        })
     }
 }
 
@@ -221,7 +243,7 @@ impl Gradient<'_> {
                 + self.group * conv.group_out()
                 + first..];
             let k = stops_x.len();
-            sums = tile::columns::<S, MR, NV, true>(s, sums, k, a, lda, b, ldb, columns);
+            sums = tile::columns::<S, MR, NV, true>(s, sums, k, a, lda, b, ldb, columns, (&[], 0));
         }
         let mut names = [0; MR];
         for (i, name) in names.iter_mut().enumerate() {

@@ -1,8 +1,10 @@
 //! One task's share of a product: a block of C, tile by tile.
 
 mod apart;
+mod columns;
 mod in_place;
 mod narrow;
+mod piece;
 pub(super) mod turns;
 
 use core::ops::Range;
@@ -14,6 +16,8 @@ use crate::level::Level;
 use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
 use crate::simd::{Body, Simd};
+pub(super) use columns::are_far;
+use piece::Piece;
 
 /// Runs a block of code with the rows (`$mr`) and vectors (`$nv`) of a tile as constants, again
 /// and again while there are rows left, from the tallest tile that the level has to those of one
@@ -115,6 +119,8 @@ pub enum A<'a> {
         ld: usize,
         /// Columns.
         k: usize,
+        /// They come from behind the second cache, and few of them find a place in it.
+        far: bool,
     },
 }
 
@@ -194,7 +200,7 @@ impl Body for Multiply<'_, '_, '_> {
                     at = to;
                 }
             }
-            A::Columns { data, ld, k } => {
+            A::Columns { data, ld, k, far } => {
                 let mut from = 0;
                 loop {
                     let to = (*k).min(from + ROWS_OF_B);
@@ -205,15 +211,10 @@ impl Body for Multiply<'_, '_, '_> {
                         clamp: store.clamp.filter(|_| last),
                         map: None,
                     };
-                    for panel in panels_of(level, n, block) {
-                        s.apart(apart::ColumnsPanel {
-                            a: (&data[(from * ld).min(data.len())..], *ld),
-                            b: &Panel::new(b, n, level, panel),
-                            rows_of_b: (from, to),
-                            block,
-                            store: &store,
-                        });
-                    }
+                    let panels = panels_of(level, n, block);
+                    let a = &data[(from * ld).min(data.len())..];
+                    let b = (b, n, level, panels);
+                    columns::panels(s, (a, *ld, *far), b, (from, to), block, &store);
                     if last {
                         break;
                     }
@@ -321,98 +322,6 @@ impl<'a> Panel<'a> {
     #[inline(always)]
     fn row_on(&self, row: usize) -> &'a [f32] {
         self.data.get(row * self.ld..).unwrap_or(&[])
-    }
-}
-
-/// A place in the walk over the rows of B: tap line, tap, first element.
-#[derive(Clone, Copy, Default, PartialEq, Eq)]
-struct Piece {
-    y: usize,
-    x: usize,
-    element: usize,
-}
-
-impl Piece {
-    /// Rows of B before this place, if all taps are walked.
-    #[inline(always)]
-    fn rows_before(self, source: &Source<'_>) -> usize {
-        (self.y * source.x.taps.count + self.x) * source.depth + self.element
-    }
-
-    /// Whether the walk to `to` goes through whole lines of taps.
-    #[inline(always)]
-    fn whole_lines(self, to: Self) -> bool {
-        (self.x, self.element, to.x, to.element) == (0, 0, 0, 0)
-    }
-
-    /// Elements from here to the end of the tap or of the walk to `to`.
-    #[inline(always)]
-    fn run(self, to: Self, depth: usize) -> usize {
-        if (self.y, self.x) == (to.y, to.x) {
-            to.element - self.element
-        } else {
-            depth - self.element
-        }
-    }
-
-    /// The place after a run, or after a line of taps if runs are merged to lines.
-    #[inline(always)]
-    fn after(mut self, run: usize, merged: bool, source: &Source<'_>) -> Self {
-        if merged {
-            self.y += 1;
-            return self;
-        }
-        self.element += run;
-        if self.element >= source.depth {
-            self.element = 0;
-            self.x += 1;
-        }
-        if self.x >= source.x.taps.count {
-            self.x = 0;
-            self.y += 1;
-        }
-        self
-    }
-
-    /// The vertical and horizontal offset of the tap.
-    #[inline(always)]
-    fn offsets(self, source: &Source<'_>) -> (isize, isize) {
-        let (y, x) = (&source.y.taps, &source.x.taps);
-        (
-            y.offset + self.y.cast_signed() * y.offset_step,
-            x.offset + self.x.cast_signed() * x.offset_step,
-        )
-    }
-
-    /// The place at most about [`ROWS_OF_B`] rows on, and whether it is the end.
-    #[inline(always)]
-    fn advance(self, source: &Source<'_>) -> (Self, bool) {
-        let (lines, taps) = (source.y.taps.count, source.x.taps.count);
-        let depth = source.depth;
-        let mut to = self;
-        if depth > MAX_RUN {
-            // One run of one tap.
-            let runs = depth.div_ceil(MAX_RUN);
-            to.element += depth.div_ceil(runs).next_multiple_of(16).min(MAX_RUN);
-            if to.element >= depth {
-                to.element = 0;
-                to.x += 1;
-            }
-        } else if source.leaves_out {
-            // One tap.
-            to.x += 1;
-        } else if depth * taps > ROWS_OF_B {
-            // Some taps of one line.
-            to.x += (ROWS_OF_B / depth.max(1)).max(1);
-        } else {
-            // Whole lines.
-            to.y += (ROWS_OF_B / (depth * taps).max(1)).max(1);
-        }
-        if to.x >= taps {
-            to.x = 0;
-            to.y += 1;
-        }
-        (to, to.y >= lines)
     }
 }
 
@@ -721,32 +630,6 @@ fn rows_tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
     }
     let place = (b.first - block.column, b.columns);
     tile::store(s, &sums, block, &rows[..strip.len()], place, store);
-}
-
-#[inline(always)]
-fn columns_panel<S: Simd>(
-    s: S,
-    (a, lda): (&[f32], usize),
-    b: &Panel<'_>,
-    (from, to): (usize, usize),
-    block: &mut Block<'_, f32>,
-    store: &Store<'_>,
-) {
-    let vectors = b.width / S::LANES;
-    let mut row = 0;
-    tiles!(S, vectors, exact, block.rows - row, |MR, NV| {
-        let a = &a[(block.row + row).min(a.len())..];
-        let zero = [[s.zero(); NV]; MR];
-        let b_row = b.row_on(from);
-        let sums = tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0);
-        let mut names = [0; MR];
-        for (i, name) in names.iter_mut().enumerate() {
-            *name = row + i;
-        }
-        let place = (b.first - block.column, b.columns);
-        tile::store(s, &sums, block, &names, place, store);
-        row += MR;
-    });
 }
 
 /// Rows of a strip: the tallest tile of a level.

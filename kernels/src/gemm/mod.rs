@@ -260,6 +260,7 @@ impl<'a> Gemm<'a> {
                 data: self.a.skip_columns(from),
                 ld: self.a.ld,
                 k,
+                far: block::are_far(self.a.ld, self.k),
             },
         };
         let sizes = (self.m, self.n, self.k);

@@ -171,6 +171,39 @@ proptest! {
     }
 }
 
+/// Columns of A that lie far apart are copied; those that follow each other are not.
+#[test]
+fn far_columns_give_the_same_bits() {
+    for (m, n, k) in [
+        (40, 100, 600),
+        (29, 70, 513),
+        (257, 49, 1030),
+        (5, 300, 700),
+    ] {
+        let ld = m + 1000;
+        let (near, _) = matrix((k, m), 0, 1);
+        let mut far = vec![f32::NAN; (k - 1) * ld + m];
+        for (line, from) in far.chunks_mut(ld).zip(near.chunks(m)) {
+            line[..m].copy_from_slice(from);
+        }
+        assert!(!block::are_far(m, k) && block::are_far(ld, k));
+        let (b, _) = matrix((k, n), 0, 2);
+        for level in available() {
+            let [expected, found] = [(&near, m), (&far, ld)].map(|(a, lda)| {
+                let gemm = Gemm {
+                    level,
+                    ..Gemm::new((m, n, k), Matrix::columns(a, lda), Matrix::rows(&b, n))
+                };
+                let mut scratch = vec![f32::NAN; gemm.scratch_len().unwrap()];
+                let mut c = vec![f32::NAN; m * n];
+                gemm.run(&mut c, n, &mut scratch, &Serial).unwrap();
+                c
+            });
+            assert_eq!(expected, found, "{} {m}x{n}x{k}", level.name());
+        }
+    }
+}
+
 /// One row or one column, of every number of vectors that a product of its own has.
 #[test]
 fn products_with_a_vector_match_f64() {

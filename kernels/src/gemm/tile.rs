@@ -7,9 +7,9 @@
 #![allow(clippy::needless_range_loop)]
 
 use super::source::Scale;
-use crate::simd::Simd;
 use crate::simd::blocks::Block;
 use crate::simd::patch::Finish;
+use crate::simd::{Simd, fetch_far};
 
 /// The sums of a tile.
 pub type Sums<S, const MR: usize, const NV: usize> = [[<S as Simd>::F; NV]; MR];
@@ -134,6 +134,7 @@ pub fn copy_scaled<S: Simd>(s: S, from: &[f32], scale: &Scale<'_>, to: &mut [f32
 }
 
 /// Adds `a * b` to `sums`, where element (`i`, `p`) of A is `a[p * lda + i]`; B as for [`rows`].
+/// Meanwhile it asks for an element of each of `k` lines, which are so far apart.
 ///
 /// Panics if `a` or `b` is too short for `k` steps.
 #[inline(always)]
@@ -147,8 +148,15 @@ pub fn columns<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
     mut b: &[f32],
     ldb: usize,
     width: usize,
+    (ahead, apart): (&[f32], usize),
 ) -> Sums<S, MR, NV> {
-    for _ in 0..k {
+    // Without anything to ask for it asks for what is there.
+    let (ahead, apart) = match ahead.first_chunk::<1>() {
+        Some(ahead) => (ahead.as_slice(), apart * size_of::<f32>()),
+        None => (b.get(..1).unwrap_or(&[]), 0),
+    };
+    for p in 0..k {
+        fetch_far(ahead, p * apart);
         let row = load_b::<S, NV, PARTIAL>(s, b, width);
         b = b.get(ldb..).unwrap_or(&[]);
         let column = &a[..MR];

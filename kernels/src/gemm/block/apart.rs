@@ -1,7 +1,9 @@
 //! The ways to multiply some rows, each as a function of its own.
 
+use core::ops::Range;
+
 use super::{
-    Columns, MAX_ROWS, Panel, Piece, columns_panel, in_place, narrow, rest_columns, strip_columns,
+    Columns, MAX_ROWS, Panel, Piece, columns, in_place, narrow, rest_columns, strip_columns,
 };
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{Store, Strip};
@@ -121,11 +123,13 @@ impl<const PARTIAL: bool> Body for Rest<'_, '_, '_, PARTIAL> {
     }
 }
 
-/// [`columns_panel`]
+/// [`columns::rows_panel`]
 pub(super) struct ColumnsPanel<'t, 'a, 'c> {
     pub a: (&'t [f32], usize),
     pub b: &'t Panel<'a>,
     pub rows_of_b: (usize, usize),
+    pub rows: Range<usize>,
+    pub ahead: (&'t [f32], usize),
     pub block: &'t mut Block<'c, f32>,
     pub store: &'t Store<'t>,
 }
@@ -135,6 +139,15 @@ impl Body for ColumnsPanel<'_, '_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        columns_panel(s, self.a, self.b, self.rows_of_b, self.block, self.store);
+        let rows = (self.rows, self.ahead);
+        columns::rows_panel(
+            s,
+            self.a,
+            self.b,
+            self.rows_of_b,
+            rows,
+            self.block,
+            self.store,
+        );
     }
 }

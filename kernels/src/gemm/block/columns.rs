@@ -1,0 +1,111 @@
+//! Products of a left-hand side whose columns are runs of memory.
+
+use core::ops::Range;
+
+use super::{B, MAX_ROWS, Panel, ROWS_OF_B, apart, most_rows, tiles};
+use crate::gemm::tile::{self, Store};
+use crate::level::Level;
+use crate::simd::Simd;
+use crate::simd::blocks::Block;
+
+/// Elements of a column that are copied, and from one column to the next: a line of the cache.
+const LINE: usize = 16;
+/// Elements of all columns from which on they are far, and of one: what the second cache holds, and
+/// lines that share few places of it.
+const FAR: (usize, usize) = (1 << 19, 256);
+
+const _: () = assert!(MAX_ROWS <= LINE);
+
+/// Whether `k` columns, `ld` apart, come from behind the second cache, line by line.
+pub(in crate::gemm) fn are_far(ld: usize, k: usize) -> bool {
+    ld >= FAR.1 && ld.saturating_mul(k) >= FAR.0
+}
+
+/// Multiplies all rows of a block by some panels of B, from row `from` on to row `to`, at most
+/// [`ROWS_OF_B`]. Of columns that are `far`, as many rows as the tallest tile has are copied at a
+/// time, to be read again for each panel.
+#[inline(always)]
+pub(super) fn panels<S: Simd>(
+    s: S,
+    (a, lda, far): (&[f32], usize, bool),
+    (b, n, level, panels): (&B<'_>, usize, Level, Range<usize>),
+    (from, to): (usize, usize),
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let part = |a: (&[f32], usize), index, rows, ahead: &[f32], block: &mut Block<'_, f32>| {
+        s.apart(apart::ColumnsPanel {
+            a,
+            b: &Panel::new(b, n, level, index),
+            rows_of_b: (from, to),
+            rows,
+            ahead: (ahead, lda),
+            block,
+            store,
+        });
+    };
+    let a = &a[block.row.min(a.len())..];
+    let rows = block.rows;
+    if !far || panels.len() < 2 {
+        for index in panels {
+            part((a, lda), index, 0..rows, &[], block);
+        }
+        return;
+    }
+    let mut memory = [[0.0; LINE]; ROWS_OF_B];
+    let memory = &mut memory[..to - from];
+    let most = const { most_rows(S::REGISTERS)[1] };
+    let mut row = 0;
+    while row < rows {
+        let strip = row..rows.min(row + most);
+        copy(&a[row..], lda, strip.len(), memory);
+        row = strip.end;
+        let mut ahead = if row < rows { &a[row..] } else { &[] };
+        for index in panels.clone() {
+            let a = (memory.as_flattened(), LINE);
+            part(a, index, strip.clone(), ahead, block);
+            ahead = &[];
+        }
+    }
+}
+
+/// Copies the first `rows` elements of columns, which are `lda` apart, and maybe some behind them.
+#[inline(always)]
+fn copy(mut a: &[f32], lda: usize, rows: usize, memory: &mut [[f32; LINE]]) {
+    for to in memory {
+        match a.first_chunk::<LINE>() {
+            Some(line) => *to = *line,
+            None => to[..rows].copy_from_slice(&a[..rows]),
+        }
+        a = a.get(lda..).unwrap_or(&[]);
+    }
+}
+
+/// Multiplies some rows of a block, of which A begins with the first, by one panel of B, from row
+/// `from` on to row `to`. Meanwhile it asks for an element of each column of `ahead`.
+#[inline(always)]
+pub(super) fn rows_panel<S: Simd>(
+    s: S,
+    (a, lda): (&[f32], usize),
+    b: &Panel<'_>,
+    (from, to): (usize, usize),
+    (rows, ahead): (Range<usize>, (&[f32], usize)),
+    block: &mut Block<'_, f32>,
+    store: &Store<'_>,
+) {
+    let mut row = rows.start;
+    tiles!(S, b.width / S::LANES, exact, rows.end - row, |MR, NV| {
+        let a = &a[(row - rows.start).min(a.len())..];
+        let zero = [[s.zero(); NV]; MR];
+        let b_row = b.row_on(from);
+        let sums =
+            tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0, ahead);
+        let mut names = [0; MR];
+        for (i, name) in names.iter_mut().enumerate() {
+            *name = row + i;
+        }
+        let place = (b.first - block.column, b.columns);
+        tile::store(s, &sums, block, &names, place, store);
+        row += MR;
+    });
+}
