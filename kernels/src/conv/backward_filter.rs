@@ -243,7 +243,17 @@ impl Gradient<'_> {
                 + self.group * conv.group_out()
                 + first..];
             let k = stops_x.len();
-            sums = tile::columns::<S, MR, NV, true>(s, sums, k, a, lda, b, ldb, columns, (&[], 0));
+            sums = tile::columns::<S, MR, NV, true, false>(
+                s,
+                sums,
+                k,
+                a,
+                lda,
+                b,
+                ldb,
+                columns,
+                (&[], 0),
+            );
         }
         let mut names = [0; MR];
         for (i, name) in names.iter_mut().enumerate() {

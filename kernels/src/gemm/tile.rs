@@ -134,12 +134,18 @@ pub fn copy_scaled<S: Simd>(s: S, from: &[f32], scale: &Scale<'_>, to: &mut [f32
 }
 
 /// Adds `a * b` to `sums`, where element (`i`, `p`) of A is `a[p * lda + i]`; B as for [`rows`].
-/// Meanwhile it asks for an element of each of `k` lines, which are so far apart.
+/// If `FETCH`, it asks meanwhile for an element of each of `k` lines, which are so far apart.
 ///
 /// Panics if `a` or `b` is too short for `k` steps.
 #[inline(always)]
 #[allow(clippy::too_many_arguments)]
-pub fn columns<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
+pub fn columns<
+    S: Simd,
+    const MR: usize,
+    const NV: usize,
+    const PARTIAL: bool,
+    const FETCH: bool,
+>(
     s: S,
     mut sums: Sums<S, MR, NV>,
     k: usize,
@@ -156,7 +162,9 @@ pub fn columns<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
         None => (b.get(..1).unwrap_or(&[]), 0),
     };
     for p in 0..k {
-        fetch_far(ahead, p * apart);
+        if FETCH {
+            fetch_far(ahead, p * apart);
+        }
         let row = load_b::<S, NV, PARTIAL>(s, b, width);
         b = b.get(ldb..).unwrap_or(&[]);
         let column = &a[..MR];

@@ -33,37 +33,33 @@ pub(super) fn panels<S: Simd>(
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
-    let part = |a: (&[f32], usize), index, rows, ahead: &[f32], block: &mut Block<'_, f32>| {
-        s.apart(apart::ColumnsPanel {
-            a,
-            b: &Panel::new(b, n, level, index),
-            rows_of_b: (from, to),
-            rows,
-            ahead: (ahead, lda),
-            block,
-            store,
-        });
-    };
-    let a = &a[block.row.min(a.len())..];
-    let rows = block.rows;
-    if !far || panels.len() < 2 {
-        for index in panels {
-            part((a, lda), index, 0..rows, &[], block);
-        }
-        return;
-    }
-    let mut memory = [[0.0; LINE]; ROWS_OF_B];
-    let memory = &mut memory[..to - from];
     let most = const { most_rows(S::REGISTERS)[1] };
+    let mut copies = (far && panels.len() > 1).then_some([[0.0; LINE]; ROWS_OF_B]);
+    let at_once = if copies.is_some() { most } else { block.rows };
+    let a = &a[block.row.min(a.len())..];
     let mut row = 0;
-    while row < rows {
-        let strip = row..rows.min(row + most);
-        copy(&a[row..], lda, strip.len(), memory);
-        row = strip.end;
-        let mut ahead = if row < rows { &a[row..] } else { &[] };
+    while row < block.rows {
+        let rows = row..block.rows.min(row + at_once);
+        let a_rows = &a[row.min(a.len())..];
+        row = rows.end;
+        let (a_rows, ld, mut ahead) = match &mut copies {
+            Some(copies) => {
+                let copies = &mut copies[..to - from];
+                copy(a_rows, lda, rows.len(), copies);
+                (&*copies.as_flattened(), LINE, a.get(row..).unwrap_or(&[]))
+            }
+            None => (a_rows, lda, &[][..]),
+        };
         for index in panels.clone() {
-            let a = (memory.as_flattened(), LINE);
-            part(a, index, strip.clone(), ahead, block);
+            s.apart(apart::ColumnsPanel {
+                a: (a_rows, ld),
+                b: &Panel::new(b, n, level, index),
+                rows_of_b: (from, to),
+                rows: rows.clone(),
+                ahead: (ahead, lda),
+                block,
+                store,
+            });
             ahead = &[];
         }
     }
@@ -98,8 +94,17 @@ pub(super) fn rows_panel<S: Simd>(
         let a = &a[(row - rows.start).min(a.len())..];
         let zero = [[s.zero(); NV]; MR];
         let b_row = b.row_on(from);
-        let sums =
-            tile::columns::<S, MR, NV, false>(s, zero, to - from, a, lda, b_row, b.ld, 0, ahead);
+        let sums = tile::columns::<S, MR, NV, false, true>(
+            s,
+            zero,
+            to - from,
+            a,
+            lda,
+            b_row,
+            b.ld,
+            0,
+            ahead,
+        );
         let mut names = [0; MR];
         for (i, name) in names.iter_mut().enumerate() {
             *name = row + i;
