@@ -3,6 +3,7 @@
 // Indices keep vectors in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
+use crate::level::Level;
 use crate::math::single::{LN_2_HIGH, LN_2_LOW, ROUNDER};
 use crate::simd::Simd;
 
@@ -68,9 +69,17 @@ const EXP_OF_PART: [f32; 2] = [0.500_016, 0.166_666_67];
 pub(crate) fn exp_of_negative<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
     if S::LOOKS_UP {
         by_parts(s, x)
+    } else if matches!(S::LEVEL, Level::Portable) {
+        whole_apart(s, x)
     } else {
         whole(s, x)
     }
+}
+
+/// [`whole`] where lanes are worked on one by one: that is long, and saves next to nothing in line.
+#[inline(never)]
+fn whole_apart<S: Simd, const N: usize>(s: S, x: [S::F; N]) -> [S::F; N] {
+    whole(s, x)
 }
 
 /// With powers of 2 from a table, which leave a polynomial of fewer multiplications: these, of

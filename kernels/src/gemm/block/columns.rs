@@ -46,7 +46,7 @@ pub(super) fn panels<S: Simd>(
             Some(copies) => {
                 let copies = &mut copies[..to - from];
                 copy(a_rows, lda, rows.len(), copies);
-                (&*copies.as_flattened(), LINE, a.get(row..).unwrap_or(&[]))
+                (copies.as_flattened(), LINE, a.get(row..).unwrap_or(&[]))
             }
             None => (a_rows, lda, &[][..]),
         };
