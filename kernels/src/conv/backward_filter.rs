@@ -19,6 +19,9 @@ use crate::simd::{Body, Simd, dispatch};
 /// the second cache.
 const BLOCK_OF_OUTPUT: usize = 64 * 1024;
 
+/// Channels of the input from which on it pays to pack the gradient of the output for them.
+const PACKED_FOR: usize = 64;
+
 /// The gradient of a convolution by its filter.
 #[derive(Clone, Copy, Debug)]
 pub struct BackwardFilter {
@@ -39,7 +42,7 @@ impl BackwardFilter {
     }
 
     /// Elements of scratch memory that [`BackwardFilter::run`] needs: for 3 x 3 taps at steps of
-    /// one, where tiles save time, their points, and for taps that see a pixel each, what
+    /// one, where tiles save time, their points, and for one tap that sees a pixel at each stop, what
     /// [`Gemm::scratch_len`] says; at most half as much again as input, filter and output have.
     /// None for others.
     ///
@@ -132,11 +135,12 @@ impl BackwardFilter {
     }
 
     /// The product of the transposed input and the gradient of the output, if there is one tap, which
-    /// sees a pixel at each stop.
+    /// sees a pixel at each stop, and enough channels for the product to pack that gradient.
     fn product<'a>(&self, input: &'a [f32], output: &'a [f32]) -> Option<Gemm<'a>> {
         let Conv { y, x, .. } = &self.conv;
         let (rows, columns) = (self.conv.in_channels, self.conv.out_channels);
-        (self.conv.groups == 1 && self.conv.is_pointwise()).then(|| Gemm {
+        let fits = self.conv.groups == 1 && rows >= PACKED_FOR;
+        (fits && self.conv.is_pointwise()).then(|| Gemm {
             level: self.level,
             ..Gemm::new(
                 (rows, columns, self.conv.batch * y.output * x.output),
