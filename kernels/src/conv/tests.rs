@@ -143,6 +143,23 @@ fn check(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
     Ok(())
 }
 
+/// Enough channels for the gradient of the filter to be a product that packs.
+#[test]
+fn one_tap_of_many_channels_matches_f64() {
+    let window = |size| Window::new(size, 1, 1, 1, Padding::Valid).unwrap();
+    for (in_channels, out_channels) in [(63, 5), (64, 70), (65, 1), (300, 33)] {
+        let conv = Conv {
+            batch: 2,
+            y: window(3),
+            x: window(5),
+            in_channels,
+            out_channels,
+            groups: 1,
+        };
+        check(&conv, 7).unwrap();
+    }
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(150))]
     #[test]
