@@ -13,7 +13,7 @@ use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS};
-use crate::level::{Level, level};
+use crate::level::{Level, indexes_freely, level};
 use crate::parallel::{Parallel, Serial};
 use crate::scratch::take;
 use crate::simd::blocks::for_each_block;
@@ -262,6 +262,10 @@ impl<'a> Forward<'a> {
         let rows = conv.batch * conv.y.output * conv.x.output;
         let source = if conv.is_pointwise() {
             Source::plain(input, rows, conv.in_channels, group * depth, depth)
+        } else if indexes_freely() && conv.is_one_line() {
+            // Rows that are multiplied where they lie.
+            let (pixel, depth) = (conv.x.stride * depth, conv.x.size * depth);
+            Source::plain(input, rows, pixel, 0, depth)
         } else {
             Source {
                 data: input,

@@ -243,6 +243,19 @@ impl Conv {
         let unit = |w: &Window| (w.size, w.stride, w.before) == (1, 1, 0) && w.input == w.output;
         unit(&self.y) && unit(&self.x)
     }
+
+    /// Whether all outputs lie in one line and all that they see is inside the image, so that what
+    /// each sees is a run of memory.
+    pub(super) fn is_one_line(&self) -> bool {
+        let (y, x) = (&self.y, &self.x);
+        let one = (self.batch, y.input, y.output, y.size, y.before) == (1, 1, 1, 1, 0);
+        let reach = x
+            .output
+            .saturating_sub(1)
+            .saturating_mul(x.stride)
+            .saturating_add(x.size);
+        one && self.groups == 1 && (x.dilation, x.before) == (1, 0) && reach <= x.input
+    }
 }
 
 /// Fails unless a slice has exactly the expected length.

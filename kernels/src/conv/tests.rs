@@ -143,6 +143,30 @@ fn check(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
     Ok(())
 }
 
+/// What an output sees is a run of the image: short and long ones, with and without gaps.
+#[test]
+fn one_line_of_outputs_matches_f64() {
+    for (steps, taps, stride, in_channels, out_channels) in [
+        (40, 3, 1, 64, 70),
+        (33, 5, 2, 130, 20),
+        (61, 1, 3, 8, 9),
+        (31, 4, 4, 16, 33),
+        (300, 9, 1, 1, 40),
+        (50, 8, 2, 5, 100),
+    ] {
+        let conv = Conv {
+            batch: 1,
+            y: Window::UNIT,
+            x: Window::new(steps, taps, stride, 1, Padding::Valid).unwrap(),
+            in_channels,
+            out_channels,
+            groups: 1,
+        };
+        check(&conv, 11).unwrap();
+        check_packed(&conv, 12).unwrap();
+    }
+}
+
 /// Enough channels for the gradient of the filter to be a product that packs.
 #[test]
 fn one_tap_of_many_channels_matches_f64() {
