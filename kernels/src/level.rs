@@ -49,12 +49,28 @@ fn is_amds() -> bool {
     is_x86_feature_detected!("sse4a")
 }
 
+/// Whether the processor has the instructions that AMD brought with Zen 5.
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+#[inline]
+fn intersects() -> bool {
+    is_x86_feature_detected!("avx512vp2intersect")
+}
+
 /// Whether an instruction that computes and loads stays one where two registers say from where.
 /// Intel's processors split it; those of AMD do not.
 #[must_use]
 #[inline]
 pub(crate) fn indexes_freely() -> bool {
     is_amds()
+}
+
+/// Whether the first cache of a core has room for lines of all rows of a strip, wherever they lie,
+/// beside what they are multiplied by: 48 KiB in 12 ways, which the processors of AMD have that
+/// know how to intersect vectors. Of others it is not known.
+#[must_use]
+#[inline]
+pub(crate) fn first_cache_is_wide() -> bool {
+    is_amds() && intersects()
 }
 
 /// Bytes of the second cache of a core, as the servers of today have it: 1 MiB with AMD's
@@ -159,6 +175,12 @@ pub const fn best() -> Level {
 #[cfg(not(all(feature = "std", target_arch = "x86_64")))]
 const fn is_amds() -> bool {
     cfg!(target_feature = "sse4a")
+}
+
+/// As far as the compilation target says.
+#[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+const fn intersects() -> bool {
+    cfg!(target_feature = "avx512vp2intersect")
 }
 
 #[cfg(all(test, feature = "std", target_arch = "x86_64"))]

@@ -12,7 +12,7 @@ use core::ops::Range;
 use super::pack::{panel_at, panels};
 use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
-use crate::level::Level;
+use crate::level::{Level, first_cache_is_wide};
 use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
 use crate::simd::{Body, Simd};
@@ -346,7 +346,7 @@ fn rows_columns<S: Simd>(
     let narrow =
         narrow::step::<S>(source, pieces).filter(|_| copied && !scaled && !source.leaves_out);
     let mut number = 0;
-    if copied && !near {
+    if copied && (!near || !scaled && first_cache_is_wide()) {
         number = match source.scale {
             Some(scale) => s.apart(apart::Scaled {
                 of: apart::Task::new(source, b, pieces, block, store),

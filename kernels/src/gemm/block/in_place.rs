@@ -3,7 +3,7 @@
 use super::{Columns, MAX_ROWS, Panel, Piece, copied_tile, map_strip, most_rows, tiles};
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{self, Store, Strip};
-use crate::level::{Level, indexes_freely};
+use crate::level::{Level, first_cache_is_wide, indexes_freely};
 use crate::simd::Simd;
 use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
@@ -13,10 +13,25 @@ const FEW_PANELS: usize = 2;
 
 /// Elements of rows that are multiplied where they lie by any number of panels, and those of all
 /// panels where that takes more instructions: to copy rows takes as long as to multiply a few.
+/// Neither counts where the first cache is wide: a copy only keeps the multiplications waiting.
 const SHORT: usize = 128;
 
 /// Elements of half of a row of a strip.
 const HALF: usize = tile::STRIP / 2;
+
+/// Whether rows of `k` elements, `apart` from each other, are multiplied where they lie by some
+/// panels of B.
+#[inline(always)]
+fn pays(apart: usize, k: usize, panels: usize) -> bool {
+    // Long rows may fall on the same lines of a cache; a copy does not.
+    if first_cache_is_wide() {
+        !apart.is_multiple_of(1024)
+    } else if indexes_freely() {
+        (panels <= FEW_PANELS || apart <= SHORT) && !apart.is_multiple_of(512)
+    } else {
+        panels * k <= SHORT && !apart.is_multiple_of(512)
+    }
+}
 
 /// Multiplies the rows of whole strips by some panels of B where they lie in memory, if that takes
 /// less time than with a copy of them, and returns how many strips it has multiplied. The source has
@@ -30,15 +45,10 @@ pub(super) fn matrix_columns<S: Simd>(
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) -> usize {
-    // Only the largest level has tiles for it.
     let apart = source.pixel;
     let (panels, k) = (b.panels.len(), from.run(to, source.depth));
-    let pays = match indexes_freely() {
-        true => panels <= FEW_PANELS || apart <= SHORT,
-        false => panels * k <= SHORT,
-    };
-    // Long rows may fall on the same lines of a cache; a copy does not.
-    if const { !matches!(S::LEVEL, Level::Avx512) } || !pays || apart.is_multiple_of(512) {
+    // Only the largest level has tiles for it.
+    if const { !matches!(S::LEVEL, Level::Avx512) } || !pays(apart, k, panels) {
         return 0;
     }
     let Some(data) = source.matrix(block.row, from.element) else {
