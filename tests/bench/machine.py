@@ -9,7 +9,16 @@ from pathlib import Path
 
 
 def processor() -> str:
-    """Returns the processor's name and the number of its cores: `X at 3 GHz, 2 cores`."""
+    """Returns the processor's name, family and model, and the number of its cores.
+
+    A virtual machine's name often hides which processor it is: `X (family 26, model 2), 2 cores`.
+    """
     text = Path("/proc/cpuinfo").read_text(encoding="utf-8")
-    found = re.search(r"^model name\s*: (.*)$", text, re.MULTILINE)
-    return f"{found.group(1) if found else platform.machine()}, {os.cpu_count()} cores"
+    name, family, model = (_field(text, name) for name in ("model name", "cpu family", "model"))
+    kind = f" (family {family}, model {model})" if family and model else ""
+    return f"{name or platform.machine()}{kind}, {os.cpu_count()} cores"
+
+
+def _field(text: str, name: str) -> str | None:
+    found = re.search(rf"^{name}\s*: (.*)$", text, re.MULTILINE)
+    return found.group(1) if found else None
