@@ -5,7 +5,7 @@ use super::geometry::{Conv, check_len};
 use super::winograd::{self, Tiles};
 use crate::error::{Error, Result};
 use crate::gemm::pack::{self, Matrix, Packed, Stack};
-use crate::gemm::{cut_image, cut_packing};
+use crate::gemm::{cut, cut_packing};
 use crate::level::{Level, level};
 use crate::parallel::Parallel;
 use crate::simd::blocks::Cut;
@@ -38,13 +38,10 @@ impl Filter<'_> {
         threads: usize,
     ) -> Cut {
         let sizes = sizes(direction, conv);
-        let seen = match direction {
-            Direction::Forward => conv.input_len(),
-            Direction::Backward => conv.output_len(),
-        };
-        let own = seen / conv.groups / sizes.0.max(1);
-        let packs = matches!(self, Filter::Plain(_));
-        cut_image(level, sizes, own.min(sizes.2), threads, packs)
+        match self {
+            Filter::Plain(_) => cut_packing(level, sizes, threads),
+            Filter::Packed(_) => cut(level, sizes, threads),
+        }
     }
 }
 

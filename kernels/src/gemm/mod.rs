@@ -469,25 +469,17 @@ const PACKED: usize = 256;
 /// Blocks of whole rows come first: what follows a product mostly works on the same rows, and so
 /// each thread finds what it wrote itself. Columns leave each thread a part of B.
 pub(crate) fn cut(level: Level, sizes: (usize, usize, usize), threads: usize) -> Cut {
-    cut_image(level, sizes, sizes.2, threads, false)
+    best_cut(level, sizes, threads, 0)
 }
 
 /// As [`cut`], for a B that the threads pack just before: columns leave each thread the panels
 /// that it packs itself.
 pub(crate) fn cut_packing(level: Level, sizes: (usize, usize, usize), threads: usize) -> Cut {
-    cut_image(level, sizes, sizes.2, threads, true)
+    best_cut(level, sizes, threads, PACKED)
 }
 
-/// As [`cut`] or, if the threads pack B just before, [`cut_packing`], for rows of A that see parts
-/// of an image with only `own` elements for each of them.
-pub(crate) fn cut_image(
-    level: Level,
-    (m, n, k): (usize, usize, usize),
-    own: usize,
-    threads: usize,
-    packs: bool,
-) -> Cut {
-    let packed = if packs { PACKED } else { 0 };
+/// As [`cut`], where it costs so many multiplications to pack an element of B for other threads.
+fn best_cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize, packed: usize) -> Cut {
     let (strip, panel) = (block::strip_rows(level), pack::panel(level));
     let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
     let (mut rows, mut columns) = (strips, panels);
@@ -506,7 +498,7 @@ pub(crate) fn cut_image(
                 // In rows, because the last strip may be thin.
                 let lines = (height * strip).min(m);
                 let multiply = (lines + strip).saturating_mul(width.saturating_mul(k));
-                let shared = lines.saturating_mul(SHARED.saturating_mul(width).saturating_add(own));
+                let shared = lines.saturating_mul(SHARED.saturating_mul(width).saturating_add(k));
                 let task = multiply.saturating_add(shared - shared / across_now);
                 let cost = tasks.div_ceil(threads).saturating_mul(task);
                 let cost = cost.saturating_add(for_others);

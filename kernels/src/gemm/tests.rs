@@ -411,19 +411,6 @@ fn blocks_give_all_threads_the_same_work() {
     }
 }
 
-/// Rows that see much of the same make columns worth more, which leave each thread all of A.
-#[test]
-fn an_image_that_rows_share_is_cut_by_columns_sooner() {
-    for level in available() {
-        let (strip, panel) = (super::block::strip_rows(level), pack::panel(level));
-        // Seven strips leave one thread four of them.
-        let sizes = (7 * strip, 2 * panel, 320);
-        let columns = |own| super::cut_image(level, sizes, own, 2, false).columns;
-        assert_eq!(columns(64), panel, "{level:?}");
-        assert_eq!(columns(640), 2 * panel, "{level:?}");
-    }
-}
-
 #[test]
 fn a_thread_multiplies_by_the_panels_that_it_packs() {
     for level in available() {
