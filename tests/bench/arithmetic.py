@@ -13,6 +13,21 @@ from tests.bench.library import Library, Row, Shape, at_line, fetched, ours, tim
 FLAGS = flags.FLAGS
 GEMMS = [(256,) * 3, (384,) * 3, (512,) * 3, (768,) * 3, (1024,) * 3, (1536,) * 3, (2048,) * 3]
 MODELS = ["ResNet50", "MobileNetV2", "EfficientNetB0"]
+# Convolutions of texts, series and sounds.
+LINES = [
+    Shape(1, steps, inputs, outputs, 1, taps, 1, same, 1)
+    for steps, inputs, outputs, taps, same in (
+        (100, 64, 64, 3, False),
+        (100, 64, 64, 4, False),
+        (100, 64, 64, 5, False),
+        (100, 300, 100, 5, False),
+        (128, 256, 256, 3, True),
+        (1000, 64, 64, 3, True),
+        (1000, 128, 128, 5, True),
+        (16000, 32, 32, 3, True),
+        (100, 64, 64, 7, True),
+    )
+]
 
 
 def session_of(model: Any, threads: int) -> Any:
@@ -100,12 +115,24 @@ def conv_shapes() -> list[Shape]:
 
 
 def conv_rows(library: Library, threads: int) -> Iterable[Row]:
+    """Convolutions of images."""
+    return _convolutions("conv", conv_shapes(), library, threads)
+
+
+def line_rows(library: Library, threads: int) -> Iterable[Row]:
+    """Convolutions along one axis."""
+    return _convolutions("conv1d", LINES, library, threads)
+
+
+def _convolutions(
+    section: str, shapes: Sequence[Shape], library: Library, threads: int
+) -> Iterable[Row]:
     """Convolutions with a bias, batch 1, weights packed or constant."""
     import tensorflow as tf
     from onnx import helper
 
     rng = np.random.default_rng(1)
-    for shape in limited(conv_shapes()):
+    for shape in limited(shapes):
         size = (1, shape.height, shape.width, shape.in_channels)
         x = at_line(rng.standard_normal(size, np.float32))
         depth = shape.in_channels // shape.groups
@@ -152,4 +179,4 @@ def conv_rows(library: Library, threads: int) -> Iterable[Row]:
         peak, seconds = with_peak(library, calls, FLAGS.rounds)
         expected = session.run(None, {"x": first})[0].transpose(0, 2, 3, 1)
         np.testing.assert_allclose(y, expected, rtol=1e-3, atol=1e-3)
-        yield Row("conv", shape.name(), threads, shape.flops(), peak, seconds)
+        yield Row(section, shape.name(), threads, shape.flops(), peak, seconds)

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from absl import app, flags
 
-from tests.bench.arithmetic import conv_rows, gemm_rows
+from tests.bench.arithmetic import conv_rows, gemm_rows, line_rows
 from tests.bench.bandwidth import elementwise_rows, mlp_rows, pooling_rows, row_rows
 from tests.bench.images import resize_rows, training_rows
 from tests.bench.library import ALONE, OURS, Library, Row
@@ -27,6 +27,7 @@ from tests.bench.machine import processor
 SECTIONS = {
     "gemm": gemm_rows,
     "conv": conv_rows,
+    "conv1d": line_rows,
     "elementwise": elementwise_rows,
     "rows": row_rows,
     "pooling": pooling_rows,

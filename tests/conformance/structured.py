@@ -63,16 +63,21 @@ def _conv_2d(types: Types) -> Iterator[Call]:
         x = values((2, 9, 11, 3), types["T"], i, -1, 1)
         w = values((3, 2, 3, 5), types["T"], i + 50, -1, 1)
         yield Call({"input": x, "filter": w}, _conv_attributes(*setting))
-    x, w, _ = _tiled(types)
-    yield Call({"input": x, "filter": w}, _conv_attributes(1, 1, "SAME"))
+    for x, w, _ in _tiled(types):
+        yield Call({"input": x, "filter": w}, _conv_attributes(1, 1, "SAME"))
 
 
-def _tiled(types: Types) -> tuple[Array, Array, Array]:
-    """An input, a filter and an output's gradient large enough for minimal filtering."""
+def _tiled(types: Types) -> Iterator[tuple[Array, Array, Array]]:
+    """Inputs, filters and outputs' gradients large enough for minimal filtering."""
     dtype, weight = types["T"], 0.2
-    x = values((2, 40, 41, 24), dtype, 7, -1, 1)
-    w = values((3, 3, 24, 32), dtype, 57, -weight, weight)
-    return x, w, values((2, 40, 41, 32), dtype, 58, -weight / 4, weight / 4)
+    for image, taps, depth, columns in (
+        ((2, 40, 41), (3, 3), 24, 32),
+        ((3, 1, 150), (1, 3), 40, 48),
+        ((3, 1, 150), (1, 5), 40, 48),
+    ):
+        x = values((*image, depth), dtype, 7, -1, 1)
+        w = values((*taps, depth, columns), dtype, 57, -weight, weight)
+        yield x, w, values((*image, columns), dtype, 58, -weight / 4, weight / 4)
 
 
 def _conv_output(stride: int, dilation: int, padding: str) -> tuple[int, int]:
@@ -92,9 +97,9 @@ def _conv_2d_input(types: Types) -> Iterator[Call]:
         sizes = np.array([2, 9, 11, 3], np.int32)
         call = {"input_sizes": sizes, "filter": w, "out_backprop": gradient}
         yield Call(call, _conv_attributes(*setting))
-    x, w, gradient = _tiled(types)
-    call = {"input_sizes": np.array(x.shape, np.int32), "filter": w, "out_backprop": gradient}
-    yield Call(call, _conv_attributes(1, 1, "SAME"))
+    for x, w, gradient in _tiled(types):
+        call = {"input_sizes": np.array(x.shape, np.int32), "filter": w, "out_backprop": gradient}
+        yield Call(call, _conv_attributes(1, 1, "SAME"))
 
 
 def _conv_2d_filter(types: Types) -> Iterator[Call]:
@@ -104,9 +109,9 @@ def _conv_2d_filter(types: Types) -> Iterator[Call]:
         sizes = np.array([3, 2, 3, 5], np.int32)
         call = {"input": x, "filter_sizes": sizes, "out_backprop": gradient}
         yield Call(call, _conv_attributes(*setting))
-    x, w, gradient = _tiled(types)
-    call = {"input": x, "filter_sizes": np.array(w.shape, np.int32), "out_backprop": gradient}
-    yield Call(call, _conv_attributes(1, 1, "SAME"))
+    for x, w, gradient in _tiled(types):
+        call = {"input": x, "filter_sizes": np.array(w.shape, np.int32), "out_backprop": gradient}
+        yield Call(call, _conv_attributes(1, 1, "SAME"))
 
 
 def _cast(types: Types) -> Iterator[Call]:

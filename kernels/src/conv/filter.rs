@@ -57,8 +57,8 @@ pub struct PackedFilter<'a> {
 
 impl<'a> PackedFilter<'a> {
     /// Elements of memory that [`PackedFilter::pack`] fills for the level in use. Whatever the
-    /// batch, the number is the same: filters of 3 x 3 taps that go over the image in steps of one
-    /// may be transformed and then have up to four times as many elements.
+    /// batch, the number is the same: filters of 3 x 3 taps, or 3 to 5 along a line, that go over
+    /// the image in steps of one may be transformed and then have up to four times as many elements.
     ///
     /// # Errors
     /// [`Error::Overflow`], or [`Error::Value`] if the sizes do not fit together.

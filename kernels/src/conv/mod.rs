@@ -3,9 +3,10 @@
 //! No image is unfolded: the tiles of [`crate::gemm`] read the image itself, one run per tap.
 //! Where groups have few channels, vectors span several of them instead (`direct`).
 //! What lies outside the image counts as 0, so that an infinite or NaN weight meets a 0 there.
-//! Packed filters of 3 x 3 taps are transformed for minimal filtering where that is faster: then
-//! the error is relative to the largest elements within 6 x 6 pixels, and a channel of the output
-//! whose filter holds an infinity or NaN is not finite, but need not be the same infinity.
+//! Filters of 3 x 3 taps, and of 3 to 5 taps along a line, are transformed for minimal filtering
+//! where that is faster: then the error is relative to the largest elements within 6 x 6 pixels, or
+//! 8 along a line, and if the filter was packed before, a channel of the output whose filter holds
+//! an infinity or NaN is not finite, but need not be the same infinity.
 
 pub mod attributes;
 mod backward_filter;

@@ -1,10 +1,10 @@
-//! Convolutions of 3 x 3 taps by minimal filtering (S. Winograd 1980; A. Lavin and S. Gray, Fast
-//! Algorithms for Convolutional Neural Networks, 2016).
+//! Convolutions of 3 x 3 taps, or of 3 to 5 taps along a line, by minimal filtering (S. Winograd
+//! 1980; A. Lavin and S. Gray, Fast Algorithms for Convolutional Neural Networks, 2016).
 //!
-//! The image is cut into tiles of 4 x 4 or 2 x 2 outputs. Inputs of a tile and filters are
-//! transformed to 36 or 16 points; at each point the tiles are a matrix of as many rows, multiplied
-//! by the filter's matrix of that point; and what comes out is transformed back. So an output takes
-//! 2.25 or 4 products instead of 9.
+//! The image is cut into tiles of 4 x 4, 2 x 2 or 1 x 4 outputs. Inputs of a tile and filters are
+//! transformed to 36, 16, or, along a line, 6 or 8 points; at each point the tiles are a matrix of
+//! as many rows, multiplied by the filter's matrix of that point; and what comes out is transformed
+//! back. So an output takes 2.25 or 4 products instead of 9, or 1.5 instead of 3, or 2 instead of 5.
 //!
 //! The error is relative to the largest elements that a tile sees, not to those of each output. A
 //! tile whose outputs are not all finite is summed over the taps instead, so that an infinity, a
@@ -14,7 +14,9 @@ mod body;
 mod filter;
 mod form;
 mod gradient;
+mod grid;
 mod once;
+mod products;
 #[cfg(test)]
 mod tests;
 
@@ -23,8 +25,9 @@ use core::ops::Range;
 
 use self::body::{Gather, Spread};
 pub use self::filter::Taps;
-use self::form::{Form, Four, Two};
+use self::form::{Form, Shape, with_form};
 pub use self::gradient::FilterGradient;
+use self::grid::{Grid, Strips};
 pub use self::once::Once;
 use super::geometry::{Conv, Window};
 use crate::error::{Error, Result};
@@ -49,10 +52,13 @@ const FAR: usize = 1 << 16;
 /// ... if no pixel of the output has more of them than this, with either kind of tiles.
 const REUSED: usize = 32;
 const REUSED_BY_TWO: usize = 512;
-/// Channels of a tile that lie side by side.
-const BLOCK: usize = 32;
-/// Elements between the points of a strip, so that no two fall on the same lines of a cache.
-const GAP: usize = 16;
+/// Channels on either side from which on tiles of lines save time, and outputs; ...
+const LINE_CHANNELS: usize = 32;
+const LINE_PIXELS: usize = 12;
+/// ... channels of the input times those of the output that any image repays, and that each pixel
+/// of the output does.
+const LINE_NEAR: usize = 1 << 18;
+const LINE_REUSED: usize = 1 << 14;
 /// Elements of points that a thread works on at a time: they stay in the second cache.
 const AT_ONCE: usize = 128 * 1024;
 /// Elements of points that all threads have room for, at least, ...
@@ -65,10 +71,14 @@ const MEETING: usize = 16;
 /// The tiles of a convolution.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tiles {
-    /// 2 x 2 outputs.
+    /// 2 x 2 outputs of 3 x 3 taps.
     Two,
-    /// 4 x 4 outputs.
+    /// 4 x 4 outputs of 3 x 3 taps.
     Four,
+    /// 4 outputs of 3 taps along a line.
+    LineOfThree,
+    /// 4 outputs of up to 5 taps along a line.
+    LineOfFive,
 }
 
 impl Tiles {
@@ -78,30 +88,19 @@ impl Tiles {
     /// longer than it saves.
     #[must_use]
     pub fn of(conv: &Conv) -> Option<Self> {
-        let taps = |w: &Window| (w.size, w.stride, w.dilation) == (3, 1, 1);
-        let (depth, columns) = (conv.in_channels, conv.out_channels);
-        if !cfg!(feature = "std")
-            || !taps(&conv.y)
-            || !taps(&conv.x)
-            || conv.groups != 1
-            || depth.min(columns) < CHANNELS
-        {
+        if !cfg!(feature = "std") || conv.groups != 1 {
             return None;
         }
-        let image = Conv { batch: 1, ..*conv };
-        let pixels = conv.y.output.saturating_mul(conv.x.output);
-        let weights = depth.saturating_mul(columns);
-        let tiles = if pixels < PIXELS {
-            return None;
-        } else if pixels >= PIXELS_OF_FOUR
-            && (weights <= NEAR || weights <= FAR.min(pixels.saturating_mul(REUSED)))
-        {
-            Self::Four
-        } else if weights <= FAR.min(pixels.saturating_mul(REUSED_BY_TWO)) {
-            Self::Two
+        let (y, x) = (&conv.y, &conv.x);
+        let window = |w: &Window| (w.size, w.stride, w.dilation);
+        let tiles = if window(y) == (3, 1, 1) && window(x) == (3, 1, 1) {
+            Self::of_images(conv)?
+        } else if window(y) == (1, 1, 1) && y.before == 0 && y.input == y.output && x.stride == 1 {
+            Self::of_lines(conv)?
         } else {
             return None;
         };
+        let image = Conv { batch: 1, ..*conv };
         image.check().ok()?;
         [Level::Portable, Level::Avx2, Level::Avx512]
             .into_iter()
@@ -109,18 +108,54 @@ impl Tiles {
             .then_some(tiles)
     }
 
-    const fn out(self) -> usize {
-        match self {
-            Self::Two => Two::OUT,
-            Self::Four => Four::OUT,
+    /// The tiles that suit 3 x 3 taps.
+    fn of_images(conv: &Conv) -> Option<Self> {
+        let (depth, columns) = (conv.in_channels, conv.out_channels);
+        let pixels = conv.y.output.saturating_mul(conv.x.output);
+        let weights = depth.saturating_mul(columns);
+        if depth.min(columns) < CHANNELS || pixels < PIXELS {
+            None
+        } else if pixels >= PIXELS_OF_FOUR
+            && (weights <= NEAR || weights <= FAR.min(pixels.saturating_mul(REUSED)))
+        {
+            Some(Self::Four)
+        } else if weights <= FAR.min(pixels.saturating_mul(REUSED_BY_TWO)) {
+            Some(Self::Two)
+        } else {
+            None
         }
     }
 
-    const fn points(self) -> usize {
-        match self {
-            Self::Two => Two::SIDE * Two::SIDE,
-            Self::Four => Four::SIDE * Four::SIDE,
+    /// The tiles that suit taps along a line.
+    fn of_lines(conv: &Conv) -> Option<Self> {
+        let (depth, columns) = (conv.in_channels, conv.out_channels);
+        let pixels = conv.y.output.saturating_mul(conv.x.output);
+        let weights = depth.saturating_mul(columns);
+        if depth.min(columns) < LINE_CHANNELS
+            || pixels < LINE_PIXELS
+            || weights > LINE_NEAR.max(pixels.saturating_mul(LINE_REUSED))
+        {
+            return None;
         }
+        match conv.x.size {
+            3 => Some(Self::LineOfThree),
+            4 | 5 => Some(Self::LineOfFive),
+            _ => None,
+        }
+    }
+
+    const fn shape(self) -> Shape {
+        with_form!(self, F, M, N => <F as Form<M, N>>::SHAPE)
+    }
+
+    const fn points(self) -> usize {
+        let (lines, columns) = self.shape().points;
+        lines * columns
+    }
+
+    /// Whether tiles have as many lines as columns.
+    const fn are_square(self) -> bool {
+        self.shape().points.0 > 1
     }
 
     /// Elements of a packed filter.
@@ -137,7 +172,7 @@ impl Tiles {
     /// than half as much again as input, filter and output have, unless a line of tiles needs
     /// them. `conv` has been checked.
     pub fn scratch_len(self, level: Level, conv: &Conv) -> usize {
-        let grid = Grid::new(conv, self);
+        let grid = Grid::new(level, conv, self);
         let all = grid.tiles.0 * grid.tiles.1;
         if all == 0 || conv.batch == 0 {
             return 0;
@@ -157,150 +192,6 @@ impl Tiles {
 fn most_scratch(conv: &Conv) -> usize {
     let data = conv.input_len() + conv.filter_len() + conv.output_len();
     data.saturating_add(data / 2)
-}
-
-/// The tiles of all images, line by line.
-#[derive(Clone, Copy, Debug)]
-struct Grid {
-    conv: Conv,
-    /// Outputs of a tile along an axis.
-    out: usize,
-    /// Tiles of an image: lines, and those of a line.
-    tiles: (usize, usize),
-}
-
-/// Where a tile is.
-#[derive(Clone, Copy, Debug)]
-struct Place {
-    image: usize,
-    /// The first output, vertical and horizontal.
-    output: (usize, usize),
-}
-
-impl Grid {
-    fn new(conv: &Conv, tiles: Tiles) -> Self {
-        let out = tiles.out();
-        Self {
-            conv: *conv,
-            out,
-            tiles: (conv.y.output.div_ceil(out), conv.x.output.div_ceil(out)),
-        }
-    }
-
-    /// Where a tile is, counted over all images.
-    #[inline(always)]
-    fn place(&self, tile: usize) -> Place {
-        let (line, x) = (tile / self.tiles.1, tile % self.tiles.1);
-        Place {
-            image: line / self.tiles.0,
-            output: (line % self.tiles.0 * self.out, x * self.out),
-        }
-    }
-
-    /// The first pixel of the line that a tile reads at `i`, if it lies in the image.
-    #[inline(always)]
-    fn input_line(&self, place: &Place, i: usize) -> Option<usize> {
-        let (y, x) = (&self.conv.y, &self.conv.x);
-        let line = (place.output.0 + i).checked_sub(y.before)?;
-        (line < y.input).then_some((place.image * y.input + line) * x.input)
-    }
-
-    /// The pixel of a line that a tile reads at `j`, if it lies in the image.
-    #[inline(always)]
-    fn input_pixel(&self, place: &Place, line: usize, j: usize) -> Option<usize> {
-        let x = &self.conv.x;
-        let at = (place.output.1 + j).checked_sub(x.before)?;
-        (at < x.input).then_some(line + at)
-    }
-
-    /// The pixel that a tile reads at (`i`, `j`), if it lies in the image.
-    #[inline(always)]
-    fn pixel(&self, place: &Place, i: usize, j: usize) -> Option<usize> {
-        self.input_pixel(place, self.input_line(place, i)?, j)
-    }
-
-    /// The first pixel of line `i` of the outputs of a tile, and how many there are.
-    #[inline(always)]
-    fn line(&self, place: &Place, i: usize) -> Option<(usize, usize)> {
-        let (y, x) = (self.conv.y.output, self.conv.x.output);
-        let line = place.output.0 + i;
-        (line < y).then(|| {
-            let first = (place.image * y + line) * x + place.output.1;
-            (first, self.out.min(x - place.output.1))
-        })
-    }
-
-    /// The first pixel of the output of a line of tiles, counted over all images.
-    fn first_pixel(&self, line: usize) -> usize {
-        let (image, line) = (line / self.tiles.0, line % self.tiles.0);
-        let y = self.conv.y.output;
-        (image * y + (line * self.out).min(y)) * self.conv.x.output
-    }
-
-    /// Elements of a point of a strip of so many lines.
-    #[inline(always)]
-    fn point_len(&self, lines: usize) -> usize {
-        self.conv.in_channels.div_ceil(BLOCK) * BLOCK * lines + GAP
-    }
-
-    /// Elements of a strip of so many tiles.
-    #[inline(always)]
-    fn strip_len(&self, level: Level, tiles: usize) -> usize {
-        let side = self.out + 2;
-        side * side * self.point_len(Strips::lines(level, tiles))
-    }
-
-    /// Elements of the points of so many tiles.
-    fn points_len(&self, level: Level, tiles: usize) -> usize {
-        let strips = Strips::new(level, tiles);
-        let last = strips.tiles(strips.count - 1).len();
-        (strips.count - 1) * self.strip_len(level, strips.each) + self.strip_len(level, last)
-    }
-}
-
-/// Tiles cut into strips, each as many as the micro-kernels take at once.
-#[derive(Clone, Copy, Debug)]
-struct Strips {
-    tiles: usize,
-    /// Tiles of a strip; the last one may have fewer.
-    each: usize,
-    count: usize,
-}
-
-impl Strips {
-    #[inline(always)]
-    fn new(level: Level, tiles: usize) -> Self {
-        let each = strip_rows(level);
-        Self {
-            tiles,
-            each,
-            count: tiles.div_ceil(each).max(1),
-        }
-    }
-
-    /// The tiles of a strip.
-    #[inline(always)]
-    fn tiles(&self, strip: usize) -> Range<usize> {
-        let first = strip * self.each;
-        first.min(self.tiles)..(first + self.each).min(self.tiles)
-    }
-
-    /// Lines of memory for so many tiles of a strip: the micro-kernels may read more than count.
-    #[inline(always)]
-    fn lines(level: Level, tiles: usize) -> usize {
-        match (level, tiles) {
-            (Level::Avx512, 9..) => strip_rows(level),
-            (Level::Avx512, 5..=7) => 7,
-            _ => tiles.next_multiple_of(4),
-        }
-    }
-
-    /// What so many tiles cost: the lines that the micro-kernels multiply.
-    fn cost(level: Level, tiles: usize) -> usize {
-        let strips = Self::new(level, tiles);
-        let last = Self::lines(level, strips.tiles(strips.count - 1).len());
-        (strips.count - 1) * strips.each + last.min(strips.each)
-    }
 }
 
 /// A convolution with a filter that is packed for tiles.
@@ -341,7 +232,7 @@ impl Winograd<'_> {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) {
-        let grid = Grid::new(self.conv, self.tiles);
+        let grid = Grid::new(self.level, self.conv, self.tiles);
         if let Some(own) = self.own(&grid, scratch.len(), parallel.threads()) {
             return self.run_own(&grid, own, (input, output, scratch), parallel);
         }
@@ -370,7 +261,7 @@ impl Winograd<'_> {
             let points = &mut scratch[..self.groups_len(&grid, lines, share.lines)];
             let tiles = |group: usize| {
                 let first = from + group * share.lines;
-                first * grid.tiles.1..(first + share.lines).min(to) * grid.tiles.1
+                grid.tiles(first..(first + share.lines).min(to))
             };
             for_each_chunk(parallel, points, each, |start, chunk| {
                 let (group, skip) = if groups > 1 {
@@ -410,7 +301,7 @@ impl Winograd<'_> {
     /// of the same lines and had some channels of the output each.
     fn own(&self, grid: &Grid, room: usize, threads: usize) -> Option<Own> {
         let all = grid.tiles.0 * self.conv.batch;
-        let step = if self.has_equal_lines(grid, all) {
+        let step = if grid.has_equal_lines(all) {
             1
         } else {
             grid.tiles.0
@@ -465,7 +356,7 @@ impl Winograd<'_> {
                     let (first, last) = (grid.first_pixel(from), grid.first_pixel(to));
                     let (output, later) = rest.split_at_mut((last - first) * columns);
                     rest = later;
-                    let tiles = from * grid.tiles.1..to * grid.tiles.1;
+                    let tiles = grid.tiles(from..to);
                     from = to;
                     self.spread_all(grid, input, tiles.clone(), 0, points);
                     let mut block = Block::new(output, columns, last - first, columns);
@@ -498,34 +389,17 @@ impl Winograd<'_> {
         }
     }
 
-    /// Whether so many lines of tiles have as many pixels each, but perhaps the last.
-    fn has_equal_lines(&self, grid: &Grid, lines: usize) -> bool {
-        self.conv.y.output.is_multiple_of(grid.out) || lines <= grid.tiles.0
-    }
-
     fn spread(&self, grid: &Grid, input: &[f32], tiles: Range<usize>, strip: &mut [f32]) {
-        match self.tiles {
-            Tiles::Two => dispatch(
-                self.level,
-                Spread {
-                    grid,
-                    input,
-                    tiles,
-                    strip,
-                    form: PhantomData::<Two>,
-                },
-            ),
-            Tiles::Four => dispatch(
-                self.level,
-                Spread {
-                    grid,
-                    input,
-                    tiles,
-                    strip,
-                    form: PhantomData::<Four>,
-                },
-            ),
-        }
+        with_form!(self.tiles, F, M, N => dispatch(
+            self.level,
+            Spread::<F, M, N> {
+                grid,
+                input,
+                tiles,
+                strip,
+                form: PhantomData,
+            },
+        ));
     }
 
     /// Computes a block of the output from the points of some tiles.
@@ -538,19 +412,13 @@ impl Winograd<'_> {
         block: &mut Block<'_, f32>,
         first_pixel: usize,
     ) {
-        match self.tiles {
-            Tiles::Two => dispatch(
-                self.level,
-                self.gathered::<Two>(grid, input, points, tiles, block, first_pixel),
-            ),
-            Tiles::Four => dispatch(
-                self.level,
-                self.gathered::<Four>(grid, input, points, tiles, block, first_pixel),
-            ),
-        }
+        with_form!(self.tiles, F, M, N => dispatch(
+            self.level,
+            self.gathered::<F, M, N>(grid, input, points, tiles, block, first_pixel),
+        ));
     }
 
-    fn gathered<'b, 'c, F: Form>(
+    fn gathered<'b, 'c, F, const M: usize, const N: usize>(
         &'b self,
         grid: &'b Grid,
         input: &'b [f32],
@@ -558,7 +426,7 @@ impl Winograd<'_> {
         tiles: Range<usize>,
         block: &'b mut Block<'c, f32>,
         first_pixel: usize,
-    ) -> Gather<'b, 'c, F> {
+    ) -> Gather<'b, 'c, F, M, N> {
         Gather {
             grid,
             input,
@@ -620,7 +488,7 @@ impl Winograd<'_> {
             tasks.div_ceil(threads) * each
         };
         // Blocks must have as many pixels each.
-        let step = if self.has_equal_lines(grid, lines) {
+        let step = if grid.has_equal_lines(lines) {
             1
         } else {
             grid.tiles.0

@@ -6,20 +6,17 @@
 use core::marker::PhantomData;
 use core::ops::Range;
 
-use super::form::{Form, MOST};
-use super::{BLOCK, Grid, Place, Strips};
-use crate::gemm::block::tiles;
-use crate::gemm::pack::{panel, panel_at, panels};
+use super::form::{Form, MOST_OUT};
+use super::grid::{BLOCK, Grid, Place, Strips};
+use super::products::{Direct, Lanes, NO_SUMS, Panel, Products, Sums};
+use crate::gemm::pack::{panel, panels};
 use crate::gemm::source::{MAX_RUN, ZEROS};
 use crate::gemm::tile::{self, Store};
 use crate::simd::blocks::Block;
 use crate::simd::{Body, Simd};
 
-/// Most vectors of sums of a strip: 14 lines of a panel of 3.
-const SUMS: usize = 42;
-
 /// Transforms the inputs of the tiles of one strip.
-pub struct Spread<'a, F> {
+pub struct Spread<'a, F, const M: usize, const N: usize> {
     /// Sizes.
     pub grid: &'a Grid,
     /// The image.
@@ -32,7 +29,7 @@ pub struct Spread<'a, F> {
     pub form: PhantomData<F>,
 }
 
-impl<F: Form> Body for Spread<'_, F> {
+impl<F: Form<M, N>, const M: usize, const N: usize> Body for Spread<'_, F, M, N> {
     type Out = ();
 
     #[inline(always)]
@@ -45,36 +42,36 @@ impl<F: Form> Body for Spread<'_, F> {
             let mut from = 0;
             while from < depth {
                 let run = MAX_RUN.min(depth - from);
-                let mut pixels = [[&ZEROS[..run]; MOST]; MOST];
-                for i in 0..F::SIDE {
+                let mut pixels = [[&ZEROS[..run]; N]; M];
+                for i in 0..M {
                     let Some(line) = grid.input_line(&place, i) else {
                         continue;
                     };
-                    for j in 0..F::SIDE {
-                        if let Some(pixel) = grid.input_pixel(&place, line, j) {
+                    for j in 0..N {
+                        if let Some(pixel) = grid.input_pixel(&place, line, j * grid.step::<M>()) {
                             pixels[i][j] = &self.input[pixel * depth + from..][..run];
                         }
                     }
                 }
                 let mut at = 0;
                 while at < run {
-                    let mut x = [[s.zero(); MOST]; MOST];
-                    for j in 0..F::SIDE {
-                        let mut column = [s.zero(); MOST];
-                        for i in 0..F::SIDE {
+                    let mut x = [[s.zero(); N]; M];
+                    for j in 0..N {
+                        let mut column = [s.zero(); M];
+                        for i in 0..M {
                             column[i] = s.load_up_to(&pixels[i][j][at..]);
                         }
-                        let column = F::input(s, column);
-                        for i in 0..F::SIDE {
+                        let column = F::input_column(s, column);
+                        for i in 0..M {
                             x[i][j] = column[i];
                         }
                     }
                     let channel = from + at;
                     let to = (channel / BLOCK * lines + line) * BLOCK + channel % BLOCK;
-                    for i in 0..F::SIDE {
+                    for i in 0..M {
                         let row = F::input(s, x[i]);
-                        for j in 0..F::SIDE {
-                            let to = (i * F::SIDE + j) * point + to;
+                        for j in 0..N {
+                            let to = (i * N + j) * point + to;
                             s.store(&mut self.strip[to..], row[j]);
                         }
                     }
@@ -87,7 +84,7 @@ impl<F: Form> Body for Spread<'_, F> {
 }
 
 /// Multiplies the points of some tiles by those of the filter, and makes outputs of them.
-pub struct Gather<'a, 'b, F> {
+pub struct Gather<'a, 'b, F, const M: usize, const N: usize> {
     /// Sizes.
     pub grid: &'a Grid,
     /// The image: what is not finite is multiplied without transforms.
@@ -108,7 +105,7 @@ pub struct Gather<'a, 'b, F> {
     pub form: PhantomData<F>,
 }
 
-impl<F: Form> Body for Gather<'_, '_, F> {
+impl<F: Form<M, N>, const M: usize, const N: usize> Body for Gather<'_, '_, F, M, N> {
     type Out = ();
 
     #[inline(always)]
@@ -118,7 +115,7 @@ impl<F: Form> Body for Gather<'_, '_, F> {
         let from = self.block.column / width;
         let to = (self.block.column + self.block.columns).div_ceil(width);
         self.store.bias = self.store.bias.map(|bias| &bias[self.block.column..]);
-        let mut sums = [[s.zero(); SUMS]; MOST * MOST];
+        let mut sums = [[NO_SUMS; N]; M];
         for index in from..to.min(panels(S::LEVEL, columns)) {
             let strips = Strips::new(S::LEVEL, self.tiles.len());
             for strip in 0..strips.count {
@@ -134,18 +131,7 @@ impl<F: Form> Body for Gather<'_, '_, F> {
     }
 }
 
-/// A panel of the filter.
-#[derive(Clone, Copy)]
-struct Panel {
-    /// First column.
-    first: usize,
-    /// Columns in memory.
-    width: usize,
-    /// Columns that count.
-    columns: usize,
-}
-
-impl<F: Form> Gather<'_, '_, F> {
+impl<F: Form<M, N>, const M: usize, const N: usize> Gather<'_, '_, F, M, N> {
     /// Computes the outputs of a strip for one panel.
     #[inline(always)]
     fn strip<S: Simd>(
@@ -154,157 +140,110 @@ impl<F: Form> Gather<'_, '_, F> {
         index: usize,
         strips: &Strips,
         strip: usize,
-        sums: &mut [[S::F; SUMS]; MOST * MOST],
+        sums: &mut [[Sums; N]; M],
     ) {
         let (depth, columns) = (self.grid.conv.in_channels, self.grid.conv.out_channels);
-        let (first, width) = panel_at(S::LEVEL, columns, index);
-        let panel = Panel {
-            first,
-            width,
-            columns: width.min(columns - first),
-        };
-        let each = self.filter.len() / (F::SIDE * F::SIDE);
+        let panel = Panel::new::<S>(columns, index);
         let tiles = strips.tiles(strip);
-        let lines = Strips::lines(S::LEVEL, tiles.len());
-        let length = self.grid.point_len(lines);
-        let points = &self.points[strip * self.grid.strip_len(S::LEVEL, strips.each)..];
-        let (count, mut done) = (tiles.len(), 0);
+        let (count, lines) = (tiles.len(), Strips::lines(S::LEVEL, tiles.len()));
         // The next panel's points, of which each strip asks for a part.
-        let (next, part) = (first + width, tile::AHEAD * depth * strip);
+        let (next, part) = (panel.first + panel.width, tile::AHEAD * depth * strip);
         let more = next < self.block.column + self.block.columns;
-        let ahead = more && part < panel_at(S::LEVEL, columns, index + 1).1 * depth;
-        tiles!(
-            S,
-            width / S::LANES,
-            padded,
-            count.saturating_sub(done),
-            |MR, NV| {
-                for point in 0..F::SIDE * F::SIDE {
-                    let a = points[point * length..][..length].as_chunks::<BLOCK>().0;
-                    let mut b = &self.filter[point * each + first * depth..][..width * depth];
-                    let (mut now, mut left) = ([[s.zero(); NV]; MR], depth);
-                    let mut row = done;
-                    let mut ahead = if ahead {
-                        &self.filter[point * each + next * depth + part..]
-                    } else {
-                        &[]
-                    };
-                    while left > 0 {
-                        let Some(a) = a[row..].first_chunk::<MR>() else {
-                            break;
-                        };
-                        let k = left.min(BLOCK);
-                        now = tile::strip::<S, MR, NV, BLOCK>(s, now, a, k, b, ahead);
-                        b = &b[k * width..];
-                        ahead = ahead.get(tile::AHEAD * k..).unwrap_or(&[]);
-                        left -= k;
-                        row += lines;
-                    }
-                    for i in 0..MR {
-                        for v in 0..NV {
-                            sums[point][(done + i) * NV + v] = now[i][v];
-                        }
-                    }
-                }
-                done += MR;
-            }
-        );
+        let ahead = more && part < Panel::new::<S>(columns, index + 1).width * depth;
+        s.apart(Products {
+            grid: self.grid,
+            points: (
+                &self.points[strip * self.grid.strip_len(S::LEVEL, strips.each)..],
+                self.grid.point_len(lines),
+            ),
+            tiles: (count, lines),
+            filter: self.filter,
+            panel,
+            ahead: ahead.then_some(part),
+            sums: sums.as_flattened_mut(),
+        });
+        let vectors = panel.width / S::LANES;
         for line in 0..count {
             let place = self.grid.place(self.tiles.start + tiles.start + line);
-            for v in 0..width / S::LANES {
-                self.tile(s, &place, panel, v, sums, line * (width / S::LANES) + v);
+            for v in 0..vectors {
+                self.tile(s, &place, panel, v * S::LANES, sums, line * vectors + v);
             }
         }
     }
 
-    /// Writes one vector of channels of the outputs of a tile, from the products `sums[..][at]`.
+    /// Writes one vector of channels of the outputs of a tile, from column `column` of a panel on,
+    /// from the products `sums[..][at]`.
     #[inline(always)]
     fn tile<S: Simd>(
         &mut self,
         s: S,
         place: &Place,
         panel: Panel,
-        vector: usize,
-        sums: &[[S::F; SUMS]; MOST * MOST],
+        column: usize,
+        sums: &[[Sums; N]; M],
         at: usize,
     ) {
-        let column = vector * S::LANES;
         let Some(left) = panel.columns.checked_sub(column).filter(|&left| left > 0) else {
             return;
         };
-        let mut x = [[s.zero(); MOST]; 4];
-        for j in 0..F::SIDE {
-            let mut line = [s.zero(); MOST];
-            for i in 0..F::SIDE {
-                line[i] = sums[i * F::SIDE + j][at];
+        let mut x = [[s.zero(); N]; MOST_OUT];
+        for j in 0..N {
+            let mut column = [s.zero(); M];
+            for i in 0..M {
+                column[i] = s.load(&sums[i][j][at].0);
             }
-            let line = F::output(s, line);
-            for i in 0..F::OUT {
-                x[i][j] = line[i];
+            let column = F::output_column(s, column);
+            for i in 0..F::SHAPE.out.0 {
+                x[i][j] = column[i];
             }
         }
-        let mut outputs = [[s.zero(); 4]; 4];
-        let mut sound = [s.zero(); 4];
-        for i in 0..F::OUT {
+        let mut outputs = [[s.zero(); MOST_OUT]; MOST_OUT];
+        let mut sound = [s.zero(); MOST_OUT];
+        for i in 0..F::SHAPE.out.0 {
             outputs[i] = F::output(s, x[i]);
-            for j in 0..F::OUT {
+            for j in 0..F::SHAPE.out.1 {
                 sound[j] = s.mul_add(outputs[i][j], s.zero(), sound[j]);
             }
         }
         let sound = s.add(s.add(sound[0], sound[1]), s.add(sound[2], sound[3]));
         if s.sum(sound) != 0.0 {
-            outputs = self.direct(s, place, panel, column);
+            let mut summed = [[Lanes::ZERO; MOST_OUT]; MOST_OUT];
+            s.apart(Direct {
+                grid: self.grid,
+                input: self.input,
+                filter: self.filter,
+                panel,
+                column,
+                place: *place,
+                outputs: &mut summed,
+            });
+            for i in 0..F::SHAPE.out.0 {
+                for j in 0..F::SHAPE.out.1 {
+                    outputs[i][j] = s.load(&summed[i][j].0);
+                }
+            }
         }
         let columns = (panel.first - self.block.column + column, left.min(S::LANES));
-        for i in 0..F::OUT {
-            let mut rows = [0; 4];
+        for i in 0..F::SHAPE.out.0 {
+            let mut rows = [0; MOST_OUT];
             let Some((first, count)) = self.grid.line(place, i) else {
                 return;
             };
             for (j, row) in rows.iter_mut().enumerate() {
-                *row = first + j - self.first_pixel - self.block.row;
+                *row = first + j * self.grid.step::<M>() - self.first_pixel - self.block.row;
             }
-            let mut sums = [[s.zero()]; 4];
-            for j in 0..F::OUT {
+            let mut sums = [[s.zero()]; MOST_OUT];
+            for j in 0..F::SHAPE.out.1 {
                 sums[j][0] = outputs[i][j];
             }
-            tile::store::<S, 4, 1>(s, &sums, self.block, &rows[..count], columns, &self.store);
+            tile::store::<S, MOST_OUT, 1>(
+                s,
+                &sums,
+                self.block,
+                &rows[..count],
+                columns,
+                &self.store,
+            );
         }
-    }
-
-    /// The outputs of a tile, summed over the taps: what is not finite meets only those outputs
-    /// that see it.
-    #[inline(always)]
-    fn direct<S: Simd>(&self, s: S, place: &Place, panel: Panel, column: usize) -> [[S::F; 4]; 4] {
-        let depth = self.grid.conv.in_channels;
-        let each = self.filter.len() / (F::SIDE * F::SIDE);
-        let mut outputs = [[s.zero(); 4]; 4];
-        for channel in 0..depth {
-            let mut taps = [[s.zero(); 3]; 3];
-            for (i, j) in (0..F::SIDE).flat_map(|i| (0..F::SIDE).map(move |j| (i, j))) {
-                let at = (i * F::SIDE + j) * each + panel.first * depth;
-                let x = s.load(&self.filter[at + channel * panel.width + column..]);
-                for (a, taps) in taps.iter_mut().enumerate() {
-                    for (b, tap) in taps.iter_mut().enumerate() {
-                        let weight = F::TAPS[a][i] * F::TAPS[b][j];
-                        if weight != 0.0 {
-                            *tap = s.mul_add(s.splat(weight), x, *tap);
-                        }
-                    }
-                }
-            }
-            for (i, outputs) in outputs.iter_mut().enumerate().take(F::OUT) {
-                for (j, output) in outputs.iter_mut().enumerate().take(F::OUT) {
-                    for (a, taps) in taps.iter().enumerate() {
-                        for (b, &tap) in taps.iter().enumerate() {
-                            let pixel = self.grid.pixel(place, i + a, j + b);
-                            let x = pixel.map_or(0.0, |pixel| self.input[pixel * depth + channel]);
-                            *output = s.mul_add(s.splat(x), tap, *output);
-                        }
-                    }
-                }
-            }
-        }
-        outputs
     }
 }

@@ -1,10 +1,10 @@
 //! Filters to points.
 
-use core::marker::PhantomData;
+use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Tiles;
-use super::form::{Form, Four, MOST, Two};
+use super::form::{MOST_TAPS, Shape};
 use crate::conv::{Conv, Direction, Window};
 use crate::gemm::pack::panel;
 use crate::level::Level;
@@ -18,7 +18,8 @@ const WIDTH: usize = 48;
 /// One element of each column of a panel.
 type Columns = [f64; WIDTH];
 
-/// A filter of 3 x 3 taps, `[3, 3, in_channels, out_channels]` of a forward convolution.
+/// A filter of taps that tiles suit, `[height, width, in_channels, out_channels]` of a forward
+/// convolution.
 #[derive(Clone, Copy, Debug)]
 pub struct Taps<'a> {
     /// The sizes of the convolution that is computed: that of [`mirrored`] for the backward one.
@@ -29,12 +30,13 @@ pub struct Taps<'a> {
     pub filter: &'a [f32],
 }
 
-/// The forward convolution that the backward one of `conv` is, if it has 3 x 3 taps at steps of
-/// one: that of the output with the taps in reverse order.
+/// The forward convolution that the backward one of `conv` is, if its taps go over the image at
+/// steps of one: that of the output with the taps in reverse order.
 pub fn mirrored(conv: &Conv) -> Option<Conv> {
     let window = |w: &Window| {
-        let before = 2_usize.checked_sub(w.before)?;
-        ((w.size, w.stride, w.dilation) == (3, 1, 1)).then_some(Window {
+        let reach = (w.size - 1).checked_mul(w.dilation)?;
+        let before = reach.checked_sub(w.before)?;
+        (w.stride == 1).then_some(Window {
             input: w.output,
             output: w.input,
             before,
@@ -60,45 +62,38 @@ impl Tiles {
         out: &mut [f32],
         parallel: &dyn Parallel,
     ) -> bool {
-        match self {
-            Self::Two => pack::<Two>(level, taps, out, parallel),
-            Self::Four => pack::<Four>(level, taps, out, parallel),
-        }
+        let (points, depth) = (self.points(), taps.conv.in_channels);
+        let each = out.len() / points;
+        let cut = Cut {
+            rows: points,
+            columns: panel(level) * depth,
+            // The last panel may be half as wide again.
+            rest: panel(level) / 2 * depth,
+        };
+        let finite = AtomicBool::new(true);
+        for_each_block(parallel, out, each, (points, each), cut, |block| {
+            let panel = Panel {
+                taps,
+                block,
+                shape: self.shape(),
+            };
+            if !dispatch(panel) {
+                finite.store(false, Ordering::Relaxed);
+            }
+        });
+        finite.into_inner()
     }
 }
 
-fn pack<F: Form>(level: Level, taps: Taps<'_>, out: &mut [f32], parallel: &dyn Parallel) -> bool {
-    let (points, depth) = (F::SIDE * F::SIDE, taps.conv.in_channels);
-    let each = out.len() / points;
-    let cut = Cut {
-        rows: points,
-        columns: panel(level) * depth,
-        // The last panel may be half as wide again.
-        rest: panel(level) / 2 * depth,
-    };
-    let finite = AtomicBool::new(true);
-    for_each_block(parallel, out, each, (points, each), cut, |block| {
-        let panel = Panel {
-            taps,
-            block,
-            form: PhantomData::<F>,
-        };
-        if !dispatch(panel) {
-            finite.store(false, Ordering::Relaxed);
-        }
-    });
-    finite.into_inner()
-}
-
 /// The points of the columns of a panel.
-struct Panel<'a, 'b, F> {
+struct Panel<'a, 'b> {
     taps: Taps<'a>,
     /// A row per point.
     block: Block<'b, f32>,
-    form: PhantomData<F>,
+    shape: Shape,
 }
 
-impl<F: Form> Body for Panel<'_, '_, F> {
+impl Body for Panel<'_, '_> {
     type Output = bool;
 
     #[inline(always)]
@@ -106,27 +101,30 @@ impl<F: Form> Body for Panel<'_, '_, F> {
         let (depth, columns) = (self.taps.conv.in_channels, self.taps.conv.out_channels);
         let (first, width) = (self.block.column / depth, self.block.columns / depth);
         let count = width.min(columns - first);
-        let mut taps = [[[0.0; WIDTH]; 3]; 3];
-        let mut lines = [[[0.0; WIDTH]; 3]; MOST];
+        let sizes = (self.taps.conv.y.size, self.taps.conv.x.size);
+        let mut taps = [[[0.0; WIDTH]; MOST_TAPS]; MOST_TAPS];
         let mut zeros = [0.0; WIDTH];
         for channel in 0..depth {
-            for (tap, taps) in taps.as_flattened_mut().iter_mut().enumerate() {
-                self.taps.read(tap, channel, first, &mut taps[..count]);
-                for (zero, tap) in zeros.iter_mut().zip(&*taps) {
-                    *zero += tap * 0.0;
+            for (y, line) in taps.iter_mut().enumerate().take(sizes.0) {
+                for (x, taps) in line.iter_mut().enumerate().take(sizes.1) {
+                    let tap = y * sizes.1 + x;
+                    self.taps.read(tap, channel, first, &mut taps[..count]);
+                    for (zero, tap) in zeros.iter_mut().zip(&*taps) {
+                        *zero += tap * 0.0;
+                    }
                 }
             }
-            for (line, weights) in lines.iter_mut().zip(F::FILTER).take(F::SIDE) {
-                for (b, line) in line.iter_mut().enumerate() {
-                    *line = combine(weights, [&taps[0][b], &taps[1][b], &taps[2][b]]);
-                }
-            }
-            for (i, [a, b, c]) in lines.iter().enumerate().take(F::SIDE) {
-                for (j, weights) in F::FILTER.into_iter().enumerate().take(F::SIDE) {
-                    let point = combine(weights, [a, b, c]);
-                    let out = &mut self.block.row(i * F::SIDE + j)[channel * width..][..width];
-                    for (out, point) in out.iter_mut().zip(point) {
-                        *out = point as f32;
+            let to = channel * width..(channel + 1) * width;
+            let [first @ .., _, _] = &taps[0];
+            match self.shape.taps {
+                (1, 5) => self.line(to, 0, &taps[0]),
+                (1, _) => self.line(to, 0, first),
+                _ => {
+                    let [a, b, c, ..] = &taps;
+                    for i in 0..self.shape.points.0 {
+                        let weights = &self.shape.filter[i];
+                        let column = |x: usize| combine(weights, [&a[x], &b[x], &c[x]]);
+                        self.line(to.clone(), i, &[column(0), column(1), column(2)]);
                     }
                 }
             }
@@ -135,12 +133,31 @@ impl<F: Form> Body for Panel<'_, '_, F> {
     }
 }
 
-/// The sum of some elements, each multiplied by its weight.
+impl Panel<'_, '_> {
+    /// Writes the points of line `i`, made of the taps along it.
+    #[inline(always)]
+    fn line<const N: usize>(&mut self, to: Range<usize>, i: usize, taps: &[Columns; N]) {
+        let side = self.shape.points.1;
+        for (j, weights) in self.shape.filter.iter().enumerate().take(side) {
+            let point = combine(weights, taps.each_ref());
+            let out = &mut self.block.row(i * side + j)[to.clone()];
+            for (out, point) in out.iter_mut().zip(point) {
+                *out = point as f32;
+            }
+        }
+    }
+}
+
+/// The sum of some taps, each multiplied by its weight.
 #[inline(always)]
-fn combine(weights: [f64; 3], [a, b, c]: [&Columns; 3]) -> Columns {
+fn combine<const N: usize>(weights: &[f64; MOST_TAPS], taps: [&Columns; N]) -> Columns {
     let mut sum = [0.0; WIDTH];
-    for (((sum, a), b), c) in sum.iter_mut().zip(a).zip(b).zip(c) {
-        *sum = weights[0] * a + weights[1] * b + weights[2] * c;
+    for (column, sum) in sum.iter_mut().enumerate() {
+        let mut all = weights[0] * taps[0][column];
+        for tap in 1..N {
+            all += weights[tap] * taps[tap][column];
+        }
+        *sum = all;
     }
     sum
 }
@@ -158,7 +175,8 @@ impl Taps<'_> {
                 }
             }
             Direction::Backward => {
-                let from = &self.filter[((8 - tap) * columns + first) * depth + channel..];
+                let last = self.conv.y.size * self.conv.x.size - 1;
+                let from = &self.filter[((last - tap) * columns + first) * depth + channel..];
                 for (to, &from) in to.iter_mut().zip(from.iter().step_by(depth)) {
                     *to = f64::from(from);
                 }

@@ -7,8 +7,9 @@
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
-use super::form::{Form, Four, MOST};
-use super::{Grid, Place, Tiles, most_scratch};
+use super::form::{Form, Four};
+use super::grid::{Grid, Place};
+use super::{Tiles, most_scratch};
 use crate::conv::Conv;
 use crate::error::Result;
 use crate::gemm::pack::lanes;
@@ -19,6 +20,10 @@ use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, body, dispatch};
 
+/// Points of a tile along each axis, ...
+const SIDE: usize = Four::SHAPE.points.1;
+/// ... and outputs.
+const OUT: usize = Four::SHAPE.out.1;
 /// Pixels of the output, over all images, that repay the transforms of the sums.
 const REPAID: usize = 1000;
 /// Tiles whose points are multiplied at a time.
@@ -51,7 +56,7 @@ impl FilterGradient {
     /// tiles suit it, its pixels repay the transforms and the memory for points is at most half as
     /// much again as input, filter and output.
     pub fn of(level: Level, conv: &Conv) -> Option<Self> {
-        Tiles::of(conv)?;
+        Tiles::of(conv).filter(|tiles| tiles.are_square())?;
         let gradient = Self::new(level, conv)?;
         let pixels = conv.batch * conv.y.output * conv.x.output;
         (pixels >= REPAID && gradient.scratch_len() <= most_scratch(conv)).then_some(gradient)
@@ -59,7 +64,7 @@ impl FilterGradient {
 
     /// As [`FilterGradient::of`], whatever it costs.
     pub fn new(level: Level, conv: &Conv) -> Option<Self> {
-        let side = Four::SIDE;
+        let side = SIDE;
         let channels =
             [conv.in_channels, conv.out_channels].map(|c| c.next_multiple_of(lanes(level)));
         let [input, output] = channels.map(|channels| side * AT_ONCE * channels);
@@ -85,7 +90,7 @@ impl FilterGradient {
 
     /// Elements of scratch memory that [`FilterGradient::run`] needs.
     pub fn scratch_len(&self) -> usize {
-        Four::SIDE.saturating_mul(self.room.len())
+        SIDE.saturating_mul(self.room.len())
     }
 
     /// Computes the gradient, unless there are too many threads for it or it is not finite:
@@ -98,12 +103,12 @@ impl FilterGradient {
         scratch: &mut [f32],
         parallel: &dyn Parallel,
     ) -> bool {
-        if parallel.threads() > CROWD * Four::SIDE {
+        if parallel.threads() > CROWD * SIDE {
             return false;
         }
-        let grid = Grid::new(&self.conv, Tiles::Four);
+        let grid = Grid::new(self.level, &self.conv, Tiles::Four);
         let room = self.room;
-        let each = Four::SIDE.div_ceil(parallel.threads()) * room.len();
+        let each = SIDE.div_ceil(parallel.threads()) * room.len();
         let done = AtomicBool::new(true);
         for_each_chunk(parallel, scratch, each, |start, memory| {
             let mut lines = Lines {
@@ -223,9 +228,9 @@ impl<const OUTPUT: bool> Body for Spread<'_, '_, OUTPUT> {
         let Self(lines, tiles) = self;
         let (conv, room) = (&lines.grid.conv, lines.room);
         let (data, depth, side, skip) = if OUTPUT {
-            (lines.images.1, conv.out_channels, Four::OUT, room.parts[0])
+            (lines.images.1, conv.out_channels, OUT, room.parts[0])
         } else {
-            (lines.images.0, conv.in_channels, Four::SIDE, 0)
+            (lines.images.0, conv.in_channels, SIDE, 0)
         };
         let width = room.channels[usize::from(OUTPUT)];
         let transform = |x| {
@@ -241,7 +246,7 @@ impl<const OUTPUT: bool> Body for Spread<'_, '_, OUTPUT> {
             let mut from = 0;
             while from < depth {
                 let run = MAX_RUN.min(depth - from);
-                let mut pixels = [[&ZEROS[..run]; MOST]; MOST];
+                let mut pixels = [[&ZEROS[..run]; SIDE]; SIDE];
                 for i in 0..side {
                     for j in 0..side {
                         if let Some(pixel) = lines.pixel::<OUTPUT>(&place, i, j) {
@@ -251,20 +256,20 @@ impl<const OUTPUT: bool> Body for Spread<'_, '_, OUTPUT> {
                 }
                 let mut at = 0;
                 while at < run {
-                    let mut x = [[s.zero(); MOST]; MOST];
+                    let mut x = [[s.zero(); SIDE]; SIDE];
                     for j in 0..side {
-                        let mut column = [s.zero(); MOST];
+                        let mut column = [s.zero(); SIDE];
                         for i in 0..side {
                             column[i] = s.load_up_to(&pixels[i][j][at..]);
                         }
                         let column = transform(column);
-                        for i in 0..Four::SIDE {
+                        for i in 0..SIDE {
                             x[i][j] = column[i];
                         }
                     }
                     for (i, memory) in lines.memory.chunks_exact_mut(room.len()).enumerate() {
                         let row = transform(x[first + i]);
-                        for j in 0..Four::SIDE {
+                        for j in 0..SIDE {
                             let to = (j * AT_ONCE + index) * width + from + at;
                             s.store(&mut memory[skip + to..], row[j]);
                         }
@@ -296,16 +301,16 @@ impl body::Body for Back<'_, '_> {
         let [input, output, sums, _] = self.room.parts;
         let channels =
             self.block.column / columns..(self.block.column + self.block.columns) / columns;
-        let mut lines = [[[0.0_f64; WIDTH]; 3]; MOST];
+        let mut lines = [[[0.0_f64; WIDTH]; 3]; SIDE];
         for (row, channel) in channels.enumerate() {
             for first in (0..columns).step_by(WIDTH) {
                 let count = WIDTH.min(columns - first);
-                for (i, line) in lines.iter_mut().enumerate().take(Four::SIDE) {
+                for (i, line) in lines.iter_mut().enumerate() {
                     *line = [[0.0; WIDTH]; 3];
                     let from = i * self.room.len() + input + output + channel * ld + first;
-                    for j in 0..Four::SIDE {
-                        let from = &self.scratch[from + j * (sums / Four::SIDE)..][..count];
-                        for (line, weight) in line.iter_mut().zip(Four::FILTER[j]) {
+                    for j in 0..SIDE {
+                        let from = &self.scratch[from + j * (sums / SIDE)..][..count];
+                        for (line, weight) in line.iter_mut().zip(Four::SHAPE.filter[j]) {
                             for (line, &from) in line.iter_mut().zip(from) {
                                 *line += weight * f64::from(from);
                             }
@@ -314,7 +319,7 @@ impl body::Body for Back<'_, '_> {
                 }
                 for tap in 0..9 {
                     let mut sum = [0.0; WIDTH];
-                    for (line, weights) in lines.iter().zip(Four::FILTER).take(Four::SIDE) {
+                    for (line, weights) in lines.iter().zip(Four::SHAPE.filter) {
                         for (sum, x) in sum.iter_mut().zip(&line[tap % 3]) {
                             *sum += weights[tap / 3] * x;
                         }

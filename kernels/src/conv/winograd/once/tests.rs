@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use crate::conv::geometry::Padding;
 use crate::conv::tests::each_product;
-use crate::conv::winograd::tests::{BOTH, conv, exact};
+use crate::conv::winograd::tests::{along, conv, exact, ways};
 use crate::conv::winograd::*;
 use crate::conv::winograd::{filter, tests};
 use crate::conv::{BackwardFilter, BackwardInput, Direction, Filter, Forward};
@@ -20,11 +20,11 @@ const PLAIN: Store<'_> = Store {
     map: None,
 };
 
-fn all() -> impl Iterator<Item = (Direction, Tiles, Level)> {
-    DIRECTIONS.into_iter().flat_map(|direction| {
-        BOTH.into_iter()
-            .flat_map(move |tiles| available().map(move |level| (direction, tiles, level)))
-    })
+fn all(conv: &Conv) -> impl Iterator<Item = (Direction, Tiles, Level)> + use<> {
+    let conv = *conv;
+    DIRECTIONS
+        .into_iter()
+        .flat_map(move |direction| ways(&conv).map(move |(tiles, level)| (direction, tiles, level)))
 }
 
 /// Elements of the argument and of the result.
@@ -60,7 +60,8 @@ fn expected(direction: Direction, conv: &Conv, x: &[f32], filter: &[f32]) -> (Ve
     let turned: Vec<f32> = (0..filter.len())
         .map(|i| {
             let (tap, o, c) = (i / (depth * columns), i / depth % columns, i % depth);
-            filter[((8 - tap) * depth + c) * columns + o]
+            let last = conv.y.size * conv.x.size - 1;
+            filter[((last - tap) * depth + c) * columns + o]
         })
         .collect();
     exact(&mirrored, x, &turned)
@@ -71,7 +72,7 @@ fn check(conv: &Conv, seed: u64) -> std::result::Result<(), TestCaseError> {
     for direction in DIRECTIONS {
         let x = numbers(lengths(direction, conv).0, seed + 1);
         let (exact, most) = expected(direction, conv, &x, &filter);
-        for how in all().filter(|how| how.0 == direction) {
+        for how in all(conv).filter(|how| how.0 == direction) {
             let found = run(how, conv, (&x, &filter), &Interleaved).unwrap();
             for (i, (&found, &exact)) in found.iter().zip(&exact).enumerate() {
                 let error = (f64::from(found) - exact).abs();
@@ -142,6 +143,20 @@ proptest! {
         check(&conv, seed)?;
         check_gradient(&conv, seed)?;
     }
+
+    #[test]
+    fn results_of_lines_match_f64(
+        batch in 0..4_usize,
+        sides in prop_oneof![(Just(1_usize), 1..70_usize), (1..5_usize, 1..30_usize)],
+        channels in (1..50_usize, 1..50_usize),
+        taps in (3..6_usize, prop_oneof![Just(1_usize), 1..4_usize]),
+        same in any::<bool>(),
+        seed in 0..1000_u64,
+    ) {
+        let padding = if same { Padding::Same } else { Padding::Valid };
+        prop_assume!(Window::new(sides.1, taps.0, 1, taps.1, padding).is_ok());
+        check(&along(batch, sides, channels, taps, padding), seed)?;
+    }
 }
 
 #[test]
@@ -189,10 +204,7 @@ fn a_gradient_of_many_tiles_and_threads() {
 fn the_filter_is_that_of_a_packed_one() {
     let conv = conv(2, (21, 22), (40, 70), Padding::Same);
     let (x, filter) = (numbers(conv.input_len(), 1), numbers(conv.filter_len(), 2));
-    for (tiles, level) in BOTH
-        .into_iter()
-        .flat_map(|t| available().map(move |l| (t, l)))
-    {
+    for (tiles, level) in ways(&conv) {
         let how = (Direction::Forward, tiles, level);
         let found = run(how, &conv, (&x, &filter), &Serial).unwrap();
         assert_eq!(
@@ -215,7 +227,7 @@ fn a_filter_that_is_not_finite_is_left_to_others() {
         for at in [0, 20 * 40 + 7, conv.filter_len() - 1] {
             let mut filter = numbers(conv.filter_len(), 2);
             filter[at] = bad;
-            for how in all() {
+            for how in all(&conv) {
                 let x = numbers(lengths(how.0, &conv).0, 1);
                 assert_eq!(run(how, &conv, (&x, &filter), &Serial), None, "{how:?}");
             }
