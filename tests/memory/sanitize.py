@@ -103,7 +103,7 @@ def environment(kind: str, folder: Path) -> dict[str, str]:
     suppressions.write_text(SUPPRESSIONS[kind])
     return {
         **os.environ,
-        "ASAN_OPTIONS": "detect_leaks=1",
+        "ASAN_OPTIONS": "detect_leaks=1:allocator_may_return_null=1",
         "CARGO_TARGET_DIR": _TARGET_DIR.value or str(folder / "target"),
         "LSAN_OPTIONS": f"suppressions={suppressions}",
         "RUSTFLAGS": f"-Zsanitizer={kind}",

@@ -215,6 +215,17 @@ impl Error {
         })
     }
 
+    /// Memory that there is not, in the class that TensorFlow has for it.
+    #[cold]
+    pub(crate) fn exhausted(message: impl Into<String>) -> Self {
+        Self::new(ErrorKind::Status {
+            code: Code::ResourceExhausted,
+            op: String::new(),
+            message: message.into(),
+            payloads: Vec::new(),
+        })
+    }
+
     #[cold]
     pub(crate) fn dtype(what: impl Into<String>, expected: DataType, found: DataType) -> Self {
         Self::new(ErrorKind::DType {

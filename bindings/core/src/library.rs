@@ -52,15 +52,18 @@ pub fn kernels(op_type: Option<&str>) -> Result<Vec<u8>> {
         .to_vec())
 }
 
+/// Returns the path of a file, from the root on: a name without a slash is looked for where the
+/// system's libraries are, and not in the current folder.
 fn c_path(path: &Path) -> Result<CString> {
-    if !path.is_file() {
+    let absolute = std::path::absolute(path).ok();
+    let Some(absolute) = absolute.filter(|path| path.is_file()) else {
         return Err(Error::not_found(
             "library",
             path.display().to_string(),
             "the file system",
         ));
-    }
-    Ok(CString::new(path.as_os_str().as_bytes())?)
+    };
+    Ok(CString::new(absolute.as_os_str().as_bytes())?)
 }
 
 /// Loads a library of custom ops and kernels, for the rest of the process, and returns its ops as
@@ -119,4 +122,22 @@ pub fn load_pluggable_device(path: impl AsRef<Path>) -> Result<()> {
         c.TF_DeletePluggableDeviceLibraryHandle(library);
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn paths_go_to_the_loader_from_the_root_on() {
+        let file = std::env::current_exe().expect("the path of the test");
+        let folder = std::env::current_dir().expect("the current folder");
+        let up: PathBuf = folder.components().skip(1).map(|_| "..").collect();
+        let relative = up.join(file.strip_prefix("/").expect("an absolute path"));
+        let found = c_path(&relative).expect("a file");
+        assert!(found.as_bytes().starts_with(b"/"), "{found:?}");
+        assert!(c_path(Path::new("no_such_library.so")).is_err());
+    }
 }

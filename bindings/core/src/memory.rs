@@ -1,6 +1,6 @@
 //! Memory that tensors take over: aligned elements, and strings.
 
-use std::alloc::{Layout, alloc_zeroed, dealloc, handle_alloc_error};
+use std::alloc::{Layout, alloc_zeroed, dealloc};
 use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_TString};
@@ -28,7 +28,8 @@ impl<T: Element> Buffer<T> {
     /// Makes a buffer of zeros.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) when its size overflows.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) when its size overflows, and
+    /// [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) for more memory than there is.
     pub fn new(len: usize) -> Result<Self> {
         Self::zeroed(len)
     }
@@ -47,7 +48,10 @@ impl<T: Copy> Buffer<T> {
         let data = unsafe { alloc_zeroed(layout) };
         match NonNull::new(data.cast()) {
             Some(data) => Ok(Self { data, len }),
-            None => handle_alloc_error(layout),
+            None => Err(Error::exhausted(format!(
+                "there is no memory for {len} elements of {} bytes",
+                size_of::<T>()
+            ))),
         }
     }
 }

@@ -101,9 +101,12 @@ def member_name(origin: str, raw: str) -> str:
 def read_archive(path: Path) -> Archive:
     """Reads the tar file or folder at `path`; raises ArchiveError with the reason to refuse it."""
     try:
-        mode = path.stat().st_mode
+        return _read(path, path.stat().st_mode)
     except (OSError, ValueError) as err:
         raise ArchiveError(Problem(str(path), f"cannot be read: {err}")) from err
+
+
+def _read(path: Path, mode: int) -> Archive:
     if stat.S_ISDIR(mode):
         return _collect(path.resolve().name, _folder_members(path))
     if not stat.S_ISREG(mode):
@@ -183,6 +186,16 @@ def _pax_records(origin: str, data: bytes) -> dict[str, str]:
     return records
 
 
+def _check_sum(origin: str, header: bytes, at: int) -> None:
+    """Raises ArchiveError unless the header at byte `at` has the checksum that it states."""
+    checksum = sum(header[:148]) + 8 * 0x20 + sum(header[156:])
+    stored = _number(origin, header[148:156], "checksum")
+    if checksum != stored:
+        raise ArchiveError(
+            Problem(origin, f"tar header at byte {at}: checksum {stored}, computed {checksum}")
+        )
+
+
 def _tar_members(origin: str, data: bytes) -> Iterator[tuple[str, bytes]]:
     at = 0
     headers = 0
@@ -197,14 +210,18 @@ def _tar_members(origin: str, data: bytes) -> Iterator[tuple[str, bytes]]:
         headers += 1
         if headers > 4 * MAX_MEMBERS:
             raise ArchiveError(Problem(origin, f"more than {4 * MAX_MEMBERS} tar headers"))
-        checksum = sum(header[:148]) + 8 * 0x20 + sum(header[156:])
-        stored = _number(origin, header[148:156], "checksum")
-        if checksum != stored and at == 0:
-            raise ArchiveError(Problem(origin, "not a tar file: no tar header at its start"))
-        if checksum != stored:
+        try:
+            _check_sum(origin, header, at)
+        except ArchiveError as err:
+            if at > 0:
+                raise
             raise ArchiveError(
-                Problem(origin, f"tar header at byte {at}: checksum {stored}, computed {checksum}")
-            )
+                Problem(
+                    origin,
+                    "not a tar file: no tar header at its start",
+                    "tvm_export makes an archive of an ONNX, TFLite or Keras model",
+                )
+            ) from err
         kind = header[156:157]
         name = header[:100].split(b"\0", 1)[0].decode("utf-8", "surrogateescape")
         prefix = header[345:500].split(b"\0", 1)[0].decode("utf-8", "surrogateescape")

@@ -80,7 +80,7 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
         (tar_with(tarfile.DIRTYPE, name="../up"), "path traversal"),
         (b"\x1f\x8b" + bytes(600), "compressed"),
         (bytes(2048), "no member at all"),
-        (b"not a tar file" * 100, "is not octal"),
+        (b"worthless file" * 100, "not a tar file.*tvm_export"),
         (b"PK\x03\x04" + bytes(600), "not a tar file"),
         (tar_of({"a": "x"})[:1024], "truncated: ends after 1024 bytes"),
         (tar_of({"a": "x"})[:1400], "no tar file|truncated"),
@@ -91,6 +91,21 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
 def test_hostile_archive_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ArchiveError, match=message):
         parse_tar("model.tar", data)
+
+
+def test_what_the_system_does_not_read_is_refused(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with pytest.raises(ArchiveError, match="mem: cannot be read: "):
+        read_archive(Path("/proc/self/mem"))
+
+    def refuse(path: Path) -> bytes:
+        raise PermissionError(13, "Permission denied", str(path))
+
+    (tmp_path / "metadata.json").write_text("{}")
+    monkeypatch.setattr(Path, "read_bytes", refuse)
+    with pytest.raises(ArchiveError, match=r"cannot be read: .*metadata\.json"):
+        read_archive(tmp_path)
 
 
 def resized(data: bytes, field: bytes) -> bytes:

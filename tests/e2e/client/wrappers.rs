@@ -66,6 +66,12 @@ fn models(ctx: &EagerContext, work: &Path, found: &mut Found) -> Outcome<()> {
             let key = ctx.handle(&inputs.read("module/key")?)?;
             let results = model.function("both")?.call(ctx, &[x, key])?;
             found.add("module/by_path", &results[1])?;
+            let rows: [&[f32]; 3] = [&[1.0, 2.0], &[], &[3.0]];
+            let rows = RaggedTensor::from_rows(ctx, &rows)?;
+            let parts = [rows.flat_values, rows.row_splits[0].clone()];
+            let results = model.function("rows")?.call(ctx, &parts)?;
+            found.add("module/rows", &results[0])?;
+            found.add("module/splits", &results[1])?;
         }
         for (_, variable) in model.variables() {
             if variable.is_trainable() {

@@ -61,6 +61,13 @@ class Module(tf.Module):  # type: ignore[misc]  # TensorFlow ships no types.
             "line": self.lines.lookup(key),
         }
 
+    @tf.function(  # type: ignore[untyped-decorator]
+        input_signature=[tf.RaggedTensorSpec([None, None], tf.float32)]
+    )
+    def rows(self, rows: tf.RaggedTensor) -> tf.RaggedTensor:
+        """Takes and returns what is made of several tensors."""
+        return rows * 2.0
+
 
 class Layer(tf.Module):  # type: ignore[misc]
     """A variable below a module."""
@@ -210,6 +217,8 @@ def test_models_of_python_run_in_rust(shared: Shared, name: str) -> None:
     found = shared.below(name)
     if name == "module":
         np.testing.assert_array_equal(found.pop("by_path"), [1, -1])
+        np.testing.assert_array_equal(found.pop("rows"), [2, 4, 6])
+        np.testing.assert_array_equal(found.pop("splits"), [0, 2, 2, 3])
     expected = call(shared.folder / name, name)
     assert found.keys() == expected.keys()
     for key, value in expected.items():

@@ -227,6 +227,9 @@ fn text_entry(bytes: &[u8]) -> Result<(String, String)> {
     Ok((key, value))
 }
 
+/// Arguments or results of a function: a name and a type each.
+type Arguments = Vec<(String, DataType)>;
+
 /// Reads an `OpDef.ArgDef` of a function: a name and a type.
 fn read_argument(bytes: &[u8]) -> Result<(String, DataType)> {
     let (mut name, mut dtype) = (String::new(), None);
@@ -245,23 +248,30 @@ fn read_argument(bytes: &[u8]) -> Result<(String, DataType)> {
     }
 }
 
+/// Reads the arguments and results of a serialized `FunctionDef`.
+pub(crate) fn read_signature(def: &[u8]) -> Result<(Arguments, Arguments)> {
+    let (mut arguments, mut results) = (Vec::new(), Vec::new());
+    for field in Reader::new("FunctionDef", def) {
+        let (1, signature) = field? else { continue };
+        for field in Reader::new("OpDef", signature.bytes()) {
+            match field? {
+                (2, argument) => arguments.push(read_argument(argument.bytes())?),
+                (3, result) => results.push(read_argument(result.bytes())?),
+                _ => {}
+            }
+        }
+    }
+    Ok((arguments, results))
+}
+
 impl Body {
     /// Makes a graph of a function. An argument has the shape at its place, as far as one is given.
     pub(crate) fn import(library: &Library, shapes: &[Shape]) -> Result<Self> {
         let def = library.main();
-        let (mut arguments, mut results) = (Vec::new(), Vec::new());
+        let (arguments, results) = read_signature(def)?;
         let (mut nodes, mut returned, mut controls) = (Vec::new(), HashMap::new(), Vec::new());
         for field in Reader::new("FunctionDef", def) {
             match field? {
-                (1, signature) => {
-                    for field in Reader::new("OpDef", signature.bytes()) {
-                        match field? {
-                            (2, argument) => arguments.push(read_argument(argument.bytes())?),
-                            (3, result) => results.push(read_argument(result.bytes())?.0),
-                            _ => {}
-                        }
-                    }
-                }
                 (3, node) => nodes.push(read_node(node.bytes())?),
                 (4, entry) => returned.extend([text_entry(entry.bytes())?]),
                 (6, entry) => controls.push(text_entry(entry.bytes())?.1),
@@ -353,7 +363,7 @@ impl Body {
             .collect::<Result<_>>()?;
         let outputs = results
             .iter()
-            .map(|name| match returned.get(name) {
+            .map(|(name, _)| match returned.get(name) {
                 Some(value) => graph.output(&rewritten(value)?),
                 None => Err(bad(format!("result '{name}' has no value"))),
             })

@@ -14,9 +14,10 @@ use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
 use super::LISTS;
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
-use super::structure::Spec;
+use super::structure::{Spec, tell_types};
 use crate::any::{AnyValue, Mode};
 use crate::checkpoint::{CheckpointReader, Objects, VALUE, file_error, index_path, read_objects};
+use crate::function::body::read_signature;
 use crate::variable::Variable;
 
 /// A SavedModel that was loaded into an eager context.
@@ -342,11 +343,23 @@ impl Model {
             };
             captures.push(value.clone());
         }
+        let in_library = format!("{body}{}", self.suffix);
+        let (mut inputs, mut outputs) = (function.inputs.flatten(), function.outputs.flatten());
+        if [&inputs, &outputs]
+            .into_iter()
+            .flatten()
+            .any(|spec| spec.dtype.number() == 0)
+        {
+            // Of a ragged or sparse tensor the structure tells only of how many tensors it is made.
+            let (arguments, results) = read_signature(&self.context.function_def(&in_library)?)?;
+            tell_types(&mut inputs, &arguments);
+            tell_types(&mut outputs, &results);
+        }
         Ok(ModelFunction {
             name: name.to_owned(),
-            function: format!("{body}{}", self.suffix),
-            inputs: function.inputs.flatten(),
-            outputs: function.outputs.flatten(),
+            function: in_library,
+            inputs,
+            outputs,
             captures,
             what: format!("function '{name}'"),
         })

@@ -41,6 +41,15 @@ impl Default for Spec {
     }
 }
 
+/// Tells the types of tensors, in their order, where they are not known.
+pub(super) fn tell_types(specs: &mut [Spec], types: &[(String, DataType)]) {
+    for (spec, (_, dtype)) in specs.iter_mut().zip(types) {
+        if spec.dtype.number() == 0 {
+            spec.dtype = *dtype;
+        }
+    }
+}
+
 /// Structures that are nested more deeply are damaged.
 const DEPTH: usize = 64;
 

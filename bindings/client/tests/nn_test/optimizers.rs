@@ -1,10 +1,13 @@
 //! Ten steps of every optimizer.
 
+use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Sequential};
 use tfp::nn::optimizer::{
     Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Nadam, RmsProp, Rule, Schedule, Sgd,
     State,
 };
-use tfp::{EagerContext, Result, TensorHandle, ops};
+use tfp::nn::training::{Plan, Trainer};
+use tfp::nn::{Loss, Weights};
+use tfp::{DataType, EagerContext, Result, Tensor, TensorHandle, ops};
 
 use crate::goldens::Goldens;
 
@@ -160,5 +163,38 @@ fn a_rule_says_which_values_it_misses() -> Result<()> {
     };
     let error = Adam::default().update(cx, std::slice::from_ref(&variable), state);
     assert!(error.is_err_and(|error| error.to_string().contains("0 slots, expected 2")));
+    Ok(())
+}
+
+/// A row that is looked up several times has one gradient, the sum: an embedding learns as the product
+/// with one-hot rows does, also where squares are kept.
+#[test]
+fn rows_that_are_used_twice_have_one_gradient() -> Result<()> {
+    let codes = [[0_i64, 2, 2], [2, 1, 0]];
+    let hot = codes.map(|row| row.map(|code| [0, 1, 2].map(|at| f32::from(at == code))));
+    let truth = Tensor::from_array([[1.0_f32], [-1.0]])?;
+    let losses = |first: &dyn Layer, dtype: DataType, x: &Tensor| -> Result<Vec<f32>> {
+        let weights = Weights::new(&EagerContext::new()?, 3);
+        let layers = [first, &Flatten, &Dense::new(1)];
+        let model = Sequential::new(&weights, &x.dims()[1..], &layers)?;
+        let mut plan = Plan::new(Loss::MeanSquaredError, Adam::default()).rate(0.1);
+        plan.input = dtype;
+        let mut trainer = Trainer::new(model, plan)?;
+        let ramp = |len: usize| (0..len).map(|at| at as f32 / 4.0 - 0.5).collect::<Vec<_>>();
+        let start = [(6, vec![3, 2]), (6, vec![6, 1]), (1, vec![1])];
+        let start = start.map(|(len, dims)| Tensor::from_vec(ramp(len), &dims));
+        trainer.set_values(&start.into_iter().collect::<Result<Vec<_>>>()?)?;
+        (0..8).map(|_| trainer.train_on(x, &truth)).collect()
+    };
+    let codes = Tensor::from_array(codes)?;
+    let looked_up = losses(&Embedding::new(3, 2), DataType::INT64, &codes)?;
+    let product = Dense {
+        use_bias: false,
+        ..Dense::new(2)
+    };
+    let multiplied = losses(&product, DataType::FLOAT, &Tensor::from_array(hot)?)?;
+    for (a, b) in looked_up.iter().zip(&multiplied) {
+        assert!((a - b).abs() < 1e-5, "{looked_up:?} is not {multiplied:?}");
+    }
     Ok(())
 }

@@ -46,6 +46,25 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
     let truth = Tensor::zeros(DataType::FLOAT, &[4, 1])?;
     let error = trainer.train_on(&x, &truth);
     assert!(error.is_err_and(|error| error.to_string().contains("shape [?,2], found shape [4,3]")));
+    let wide = Tensor::zeros(DataType::DOUBLE, &[4, 2])?;
+    let narrow = Tensor::zeros(DataType::FLOAT, &[4, 2])?;
+    let whole = Tensor::zeros(DataType::INT32, &[4, 1])?;
+    for (error, expected) in [
+        (
+            trainer.train_on(&wide, &truth).err(),
+            "the inputs of a batch: expected float32",
+        ),
+        (
+            trainer.predict(&wide).err(),
+            "the inputs of a batch: expected float32",
+        ),
+        (
+            trainer.test_on(&narrow, &whole).err(),
+            "the truths of a batch: expected float32",
+        ),
+    ] {
+        assert!(error.is_some_and(|error| error.to_string().contains(expected)));
+    }
     assert!(trainer.predict(&Tensor::scalar(1.0_f32)?).is_err());
     assert!(trainer.set_values(&[]).is_err());
     let none = |dims: &[i64]| Tensor::zeros(DataType::FLOAT, dims);

@@ -17,8 +17,9 @@ impl Tensor {
     /// Makes a tensor of zeros (empty strings for `STRING`).
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a type without host elements, a
-    /// negative dimension or a size that overflows.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a type without host elements or a size
+    /// that overflows, [`ErrorKind::Shape`](crate::ErrorKind::Shape) for a negative dimension, and
+    /// [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) for more memory than there is.
     pub fn zeros(dtype: DataType, dims: &[i64]) -> Result<Self> {
         let count = count(dims)?;
         if dtype == DataType::STRING {
@@ -34,7 +35,8 @@ impl Tensor {
     /// Makes a tensor with a copy of some elements.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when their number is not the dimensions' product.
+    /// [`ErrorKind::Shape`](crate::ErrorKind::Shape) when their number is not the dimensions' product,
+    /// and [`Code::ResourceExhausted`](crate::Code::ResourceExhausted) for more memory than there is.
     pub fn from_slice<T: Element>(elements: &[T], dims: &[i64]) -> Result<Self> {
         check_count(elements.len(), dims)?;
         Self::from_plain_bytes(T::DTYPE, bytes_of(elements), dims)
@@ -167,12 +169,15 @@ impl Tensor {
             api.tf_tensor
                 .TF_AllocateTensor(dtype.raw(), dims.as_ptr(), rank, bytes)
         };
-        Self::wrap(api, raw, dtype, dims).ok_or_else(|| {
-            let shape = Shape::new(dims);
-            Error::argument(format!(
-                "TensorFlow can't allocate a tensor of {dtype} with shape {shape}"
-            ))
-        })
+        // TensorFlow returns a tensor on no memory where it finds none.
+        Self::wrap(api, raw, dtype, dims)
+            .filter(|tensor| bytes == 0 || !tensor.data().is_null())
+            .ok_or_else(|| {
+                let shape = Shape::new(dims);
+                Error::exhausted(format!(
+                    "TensorFlow can't allocate {bytes} bytes for a tensor of {dtype} with shape {shape}"
+                ))
+            })
     }
 
     /// Takes what TensorFlow has made of that type and dimensions; nothing if it refused.

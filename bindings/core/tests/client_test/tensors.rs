@@ -192,6 +192,24 @@ fn bad_sizes_are_refused() -> Result<()> {
 }
 
 #[test]
+fn memory_that_there_is_not_is_an_error() {
+    let large = 1_i64 << 50;
+    let exhausted = |error: Error| assert_eq!(error.code(), Code::ResourceExhausted);
+    exhausted(refused(
+        Tensor::zeros(DataType::FLOAT, &[large]),
+        &["4503599627370496 bytes", "float32"],
+    ));
+    exhausted(refused(
+        Tensor::zeros(DataType::STRING, &[large]),
+        &["no memory"],
+    ));
+    exhausted(refused(
+        Buffer::<u8>::new(1 << 50),
+        &["no memory", "1125899906842624 elements"],
+    ));
+}
+
+#[test]
 fn tensors_are_shown_with_their_elements() -> Result<()> {
     let shown = |tensor: Result<Tensor>| tensor.map(|tensor| tensor.to_string());
     assert_eq!(shown(Tensor::scalar(1.5_f32))?, "1.5");

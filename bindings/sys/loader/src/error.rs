@@ -55,6 +55,9 @@ pub enum Error {
     },
 }
 
+/// How many missing functions a message names.
+const SHOWN: usize = 8;
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -78,10 +81,13 @@ impl fmt::Display for Error {
             Self::MissingSymbols { symbols, searched } => {
                 write!(f, "{searched} lacks {} required function", symbols.len())?;
                 f.write_str(if symbols.len() == 1 { ": " } else { "s: " })?;
-                for (i, (header, name)) in symbols.iter().enumerate() {
+                for (i, (header, name)) in symbols.iter().take(SHOWN).enumerate() {
                     write!(f, "{}{name} ({header})", if i > 0 { ", " } else { "" })?;
                 }
-                Ok(())
+                match symbols.len().saturating_sub(SHOWN) {
+                    0 => Ok(()),
+                    more => write!(f, " and {more} more"),
+                }
             }
             Self::Version {
                 found,

@@ -1,6 +1,6 @@
 //! Functions by name.
 
-use std::ffi::{CStr, c_void};
+use std::ffi::{CStr, c_char, c_void};
 use std::path::{Path, PathBuf};
 
 use crate::dl;
@@ -204,11 +204,31 @@ pub fn check<'a>(errors: impl IntoIterator<Item = Option<&'a Error>>) -> Result<
     })
 }
 
-/// Checks what `TF_Version` returns against the oldest supported version of one major version.
+/// Checks what `TF_Version` returns against the oldest supported version of one major version. Where
+/// that function is missing nothing is known, and nothing refused.
 ///
 /// # Errors
 /// [`Error::Version`] for another major version, an older minor one, or text that is no version.
-pub fn check_version(version: &str, minimum: (u32, u32), lookup: &dyn Lookup) -> Result<(), Error> {
+pub fn check_version(lookup: &dyn Lookup, minimum: (u32, u32)) -> Result<(), Error> {
+    let address = lookup.address(c"TF_Version");
+    if address.is_null() {
+        return Ok(());
+    }
+    // SAFETY: by the trait's contract this is TensorFlow's function, which takes nothing and returns a
+    // constant C string.
+    let version = unsafe {
+        let version: unsafe extern "C" fn() -> *const c_char = std::mem::transmute(address);
+        CStr::from_ptr(version())
+    };
+    compare_version(&version.to_string_lossy(), minimum, lookup)
+}
+
+/// Compares the text of a version with the oldest supported one.
+pub(crate) fn compare_version(
+    version: &str,
+    minimum: (u32, u32),
+    lookup: &dyn Lookup,
+) -> Result<(), Error> {
     let mut parts = version.split(['.', '-']).map(str::parse::<u32>);
     if let (Some(Ok(major)), Some(Ok(minor))) = (parts.next(), parts.next())
         && major == minimum.0

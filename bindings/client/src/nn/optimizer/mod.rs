@@ -3,6 +3,10 @@
 //! A [`Rule`] is a pure function of values, so it serves graphs and eager execution, and every
 //! device: it uses plain arithmetic and assignments, never an op that updates a variable in a
 //! kernel of its own. The formulas are those of Keras 3.
+//!
+//! A row of an embedding that a batch uses several times has one gradient, the sum. Keras on JAX has
+//! the same; Keras on TensorFlow leaves the parts of the sum apart, and a rule that squares gradients,
+//! as Adam and RMSprop do, squares each: there a step with such a row differs.
 
 mod adaptive;
 mod apply;

@@ -136,10 +136,12 @@ impl<R: Rule> Trainer<R> {
     /// Makes one step and returns the loss before it.
     ///
     /// # Errors
-    /// [`ErrorKind::Shape`] for inputs of another shape than the model's, and what TensorFlow says, as
-    /// for truths whose shape doesn't fit.
+    /// [`ErrorKind::DType`] for inputs or truths of another type than the plan's, [`ErrorKind::Shape`]
+    /// for inputs of another shape than the model's, and what TensorFlow says, as for truths whose shape
+    /// doesn't fit.
     pub fn train_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
         self.check_input(x)?;
+        self.check_truth(truth)?;
         let numbers = self.plan.optimizer.numbers(self.step)?;
         let measured = self
             .engine
@@ -154,6 +156,7 @@ impl<R: Rule> Trainer<R> {
     /// As for [`Self::train_on`].
     pub fn test_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
         self.check_input(x)?;
+        self.check_truth(truth)?;
         let measured = self.engine.test(&self.model, &self.plan, x, truth)?;
         self.measure(x, &measured)
     }
@@ -168,6 +171,7 @@ impl<R: Rule> Trainer<R> {
     }
 
     fn check_input(&self, x: &Tensor) -> Result<()> {
+        check_type("the inputs of a batch", self.plan.input, x)?;
         let expected = engine::batch_of(self.model.input_shape());
         if x.shape().is_compatible_with(&expected) {
             return Ok(());
@@ -177,6 +181,10 @@ impl<R: Rule> Trainer<R> {
             expected: format!("shape {expected}"),
             found: x.shape(),
         }))
+    }
+
+    fn check_truth(&self, truth: &Tensor) -> Result<()> {
+        check_type("the truths of a batch", self.plan.truth, truth)
     }
 
     /// Takes a loss and statistics into the meters.
@@ -272,6 +280,18 @@ impl<R: Rule> Trainer<R> {
         }
         Ok(history)
     }
+}
+
+/// Refuses a tensor that is not of the plan's type: eager mode would compute with any that its ops take.
+fn check_type(what: &str, expected: DataType, tensor: &Tensor) -> Result<()> {
+    if tensor.dtype() == expected {
+        return Ok(());
+    }
+    Err(Error::new(ErrorKind::DType {
+        what: what.to_owned(),
+        expected,
+        found: tensor.dtype(),
+    }))
 }
 
 /// A loss of nothing would be zero, the best there is.
