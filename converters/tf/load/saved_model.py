@@ -23,6 +23,8 @@ _DEFAULT = "serving_default"
 _UNKNOWN_OP = re.compile(r"Op type not registered '([^']+)'")
 # Ops that give nothing a caller could want.
 _NO_OUTPUTS = ("NoOp", "Assert", "Const", "Placeholder", "PrintV2")
+# Ops whose results after the first one are for training.
+_FIRST_ONLY = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 
 def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
@@ -190,9 +192,10 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     placeholders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     read = {t.op.name for op in operations for t in op.inputs}
     results = [
-        op.outputs[0]
+        tensor
         for op in operations
-        if op.outputs and op.name not in read and op.type not in _NO_OUTPUTS
+        if op.name not in read and op.type not in _NO_OUTPUTS
+        for tensor in op.outputs[: 1 if op.type in _FIRST_ONLY else None]
     ]
     if not placeholders or not results:
         what = f"{len(placeholders)} placeholders and {len(results)} results"
@@ -200,7 +203,8 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     inputs = _inputs([(str(t.op.name), t) for t in placeholders], fixed)
     layer = scope_layers(())
     main, functions = trace_function(path.stem, graph, placeholders, results, layer)
-    names = tuple(str(t.op.name) for t in results)
+    # The second result of `best` is `best:1` to TensorFlow, too.
+    names = tuple(str(t.name).removesuffix(":0") for t in results)
     trace = Trace(
         name=path.stem,
         main=main,

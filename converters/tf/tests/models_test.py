@@ -92,6 +92,19 @@ def test_frozen_graph(tmp_path: Path) -> None:
     check(load(path, LoadOptions()), (1, 3))
 
 
+def test_all_results_of_the_last_op_of_a_frozen_graph(tmp_path: Path) -> None:
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, (None, 4), name="x")
+        tf.math.top_k(x, 2, name="best")
+        image = tf.reshape(x, (-1, 2, 2, 1))
+        one = tf.ones(1)
+        tf.compat.v1.nn.fused_batch_norm(image, one, one, one, one, is_training=False, name="norm")
+    (tmp_path / "m.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    found = check(load(tmp_path / "m.pb", LoadOptions()), (1, 3))
+    assert [port.name for port in found.outputs] == ["best", "best:1", "norm"]
+
+
 class _Module(tf.Module):  # type: ignore[misc]
     """A model without Keras, with a branch and a loop."""
 
