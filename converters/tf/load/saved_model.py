@@ -13,6 +13,7 @@ import tensorflow as tf
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
 from converters.tf.load.captures import captured
+from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
@@ -47,12 +48,13 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     graph = concrete.graph
     names = list(concrete.structured_input_signature[1])
     placeholders = {t.op.name: t for t in graph.inputs}
-    ordered = _ordered(names, concrete, placeholders)
-    inputs = _inputs(ordered, fixed)
+    ordered = in_order(_ordered(names, concrete, placeholders))
+    keys = [name for name, _ in ordered]
+    arguments = [tensor for _, tensor in ordered]
+    inputs = _inputs(list(zip(input_names(keys), arguments, strict=True)), fixed)
     outputs = sorted(concrete.structured_outputs)
     results = list(concrete.outputs)
     variables = captured(graph, _variable_names(loaded))
-    arguments = [tensor for _, tensor in ordered]
     arguments += [t for t in graph.inputs if t.op.name in variables]
     layer = scope_layers(v.name for v in variables.values())
     main, functions = trace_function(path.name, graph, arguments, results, layer)
@@ -67,7 +69,9 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        given = {p.name: tf.constant(arrays[p.name], p.dtype) for p in inputs}
+        given = {
+            key: tf.constant(arrays[p.name], p.dtype) for key, p in zip(keys, inputs, strict=True)
+        }
         results = concrete(**given)
         return {name: np.asarray(results[name]) for name in outputs}
 
