@@ -78,12 +78,19 @@ def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:
     """Returns recorded features after comparing them with the model.
 
     Raises:
-        FeaturesError: The file can't be read, an array is missing or has another shape or type, or
-            the predictions are not the model's.
+        FeaturesError: The file can't be read, an array of an input is missing, an array is of
+            neither input nor output or has another shape or type, or the predictions are not the
+            model's.
     """
     arrays = _arrays(path)
     input_keys, output_keys = feature_keys(graph)
     problems = [*_differences(path, arrays, graph.inputs, input_keys)]
+    known = [*input_keys.values(), *output_keys.values()]
+    problems += [
+        Problem(str(path), f"array {name!r} is nothing of the model; it has {', '.join(known)}")
+        for name in arrays
+        if name not in known
+    ]
     if len(graph.inputs) and not problems:
         sizes = {_examples(p.value, arrays[input_keys[p.name]]) for p in graph.inputs} - {None}
         if len(sizes) > 1:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
 import re
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
@@ -14,6 +13,7 @@ import tensorflow as tf
 
 from converters.tf.ir import Array, Layer
 from converters.tf.load.captures import captured
+from converters.tf.load.port_names import input_names
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
@@ -21,8 +21,6 @@ from tools.codegen.conversion import Problem, UnsupportedError
 
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")
 _NO_SCOPE = re.compile(r"[^A-Za-z0-9_.\\/>-]")
-# What Keras calls a tensor without a name: by how many there were before in the process.
-_NO_NAME = re.compile(r"keras_tensor(_\d+)?")
 
 
 class _Recorder:
@@ -93,8 +91,6 @@ def _scope_name(name: Any) -> Any:
 def named_inputs(model: Any) -> tuple[Any, list[tuple[str, Any]]]:
     """Returns the structure of a model's inputs, and each with its name, in order.
 
-    Those that have no name are `input`, `input_2` and so on, as far as no other has that name.
-
     Raises:
         UnsupportedError: They are not known.
     """
@@ -114,12 +110,8 @@ def named_inputs(model: Any) -> tuple[Any, list[tuple[str, Any]]]:
         (str(path[-1]) if path and isinstance(path[-1], str) else str(tensor.name), tensor)
         for path, tensor in keras.tree.flatten_with_path(structure)
     ]
-    taken = {name for name, _ in named}
-    numbers = itertools.count(1)
-    free = (n for n in (f"input_{i}" if i > 1 else "input" for i in numbers) if n not in taken)
-    return structure, [
-        (next(free) if _NO_NAME.fullmatch(name) else name, tensor) for name, tensor in named
-    ]
+    names = input_names([name for name, _ in named])
+    return structure, [(name, tensor) for name, (_, tensor) in zip(names, named, strict=True)]
 
 
 def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:

@@ -12,6 +12,7 @@ import h5py
 import keras
 
 from converters.tf.load.legacy_layers import keras_2_hard_sigmoid
+from converters.tf.load.legacy_models import restructure
 from converters.tf.load.legacy_nodes import modernize
 
 _ANY = object()
@@ -96,8 +97,11 @@ def readable(path: Path, folder: Path) -> Path:
         return path
     config = json.loads(text)
     version = version.decode() if isinstance(version, bytes) else str(version)
+    old = version.startswith(("1", "2"))
+    if old:
+        restructure(config)
     changed = _fix(config)
-    if version.startswith(("1", "2")):
+    if old:
         _rename_activations(config)
         modernize(config)
     elif not changed:

@@ -13,6 +13,7 @@ import tensorflow as tf
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
 from converters.tf.load.captures import captured
+from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
 from converters.tf.trace import Loaded, Trace, TraceInput
@@ -23,6 +24,8 @@ _DEFAULT = "serving_default"
 _UNKNOWN_OP = re.compile(r"Op type not registered '([^']+)'")
 # Ops that give nothing a caller could want.
 _NO_OUTPUTS = ("NoOp", "Assert", "Const", "Placeholder", "PrintV2")
+# Ops whose results after the first one are for training.
+_FIRST_ONLY = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 
 def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
@@ -45,12 +48,13 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     graph = concrete.graph
     names = list(concrete.structured_input_signature[1])
     placeholders = {t.op.name: t for t in graph.inputs}
-    ordered = _ordered(names, concrete, placeholders)
-    inputs = _inputs(ordered, fixed)
+    ordered = in_order(_ordered(names, concrete, placeholders))
+    keys = [name for name, _ in ordered]
+    arguments = [tensor for _, tensor in ordered]
+    inputs = _inputs(list(zip(input_names(keys), arguments, strict=True)), fixed)
     outputs = sorted(concrete.structured_outputs)
     results = list(concrete.outputs)
     variables = captured(graph, _variable_names(loaded))
-    arguments = [tensor for _, tensor in ordered]
     arguments += [t for t in graph.inputs if t.op.name in variables]
     layer = scope_layers(v.name for v in variables.values())
     main, functions = trace_function(path.name, graph, arguments, results, layer)
@@ -65,7 +69,9 @@ def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
     )
 
     def predict(arrays: Mapping[str, Array]) -> dict[str, Array]:
-        given = {p.name: tf.constant(arrays[p.name], p.dtype) for p in inputs}
+        given = {
+            key: tf.constant(arrays[p.name], p.dtype) for key, p in zip(keys, inputs, strict=True)
+        }
         results = concrete(**given)
         return {name: np.asarray(results[name]) for name in outputs}
 
@@ -190,9 +196,10 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     placeholders = [op.outputs[0] for op in operations if op.type == "Placeholder"]
     read = {t.op.name for op in operations for t in op.inputs}
     results = [
-        op.outputs[0]
+        tensor
         for op in operations
-        if op.outputs and op.name not in read and op.type not in _NO_OUTPUTS
+        if op.name not in read and op.type not in _NO_OUTPUTS
+        for tensor in op.outputs[: 1 if op.type in _FIRST_ONLY else None]
     ]
     if not placeholders or not results:
         what = f"{len(placeholders)} placeholders and {len(results)} results"
@@ -200,7 +207,8 @@ def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
     inputs = _inputs([(str(t.op.name), t) for t in placeholders], fixed)
     layer = scope_layers(())
     main, functions = trace_function(path.stem, graph, placeholders, results, layer)
-    names = tuple(str(t.op.name) for t in results)
+    # The second result of `best` is `best:1` to TensorFlow, too.
+    names = tuple(str(t.name).removesuffix(":0") for t in results)
     trace = Trace(
         name=path.stem,
         main=main,

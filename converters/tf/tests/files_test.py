@@ -149,6 +149,10 @@ def test_recorded_features(tmp_path: Path) -> None:
     ("arrays", "what"),
     [
         ({"z": np.zeros((2, 3), np.float32)}, "no array 'x'; there are z"),
+        (
+            {"x": np.zeros((2, 3), np.float32), "y": np.ones((2, 3), np.float32)},
+            "array 'y' is nothing of the model; it has x, predictions",
+        ),
         ({"x": np.zeros((2, 4), np.float32)}, "expected float32"),
         ({"x": np.zeros((0, 3), np.float32)}, "expected float32"),
         (

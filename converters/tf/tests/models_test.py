@@ -74,6 +74,20 @@ def test_inputs_without_a_name_are_numbered_in_the_model() -> None:
     assert [port.name for port in trace.inputs] == ["input"]
 
 
+def test_inputs_without_a_name_are_numbered_in_a_saved_model(tmp_path: Path) -> None:
+    """Its signature has them by the alphabet, a tenth one before the ninth."""
+    known = keras.Input((20,), name="known")
+    inputs = [keras.Input((size,)) for size in range(1, 12)]
+    model = keras.Model([*inputs, known], layers.Concatenate()([*inputs, known]))
+    model.export(tmp_path / "m", verbose=False)
+    graph = check(load(tmp_path / "m", LoadOptions()), (3,))
+    assert len({port.name for port in graph.inputs}) == 12
+    sizes = {port.name: port.value.shape[1] for port in graph.inputs}
+    numbered = [f"input_{i}" if i > 1 else "input" for i in range(1, 12)]
+    assert sizes == {name: i + 1 for i, name in enumerate(numbered)} | {"known": 20}
+    assert [port.name for port in graph.inputs if port.name != "known"] == numbered
+
+
 def frozen_graph(model: Any) -> Any:
     """Returns the graph of a model of one or more inputs, its weights constants."""
     from tensorflow.python.framework.convert_to_constants import (
@@ -90,6 +104,19 @@ def test_frozen_graph(tmp_path: Path) -> None:
     path = tmp_path / "graph.pb"
     path.write_bytes(frozen_graph(text_cnn()).SerializeToString())
     check(load(path, LoadOptions()), (1, 3))
+
+
+def test_all_results_of_the_last_op_of_a_frozen_graph(tmp_path: Path) -> None:
+    graph = tf.Graph()
+    with graph.as_default():
+        x = tf.compat.v1.placeholder(tf.float32, (None, 4), name="x")
+        tf.math.top_k(x, 2, name="best")
+        image = tf.reshape(x, (-1, 2, 2, 1))
+        one = tf.ones(1)
+        tf.compat.v1.nn.fused_batch_norm(image, one, one, one, one, is_training=False, name="norm")
+    (tmp_path / "m.pb").write_bytes(graph.as_graph_def().SerializeToString())
+    found = check(load(tmp_path / "m.pb", LoadOptions()), (1, 3))
+    assert [port.name for port in found.outputs] == ["best", "best:1", "norm"]
 
 
 class _Module(tf.Module):  # type: ignore[misc]
