@@ -13,7 +13,7 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from converters.tf import ir
+from converters.tf import ir, tiles
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
@@ -28,19 +28,6 @@ _LARGE_FLOPS = 16_000_000
 _ATTENTION_QUERIES = 64
 _ATTENTION_TOGETHER = 8
 _DIRECT_ROWS = 4
-# Tiles of convolutions: as in `Tiles` of kernels/src/conv/winograd.rs.
-_STRIPS = (4, 6, 14)
-_TILED_CHANNELS = 16
-_TILED_PIXELS = 100
-_TILED_PIXELS_OF_FOUR = 256
-_TILED_NEAR = 1 << 14
-_TILED_FAR = 1 << 16
-_TILED_REUSED = 32
-_TILED_REUSED_BY_TWO = 512
-_TILED_BLOCK = 32
-_TILED_GAP = 16
-_TILED_KEPT = 512 * 1024
-_TILED_PART = 4
 # Bands of chains: as in kernels/src/conv/chain.rs.
 _CHAIN_NEAR = 1 << 17
 _CHAIN_TASKS = 8
@@ -479,40 +466,13 @@ def scratch_elements(node: ir.Node, packed: bool = True) -> int:
 def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
     """Returns the scratch elements of a convolution whose filter is transformed for tiles."""
     *taps, depth, columns = _numbers(_present(node, 1).shape)
-    moves = (taps, list(op.strides), list(op.dilations), op.groups)
-    if moves != ([3, 3], [1, 1], [1, 1], 1) or min(depth, columns) < _TILED_CHANNELS:
+    if op.groups != 1:
         return 0
-    height, width = _numbers(node.output.shape)[1:3]
-    pixels, weights = height * width, depth * columns
-    if pixels < _TILED_PIXELS:
-        return 0
-    near = weights <= max(_TILED_NEAR, min(_TILED_FAR, pixels * _TILED_REUSED))
-    if pixels >= _TILED_PIXELS_OF_FOUR and near:
-        out = 4
-    elif weights <= min(_TILED_FAR, pixels * _TILED_REUSED_BY_TWO):
-        out = 2
-    else:
-        return 0
-    # For several images as much as for each of them.
-    images = _numbers(node.input.shape)[0]
-    data = (elements(node.input.shape) + elements(node.output.shape)) // max(images, 1)
-    down, across = -(-height // out), -(-width // out)
-
-    def points(strip: int, tiles: int) -> int:
-        whole, rest = divmod(tiles - 1, strip)
-        return (out + 2) ** 2 * (whole * point(strip, strip) + point(strip, rest + 1))
-
-    def point(strip: int, tiles: int) -> int:
-        lines = -(-tiles // 4) * 4
-        if strip == max(_STRIPS):
-            lines = strip if tiles > 8 else 7 if 5 <= tiles <= 7 else lines
-        return -(-depth // _TILED_BLOCK) * _TILED_BLOCK * lines + _TILED_GAP
-
-    all_data = data + math.prod(taps) * weights
-    limit = all_data + all_data // 2
-    kept = min(max(_TILED_KEPT, data // _TILED_PART), limit)
-    most = max(min(points(s, down * across), max(kept, points(s, across))) for s in _STRIPS)
-    return images * most if most <= limit else 0
+    images, *inputs, _ = _numbers(node.input.shape)
+    outputs = _numbers(node.output.shape)[1:-1]
+    before = [padding[0] for padding in op.padding]
+    axes = zip(inputs, outputs, taps, op.strides, op.dilations, before, strict=True)
+    return tiles.scratch(images, [tiles.Axis(*axis) for axis in axes], depth, columns)
 
 
 def _chain_scratch(op: ir.Chain) -> int:

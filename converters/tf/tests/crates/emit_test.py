@@ -8,7 +8,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from converters.tf import ir, plan
+from converters.tf import ir, plan, tiles
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import Scope, snake
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
@@ -83,16 +83,12 @@ def test_names_are_in_snake_case_and_differ() -> None:
 
 def test_the_scratch_of_tiles_is_planned_with_the_numbers_of_the_kernels() -> None:
     files = emitted(graphs.tiled(), Options("tiled", "graphs.py"))
-    (text,) = (c.decode() for p, c in files.items() if p.endswith("conv/winograd.rs"))
-    found = dict(re.findall(r"^const ([A-Z_]+): usize = ([^;]+);", text, re.MULTILINE))
-    planned = {
-        name: getattr(plan, f"_TILED_{name}")
-        for name in (
-            *("CHANNELS", "PIXELS", "PIXELS_OF_FOUR", "NEAR", "FAR", "REUSED"),
-            "REUSED_BY_TWO",
-            *("BLOCK", "GAP", "KEPT", "PART"),
-        )
-    }
+    texts = (
+        c.decode() for p, c in files.items() if p.endswith(("conv/winograd.rs", "winograd/grid.rs"))
+    )
+    declared = re.compile(r"^(?:pub )?const ([A-Z_]+): usize = ([^;]+);", re.MULTILINE)
+    found = dict(pair for text in texts for pair in declared.findall(text))
+    planned = {name: n for name, n in vars(tiles).items() if name.isupper() and isinstance(n, int)}
     assert {name: _number(found[name]) for name in planned} == planned
 
 

@@ -246,6 +246,22 @@ def tiled() -> ir.Graph:
     return s.graph()
 
 
+def lines() -> ir.Graph:
+    """Returns convolutions along lines whose filters are transformed for tiles."""
+    s = Sketch("lines")
+    x, z = s.input("x", (B, 61, 40)), s.input("z", (B, 3, 25, 32))
+    for size, dilation in ((3, 1), (4, 1), (5, 1), (3, 6)):
+        causal = ((size - 1) * dilation, 0)
+        s.op(
+            ir.Conv((1,), (dilation,), (causal,), 1, ir.RELU),
+            [x, s.weight(size, 40, 36), s.weight(36)],
+            (B, 61, 36),
+        )
+    s.op(ir.Conv((1,), (1,), ((0, 0),)), [x, s.weight(5, 40, 33)], (B, 57, 33))
+    s.op(ir.Conv((1, 1), (1, 1), ((0, 0), (1, 1))), [z, s.weight(1, 3, 32, 34)], (B, 3, 25, 34))
+    return s.graph()
+
+
 def chained() -> ir.Graph:
     """Returns convolutions with an image between them that is not there as a whole."""
     s = Sketch("chained")
@@ -575,6 +591,7 @@ GRAPHS = (
     fixed,
     in_place,
     layout,
+    lines,
     loops,
     merged,
     products,
