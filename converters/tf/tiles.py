@@ -1,4 +1,4 @@
-"""The scratch memory of convolutions by minimal filtering, as kernels/src/conv/winograd.rs has it."""
+"""Scratch memory of convolutions by minimal filtering, as in kernels/src/conv/winograd.rs."""
 
 from __future__ import annotations
 
