@@ -73,6 +73,7 @@ def tiles_of(y: Axis, x: Axis, depth: int, columns: int) -> Tiles | None:
     if (
         not apart
         or x.stride != 1
+        or not 1 <= x.dilation <= x.input
         or min(depth, columns) < LINE_CHANNELS
         or pixels < LINE_PIXELS
         or weights > max(LINE_NEAR, pixels * LINE_REUSED)

@@ -54,10 +54,10 @@ impl<'a> BackwardInput<'a> {
     }
 
     /// Elements of scratch memory that [`BackwardInput::run`] needs: none for a packed filter. For
-    /// a plain one that is transformed for this call, its points and those of the
-    /// image, at most half as much again as input, filter and output have; for others those of the
-    /// filter, its input channels padded to whole vectors unless groups have few of them; none
-    /// where that would be more than that.
+    /// a plain one that is transformed for this call, its points and those of the image, at most
+    /// half as much again as input, filter and output have; for others those of the filter, its
+    /// input channels padded to whole vectors unless groups have few of them; none where that would
+    /// be more than that.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].

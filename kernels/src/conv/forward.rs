@@ -57,10 +57,10 @@ impl<'a> Forward<'a> {
 
     /// Elements of scratch memory that [`Forward::run`] needs. For a filter that was transformed,
     /// points of the image: for one image 2 MiB or a quarter of input and output, if it has as
-    /// many. None for other packed filters. For a plain one that is transformed for
-    /// this call, its points and those of the image, at most half as much again as input, filter
-    /// and output have; for others the elements of the filter, its output channels padded to whole
-    /// vectors; none where that would be more than that, and where groups have few channels.
+    /// many. None for other packed filters. For a plain one that is transformed for this call, its
+    /// points and those of the image, at most half as much again as input, filter and output have;
+    /// for others the elements of the filter, its output channels padded to whole vectors; none
+    /// where that would be more than that, and where groups have few channels.
     ///
     /// # Errors
     /// As [`PackedFilter::len`].

@@ -131,7 +131,10 @@ impl Tiles {
         let (depth, columns) = (conv.in_channels, conv.out_channels);
         let pixels = conv.y.output.saturating_mul(conv.x.output);
         let weights = depth.saturating_mul(columns);
-        if depth.min(columns) < LINE_CHANNELS
+        // Taps further apart than the input is long do not meet in a tile.
+        let meet = (1..=conv.x.input).contains(&conv.x.dilation);
+        if !meet
+            || depth.min(columns) < LINE_CHANNELS
             || pixels < LINE_PIXELS
             || weights > LINE_NEAR.max(pixels.saturating_mul(LINE_REUSED))
         {

@@ -34,7 +34,7 @@ pub struct Taps<'a> {
 /// steps of one: that of the output with the taps in reverse order.
 pub fn mirrored(conv: &Conv) -> Option<Conv> {
     let window = |w: &Window| {
-        let reach = (w.size - 1).checked_mul(w.dilation)?;
+        let reach = w.size.checked_sub(1)?.checked_mul(w.dilation)?;
         let before = reach.checked_sub(w.before)?;
         (w.stride == 1).then_some(Window {
             input: w.output,

@@ -404,4 +404,15 @@ fn tiles_of_lines_are_chosen_for_many_channels() {
     let strided = Window::new(100, 3, 2, 1, Padding::Same).unwrap();
     let conv = along(1, (1, 100), (64, 64), (3, 1), Padding::Same);
     assert_eq!(Tiles::of(&Conv { x: strided, ..conv }), None);
+    for (size, dilation) in [(3, 0), (3, 101), (3, usize::MAX), (0, 1)] {
+        let x = Window {
+            size,
+            dilation,
+            ..conv.x
+        };
+        let odd = Conv { x, ..conv };
+        assert_eq!(Tiles::of(&odd), None, "{size} {dilation}");
+        let once = Once::of(crate::level::level(), Direction::Backward, &odd);
+        assert!(once.is_none(), "{size} {dilation}");
+    }
 }
