@@ -1,17 +1,17 @@
 """The runtime and the kernels as source: the files that a model needs, as modules of its crate.
 
 Tests and the kernels' registration tables are left out; `crate::` paths get the module in front.
-A file needs those that its text names as `crate::<module>`.
+Which files a model needs is read from the paths in them (`modules`).
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-_USE = re.compile(r"\bcrate::(?:\{([^}]*)\}|(\w+))")
-_MODULE = re.compile(r"^((?:#\[[^\n]*\]\n)*)(pub |pub\(crate\) |)mod (\w+);\n", re.MULTILINE)
+from converters.tf.emit.modules import Crate, Needed
+
 ALLOW = "#![allow(dead_code, unused_imports, unused_macros, clippy::all)]\n"
 
 
@@ -26,29 +26,17 @@ def vendor(
         uses: Paths below the runtime that the model names, such as `dense::Dense` or
             `kernels::unary::Tanh`.
     """
-    runtime = {path: strip(text) for path, text in runtime.items()}
-    kernels = {path: strip(text) for path, text in kernels.items()}
-    own: set[str] = set()
-    wanted: set[str] = set()
-    for use in uses:
-        parts = use.split("::")
-        if parts[0] == "kernels":
-            wanted.add(parts[1])
-        else:
-            own.add(parts[0])
-    own = _closure(own, runtime)
-    for module in own - {"kernels"}:
-        for path in files_of(module, runtime):
-            wanted.update(re.findall(r"\bcrate::kernels::(\w+)", runtime[path]))
-    wanted = _closure(wanted, kernels)
-    out = {"mod.rs": _root(runtime["lib.rs"], own - {"kernels"}, "kernels")}
-    for module in own - {"kernels"}:
-        for path in files_of(module, runtime):
-            out[path] = _moved(runtime[path], "crate::runtime")
-    out["kernels/mod.rs"] = _root(kernels["lib.rs"], wanted, None)
-    for module in wanted:
-        for path in files_of(module, kernels):
-            out[f"kernels/{path}"] = _moved(kernels[path], "crate::runtime::kernels")
+    own = Crate({path: strip(text) for path, text in runtime.items()})
+    kernel = Crate({path: strip(text) for path, text in kernels.items()})
+    paths = [tuple(use.split("::")) for use in uses]
+    needed = own.closure(path for path in paths if path[0] != "kernels")
+    wanted = {path[1:] for path in paths if path[0] == "kernels"}
+    of_kernels = kernel.closure(wanted | own.named_below("kernels", needed))
+    out = {"mod.rs": _root(own, needed, ALLOW) + "pub mod kernels;\n"}
+    out |= _files(own, needed, "crate::runtime")
+    out["kernels/mod.rs"] = _root(kernel, of_kernels, "")
+    moved = _files(kernel, of_kernels, "crate::runtime::kernels")
+    out |= {f"kernels/{path}": text for path, text in moved.items()}
     return dict(sorted(out.items()))
 
 
@@ -60,46 +48,20 @@ def read_sources(folder: Path) -> dict[str, str]:
     }
 
 
-def files_of(module: str, sources: Mapping[str, str]) -> Iterator[str]:
-    """Yields the files of a module: its own and those below it, without tests."""
-    for path in sources:
-        inside = path == f"{module}.rs" or path.startswith(f"{module}/")
-        if inside and not path.endswith("tests.rs") and "/tests/" not in path:
-            yield path
+def _root(crate: Crate, needed: Needed, allow: str) -> str:
+    """Returns the file that declares the modules of a crate, with the documentation of `lib.rs`."""
+    lines = crate.text((), Needed(frozenset(), needed.whole | needed.declared)).split("\n")
+    doc = "".join(f"{line}\n" for line in lines if line.startswith("//!"))
+    modules = "\n".join(line for line in lines if line.startswith(("#[", "pub ", "mod ")))
+    return f"{doc}{allow}\n{modules}\n".replace("pub use tfp_kernels as kernels;\n", "")
 
 
-def _closure(modules: set[str], sources: Mapping[str, str]) -> set[str]:
-    """Returns modules with all that they name."""
-    done: set[str] = set()
-    todo = set(modules)
-    while todo:
-        module = todo.pop()
-        done.add(module)
-        for path in files_of(module, sources):
-            todo |= set(_used(sources[path])) - done
-    return done
-
-
-def _used(text: str) -> Iterator[str]:
-    code = "\n".join(line for line in text.split("\n") if not line.lstrip().startswith("//"))
-    for several, one in _USE.findall(code):
-        if one:
-            yield one
-        for name in several.split(","):
-            if name.strip():
-                yield name.strip().split("::")[0]
-
-
-def _root(lib: str, modules: Iterable[str], inner: str | None) -> str:
-    """Returns the file that declares the modules, with the attributes of `lib`."""
-    doc = "".join(line + "\n" for line in lib.split("\n") if line.startswith("//!"))
-    declared = {
-        name: f"{attributes}{visible}mod {name};\n"
-        for attributes, visible, name in _MODULE.findall(lib)
+def _files(crate: Crate, needed: Needed, root: str) -> dict[str, str]:
+    return {
+        crate.modules[at].file: _moved(_squeezed(crate.text(at, needed).split("\n")), root)
+        for at in needed.whole | needed.declared
+        if at
     }
-    names = sorted([*modules, *([inner] if inner else [])])
-    body = "".join(declared.get(name, f"pub mod {name};\n") for name in names)
-    return f"{doc}{ALLOW if inner else ''}\n{body}"
 
 
 def _moved(text: str, root: str) -> str:
