@@ -9,15 +9,15 @@
 use std::hint::black_box;
 use std::time::Instant;
 
+use tfp_kernels::base::error::Result;
+use tfp_kernels::base::level::level;
+use tfp_kernels::base::parallel::Parallel;
+use tfp_kernels::base::threads::ThreadPool;
 use tfp_kernels::conv::depthwise::Depthwise;
 use tfp_kernels::conv::{Conv, Direction, Filter, Forward, PackedFilter, Padding, Window};
-use tfp_kernels::error::Result;
 use tfp_kernels::gemm::{Gemm, Matrix, Packed};
-use tfp_kernels::level::level;
-use tfp_kernels::parallel::Parallel;
-use tfp_kernels::pooling::{Kind, Pooling};
+use tfp_kernels::ops::image::pooling::{Kind, Pooling};
 use tfp_kernels::simd::{Body, Simd, dispatch};
-use tfp_kernels::threads::ThreadPool;
 
 /// Calls of a shape.
 const CALLS: usize = 25;

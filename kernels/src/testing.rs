@@ -2,11 +2,11 @@
 
 use core::sync::atomic::AtomicU64;
 
-use crate::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 use crate::simd::numbers;
 
 /// Numbers in [-1, 1) that depend on the seed alone.

@@ -4,10 +4,10 @@ use core::sync::atomic::AtomicU64;
 
 use proptest::prelude::*;
 
-use crate::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::def::{Attrs, Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 use crate::simd::numbers;
 use crate::testing::Interleaved;
 

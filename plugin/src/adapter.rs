@@ -12,13 +12,12 @@ use tfp_bindings::{
     Code, Construction, Context, DataType, Error, InputPlan, Kernel, Layout, OutputPlan,
     Registration, RegistrationError, Result, Tensor, TensorMut, log,
 };
-use tfp_kernels::KERNELS;
-use tfp_kernels::def::{
+use tfp_kernels::base::def::{
     Call, Inputs, KernelDef, Spec, State, TensorMut as KernelMut, TensorRef, Variant,
 };
-use tfp_kernels::dtype::DType;
-use tfp_kernels::shape::{MAX_RANK, Shape};
-use tfp_kernels::threads::ThreadPool;
+use tfp_kernels::base::dtype::DType;
+use tfp_kernels::base::shape::{MAX_RANK, Shape};
+use tfp_kernels::base::threads::ThreadPool;
 
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
@@ -55,7 +54,7 @@ pub fn configure(config: &Config) {
 /// Registers every kernel for devices of `device_type`. A kernel that this TensorFlow's definition
 /// of the op contradicts is left out, and named in the log.
 pub fn register(device_type: &str) {
-    for def in KERNELS {
+    for def in tfp_kernels::kernels() {
         for variant in def.variants {
             match register_variant(def, variant, device_type) {
                 Ok(()) => {}
@@ -125,7 +124,7 @@ struct Output {
 
 impl Kernel for OpKernel {
     fn new(node: &Construction) -> Result<Self> {
-        let def = find(KERNELS, node)?;
+        let def = find(node)?;
         let entropy = || RandomState::new().build_hasher().finish();
         let Shared { pool, fault } = shared(None);
         let fault = fault.as_ref();
@@ -438,22 +437,21 @@ pub fn serves(op: &str, attrs: &[(&str, Attr)]) -> bool {
             dtype::to_tensorflow(dtype).is_some_and(|expected| *value == Attr::Type(expected))
         })
     };
-    let mut candidates = KERNELS.iter().filter(|def| def.op == op);
+    let mut candidates = tfp_kernels::kernels().filter(|def| def.op == op);
     candidates.any(|def| def.variants.iter().any(|v| v.types.iter().all(holds)))
 }
 
 /// The kernel that serves a node.
-fn find(kernels: &'static [&'static KernelDef], node: &Construction) -> Result<&'static KernelDef> {
+fn find(node: &Construction) -> Result<&'static KernelDef> {
     let serves = |variant: &Variant| {
         variant.types.iter().all(|&(attr, dtype)| {
             let found = node.data_type(attr).ok();
             found.is_some() && found == dtype::to_tensorflow(dtype)
         })
     };
-    let mut candidates = kernels.iter().filter(|def| def.op == node.op());
-    candidates
+    tfp_kernels::kernels()
+        .filter(|def| def.op == node.op())
         .find(|def| def.variants.iter().any(serves))
-        .copied()
         .ok_or_else(|| Error::internal("no kernel serves the types of this node"))
 }
 
@@ -498,9 +496,11 @@ fn injected(fault: FaultKind) -> Result<()> {
 /// A kernel's error. [`Code::Unimplemented`] says that there are more axes than kernels serve; the
 /// outputs are not made yet then.
 #[cold]
-fn refused(error: tfp_kernels::error::Error) -> Error {
+fn refused(error: tfp_kernels::base::error::Error) -> Error {
     let code = match error {
-        tfp_kernels::error::Error::Rank { found, .. } if found > MAX_RANK => Code::Unimplemented,
+        tfp_kernels::base::error::Error::Rank { found, .. } if found > MAX_RANK => {
+            Code::Unimplemented
+        }
         _ => Code::InvalidArgument,
     };
     Error::new(code, error.to_string())

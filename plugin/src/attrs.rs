@@ -1,9 +1,9 @@
 //! The attributes of a node, read once.
 
 use tfp_bindings::{Construction, Error, Result};
-use tfp_kernels::def::{AttrKind, Attrs, KernelDef};
-use tfp_kernels::dtype::DType;
-use tfp_kernels::error as kernels;
+use tfp_kernels::base::def::{AttrKind, Attrs, KernelDef};
+use tfp_kernels::base::dtype::DType;
+use tfp_kernels::base::error as kernels;
 
 use crate::dtype;
 
@@ -88,7 +88,7 @@ mod tests {
     use tfp_bindings::DataType;
     use tfp_bindings::proto::attr::{Attr, AttrList};
     use tfp_bindings::proto::graph::NodeDef;
-    use tfp_kernels::def::no_scratch;
+    use tfp_kernels::base::def::no_scratch;
 
     static DEF: KernelDef = KernelDef {
         op: "Test",

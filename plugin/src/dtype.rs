@@ -1,7 +1,7 @@
 //! The one table between TensorFlow's element types and the kernels'.
 
 use tfp_bindings::DataType;
-use tfp_kernels::dtype::DType;
+use tfp_kernels::base::dtype::DType;
 
 const TYPES: &[(DType, DataType)] = &[
     (DType::F32, DataType::FLOAT),

@@ -1,8 +1,8 @@
 //! Activations that layers apply last.
 
+use crate::kernels::base::parallel::Serial;
+use crate::kernels::frame::map::{Map, map_in_place};
 pub use crate::kernels::gemm::Activation;
-use crate::kernels::map::{Map, map_in_place};
-use crate::kernels::parallel::Serial;
 
 /// Applies a function to every element, on the calling thread: the body of an
 /// [`Activation::Map`].

@@ -1,9 +1,9 @@
 //! Scaled dot-product attention.
 
 use crate::error::{Result, at};
-use crate::kernels::attention::{Attention as Kernel, Lines as Elements};
-use crate::kernels::broadcast_to::broadcast_to;
-use crate::kernels::shape::Shape;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::ops::moving::broadcast_to::broadcast_to;
+use crate::kernels::ops::sequence::attention::{Attention as Kernel, Lines as Elements};
 use crate::memory::{Memory, Reader, Slot, Source, count};
 
 /// Queries, keys or values of heads that lie side by side: rows of `row` elements, those of the

@@ -4,18 +4,18 @@ use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
-use crate::kernels::binary::Add;
-use crate::kernels::clamp::AddClamp;
+use crate::kernels::base::error::Result as KernelResult;
+use crate::kernels::base::parallel::Parallel;
+use crate::kernels::base::shape::Shape;
 #[cfg(feature = "std")]
 use crate::kernels::conv::PackedFilter;
 use crate::kernels::conv::depthwise::Depthwise;
 use crate::kernels::conv::{
     BackwardInput, Conv as Sizes, Direction, Filter, Forward, Padding, Window,
 };
-use crate::kernels::error::Result as KernelResult;
-use crate::kernels::parallel::Parallel;
-use crate::kernels::shape::Shape;
-use crate::kernels::zip::zip_in_place;
+use crate::kernels::frame::clamp::AddClamp;
+use crate::kernels::frame::zip::zip_in_place;
+use crate::kernels::ops::elementwise::binary::Add;
 use crate::memory::{Memory, Reader, Slot, Source, count};
 use crate::weights::Tensor;
 

@@ -9,14 +9,14 @@ use crate::bytes::{AlignedBytes, view, view_mut};
 #[cfg(feature = "std")]
 use crate::error::Error;
 use crate::error::{Result, at};
+use crate::kernels::base::parallel::Parallel;
 #[cfg(feature = "std")]
 use crate::kernels::gemm::Scale;
+#[cfg(feature = "std")]
+use crate::kernels::gemm::thin::Thin;
 use crate::kernels::gemm::{Gemm, Matrix};
 #[cfg(feature = "std")]
 use crate::kernels::gemm::{Packed, PackedSize};
-use crate::kernels::parallel::Parallel;
-#[cfg(feature = "std")]
-use crate::kernels::thin::Thin;
 use crate::memory::{Memory, Reader, Slot, Source};
 use crate::weights::Tensor;
 

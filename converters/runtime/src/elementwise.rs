@@ -3,13 +3,13 @@
 use crate::activation::Activation;
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::adapt::Element;
-use crate::kernels::cast::{Cast, cast as convert};
-use crate::kernels::map::{self, Map};
-use crate::kernels::scale_shift as channels;
-use crate::kernels::select as selection;
-use crate::kernels::shape::Shape;
-use crate::kernels::zip::{self, Zip};
+use crate::kernels::base::adapt::Element;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::frame::map::{self, Map};
+use crate::kernels::frame::zip::{self, Zip};
+use crate::kernels::ops::elementwise::cast::{Cast, cast as convert};
+use crate::kernels::ops::elementwise::scale_shift as channels;
+use crate::kernels::ops::elementwise::select as selection;
 use crate::memory::{Memory, Slot, Source};
 
 /// `out = op(x)`.

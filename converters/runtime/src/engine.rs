@@ -5,8 +5,8 @@ use std::sync::Mutex;
 
 use crate::bytes::AlignedBytes;
 use crate::error::Result;
-use crate::kernels::parallel::{Parallel, Serial};
-use crate::kernels::threads::ThreadPool;
+use crate::kernels::base::parallel::{Parallel, Serial};
+use crate::kernels::base::threads::ThreadPool;
 
 /// The memory of a call. It serves one call at a time, and any number one after the other.
 #[derive(Clone, Debug, Default)]

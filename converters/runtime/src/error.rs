@@ -2,7 +2,7 @@
 
 use core::fmt;
 
-use crate::kernels::error::Error as KernelError;
+use crate::kernels::base::error::Error as KernelError;
 
 /// The result of every fallible function of a model.
 pub type Result<T> = core::result::Result<T, Error>;

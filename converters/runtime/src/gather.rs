@@ -2,10 +2,10 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::adapt::Element;
-use crate::kernels::gather::Gather;
-use crate::kernels::one_hot::one_hot as encode;
-use crate::kernels::shape::Shape;
+use crate::kernels::base::adapt::Element;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::ops::moving::gather::Gather;
+use crate::kernels::ops::moving::one_hot::one_hot as encode;
 use crate::memory::{Memory, Slot, Source};
 use crate::weights::Tensor;
 

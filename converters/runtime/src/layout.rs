@@ -2,14 +2,14 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::broadcast_to::broadcast_to;
-use crate::kernels::error::Error;
-use crate::kernels::join::join;
-use crate::kernels::pad::{Paddings, mirror_pad, pad as constant_pad};
-use crate::kernels::shape::Shape;
-use crate::kernels::strided::{View, read};
-use crate::kernels::tile::tile as repeat;
-use crate::kernels::transpose::transpose as reorder;
+use crate::kernels::base::error::Error;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::frame::strided::{View, read};
+use crate::kernels::ops::moving::broadcast_to::broadcast_to;
+use crate::kernels::ops::moving::join::join;
+use crate::kernels::ops::moving::pad::{Paddings, mirror_pad, pad as constant_pad};
+use crate::kernels::ops::moving::tile::tile as repeat;
+use crate::kernels::ops::moving::transpose::transpose as reorder;
 use crate::memory::{Memory, Reader, Slot, Source};
 
 /// `out = x`.
@@ -91,7 +91,7 @@ pub fn slice<'a, T: Pod>(
     const NAME: &str = "slice";
     let (reader, out) = m.write(out)?;
     let x = reader.read(x.into())?;
-    let mut steps = [1_usize; crate::kernels::shape::MAX_RANK];
+    let mut steps = [1_usize; crate::kernels::base::shape::MAX_RANK];
     let rank = shape.len().min(steps.len());
     for axis in (1..rank).rev() {
         steps[axis - 1] = steps[axis].saturating_mul(shape[axis]);

@@ -2,7 +2,7 @@
 //! the rows of its matrices.
 
 use crate::error::{Result, at};
-use crate::kernels::linear_system::{
+use crate::kernels::ops::matrix::linear_system::{
     Triangle, cholesky as factor, log_determinant as logarithm, solve as eliminate,
     triangular_solve as substitute,
 };

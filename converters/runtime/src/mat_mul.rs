@@ -2,10 +2,10 @@
 
 use crate::activation::Activation;
 use crate::error::{Result, at};
-use crate::kernels::batch_mat_mul_v2::BatchMatMul;
-use crate::kernels::binary::Add;
-use crate::kernels::shape::Shape;
-use crate::kernels::zip::zip_in_place;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::frame::zip::zip_in_place;
+use crate::kernels::ops::elementwise::binary::Add;
+use crate::kernels::ops::matrix::batch_mat_mul_v2::BatchMatMul;
 use crate::memory::{Memory, Slot, Source};
 
 /// What follows a product.

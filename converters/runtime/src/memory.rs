@@ -6,7 +6,7 @@ use core::ops::Range;
 
 use crate::bytes::{Pod, view, view_mut};
 use crate::error::{Error, Result};
-use crate::kernels::parallel::Parallel;
+use crate::kernels::base::parallel::Parallel;
 use crate::weights::Tensor;
 
 /// The place of a tensor in the workspace. Both numbers are for one example; a call with more

@@ -1,8 +1,8 @@
 //! Normalizations.
 
 use crate::error::{Result, at};
-pub use crate::kernels::norm::Kind;
-use crate::kernels::norm::{group_norm, normalize_rows};
+pub use crate::kernels::ops::norm::layer_norm::Kind;
+use crate::kernels::ops::norm::layer_norm::{group_norm, normalize_rows};
 use crate::memory::{Memory, Slot, Source};
 use crate::weights::Tensor;
 

@@ -2,8 +2,8 @@
 
 use crate::conv::Axis;
 use crate::error::{Result, at};
-pub use crate::kernels::pooling::Kind;
-use crate::kernels::pooling::Pooling;
+pub use crate::kernels::ops::image::pooling::Kind;
+use crate::kernels::ops::image::pooling::Pooling;
 use crate::memory::{Memory, Slot, Source, count};
 
 /// The largest or the mean element of every window of `channels` channels.

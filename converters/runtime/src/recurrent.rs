@@ -4,11 +4,13 @@ use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
+use crate::kernels::base::parallel::Parallel;
 use crate::kernels::gemm::Matrix;
 #[cfg(feature = "std")]
 use crate::kernels::gemm::Packed;
-use crate::kernels::parallel::Parallel;
-use crate::kernels::sequence::{Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk};
+use crate::kernels::ops::sequence::recurrent::{
+    Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk,
+};
 use crate::memory::{Memory, Reader, Slot, Source, count};
 use crate::weights::Tensor;
 
@@ -191,7 +193,7 @@ fn start<'a>(
     to: &mut [f32],
     layer: &'static str,
 ) -> Result<()> {
-    use crate::kernels::join::join;
+    use crate::kernels::ops::moving::join::join;
     match from {
         Some(from) => join([reader.read(from)?], 1, to, reader.parallel).map_err(at(layer)),
         None => {

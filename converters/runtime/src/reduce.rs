@@ -2,14 +2,14 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::adapt::Element;
-pub use crate::kernels::arg_max::Extreme;
-use crate::kernels::arg_max::arg_extreme;
-pub use crate::kernels::cumulative::Mode;
-use crate::kernels::cumulative::cumulative;
-use crate::kernels::reduce::{Axes, Reduce, reduce as run};
-use crate::kernels::shape::Shape;
-use crate::kernels::zip::Zip;
+use crate::kernels::base::adapt::Element;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::frame::reduce::{Axes, Reduce, reduce as run};
+use crate::kernels::frame::zip::Zip;
+pub use crate::kernels::ops::reduction::arg_max::Extreme;
+use crate::kernels::ops::reduction::arg_max::arg_extreme;
+pub use crate::kernels::ops::reduction::cumulative::Mode;
+use crate::kernels::ops::reduction::cumulative::cumulative;
 use crate::memory::{Memory, Slot, Source};
 
 /// Combines the elements along `axes`.

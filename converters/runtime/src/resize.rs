@@ -2,9 +2,9 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-pub use crate::kernels::resize::Corners;
-use crate::kernels::resize::{resize_bilinear, resize_nearest};
-use crate::kernels::shape::Shape;
+use crate::kernels::base::shape::Shape;
+pub use crate::kernels::ops::image::resize::Corners;
+use crate::kernels::ops::image::resize::{resize_bilinear, resize_nearest};
 use crate::memory::{Memory, Slot, Source};
 
 /// Takes the nearest pixel.

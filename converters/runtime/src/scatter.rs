@@ -2,9 +2,9 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::adapt::Element;
-use crate::kernels::join::join;
-use crate::kernels::scatter::{Number, Reduction, scatter_groups};
+use crate::kernels::base::adapt::Element;
+use crate::kernels::ops::moving::join::join;
+use crate::kernels::ops::moving::scatter::{Number, Reduction, scatter_groups};
 use crate::memory::{Memory, Slot, Source};
 
 /// Copies `x` with slices changed by `updates`, in each of the groups by its own indices; see

@@ -1,7 +1,7 @@
 //! Softmax along the last axis.
 
 use crate::error::{Result, at};
-use crate::kernels::softmax as rows;
+use crate::kernels::ops::norm::softmax as rows;
 use crate::memory::{Memory, Slot, Source};
 
 /// Softmax of rows of `width` elements.

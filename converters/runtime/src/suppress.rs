@@ -1,7 +1,7 @@
 //! Boxes that suppress those that overlap them.
 
 use crate::error::{Result, at};
-use crate::kernels::suppress::{Limits, suppress as choose};
+use crate::kernels::ops::image::suppress::{Limits, suppress as choose};
 use crate::memory::{Memory, Slot, Source};
 
 /// The places of the chosen boxes of each row of `count` scores, -1 where there are no more.

@@ -2,9 +2,9 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::adapt::Element;
-use crate::kernels::shape::Shape;
-use crate::kernels::top_k::top_k as run;
+use crate::kernels::base::adapt::Element;
+use crate::kernels::base::shape::Shape;
+use crate::kernels::ops::reduction::top_k::top_k as run;
 use crate::memory::{Memory, Slot, Source};
 
 /// The places of the `k` largest elements along the last axis, in falling order.

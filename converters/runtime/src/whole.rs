@@ -2,8 +2,8 @@
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};
-use crate::kernels::whole::{Whole, convert};
-use crate::kernels::whole_product::{Factor, whole_product};
+use crate::kernels::ops::elementwise::whole::{Whole, convert};
+use crate::kernels::ops::matrix::whole_product::{Factor, whole_product};
 use crate::memory::{Memory, Slot, Source};
 
 /// `out = x` in another type; a number that does not fit loses its upper bits.

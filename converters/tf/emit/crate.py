@@ -51,7 +51,7 @@ _SKELETON_NO_STD = (
     "bytes::Aligned",
     "dtype::DType",
     "error::Error",
-    "kernels::parallel::Serial",
+    "kernels::base::parallel::Serial",
     "memory::Memory",
 )
 # How tensors of the crates without std name the types of their elements.
@@ -235,7 +235,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     if text.weights.has_records:
         uses.add("stored::expanded")
     if needs_p:
-        uses.add("kernels::parallel::Serial")
+        uses.add("kernels::base::parallel::Serial")
     if text.binary:
         uses |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
     for function in ("deliver", "deliver_bools"):

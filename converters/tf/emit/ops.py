@@ -36,7 +36,7 @@ def _elements(c: Context, dtype: ir.DType) -> None:
     """Notes the module that only holds implementations for a type: nothing names it."""
     c.use("elementwise")
     if dtype is ir.DType.I32:
-        c.use("kernels::int32")
+        c.use("kernels::ops::elementwise::int32")
 
 
 def _unary(c: Context, step: Step) -> list[str]:
@@ -161,7 +161,7 @@ def _whole_product(c: Context, step: Step) -> list[str]:
 def _suppress(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Suppress)
-    c.use("suppress", "kernels::suppress::Limits")
+    c.use("suppress", "kernels::ops::image::suppress::Limits")
     boxes, scores = _operand(node, 0), _operand(node, 1)
     overlap, score = float_literal(node.op.overlap), float_literal(node.op.score)
     order = str(node.op.in_order).lower()
@@ -359,7 +359,7 @@ def _update(c: Context, step: Step) -> list[str]:
 def _scatter(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Scatter)
-    c.use("scatter", "kernels::scatter::Reduction")
+    c.use("scatter", "kernels::ops::moving::scatter::Reduction")
     x, indices, updates = (_operand(node, i) for i in range(3))
     lead, depth = node.op.batch_dims, indices.shape[-1]
     assert isinstance(depth, int)

@@ -31,7 +31,7 @@ def _cholesky(c: Context, step: Step) -> list[str]:
 def _triangular(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.TriangularSolve)
-    c.use("linear_system", "kernels::linear_system::Triangle")
+    c.use("linear_system", "kernels::ops::matrix::linear_system::Triangle")
     lower, transposed = (str(b).lower() for b in (node.op.lower, node.op.transposed))
     how = f"Triangle {{ lower: {lower}, transposed: {transposed} }}"
     matrix, right = _rows(c, node.input), _rows(c, node.operand(1))

@@ -24,7 +24,7 @@ def vendor(
         runtime: Sources of the runtime by path below its `src`.
         kernels: Sources of the kernels by path below their `src`.
         uses: Paths below the runtime that the model names, such as `dense::Dense` or
-            `kernels::unary::Tanh`.
+            `kernels::ops::elementwise::unary::Tanh`.
     """
     own = Crate({path: strip(text) for path, text in runtime.items()})
     kernel = Crate({path: strip(text) for path, text in kernels.items()})
@@ -97,7 +97,7 @@ def _without_tables(text: str) -> str:
     index = 0
     while index < len(lines):
         line = lines[index]
-        if re.match(r"\s*pub static \S+: (KernelDef|&\[&def::KernelDef\]) =", line):
+        if re.match(r"\s*pub static \S+: (KernelDef|&\[&(?:\[&)?KernelDef\]+) =", line):
             while out and re.match(r"\s*(///|#\[doc)", out[-1]):
                 out.pop()
             indent = line[: len(line) - len(line.lstrip())]

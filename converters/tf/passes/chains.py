@@ -18,7 +18,7 @@ MAX_LINKS = 4
 # Bytes of an image that does not stay in the second cache with what is read and written beside it:
 # a core has 1 or 2 MiB of it.
 _FAR_BYTES = 512 << 10
-# Elements of two matrices that may not stay there: as in kernels/src/thin/pair.rs.
+# Elements of two matrices that may not stay there: as in kernels/src/gemm/thin/pair.rs.
 FAR_WEIGHTS = 1 << 18
 
 

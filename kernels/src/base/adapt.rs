@@ -1,16 +1,16 @@
 //! What the `run` and `outputs` functions of the kernels share.
 
-use crate::def::{Call, Inputs, TensorMut, TensorRef};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::{MAX_RANK, Shape};
+use crate::base::def::{Call, Inputs, TensorMut, TensorRef};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::{MAX_RANK, Shape};
 
 /// A Rust type that elements of a tensor can be viewed as. `u8` stands for `bool`.
 pub trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
     /// The element type.
     const DTYPE: DType;
 
-    /// Whether loops over such elements have a copy per [`Level`](crate::level::Level).
+    /// Whether loops over such elements have a copy per [`Level`](crate::base::level::Level).
     const LEVELS: bool = matches!(Self::DTYPE, DType::F32);
 
     /// The elements of `tensor`; `argument` names it in the error.
@@ -293,17 +293,17 @@ pub(crate) use by_width;
 macro_rules! variants {
     ($attr:literal, $index:literal: $([$($dtype:ident)*] host $host:expr;)*) => {
         &[$($(
-            $crate::def::Variant {
+            $crate::base::def::Variant {
                 types: &[
-                    ($attr, $crate::dtype::DType::$dtype),
-                    ($index, $crate::dtype::DType::I32),
+                    ($attr, $crate::base::dtype::DType::$dtype),
+                    ($index, $crate::base::dtype::DType::I32),
                 ],
                 host: $host,
             },
-            $crate::def::Variant {
+            $crate::base::def::Variant {
                 types: &[
-                    ($attr, $crate::dtype::DType::$dtype),
-                    ($index, $crate::dtype::DType::I64),
+                    ($attr, $crate::base::dtype::DType::$dtype),
+                    ($index, $crate::base::dtype::DType::I64),
                 ],
                 host: $host,
             },
@@ -311,8 +311,8 @@ macro_rules! variants {
     };
     ($attr:literal: $([$($dtype:ident)*] host $host:expr;)*) => {
         &[$($(
-            $crate::def::Variant {
-                types: &[($attr, $crate::dtype::DType::$dtype)],
+            $crate::base::def::Variant {
+                types: &[($attr, $crate::base::dtype::DType::$dtype)],
                 host: $host,
             },
         )*)*]

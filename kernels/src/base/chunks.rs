@@ -1,6 +1,6 @@
 //! Splits an output between tasks.
 
-use crate::parallel::Parallel;
+use crate::base::parallel::Parallel;
 use crate::simd::blocks::for_each_chunk_of_all;
 
 /// Elements of a cheap operation that repay handing a task to another thread.
@@ -38,7 +38,7 @@ pub(crate) fn for_each_chunk<T: Send>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     /// Runs every task on its own thread, and one of them twice.
     struct Threads;

@@ -8,10 +8,10 @@
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
 
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 use crate::simd::numbers;
 
 /// One kernel of the crate as TensorFlow sees it.

@@ -2,8 +2,8 @@
 
 use core::fmt;
 
-use crate::dtype::DType;
-use crate::shape::Shape;
+use crate::base::dtype::DType;
+use crate::base::shape::Shape;
 
 /// The result of every fallible function of this crate.
 pub type Result<T> = core::result::Result<T, Error>;

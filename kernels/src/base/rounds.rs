@@ -6,7 +6,7 @@
 
 use core::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
-use crate::parallel::Parallel;
+use crate::base::parallel::Parallel;
 
 /// Most tasks of a round.
 pub(crate) const MOST: usize = 8;
@@ -174,9 +174,9 @@ fn pause(looks: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
+    use crate::base::threads::ThreadPool;
     use crate::testing::{Interleaved, Threads};
-    use crate::threads::ThreadPool;
     use std::panic::{AssertUnwindSafe, catch_unwind};
 
     /// Runs the first tasks only, and those twice.

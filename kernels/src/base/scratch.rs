@@ -17,11 +17,11 @@ pub fn f64s(bytes: &mut [u8]) -> &mut [f64] {
 /// Bytes of scratch memory for so many f32.
 ///
 /// # Errors
-/// [`crate::error::Error::Overflow`].
-pub fn f32_bytes(count: usize) -> crate::error::Result<usize> {
+/// [`crate::base::error::Error::Overflow`].
+pub fn f32_bytes(count: usize) -> crate::base::error::Result<usize> {
     count
         .checked_mul(size_of::<f32>())
-        .ok_or(crate::error::Error::Overflow {
+        .ok_or(crate::base::error::Error::Overflow {
             argument: "scratch",
         })
 }
@@ -29,26 +29,26 @@ pub fn f32_bytes(count: usize) -> crate::error::Result<usize> {
 /// The first `expected` elements.
 ///
 /// # Errors
-/// [`crate::error::Error::Length`] if there are fewer.
-pub(crate) fn take(scratch: &mut [f32], expected: usize) -> crate::error::Result<&mut [f32]> {
+/// [`crate::base::error::Error::Length`] if there are fewer.
+pub(crate) fn take(scratch: &mut [f32], expected: usize) -> crate::base::error::Result<&mut [f32]> {
     let found = scratch.len();
     scratch
         .get_mut(..expected)
-        .ok_or(crate::error::Error::Length {
+        .ok_or(crate::base::error::Error::Length {
             argument: "scratch",
             found,
             expected,
         })
 }
 
-/// The first output, borrowed apart from the rest of a [`crate::def::Call`].
+/// The first output, borrowed apart from the rest of a [`crate::base::def::Call`].
 ///
 /// # Errors
-/// [`crate::error::Error::Value`] if there is none.
+/// [`crate::base::error::Error::Value`] if there is none.
 pub fn first_output<'x, 'a>(
-    outputs: &'x mut [crate::def::TensorMut<'a>],
-) -> crate::error::Result<&'x mut crate::def::TensorMut<'a>> {
-    outputs.first_mut().ok_or(crate::error::Error::Value {
+    outputs: &'x mut [crate::base::def::TensorMut<'a>],
+) -> crate::base::error::Result<&'x mut crate::base::def::TensorMut<'a>> {
+    outputs.first_mut().ok_or(crate::base::error::Error::Value {
         argument: "output",
         expected: "an output tensor",
     })

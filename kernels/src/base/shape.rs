@@ -3,7 +3,7 @@
 use core::fmt;
 use core::ops::Deref;
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// Largest rank of a tensor.
 pub const MAX_RANK: usize = 8;

@@ -14,7 +14,7 @@ use std::time::Instant;
 use std::vec::Vec;
 
 use self::place::{NOWHERE, Place};
-use crate::parallel::Parallel;
+use crate::base::parallel::Parallel;
 
 mod place;
 #[cfg(test)]

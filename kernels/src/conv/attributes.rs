@@ -1,9 +1,9 @@
 //! The attributes that TensorFlow's convolutions and poolings share.
 
 use super::geometry::{Padding, Window};
-use crate::def::Attrs;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::def::Attrs;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// Where the channels of an image tensor are.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

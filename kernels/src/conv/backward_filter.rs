@@ -5,13 +5,13 @@ use core::ops::Range;
 use super::direct;
 use super::geometry::{Conv, check_len};
 use super::winograd::FilterGradient;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
 use crate::gemm::block::tiles;
 use crate::gemm::tile::{self, Store};
 use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, pack};
-use crate::level::{Level, level};
-use crate::parallel::{Parallel, Serial};
-use crate::scratch::take;
 use crate::simd::blocks::{Block, Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
 
@@ -47,7 +47,7 @@ impl BackwardFilter {
     /// None for others.
     ///
     /// # Errors
-    /// [`crate::error::Error::Value`] and [`crate::error::Error::Overflow`] for sizes that do not
+    /// [`crate::base::error::Error::Value`] and [`crate::base::error::Error::Overflow`] for sizes that do not
     /// fit together.
     pub fn scratch_len(&self) -> Result<usize> {
         self.conv.check()?;
@@ -62,8 +62,8 @@ impl BackwardFilter {
     /// out_channels]`, from the input and the gradient of the output.
     ///
     /// # Errors
-    /// [`crate::error::Error::Length`] if a slice has not the length that the sizes say or the
-    /// scratch is too short, [`crate::error::Error::Value`] and [`crate::error::Error::Overflow`] for sizes that do
+    /// [`crate::base::error::Error::Length`] if a slice has not the length that the sizes say or the
+    /// scratch is too short, [`crate::base::error::Error::Value`] and [`crate::base::error::Error::Overflow`] for sizes that do
     /// not fit together.
     pub fn run(
         &self,

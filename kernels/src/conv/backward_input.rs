@@ -8,15 +8,15 @@ use super::filter::{Direction, Filter, PackedFilter, size};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use super::winograd::Once;
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
 use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS};
-use crate::level::{Level, level};
-use crate::parallel::{Parallel, Serial};
-use crate::scratch::take;
 use crate::simd::blocks::for_each_block;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -87,9 +87,9 @@ impl<'a> BackwardInput<'a> {
     /// channels last.
     ///
     /// # Errors
-    /// [`crate::error::Error::Length`] if a slice has not the length that the sizes say or the
-    /// scratch is too short; [`crate::error::Error::Value`] and
-    /// [`crate::error::Error::Overflow`] for sizes that do not fit together.
+    /// [`crate::base::error::Error::Length`] if a slice has not the length that the sizes say or the
+    /// scratch is too short; [`crate::base::error::Error::Value`] and
+    /// [`crate::base::error::Error::Overflow`] for sizes that do not fit together.
     pub fn run(
         &self,
         output: &[f32],

@@ -10,10 +10,10 @@ use super::depthwise::Depthwise;
 use super::filter::Filter;
 use super::forward::Forward;
 use super::geometry::{Conv, Window, check_len};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
 use crate::gemm::PARALLEL_FLOPS;
-use crate::parallel::{Parallel, Serial};
-use crate::scratch::take;
 use crate::simd::blocks::for_each_pair;
 
 /// Convolutions of a chain, at most.

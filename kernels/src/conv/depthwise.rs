@@ -14,10 +14,10 @@ use core::ops::Range;
 
 use self::backward::{FilterBlock, InputLine};
 use super::geometry::{Conv, Window, check_len};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
 use crate::gemm::Activation;
-use crate::level::{Level, level};
-use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, dispatch};
 

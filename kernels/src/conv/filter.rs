@@ -3,11 +3,11 @@
 use super::direct;
 use super::geometry::{Conv, check_len};
 use super::winograd::{self, Tiles};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::level::{Level, level};
+use crate::base::parallel::Parallel;
 use crate::gemm::pack::{self, Matrix, Packed, Stack};
 use crate::gemm::{cut, cut_packing};
-use crate::level::{Level, level};
-use crate::parallel::Parallel;
 use crate::simd::blocks::Cut;
 
 /// Which way a packed filter is used.

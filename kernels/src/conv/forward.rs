@@ -7,18 +7,18 @@ use super::filter::{Direction, Filter, PackedFilter};
 use super::geometry::{Conv, Window, check_len};
 use super::outside::Parts;
 use super::winograd::{Once, Tiles, Winograd};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::level::{Level, indexes_freely, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
 use crate::gemm::block::{A, B, Multiply};
 use crate::gemm::pack::check_level;
 use crate::gemm::source::{Axis, Source, Taps};
+use crate::gemm::thin::Thin;
 use crate::gemm::tile::Store;
 use crate::gemm::{Activation, PARALLEL_FLOPS};
-use crate::level::{Level, indexes_freely, level};
-use crate::parallel::{Parallel, Serial};
-use crate::scratch::take;
 use crate::simd::blocks::for_each_block;
 use crate::simd::dispatch;
-use crate::thin::Thin;
 
 /// A forward convolution: `activation(conv(input, filter) + bias)`.
 #[derive(Clone, Copy, Debug)]
@@ -105,9 +105,9 @@ impl<'a> Forward<'a> {
     /// Computes the output; `input` and `output` are dense, channels last.
     ///
     /// # Errors
-    /// [`Length`](crate::error::Error::Length) if a slice has not the length that the sizes say or
-    /// the scratch is too short; [`Value`](crate::error::Error::Value) and
-    /// [`Overflow`](crate::error::Error::Overflow) for sizes that do not fit together.
+    /// [`Length`](crate::base::error::Error::Length) if a slice has not the length that the sizes say or
+    /// the scratch is too short; [`Value`](crate::base::error::Error::Value) and
+    /// [`Overflow`](crate::base::error::Error::Overflow) for sizes that do not fit together.
     pub fn run(
         &self,
         input: &[f32],

@@ -1,7 +1,7 @@
 //! Sizes of a convolution or pooling: windows, padding, outputs.
 
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// How an axis is padded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,8 +1,8 @@
 //! Channels first to channels last and back.
 
 use super::attributes::Format;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
 use crate::simd::blocks::for_each_chunk;
 
 /// Side of the squares that are moved at a time.
@@ -108,7 +108,7 @@ impl<'a> Room<'a> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     #[test]
     fn transposes_every_matrix() {

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::activation::in_place::hard_silu;
+use crate::base::parallel::Serial;
 use crate::gemm::Activation;
-use crate::parallel::Serial;
+use crate::ops::elementwise::activation::in_place::hard_silu;
 use crate::simd::available;
 use crate::testing::{Interleaved, close, numbers};
 

@@ -30,12 +30,12 @@ pub use self::gradient::FilterGradient;
 use self::grid::{Grid, Strips};
 pub use self::once::Once;
 use super::geometry::{Conv, Window};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::level::Level;
+use crate::base::parallel::Parallel;
 use crate::gemm::block::strip_rows;
 use crate::gemm::pack::{packed_len, panel, panels};
 use crate::gemm::tile::Store;
-use crate::level::Level;
-use crate::parallel::Parallel;
 use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk, for_each_pair};
 use crate::simd::dispatch;
 

@@ -1,7 +1,7 @@
 //! Ranges that layers end with.
 
-use crate::map::Map;
-use crate::zip::Zip;
+use crate::frame::map::Map;
+use crate::frame::zip::Zip;
 
 /// `min(max(x, low), high)`; NaN stays.
 #[derive(Clone, Copy, Debug, PartialEq)]

@@ -1,11 +1,11 @@
 //! The one loop of all element-wise operations of one argument.
 
-use crate::adapt::{Element, check_count};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, Inputs, OutputSink};
-use crate::error::Result;
-use crate::level::Level;
-use crate::parallel::Parallel;
+use crate::base::adapt::{Element, check_count};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, Inputs, OutputSink};
+use crate::base::error::Result;
+use crate::base::level::Level;
+use crate::base::parallel::Parallel;
 use crate::simd::body::dispatch_simd;
 use crate::simd::stream::{self, Each, Fence};
 use crate::simd::{Body, One, Portable, Simd};
@@ -73,19 +73,19 @@ pub(crate) trait Function: Copy + Sync {
 /// Makes a [`Map`] of each [`Function`], with its cost.
 macro_rules! map_in_vectors {
     ($($op:ty, $cost:expr;)*) => {$(
-        impl $crate::map::Map<f32> for $op {
+        impl $crate::frame::map::Map<f32> for $op {
             type Out = f32;
 
             const COST: usize = $cost;
 
             #[inline(always)]
             fn apply(self, x: f32) -> f32 {
-                $crate::map::Function::of_one(self, x)
+                $crate::frame::map::Function::of_one(self, x)
             }
 
             #[inline(always)]
             fn each<S: $crate::simd::Simd>(self, s: S, x: &[f32], out: &mut [f32]) {
-                $crate::map::Function::of_each(self, s, x, out);
+                $crate::frame::map::Function::of_each(self, s, x, out);
             }
         }
     )*};
@@ -161,7 +161,7 @@ pub(crate) fn map_here<O: Map<T>, T: Element>(op: O, x: &[T], out: &mut [O::Out]
 /// `out[i] = op(x[i])`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+/// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
 pub fn map<O: Map<T>, T: Element>(
     op: O,
     x: &[T],
@@ -247,7 +247,7 @@ pub(crate) fn outputs_like_first(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>)
 
 /// One bool output of the first input's shape.
 pub(crate) fn outputs_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
-    sink(crate::dtype::DType::Bool, inputs.shape(0, "x")?)
+    sink(crate::base::dtype::DType::Bool, inputs.shape(0, "x")?)
 }
 
 /// Runs `op` on the first input, in place if its buffer was forwarded.
@@ -286,9 +286,9 @@ fn run_loop_to<T: Element, U: Element>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::ops::elementwise::unary::{Erf, Exp, Log, Relu, Sigmoid, Tanh};
     use crate::simd::body::forced::each_level;
     use crate::testing::{Interleaved, numbers};
-    use crate::unary::{Erf, Exp, Log, Relu, Sigmoid, Tanh};
 
     fn check<O: Map<f32, Out = f32>>(op: O) {
         for len in [0, 1, 15, 16, 17, 100, 70_000] {
@@ -345,7 +345,7 @@ mod tests {
         let result = map(Relu, &[1.0_f32, 2.0], &mut [0.0], &Interleaved);
         assert!(matches!(
             result,
-            Err(crate::error::Error::Length {
+            Err(crate::base::error::Error::Length {
                 found: 1,
                 expected: 2,
                 ..

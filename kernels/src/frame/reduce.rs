@@ -4,12 +4,12 @@
 //! error stays below 64 roundings however long the axis is. Neither the instruction set nor the
 //! number of threads changes a bit of the result.
 
-use crate::adapt::{Element, check_len};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, Inputs, OutputSink};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::{MAX_RANK, Shape};
+use crate::base::adapt::{Element, check_len};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, Inputs, OutputSink};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::{MAX_RANK, Shape};
 use crate::simd::body::{Body, dispatch};
 
 /// Partial results side by side within a row.
@@ -426,7 +426,7 @@ pub(crate) fn run_reduce<R: Reduce<T>, T: Element>(op: R, call: &mut Call<'_>) -
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::reductions::{Max, Mean, Min, Prod, Sum};
+    use crate::ops::reduction::reductions::{Max, Mean, Min, Prod, Sum};
     use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
     use crate::trial::{cases, indices, shapes};

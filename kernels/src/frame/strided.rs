@@ -1,10 +1,10 @@
 //! The one loop of all operations that only move elements: reads a tensor in strides.
 
-use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::MAX_RANK;
+use crate::base::adapt::check_count;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::MAX_RANK;
 
 /// Largest number of axes of a view: tiling needs two per axis of the tensor.
 const AXES: usize = 2 * MAX_RANK;

@@ -1,12 +1,12 @@
 //! The one loop of all element-wise operations of two arguments, with broadcasting.
 
-use crate::adapt::{Element, check_len};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, Inputs, OutputSink};
-use crate::error::Result;
-use crate::map::{dispatch_for, waits_for_memory};
-use crate::parallel::Parallel;
-use crate::shape::{MAX_RANK, Shape};
+use crate::base::adapt::{Element, check_len};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, Inputs, OutputSink};
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::{MAX_RANK, Shape};
+use crate::frame::map::{dispatch_for, waits_for_memory};
 use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd};
 
@@ -24,7 +24,7 @@ pub trait Zip<T>: Copy + Sync {
     /// Accepts all second elements, or none.
     ///
     /// # Errors
-    /// [`Error::Value`](crate::error::Error::Value) if the operation has no result for one.
+    /// [`Error::Value`](crate::base::error::Error::Value) if the operation has no result for one.
     #[inline(always)]
     fn accept(_: &[T]) -> Result<()> {
         Ok(())
@@ -263,9 +263,9 @@ impl<O: Zip<T>, T: Element> Loop<T, O::Out> for Op<O> {
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
 ///
 /// # Errors
-/// [`Error::Incompatible`](crate::error::Error::Incompatible) if they can't be,
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape,
-/// [`Error::Value`](crate::error::Error::Value) if the operation has no result for an element of
+/// [`Error::Incompatible`](crate::base::error::Error::Incompatible) if they can't be,
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit its shape,
+/// [`Error::Value`](crate::base::error::Error::Value) if the operation has no result for an element of
 /// `b`, such as a divisor of integers that is 0.
 pub fn zip<O: Zip<T>, T: Element>(
     op: O,
@@ -339,7 +339,7 @@ fn zip_loop_in_place<T: Element>(
     rows: &dyn Loop<T, T>,
 ) -> Result<()> {
     let out_shape = shape.broadcast(other_shape, ("x", "y"))?;
-    crate::adapt::check_count("values", shape.elements(), out_shape.elements())?;
+    crate::base::adapt::check_count("values", shape.elements(), out_shape.elements())?;
     check_len("values", values.len(), shape)?;
     check_len("other", other.len(), other_shape)?;
     let shapes = if left {
@@ -391,7 +391,7 @@ pub(crate) fn outputs_broadcast_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<
     let shape = inputs
         .shape(0, "x")?
         .broadcast(&inputs.shape(1, "y")?, ("x", "y"))?;
-    sink(crate::dtype::DType::Bool, shape)
+    sink(crate::base::dtype::DType::Bool, shape)
 }
 
 /// Runs `op` on two inputs, in place if the buffer of one was forwarded.
@@ -436,7 +436,7 @@ fn run_loop_to<T: Element, U: Element>(
 }
 
 /// Kernels of element-wise operations of two arguments whose result has the arguments' type: a type
-/// that is a [`Zip`], a function on slices, a [`KernelDef`](crate::def::KernelDef) per row.
+/// that is a [`Zip`], a function on slices, a [`KernelDef`](crate::base::def::KernelDef) per row.
 ///
 /// `forward` has the inputs whose memory the result may take. A type after `in` has all arguments in
 /// host memory if that is `host`; a function after `if` accepts or refuses the second argument.
@@ -458,7 +458,7 @@ macro_rules! zip_kernels {
         pub struct $op;
 
         $(
-            impl $crate::zip::Zip<$type> for $op {
+            impl $crate::frame::zip::Zip<$type> for $op {
                 type Out = $type;
 
                 const COST: usize = $cost;
@@ -469,7 +469,7 @@ macro_rules! zip_kernels {
                 }
                 $(
                     #[inline(always)]
-                    fn accept(second: &[$type]) -> $crate::error::Result<()> {
+                    fn accept(second: &[$type]) -> $crate::base::error::Result<()> {
                         $check(second)
                     }
                 )?
@@ -479,39 +479,39 @@ macro_rules! zip_kernels {
         $(#[$doc])*
         ///
         /// # Errors
-        /// As [`zip`](crate::zip::zip()).
-        pub fn $function<T: $crate::adapt::Element>(
-            x: (&[T], &$crate::shape::Shape),
-            y: (&[T], &$crate::shape::Shape),
+        /// As [`zip`](crate::frame::zip::zip()).
+        pub fn $function<T: $crate::base::adapt::Element>(
+            x: (&[T], &$crate::base::shape::Shape),
+            y: (&[T], &$crate::base::shape::Shape),
             out: &mut [T],
-            parallel: &dyn $crate::parallel::Parallel,
-        ) -> $crate::error::Result<()>
+            parallel: &dyn $crate::base::parallel::Parallel,
+        ) -> $crate::base::error::Result<()>
         where
-            $op: $crate::zip::Zip<T, Out = T>,
+            $op: $crate::frame::zip::Zip<T, Out = T>,
         {
-            $crate::zip::zip($op, x, y, out, parallel)
+            $crate::frame::zip::zip($op, x, y, out, parallel)
         }
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
-        pub static $def: $crate::def::KernelDef = $crate::def::KernelDef {
+        pub static $def: $crate::base::def::KernelDef = $crate::base::def::KernelDef {
             op: stringify!($op),
-            variants: &[$($crate::def::Variant {
-                types: &[("T", $crate::dtype::DType::$dtype)],
-                host: $crate::zip::zip_kernels!(@arguments $($host)?),
+            variants: &[$($crate::base::def::Variant {
+                types: &[("T", $crate::base::dtype::DType::$dtype)],
+                host: $crate::frame::zip::zip_kernels!(@arguments $($host)?),
             }),*],
             attrs: &[],
             forward: $forward,
-            outputs: $crate::zip::outputs_broadcast,
-            scratch: $crate::def::no_scratch,
+            outputs: $crate::frame::zip::outputs_broadcast,
+            scratch: $crate::base::def::no_scratch,
             run: |call| match call.inputs.get(0, "x")?.dtype() {
-                $($crate::dtype::DType::$dtype => {
-                    $($check(<$type as $crate::adapt::Element>::view(
+                $($crate::base::dtype::DType::$dtype => {
+                    $($check(<$type as $crate::base::adapt::Element>::view(
                         &call.inputs.get(1, "y")?,
                         "y",
                     )?)?;)?
-                    $crate::zip::run_zip::<$op, $type>($op, call)
+                    $crate::frame::zip::run_zip::<$op, $type>($op, call)
                 })*
-                found => Err($crate::adapt::unserved("x", found)),
+                found => Err($crate::base::adapt::unserved("x", found)),
             },
         };
     )*};
@@ -527,8 +527,8 @@ pub(crate) use zip_kernels;
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::binary::{AddV2, Sub};
-    use crate::error::Error;
+    use crate::base::error::Error;
+    use crate::ops::elementwise::binary::{AddV2, Sub};
     use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
     use crate::trial::{cases, indices, number, pairs};

@@ -12,7 +12,7 @@ use core::ops::Range;
 use super::pack::{panel_at, panels};
 use super::source::{MAX_RUN, Position, Source};
 use super::tile::{self, Store, Strip};
-use crate::level::{Level, first_cache_is_wide};
+use crate::base::level::{Level, first_cache_is_wide};
 use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
 use crate::simd::{Body, Simd};

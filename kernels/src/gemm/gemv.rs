@@ -5,7 +5,7 @@
 
 use super::pack::{Matrix, check_level};
 use super::{Activation, Gemm, Right};
-use crate::parallel::Parallel;
+use crate::base::parallel::Parallel;
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::grid::sum_of_lines;
 use crate::simd::{Body, Simd, dispatch};

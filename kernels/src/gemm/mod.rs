@@ -3,7 +3,7 @@
 //! C is cut into blocks, one task each; a block is computed tile by tile ([`tile`]), where a tile
 //! reads A in place and B in panels ([`pack`]). B is packed by a caller that uses it again
 //! ([`Packed`]), else into scratch memory, some rows at a time. A vector on either side takes a
-//! path of its own ([`gemv`], [`crate::thin`]). Convolutions run the same blocks over an image
+//! path of its own ([`gemv`], [`crate::gemm::thin`]). Convolutions run the same blocks over an image
 //! ([`source`]).
 //!
 //! Sums are in f32, in an order that depends on the shape and the level; for products of one row it
@@ -16,18 +16,19 @@ pub mod pack;
 pub(crate) mod source;
 #[cfg(test)]
 mod tests;
+pub mod thin;
 pub(crate) mod tile;
 
-use crate::adapt::check_count;
-use crate::chunks::{self, chunk_len};
-use crate::clamp::Clamp;
-use crate::error::{Error, Result};
-use crate::level::{Level, level};
-use crate::map::map_in_place;
-use crate::parallel::{Parallel, Serial};
+use crate::base::adapt::check_count;
+use crate::base::chunks::{self, chunk_len};
+use crate::base::error::{Error, Result};
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::frame::clamp::Clamp;
+use crate::frame::map::map_in_place;
+use crate::gemm::thin::Thin;
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::dispatch;
-use crate::thin::Thin;
 use block::{A, B, DIRECT_ROWS, Multiply, turns};
 pub use pack::{Matrix, Packed, PackedSize};
 pub use source::Scale;

@@ -6,9 +6,9 @@
 
 use core::ops::Range;
 
-use crate::error::{Error, Result};
-use crate::level::Level;
-use crate::parallel::{Parallel, Serial};
+use crate::base::error::{Error, Result};
+use crate::base::level::Level;
+use crate::base::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Cut, for_each_block, for_each_chunk};
 use crate::simd::dispatch;
 
@@ -38,7 +38,7 @@ pub const fn panel(level: Level) -> usize {
 /// Fails unless the processor has the instructions of a level.
 #[inline]
 pub(crate) fn check_level(level: Level) -> Result<()> {
-    if level > crate::level::best() {
+    if level > crate::base::level::best() {
         return Err(Error::Value {
             argument: "level",
             expected: "an instruction set that the processor has",
@@ -315,7 +315,7 @@ impl<'a> Packed<'a> {
     /// # Errors
     /// [`Error::Overflow`].
     pub fn len(k: usize, n: usize) -> Result<usize> {
-        packed_len(crate::level::level(), k, n)
+        packed_len(crate::base::level::level(), k, n)
     }
 
     /// Packs `b` of `k` x `n` into the front of `out`.
@@ -328,7 +328,7 @@ impl<'a> Packed<'a> {
         out: &'a mut [f32],
         parallel: &dyn Parallel,
     ) -> Result<Self> {
-        Self::pack_for(crate::level::level(), b, (k, n), out, parallel)
+        Self::pack_for(crate::base::level::level(), b, (k, n), out, parallel)
     }
 
     /// As [`Packed::pack`], for a given level.
@@ -420,7 +420,7 @@ impl PackedSize {
     /// # Errors
     /// [`Error::Overflow`].
     pub fn new(k: usize, n: usize) -> Result<Self> {
-        let level = crate::level::level();
+        let level = crate::base::level::level();
         let len = packed_len(level, k, n)?;
         Ok(Self { level, k, n, len })
     }

@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use super::*;
-use crate::parallel::Serial;
+use crate::base::parallel::Serial;
 use crate::simd::available;
 use crate::testing::{Interleaved, close, numbers};
 

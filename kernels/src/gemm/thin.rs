@@ -4,12 +4,12 @@
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use crate::adapt::check_count;
-use crate::error::Result;
+use crate::base::adapt::check_count;
+use crate::base::error::Result;
+use crate::base::level::Level;
+use crate::base::parallel::Parallel;
 use crate::gemm::pack::{self, lanes, panel, panel_at};
 use crate::gemm::{Activation, Packed};
-use crate::level::Level;
-use crate::parallel::Parallel;
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::{Body, Simd, dispatch};
 
@@ -48,7 +48,7 @@ impl Thin<'_> {
     /// The error of an element is at most `(k + 2) * 2^-24 * sum(|x| * |b|)`.
     ///
     /// # Errors
-    /// [`crate::error::Error::Length`] unless the slices are as long as the matrix says.
+    /// [`crate::base::error::Error::Length`] unless the slices are as long as the matrix says.
     #[inline]
     pub fn run(
         &self,
@@ -331,8 +331,8 @@ fn columns_of<S: Simd, const P: usize, const NV: usize, const ROWS: usize>(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parallel::Serial;
     use crate::gemm::Matrix;
-    use crate::parallel::Serial;
     use crate::simd::available;
     use crate::testing::{Interleaved, numbers};
 

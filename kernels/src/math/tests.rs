@@ -4,8 +4,8 @@ use proptest::prelude::*;
 
 use super::double::{exp, exp_m1};
 use super::*;
-use crate::level::Level;
-use crate::map::Function;
+use crate::base::level::Level;
+use crate::frame::map::Function;
 use crate::simd::{Body, Simd, available, dispatch};
 
 /// The f32 that a function of f64 gives is within 0.52 ulp of the exact one.

@@ -3,7 +3,7 @@
 use core::arch::x86_64::*;
 
 use super::{Body, Simd};
-use crate::level::Level;
+use crate::base::level::Level;
 
 /// Exists only where [`run`] has been entered.
 #[derive(Clone, Copy)]

@@ -5,7 +5,7 @@ use core::arch::x86_64::*;
 use super::avx2::store_parts;
 use super::patch::{Finish, Patch, Rows};
 use super::{Body, Simd};
-use crate::level::Level;
+use crate::base::level::Level;
 
 mod strip;
 #[cfg(all(test, target_os = "linux", not(miri)))]

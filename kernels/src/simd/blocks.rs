@@ -4,7 +4,7 @@ use core::marker::PhantomData;
 use core::ops::Range;
 use core::sync::atomic::{AtomicUsize, Ordering};
 
-use crate::parallel::Parallel;
+use crate::base::parallel::Parallel;
 use crate::simd::patch::Patch;
 
 mod relay;
@@ -339,7 +339,7 @@ unsafe impl<T: Send> Sync for Shared<T> {}
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     /// Breaks the contract: runs every task twice.
     pub(super) struct Twice;

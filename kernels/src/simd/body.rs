@@ -1,7 +1,7 @@
 //! One source, three bodies: compiles a loop once per instruction set and runs the one in use.
 //!
 //! A loop that the compiler can vectorise is written once, as [`Body::run`]. [`dispatch`] holds a
-//! copy of it per [`Level`](crate::level::Level), each compiled with that level's instructions.
+//! copy of it per [`Level`](crate::base::level::Level), each compiled with that level's instructions.
 //! Nothing is contracted or reordered, so all copies give the same bits.
 
 /// A loop over slices. Implement `run` with `#[inline(always)]`, and so everything it calls per
@@ -29,7 +29,7 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
     if !B::LEVELS {
         return run_portable(body);
     }
-    let level = crate::level::level();
+    let level = crate::base::level::level();
     #[cfg(test)]
     let level = forced::level().min(level);
     // SAFETY: `level` returns only what this processor has, and a lesser level is part of it.
@@ -46,7 +46,7 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
 /// Runs a body of [`crate::simd`] for the level in use.
 #[inline]
 pub(crate) fn dispatch_simd<B: crate::simd::Body>(body: B) -> B::Out {
-    let level = crate::level::level();
+    let level = crate::base::level::level();
     #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
     let level = forced::level().min(level);
     crate::simd::dispatch(level, body)
@@ -58,8 +58,8 @@ pub(crate) fn dispatch_simd<B: crate::simd::Body>(body: B) -> B::Out {
 /// The processor must have the instructions of `level`.
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 #[inline]
-unsafe fn run_at<B: Body>(level: crate::level::Level, body: B) -> B::Output {
-    use crate::level::Level;
+unsafe fn run_at<B: Body>(level: crate::base::level::Level, body: B) -> B::Output {
+    use crate::base::level::Level;
     match level {
         // SAFETY: the caller answers for the instructions.
         Level::Avx512 => unsafe { run_avx512(body) },
@@ -92,7 +92,7 @@ fn run_portable<B: Body>(body: B) -> B::Output {
 /// A level for the calling thread, so that tests can compare the bodies.
 #[cfg(test)]
 pub(crate) mod forced {
-    use crate::level::Level;
+    use crate::base::level::Level;
     use std::cell::Cell;
 
     std::thread_local! {

@@ -6,7 +6,7 @@
 use core::ops::Range;
 
 use super::Simd;
-use crate::level::Level;
+use crate::base::level::Level;
 
 /// Elements of memory in lines: element (`y`, `x`) is that at `first + y * line + x * step`.
 #[derive(Clone, Copy, Debug)]
@@ -216,7 +216,11 @@ mod tests {
         }
     }
 
-    fn run(level: crate::level::Level, inside: (usize, usize), slack: [usize; 3]) -> Vec<f32> {
+    fn run(
+        level: crate::base::level::Level,
+        inside: (usize, usize),
+        slack: [usize; 3],
+    ) -> Vec<f32> {
         let lanes = crate::gemm::pack::lanes(level);
         let (seen_grid, weight_grid, to_grid) = (
             Grid {

@@ -34,7 +34,7 @@ mod tests;
 pub(crate) use one::One;
 pub use portable::Portable;
 
-use crate::level::{Level, best};
+use crate::base::level::{Level, best};
 use patch::{Finish, Patch, Rows};
 
 /// An instruction set: operations on vectors of `LANES` f32 (`F`), the same number of 32-bit

@@ -1,7 +1,7 @@
 //! One element as a vector: the form of a function in which loops are vectorised by the compiler.
 
 use super::Simd;
-use crate::level::Level;
+use crate::base::level::Level;
 
 /// A vector of one lane, without any assumption about the processor.
 #[derive(Clone, Copy, Debug)]

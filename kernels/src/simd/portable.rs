@@ -1,7 +1,7 @@
 //! Vectors as arrays: what the compilation target gives, without any assumption.
 
 use super::{Body, Simd};
-use crate::level::Level;
+use crate::base::level::Level;
 
 /// Runs `body` without any assumption about the processor.
 // Out of line, as the other levels' bodies are: its registers would be saved on the way to theirs.

@@ -14,7 +14,7 @@ use core::ops::Range;
 
 use super::{Simd, fetch_far, fetch_near};
 #[cfg(target_arch = "x86_64")]
-use crate::level::Level;
+use crate::base::level::Level;
 
 /// Bytes of an output from which on it is written past the caches. Below, the caches of a server
 /// are likely to hold it until its reader comes.

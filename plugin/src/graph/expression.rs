@@ -5,10 +5,10 @@ use std::collections::{HashMap, HashSet};
 use tfp_bindings::DataType;
 use tfp_bindings::proto::attr::{Attr, AttrList};
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
-use tfp_kernels::expression::{
+use tfp_kernels::base::shape::MAX_RANK;
+use tfp_kernels::ops::elementwise::expression::{
     Extent, MAX_INPUTS, MAX_OUTPUTS, MAX_ROW, MAX_STEPS, Program, operation,
 };
-use tfp_kernels::shape::MAX_RANK;
 
 use super::fuse::{drop_nodes, is_float};
 use super::merge::rename_inputs;

@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
-use tfp_kernels::expression::operation;
+use tfp_kernels::ops::elementwise::expression::operation;
 
 use super::fuse::drop_nodes;
 use super::view::{Edge, control_inputs, data_inputs, edge, is_on};

@@ -3,9 +3,9 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
+use tfp_kernels::base::shape::Shape;
 use tfp_kernels::conv::{BackwardFilter, BackwardInput, Filter, Forward};
-use tfp_kernels::resize::{Corners, resize_bilinear, resize_nearest};
-use tfp_kernels::shape::Shape;
+use tfp_kernels::ops::image::resize::{Corners, resize_bilinear, resize_nearest};
 
 use crate::{conv, with_pool, with_scratch};
 

@@ -15,23 +15,23 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Instant;
 
-use tfp_kernels::activation::Gelu;
-use tfp_kernels::binary::add_v2;
+use tfp_kernels::base::error::Result;
+use tfp_kernels::base::level::level;
+use tfp_kernels::base::parallel::{Parallel, Serial};
+use tfp_kernels::base::shape::Shape;
+use tfp_kernels::base::threads::ThreadPool;
 use tfp_kernels::conv::depthwise::Depthwise;
 use tfp_kernels::conv::{Conv, Direction, Filter, Forward, PackedFilter, Padding, Window};
-use tfp_kernels::error::Result;
+use tfp_kernels::frame::map::map;
 use tfp_kernels::gemm::{Activation, Gemm, Matrix};
-use tfp_kernels::level::level;
-use tfp_kernels::map::map;
-use tfp_kernels::norm::{Kind, normalize_rows};
-use tfp_kernels::parallel::{Parallel, Serial};
-use tfp_kernels::pooling::{self, Pooling};
-use tfp_kernels::scale_shift::scale_shift;
-use tfp_kernels::shape::Shape;
+use tfp_kernels::ops::elementwise::activation::Gelu;
+use tfp_kernels::ops::elementwise::binary::add_v2;
+use tfp_kernels::ops::elementwise::scale_shift::scale_shift;
+use tfp_kernels::ops::elementwise::unary::{erf, exp, log, relu, sigmoid, tanh};
+use tfp_kernels::ops::image::pooling::{self, Pooling};
+use tfp_kernels::ops::norm::layer_norm::{Kind, normalize_rows};
+use tfp_kernels::ops::norm::softmax::softmax;
 use tfp_kernels::simd::{Body, Simd, dispatch};
-use tfp_kernels::softmax::softmax;
-use tfp_kernels::threads::ThreadPool;
-use tfp_kernels::unary::{erf, exp, log, relu, sigmoid, tanh};
 
 /// Does some work on the calling thread, or on a pool of as many threads as the last caller asked
 /// for that wanted several; returns its seconds.

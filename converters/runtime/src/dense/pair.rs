@@ -2,7 +2,7 @@
 
 use super::Dense;
 use crate::error::{Error, Result, at};
-use crate::kernels::thin::Pair;
+use crate::kernels::gemm::thin::Pair;
 use crate::memory::{Memory, Slot, Source};
 
 impl Dense {

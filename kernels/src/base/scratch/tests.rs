@@ -3,17 +3,17 @@
 
 use proptest::prelude::*;
 
-use crate::attention::Attention;
-use crate::batch_mat_mul_v2::BatchMatMul;
+use crate::base::parallel::Serial;
+use crate::base::shape::Shape;
 use crate::conv::{BackwardInput, Conv, Direction, Filter, Forward, PackedFilter, Padding, Window};
 use crate::gemm::{Gemm, Matrix, Packed};
-use crate::lstm::{Gru, Lstm, Recurrent};
-use crate::norm::Kind;
-use crate::norm_gradient::NormGradient;
-use crate::parallel::Serial;
-use crate::recurrent_gradient::{Cell, gru_scratch_len, lstm_scratch_len};
-use crate::sequence::{Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk};
-use crate::shape::Shape;
+use crate::ops::matrix::batch_mat_mul_v2::BatchMatMul;
+use crate::ops::norm::layer_norm::Kind;
+use crate::ops::norm::norm_gradient::NormGradient;
+use crate::ops::sequence::attention::Attention;
+use crate::ops::sequence::lstm::{Gru, Lstm, Recurrent};
+use crate::ops::sequence::recurrent::{Factor, GruLayer, LstmLayer, Reset, SimpleRnnLayer, Walk};
+use crate::ops::sequence::recurrent_gradient::{Cell, gru_scratch_len, lstm_scratch_len};
 use crate::simd::available;
 
 /// Elements that scratch memory may have in any case.

@@ -3,9 +3,9 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::level::Level;
 use crate::conv::{Direction, PackedFilter, Padding};
 use crate::gemm::Activation;
-use crate::level::Level;
 use crate::simd::available;
 use crate::testing::{Interleaved, Threads, numbers};
 

@@ -3,10 +3,10 @@
 use core::ops::Range;
 
 use super::{Channels, together};
+use crate::base::level::Level;
+use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv;
 use crate::gemm::pack::lanes;
-use crate::level::Level;
-use crate::parallel::Parallel;
 use crate::simd::blocks::{Block, Cut, for_each_block};
 use crate::simd::taps::add_stops;
 use crate::simd::{Body, Simd, dispatch};

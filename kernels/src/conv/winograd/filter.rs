@@ -5,10 +5,10 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::Tiles;
 use super::form::{MOST_TAPS, Shape};
+use crate::base::level::Level;
+use crate::base::parallel::Parallel;
 use crate::conv::{Conv, Direction, Window};
 use crate::gemm::pack::panel;
-use crate::level::Level;
-use crate::parallel::Parallel;
 use crate::simd::blocks::{Block, Cut, for_each_block};
 use crate::simd::body::{Body, dispatch};
 

@@ -10,13 +10,13 @@ use core::sync::atomic::{AtomicBool, Ordering};
 use super::form::{Form, Four};
 use super::grid::{Grid, Place};
 use super::{Tiles, most_scratch};
+use crate::base::error::Result;
+use crate::base::level::Level;
+use crate::base::parallel::{Parallel, Serial};
 use crate::conv::Conv;
-use crate::error::Result;
 use crate::gemm::pack::lanes;
 use crate::gemm::source::{MAX_RUN, ZEROS};
 use crate::gemm::{Gemm, Matrix};
-use crate::level::Level;
-use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Block, Cut, for_each_block, for_each_chunk};
 use crate::simd::{Body, Simd, body, dispatch};
 

@@ -3,9 +3,9 @@
 use core::ops::Range;
 
 use super::Tiles;
+use crate::base::level::Level;
 use crate::conv::Conv;
 use crate::gemm::block::strip_rows;
-use crate::level::Level;
 
 /// Channels of a tile that lie side by side.
 pub const BLOCK: usize = 32;

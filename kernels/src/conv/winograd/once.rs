@@ -5,10 +5,10 @@ mod tests;
 
 use super::filter::{Taps, mirrored};
 use super::{KEPT, Tiles, Winograd, most_scratch};
+use crate::base::level::Level;
+use crate::base::parallel::Parallel;
 use crate::conv::{Conv, Direction};
 use crate::gemm::tile::Store;
-use crate::level::Level;
-use crate::parallel::Parallel;
 
 /// Pixels of the output, over all images, that repay the transform of a filter.
 const REPAID: usize = 400;

@@ -3,11 +3,11 @@
 use proptest::prelude::*;
 
 use super::*;
+use crate::base::parallel::Serial;
 use crate::conv::geometry::Padding;
 use crate::conv::tests::each_product;
 use crate::conv::{Direction, Filter, Forward, PackedFilter};
 use crate::gemm::Activation;
-use crate::parallel::Serial;
 use crate::simd::available;
 use crate::testing::{Interleaved, Threads, numbers};
 
@@ -323,7 +323,7 @@ fn check_not_finite(conv: &Conv) {
 fn short_memory_is_an_error() {
     let conv = conv(1, (20, 20), (32, 32), Padding::Same);
     let filter = numbers(conv.filter_len(), 1);
-    let (level, direction) = (crate::level::level(), Direction::Forward);
+    let (level, direction) = (crate::base::level::level(), Direction::Forward);
     for tiles in [Tiles::Two, Tiles::Four] {
         let pack = |memory: &mut [f32]| {
             let memory = (&filter[..], memory);
@@ -356,7 +356,7 @@ fn short_memory_is_an_error() {
 fn a_function_is_applied_once() {
     let conv = conv(1, (9, 9), (20, 50), Padding::Same);
     let (input, filter) = (numbers(conv.input_len(), 1), numbers(conv.filter_len(), 2));
-    let level = crate::level::level();
+    let level = crate::base::level::level();
     for tiles in [Tiles::Two, Tiles::Four] {
         let with = |activation| {
             let change = |forward: &mut Forward<'_>| forward.activation = activation;
@@ -412,7 +412,7 @@ fn tiles_of_lines_are_chosen_for_many_channels() {
         };
         let odd = Conv { x, ..conv };
         assert_eq!(Tiles::of(&odd), None, "{size} {dilation}");
-        let once = Once::of(crate::level::level(), Direction::Backward, &odd);
+        let once = Once::of(crate::base::level::level(), Direction::Backward, &odd);
         assert!(once.is_none(), "{size} {dilation}");
     }
 }

@@ -3,7 +3,7 @@
 // Indices keep vectors in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
-use crate::level::Level;
+use crate::base::level::Level;
 use crate::math::single::{LN_2_HIGH, LN_2_LOW, ROUNDER};
 use crate::simd::Simd;
 

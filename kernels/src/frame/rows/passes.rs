@@ -5,7 +5,7 @@
 use core::ops::Range;
 
 use super::{LANES, Lanes, Step, Sum, folded, padded};
-use crate::level::Level;
+use crate::base::level::Level;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{One, Simd, fetch_far, fetch_near};
 

@@ -3,8 +3,8 @@
 use core::ops::Range;
 
 use super::{B, MAX_ROWS, Panel, ROWS_OF_B, apart, most_rows, tiles};
+use crate::base::level::Level;
 use crate::gemm::tile::{self, Store};
-use crate::level::Level;
 use crate::simd::Simd;
 use crate::simd::blocks::Block;
 

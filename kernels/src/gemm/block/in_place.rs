@@ -1,9 +1,9 @@
 //! Products of rows of a matrix: where they lie in memory, without a copy of them, or scaled.
 
 use super::{Columns, MAX_ROWS, Panel, Piece, copied_tile, map_strip, most_rows, tiles};
+use crate::base::level::{Level, first_cache_is_wide, indexes_freely};
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{self, Store, Strip};
-use crate::level::{Level, first_cache_is_wide, indexes_freely};
 use crate::simd::Simd;
 use crate::simd::blocks::Block;
 use crate::simd::patch::Rows;
@@ -174,8 +174,8 @@ fn map_rows(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parallel::{Parallel, Serial};
     use crate::gemm::{Activation, Gemm, Matrix, Packed, pack};
-    use crate::parallel::{Parallel, Serial};
     use crate::simd::available;
     use crate::testing::{Interleaved, numbers};
 

@@ -4,7 +4,7 @@
 //! rows of A, these are, and a part of B is small enough to stay there with them. Where it does
 //! not, each part of B brings all of A from far away, and so parts are larger.
 
-use crate::level::{second_cache, third_cache_is_near};
+use crate::base::level::{second_cache, third_cache_is_near};
 
 /// Elements of a part of B that stays in the second cache with those of A, while the next part is
 /// asked for.
@@ -49,8 +49,8 @@ fn second_cache_len() -> usize {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parallel::{Parallel, Serial};
     use crate::gemm::{Activation, Gemm, Matrix, Packed, Scale, pack};
-    use crate::parallel::{Parallel, Serial};
     use crate::simd::available;
     use crate::testing::{Interleaved, numbers};
 

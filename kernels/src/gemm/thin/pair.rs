@@ -6,11 +6,11 @@
 //! read again only after all of the other one.
 
 use super::{How, Thin, columns_of};
-use crate::adapt::check_count;
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
 use crate::gemm::pack::{panel, panels};
 use crate::gemm::{Activation, Packed};
-use crate::parallel::Parallel;
 use crate::simd::{Body, Simd, dispatch};
 
 /// Parts of the walk, at most: more of them turn round better, but each has sums of its own.
@@ -236,9 +236,9 @@ impl Body for Sum<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::level::Level;
+    use crate::base::parallel::Serial;
     use crate::gemm::Matrix;
-    use crate::level::Level;
-    use crate::parallel::Serial;
     use crate::simd::available;
     use crate::testing::{Interleaved, numbers};
 

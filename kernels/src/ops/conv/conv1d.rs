@@ -1,9 +1,9 @@
 //! Convolution along one axis, channels last: a [`Conv`] whose vertical axis has one element.
 
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
 use crate::conv::{Conv, Filter, Forward, Padding, Window};
-use crate::error::{Error, Result};
 use crate::gemm::Activation;
-use crate::parallel::Parallel;
 
 /// What a convolution along one axis does.
 #[derive(Clone, Copy, Debug)]

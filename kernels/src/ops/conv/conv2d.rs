@@ -1,15 +1,15 @@
 //! `Conv2D`: `output[n, y, x, o] = sum(input[n, y * stride + i * dilation - pad, ...] *
 //! filter[i, j, c, o])`, NHWC or NCHW, grouped if the filter has fewer channels than the input.
 
-use crate::adapt::check_shape;
+use crate::base::adapt::check_shape;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::conv::attributes::{Format, Sliding};
 use crate::conv::layout::Room;
 use crate::conv::{Conv, Filter, Forward};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::scratch;
-use crate::shape::Shape;
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {

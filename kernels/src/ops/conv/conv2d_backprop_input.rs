@@ -1,14 +1,14 @@
 //! `Conv2DBackpropInput`: the gradient of `Conv2D` by its input, which is also the transposed
 //! convolution.
 
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::scratch;
 use crate::conv::attributes::Format;
 use crate::conv::layout::Room;
 use crate::conv::{BackwardInput, Conv, Filter};
-use crate::conv2d::{ATTRS, check_gradient, images_len, sizes};
-use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::scratch;
+use crate::ops::conv::conv2d::{ATTRS, check_gradient, images_len, sizes};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {

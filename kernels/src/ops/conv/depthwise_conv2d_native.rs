@@ -1,16 +1,16 @@
 //! `DepthwiseConv2dNative`: a convolution of each channel with filters of its own.
 
-use crate::adapt::check_shape;
+use crate::base::adapt::check_shape;
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::conv::Conv;
 use crate::conv::attributes::{Format, Sliding};
 use crate::conv::depthwise::Depthwise;
 use crate::conv::layout::Room;
-use crate::conv2d::{ATTRS, images_len};
-use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::scratch;
-use crate::shape::Shape;
+use crate::ops::conv::conv2d::{ATTRS, images_len};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {

@@ -1,17 +1,17 @@
 //! `TfpFusedConv2D`, an op that the plug-in defines: `activation(conv(input, filter) + bias)`, or
 //! `activation(conv(input, filter) + bias + residual)`.
 
-use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk};
+use crate::base::adapt::check_count;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, KernelDef, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::scratch;
 use crate::conv::attributes::Format;
 use crate::conv::layout::Room;
 use crate::conv::{Filter, Forward};
-use crate::conv2d::{self, sizes};
-use crate::def::{AttrKind, Call, KernelDef, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::fused_mat_mul::After;
-use crate::scratch;
+use crate::ops::conv::conv2d::{self, sizes};
+use crate::ops::matrix::fused_mat_mul::After;
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {

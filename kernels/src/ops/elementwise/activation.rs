@@ -1,17 +1,17 @@
 //! Activation functions that TensorFlow has no op of its own for, and their gradients.
 //!
-//! Each is a type for [`map`](crate::map::map); [`Gradient`] of it is one for
-//! [`zip`](crate::zip::zip) over the incoming gradient and the argument. Results are within 5 ulp
+//! Each is a type for [`map`](crate::frame::map::map); [`Gradient`] of it is one for
+//! [`zip`](crate::frame::zip::zip) over the incoming gradient and the argument. Results are within 5 ulp
 //! of exact arithmetic; where terms cancel, within 3e-7 of it, relative to the larger of 1 and the
 //! largest term.
 
 pub mod in_place;
 
-use crate::map::{Function, Map, map_in_vectors};
+use crate::frame::map::{Function, Map, map_in_vectors};
+use crate::frame::zip::Zip;
 use crate::math::single as math;
 use crate::math::sqrt_f32;
 use crate::simd::{One, Simd};
-use crate::zip::Zip;
 
 /// The gradient of an activation: `gradient * slope(x)`.
 #[derive(Clone, Copy, Debug)]

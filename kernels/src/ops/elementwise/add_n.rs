@@ -1,14 +1,14 @@
 //! The sum of several tensors of one shape.
 
-use crate::adapt::{Element, check_count, check_shape, unserved, variants};
-use crate::binary::Add;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, KernelDef, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
+use crate::base::adapt::{Element, check_count, check_shape, unserved, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::frame::zip::Zip;
+use crate::ops::elementwise::binary::Add;
 use crate::simd::body::{Body, dispatch};
-use crate::zip::Zip;
 
 /// Elements that stay in the cache while all summands are added.
 const STRIP: usize = 4096;

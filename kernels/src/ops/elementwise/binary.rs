@@ -3,8 +3,8 @@
 //! One row per op: its function broadcasts over slices, its `KernelDef` works in place where it
 //! may. Results are those of one rounding unless the row says otherwise; integers wrap.
 
+use crate::frame::zip::zip_kernels;
 use crate::math;
-use crate::zip::zip_kernels;
 
 /// `body` unless `when`, which makes 0.
 macro_rules! zero_if {
@@ -97,8 +97,8 @@ zip_kernels! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::zip::Zip;
     use crate::trial::{Tensor, run};
-    use crate::zip::Zip;
 
     #[test]
     fn values() {

@@ -1,6 +1,6 @@
 //! Element-wise operations on the bits of integers. int32 is in host memory.
 
-use crate::zip::zip_kernels;
+use crate::frame::zip::zip_kernels;
 
 zip_kernels! {
     forward &[(0, 0), (1, 0)];
@@ -30,7 +30,7 @@ zip_kernels! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::zip::Zip;
+    use crate::frame::zip::Zip;
 
     #[test]
     fn bits() {

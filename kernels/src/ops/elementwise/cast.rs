@@ -3,12 +3,12 @@
 //! A float becomes an integer by dropping its fraction; one that does not fit, NaN included,
 //! becomes the smallest integer, as on x86. A number becomes `bool` by comparison with 0.
 
-use crate::adapt::{Element, unserved};
-use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::map::{Map, map, run_map_to};
-use crate::parallel::Parallel;
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::frame::map::{Map, map, run_map_to};
 use crate::simd::scalar::Truncate;
 
 /// The conversion to `U`.
@@ -73,7 +73,7 @@ casts! {
 /// Converts each element; `u8` stands for `bool`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+/// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
 pub fn cast<T: Element, U: Element>(x: &[T], out: &mut [U], parallel: &dyn Parallel) -> Result<()>
 where
     Cast<U>: Map<T, Out = U>,

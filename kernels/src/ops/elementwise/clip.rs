@@ -1,13 +1,13 @@
 //! Limits values to a range.
 
-use crate::adapt::{Element, check_shape, unserved, variants};
-use crate::def::{Call, KernelDef, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::map::outputs_like_first;
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::zip::{Zip, zip, zip_in_place};
+use crate::base::adapt::{Element, check_shape, unserved, variants};
+use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::map::outputs_like_first;
+use crate::frame::zip::{Zip, zip, zip_in_place};
 
 /// The larger of two values; keeps a NaN in the first.
 #[derive(Clone, Copy, Debug)]
@@ -44,8 +44,8 @@ limits!(f32 f64 i64);
 /// `out = max(min(x, high), low)`; the limits are scalars or of the shape of `x`. NaN stays.
 ///
 /// # Errors
-/// [`Error::Incompatible`](crate::error::Error::Incompatible) for limits of other shapes,
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
+/// [`Error::Incompatible`](crate::base::error::Error::Incompatible) for limits of other shapes,
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit its shape.
 pub fn clip<T: Element>(
     (x, shape): (&[T], &Shape),
     low: (&[T], &Shape),
@@ -109,7 +109,7 @@ where
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     #[test]
     fn limits_hold_and_the_lower_one_wins() {

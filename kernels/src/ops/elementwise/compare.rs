@@ -2,13 +2,13 @@
 //!
 //! Every comparison with NaN is false, except that NaN is not equal to anything.
 
-use crate::adapt::{Element, unserved};
-use crate::def::{AttrKind, Inputs, KernelDef, OutputSink, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::zip::{Zip, outputs_broadcast_bool, run_zip_to, zip};
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{AttrKind, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::zip::{Zip, outputs_broadcast_bool, run_zip_to, zip};
 
 macro_rules! compare {
     ($(

@@ -3,9 +3,9 @@
 //! One row per op. Division of integers by 0 and negative powers of integers are errors; otherwise
 //! integers wrap.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::frame::zip::zip_kernels;
 use crate::math;
-use crate::zip::zip_kernels;
 
 /// Accepts divisors that are not 0.
 pub(crate) fn not_zero<T: Default + PartialEq>(divisors: &[T]) -> Result<()> {
@@ -138,8 +138,8 @@ zip_kernels! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::frame::zip::Zip;
     use crate::trial::{Tensor, run};
-    use crate::zip::Zip;
     use proptest::prelude::*;
 
     proptest! {

@@ -8,17 +8,17 @@
 //! A value is whole (of the output's shape), a row (a number per element of the last axis), or one
 //! number for all. What needs rows and numbers alone is computed once.
 
-use crate::binary as two;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
-use crate::division::Pow;
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::gradient as back;
-use crate::map::{Map, map_here};
-use crate::shape::Shape;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::frame::map::{Map, map_here};
+use crate::frame::zip::Zip;
+use crate::ops::elementwise::binary as two;
+use crate::ops::elementwise::division::Pow;
+use crate::ops::elementwise::gradient as back;
+use crate::ops::elementwise::unary as one;
 use crate::simd::body::{Body, dispatch};
-use crate::unary as one;
-use crate::zip::Zip;
 
 mod evaluate;
 

@@ -4,9 +4,9 @@
 //! One row per op: its function works on slices, its `KernelDef` in place where it may. Results are
 //! within 2 ulp unless the row says otherwise.
 
+use crate::frame::zip::zip_kernels;
 use crate::math;
 use crate::simd::One;
-use crate::zip::zip_kernels;
 
 /// Slope of the negative side of the scaled exponential unit times its scale.
 const SELU_SCALE_ALPHA: f32 = 1.758_099_3;
@@ -57,9 +57,9 @@ zip_kernels! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::map::Map;
-    use crate::unary::{Elu, Selu, Sigmoid, Softplus, Softsign, Sqrt, Tanh};
-    use crate::zip::Zip;
+    use crate::frame::map::Map;
+    use crate::frame::zip::Zip;
+    use crate::ops::elementwise::unary::{Elu, Selu, Sigmoid, Softplus, Softsign, Sqrt, Tanh};
 
     /// The slope of a function by central difference.
     fn slope(op: impl Map<f32, Out = f32>, x: f32) -> f32 {

@@ -1,13 +1,15 @@
 //! Element-wise operations on `i32` that TensorFlow keeps in host memory, and converted models not.
 
-use crate::binary::{Add, AddV2, Maximum, Minimum, Mul, SquaredDifference, Sub};
-use crate::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
-use crate::division::{Div, FloorDiv, FloorMod, Pow, TruncateMod};
-use crate::division::{floor_quotient_i32, floor_rest_i32, not_negative, not_zero, power_i32};
-use crate::error::Result;
-use crate::map::Map;
-use crate::unary::{Abs, Neg, Relu, Sign, Square};
-use crate::zip::Zip;
+use crate::base::error::Result;
+use crate::frame::map::Map;
+use crate::frame::zip::Zip;
+use crate::ops::elementwise::binary::{Add, AddV2, Maximum, Minimum, Mul, SquaredDifference, Sub};
+use crate::ops::elementwise::compare::{Equal, Greater, GreaterEqual, Less, LessEqual, NotEqual};
+use crate::ops::elementwise::division::{Div, FloorDiv, FloorMod, Pow, TruncateMod};
+use crate::ops::elementwise::division::{
+    floor_quotient_i32, floor_rest_i32, not_negative, not_zero, power_i32,
+};
+use crate::ops::elementwise::unary::{Abs, Neg, Relu, Sign, Square};
 
 macro_rules! zips {
     ($($op:ident $out:ident $(if $check:ident)? |$x:ident, $y:ident| $body:expr;)*) => {$(
@@ -73,10 +75,10 @@ maps! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::error::Error;
-    use crate::parallel::Serial;
-    use crate::shape::Shape;
-    use crate::zip::{zip, zip_in_place};
+    use crate::base::error::Error;
+    use crate::base::parallel::Serial;
+    use crate::base::shape::Shape;
+    use crate::frame::zip::{zip, zip_in_place};
 
     #[test]
     fn values() {

@@ -1,13 +1,13 @@
 //! The rectified linear unit with a slope for negative values, and its gradient.
 
-use crate::adapt::{Element, unserved, variants};
-use crate::def::{AttrKind, KernelDef, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::map::{Map, map, outputs_like_first, run_map};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+use crate::base::adapt::{Element, unserved, variants};
+use crate::base::def::{AttrKind, KernelDef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::map::{Map, map, outputs_like_first, run_map};
+use crate::frame::zip::{Zip, outputs_broadcast, run_zip, zip};
 
 /// `x` above 0, and `alpha * x` elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -63,7 +63,7 @@ leaky!(f32 f64);
 /// See [`LeakyRelu`].
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+/// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
 pub fn leaky_relu<T: Element>(
     alpha: f32,
     x: &[T],
@@ -79,7 +79,7 @@ where
 /// See [`LeakyReluGrad`]; both arguments have `shape`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit the shape.
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit the shape.
 pub fn leaky_relu_grad<T: Element>(
     alpha: f32,
     (gradients, features): (&[T], &[T]),
@@ -133,7 +133,7 @@ pub static LEAKY_RELU_GRAD: KernelDef = KernelDef {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     #[test]
     fn slopes() {

@@ -1,14 +1,14 @@
 //! Element-wise operations on `bool`, a byte of 0 or 1.
 
-use crate::adapt::Element;
-use crate::adapt::unserved;
-use crate::def::{KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::map::{Map, map, outputs_bool, outputs_like_first, run_map, run_map_to};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::zip::{Zip, outputs_broadcast, run_zip, zip};
+use crate::base::adapt::Element;
+use crate::base::adapt::unserved;
+use crate::base::def::{KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::map::{Map, map, outputs_bool, outputs_like_first, run_map, run_map_to};
+use crate::frame::zip::{Zip, outputs_broadcast, run_zip, zip};
 
 const ONLY: &[Variant] = &[Variant {
     types: &[],
@@ -36,8 +36,8 @@ macro_rules! logical {
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`Error::Incompatible`](crate::error::Error::Incompatible) if the shapes can't be
-        /// broadcast, [`Error::Length`](crate::error::Error::Length) if a slice does not fit its
+        /// [`Error::Incompatible`](crate::base::error::Error::Incompatible) if the shapes can't be
+        /// broadcast, [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit its
         /// shape.
         pub fn $function(
             x: (&[u8], &Shape),
@@ -84,7 +84,7 @@ impl Map<u8> for LogicalNot {
 /// Whether the value is false.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+/// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
 pub fn logical_not(x: &[u8], out: &mut [u8], parallel: &dyn Parallel) -> Result<()> {
     map(LogicalNot, x, out, parallel)
 }
@@ -130,7 +130,7 @@ macro_rules! predicates {
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+        /// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
         pub fn $function<T: Element>(x: &[T], out: &mut [u8], parallel: &dyn Parallel) -> Result<()>
         where
             $op: Map<T, Out = u8>,

@@ -1,15 +1,15 @@
 //! `TfpScaleShift`, an op that the plug-in defines: `activation(x * scale + shift)` with a number
 //! per channel, the last axis. A batch norm comes down to this in inference.
 
-use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::fused_mat_mul::activation;
+use crate::base::adapt::check_count;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 use crate::gemm::Activation;
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::ops::matrix::fused_mat_mul::activation;
 use crate::simd::body::{Body, dispatch, dispatch_simd};
 use crate::simd::stream::{self, AHEAD, Behind, Columns, Fence};
 use crate::simd::{self, Simd, fetch_far};

@@ -1,20 +1,20 @@
 //! Chooses between two tensors element by element.
 
-use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, Inputs, KernelDef, no_scratch};
-use crate::error::Result;
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::zip::Plan;
 use crate::simd::body::{Body, dispatch};
-use crate::zip::Plan;
 
 /// `out = condition ? then : other`, all three broadcast against each other. A condition is a byte,
 /// 0 for false.
 ///
 /// # Errors
-/// [`Error::Incompatible`](crate::error::Error::Incompatible) if they can't be broadcast,
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit its shape.
+/// [`Error::Incompatible`](crate::base::error::Error::Incompatible) if they can't be broadcast,
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit its shape.
 pub fn select<T: Copy + Send + Sync>(
     (condition, condition_shape): (&[u8], &Shape),
     (then, then_shape): (&[T], &Shape),
@@ -139,9 +139,9 @@ pub static SELECT: KernelDef = KernelDef {
     forward: &[],
     outputs: |inputs, sink| {
         let (condition, then, other) = shapes(inputs)?;
-        crate::adapt::check_shape("e", &other, &then)?;
+        crate::base::adapt::check_shape("e", &other, &then)?;
         let condition = aligned(&condition, &then)?;
-        crate::adapt::check_shape("t", &then, &selected(&condition, &then, &other)?)?;
+        crate::base::adapt::check_shape("t", &then, &selected(&condition, &then, &other)?)?;
         sink(inputs.get(1, "t")?.dtype(), then)
     },
     scratch: no_scratch,
@@ -152,7 +152,7 @@ pub static SELECT: KernelDef = KernelDef {
 fn aligned(condition: &Shape, values: &Shape) -> Result<Shape> {
     if condition.rank() != 1 || values.rank() <= 1 {
         if condition.rank() != 0 {
-            crate::adapt::check_shape("condition", condition, values)?;
+            crate::base::adapt::check_shape("condition", condition, values)?;
         }
         return Ok(*condition);
     }
@@ -228,7 +228,7 @@ mod tests {
 
     #[test]
     fn the_first_version_takes_a_vector_over_the_first_axis() {
-        use crate::dtype::DType;
+        use crate::base::dtype::DType;
         use crate::trial::{Tensor, run};
         let condition = Tensor::new(DType::Bool, &[2], &[1, 0]);
         let (t, e) = (

@@ -1,7 +1,7 @@
 //! Shifts of the bits of integers by amounts that are cut to what the type has, as TensorFlow's
 //! `LeftShift` and `RightShift` cut them on the CPU.
 
-use crate::zip::Zip;
+use crate::frame::zip::Zip;
 
 /// Bits moved up; zeros follow.
 #[derive(Clone, Copy, Debug, Default)]

@@ -5,7 +5,7 @@
 //! it, next to the zeros of a function too. Where one has a pole or is not defined, the value is
 //! that of TensorFlow's op of its name.
 
-use crate::map::Map;
+use crate::frame::map::Map;
 use crate::math::double::exp;
 use crate::math::{round_half_even, sqrt};
 

@@ -3,13 +3,13 @@
 //! One row per op: its function works on slices, its `KernelDef` in place where it may. Tolerances
 //! against exact arithmetic are 1 ulp unless the row says otherwise.
 
-use crate::adapt::{Element, unserved};
-use crate::def::{KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::map::{Function, Map, map, map_in_vectors, outputs_like_first, run_map};
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::frame::map::{Function, Map, map, map_in_vectors, outputs_like_first, run_map};
 use crate::math::{self, single};
-use crate::parallel::Parallel;
 use crate::simd::Simd;
 
 macro_rules! unary {
@@ -51,7 +51,7 @@ macro_rules! unary {
         $(#[$doc])*
         ///
         /// # Errors
-        /// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+        /// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
         pub fn $function<T: Element>(x: &[T], out: &mut [T], parallel: &dyn Parallel) -> Result<()>
         where
             $op: Map<T, Out = T>,
@@ -212,7 +212,7 @@ unary! {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
     use crate::trial::{Tensor, run};
 
     fn one(op: impl Map<f32, Out = f32>, x: f32) -> f32 {

@@ -2,10 +2,10 @@
 //!
 //! A number that does not fit loses its upper bits, as in TensorFlow.
 
-use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::Result;
-use crate::parallel::Parallel;
+use crate::base::adapt::check_count;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
 
 /// A whole number of 64 bits at most.
 pub trait Whole: Copy + Send + Sync {
@@ -38,7 +38,7 @@ whole!(i8 i16 i32 i64 u8 u16 u32 u64);
 /// `out[i] = x[i]` in another type.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) unless `out` is as long as `x`.
+/// [`Error::Length`](crate::base::error::Error::Length) unless `out` is as long as `x`.
 pub fn convert<T: Whole, U: Whole>(x: &[T], out: &mut [U], parallel: &dyn Parallel) -> Result<()> {
     check_count("y", out.len(), x.len())?;
     let chunk = chunk_len(parallel, out.len(), 64, 1);
@@ -53,7 +53,7 @@ pub fn convert<T: Whole, U: Whole>(x: &[T], out: &mut [U], parallel: &dyn Parall
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     fn converted<T: Whole, U: Whole + Default>(x: &[T]) -> Vec<U> {
         let mut out = vec![U::default(); x.len()];

@@ -1,14 +1,14 @@
 //! `MaxPool` and `AvgPool`, and their gradients.
 
-use crate::adapt::check_shape;
+use crate::base::adapt::check_shape;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::conv::attributes::{Format, Sliding, spatial};
 use crate::conv::layout::Room;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::pooling::{Kind, Pooling};
-use crate::scratch;
-use crate::shape::Shape;
+use crate::ops::image::pooling::{Kind, Pooling};
 
 const ATTRS: &[(&str, AttrKind)] = &[
     ("ksize", AttrKind::Ints),

@@ -3,13 +3,13 @@
 // Indices keep sums in registers: an iterator over several arrays does not unroll as well.
 #![allow(clippy::needless_range_loop)]
 
+use crate::base::error::Result;
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::shape::Shape;
 use crate::conv::Window;
 use crate::conv::depthwise::{each_tap, lines_per_task};
 use crate::conv::geometry::check_len;
-use crate::error::Result;
-use crate::level::{Level, level};
-use crate::parallel::{Parallel, Serial};
-use crate::shape::Shape;
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd, dispatch, fetch_far};
@@ -48,7 +48,7 @@ impl Pooling {
     /// A pooling for the level in use.
     ///
     /// # Errors
-    /// [`crate::error::Error::Overflow`].
+    /// [`crate::base::error::Error::Overflow`].
     pub fn new(kind: Kind, batch: usize, channels: usize, y: Window, x: Window) -> Result<Self> {
         Shape::new(&[batch, y.input, x.input, channels, 4])?;
         Shape::new(&[batch, y.output, x.output, channels, 4])?;
@@ -86,7 +86,7 @@ impl Pooling {
     /// Computes the output.
     ///
     /// # Errors
-    /// [`crate::error::Error::Length`] if a slice has not the length that the sizes say.
+    /// [`crate::base::error::Error::Length`] if a slice has not the length that the sizes say.
     pub fn run(&self, input: &[f32], output: &mut [f32], parallel: &dyn Parallel) -> Result<()> {
         check_len("input", input.len(), self.input_len())?;
         check_len("output", output.len(), self.output_len())?;

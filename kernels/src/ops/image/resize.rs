@@ -5,14 +5,14 @@ mod bilinear;
 
 pub use bilinear::resize_bilinear;
 
-use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 use crate::math;
-use crate::parallel::Parallel;
-use crate::shape::Shape;
 
 /// Where pixels lie.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

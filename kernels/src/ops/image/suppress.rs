@@ -1,8 +1,8 @@
 //! Boxes chosen by their scores, each of which suppresses those that overlap it:
 //! `NonMaxSuppressionV4` and, for one class, `CombinedNonMaxSuppression` of TensorFlow.
 
-use crate::adapt::check_count;
-use crate::error::Result;
+use crate::base::adapt::check_count;
+use crate::base::error::Result;
 
 /// Which boxes are chosen.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -21,7 +21,7 @@ pub struct Limits {
 /// fewer of these. A box is two opposite corners; one without area overlaps none.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) if `boxes` are not those of whole groups, or
+/// [`Error::Length`](crate::base::error::Error::Length) if `boxes` are not those of whole groups, or
 /// `heap` does not hold `count` elements.
 pub fn suppress(
     (boxes, scores, count): (&[f32], &[f32], usize),

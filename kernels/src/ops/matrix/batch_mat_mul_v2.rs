@@ -1,13 +1,13 @@
 //! `BatchMatMulV2`: products of matrices whose leading dimensions broadcast.
 
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::gemm::{Gemm, Matrix, Packed, Right};
-use crate::mat_mul::dense;
-use crate::parallel::{Parallel, Serial};
-use crate::scratch;
-use crate::shape::Shape;
+use crate::ops::matrix::mat_mul::dense;
 use crate::simd::blocks::for_each_chunk;
 
 /// The kernel as TensorFlow sees it.

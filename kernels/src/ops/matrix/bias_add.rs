@@ -1,14 +1,14 @@
 //! `BiasAdd`: adds one number per channel; any rank from 2 on, channels last or second.
 
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::conv::attributes::Format;
 use crate::conv::geometry::check_len;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::level::{Level, level};
-use crate::parallel::{Parallel, Serial};
-use crate::scratch;
-use crate::shape::Shape;
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -22,7 +22,7 @@ pub static DEF: KernelDef = KernelDef {
     attrs: &[("data_format", AttrKind::String)],
     forward: &[(0, 0)],
     outputs,
-    scratch: crate::def::no_scratch,
+    scratch: crate::base::def::no_scratch,
     run,
 };
 

@@ -1,15 +1,15 @@
 //! `BiasAddGrad`: the sum over all but the channels.
 
-use crate::bias_add::Channels;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::level::{Level, level};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::conv::attributes::Format;
 use crate::conv::geometry::check_len;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::level::{Level, level};
-use crate::parallel::{Parallel, Serial};
-use crate::scratch;
-use crate::shape::Shape;
+use crate::ops::matrix::bias_add::Channels;
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::{Body, Simd, dispatch};
 
@@ -23,7 +23,7 @@ pub static DEF: KernelDef = KernelDef {
     attrs: &[("data_format", AttrKind::String)],
     forward: &[],
     outputs,
-    scratch: crate::def::no_scratch,
+    scratch: crate::base::def::no_scratch,
     run,
 };
 
@@ -38,7 +38,7 @@ const TERMS: usize = 256;
 /// most `(n / 256 + 256) * 2^-24` times the sum of their magnitudes.
 ///
 /// # Errors
-/// [`crate::error::Error::Length`].
+/// [`crate::base::error::Error::Length`].
 pub fn bias_add_grad(
     sizes: Channels,
     gradient: &[f32],

@@ -1,15 +1,15 @@
 //! `TfpFusedMatMul`, an op that the plug-in defines: `activation(a * b + bias)`.
 
-use crate::def::{AttrKind, Attrs, Call, KernelDef, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::base::def::{AttrKind, Attrs, Call, KernelDef, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch;
+use crate::frame::map::map_in_place;
 use crate::gemm::{Activation, Gemm};
-use crate::leaky_relu::LeakyRelu;
-use crate::map::map_in_place;
-use crate::mat_mul::{self, dense};
-use crate::parallel::{Parallel, Serial};
-use crate::scratch;
-use crate::unary::{Elu, Selu, Sigmoid, Softplus, Softsign, Tanh};
+use crate::ops::elementwise::leaky_relu::LeakyRelu;
+use crate::ops::elementwise::unary::{Elu, Selu, Sigmoid, Softplus, Softsign, Tanh};
+use crate::ops::matrix::mat_mul::{self, dense};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
@@ -165,7 +165,7 @@ mod tests {
 
     #[test]
     fn curved_activations_are_those_of_the_ops() {
-        use crate::unary::{ELU, SELU, SIGMOID, SOFTPLUS, SOFTSIGN, TANH};
+        use crate::ops::elementwise::unary::{ELU, SELU, SIGMOID, SOFTPLUS, SOFTSIGN, TANH};
         for (m, k, n) in [(1, 3, 5), (33, 300, 20), (2, 0, 3), (70, 9, 600)] {
             let (a, b) = (numbers(m * k, 1), numbers(k * n, 2));
             let inputs = [(vec![m, k], a), (vec![k, n], b), (vec![n], numbers(n, 3))];

@@ -4,7 +4,7 @@
 //! Matrices are float32; every sum of products is one of float64, rounded once. All functions take
 //! any number of matrices of `size` rows and columns, one after the other.
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 use crate::math::{log, sqrt};
 
 /// Writes the lower triangular `l` with `l * transpose(l) = x`, of which only the lower triangle is
@@ -14,7 +14,7 @@ use crate::math::{log, sqrt};
 /// [`Error::Length`] if the slices do not hold equally many whole matrices.
 pub fn cholesky(x: &[f32], size: usize, out: &mut [f32]) -> Result<()> {
     let area = whole(x, size, size)?;
-    crate::adapt::check_count("output", out.len(), x.len())?;
+    crate::base::adapt::check_count("output", out.len(), x.len())?;
     for (x, l) in x.chunks(area).zip(out.chunks_mut(area)) {
         l.fill(0.0);
         if !factor(x, size, l) {
@@ -160,9 +160,9 @@ pub fn log_determinant(
 ) -> Result<()> {
     let area = whole(matrix, size, size)?;
     if !signs.is_empty() {
-        crate::adapt::check_count("signs", signs.len(), logarithms.len())?;
+        crate::base::adapt::check_count("signs", signs.len(), logarithms.len())?;
     }
-    crate::adapt::check_count("matrix", matrix.len(), logarithms.len() * size * size)?;
+    crate::base::adapt::check_count("matrix", matrix.len(), logarithms.len() * size * size)?;
     let parts = room(scratch, size * size)?;
     signs.fill(1.0);
     logarithms.fill(0.0);
@@ -255,7 +255,7 @@ fn load(matrix: &[f32], size: usize, transposed: bool, out: &mut [f32]) {
 /// The length of a matrix, at least 1; the slice must hold whole ones.
 fn whole(x: &[f32], rows: usize, columns: usize) -> Result<usize> {
     let area = rows.saturating_mul(columns).max(1);
-    crate::adapt::check_count("matrix", x.len(), x.len() / area * area)?;
+    crate::base::adapt::check_count("matrix", x.len(), x.len() / area * area)?;
     Ok(area)
 }
 
@@ -266,9 +266,9 @@ fn start(
     out: &mut [f32],
 ) -> Result<()> {
     if let Some(rows) = matrices.checked_div(size) {
-        crate::adapt::check_count("right", right.len(), rows.saturating_mul(columns))?;
+        crate::base::adapt::check_count("right", right.len(), rows.saturating_mul(columns))?;
     }
-    crate::adapt::check_count("output", out.len(), right.len())?;
+    crate::base::adapt::check_count("output", out.len(), right.len())?;
     out.copy_from_slice(right);
     Ok(())
 }

@@ -1,11 +1,11 @@
 //! `MatMul`: the product of two matrices, each transposed if the attributes say so.
 
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::gemm::{Gemm, Matrix};
-use crate::scratch;
-use crate::shape::Shape;
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {

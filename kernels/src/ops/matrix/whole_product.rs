@@ -1,9 +1,9 @@
 //! Products of matrices of whole numbers, which wrap.
 
-use crate::adapt::{Element, check_count};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::Result;
-use crate::parallel::Parallel;
+use crate::base::adapt::{Element, check_count};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
 
 /// A whole number with arithmetic.
 pub trait Factor: Element {
@@ -28,7 +28,7 @@ factors! { i32 i64 }
 /// `out = a * b` of `groups` matrices each, with `depth` columns of `a` and `columns` of `b`.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not hold what the sizes say.
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not hold what the sizes say.
 pub fn whole_product<T: Factor>(
     (groups, depth, columns): (usize, usize, usize),
     (a, b): (&[T], &[T]),
@@ -61,7 +61,7 @@ pub fn whole_product<T: Factor>(
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
     use crate::testing::Interleaved;
 
     #[test]

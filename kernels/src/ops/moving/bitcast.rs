@@ -1,9 +1,9 @@
 //! The same bytes as another type.
 
-use crate::def::{AttrKind, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::def::{AttrKind, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// The shape of `from` elements read as `to`: a larger type takes in the last axis, a smaller one
 /// adds one.
@@ -65,7 +65,7 @@ pub static BITCAST: KernelDef = KernelDef {
     run: |call| {
         let x = call.inputs.get(0, "input")?.bytes();
         let out = call.output(0)?.bytes_mut();
-        crate::adapt::check_count("output", out.len(), x.len())?;
+        crate::base::adapt::check_count("output", out.len(), x.len())?;
         out.copy_from_slice(x);
         Ok(())
     },

@@ -1,9 +1,9 @@
 //! Interleaves slices of several tensors by index.
 
-use crate::adapt::{by_width, units, units_mut, variants};
-use crate::def::{Call, Inputs, KernelDef, TensorRef, no_scratch};
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::def::{Call, Inputs, KernelDef, TensorRef, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// Writes the slices of each `(indices, data)` pair to where its indices say; the last of equal
 /// indices wins. A place that no index names is `empty`.
@@ -18,7 +18,7 @@ pub fn dynamic_stitch<'a, T: Copy + 'a>(
 ) -> Result<()> {
     let limit = out.len().checked_div(slice).unwrap_or(usize::MAX);
     for (indices, data) in pairs.clone() {
-        crate::adapt::check_count("data", data.len(), indices.len().saturating_mul(slice))?;
+        crate::base::adapt::check_count("data", data.len(), indices.len().saturating_mul(slice))?;
         for &index in indices {
             if !usize::try_from(index).is_ok_and(|index| index < limit) {
                 return Err(Error::Index {
@@ -67,7 +67,7 @@ pub static DYNAMIC_STITCH: KernelDef = KernelDef {
             }
             let rest = Shape::new(&shape[outer.rank()..])?;
             let first = slice.get_or_insert(rest);
-            crate::adapt::check_shape("data", &rest, first)?;
+            crate::base::adapt::check_shape("data", &rest, first)?;
             let most = indices.i32("indices")?.iter().copied().max();
             largest = largest.max(most.unwrap_or(-1));
         }

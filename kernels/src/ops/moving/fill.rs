@@ -1,12 +1,12 @@
 //! Tensors of one value.
 
-use crate::adapt::{by_width, units, units_mut, variants};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, KernelDef, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::map::outputs_like_first;
-use crate::parallel::Parallel;
+use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::frame::map::outputs_like_first;
 
 /// Sets every element to `value`.
 pub fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T], parallel: &dyn Parallel) {

@@ -1,12 +1,12 @@
 //! Takes slices of a tensor by index.
 
-use crate::adapt::{Element, by_width, units, units_mut};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::adapt::{Element, by_width, units, units_mut};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 
 /// A gather of slices along an axis, resolved for shapes.
 #[derive(Clone, Copy, Debug)]
@@ -84,9 +84,9 @@ impl Gather {
         parallel: &dyn Parallel,
     ) -> Result<()> {
         let params_len = self.batches * self.outer * self.limit * self.inner;
-        crate::adapt::check_count("params", params.len(), params_len)?;
-        crate::adapt::check_count("indices", indices.len(), self.batches * self.indices)?;
-        crate::adapt::check_len("output", out.len(), &self.shape)?;
+        crate::base::adapt::check_count("params", params.len(), params_len)?;
+        crate::base::adapt::check_count("indices", indices.len(), self.batches * self.indices)?;
+        crate::base::adapt::check_len("output", out.len(), &self.shape)?;
         if out.is_empty() {
             return Ok(());
         }

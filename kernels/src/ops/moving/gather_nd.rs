@@ -1,13 +1,13 @@
 //! `GatherNd`: takes slices of a tensor by indices of several axes.
 
-use crate::adapt::{Element, by_width, check_count, units, units_mut};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, Inputs, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::scatter::number;
-use crate::shape::Shape;
+use crate::base::adapt::{Element, by_width, check_count, units, units_mut};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::ops::moving::scatter::number;
 
 /// Writes the slice of `params` that each index names. An index has one number for each of
 /// `limits`, the lengths of the first axes of `params`, which may be none.

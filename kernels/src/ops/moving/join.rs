@@ -1,12 +1,12 @@
 //! Concatenation and packing: several tensors become one.
 
-use crate::adapt::{by_width, units, units_mut, variants};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, TensorRef, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, TensorRef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 
 /// The shape of tensors joined along an axis that they have.
 ///
@@ -81,7 +81,7 @@ pub fn join<'a, T: Copy + Send + Sync + 'a>(
     parallel: &dyn Parallel,
 ) -> Result<()> {
     let total = parts.clone().into_iter().map(<[T]>::len).sum::<usize>();
-    crate::adapt::check_count("output", out.len(), total)?;
+    crate::base::adapt::check_count("output", out.len(), total)?;
     if total == 0 {
         return Ok(());
     }
@@ -185,7 +185,7 @@ pub static PACK: KernelDef = KernelDef {
     outputs: |inputs, sink| {
         let first = inputs.get(0, "values")?;
         for tensor in inputs.tensors {
-            crate::adapt::check_shape("values", tensor.shape(), first.shape())?;
+            crate::base::adapt::check_shape("values", tensor.shape(), first.shape())?;
         }
         let (count, axis) = (inputs.tensors.len(), inputs.attrs.int("axis")?);
         sink(first.dtype(), packed(first.shape(), count, axis)?)
@@ -211,8 +211,8 @@ fn run<const N: usize>(call: &mut Call<'_>, parts: &[TensorRef<'_>], outer: usiz
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
-    use crate::split::{SPLIT_V, UNPACK};
+    use crate::base::parallel::Serial;
+    use crate::ops::moving::split::{SPLIT_V, UNPACK};
     use crate::testing::Interleaved;
     use crate::trial::{Attr, Tensor, run};
     use proptest::prelude::*;

@@ -1,10 +1,10 @@
 //! Indices as vectors with a single element that differs.
 
-use crate::adapt::{Element, by_width, units, units_mut, unserved};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::adapt::{Element, by_width, units, units_mut, unserved};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// The shape of indices with an axis of `depth` inserted at `axis`; -1 appends it.
 ///
@@ -57,7 +57,7 @@ pub fn one_hot<T: Copy, I: Element + TryInto<usize>>(
 ) -> Result<()> {
     let len = indices.len().checked_mul(depth);
     let expected = len.ok_or(Error::Overflow { argument: "output" })?;
-    crate::adapt::check_count("output", out.len(), expected)?;
+    crate::base::adapt::check_count("output", out.len(), expected)?;
     out.fill(off);
     for (number, &index) in indices.iter().enumerate() {
         let (outer, column) = (number / inner.max(1), number % inner.max(1));

@@ -1,13 +1,13 @@
 //! Surrounds a tensor with a value or with its own mirror image.
 
-use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::fill::fill;
-use crate::parallel::Parallel;
-use crate::shape::{MAX_RANK, Shape};
-use crate::strided::{View, dense_strides};
+use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::{MAX_RANK, Shape};
+use crate::frame::strided::{View, dense_strides};
+use crate::ops::moving::fill::fill;
 
 /// How many elements to add before and after each axis.
 pub type Paddings = [(usize, usize); MAX_RANK];
@@ -185,7 +185,7 @@ fn repeats_border(inputs: &Inputs<'_>) -> Result<bool> {
 fn paddings(inputs: &Inputs<'_>) -> Result<Paddings> {
     let (shape, tensor) = (inputs.shape(0, "input")?, inputs.get(1, "paddings")?);
     let expected = Shape::new(&[shape.rank(), 2])?;
-    crate::adapt::check_shape("paddings", tensor.shape(), &expected)?;
+    crate::base::adapt::check_shape("paddings", tensor.shape(), &expected)?;
     let value = |index: usize| -> Result<usize> {
         let value = match tensor.dtype() {
             DType::I32 => i64::from(tensor.i32("paddings")?[index]),

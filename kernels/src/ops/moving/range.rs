@@ -1,10 +1,10 @@
 //! Evenly spaced numbers.
 
-use crate::adapt::{Element, unserved, variants};
-use crate::def::{Call, Inputs, KernelDef, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::adapt::{Element, unserved, variants};
+use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 use crate::simd::body::{Body, dispatch};
 
 /// A type whose numbers can be spaced evenly.

@@ -1,12 +1,12 @@
 //! Reverses the order of elements along axes.
 
-use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::def::{Call, KernelDef, no_scratch};
-use crate::error::{Error, Result};
-use crate::map::outputs_like_first;
-use crate::parallel::Parallel;
-use crate::shape::{MAX_RANK, Shape};
-use crate::strided::{View, dense_strides, read};
+use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::{MAX_RANK, Shape};
+use crate::frame::map::outputs_like_first;
+use crate::frame::strided::{View, dense_strides, read};
 
 /// Writes `x` with the order along each of `axes` reversed.
 ///

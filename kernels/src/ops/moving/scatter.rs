@@ -1,11 +1,13 @@
 //! A tensor with some of its slices changed: what TensorFlow's `ResourceScatter*` ops do to a
 //! variable, as a function of values.
 
-use crate::adapt::{Element, unserved};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, TensorMut, TensorRef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{
+    AttrKind, Call, Inputs, KernelDef, TensorMut, TensorRef, Variant, no_scratch,
+};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// How a slice and its update are put together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,7 +125,7 @@ pub fn scatter_groups<T: Number, I: Element + Into<i64>>(
     };
     let part = |argument, found: usize| {
         let part = found.checked_div(groups).unwrap_or(0);
-        crate::adapt::check_count(argument, found, part * groups).map(|()| part)
+        crate::base::adapt::check_count(argument, found, part * groups).map(|()| part)
     };
     let slices = part("tensor", tensor.len())?;
     let places = part("indices", indices.len())?;
@@ -151,10 +153,10 @@ fn change<T: Number, I: Element + Into<i64>, const SKIP: bool>(
     let slices: usize = limits.iter().product();
     let slice = tensor.len().checked_div(slices).unwrap_or(0);
     let count = indices.len().checked_div(limits.len()).unwrap_or(0);
-    crate::adapt::check_count("indices", indices.len(), count * limits.len())?;
+    crate::base::adapt::check_count("indices", indices.len(), count * limits.len())?;
     let expected = count.saturating_mul(slice);
     if updates.len() != 1 {
-        crate::adapt::check_count("updates", updates.len(), expected)?;
+        crate::base::adapt::check_count("updates", updates.len(), expected)?;
     }
     for index in indices.chunks(limits.len().max(1)) {
         if !left_out(index) {
@@ -301,7 +303,7 @@ const SHAPE: &[&str] = &["shape"];
 /// `ScatterNd` of TensorFlow: zeros with updates added.
 pub static SCATTER_ND: KernelDef = KernelDef {
     op: "ScatterNd",
-    variants: crate::adapt::variants!("T", "Tindices": [F32 F64 I64] host SHAPE;),
+    variants: crate::base::adapt::variants!("T", "Tindices": [F32 F64 I64] host SHAPE;),
     attrs: &[],
     forward: &[],
     outputs: |inputs, sink| {

@@ -1,11 +1,11 @@
 //! A box out of a tensor.
 
-use crate::adapt::{Ints, by_width, check_len, units, units_mut, variants};
-use crate::def::{Call, Inputs, KernelDef, no_scratch};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::strided::{View, dense_strides, read};
+use crate::base::adapt::{Ints, by_width, check_len, units, units_mut, variants};
+use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::strided::{View, dense_strides, read};
 
 /// The shape of the box that starts at `begin` and has `size` elements along each axis; -1 means
 /// all that are left.
@@ -15,7 +15,7 @@ use crate::strided::{View, dense_strides, read};
 /// tensor.
 pub fn sliced(shape: &Shape, begin: &[i64], size: &[i64]) -> Result<Shape> {
     for (argument, found) in [("begin", begin.len()), ("size", size.len())] {
-        crate::adapt::check_count(argument, found, shape.rank())?;
+        crate::base::adapt::check_count(argument, found, shape.rank())?;
     }
     let mut out = Shape::SCALAR;
     for ((&dim, &begin), &size) in shape.iter().zip(begin).zip(size) {

@@ -1,11 +1,11 @@
 //! Splitting and unpacking: one tensor becomes several.
 
-use crate::adapt::{by_width, units, units_mut, variants};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 
 /// Bytes of a cache line.
 const LINE: usize = 64;

@@ -1,12 +1,12 @@
 //! Indexing with begin, end and step per axis, and its gradient.
 
-use crate::adapt::{Ints, by_width, check_len, shape_of, units, units_mut, variants};
-use crate::broadcast_to::broadcast_to;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::strided::{View, dense_strides, read};
+use crate::base::adapt::{Ints, by_width, check_len, shape_of, units, units_mut, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::strided::{View, dense_strides, read};
+use crate::ops::moving::broadcast_to::broadcast_to;
 
 /// The masks of an index; bit `i` speaks of entry `i` of begin, end and strides.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -46,7 +46,7 @@ impl Region {
         masks: Masks,
     ) -> Result<Self> {
         for (argument, found) in [("end", end.len()), ("strides", strides.len())] {
-            crate::adapt::check_count(argument, found, begin.len())?;
+            crate::base::adapt::check_count(argument, found, begin.len())?;
         }
         let entries = begin.len();
         if entries > 32 {
@@ -78,7 +78,7 @@ impl Region {
         let mut region = Builder {
             shape: Shape::SCALAR,
             offset: 0,
-            steps: [(1, 0); crate::shape::MAX_RANK],
+            steps: [(1, 0); crate::base::shape::MAX_RANK],
             count: 0,
         };
         let mut axis = 0;
@@ -127,7 +127,7 @@ struct Range {
 struct Builder {
     shape: Shape,
     offset: usize,
-    steps: [(usize, isize); crate::shape::MAX_RANK],
+    steps: [(usize, isize); crate::base::shape::MAX_RANK],
     count: usize,
 }
 
@@ -260,7 +260,7 @@ pub static STRIDED_SLICE_GRAD: KernelDef = KernelDef {
     outputs: |inputs, sink| {
         let shape = shape_of("shape", &inputs.ints(0, "shape")?)?;
         let dy = inputs.get(4, "dy")?;
-        crate::adapt::check_shape("dy", dy.shape(), &region(inputs, &shape)?.shape)?;
+        crate::base::adapt::check_shape("dy", dy.shape(), &region(inputs, &shape)?.shape)?;
         sink(dy.dtype(), shape)
     },
     scratch: no_scratch,

@@ -1,11 +1,11 @@
 //! Repeats a whole tensor along its axes.
 
-use crate::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::def::{Call, KernelDef, no_scratch};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
-use crate::strided::{View, dense_strides, read};
+use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
+use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::strided::{View, dense_strides, read};
 
 /// The shape after tiling: each axis times its multiple.
 ///

@@ -1,11 +1,11 @@
 //! Permutes the axes of a tensor.
 
-use crate::adapt::{by_width, units, units_mut, variants};
-use crate::def::{Call, Inputs, KernelDef, no_scratch};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::{MAX_RANK, Shape};
-use crate::strided::{View, dense_strides, read};
+use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::{MAX_RANK, Shape};
+use crate::frame::strided::{View, dense_strides, read};
 
 /// The shape of the transposed tensor: axis `i` is axis `perm[i]` of `shape`.
 ///
@@ -53,7 +53,7 @@ pub fn transpose<T: Copy + Send + Sync>(
     out: &mut [T],
     parallel: &dyn Parallel,
 ) -> Result<()> {
-    crate::adapt::check_len("x", x.len(), shape)?;
+    crate::base::adapt::check_len("x", x.len(), shape)?;
     let strides = dense_strides(shape);
     let mut view = View::new(0);
     for &axis in axes(shape, perm)?.iter().take(shape.rank()) {
@@ -77,7 +77,7 @@ pub static TRANSPOSE: KernelDef = KernelDef {
     run: |call| by_width!(call.inputs.get(0, "x")?.dtype(), run(call)),
 };
 
-fn perm(inputs: &Inputs<'_>) -> Result<crate::adapt::Ints> {
+fn perm(inputs: &Inputs<'_>) -> Result<crate::base::adapt::Ints> {
     inputs.ints(1, "perm")
 }
 

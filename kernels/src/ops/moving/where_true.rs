@@ -1,10 +1,10 @@
 //! `Where`: the indices of the elements that are not zero, in row-major order.
 
-use crate::adapt::unserved;
-use crate::def::{Call, KernelDef, TensorRef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::shape::{MAX_RANK, Shape};
+use crate::base::adapt::unserved;
+use crate::base::def::{Call, KernelDef, TensorRef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::shape::{MAX_RANK, Shape};
 
 /// How many of these elements are not zero.
 #[must_use]
@@ -15,15 +15,15 @@ pub fn count<T: Copy + PartialEq + Default>(x: &[T]) -> usize {
 /// Writes the index of each element that is not zero: a number per axis.
 ///
 /// # Errors
-/// [`Error::Length`](crate::error::Error::Length) if `x` does not fit its shape, or `out` does not
+/// [`Error::Length`](crate::base::error::Error::Length) if `x` does not fit its shape, or `out` does not
 /// hold [`count`] indices.
 pub fn where_true<T: Copy + PartialEq + Default>(
     (x, shape): (&[T], &Shape),
     out: &mut [i64],
 ) -> Result<()> {
-    crate::adapt::check_len("input", x.len(), shape)?;
+    crate::base::adapt::check_len("input", x.len(), shape)?;
     let rank = shape.rank();
-    crate::adapt::check_count("index", out.len(), count(x) * rank)?;
+    crate::base::adapt::check_count("index", out.len(), count(x) * rank)?;
     if rank == 0 {
         return Ok(());
     }

@@ -1,14 +1,14 @@
 //! Cross-entropy of a softmax with labels, and its gradient with respect to the logits.
 
-use crate::adapt::{Element, check_count};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
+use crate::base::adapt::{Element, check_count};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::rows;
 use crate::math;
-use crate::parallel::Parallel;
-use crate::rows;
-use crate::shape::Shape;
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 
@@ -179,7 +179,7 @@ pub static SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
     outputs: |inputs, sink| {
         let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
         let [rows, _] = matrix("features", &features)?;
-        crate::adapt::check_shape("labels", &labels, &Shape::new(&[rows])?)?;
+        crate::base::adapt::check_shape("labels", &labels, &Shape::new(&[rows])?)?;
         sink(DType::F32, labels)?;
         sink(DType::F32, features)
     },

@@ -5,16 +5,16 @@
 
 mod passes;
 
-use crate::adapt::check_shape;
-use crate::bias_add::Channels;
+use crate::base::adapt::check_shape;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::scratch::f64s;
+use crate::base::shape::Shape;
 use crate::conv::attributes::Format;
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
 use crate::math;
-use crate::parallel::Parallel;
-use crate::scratch::f64s;
-use crate::shape::Shape;
+use crate::ops::matrix::bias_add::Channels;
 use passes::{MORE, apply, parts, sum};
 
 const ATTRS: &[(&str, AttrKind)] = &[
@@ -334,7 +334,10 @@ fn f32s<'a>(inputs: &Inputs<'a>, names: [&'static str; 5]) -> Result<[&'a [f32];
     Ok(found)
 }
 
-fn output<'x>(outputs: &'x mut [crate::def::TensorMut<'_>], index: usize) -> Result<&'x mut [f32]> {
+fn output<'x>(
+    outputs: &'x mut [crate::base::def::TensorMut<'_>],
+    index: usize,
+) -> Result<&'x mut [f32]> {
     let missing = Error::Value {
         argument: "output",
         expected: "an output tensor",

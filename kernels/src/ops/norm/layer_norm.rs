@@ -5,13 +5,13 @@
 
 use core::ops::Range;
 
-use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::frame::rows::passes::{self, Passes};
+use crate::frame::rows::{self, Pairs};
 use crate::math;
-use crate::parallel::Parallel;
-use crate::rows::passes::{self, Passes};
-use crate::rows::{self, Pairs};
 use crate::simd::body::dispatch_simd;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{self, Simd};
@@ -322,9 +322,9 @@ pub fn group_norm(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::parallel::Serial;
     use crate::gemm::Activation;
-    use crate::parallel::Serial;
-    use crate::scale_shift::scale_shift;
+    use crate::ops::elementwise::scale_shift::scale_shift;
     use crate::simd::body::forced::same_bits;
     use crate::testing::{Interleaved, numbers};
 

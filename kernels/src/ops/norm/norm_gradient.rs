@@ -5,12 +5,12 @@
 //! and one group. Sums run in `f64`; results are within 1e-6 of exact arithmetic, relative to the
 //! largest term.
 
-use crate::adapt::check_count;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
 use crate::math;
-use crate::norm::{Kind, sum};
-use crate::parallel::Parallel;
+use crate::ops::norm::layer_norm::{Kind, sum};
 use crate::simd::body::{Body, dispatch};
 
 /// Channels whose sums are kept at a time.

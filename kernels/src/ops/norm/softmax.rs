@@ -2,15 +2,15 @@
 
 mod short;
 
-use crate::adapt::{check_count, variants};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{Call, Inputs, KernelDef, OutputSink, no_scratch};
-use crate::error::{Error, Result};
-use crate::map::outputs_like_first;
+use crate::base::adapt::{check_count, variants};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::frame::map::outputs_like_first;
+use crate::frame::rows::passes::{self, Passes};
+use crate::frame::rows::{self, KeptWeights, Largest, Pairs};
 use crate::math;
-use crate::parallel::Parallel;
-use crate::rows::passes::{self, Passes};
-use crate::rows::{self, KeptWeights, Largest, Pairs};
 use crate::simd::body::dispatch_simd;
 use crate::simd::stream::{self, Fence};
 use crate::simd::{Body, Simd};
@@ -257,7 +257,7 @@ fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
     use crate::simd::body::forced::each_level;
     use crate::testing::{Interleaved, numbers};
 

@@ -3,9 +3,9 @@
 //! Source of the generator: Salmon et al., "Parallel random numbers: as easy as 1, 2, 3" (2011).
 //! The order in which words become numbers is TensorFlow's, so that equal seeds give equal bits.
 
-use crate::adapt::Element;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::parallel::Parallel;
+use crate::base::adapt::Element;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::parallel::Parallel;
 use crate::simd::body::{Body, dispatch};
 
 const ROUNDS: usize = 10;
@@ -445,7 +445,7 @@ fn box_muller(a: u32, b: u32) -> [f32; 2] {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     /// Published test vectors of the generator's authors.
     #[test]

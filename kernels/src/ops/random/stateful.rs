@@ -3,11 +3,11 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels for equal seeds. A node whose `seed` and
 //! `seed2` are both 0 draws its stream from the node's entropy.
 
-use crate::adapt::{Element, unserved};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::philox::{
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::ops::random::philox::{
     Distribution, Normal, Philox, Uniform, UniformF64, UniformInt, fill, fill_truncated_normal,
 };
 
@@ -255,7 +255,7 @@ mod tests {
     fn steps_continue_the_stream() {
         let mut out = [0.0];
         let stream = Philox::from_seeds(12, 34).skip(6 * 256);
-        fill(Normal, stream, &mut out, &crate::parallel::Serial);
+        fill(Normal, stream, &mut out, &crate::base::parallel::Serial);
         assert_eq!(out[0].to_bits(), 0x3e6b_cdcd);
     }
 }

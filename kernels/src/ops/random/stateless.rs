@@ -3,16 +3,16 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels. Of the algorithms, Philox (1) and the
 //! automatic choice (3), which is Philox, are served.
 
-use crate::adapt::{Element, check_shape, unserved, variants};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::philox::{
+use crate::base::adapt::{Element, check_shape, unserved, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::ops::random::philox::{
     Distribution, FullInt, Normal, Philox, Uniform, UniformF64, UniformInt, fill,
     fill_truncated_normal,
 };
-use crate::random::{EMPTY, bounds};
-use crate::shape::Shape;
+use crate::ops::random::stateful::{EMPTY, bounds};
 
 /// The number of the algorithm Philox.
 const ALGORITHM: i32 = 1;
@@ -267,7 +267,7 @@ mod tests {
             (13_399_541_416_664_089_238, [0, 2_845_039_061_138_926_877])
         );
         let stream = Philox::from_key_counter(key, counter);
-        let serial = &crate::parallel::Serial;
+        let serial = &crate::base::parallel::Serial;
         let bits = |x: &[f32]| x.iter().map(|x| x.to_bits()).collect::<Vec<_>>();
         let mut out = [0.0; 5];
         fill(Uniform, stream, &mut out, serial);

@@ -1,12 +1,12 @@
 //! Where the largest or smallest element along an axis is; the first of equal ones.
 
-use crate::adapt::{Element, check_len, unserved};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::adapt::{Element, check_len, unserved};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 use crate::simd::body::{Body, dispatch};
 
 /// Which element is searched.

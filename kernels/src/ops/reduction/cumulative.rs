@@ -1,13 +1,13 @@
 //! Running sums and products along an axis.
 
-use crate::adapt::{Element, check_len, unserved, variants};
-use crate::binary::{Add, Mul};
-use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::map::outputs_like_first;
-use crate::shape::Shape;
-use crate::zip::Zip;
+use crate::base::adapt::{Element, check_len, unserved, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::shape::Shape;
+use crate::frame::map::outputs_like_first;
+use crate::frame::zip::Zip;
+use crate::ops::elementwise::binary::{Add, Mul};
 
 /// Which terms a running result has.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -21,8 +21,8 @@ pub struct Mode {
 /// Combines, for each element, the ones up to it along `axis`; `neutral` is the result of none.
 ///
 /// # Errors
-/// [`Error::Axis`](crate::error::Error::Axis) for an axis out of range,
-/// [`Error::Length`](crate::error::Error::Length) if a slice does not fit the shape.
+/// [`Error::Axis`](crate::base::error::Error::Axis) for an axis out of range,
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit the shape.
 pub fn cumulative<O: Zip<T, Out = T>, T: Element>(
     op: O,
     neutral: T,

@@ -1,13 +1,13 @@
 //! Reductions over axes, one row per op. Of no elements, a reduction gives its neutral element, and
 //! the mean NaN. A maximum or minimum with a NaN in it is NaN.
 
-use crate::adapt::{Element, unserved};
-use crate::def::{KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::Result;
-use crate::parallel::Parallel;
-use crate::reduce::{Axes, KEEP_DIMS, Reduce, outputs_reduced, reduce, run_reduce};
-use crate::shape::Shape;
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
+use crate::frame::reduce::{Axes, KEEP_DIMS, Reduce, outputs_reduced, reduce, run_reduce};
 
 macro_rules! reductions {
     ($(
@@ -55,7 +55,7 @@ macro_rules! reductions {
         /// `out` has the kept axes, in order.
         ///
         /// # Errors
-        /// [`Error::Length`](crate::error::Error::Length) if a slice does not fit the shape.
+        /// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit the shape.
         pub fn $function<T: Element>(
             x: (&[T], &Shape),
             axes: &Axes,

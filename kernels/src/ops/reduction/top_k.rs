@@ -1,10 +1,10 @@
 //! Where the largest elements of a row are, the largest first.
 
-use crate::adapt::{Element, check_len};
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::adapt::{Element, check_len};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 
 /// The places of the `k` largest elements of each row of the last axis, in falling order. The
 /// first of equal ones comes first, and what is not a number last.
@@ -116,7 +116,7 @@ fn sink<T: PartialOrd>(row: &[T], heap: &mut [i32], mut root: usize) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
     use crate::testing::Interleaved;
 
     #[test]

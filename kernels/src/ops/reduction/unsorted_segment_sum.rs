@@ -1,12 +1,12 @@
 //! Sums of slices that carry the same segment number.
 
-use crate::adapt::{Element, unserved};
-use crate::binary::Add;
-use crate::def::{Call, KernelDef, Variant, no_scratch};
-use crate::dtype::DType;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
-use crate::zip::Zip;
+use crate::base::adapt::{Element, unserved};
+use crate::base::def::{Call, KernelDef, Variant, no_scratch};
+use crate::base::dtype::DType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::frame::zip::Zip;
+use crate::ops::elementwise::binary::Add;
 
 /// Adds each slice of `data` to the segment of `out` that its id names; a negative id is skipped.
 /// A slice has `data.len() / ids.len()` elements.
@@ -24,9 +24,9 @@ where
     Add: Zip<T, Out = T>,
 {
     let slice = out.len().checked_div(segments).unwrap_or(0);
-    crate::adapt::check_count("output", out.len(), slice * segments)?;
+    crate::base::adapt::check_count("output", out.len(), slice * segments)?;
     if segments > 0 {
-        crate::adapt::check_count("data", data.len(), ids.len().saturating_mul(slice))?;
+        crate::base::adapt::check_count("data", data.len(), ids.len().saturating_mul(slice))?;
     }
     for &id in ids {
         let id: i64 = id.into();

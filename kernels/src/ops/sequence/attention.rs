@@ -2,15 +2,15 @@
 
 mod beside;
 
+use crate::base::error::{Error, Result};
+use crate::base::level::level;
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
+use crate::base::shape::Shape;
 use crate::conv::geometry::check_len;
-use crate::error::{Error, Result};
+use crate::frame::rows::in_place;
 use crate::gemm::pack::packed_len;
 use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
-use crate::level::level;
-use crate::parallel::{Parallel, Serial};
-use crate::rows::in_place;
-use crate::scratch::take;
-use crate::shape::Shape;
 use crate::simd::blocks::{for_each_chunk, for_each_pair};
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};

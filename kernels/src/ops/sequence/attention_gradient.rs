@@ -1,12 +1,12 @@
 //! The gradients of scaled dot-product attention.
 
-use crate::adapt::check_count;
-use crate::attention::{Attention, PARALLEL_SCORES, QUERIES};
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
+use crate::frame::rows;
 use crate::gemm::{Gemm, Matrix};
-use crate::parallel::{Parallel, Serial};
-use crate::rows;
-use crate::scratch::take;
+use crate::ops::sequence::attention::{Attention, PARALLEL_SCORES, QUERIES};
 use crate::simd::blocks::for_each_chunk;
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};

@@ -1,12 +1,12 @@
 //! The cells of recurrent layers, as Keras defines them: one step for a batch of rows.
 
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
 use crate::conv::geometry::check_len;
-use crate::error::{Error, Result};
+use crate::frame::map::map_in_place;
 use crate::gemm::{Gemm, Matrix, Packed};
-use crate::map::map_in_place;
-use crate::parallel::{Parallel, Serial};
-use crate::scratch::take;
-use crate::unary::{Sigmoid, Tanh};
+use crate::ops::elementwise::unary::{Sigmoid, Tanh};
 
 /// Rows of a GRU whose gates are computed at a time.
 pub(crate) const ROWS: usize = 128;

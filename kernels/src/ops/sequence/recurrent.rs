@@ -9,12 +9,12 @@
 
 use core::ops::Range;
 
-use crate::adapt::check_count;
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::gemm::thin::Thin;
 use crate::gemm::{Activation, Gemm, Matrix, Packed, Right};
-use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::Block;
-use crate::thin::Thin;
 use team::{Part, Whole};
 
 mod cells;

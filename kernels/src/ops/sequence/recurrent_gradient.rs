@@ -1,17 +1,17 @@
 //! The gradients of one step of an LSTM or a GRU: of its inputs, states and weights.
 //!
 //! What the step computed on the way is computed again. The gates are in the order of
-//! [`crate::lstm`]; the weights are matrices as they lie in memory, not packed, because their
+//! [`crate::ops::sequence::lstm`]; the weights are matrices as they lie in memory, not packed, because their
 //! transposes are needed too.
 
-use crate::adapt::check_count;
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::scratch::take;
+use crate::frame::map::Map;
 use crate::gemm::{Gemm, Matrix};
-use crate::map::Map;
-use crate::parallel::Parallel;
-use crate::scratch::take;
+use crate::ops::elementwise::unary::{Sigmoid, Tanh};
 use crate::simd::body::{Body, dispatch};
-use crate::unary::{Sigmoid, Tanh};
 
 mod gru;
 
@@ -224,7 +224,7 @@ pub struct LstmStates<'a> {
     pub cell: &'a [f32],
 }
 
-/// The gradients of a step of [`crate::lstm::Lstm`] from the inputs, the states before it and the
+/// The gradients of a step of [`crate::ops::sequence::lstm::Lstm`] from the inputs, the states before it and the
 /// gradients of the states after it. `cell_gradient` is that of the memory before the step.
 ///
 /// # Errors

@@ -3,7 +3,7 @@
 
 use std::slice::{from_raw_parts, from_raw_parts_mut};
 
-use crate::level::Level;
+use crate::base::level::Level;
 use crate::simd::blocks::Block;
 use crate::simd::patch::{Finish, Rows};
 use crate::simd::{Body, Simd, available, dispatch};

@@ -3,8 +3,8 @@
 use core::marker::PhantomData;
 
 use super::{Block, Shared};
-use crate::parallel::Parallel;
-use crate::rounds::{MOST, rounds};
+use crate::base::parallel::Parallel;
+use crate::base::rounds::{MOST, rounds};
 
 /// A dense matrix of which each task has some columns.
 pub(crate) struct Board<'a> {
@@ -96,11 +96,11 @@ pub(crate) fn relay<T: Send>(
 mod tests {
     use super::super::tests::Twice;
     use super::*;
-    use crate::parallel::Serial;
+    use crate::base::parallel::Serial;
 
     #[test]
     fn tasks_read_what_all_wrote_in_the_round_before() {
-        let pool = crate::threads::ThreadPool::new(2);
+        let pool = crate::base::threads::ThreadPool::new(2);
         for parallel in [&Serial as &dyn Parallel, &Twice, &pool] {
             for tasks in [1, 2, 3] {
                 let (mut a, mut b) = ([0.0; 10], [1.0; 15]);

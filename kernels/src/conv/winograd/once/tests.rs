@@ -2,13 +2,13 @@
 
 use proptest::prelude::*;
 
+use crate::base::parallel::Serial;
 use crate::conv::geometry::Padding;
 use crate::conv::tests::each_product;
 use crate::conv::winograd::tests::{along, conv, exact, ways};
 use crate::conv::winograd::*;
 use crate::conv::winograd::{filter, tests};
 use crate::conv::{BackwardFilter, BackwardInput, Direction, Filter, Forward};
-use crate::parallel::Serial;
 use crate::simd::available;
 use crate::testing::{Interleaved, Threads, numbers};
 
@@ -258,7 +258,7 @@ fn plain(direction: Direction, conv: &Conv, x: &[f32], filter: &[f32]) -> (Vec<f
 
 #[test]
 fn tiles_are_chosen_for_many_pixels_and_within_memory() {
-    let level = crate::level::level();
+    let level = crate::base::level::level();
     for (batch, side, channels, chosen) in [
         (2, 40, (32, 32), true),
         (8, 14, (64, 48), true),

@@ -3,7 +3,7 @@
 //! The formulas are those of [`super`], and so are the bounds of errors.
 
 use super::{Gelu, HardSigmoid, HardSilu, Silu};
-use crate::map::Function;
+use crate::frame::map::Function;
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 

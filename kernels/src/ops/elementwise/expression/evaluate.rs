@@ -1,10 +1,10 @@
 //! The work of a program, block by block.
 
 use super::{BLOCK, Extent, Function, MAX_OUTPUTS, MAX_ROW, Program, REGISTERS, Step};
-use crate::adapt::check_count;
-use crate::chunks::chunk_len;
-use crate::error::{Error, Result};
-use crate::parallel::Parallel;
+use crate::base::adapt::check_count;
+use crate::base::chunks::chunk_len;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
 use crate::simd::blocks::for_each_chunk_of_all;
 
 /// One program's work on a part of the output that begins where a row does.

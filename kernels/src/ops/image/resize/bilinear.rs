@@ -1,11 +1,11 @@
 //! Bilinear interpolation of images.
 
 use super::{Corners, Scaling};
-use crate::adapt::check_len;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::error::Result;
-use crate::parallel::Parallel;
-use crate::shape::Shape;
+use crate::base::adapt::check_len;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::Result;
+use crate::base::parallel::Parallel;
+use crate::base::shape::Shape;
 use crate::simd::body::{Body, dispatch};
 
 /// Interpolates between the four pixels of `x` around each of `out`.

@@ -3,9 +3,9 @@
 // Indices keep several slices of one length in step.
 #![allow(clippy::needless_range_loop)]
 
-use crate::bias_add::Channels;
-use crate::chunks::{chunk_len, for_each_chunk};
-use crate::parallel::Parallel;
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::parallel::Parallel;
+use crate::ops::matrix::bias_add::Channels;
 use crate::simd::blocks::for_each_pair;
 use crate::simd::body::{Body, dispatch, dispatch_simd};
 use crate::simd::stream::{self, AHEAD, BLOCK, Behind, Columns, Fence};

@@ -2,7 +2,7 @@
 //! layer. They stay in registers, because each way through memory takes as long as all the rest.
 
 use super::{logarithm, reciprocal};
-use crate::rows::{Pairs, exp_of_negative};
+use crate::frame::rows::{Pairs, exp_of_negative};
 use crate::simd::{Body, Simd};
 
 /// Elements of the longest row.

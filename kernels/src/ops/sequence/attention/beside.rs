@@ -2,13 +2,13 @@
 //! products in front of it and the one behind.
 
 use super::{Attention, PARALLEL_WEIGHTS, QUERIES, ROWS, TOGETHER};
-use crate::adapt::check_count;
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::error::{Error, Result};
+use crate::base::level::level;
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::scratch::take;
 use crate::gemm::pack::packed_len;
 use crate::gemm::{Gemm, Matrix, PARALLEL_FLOPS, Packed};
-use crate::level::level;
-use crate::parallel::{Parallel, Serial};
-use crate::scratch::take;
 use crate::simd::blocks::{for_each_chunk, for_each_pair};
 
 /// Queries, keys or values of all examples: a row for each, with the elements of all heads of an

@@ -4,11 +4,11 @@
 
 use core::ops::Range;
 
-use crate::level::Level;
-use crate::map::{Function, Map};
+use crate::base::level::Level;
+use crate::frame::map::{Function, Map};
+use crate::ops::elementwise::unary::{Sigmoid, Tanh};
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
-use crate::unary::{Sigmoid, Tanh};
 
 /// Runs the body for the level in use.
 pub(super) fn run(cell: impl Body<Out = ()>) {

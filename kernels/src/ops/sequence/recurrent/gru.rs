@@ -3,8 +3,8 @@
 use super::cells::{self, GruAfter, GruBefore, GruReset};
 use super::team::{self, Part, Plan, Sequences, Whole, take};
 use super::{Factor, SET, Walk, check_bias, project};
-use crate::error::Result;
-use crate::parallel::{Parallel, Serial};
+use crate::base::error::Result;
+use crate::base::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Block, Board};
 
 /// A GRU; gates in the order update, reset, candidate.
@@ -44,7 +44,7 @@ impl GruLayer<'_> {
     /// the state, a state, and what products with plain matrices need.
     ///
     /// # Errors
-    /// [`Error::Overflow`](crate::error::Error::Overflow).
+    /// [`Error::Overflow`](crate::base::error::Error::Overflow).
     pub fn scratch_len(&self) -> Result<usize> {
         let Walk {
             batch,
@@ -67,7 +67,7 @@ impl GruLayer<'_> {
     /// output into `sequence`, `[batch, steps, units]`, unless that is empty.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::error::Error::Length) if a slice or matrix has not the size that
+    /// [`Error::Length`](crate::base::error::Error::Length) if a slice or matrix has not the size that
     /// the others say.
     pub fn run(
         &self,

@@ -3,8 +3,8 @@
 use super::cells::{self, LstmCell};
 use super::team::{self, Part, Plan, Sequences, Whole, take};
 use super::{ADD, Factor, Walk, check_bias, project};
-use crate::error::Result;
-use crate::parallel::{Parallel, Serial};
+use crate::base::error::Result;
+use crate::base::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Block, Board};
 
 /// An LSTM; gates in the order input, forget, candidate, output.
@@ -25,7 +25,7 @@ impl LstmLayer<'_> {
     /// and what products with plain matrices need.
     ///
     /// # Errors
-    /// [`Error::Overflow`](crate::error::Error::Overflow).
+    /// [`Error::Overflow`](crate::base::error::Error::Overflow).
     pub fn scratch_len(&self) -> Result<usize> {
         let walk = &self.walk;
         let rows = walk.batch * walk.steps;
@@ -38,7 +38,7 @@ impl LstmLayer<'_> {
     /// writes every output into `sequence`, `[batch, steps, units]`, unless that is empty.
     ///
     /// # Errors
-    /// [`Error::Length`](crate::error::Error::Length) if a slice or matrix has not the size that
+    /// [`Error::Length`](crate::base::error::Error::Length) if a slice or matrix has not the size that
     /// the others say.
     pub fn run(
         &self,

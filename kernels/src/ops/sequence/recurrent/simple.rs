@@ -2,9 +2,9 @@
 
 use super::team::{self, Part, Plan, Sequences, Whole, take};
 use super::{Factor, Walk, check_bias, project};
-use crate::error::Result;
+use crate::base::error::Result;
+use crate::base::parallel::{Parallel, Serial};
 use crate::gemm::Activation;
-use crate::parallel::{Parallel, Serial};
 use crate::simd::blocks::{Block, Board};
 
 /// `hidden = activation(x * kernel + hidden * recurrent + bias)`.
@@ -27,7 +27,7 @@ impl SimpleRnnLayer<'_> {
     /// state, and what products with plain matrices need.
     ///
     /// # Errors
-    /// [`Error::Overflow`](crate::error::Error::Overflow).
+    /// [`Error::Overflow`](crate::base::error::Error::Overflow).
     pub fn scratch_len(&self) -> Result<usize> {
         let walk = &self.walk;
         let rows = walk.batch * walk.steps;
@@ -39,7 +39,7 @@ impl SimpleRnnLayer<'_> {
     /// As [`GruLayer::run`](super::GruLayer::run).
     ///
     /// # Errors
-    /// [`Error::Length`](crate::error::Error::Length) if a slice or matrix has not the size that
+    /// [`Error::Length`](crate::base::error::Error::Length) if a slice or matrix has not the size that
     /// the others say.
     pub fn run(
         &self,

@@ -3,11 +3,11 @@
 use core::ops::Range;
 
 use super::{Factor, Walk};
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::rounds::MOST;
 use crate::gemm::pack::{lanes, panel, panels};
 use crate::gemm::{Packed, Right};
-use crate::parallel::{Parallel, Serial};
-use crate::rounds::MOST;
 use crate::simd::blocks::{Block, Board, for_each_chunk, relay};
 
 /// Multiplications of a step that repay two threads that meet once, ...

@@ -1,5 +1,5 @@
 use super::*;
-use crate::lstm::{Gru, Lstm, Recurrent};
+use crate::ops::sequence::lstm::{Gru, Lstm, Recurrent};
 use crate::testing::numbers;
 
 mod shared;

@@ -1,14 +1,14 @@
 //! The gradients of a step of a GRU.
 
 use super::{Cell, Gradients, Memory, add_rows};
-use crate::adapt::check_count;
-use crate::error::{Error, Result};
+use crate::base::adapt::check_count;
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::base::scratch::take;
+use crate::frame::map::Map;
 use crate::gemm::Matrix;
-use crate::map::Map;
-use crate::parallel::Parallel;
-use crate::scratch::take;
+use crate::ops::elementwise::unary::{Sigmoid, Tanh};
 use crate::simd::body::{Body, dispatch};
-use crate::unary::{Sigmoid, Tanh};
 
 /// Rows that a pass takes: of more, gates and products would need scratch memory of more than half
 /// as much again as inputs and outputs have.
@@ -41,7 +41,7 @@ pub fn gru_scratch_len(cell: &Cell<'_>) -> Result<usize> {
     Ok(rows(cell.batch.min(ROWS)).scratch(3, 8)?.max(last))
 }
 
-/// The gradients of a step of [`crate::lstm::Gru`] from the inputs, the state before it and the
+/// The gradients of a step of [`crate::ops::sequence::lstm::Gru`] from the inputs, the state before it and the
 /// gradient of the state after it.
 ///
 /// # Errors

@@ -4,12 +4,12 @@ use proptest::prelude::*;
 
 use super::super::team::{Plan, Sequences};
 use super::{Matrices, assert_close};
+use crate::base::parallel::{Parallel, Serial};
+use crate::base::rounds::MOST;
+use crate::base::threads::ThreadPool;
 use crate::gemm::pack::panel;
-use crate::parallel::{Parallel, Serial};
-use crate::rounds::MOST;
-use crate::sequence::*;
+use crate::ops::sequence::recurrent::*;
 use crate::testing::{Interleaved, Threads, numbers};
-use crate::threads::ThreadPool;
 
 /// A layer of any kind.
 #[derive(Clone, Copy, Debug)]
@@ -157,7 +157,7 @@ impl<'a> Case<'a> {
             return plans;
         }
         let Walk { batch, units, .. } = self.walk;
-        let panel = panel(crate::level::level());
+        let panel = panel(crate::base::level::level());
         if units % panel == 0 {
             plans.extend((2..=(units / panel).min(MOST)).map(Plan::Units));
         }

@@ -1,0 +1,16 @@
+//! What every kernel stands on: shapes, types, definitions, errors, levels, threads, scratch
+//! memory.
+
+pub mod adapt;
+pub(crate) mod chunks;
+pub mod def;
+pub mod dtype;
+pub mod error;
+pub mod level;
+pub mod parallel;
+pub(crate) mod rounds;
+pub mod scratch;
+pub mod shape;
+#[allow(unsafe_code)] // Lends a caller's closure to its workers.
+#[cfg(feature = "std")]
+pub mod threads;

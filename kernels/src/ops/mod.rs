@@ -1,0 +1,25 @@
+//! The ops, in rooms of one family each. A room lists its kernels.
+
+pub mod conv;
+pub mod elementwise;
+pub mod image;
+pub mod matrix;
+pub mod moving;
+pub mod norm;
+pub mod random;
+pub mod reduction;
+pub mod sequence;
+
+use crate::base::def::KernelDef;
+
+/// The kernels of every room.
+pub static KERNELS: &[&[&KernelDef]] = &[
+    conv::KERNELS,
+    elementwise::KERNELS,
+    image::KERNELS,
+    matrix::KERNELS,
+    moving::KERNELS,
+    norm::KERNELS,
+    random::KERNELS,
+    reduction::KERNELS,
+];
