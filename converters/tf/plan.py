@@ -24,7 +24,7 @@ ALIGN = 64
 _LANES = (8, 16)
 _PACKED_ROWS = 512
 _PACKED_TOGETHER = 2 * 1024 * 1024
-_LARGE_FLOPS = 16_000_000
+_LARGE_PRODUCT = 16_000_000
 _ATTENTION_QUERIES = 64
 _ATTENTION_TOGETHER = 8
 _DIRECT_ROWS = 4
@@ -423,7 +423,7 @@ def _plain_product(m: int, n: int, k: int) -> int:
     """Returns the scratch elements of a product with a matrix that is not packed."""
     if m <= 1 or n <= 1 or k == 0 or m <= _DIRECT_ROWS:
         return 0
-    return _packed_len(16, min(k, _PACKED_ROWS), n)
+    return _packed_len(16, _packed_rows(k), n)
 
 
 def scratch_elements(node: ir.Node, packed: bool = True) -> int:
@@ -530,13 +530,20 @@ def _mat_mul_scratch(node: ir.Node, op: ir.MatMul) -> int:
     direct = m <= _DIRECT_ROWS and not op.transpose_a and not op.transpose_b
     if m <= 1 or n <= 1 or k == 0 or direct:
         return 0
-    most = 0
+    one = max(_packed_len(lanes, _packed_rows(k), n) for lanes in _LANES)
+    if 2 * m * n * k >= _LARGE_PRODUCT:
+        return one
+    most = one
     for lanes in _LANES:
         each = _packed_len(lanes, k, n)
-        together = min(max(1, _PACKED_TOGETHER // max(each, 1)), max(1, math.prod(lead)))
-        one = _packed_len(lanes, min(k, _PACKED_ROWS), n)
-        most = max(most, one, each * together)
+        most = max(most, each * min(max(1, _PACKED_TOGETHER // each), max(1, math.prod(lead))))
     return most
+
+
+def _packed_rows(k: int) -> int:
+    """Returns the rows of a matrix that are packed at a time: those of some equal parts."""
+    each = math.ceil(k / math.ceil(k / _PACKED_ROWS))
+    return min(math.ceil(each / 16) * 16, k)
 
 
 def _attention_scratch(node: ir.Node) -> int:
@@ -552,7 +559,7 @@ def _attention_scratch(node: ir.Node) -> int:
     packed = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
     if node.operand(3) is not None:
         return packed + scores + queries * keys
-    # As `scratch_len` in kernels/src/attention.rs says for any level.
+    # As `scratch_len` in kernels/src/ops/sequence/attention.rs says for any level.
     heads = math.prod(_numbers(node.input.shape)[:-2])
     room, data = packed + scores, heads * (queries + keys) * (depth + width)
     return min(room * min(max(heads, 1), _ATTENTION_TOGETHER), max(room, data))
