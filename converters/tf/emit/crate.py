@@ -16,6 +16,7 @@ from converters.tf.emit.model import ModelText, PortText, feature_keys, model_te
 from converters.tf.emit.names import Scope, camel
 from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
+from converters.tf.emit.shake import shaken
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
@@ -157,7 +158,7 @@ def emit_crate(
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     if options.runtime is RuntimeMode.INCLUDE:
-        for path, source in _runtime(values).items():
+        for path, source in _runtime(values, rust.values()).items():
             rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
     files = {path: content.encode() for path, content in rust.items()}
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
@@ -205,15 +206,23 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
     return arrays
 
 
-def _runtime(values: Mapping[str, Any]) -> dict[str, str]:
-    """Returns the files of the runtime that the model needs."""
+def _runtime(values: Mapping[str, Any], users: Iterable[str]) -> dict[str, str]:
+    """Returns the files of the runtime that the model needs, for sources that use them."""
+    users = tuple(users)
     uses = set(values["uses"]) | {"weights::Tensor", "memory::Slot", "bytes::Aligned"}
     uses |= set() if values["std"] else {"once::Once"}
-    return vendor(
+    files = vendor(
         read_sources(_REPOSITORY / "converters/runtime/src"),
         read_sources(_REPOSITORY / "kernels/src"),
         uses,
     )
+    public = {
+        name
+        for text in users
+        for tree in re.findall(r"^pub use (?:crate::)?runtime::([^;]+);", text, re.MULTILINE)
+        for name in re.findall(r"\b[A-Z]\w+", tree)
+    }
+    return shaken(files, users, public)
 
 
 def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any]:

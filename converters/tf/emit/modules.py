@@ -13,13 +13,13 @@ from dataclasses import dataclass
 Path = tuple[str, ...]
 
 _DECLARED = re.compile(
-    r"^((?:[ ]*#\[[^\n]*\]\n)*)(?:pub(?:\([a-z]+\))? )?mod (\w+);\n", re.MULTILINE
+    r"^((?:[ ]*#\[[^\n]*\]\n)*)(?:pub(?:\([^)]*\))? )?mod (\w+);\n", re.MULTILINE
 )
-_REEXPORT = re.compile(r"^pub(?:\([a-z]+\))? use ([^;]+);\n", re.MULTILINE)
-_IMPORT = re.compile(r"^[ ]*(?:pub(?:\([a-z]+\))? )?use ([^;]+);\n", re.MULTILINE)
+_REEXPORT = re.compile(r"^pub(?:\([^)]*\))? use ([^;]+);\n", re.MULTILINE)
+_IMPORT = re.compile(r"^[ ]*(?:pub(?:\([^)]*\))? )?use ([^;]+);\n", re.MULTILINE)
 _PATH = re.compile(r"(?<![\w:$])\$?(\w+)((?:::\w+)+)")
-_INLINE = re.compile(r"^(?:pub(?:\([a-z]+\))? )?mod \w+ \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
-_TYPE = re.compile(r"^(?:pub(?:\([a-z]+\))? )?(?:struct|enum|union|trait|type) (\w+)", re.MULTILINE)
+_INLINE = re.compile(r"^(?:pub(?:\([^)]*\))? )?mod \w+ \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
+_TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|union|trait|type) (\w+)", re.MULTILINE)
 _IMPL = re.compile(r"^(?:unsafe )?impl(?:<[^{]*?>)? ([^{]*?)(?:\nwhere[^{]*)?\{", re.MULTILINE)
 
 
@@ -198,7 +198,7 @@ def leaves(tree: str) -> Iterator[str]:
 def _module(file: str, text: str) -> Module:
     at = module_path(file)
     children = {match[2]: match[0] for match in _DECLARED.finditer(text)}
-    code = _code(text)
+    code = code_of(text)
     reexports = dict(_imported(_REEXPORT, code, at, children))
     imports = dict(_imported(_IMPORT, _REEXPORT.sub("", code), at, children))
     body = _IMPORT.sub("", code)
@@ -262,7 +262,7 @@ def _absolute(path: str, at: Path, scope: Mapping[str, Path]) -> Path | None:
     return None
 
 
-def _code(text: str) -> str:
+def code_of(text: str) -> str:
     """Returns a source without comments and without what its strings hold."""
     text = re.sub(r"^\s*//[^\n]*\n", "\n", text, flags=re.MULTILINE)
     text = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)

@@ -29,9 +29,12 @@ def vendor(
     own = Crate({path: strip(text) for path, text in runtime.items()})
     kernel = Crate({path: strip(text) for path, text in kernels.items()})
     paths = [tuple(use.split("::")) for use in uses]
+    # Who uses a module by its name calls its functions.
+    paths = [(*path, "*") if path in own.modules else path for path in paths]
     needed = own.closure(path for path in paths if path[0] != "kernels")
-    wanted = {path[1:] for path in paths if path[0] == "kernels"}
-    of_kernels = kernel.closure(wanted | own.named_below("kernels", needed))
+    wanted = [path[1:] for path in paths if path[0] == "kernels"]
+    wanted = [(*path, "*") if path in kernel.modules else path for path in wanted]
+    of_kernels = kernel.closure([*wanted, *own.named_below("kernels", needed)])
     out = {"mod.rs": _root(own, needed, ALLOW) + "pub mod kernels;\n"}
     out |= _files(own, needed, "crate::runtime")
     out["kernels/mod.rs"] = _root(kernel, of_kernels, "")

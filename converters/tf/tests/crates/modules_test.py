@@ -29,9 +29,8 @@ CRATE = Crate(SOURCES)
 
 def files(*paths: str) -> tuple[set[str], set[str]]:
     needed = CRATE.closure(tuple(path.split("::")) for path in paths)
-    return tuple(
-        {CRATE.modules[at].file for at in each} for each in (needed.whole, needed.declared)
-    )
+    file = {at: module.file for at, module in CRATE.modules.items()}
+    return {file[at] for at in needed.whole}, {file[at] for at in needed.declared}
 
 
 def test_modules_of_files() -> None:
