@@ -1,4 +1,4 @@
-"""The C toolchain: the host's gcc, with its files as inputs of every action.
+"""The host's gcc as the C and C++ toolchain, with its files as inputs of every action.
 
 The compiler runs from where it is installed. A digest of the compiler, the linker, the C library
 and the headers is an input of every compile and link action, so a cache that several machines
@@ -125,7 +125,12 @@ def _include_directories(rctx, gcc):
     folders = [line.strip() for line in text[1].split("End of search list.")[0].split("\n")]
     return [str(rctx.path(folder).realpath) for folder in folders if folder] + [folder for folder in folders if folder]
 
-def _cc_impl(rctx):
+def declare_host(rctx):
+    """Writes the files of the repository for the host's gcc, or what `CC` names.
+
+    Args:
+      rctx: the repository's context.
+    """
     name = rctx.os.environ.get("CC", "") or "gcc"
     gcc = rctx.path(name) if name.startswith("/") else rctx.which(name)
     if not gcc:
@@ -139,11 +144,5 @@ def _cc_impl(rctx):
         fail("cc: the files of {} could not be hashed: {}".format(gcc, digest.stderr))
     rctx.file("toolchain.sha256", digest.stdout)
     includes = {folder: None for folder in _include_directories(rctx, gcc)}
+    rctx.file("config.bzl", "CROSS = []\n")
     rctx.file("BUILD", _BUILD.format(includes = repr(includes.keys()), tools = repr(tools)))
-
-host_cc_toolchain = repository_rule(
-    implementation = _cc_impl,
-    configure = True,
-    doc = "Declares the host's gcc as the C and C++ toolchain.",
-    environ = ["CC", "PATH"],
-)
