@@ -64,11 +64,21 @@ def needed_libraries(data: bytes) -> list[str]:
 
 def exported_symbols(data: bytes) -> set[str]:
     """Returns the names that a library defines for others."""
+    return {name for name, local in _symbols(data, ".dynsym", ".dynstr") if not local}
+
+
+def all_symbols(data: bytes) -> set[str]:
+    """Returns the names that a library defines, those for itself among them, unless stripped."""
+    return {name for name, _ in _symbols(data, ".symtab", ".strtab")}
+
+
+def _symbols(data: bytes, table: str, names: str) -> list[tuple[str, bool]]:
+    """Returns the symbols that a table defines, and whether each is local."""
     sections = _sections(data)
-    offset, size, _ = sections.get(".dynsym", (0, 0, 0))
-    strings = sections.get(".dynstr", (0, 0, 0))[0]
+    offset, size, _ = sections.get(table, (0, 0, 0))
+    strings = sections.get(names, (0, 0, 0))[0]
     rows = (_SYMBOL.unpack_from(data, offset + at) for at in range(0, size, _SYMBOL.size))
-    return {_text(data, strings + name) for name, info, _, where, _, _ in rows if where and info >> 4}
+    return [(_text(data, strings + row[0]), row[1] >> 4 == 0) for row in rows if row[3]]
 
 
 def needed_glibc(data: bytes) -> tuple[int, int]:

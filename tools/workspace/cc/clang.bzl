@@ -4,7 +4,7 @@ The wheel has both programs under `zig clang` and `zig ld.lld`, and what it take
 any version of glibc. Here it makes a sysroot with the oldest glibc that Rust serves: what is built
 runs on every Linux from that one on, whatever the machine that builds has.
 
-There is no C++ standard library to link: headers of libc++ are there, for what needs no more.
+C++ has the headers of libc++, but there is no C++ standard library to link.
 """
 
 load(":libgcc.bzl", "write_libgcc")
@@ -63,6 +63,17 @@ _AR = """\
 exec "${0%/*}/zig" ar "$@"
 """
 
+# By the names that rustc, Cargo and makefiles look for on PATH.
+_HOST_CC = """\
+#!/bin/sh
+exec "${0%/*}/../x86_64-linux-gnu-cc" "$@"
+"""
+
+_HOST_AR = """\
+#!/bin/sh
+exec "${0%/*}/../zig" ar "$@"
+"""
+
 _BUILD = """\
 load("@bazel_tools//tools/cpp:unix_cc_toolchain_config.bzl", "cc_toolchain_config")
 load("@rules_cc//cc:defs.bzl", "cc_toolchain")
@@ -77,6 +88,18 @@ filegroup(
         "zig",
     ],
 )
+
+exports_files(["bin/cc"])
+
+# A C compiler for this machine, for what is no action: `bin/cc` and what it needs.
+filegroup(
+    name = "compiler",
+    srcs = [
+        "bin/ar",
+        "bin/cc",
+        ":x86_64_c_files",
+    ],
+)
 """
 
 _TOOLCHAIN = """
@@ -89,12 +112,18 @@ filegroup(
 )
 
 filegroup(
-    name = "{cpu}_files",
+    name = "{cpu}_c_files",
     srcs = [":{cpu}_linker_files"] + glob([
         "lib/include/**",
         "lib/libc/include/any-linux-any/**",
         "lib/libc/include/generic-glibc/**",
         "lib/libc/include/{headers}-linux-*/**",
+    ]),
+)
+
+filegroup(
+    name = "{cpu}_files",
+    srcs = [":{cpu}_c_files"] + glob([
         "lib/libcxx/include/**",
         "lib/libcxxabi/include/**",
     ]),
@@ -241,6 +270,8 @@ def declare_clang(rctx, wheel):
         rctx.symlink(home.get_child("lib").get_child(*folder.split("/")), "lib/" + folder)
     rctx.file("bin/ld.lld", _LLD)
     rctx.file("ar", _AR)
+    rctx.file("bin/cc", _HOST_CC)
+    rctx.file("bin/ar", _HOST_AR)
     build = _BUILD
     for cpu, row in _TARGETS.items():
         target = row.arch + "-linux-gnu"
@@ -260,5 +291,4 @@ def declare_clang(rctx, wheel):
         ))
         build += _TOOLCHAIN.format(cpu = cpu, glibc = GLIBC, headers = row.headers, target = target)
     rctx.delete("work")
-    rctx.file("config.bzl", "CROSS = {}\n".format(repr(sorted(_TARGETS))))
     rctx.file("BUILD", build)

@@ -54,6 +54,18 @@ filegroup(
     srcs = ["toolchain.sha256"],
 )
 
+exports_files(["bin/cc"])
+
+# A C compiler for this machine, for what is no action: `bin/cc` and what it needs.
+filegroup(
+    name = "compiler",
+    srcs = [
+        "bin/ar",
+        "bin/cc",
+        ":digest",
+    ],
+)
+
 cc_toolchain_config(
     name = "config",
     abi_libc_version = "local",
@@ -144,5 +156,6 @@ def declare_host(rctx):
         fail("cc: the files of {} could not be hashed: {}".format(gcc, digest.stderr))
     rctx.file("toolchain.sha256", digest.stdout)
     includes = {folder: None for folder in _include_directories(rctx, gcc)}
-    rctx.file("config.bzl", "CROSS = []\n")
+    for name, tool in (("ar", "ar"), ("cc", "gcc")):
+        rctx.file("bin/" + name, "#!/bin/sh\nexec '{}' \"$@\"\n".format(tools[tool]))
     rctx.file("BUILD", _BUILD.format(includes = repr(includes.keys()), tools = repr(tools)))
