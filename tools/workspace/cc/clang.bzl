@@ -137,6 +137,7 @@ cc_toolchain_config(
         "-fstack-protector",
         "-Wall",
         "-fno-omit-frame-pointer",
+        "-ffile-compilation-dir=.",
         "-no-canonical-prefixes",
         "-Wno-builtin-macro-redefined",
         "-D__DATE__=\\"redacted\\"",
