@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.provision import bazel, plan, provision, start
+from tools.provision import bazel, plan, provision, rust, start
+from tools.provision.apt import Package
 from tools.provision.command import Outcome
 from tools.provision.messages import StartError
 from tools.provision.testing.fakes import Machine, default_versions, rust_versions
@@ -438,3 +439,10 @@ def test_a_defect_is_one_line_too(
     assert len(said) == 1
     assert "KeyError" in said[0]
     assert "Traceback" not in said[0]
+
+
+def test_debians_rust_comes_without_debians_c_compiler() -> None:
+    names = ["rustc-web", "libstd-rust-web-dev", "libllvm22", "gcc", "binutils", "libc6-dev"]
+    packages = [Package(name, "1", 1) for name in names]
+    kept = rust.without_compiler(packages, {"rustc-web", "libstd-rust-web-dev"})
+    assert [package.name for package in kept] == names[:3]
