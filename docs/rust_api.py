@@ -20,6 +20,9 @@ from absl import app, flags
 from docs import tree
 
 _CARGO = flags.DEFINE_string("cargo", None, "The cargo program.", required=True)
+_CC = flags.DEFINE_string(
+    "cc", None, "The C compiler, named cc: it links build scripts.", required=True
+)
 _CRATES = flags.DEFINE_multi_string("crate", [], "A package; may be repeated.")
 _OUT = flags.DEFINE_string("out", None, "The archive to write.", required=True)
 
@@ -30,11 +33,14 @@ START: Final = '<!DOCTYPE html><meta http-equiv="refresh" content="0; url=tfp/in
 """The page to which rustdoc's help goes back; rustdoc writes none for several crates."""
 
 
-def document(cargo: pathlib.Path, crates: Sequence[pathlib.Path], folder: pathlib.Path) -> None:
+def document(
+    cargo: pathlib.Path, cc: pathlib.Path, crates: Sequence[pathlib.Path], folder: pathlib.Path
+) -> None:
     """Runs rustdoc.
 
     Args:
         cargo: The cargo program, with rustc and rustdoc beside it.
+        cc: The C compiler, in a folder where it has the name `cc`.
         crates: The packages.
         folder: An empty folder to work in; the pages are in its `target/doc`.
 
@@ -63,7 +69,9 @@ def document(cargo: pathlib.Path, crates: Sequence[pathlib.Path], folder: pathli
         env={
             "CARGO_HOME": str(folder / "home"),
             "CARGO_TARGET_DIR": str(folder / "target"),
-            "PATH": os.pathsep.join([str(cargo.parent), os.environ.get("PATH", "/usr/bin:/bin")]),
+            "PATH": os.pathsep.join(
+                [str(cargo.parent), str(cc.parent), os.environ.get("PATH", "/usr/bin:/bin")]
+            ),
             "RUSTC": str(cargo.with_name("rustc")),
             "RUSTDOC": str(cargo.with_name("rustdoc")),
             "RUSTDOCFLAGS": WARNINGS,
@@ -82,7 +90,8 @@ def main(argv: Sequence[str]) -> int:
         folder = pathlib.Path(name)
         crates = [pathlib.Path(crate) for crate in _CRATES.value]
         try:
-            document(pathlib.Path(_CARGO.value).absolute(), crates, folder)
+            cargo, cc = (pathlib.Path(flag.value).absolute() for flag in (_CARGO, _CC))
+            document(cargo, cc, crates, folder)
         except RuntimeError as error:
             print(f"rust_api: {error}", file=sys.stderr)
             return 1

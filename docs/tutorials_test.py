@@ -11,7 +11,7 @@ import pytest
 from docs import tutorials
 from tests.packages import clean
 
-CARGO, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
+CARGO, CC, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "CC", "RUSTC"))
 WHEELS, CRATES, ARCHIVES = (
     [pathlib.Path(path).absolute() for path in os.environ[name].split()]
     for name in ("WHEELS", "CRATES", "ARCHIVES")
@@ -34,7 +34,7 @@ def variables(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     venv = clean.Venv(folder / "venv")
     venv.link_locked()
     clean.checked(venv.pip("install", "--no-index", "--no-deps", *WHEELS))
-    path = f"{venv.python.parent}:{CARGO.parent}:/usr/local/bin:/usr/bin:/bin"
+    path = f"{venv.python.parent}:{CARGO.parent}:{CC.parent}:/usr/local/bin:/usr/bin:/bin"
     home = folder / "cargo"
     home.mkdir()
     # The registry, offline.

@@ -1,15 +1,11 @@
 """What libtfp.so is as a file: small, with no name too many, and without TensorFlow."""
 
 import pathlib
-import subprocess
+
+from tools.package import elf
 
 LIBRARY = pathlib.Path("plugin/libtfp.so")
 ENTRY_POINTS = {"SE_InitPlugin", "TF_InitGraph", "TF_InitKernel", "TF_InitProfiler"}
-
-
-def lines(*command: str) -> list[str]:
-    done = subprocess.run([*command, str(LIBRARY)], check=True, capture_output=True, text=True)
-    return done.stdout.splitlines()
 
 
 def test_it_is_under_five_megabytes() -> None:
@@ -17,12 +13,16 @@ def test_it_is_under_five_megabytes() -> None:
 
 
 def test_it_exports_entry_points_only() -> None:
-    exported = {line.split()[-1] for line in lines("nm", "--dynamic", "--defined-only")}
+    exported = elf.exported_symbols(LIBRARY.read_bytes())
     assert "SE_InitPlugin" in exported
     assert exported <= ENTRY_POINTS
 
 
 def test_it_links_nothing_of_tensorflow() -> None:
-    needed = [line for line in lines("readelf", "--dynamic", "--wide") if "(NEEDED)" in line]
-    assert needed
-    assert not [line for line in needed if "tensorflow" in line]
+    needed = elf.needed_libraries(LIBRARY.read_bytes())
+    assert "libc.so.6" in needed
+    assert not [name for name in needed if "tensorflow" in name]
+
+
+def test_it_runs_with_the_oldest_glibc_that_rust_serves() -> None:
+    assert elf.needed_glibc(LIBRARY.read_bytes()) <= (2, 17)

@@ -12,7 +12,7 @@ import tarfile
 
 import pytest
 
-CARGO, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
+CARGO, CC, RUSTC = (pathlib.Path(os.environ[name]).absolute() for name in ("CARGO", "CC", "RUSTC"))
 CRATES = [pathlib.Path(path).absolute() for path in os.environ["CRATES"].split()]
 LIBRARY = pathlib.Path(os.environ["TF_LIBRARY"]).absolute()
 DEVICE = pathlib.Path("tests/sdk/own_device.rs")
@@ -92,7 +92,7 @@ def package(
 
 def environment(project: pathlib.Path, **variables: str) -> dict[str, str]:
     return {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{CC.parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(project),
         "CARGO_HOME": str(project / "home"),
         "CARGO_TARGET_DIR": str(project / "target"),

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-CARGO, RUSTC = (Path(os.environ[name]).absolute() for name in ("CARGO", "RUSTC"))
+CARGO, CC, RUSTC = (Path(os.environ[name]).absolute() for name in ("CARGO", "CC", "RUSTC"))
 INCLUDE = Path(os.environ["TF_C_API_HEADER"]).absolute().parents[2]
 LIBRARY = Path(os.environ["TF_LIBRARY"]).absolute()
 FOLDERS = ("bindings/plugin", "bindings/sys", "tools/ffigen", "tools/codegen")
@@ -86,7 +86,7 @@ def cargo(
     folder: Path, home: Path, *arguments: str, variables: Mapping[str, str] | None = None
 ) -> subprocess.CompletedProcess[str]:
     env = {
-        "PATH": "/usr/local/bin:/usr/bin:/bin",
+        "PATH": f"{CC.parent}:/usr/local/bin:/usr/bin:/bin",
         "HOME": str(home),
         "CARGO_HOME": str(home / "cargo"),
         "CARGO_TARGET_DIR": str(home / "target"),

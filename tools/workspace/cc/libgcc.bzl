@@ -1,0 +1,143 @@
+"""What stands for libgcc when a program is linked.
+
+Every system has a `libgcc_s.so.1`, and a process should have one unwinder. So the linker gets a
+library of that name that has symbols and no code.
+"""
+
+_SONAME = "libgcc_s.so.1"
+
+# Version of a symbol -> symbols: the unwinder, and the arithmetic that 64-bit targets have no
+# instructions for. The same on x86-64 and aarch64.
+_SYMBOLS = {
+    "GCC_3.0": [
+        "_Unwind_DeleteException",
+        "_Unwind_Find_FDE",
+        "_Unwind_ForcedUnwind",
+        "_Unwind_GetDataRelBase",
+        "_Unwind_GetGR",
+        "_Unwind_GetIP",
+        "_Unwind_GetLanguageSpecificData",
+        "_Unwind_GetRegionStart",
+        "_Unwind_GetTextRelBase",
+        "_Unwind_RaiseException",
+        "_Unwind_Resume",
+        "_Unwind_SetGR",
+        "_Unwind_SetIP",
+        "__ashlti3",
+        "__ashrti3",
+        "__clear_cache",
+        "__divti3",
+        "__fixdfti",
+        "__fixsfti",
+        "__fixunsdfti",
+        "__fixunssfti",
+        "__floattidf",
+        "__floattisf",
+        "__lshrti3",
+        "__modti3",
+        "__multi3",
+        "__udivti3",
+        "__umodti3",
+    ],
+    "GCC_3.3": [
+        "_Unwind_Backtrace",
+        "_Unwind_FindEnclosingFunction",
+        "_Unwind_GetCFA",
+        "_Unwind_Resume_or_Rethrow",
+    ],
+    "GCC_3.3.1": ["__gcc_personality_v0"],
+    "GCC_3.4": [
+        "__clzti2",
+        "__ctzti2",
+        "__parityti2",
+        "__popcountdi2",
+        "__popcountti2",
+    ],
+    "GCC_4.2.0": [
+        "_Unwind_GetIPInfo",
+        "__floatuntidf",
+        "__floatuntisf",
+    ],
+}
+
+# What gcc's own start files say to both ends of a program. Nothing here registers anything: lld
+# writes the index of unwind tables, and the C library runs the lists of constructors.
+_BEGIN = """\
+.section .note.GNU-stack,"",%progbits
+.section .data.rel.ro,"aw",%progbits
+.balign 8
+.globl __dso_handle
+.hidden __dso_handle
+.type __dso_handle,%object
+.size __dso_handle,8
+__dso_handle:
+.quad {handle}
+"""
+_END = """\
+.section .note.GNU-stack,"",%progbits
+.section .eh_frame,"a",%progbits
+.long 0
+"""
+_EMPTY = """\
+.section .note.GNU-stack,"",%progbits
+"""
+
+_OBJECTS = {
+    "crtbegin.o": _BEGIN.format(handle = "0"),
+    "crtbeginS.o": _BEGIN.format(handle = "__dso_handle"),
+    "crtbeginT.o": _BEGIN.format(handle = "0"),
+    "crtend.o": _END,
+    "crtendS.o": _END,
+    "crti.o": _EMPTY,
+    "crtn.o": _EMPTY,
+}
+
+def _library():
+    """The assembly of the library, and its version script."""
+    names = [name for names in _SYMBOLS.values() for name in names]
+    lines = [".text"]
+    for name in names:
+        lines += [".globl " + name, ".type {},%function".format(name), name + ":"]
+    lines += [".byte 0", _EMPTY]
+    script = []
+    previous = ""
+    for version, names in _SYMBOLS.items():
+        script.append("{} {{ global: {}; }}{};".format(version, "; ".join(names), previous))
+        previous = " " + version
+    return "\n".join(lines), "\n".join(script) + "\n"
+
+def write_libgcc(rctx, zig, target, folder):
+    """Writes the start files of gcc, `libgcc.a` and `libgcc_s.so` into a folder.
+
+    Args:
+      rctx: the repository's context.
+      zig: the program, as a path.
+      target: the target of clang, such as `x86_64-linux-gnu`.
+      folder: where the files go, relative to the repository.
+    """
+
+    def assemble(name, text):
+        source = "work/{}.s".format(name)
+        rctx.file(source, text)
+        return [zig, "clang", "--no-default-config", "--target=" + target, "-c", source, "-o"]
+
+    commands = [assemble(name, text) + [folder + "/" + name] for name, text in _OBJECTS.items()]
+    text, script = _library()
+    rctx.file("work/libgcc_s.map", script)
+    commands.append(assemble("libgcc_s", text) + ["work/libgcc_s.o"])
+    commands.append([
+        zig,
+        "ld.lld",
+        "-shared",
+        "-soname",
+        _SONAME,
+        "--version-script=work/libgcc_s.map",
+        "-o",
+        folder + "/libgcc_s.so",
+        "work/libgcc_s.o",
+    ])
+    rctx.file(folder + "/libgcc.a", "!<arch>\n", executable = False)
+    for command in commands:
+        result = rctx.execute(command)
+        if result.return_code != 0:
+            fail("cc: {} could not be built for {}: {}".format(command[-1], target, result.stderr))
