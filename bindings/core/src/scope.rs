@@ -13,6 +13,7 @@ use crate::context::Context;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::in_place::{self, Sharing};
 use crate::names::NameBuf;
 use crate::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
 use crate::operation::{Operation, Output, count_of};
@@ -179,6 +180,9 @@ impl Scope {
             attr.functions(&mut |function| self.graph.add_function(function))?;
         }
         let graph = &*self.graph.inner;
+        if desc.outputs.iter().any(|output| output.is_ref) {
+            graph.shares(Sharing::Results);
+        }
         let api = graph.api;
         let status = Status::new(api)?;
         let mut name = NameBuf::new();
@@ -359,6 +363,11 @@ impl Context for Scope {
         attrs: &[AttrValue<'_>],
     ) -> Result<Results<Output, Operation>> {
         let desc = call.desc();
+        if in_place::writes(desc.name.to_bytes()) {
+            // The name is the call's own.
+            let unnamed = self.with(|settings| settings.name = None);
+            in_place::copy_written(call, &unnamed, attrs)?;
+        }
         let prepared = call.prepare(self, attrs)?;
         let operation = self
             .add(&prepared, attrs, desc)

@@ -21,6 +21,8 @@ use crate::context::Context;
 use crate::device::{self, Device};
 use crate::error::{Error, ErrorKind, Result};
 use crate::function::{Function, FunctionId};
+use crate::graph_def::FunctionDef;
+use crate::in_place;
 use crate::infer::bad_attr;
 use crate::op::{ArgKind, OpDesc, text};
 use crate::operation::count_of;
@@ -208,7 +210,8 @@ impl EagerContext {
         })
     }
 
-    /// Makes a handle of a tensor, on the host and without a copy.
+    /// Makes a handle of a tensor, on the host and without a copy. No op writes to its memory: those
+    /// that change their operand, such as `InplaceAdd`, get a copy.
     ///
     /// # Errors
     /// What TensorFlow says.
@@ -248,7 +251,8 @@ impl EagerContext {
     /// Adds a function; does nothing when the same function is there.
     ///
     /// # Errors
-    /// TensorFlow's status when another function of the name is there.
+    /// TensorFlow's status when another function of the name is there, and as for
+    /// [`Self::add_function_def`].
     pub fn add_function(&self, function: &Function) -> Result<()> {
         let mut functions = self.functions();
         if functions
@@ -272,8 +276,11 @@ impl EagerContext {
     /// Adds a function by its serialized `FunctionDef`.
     ///
     /// # Errors
-    /// TensorFlow's status for bytes that are none.
+    /// [`ErrorKind::Proto`] for bytes that are none, [`ErrorKind::Argument`] for a function that writes
+    /// to memory which tensors share, and TensorFlow's status.
     pub fn add_function_def(&self, bytes: &[u8]) -> Result<()> {
+        let function = FunctionDef::read(bytes)?;
+        in_place::check_function(function.name, &function.body)?;
         let api = self.inner.api;
         let status = Status::new(api)?;
         let (data, length) = (bytes.as_ptr().cast(), bytes.len());
@@ -498,6 +505,9 @@ impl Context for EagerContext {
     ) -> Result<Results<TensorHandle, ()>> {
         let desc = call.desc();
         refuse_references(desc)?;
+        if in_place::writes(desc.name.to_bytes()) {
+            in_place::copy_written(call, self, attrs)?;
+        }
         let prepared = call.prepare(self, attrs)?;
         let values = self
             .run(&prepared, attrs, desc)

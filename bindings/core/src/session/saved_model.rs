@@ -12,6 +12,7 @@ use crate::buffer::OutBuffer;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::graph_def::GraphDef;
 use crate::operation::Output;
 use crate::set_attr::c_int_len;
 use crate::shape::Shape;
@@ -93,6 +94,12 @@ impl SavedModel {
         // SAFETY: the session is new and on this graph.
         let session = unsafe { Session::from_owned_ptr(session, &graph)? };
         let meta_graph_def = meta.as_slice().to_vec();
+        for field in Reader::new("MetaGraphDef", &meta_graph_def) {
+            if let (2, graph_def) = field? {
+                let sharing = GraphDef::read(graph_def.bytes())?.sharing();
+                graph.inner.shares(sharing);
+            }
+        }
         let signatures = read_signatures(&meta_graph_def)?;
         Ok(Self {
             session,

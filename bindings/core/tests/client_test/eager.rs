@@ -132,7 +132,7 @@ fn functions_of_a_graph_are_called() -> Result<()> {
     assert!(ctx.has_function("plus_one")?);
     ctx.remove_function("plus_one")?;
     refused(ctx.remove_function("plus_one"), &["plus_one"]);
-    refused(ctx.add_function_def(b"junk"), &["InvalidArgument"]);
+    refused(ctx.add_function_def(b"junk"), &["not a valid FunctionDef"]);
     // Functions as branches of a conditional: attributes of kind func, twice.
     let chosen = OpBuilder::new("If")?
         .input(true)
