@@ -82,7 +82,8 @@ impl Checkpoint {
         all.map(|(path, variable)| (path.as_str(), variable))
     }
 
-    /// Writes the values of variables of an eager context.
+    /// Writes the values of variables of an eager context. A checkpoint that is there is replaced once
+    /// the new one is whole, and stays as it is when writing fails or the process ends.
     ///
     /// # Errors
     /// [`ErrorKind::Foreign`] for a variable of a graph, and TensorFlow's status for one without a
@@ -166,10 +167,7 @@ impl Checkpoint {
         let name = name.replace('\\', "\\\\").replace('"', "\\\"");
         let text =
             format!("model_checkpoint_path: \"{name}\"\nall_model_checkpoint_paths: \"{name}\"\n");
-        let part = folder.join("checkpoint.part");
-        std::fs::write(&part, text)
-            .and_then(|()| std::fs::rename(&part, &state))
-            .map_err(|error| file_error(&state, format!("it can't be written: {error}")))?;
+        crate::files::write(&state, text.as_bytes())?;
         Ok(numbered)
     }
 
