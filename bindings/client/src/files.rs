@@ -92,7 +92,10 @@ fn delete_abandoned(parent: &Path, start: &OsStr) {
         let rest = name.as_encoded_bytes();
         let rest = rest.strip_prefix(start.as_encoded_bytes());
         let is_ours = rest.is_some_and(|rest| {
-            !rest.is_empty() && rest.iter().all(|byte| byte.is_ascii_digit() || *byte == b'_')
+            !rest.is_empty()
+                && rest
+                    .iter()
+                    .all(|byte| byte.is_ascii_digit() || *byte == b'_')
         });
         if !is_ours || !entry.file_type().is_ok_and(|kind| kind.is_dir()) {
             continue;
@@ -140,9 +143,13 @@ fn replace(path: &Path, fill: impl FnOnce(&Path) -> io::Result<()>) -> Result<()
     part.push(".part");
     let part = PathBuf::from(part);
     let is_link = fs::symlink_metadata(&part).is_ok_and(|part| part.is_symlink());
-    let done = if is_link { fs::remove_file(&part) } else { Ok(()) }
-        .and_then(|()| fill(&part))
-        .and_then(|()| fs::rename(&part, path));
+    let done = if is_link {
+        fs::remove_file(&part)
+    } else {
+        Ok(())
+    }
+    .and_then(|()| fill(&part))
+    .and_then(|()| fs::rename(&part, path));
     if done.is_err() {
         let _ = fs::remove_file(&part);
     }
@@ -181,7 +188,11 @@ pub(crate) fn replace_folder(
         return rename(&new, target);
     };
     let is_root = fs::metadata(folder_of(target)).is_ok_and(|above| above.dev() != old.dev());
-    let beside = if is_root { None } else { Beside::new(target).ok() };
+    let beside = if is_root {
+        None
+    } else {
+        Beside::new(target).ok()
+    };
     let Some(beside) = beside else {
         return fill(target);
     };

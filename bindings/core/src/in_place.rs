@@ -114,8 +114,14 @@ fn has_own_copy(body: &Body<'_>, node: &Node<'_>) -> bool {
     let is_copy = |node: &Node<'_>| node.name == source && node.op == b"DeepCopy";
     let inputs = || body.nodes.iter().flat_map(|node| &node.inputs);
     body.nodes.iter().any(is_copy)
-        && inputs().filter(|input| self::source(input) == source).count() == 1
-        && body.results.iter().all(|result| self::source(result) != source)
+        && inputs()
+            .filter(|input| self::source(input) == source)
+            .count()
+            == 1
+        && body
+            .results
+            .iter()
+            .all(|result| self::source(result) != source)
 }
 
 /// The operation that an input comes from.

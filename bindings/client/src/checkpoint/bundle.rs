@@ -169,7 +169,11 @@ pub fn write_tensors(prefix: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> R
 
     // The index names the data by the number of its files: another number than the old one's makes
     // another name, so that the rename of the index alone replaces the checkpoint.
-    let count = if count_of_files(prefix) == Some(1) { 2 } else { 1 };
+    let count = if count_of_files(prefix) == Some(1) {
+        2
+    } else {
+        1
+    };
     let (made, index) = (data_path(&part, 1), index_path(&part));
     let mut table =
         read_table(&read_file(&index)?).map_err(|problem| file_error(&index, problem))?;
@@ -227,9 +231,12 @@ fn delete_others(prefix: &Path, data: &Path) {
         // As .data-00000-of-00001.
         let is_data = rest.is_some_and(|rest| {
             rest.len() == 20
-                && rest.iter().zip(b".data-00000-of-00000").all(|(byte, sample)| {
-                    byte == sample || (*sample == b'0' && byte.is_ascii_digit())
-                })
+                && rest
+                    .iter()
+                    .zip(b".data-00000-of-00000")
+                    .all(|(byte, sample)| {
+                        byte == sample || (*sample == b'0' && byte.is_ascii_digit())
+                    })
         });
         if is_data && Some(name.as_os_str()) != data.file_name() {
             let _ = std::fs::remove_file(entry.path());

@@ -56,7 +56,10 @@ pub(super) fn write_table(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<u8> {
     let data = push_block(&mut bytes, list);
     let meta = push_block(&mut bytes, std::iter::empty());
     let last = entries.keys().next_back();
-    let index = push_block(&mut bytes, last.map(|key| (key.as_slice(), data.as_slice())));
+    let index = push_block(
+        &mut bytes,
+        last.map(|key| (key.as_slice(), data.as_slice())),
+    );
     let start = bytes.len();
     bytes.extend(meta.iter().chain(&index));
     bytes.resize(start + FOOTER - 8, 0);

@@ -82,7 +82,9 @@ fn rewrite(from: &Path, to: &Path, changed: &BTreeMap<String, Tensor>) -> Result
 /// Copies a model's folder without the values of its variables, and without the fingerprint, which
 /// covers them. The model's own file comes last.
 fn copy_model(from: &Path, to: &Path) -> Result<()> {
-    let root = from.canonicalize().map_err(|error| uncopied(from, &error))?;
+    let root = from
+        .canonicalize()
+        .map_err(|error| uncopied(from, &error))?;
     copy_folder(&root, from, to, &["fingerprint.pb", "variables", MODEL])?;
     delete_fingerprint(to);
     let (model, source) = (to.join(MODEL), from.join(MODEL));
@@ -105,9 +107,7 @@ fn copy_folder(root: &Path, from: &Path, to: &Path, without: &[&str]) -> Result<
         if without.iter().any(|other| *other == name) {
             continue;
         }
-        let kind = entry
-            .file_type()
-            .map_err(|error| uncopied(&path, &error))?;
+        let kind = entry.file_type().map_err(|error| uncopied(&path, &error))?;
         if kind.is_dir() {
             copy_folder(root, &path, &to.join(name), &[])?;
             continue;

@@ -13,8 +13,8 @@ use tfp::nn::optimizer::Adam;
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Loss, Weights};
 use tfp::{
-    Checkpoint, CheckpointReader, DataType, EagerContext, Mode, Model, ModelWriter, Result, Shape, Tensor,
-    Variable, ops,
+    Checkpoint, CheckpointReader, DataType, EagerContext, Mode, Model, ModelWriter, Result, Shape,
+    Tensor, Variable, ops,
 };
 
 /// Elements of a variable: more than a stream of the C library holds back.
@@ -231,7 +231,9 @@ fn every_call(kind: &Kind, mode: &str, folder: &Path) -> Result<usize> {
         if kind.name != "numbered" {
             assert_eq!(listing(folder), clean, "{place}");
         }
-        let left = listing(folder).into_iter().find(|name| name.contains("_temp_"));
+        let left = listing(folder)
+            .into_iter()
+            .find(|name| name.contains("_temp_"));
         assert_eq!(left, None, "{place}");
         if !happened {
             return Ok(at - 1);
@@ -269,7 +271,9 @@ fn main() -> Result<()> {
             let (kind, folder) = (kind(name), Path::new(folder));
             println!("{}", number(kind, folder));
             (kind.save)(folder, 3.0)?;
-            let left = listing(folder).into_iter().find(|name| name.contains("_temp_"));
+            let left = listing(folder)
+                .into_iter()
+                .find(|name| name.contains("_temp_"));
             assert_eq!((number(kind, folder), left), (3.0, None));
         }
         _ => panic!("all FOLDER, kill FOLDER KIND N or check FOLDER KIND, not {arguments:?}"),
