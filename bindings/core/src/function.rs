@@ -106,10 +106,13 @@ impl Function {
     /// Makes a function of a serialized `FunctionDef`.
     ///
     /// # Errors
-    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, and TensorFlow's status.
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, what
+    /// [`check_graph_def`](crate::check_graph_def) says of a function, and TensorFlow's status.
     pub fn from_function_def(bytes: &[u8]) -> Result<Self> {
         let api = api()?;
-        let (sharing, _) = in_place::sharing(&FunctionDef::read(bytes)?.body);
+        let function = FunctionDef::read(bytes)?;
+        function.check()?;
+        let (sharing, _) = in_place::sharing(&function.body);
         let status = Status::new(api)?;
         // SAFETY: the bytes and the status are alive.
         let raw = unsafe {

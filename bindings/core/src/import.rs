@@ -73,8 +73,8 @@ impl Graph {
     /// Adds the operations and functions of a serialized `GraphDef`.
     ///
     /// # Errors
-    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are no `GraphDef`, and TensorFlow's
-    /// status for one that needs ops, names or versions
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are no `GraphDef`, what
+    /// [`check_graph_def`](crate::check_graph_def) says of it, and TensorFlow's status for one that needs ops, names or versions
     /// that are not there, and for options that do not fit; the graph is then as before.
     pub fn import(&self, graph_def: &[u8], options: &ImportOptions<'_>) -> Result<Imported> {
         for (_, _, output) in options.input_map {
@@ -84,7 +84,9 @@ impl Graph {
         for operation in mapped.chain(options.control_dependencies) {
             self.check_operation(operation)?;
         }
-        self.inner.shares(GraphDef::read(graph_def)?.sharing());
+        let read = GraphDef::read(graph_def)?;
+        read.check()?;
+        self.inner.shares(read.sharing());
         let api = self.inner.api;
         let raw = self.raw_options(options)?;
         let status = Status::new(api)?;

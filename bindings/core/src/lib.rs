@@ -67,6 +67,7 @@ mod set_attr;
 mod shape;
 mod small_vec;
 mod tensor;
+mod untrusted;
 mod while_loop;
 pub mod wire;
 
@@ -101,6 +102,7 @@ pub use session::{
 pub use shape::Shape;
 pub use small_vec::SmallVec;
 pub use tensor::Tensor;
+pub use untrusted::check_graph_def;
 
 #[cfg(test)]
 mod call_test;

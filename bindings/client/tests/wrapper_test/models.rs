@@ -3,7 +3,7 @@
 use std::fs;
 
 use tfp::ops;
-use tfp::wire::Writer;
+use tfp::wire::{Field, Reader, Writer};
 use tfp::{
     Column, DataType, EagerContext, ErrorKind, Graph, LookupTable, Model, ModelWriter, Result,
     Session, SessionModel, SessionOptions, Shape, Tensor, Variable, initialize, set_in,
@@ -130,6 +130,44 @@ fn a_copy_of_a_model_has_no_files_from_elsewhere() -> Result<()> {
         assert!(error.to_string().contains("inside_out"), "{error}");
         assert!(!copy.join("inside_out").exists());
         fs::remove_file(&link).expect("a link");
+    }
+    Ok(())
+}
+
+/// Leaves out a field, which is found by the numbers of the messages that it is in.
+fn without(bytes: &[u8], path: &[u32]) -> Vec<u8> {
+    let mut out = Writer::new();
+    for field in Reader::new("message", bytes) {
+        match (field.expect("a field"), path) {
+            ((number, _), [last]) if number == *last => {}
+            ((number, Field::Bytes(inner)), [first, rest @ ..]) if number == *first => {
+                out.bytes(number, &without(inner, rest));
+            }
+            ((number, Field::Bytes(inner)), _) => out.bytes(number, inner),
+            ((number, Field::Fixed32(bits)), _) => out.float(number, f32::from_bits(bits)),
+            ((number, field), _) => out.int(number, field.int()),
+        }
+    }
+    out.into_bytes()
+}
+
+#[test]
+fn functions_that_return_more_than_the_model_says() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("returns"));
+    write_model(&ctx, &folder)?;
+    let file = folder.join("saved_model.pb");
+    let whole = fs::read(&file).expect("a model");
+    // SavedConcreteFunction has arguments at 3 and results at 4.
+    for (number, says) in [(3, "takes"), (4, "returns")] {
+        fs::write(&file, without(&whole, &[2, 7, 2, 2, number])).expect("written");
+        let model = Model::load(&ctx, &folder, &["serve"])?;
+        let error = model
+            .signatures()
+            .iter()
+            .find_map(|name| model.signature(name).err())
+            .expect("an error");
+        assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
     }
     Ok(())
 }

@@ -29,6 +29,7 @@ use crate::operation::count_of;
 use crate::set_attr::{c_int_len, set_in_eager};
 use crate::small_vec::SmallVec;
 use crate::tensor::Tensor;
+use crate::untrusted::Calls;
 
 /// What happens when an operand is not on the device of the op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -75,6 +76,7 @@ pub(super) struct ContextInner {
     executors: Mutex<HashMap<u64, Arc<RawExecutor>>>,
     // The functions that were added, by name: calls bring theirs along each time.
     functions: Mutex<HashMap<String, FunctionId>>,
+    calls: Mutex<Calls>,
 }
 
 // SAFETY: a context guards itself; the pool is guarded here.
@@ -153,6 +155,7 @@ impl EagerContext {
                     api,
                     ops: OpPool::default(),
                     functions: Mutex::default(),
+                    calls: Mutex::default(),
                     executors: Mutex::default(),
                 }),
                 device: None,
@@ -273,14 +276,24 @@ impl EagerContext {
         functions.unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        let calls = self.inner.calls.lock();
+        calls.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a function by its serialized `FunctionDef`.
     ///
     /// # Errors
     /// [`ErrorKind::Proto`] for bytes that are none, [`ErrorKind::Argument`] for a function that writes
-    /// to memory which tensors share, and TensorFlow's status.
+    /// to memory which tensors share, for what [`check_graph_def`](crate::check_graph_def) refuses, and
+    /// TensorFlow's status.
     pub fn add_function_def(&self, bytes: &[u8]) -> Result<()> {
         let function = FunctionDef::read(bytes)?;
+        function.check()?;
         in_place::check_function(function.name, &function.body)?;
+        let mut calls = self.calls();
+        let called = function.called()?;
+        calls.check_new(function.name, &called)?;
         let api = self.inner.api;
         let status = Status::new(api)?;
         let (data, length) = (bytes.as_ptr().cast(), bytes.len());
@@ -289,7 +302,9 @@ impl EagerContext {
             let c = &api.eager_c_api;
             c.TFE_ContextAddFunctionDef(self.as_ptr(), data, length, status.as_ptr());
         }
-        status.check()
+        status.check()?;
+        calls.set(function.name, Some(called));
+        Ok(())
     }
 
     /// Whether there is a function.
@@ -338,6 +353,7 @@ impl EagerContext {
         let status = Status::new(api)?;
         let mut functions = self.functions();
         functions.remove(name);
+        self.calls().set(name.as_bytes(), None);
         // SAFETY: context, name and status are alive.
         unsafe {
             let (c, name) = (&api.eager_c_api, c_name);

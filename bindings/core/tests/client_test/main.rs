@@ -16,3 +16,4 @@ mod sessions;
 mod support;
 mod tensors;
 mod threads;
+mod untrusted;
