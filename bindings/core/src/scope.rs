@@ -10,6 +10,7 @@ use crate::api::{Status, c_string};
 use crate::attr::{AttrValue, Bytes};
 use crate::call::{Call, Prepared, Results};
 use crate::context::Context;
+use crate::device;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
@@ -87,11 +88,12 @@ impl Scope {
     /// Returns a scope that asks for a device, as `/device:CPU:0`; an empty name asks for none.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for what is not the name of a device.
     pub fn on_device(&self, device: &str) -> Result<Self> {
         let device = if device.is_empty() {
             None
         } else {
+            device::check_name(device)?;
             Some(c_string(device)?)
         };
         Ok(self.with(|settings| settings.device = device))

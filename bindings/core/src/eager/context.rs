@@ -200,11 +200,12 @@ impl EagerContext {
     /// where the name is empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for what is not the name of a device.
     pub fn on_device(&self, device: &str) -> Result<Self> {
         let device = if device.is_empty() {
             None
         } else {
+            device::check_name(device)?;
             Some(Arc::new(c_string(device)?))
         };
         Ok(Self {

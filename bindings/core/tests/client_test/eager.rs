@@ -23,8 +23,8 @@ fn devices_are_listed_and_used() -> Result<()> {
         &["AddV2", "TPU"],
     );
     refused(
-        add(&ctx.on_device("no device")?, 1.0, 2.0),
-        &["AddV2", "no device"],
+        ctx.on_device("no device"),
+        &["\"no device\"", "/device:CPU:0"],
     );
     // After a failed call the context is as before.
     assert_eq!(add(&ctx, 1, 2)?.to_tensor()?.to_scalar::<i32>()?, 3);
