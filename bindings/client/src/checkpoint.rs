@@ -82,7 +82,8 @@ impl Checkpoint {
         all.map(|(path, variable)| (path.as_str(), variable))
     }
 
-    /// Writes the values of variables of an eager context.
+    /// Writes the values of variables of an eager context. A checkpoint that is there is replaced once
+    /// the new one is whole, and stays as it is when writing fails or the process ends.
     ///
     /// # Errors
     /// [`ErrorKind::Foreign`] for a variable of a graph, and TensorFlow's status for one without a
@@ -100,36 +101,34 @@ impl Checkpoint {
     }
 
     /// Writes the values of variables of a session's graph, or of an eager context without one, and
-    /// numbers at paths of their own.
+    /// tensors at paths of their own.
     pub(crate) fn write_with(
         &self,
         session: Option<&Session>,
         prefix: &Path,
-        numbers: &[(&str, i64)],
+        tensors: &[(&str, Tensor)],
     ) -> Result<()> {
-        self.write_place(&Place::of(session), prefix, numbers)
+        self.write_place(&Place::of(session), prefix, tensors)
     }
 
-    /// Reads what [`Self::write_with`] wrote, of which nothing may be missing, and returns the numbers.
+    /// Reads what [`Self::write_with`] wrote, of which no variable may be missing, and returns the
+    /// tensors that there are.
     pub(crate) fn read_with(
         &self,
         session: Option<&Session>,
         prefix: &Path,
-        numbers: &[&str],
-    ) -> Result<Vec<i64>> {
+        paths: &[&str],
+    ) -> Result<Vec<Option<Tensor>>> {
         let reader = CheckpointReader::open(prefix)?;
         let objects = read_objects(&reader)?;
-        let number = |path: &&str| {
+        let tensor = |path: &&str| {
             let object = objects.find(path);
-            match object.and_then(|object| object.attributes.get(VALUE)) {
-                Some(attribute) => reader.read(&attribute.key)?.to_scalar::<i64>(),
-                None => Err(file_error(
-                    &index_path(prefix),
-                    format!("it has no number '{path}'"),
-                )),
-            }
+            let attribute = object.and_then(|object| object.attributes.get(VALUE));
+            attribute
+                .map(|attribute| reader.read(&attribute.key))
+                .transpose()
         };
-        let found = numbers.iter().map(number).collect::<Result<_>>()?;
+        let found = paths.iter().map(tensor).collect::<Result<_>>()?;
         self.restore_place(&Place::of(session), prefix, true)?;
         Ok(found)
     }
@@ -158,7 +157,7 @@ impl Checkpoint {
         let mut numbered = prefix.as_os_str().to_owned();
         numbered.push(format!("-{number}"));
         let numbered = PathBuf::from(numbered);
-        self.write_place(place, &numbered, &[(COUNTER, number)])?;
+        self.write_place(place, &numbered, &[(COUNTER, Tensor::scalar(number)?)])?;
         self.saves.store(number, Ordering::SeqCst);
         let folder = prefix.parent().unwrap_or(Path::new(""));
         let state = folder.join("checkpoint");
@@ -166,14 +165,11 @@ impl Checkpoint {
         let name = name.replace('\\', "\\\\").replace('"', "\\\"");
         let text =
             format!("model_checkpoint_path: \"{name}\"\nall_model_checkpoint_paths: \"{name}\"\n");
-        let part = folder.join("checkpoint.part");
-        std::fs::write(&part, text)
-            .and_then(|()| std::fs::rename(&part, &state))
-            .map_err(|error| file_error(&state, format!("it can't be written: {error}")))?;
+        crate::files::write(&state, text.as_bytes())?;
         Ok(numbered)
     }
 
-    fn write_place(&self, place: &Place<'_>, prefix: &Path, numbers: &[(&str, i64)]) -> Result<()> {
+    fn write_place(&self, place: &Place<'_>, prefix: &Path, more: &[(&str, Tensor)]) -> Result<()> {
         let list: Vec<Variable> = self.variables.values().cloned().collect();
         let mut values = match place {
             Place::Eager => list
@@ -184,10 +180,10 @@ impl Checkpoint {
         };
         let mut paths: Vec<&str> = self.variables.keys().map(String::as_str).collect();
         let mut names: Vec<&str> = list.iter().map(Variable::name).collect();
-        for &(path, number) in numbers {
+        for (path, tensor) in more {
             paths.push(path);
             names.push(path);
-            values.push(Tensor::scalar(number)?);
+            values.push(tensor.share()?);
         }
         let objects = Objects::of_paths(paths.iter().copied().zip(names));
         let keys: Vec<String> = paths.iter().map(|path| value_key(path)).collect();

@@ -15,6 +15,7 @@ pub use tfp_ops as ops;
 mod any;
 mod checkpoint;
 mod control_flow;
+mod files;
 mod function;
 mod gradient;
 pub mod nn;

@@ -120,6 +120,13 @@ impl<'a, V: Value> Call<'a, V> {
         &self.lengths
     }
 
+    /// Replaces the first operand.
+    pub(crate) fn replace_first(&mut self, value: V) {
+        if let Some(first) = self.operands.iter_mut().next() {
+            *first = Operand::Owned(value);
+        }
+    }
+
     /// Infers the attributes that the operands determine, makes constants of tensors and literals,
     /// and checks everything that the op's description rules out.
     ///

@@ -61,3 +61,40 @@ pub(crate) unsafe fn from_owned_list(
         })
         .collect()
 }
+
+/// Refuses what names no device, as TensorFlow does when an operation runs at last.
+///
+/// A name is parts such as `/job:worker`, `/replica:0`, `/task:1` and `/device:CPU:0`, of which any may
+/// be left out; a star stands for any number. `/cpu:0` and `/gpu:0` are old forms of the last.
+///
+/// # Errors
+/// [`ErrorKind::Argument`](crate::ErrorKind::Argument).
+pub(crate) fn check_name(name: &str) -> Result<()> {
+    let is_index = |index: &str| {
+        index == "*" || (!index.is_empty() && index.bytes().all(|byte| byte.is_ascii_digit()))
+    };
+    let is_word = |word: &str| {
+        word.starts_with(|first: char| first.is_ascii_alphabetic())
+            && word
+                .bytes()
+                .all(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+    };
+    let is_part = |part: &str| match part.split_once(':') {
+        Some(("job", job)) => job == "*" || is_word(job),
+        Some(("replica" | "task" | "cpu" | "CPU" | "gpu" | "GPU", index)) => is_index(index),
+        Some(("device", device)) => match device.split_once(':') {
+            Some((kind, index)) => (kind == "*" || is_word(kind)) && is_index(index),
+            None => device == "*" || is_word(device),
+        },
+        _ => false,
+    };
+    let parts = name.strip_prefix('/').map(|parts| parts.split('/'));
+    // A slash alone leaves all of them out.
+    if name == "/" || parts.is_some_and(|mut parts| parts.all(is_part)) {
+        return Ok(());
+    }
+    Err(Error::argument(format!(
+        "{name:?} is not the name of a device: expected one such as \"/device:CPU:0\" or \
+         \"/job:worker/task:1/device:GPU:0\""
+    )))
+}

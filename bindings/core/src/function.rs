@@ -12,6 +12,8 @@ use crate::attr::AttrValue;
 use crate::buffer::OutBuffer;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::graph_def::FunctionDef;
+use crate::in_place::{self, Sharing};
 use crate::operation::{Operation, Output, count_of};
 use crate::wire;
 
@@ -19,6 +21,7 @@ struct FunctionInner {
     raw: NonNull<TF_Function>,
     api: &'static ClientApi,
     name: String,
+    sharing: Sharing,
 }
 
 // SAFETY: a function does not change: an attribute is set only on a copy that nobody else has yet.
@@ -64,13 +67,14 @@ pub struct FunctionOptions<'a> {
 }
 
 impl Function {
-    /// Takes a function that TensorFlow gave away.
+    /// Takes a function that TensorFlow gave away, whose operations write to at most so much.
     ///
     /// # Safety
     /// `raw` is null or a function that nothing else deletes.
     pub(crate) unsafe fn from_owned_ptr(
         raw: *mut TF_Function,
         api: &'static ClientApi,
+        sharing: Sharing,
     ) -> Result<Self> {
         let Some(raw) = NonNull::new(raw) else {
             return Err(Error::internal("TensorFlow returned a null function"));
@@ -78,8 +82,17 @@ impl Function {
         // SAFETY: the function is alive, and so is its name.
         let name = unsafe { text_from_ptr(api.c_api.TF_FunctionName(raw.as_ptr())) };
         Ok(Self {
-            inner: Arc::new(FunctionInner { raw, api, name }),
+            inner: Arc::new(FunctionInner {
+                raw,
+                api,
+                name,
+                sharing,
+            }),
         })
+    }
+
+    pub(crate) fn sharing(&self) -> Sharing {
+        self.inner.sharing
     }
 
     pub(crate) fn id(&self) -> FunctionId {
@@ -93,9 +106,13 @@ impl Function {
     /// Makes a function of a serialized `FunctionDef`.
     ///
     /// # Errors
-    /// TensorFlow's status for bytes that are none.
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, what
+    /// [`check_graph_def`](crate::check_graph_def) says of a function, and TensorFlow's status.
     pub fn from_function_def(bytes: &[u8]) -> Result<Self> {
         let api = api()?;
+        let function = FunctionDef::read(bytes)?;
+        function.check()?;
+        let (sharing, _) = in_place::sharing(&function.body);
         let status = Status::new(api)?;
         // SAFETY: the bytes and the status are alive.
         let raw = unsafe {
@@ -105,7 +122,7 @@ impl Function {
         };
         status.check()?;
         // SAFETY: the caller of the function owns the result.
-        unsafe { Self::from_owned_ptr(raw, api) }
+        unsafe { Self::from_owned_ptr(raw, api, sharing) }
     }
 
     /// Returns the function as a serialized `FunctionDef`.
@@ -275,6 +292,6 @@ impl Graph {
         drop(guard);
         status.check()?;
         // SAFETY: the caller of the function owns the result.
-        unsafe { Function::from_owned_ptr(function, api) }
+        unsafe { Function::from_owned_ptr(function, api, self.inner.sharing()) }
     }
 }

@@ -3,7 +3,7 @@
 use std::ffi::CString;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_sys::{ClientApi, TF_Graph, TF_Operation};
@@ -12,6 +12,7 @@ use crate::api::{Status, api, c_string};
 use crate::buffer::OutBuffer;
 use crate::error::{Error, Result};
 use crate::function::Function;
+use crate::in_place::{self, Sharing};
 use crate::names::Names;
 use crate::operation::{Operation, Output};
 use crate::scope::Scope;
@@ -25,6 +26,7 @@ pub(crate) struct GraphInner {
     // Held while operations or edges are added or edges are read: TensorFlow reads edges unguarded.
     names: Mutex<Names>,
     epoch: AtomicU64,
+    sharing: AtomicU8,
     is_owned: bool,
 }
 
@@ -52,6 +54,17 @@ impl GraphInner {
     #[inline]
     pub(crate) fn epoch(&self) -> u64 {
         self.epoch.load(Ordering::Acquire)
+    }
+
+    /// Notes what operations that are added may write to.
+    pub(crate) fn shares(&self, sharing: Sharing) {
+        self.sharing.fetch_max(sharing as u8, Ordering::AcqRel);
+    }
+
+    /// Returns what the operations may write to.
+    #[inline]
+    pub(crate) fn sharing(&self) -> Sharing {
+        Sharing::from_number(self.sharing.load(Ordering::Acquire))
     }
 
     /// Whether the graph has an operation of a name, which must end in a NUL byte.
@@ -132,6 +145,7 @@ impl Graph {
                     api,
                     names: Mutex::new(names),
                     epoch: AtomicU64::new(new_epoch()),
+                    sharing: AtomicU8::new(Sharing::Nothing as u8),
                     is_owned,
                 }),
             }),
@@ -469,6 +483,9 @@ impl Graph {
     pub fn update_edge(&self, source: &Output, consumer: &Operation, input: usize) -> Result<()> {
         self.check_own(source)?;
         self.check_operation(consumer)?;
+        if input == 0 && in_place::writes(consumer.op_type().as_bytes()) {
+            self.inner.shares(Sharing::Operands);
+        }
         let status = Status::new(self.inner.api)?;
         let destination = tfp_sys::TF_Input {
             oper: consumer.as_ptr(),
@@ -490,6 +507,7 @@ impl Graph {
     /// # Errors
     /// TensorFlow's status when another function of the name is there.
     pub fn add_function(&self, function: &Function) -> Result<()> {
+        self.inner.shares(function.sharing());
         let status = Status::new(self.inner.api)?;
         // SAFETY: graph, function and status are alive; there is no gradient function.
         unsafe {
@@ -524,7 +542,7 @@ impl Graph {
         raw.truncate(usize::try_from(found).unwrap_or(0));
         // SAFETY: the caller of the function owns each function.
         raw.into_iter()
-            .map(|raw| unsafe { Function::from_owned_ptr(raw, api) })
+            .map(|raw| unsafe { Function::from_owned_ptr(raw, api, self.inner.sharing()) })
             .collect()
     }
 }

@@ -9,6 +9,7 @@ use crate::api::{Status, c_string};
 use crate::buffer::lend;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::graph_def::GraphDef;
 use crate::operation::{Operation, Output};
 use crate::wire::Reader;
 
@@ -72,7 +73,8 @@ impl Graph {
     /// Adds the operations and functions of a serialized `GraphDef`.
     ///
     /// # Errors
-    /// TensorFlow's status for bytes that are no `GraphDef`, for one that needs ops, names or versions
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are no `GraphDef`, what
+    /// [`check_graph_def`](crate::check_graph_def) says of it, and TensorFlow's status for one that needs ops, names or versions
     /// that are not there, and for options that do not fit; the graph is then as before.
     pub fn import(&self, graph_def: &[u8], options: &ImportOptions<'_>) -> Result<Imported> {
         for (_, _, output) in options.input_map {
@@ -82,6 +84,9 @@ impl Graph {
         for operation in mapped.chain(options.control_dependencies) {
             self.check_operation(operation)?;
         }
+        let read = GraphDef::read(graph_def)?;
+        read.check()?;
+        self.inner.shares(read.sharing());
         let api = self.inner.api;
         let raw = self.raw_options(options)?;
         let status = Status::new(api)?;

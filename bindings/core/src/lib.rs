@@ -47,7 +47,9 @@ mod element;
 mod error;
 mod function;
 mod graph;
+mod graph_def;
 mod import;
+mod in_place;
 mod infer;
 mod library;
 mod literal;
@@ -65,6 +67,7 @@ mod set_attr;
 mod shape;
 mod small_vec;
 mod tensor;
+mod untrusted;
 mod while_loop;
 pub mod wire;
 
@@ -99,6 +102,7 @@ pub use session::{
 pub use shape::Shape;
 pub use small_vec::SmallVec;
 pub use tensor::Tensor;
+pub use untrusted::check_graph_def;
 
 #[cfg(test)]
 mod call_test;

@@ -10,9 +10,11 @@ use crate::api::{Status, c_string};
 use crate::attr::{AttrValue, Bytes};
 use crate::call::{Call, Prepared, Results};
 use crate::context::Context;
+use crate::device;
 use crate::dtype::DataType;
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::in_place::{self, Sharing};
 use crate::names::NameBuf;
 use crate::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
 use crate::operation::{Operation, Output, count_of};
@@ -86,11 +88,12 @@ impl Scope {
     /// Returns a scope that asks for a device, as `/device:CPU:0`; an empty name asks for none.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for what is not the name of a device.
     pub fn on_device(&self, device: &str) -> Result<Self> {
         let device = if device.is_empty() {
             None
         } else {
+            device::check_name(device)?;
             Some(c_string(device)?)
         };
         Ok(self.with(|settings| settings.device = device))
@@ -179,6 +182,9 @@ impl Scope {
             attr.functions(&mut |function| self.graph.add_function(function))?;
         }
         let graph = &*self.graph.inner;
+        if desc.outputs.iter().any(|output| output.is_ref) {
+            graph.shares(Sharing::Results);
+        }
         let api = graph.api;
         let status = Status::new(api)?;
         let mut name = NameBuf::new();
@@ -359,6 +365,11 @@ impl Context for Scope {
         attrs: &[AttrValue<'_>],
     ) -> Result<Results<Output, Operation>> {
         let desc = call.desc();
+        if in_place::writes(desc.name.to_bytes()) {
+            // The name is the call's own.
+            let unnamed = self.with(|settings| settings.name = None);
+            in_place::copy_written(call, &unnamed, attrs)?;
+        }
         let prepared = call.prepare(self, attrs)?;
         let operation = self
             .add(&prepared, attrs, desc)

@@ -179,6 +179,15 @@ impl Tensor {
         ))
     }
 
+    /// Whether nothing else has the memory, or it is of a type whose elements are not read.
+    pub(crate) fn is_alone(&self) -> bool {
+        if self.dtype.size() == 0 && self.dtype != DataType::STRING {
+            return true;
+        }
+        // SAFETY: the tensor is alive; the function only compares its reference count.
+        !unsafe { self.api.tf_tensor.TF_TensorMaybeMove(self.raw.as_ptr()) }.is_null()
+    }
+
     /// Returns the elements for writing; copies the tensor first when TensorFlow shares its memory.
     ///
     /// # Errors

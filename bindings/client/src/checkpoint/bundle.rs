@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use tfp_core::wire::{Reader, read_shape};
+use tfp_core::wire::{Reader, Writer, read_shape};
 use tfp_core::{DataType, EagerContext, Error, ErrorKind, Result, Shape, Tensor};
-use tfp_ops::{merge_v2_checkpoints, restore_v2, save_v2};
+use tfp_ops::{restore_v2, save_v2};
 
-use super::table::read_table;
+use super::table::{read_table, write_table};
+use crate::files::{self, Beside, folder_of, unwritten};
 
 /// A checkpoint that is open for reading: tensors by name.
 ///
@@ -150,7 +151,8 @@ fn read_entry(bytes: &[u8]) -> Result<(DataType, Shape)> {
     Ok((DataType::from_number(number), shape))
 }
 
-/// Writes tensors by name as a checkpoint, which replaces one that is there once it is whole.
+/// Writes tensors by name as a checkpoint, which replaces one that is there once it is whole: whoever
+/// reads meanwhile, or after the process has ended in between, finds the old one.
 ///
 /// With the names of variables this is what `tf.compat.v1.train.Saver` restores.
 ///
@@ -158,24 +160,86 @@ fn read_entry(bytes: &[u8]) -> Result<(DataType, Shape)> {
 /// [`ErrorKind::File`] for a folder that can't be made, and what TensorFlow says.
 pub fn write_tensors(prefix: impl AsRef<Path>, tensors: &[(&str, &Tensor)]) -> Result<()> {
     let prefix = prefix.as_ref();
-    if let Some(folder) = prefix
-        .parent()
-        .filter(|folder| !folder.as_os_str().is_empty())
-    {
-        std::fs::create_dir_all(folder)
-            .map_err(|error| file_error(folder, format!("it can't be made: {error}")))?;
-    }
-    let host = host()?;
+    let beside = Beside::new(prefix)?;
+    let part = beside.path().join("part");
     let names: Vec<&str> = tensors.iter().map(|(name, _)| *name).collect();
     let slices = vec![""; names.len()];
     let values: Vec<&Tensor> = tensors.iter().map(|(_, tensor)| *tensor).collect();
-    // One process may write several checkpoints at once.
-    let temporary = format!("{}_temp_{}/part", text(prefix)?, std::process::id());
-    save_v2(&host, temporary.as_str(), &names[..], &slices[..], values)?;
-    merge_v2_checkpoints(
-        &host,
-        &[temporary.as_str()][..],
-        text(prefix)?,
-        Default::default(),
-    )
+    save_v2(&host()?, text(&part)?, &names[..], &slices[..], values)?;
+
+    // The index names the data by the number of its files: another number than the old one's makes
+    // another name, so that the rename of the index alone replaces the checkpoint.
+    let count = if count_of_files(prefix) == Some(1) {
+        2
+    } else {
+        1
+    };
+    let (made, index) = (data_path(&part, 1), index_path(&part));
+    let mut table =
+        read_table(&read_file(&index)?).map_err(|problem| file_error(&index, problem))?;
+    if let Some(header) = table.get_mut(&[][..]) {
+        *header = with_count(header, count)?;
+    }
+    files::write_new(&index, &write_table(&table)).map_err(unwritten(&index))?;
+    files::flush(&made)?;
+    let data = data_path(prefix, count);
+    files::rename(&made, &data)?;
+    files::rename(&index, &index_path(prefix))?;
+    delete_others(prefix, &data);
+    Ok(())
+}
+
+/// Returns the path of the first of a checkpoint's files with data.
+fn data_path(prefix: &Path, count: i64) -> PathBuf {
+    let mut name = prefix.as_os_str().to_owned();
+    name.push(format!(".data-00000-of-{count:05}"));
+    name.into()
+}
+
+/// Returns how many files with data a checkpoint has, if there is one that can be read.
+fn count_of_files(prefix: &Path) -> Option<i64> {
+    let table = read_table(&std::fs::read(index_path(prefix)).ok()?).ok()?;
+    let header = table.get(&[][..])?;
+    let mut fields = Reader::new("BundleHeaderProto", header).map_while(Result::ok);
+    fields.find_map(|(number, value)| (number == 1).then(|| value.int()))
+}
+
+/// Changes the number of files in a `BundleHeaderProto`.
+fn with_count(header: &[u8], count: i64) -> Result<Vec<u8>> {
+    let mut out = Writer::new();
+    out.int(1, count);
+    for field in Reader::new("BundleHeaderProto", header) {
+        match field? {
+            (2, endianness) => out.int(2, endianness.int()),
+            (3, version) => out.bytes(3, version.bytes()),
+            _ => {}
+        }
+    }
+    Ok(out.into_bytes())
+}
+
+/// Deletes the data of checkpoints that were replaced. What can't be deleted the next save deletes.
+fn delete_others(prefix: &Path, data: &Path) {
+    let folder = folder_of(prefix);
+    let (Some(start), Ok(entries)) = (prefix.file_name(), std::fs::read_dir(folder)) else {
+        return;
+    };
+    for entry in entries.flatten() {
+        let name = entry.file_name();
+        let rest = name.as_encoded_bytes();
+        let rest = rest.strip_prefix(start.as_encoded_bytes());
+        // As .data-00000-of-00001.
+        let is_data = rest.is_some_and(|rest| {
+            rest.len() == 20
+                && rest
+                    .iter()
+                    .zip(b".data-00000-of-00000")
+                    .all(|(byte, sample)| {
+                        byte == sample || (*sample == b'0' && byte.is_ascii_digit())
+                    })
+        });
+        if is_data && Some(name.as_os_str()) != data.file_name() {
+            let _ = std::fs::remove_file(entry.path());
+        }
+    }
 }

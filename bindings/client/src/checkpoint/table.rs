@@ -47,6 +47,65 @@ pub(super) fn read_table(bytes: &[u8]) -> Result<BTreeMap<Vec<u8>, Vec<u8>>, Str
     Ok(table)
 }
 
+/// Writes a table with entries, in the order of their keys.
+pub(super) fn write_table(entries: &BTreeMap<Vec<u8>, Vec<u8>>) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    let list = entries
+        .iter()
+        .map(|(key, value)| (key.as_slice(), value.as_slice()));
+    let data = push_block(&mut bytes, list);
+    let meta = push_block(&mut bytes, std::iter::empty());
+    let last = entries.keys().next_back();
+    let index = push_block(
+        &mut bytes,
+        last.map(|key| (key.as_slice(), data.as_slice())),
+    );
+    let start = bytes.len();
+    bytes.extend(meta.iter().chain(&index));
+    bytes.resize(start + FOOTER - 8, 0);
+    bytes.extend(MAGIC.to_le_bytes());
+    bytes
+}
+
+/// Appends a block, whose keys are all whole, and returns its place.
+fn push_block<'e>(
+    bytes: &mut Vec<u8>,
+    entries: impl IntoIterator<Item = (&'e [u8], &'e [u8])>,
+) -> Vec<u8> {
+    let start = bytes.len();
+    let mut restarts = Vec::new();
+    for (key, value) in entries {
+        restarts.push((bytes.len() - start) as u32);
+        for length in [0, key.len(), value.len()] {
+            push_varint(bytes, length as u64);
+        }
+        bytes.extend(key.iter().chain(value));
+    }
+    if restarts.is_empty() {
+        restarts.push(0);
+    }
+    let count = restarts.len() as u32;
+    for number in restarts.into_iter().chain([count]) {
+        bytes.extend(number.to_le_bytes());
+    }
+    let length = bytes.len() - start;
+    bytes.push(0);
+    let crc = masked_crc(&bytes[start..]);
+    bytes.extend(crc.to_le_bytes());
+    let mut place = Vec::new();
+    push_varint(&mut place, start as u64);
+    push_varint(&mut place, length as u64);
+    place
+}
+
+fn push_varint(bytes: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        bytes.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    bytes.push(value as u8);
+}
+
 /// Reads the place of a block: offset and length.
 fn position(bytes: &[u8], at: &mut usize) -> Result<(u64, u64), String> {
     match (varint(bytes, at), varint(bytes, at)) {

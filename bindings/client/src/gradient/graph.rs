@@ -140,6 +140,14 @@ pub(crate) fn in_graph(
         return Ok(vec![None; question.xs.len()]);
     };
     let graph = first.output()?.operation().graph();
+    if let AnyContext::Scope(scope) = cx
+        && !scope.graph().is_same(&graph)
+    {
+        return Err(foreign(format!(
+            "output '{}' is not of the graph of the scope that gradients are added to",
+            first.output()?.name()
+        )));
+    }
     let mine = |value: &AnyValue| -> Result<AnyValue> {
         let output = value.output()?;
         if output.operation().graph().is_same(&graph) {

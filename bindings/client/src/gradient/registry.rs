@@ -82,10 +82,13 @@ pub fn register_gradient(
     op_type: &str,
     function: impl Fn(&Backward<'_>) -> Result<InputGradients> + Send + Sync + 'static,
 ) {
-    user()
+    let rule = SharedRule(Arc::new(function));
+    let replaced = user()
         .write()
         .unwrap_or_else(PoisonError::into_inner)
-        .insert(op_type.to_owned(), SharedRule(Arc::new(function)));
+        .insert(op_type.to_owned(), rule);
+    // Outside of the lock: what the function holds may use gradients when it is dropped.
+    drop(replaced);
 }
 
 /// Returns the types of op that have a gradient function in this crate, sorted.

@@ -1,5 +1,8 @@
 //! Input pipelines on TensorFlow's data ops.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
 use tfp_core::{
     Code, Context, DataType, EagerContext, Error, Result, Shape, Tensor, TensorHandle, Value,
 };
@@ -16,12 +19,15 @@ pub struct Dataset {
     variant: TensorHandle,
     types: Vec<DataType>,
     shapes: Vec<Shape>,
+    // How often reading began.
+    readings: Arc<AtomicU64>,
 }
 
 impl Dataset {
     fn next(&self, variant: TensorHandle) -> Self {
         Self {
             variant,
+            readings: Arc::default(),
             ..self.clone()
         }
     }
@@ -50,6 +56,7 @@ impl Dataset {
             variant,
             types,
             shapes,
+            readings: Arc::default(),
         })
     }
 
@@ -66,6 +73,7 @@ impl Dataset {
             variant,
             types,
             shapes,
+            readings: Arc::default(),
         })
     }
 
@@ -82,7 +90,8 @@ impl Dataset {
     }
 
     /// Draws each element from the next `buffer` ones. Each reading has another order, and equal
-    /// seeds give equal orders.
+    /// seeds give equal orders. A training that is saved and restored has the same ones, as long as
+    /// nothing else reads its dataset.
     ///
     /// # Errors
     /// What TensorFlow says.
@@ -209,6 +218,7 @@ impl Dataset {
             variant,
             types,
             shapes,
+            readings: Arc::default(),
         })
     }
 
@@ -217,6 +227,7 @@ impl Dataset {
     /// # Errors
     /// What TensorFlow says.
     pub fn iter(&self) -> Result<Elements> {
+        self.readings.fetch_add(1, Ordering::Relaxed);
         let iterator = ops::anonymous_iterator_v3(&self.cx, &self.types, &self.shapes)?;
         ops::make_iterator(&self.cx, &self.variant, &iterator)?;
         Ok(Elements {
@@ -267,7 +278,11 @@ impl Source for Dataset {
         usize::try_from(count.to_scalar::<i64>().ok()?).ok()
     }
 
-    fn epoch(&self, _: u64) -> Result<Box<dyn Iterator<Item = Result<Batch>> + '_>> {
+    fn epoch(&self, epoch: u64) -> Result<Box<dyn Iterator<Item = Result<Batch>> + '_>> {
+        // Each reading has another order: a training that goes on begins with that of its epoch.
+        while self.readings.load(Ordering::Relaxed) < epoch {
+            self.iter()?;
+        }
         Ok(Box::new(self.iter()?.map(|element| {
             let element = element?;
             let [x, truth] = &element[..] else {

@@ -5,6 +5,7 @@ use tfp_ops as ops;
 
 use super::Loss;
 use super::loss::{as_type, last_mean, same_rank, total};
+use super::training::Goal;
 
 /// How many thresholds Keras' area under a curve has.
 const AUC_THRESHOLDS: usize = 200;
@@ -83,6 +84,32 @@ impl Metric {
             Self::Auc => "auc",
             Self::MeanIou(_) => "mean_io_u",
             Self::R2 => "r2_score",
+        }
+    }
+
+    /// Returns which values are better.
+    #[must_use]
+    pub fn goal(self) -> Goal {
+        match self {
+            Self::Mean(_)
+            | Self::RootMeanSquaredError
+            | Self::FalsePositives(_)
+            | Self::FalseNegatives(_) => Goal::Min,
+            Self::Accuracy
+            | Self::BinaryAccuracy(_)
+            | Self::CategoricalAccuracy
+            | Self::SparseCategoricalAccuracy
+            | Self::TopK(_)
+            | Self::SparseTopK(_)
+            | Self::CosineSimilarity
+            | Self::TruePositives(_)
+            | Self::TrueNegatives(_)
+            | Self::Precision(_)
+            | Self::Recall(_)
+            | Self::F1(_)
+            | Self::Auc
+            | Self::MeanIou(_)
+            | Self::R2 => Goal::Max,
         }
     }
 
@@ -294,6 +321,16 @@ impl Meter {
     #[must_use]
     pub fn result(&self) -> f64 {
         self.metric.result(&self.sums)
+    }
+
+    /// Returns the sums of everything seen.
+    pub(super) fn sums(&self) -> &[f64] {
+        &self.sums
+    }
+
+    /// Goes on from sums of another meter of the same metric.
+    pub(super) fn set_sums(&mut self, sums: Vec<f64>) {
+        self.sums = sums;
     }
 
     /// Forgets everything seen.

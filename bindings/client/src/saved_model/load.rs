@@ -7,7 +7,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use tfp_core::wire::{Reader, Writer};
 use tfp_core::{
     DataType, EagerContext, Error, ErrorKind, Graph, ImportOptions, IntoOperand, Result, Tensor,
-    TensorHandle,
+    TensorHandle, check_graph_def,
 };
 use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
 
@@ -68,6 +68,7 @@ impl Model {
             ));
         }
         check_versions(&meta.graph_def).map_err(|error| file_error(&path, error.to_string()))?;
+        check_graph_def(&meta.graph_def).map_err(|error| file_error(&path, error.to_string()))?;
         static LOADED: AtomicU64 = AtomicU64::new(0);
         let suffix = format!("_tfp{}", LOADED.fetch_add(1, Ordering::Relaxed));
         let renamed = renamed_functions(&meta.graph_def, &suffix)
@@ -345,16 +346,25 @@ impl Model {
         }
         let in_library = format!("{body}{}", self.suffix);
         let (mut inputs, mut outputs) = (function.inputs.flatten(), function.outputs.flatten());
-        if [&inputs, &outputs]
-            .into_iter()
-            .flatten()
-            .any(|spec| spec.dtype.number() == 0)
-        {
-            // Of a ragged or sparse tensor the structure tells only of how many tensors it is made.
-            let (arguments, results) = read_signature(&self.context.function_def(&in_library)?)?;
-            tell_types(&mut inputs, &arguments);
-            tell_types(&mut outputs, &results);
+        let (arguments, results) = read_signature(&self.context.function_def(&in_library)?)?;
+        for (what, told, found) in [
+            ("takes", arguments.len(), inputs.len() + captures.len()),
+            ("returns", results.len(), outputs.len()),
+        ] {
+            // TensorFlow ends the process when it calls one that returns more than is asked for.
+            if told != found {
+                return Err(file_error(
+                    &place,
+                    format!(
+                        "function '{body}' {what} {told} tensors, {found} by the description of its \
+                         arguments, captured objects and results"
+                    ),
+                ));
+            }
         }
+        // Of a ragged or sparse tensor the structure tells only of how many tensors it is made.
+        tell_types(&mut inputs, &arguments);
+        tell_types(&mut outputs, &results);
         Ok(ModelFunction {
             name: name.to_owned(),
             function: in_library,

@@ -6,16 +6,20 @@ use std::path::Path;
 use tfp_core::{Error, Result, Tensor};
 
 use super::load::{Model, variables_prefix};
+use super::write::{MODEL, delete_fingerprint, is_of_model};
 use crate::checkpoint::{CheckpointReader, file_error, index_path, read_objects, write_tensors};
+use crate::files::{self, replace_folder};
 
 impl Model {
     /// Writes the model to another folder, with the values that its variables have now.
     ///
     /// Everything else (graph, signatures, objects, files beside it) is copied as it is, so Python
-    /// loads it as it loaded the original.
+    /// loads it as it loaded the original. A model that is there is replaced as
+    /// [`ModelWriter::write`](crate::ModelWriter::write) does it.
     ///
     /// # Errors
-    /// [`ErrorKind::File`](tfp_core::ErrorKind::File) for what can't be read or written, and
+    /// [`ErrorKind::File`](tfp_core::ErrorKind::File) for what can't be read or written and for a link
+    /// to what is not in the model's folder, and
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for the folder that it was loaded from
     /// and what is in it.
     pub fn save(&self, folder: impl AsRef<Path>) -> Result<()> {
@@ -51,11 +55,13 @@ pub(super) fn save_with(
         )));
     }
     let prefix = variables_prefix(from);
-    if index_path(&prefix).is_file() {
-        rewrite(&prefix, &variables_prefix(folder), changed)?;
-    }
-    // Last, so that a folder with the model's file has its variables.
-    copy_folder(from, folder)
+    replace_folder(folder, is_of_model, |folder| {
+        if index_path(&prefix).is_file() {
+            rewrite(&prefix, &variables_prefix(folder), changed)?;
+        }
+        // Last, so that a folder with the model's file has its variables.
+        copy_model(from, folder)
+    })
 }
 
 /// Writes the tensors of a checkpoint again, some of them with other values.
@@ -74,26 +80,53 @@ fn rewrite(from: &Path, to: &Path, changed: &BTreeMap<String, Tensor>) -> Result
 }
 
 /// Copies a model's folder without the values of its variables, and without the fingerprint, which
-/// covers them.
-fn copy_folder(from: &Path, to: &Path) -> Result<()> {
-    let failed = |path: &Path, error: std::io::Error| {
-        file_error(path, format!("it can't be copied: {error}"))
-    };
-    std::fs::create_dir_all(to).map_err(|error| failed(to, error))?;
-    for entry in std::fs::read_dir(from).map_err(|error| failed(from, error))? {
-        let path = entry.map_err(|error| failed(from, error))?.path();
-        let Some(name) = path.file_name() else {
-            continue;
-        };
-        if name == "fingerprint.pb" || name == "variables" {
+/// covers them. The model's own file comes last.
+fn copy_model(from: &Path, to: &Path) -> Result<()> {
+    let root = from
+        .canonicalize()
+        .map_err(|error| uncopied(from, &error))?;
+    copy_folder(&root, from, to, &["fingerprint.pb", "variables", MODEL])?;
+    delete_fingerprint(to);
+    let (model, source) = (to.join(MODEL), from.join(MODEL));
+    match source.try_exists() {
+        Ok(false) => Ok(()),
+        _ => files::copy(&source, &model),
+    }
+}
+
+fn uncopied(path: &Path, problem: &dyn std::fmt::Display) -> Error {
+    file_error(path, format!("it can't be copied: {problem}"))
+}
+
+/// Copies files and folders that are in `root`.
+fn copy_folder(root: &Path, from: &Path, to: &Path, without: &[&str]) -> Result<()> {
+    std::fs::create_dir_all(to).map_err(|error| uncopied(to, &error))?;
+    for entry in std::fs::read_dir(from).map_err(|error| uncopied(from, &error))? {
+        let entry = entry.map_err(|error| uncopied(from, &error))?;
+        let (name, path) = (entry.file_name(), entry.path());
+        if without.iter().any(|other| *other == name) {
             continue;
         }
-        let target = to.join(name);
-        if path.is_dir() {
-            copy_folder(&path, &target)?;
-        } else {
-            std::fs::copy(&path, &target).map_err(|error| failed(&path, error))?;
+        let kind = entry.file_type().map_err(|error| uncopied(&path, &error))?;
+        if kind.is_dir() {
+            copy_folder(root, &path, &to.join(name), &[])?;
+            continue;
         }
+        // A model from elsewhere may hold links to files of this machine.
+        let real = path
+            .canonicalize()
+            .map_err(|error| uncopied(&path, &error))?;
+        if !real.starts_with(root) || !real.is_file() {
+            return Err(uncopied(
+                &path,
+                &format!(
+                    "it leads to '{}', which is not a file in the model's folder; load a copy of the \
+                     model that holds the files themselves, as `cp -rL` makes",
+                    real.display()
+                ),
+            ));
+        }
+        files::copy(&real, &to.join(name))?;
     }
     Ok(())
 }

@@ -52,10 +52,32 @@ pub(super) fn tell_types(specs: &mut [Spec], types: &[(String, DataType)]) {
 
 /// Structures that are nested more deeply are damaged.
 const DEPTH: usize = 64;
+/// The most tensors of a structure; functions have thousands at most.
+const MOST_TENSORS: usize = 1 << 16;
 
 impl Structure {
     pub(super) fn read(bytes: &[u8]) -> Result<Self> {
-        Self::read_at(bytes, 0)
+        let structure = Self::read_at(bytes, 0)?;
+        match structure.count() {
+            count if count <= MOST_TENSORS => Ok(structure),
+            count => Err(tfp_core::Error::argument(format!(
+                "the arguments of a function consist of {count} tensors"
+            ))),
+        }
+    }
+
+    /// Returns the number of tensors.
+    fn count(&self) -> usize {
+        let sum = |items: &mut dyn Iterator<Item = &Self>| {
+            items.fold(0, |sum: usize, item| sum.saturating_add(item.count()))
+        };
+        match self {
+            Self::Nothing => 0,
+            Self::Tensor(_) => 1,
+            Self::Composite(count) => *count,
+            Self::List(items) | Self::Tuple(items) => sum(&mut items.iter()),
+            Self::Map(map) => sum(&mut map.values()),
+        }
     }
 
     fn read_at(bytes: &[u8], depth: usize) -> Result<Self> {
@@ -251,6 +273,20 @@ mod tests {
         assert_eq!(read, structure);
         let names: Vec<String> = read.flatten().into_iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["first", "a", "z"]);
+    }
+
+    #[test]
+    fn structures_of_too_many_tensors_are_refused() {
+        let mut list = Writer::new();
+        for _ in 0..100 {
+            list.message(1, |item| {
+                item.message(34, |components| components.int(4, 60_000));
+            });
+        }
+        let mut value = Writer::new();
+        value.bytes(51, &list.into_bytes());
+        let error = Structure::read(&value.into_bytes()).expect_err("too many");
+        assert!(error.to_string().contains("6000000 tensors"), "{error}");
     }
 
     #[test]

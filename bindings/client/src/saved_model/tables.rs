@@ -10,6 +10,7 @@ use tfp_ops::{initialize_table_v2, lookup_table_import_v2};
 use super::trace::{Traced, trace};
 use crate::any::{AnyValue, Mode};
 use crate::checkpoint::file_error;
+use crate::files;
 use crate::table::LookupTable;
 
 /// What a model has of a table.
@@ -122,12 +123,7 @@ impl Tables {
         std::fs::create_dir_all(&assets)
             .map_err(|error| file_error(&assets, format!("it can't be written: {error}")))?;
         for file in &self.files {
-            std::fs::copy(&file.from, assets.join(&file.name)).map_err(|error| {
-                file_error(
-                    &file.from,
-                    format!("it can't be copied to the model: {error}"),
-                )
-            })?;
+            files::copy(&file.from, &assets.join(&file.name))?;
         }
         Ok(())
     }

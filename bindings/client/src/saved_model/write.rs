@@ -5,6 +5,7 @@ mod objects;
 mod outer;
 
 use std::collections::BTreeMap;
+use std::ffi::OsStr;
 use std::path::Path;
 
 use tfp_core::wire::{Writer, shape_proto};
@@ -16,7 +17,8 @@ use self::outer::Outer;
 use super::load::variables_prefix;
 use super::tables::Tables;
 use super::trace::{Traced, cut, trace};
-use crate::checkpoint::{OBJECT_GRAPH_KEY, Objects, file_error, value_key, write_tensors};
+use crate::checkpoint::{OBJECT_GRAPH_KEY, Objects, value_key, write_tensors};
+use crate::files::{self, replace_folder};
 use crate::function::FuncGraph;
 use crate::table::LookupTable;
 use crate::variable::{Variable, values_in};
@@ -119,7 +121,10 @@ impl ModelWriter {
         }
     }
 
-    /// Writes a model whose variables are of an eager context.
+    /// Writes a model whose variables are of an eager context. A model that is there is replaced once
+    /// the new one is whole, and stays as it is when writing fails or the process ends; other files of
+    /// the folder are kept. Where a folder can't be exchanged for another, as the root of a file
+    /// system, it is replaced file by file, `saved_model.pb` last.
     ///
     /// # Errors
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a signature that uses a variable
@@ -169,26 +174,16 @@ impl ModelWriter {
             makers,
         };
         let model = self.proto(&outer, &functions[makers..], &graph.write())?;
-        let failed = |path: &Path, error| file_error(path, format!("it can't be written: {error}"));
-        // First goes and last comes the file that makes a folder a model, so that a model is whole.
-        let path = folder.join("saved_model.pb");
-        match std::fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(failed(&path, error));
-            }
-            _ => {}
-        }
-        let parts = folder.join("variables");
-        std::fs::create_dir_all(&parts).map_err(|error| failed(&parts, error))?;
-        tables.copy_files(folder)?;
         let mut tensors: Vec<(&str, &Tensor)> =
             keys.iter().map(String::as_str).zip(values).collect();
         tensors.push((OBJECT_GRAPH_KEY, &graph_proto));
-        write_tensors(variables_prefix(folder), &tensors)?;
-        let part = folder.join("saved_model.pb.part");
-        std::fs::write(&part, model)
-            .and_then(|()| std::fs::rename(&part, &path))
-            .map_err(|error| failed(&path, error))
+        replace_folder(folder, is_of_model, |folder| {
+            tables.copy_files(folder)?;
+            write_tensors(variables_prefix(folder), &tensors)?;
+            delete_fingerprint(folder);
+            // Last, for a folder with this file is a model.
+            files::write(&folder.join(MODEL), &model)
+        })
     }
 
     /// Makes the `SavedModel`.
@@ -237,4 +232,18 @@ impl ModelWriter {
         });
         Ok(out.into_bytes())
     }
+}
+
+/// The file that makes a folder a model.
+pub(super) const MODEL: &str = "saved_model.pb";
+
+/// Deletes the fingerprint of a model that is replaced in its folder: nothing reads a wrong one then.
+pub(super) fn delete_fingerprint(folder: &Path) {
+    let _ = std::fs::remove_file(folder.join("fingerprint.pb"));
+}
+
+/// Whether a name in a model's folder is of the model, and not of somebody else.
+pub(super) fn is_of_model(name: &OsStr) -> bool {
+    let names = ["assets", "fingerprint.pb", MODEL, "variables"];
+    names.iter().any(|own| *own == name)
 }

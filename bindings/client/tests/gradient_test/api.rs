@@ -70,6 +70,42 @@ fn a_tape_is_asked_more_than_once() -> Result<()> {
 }
 
 #[test]
+fn gradients_are_added_to_their_own_graph() -> Result<()> {
+    let (graph, other) = (Graph::new()?, Graph::new()?);
+    let scope = graph.scope();
+    let x = scope.placeholder("x", DataType::FLOAT, &Shape::scalar())?;
+    let y = ops::square(&scope, &x)?;
+    let error = refused(
+        tfp::gradients(
+            &other.scope(),
+            std::slice::from_ref(&y),
+            std::slice::from_ref(&x),
+        ),
+        &["'Square:0'", "is not of the graph of the scope"],
+    );
+    assert!(matches!(error.kind(), ErrorKind::Foreign { .. }));
+    assert_eq!(other.operations().count(), 0);
+    Ok(())
+}
+
+#[test]
+fn what_a_replaced_gradient_holds_may_use_gradients() {
+    /// Registers another gradient when it is dropped.
+    struct Last;
+    impl Drop for Last {
+        fn drop(&mut self) {
+            tfp::register_gradient("RegisteredWhenDropped", |_| Ok(vec![None]));
+        }
+    }
+    let last = Last;
+    tfp::register_gradient("ReplacedInATest", move |_| {
+        let _ = &last;
+        Ok(vec![None])
+    });
+    tfp::register_gradient("ReplacedInATest", |_| Ok(vec![None]));
+}
+
+#[test]
 fn tapes_that_are_closed_or_foreign_are_refused() -> Result<()> {
     let (eager, other) = (EagerContext::new()?, EagerContext::new()?);
     let (x, foreign) = (eager_scalar(&eager, 3.0)?, eager_scalar(&other, 4.0)?);

@@ -10,7 +10,7 @@ use crate::goldens::Goldens;
 use crate::models::{MODELS, SPARSE, small, with_model};
 
 /// Returns an empty folder of a test.
-fn scratch(name: &str) -> std::path::PathBuf {
+pub fn scratch(name: &str) -> std::path::PathBuf {
     let root = std::env::var_os("TEST_TMPDIR").map_or_else(std::env::temp_dir, Into::into);
     let folder = root.join(format!("tfp_training_{}_{name}", std::process::id()));
     let _ = std::fs::remove_dir_all(&folder);

@@ -10,5 +10,6 @@ mod layers;
 mod models;
 mod optimizers;
 mod refused;
+mod resumed;
 mod training;
 mod truths;

@@ -139,7 +139,7 @@ pub fn exclusive_or(size: usize) -> Result<Batches> {
     )
 }
 
-const BINARY: Loss = Loss::BinaryCrossentropy {
+pub const BINARY: Loss = Loss::BinaryCrossentropy {
     from_logits: true,
     label_smoothing: 0.0,
 };

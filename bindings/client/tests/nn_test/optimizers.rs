@@ -2,12 +2,12 @@
 
 use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Sequential};
 use tfp::nn::optimizer::{
-    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Nadam, RmsProp, Rule, Schedule, Sgd,
-    State,
+    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule,
+    Schedule, Sgd, State,
 };
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Loss, Weights};
-use tfp::{DataType, EagerContext, Result, Tensor, TensorHandle, ops};
+use tfp::{Context, DataType, EagerContext, Mode, Result, Tensor, TensorHandle, Variable, ops};
 
 use crate::goldens::Goldens;
 
@@ -195,6 +195,63 @@ fn rows_that_are_used_twice_have_one_gradient() -> Result<()> {
     let multiplied = losses(&product, DataType::FLOAT, &Tensor::from_array(hot)?)?;
     for (a, b) in looked_up.iter().zip(&multiplied) {
         assert!((a - b).abs() < 1e-5, "{looked_up:?} is not {multiplied:?}");
+    }
+    Ok(())
+}
+
+/// Adam over variables of every floating-point type at once, in both modes, against float64.
+#[test]
+fn variables_of_every_type_change() -> Result<()> {
+    let start = [0.5_f64, -0.25, 2.0];
+    let slope = [0.1_f64, -0.2, 0.3];
+    let (rate, steps) = (0.01_f32, 5);
+    let mut expected = start;
+    let (mut m, mut v) = ([0.0; 3], [0.0; 3]);
+    let (beta_1, beta_2) = (f64::from(0.9_f32), f64::from(0.999_f32));
+    for step in 1..=steps {
+        let scale = (1.0 - beta_2.powi(step)).sqrt() / (1.0 - beta_1.powi(step));
+        for at in 0..3 {
+            m[at] += (slope[at] - m[at]) * f64::from(1.0 - 0.9_f32);
+            v[at] += (slope[at] * slope[at] - v[at]) * f64::from(1.0 - 0.999_f32);
+            expected[at] -= f64::from(rate) * scale * m[at] / (v[at].sqrt() + f64::from(1e-7_f32));
+        }
+    }
+    let types = [
+        (DataType::DOUBLE, 1e-12),
+        (DataType::FLOAT, 1e-6),
+        (DataType::HALF, 1e-2),
+        (DataType::BFLOAT16, 5e-2),
+    ];
+    let eager = EagerContext::new()?;
+    let any = eager.any();
+    for decay in [None, Some(0.0)] {
+        let mut optimizer = Optimizer::new(Adam::default()).rate(rate);
+        optimizer.decay = decay;
+        let mut variables = Vec::new();
+        let mut gradients = Vec::new();
+        for (dtype, _) in types {
+            let options = ops::CastOptions::default();
+            let value = ops::cast(&any, &start[..], dtype, options)?;
+            variables.push(Variable::new(&eager, &format!("{dtype}"), value.handle()?)?);
+            gradients.push(Some(ops::cast(&any, &slope[..], dtype, options)?));
+        }
+        let slots = optimizer.slots(&any, &variables)?;
+        for step in 1..=steps {
+            let rate = any.constant(&Tensor::scalar(rate)?)?;
+            let step = any.constant(&Tensor::scalar(step as f32)?)?;
+            optimizer.apply(&any, &variables, &gradients, &slots, &rate, &step)?;
+        }
+        for (variable, (dtype, tolerance)) in variables.iter().zip(types) {
+            let value = variable.read(&any)?;
+            let value = ops::cast(&any, value, DataType::DOUBLE, ops::CastOptions::default())?;
+            let value = value.handle()?.to_tensor()?.to_vec::<f64>()?;
+            for (value, expected) in value.iter().zip(expected) {
+                assert!(
+                    (value - expected).abs() <= tolerance,
+                    "{dtype}: {value}, {expected}"
+                );
+            }
+        }
     }
     Ok(())
 }

@@ -3,7 +3,7 @@
 use std::fs;
 
 use tfp::ops;
-use tfp::wire::Writer;
+use tfp::wire::{Field, Reader, Writer};
 use tfp::{
     Column, DataType, EagerContext, ErrorKind, Graph, LookupTable, Model, ModelWriter, Result,
     Session, SessionModel, SessionOptions, Shape, Tensor, Variable, initialize, set_in,
@@ -86,16 +86,89 @@ fn calls_that_do_not_fit_are_refused() -> Result<()> {
 }
 
 #[test]
-fn a_folder_that_could_not_be_written_is_no_model() -> Result<()> {
-    let (ctx, folder) = (EagerContext::new()?, scratch("half"));
+fn a_model_is_replaced_as_a_whole() -> Result<()> {
+    let (ctx, root) = (EagerContext::new()?, scratch("half"));
+    let folder = root.join("model");
     write_model(&ctx, &folder)?;
     write_model(&ctx, &folder)?;
     assert!(Model::load(&ctx, &folder, &[]).is_ok());
+    // Whatever is in a model's place, and nothing of somebody else's.
     fs::remove_dir_all(folder.join("variables")).expect("a folder");
     fs::write(folder.join("variables"), b"in the way").expect("written");
-    let error = write_model(&ctx, &folder).unwrap_err();
+    fs::create_dir(folder.join("mine")).expect("a folder");
+    fs::write(folder.join("mine").join("notes"), b"kept").expect("written");
+    std::os::unix::fs::symlink(&folder, root.join("link")).expect("a link");
+    write_model(&ctx, &root.join("link"))?;
+    assert!(Model::load(&ctx, &folder, &[]).is_ok());
+    assert_eq!(fs::read(folder.join("mine/notes")).expect("kept"), b"kept");
+    let error = write_model(&ctx, &folder.join("mine/notes/model")).unwrap_err();
     assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
-    assert!(!folder.join("saved_model.pb").exists());
+    let mut names: Vec<_> = fs::read_dir(&root)
+        .expect("a folder")
+        .map(|entry| entry.expect("an entry").file_name())
+        .collect();
+    names.sort();
+    assert_eq!(names, ["link", "model"]);
+    Ok(())
+}
+
+#[test]
+fn a_copy_of_a_model_has_no_files_from_elsewhere() -> Result<()> {
+    let (ctx, root) = (EagerContext::new()?, scratch("links"));
+    let (folder, copy) = (root.join("model"), root.join("copy"));
+    write_model(&ctx, &folder)?;
+    fs::write(folder.join("own"), b"own").expect("written");
+    std::os::unix::fs::symlink("own", folder.join("inside")).expect("a link");
+    let model = Model::load(&ctx, &folder, &[])?;
+    model.save(&copy)?;
+    assert_eq!(fs::read(copy.join("inside")).expect("a file"), b"own");
+    for target in ["/etc/passwd", ".", "nowhere", "inside_out"] {
+        let link = folder.join("inside_out");
+        std::os::unix::fs::symlink(target, &link).expect("a link");
+        let error = model.save(&copy).unwrap_err();
+        assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+        assert!(error.to_string().contains("inside_out"), "{error}");
+        assert!(!copy.join("inside_out").exists());
+        fs::remove_file(&link).expect("a link");
+    }
+    Ok(())
+}
+
+/// Leaves out a field, which is found by the numbers of the messages that it is in.
+fn without(bytes: &[u8], path: &[u32]) -> Vec<u8> {
+    let mut out = Writer::new();
+    for field in Reader::new("message", bytes) {
+        match (field.expect("a field"), path) {
+            ((number, _), [last]) if number == *last => {}
+            ((number, Field::Bytes(inner)), [first, rest @ ..]) if number == *first => {
+                out.bytes(number, &without(inner, rest));
+            }
+            ((number, Field::Bytes(inner)), _) => out.bytes(number, inner),
+            ((number, Field::Fixed32(bits)), _) => out.float(number, f32::from_bits(bits)),
+            ((number, field), _) => out.int(number, field.int()),
+        }
+    }
+    out.into_bytes()
+}
+
+#[test]
+fn functions_that_return_more_than_the_model_says() -> Result<()> {
+    let (ctx, folder) = (EagerContext::new()?, scratch("returns"));
+    write_model(&ctx, &folder)?;
+    let file = folder.join("saved_model.pb");
+    let whole = fs::read(&file).expect("a model");
+    // SavedConcreteFunction has arguments at 3 and results at 4.
+    for (number, says) in [(3, "takes"), (4, "returns")] {
+        fs::write(&file, without(&whole, &[2, 7, 2, 2, number])).expect("written");
+        let model = Model::load(&ctx, &folder, &["serve"])?;
+        let error = model
+            .signatures()
+            .iter()
+            .find_map(|name| model.signature(name).err())
+            .expect("an error");
+        assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+        assert!(error.to_string().contains(says), "{error}");
+    }
     Ok(())
 }
 

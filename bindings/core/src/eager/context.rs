@@ -21,12 +21,15 @@ use crate::context::Context;
 use crate::device::{self, Device};
 use crate::error::{Error, ErrorKind, Result};
 use crate::function::{Function, FunctionId};
+use crate::graph_def::FunctionDef;
+use crate::in_place;
 use crate::infer::bad_attr;
 use crate::op::{ArgKind, OpDesc, text};
 use crate::operation::count_of;
 use crate::set_attr::{c_int_len, set_in_eager};
 use crate::small_vec::SmallVec;
 use crate::tensor::Tensor;
+use crate::untrusted::Calls;
 
 /// What happens when an operand is not on the device of the op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -73,6 +76,7 @@ pub(super) struct ContextInner {
     executors: Mutex<HashMap<u64, Arc<RawExecutor>>>,
     // The functions that were added, by name: calls bring theirs along each time.
     functions: Mutex<HashMap<String, FunctionId>>,
+    calls: Mutex<Calls>,
 }
 
 // SAFETY: a context guards itself; the pool is guarded here.
@@ -151,6 +155,7 @@ impl EagerContext {
                     api,
                     ops: OpPool::default(),
                     functions: Mutex::default(),
+                    calls: Mutex::default(),
                     executors: Mutex::default(),
                 }),
                 device: None,
@@ -195,11 +200,12 @@ impl EagerContext {
     /// where the name is empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for what is not the name of a device.
     pub fn on_device(&self, device: &str) -> Result<Self> {
         let device = if device.is_empty() {
             None
         } else {
+            device::check_name(device)?;
             Some(Arc::new(c_string(device)?))
         };
         Ok(Self {
@@ -208,7 +214,8 @@ impl EagerContext {
         })
     }
 
-    /// Makes a handle of a tensor, on the host and without a copy.
+    /// Makes a handle of a tensor, on the host and without a copy. No op writes to its memory: those
+    /// that change their operand, such as `InplaceAdd`, get a copy.
     ///
     /// # Errors
     /// What TensorFlow says.
@@ -248,7 +255,8 @@ impl EagerContext {
     /// Adds a function; does nothing when the same function is there.
     ///
     /// # Errors
-    /// TensorFlow's status when another function of the name is there.
+    /// TensorFlow's status when another function of the name is there, and as for
+    /// [`Self::add_function_def`].
     pub fn add_function(&self, function: &Function) -> Result<()> {
         let mut functions = self.functions();
         if functions
@@ -269,11 +277,24 @@ impl EagerContext {
         functions.unwrap_or_else(PoisonError::into_inner)
     }
 
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        let calls = self.inner.calls.lock();
+        calls.unwrap_or_else(PoisonError::into_inner)
+    }
+
     /// Adds a function by its serialized `FunctionDef`.
     ///
     /// # Errors
-    /// TensorFlow's status for bytes that are none.
+    /// [`ErrorKind::Proto`] for bytes that are none, [`ErrorKind::Argument`] for a function that writes
+    /// to memory which tensors share, for what [`check_graph_def`](crate::check_graph_def) refuses, and
+    /// TensorFlow's status.
     pub fn add_function_def(&self, bytes: &[u8]) -> Result<()> {
+        let function = FunctionDef::read(bytes)?;
+        function.check()?;
+        in_place::check_function(function.name, &function.body)?;
+        let mut calls = self.calls();
+        let called = function.called()?;
+        calls.check_new(function.name, &called)?;
         let api = self.inner.api;
         let status = Status::new(api)?;
         let (data, length) = (bytes.as_ptr().cast(), bytes.len());
@@ -282,7 +303,9 @@ impl EagerContext {
             let c = &api.eager_c_api;
             c.TFE_ContextAddFunctionDef(self.as_ptr(), data, length, status.as_ptr());
         }
-        status.check()
+        status.check()?;
+        calls.set(function.name, Some(called));
+        Ok(())
     }
 
     /// Whether there is a function.
@@ -331,6 +354,7 @@ impl EagerContext {
         let status = Status::new(api)?;
         let mut functions = self.functions();
         functions.remove(name);
+        self.calls().set(name.as_bytes(), None);
         // SAFETY: context, name and status are alive.
         unsafe {
             let (c, name) = (&api.eager_c_api, c_name);
@@ -498,6 +522,9 @@ impl Context for EagerContext {
     ) -> Result<Results<TensorHandle, ()>> {
         let desc = call.desc();
         refuse_references(desc)?;
+        if in_place::writes(desc.name.to_bytes()) {
+            in_place::copy_written(call, self, attrs)?;
+        }
         let prepared = call.prepare(self, attrs)?;
         let values = self
             .run(&prepared, attrs, desc)

@@ -1,12 +1,15 @@
-//! Checks of feeds, against shapes that a thread remembers.
+//! What goes into a session and comes out of it: checks of feeds, against shapes that a thread
+//! remembers, and copies where operations write to memory that tensors share.
 
 use std::cell::RefCell;
 use std::ffi::c_int;
+use std::mem::ManuallyDrop;
 
-use tfp_sys::TF_Output;
+use tfp_sys::{TF_Output, TF_Tensor};
 
 use crate::error::{Error, Result};
 use crate::graph::Graph;
+use crate::in_place::Sharing;
 use crate::operation::Output;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
@@ -103,6 +106,36 @@ pub(super) fn check_feed(output: &Output, shape: &Shape, tensor: &Tensor) -> Res
     } else {
         Err(misfit(output, shape, tensor))
     }
+}
+
+/// Returns copies of all that is fed, where operations may write to it; nothing otherwise.
+///
+/// # Safety
+/// The tensors are alive.
+pub(super) unsafe fn fed_copies(graph: &Graph, values: &[*mut TF_Tensor]) -> Result<Vec<Tensor>> {
+    if graph.inner.sharing() < Sharing::Operands {
+        return Ok(Vec::new());
+    }
+    let copy = |&raw: &*mut TF_Tensor| {
+        // SAFETY: the tensor is alive and stays its owner's, for it is not dropped here.
+        let tensor = unsafe { Tensor::from_owned_ptr(raw, graph.inner.api) };
+        ManuallyDrop::new(tensor?).deep_copy()
+    };
+    values.iter().map(copy).collect()
+}
+
+/// Takes a tensor that a session returned: as a copy, where operations may write to it later.
+///
+/// # Safety
+/// `raw` is null or a tensor that nothing else deletes.
+#[inline]
+pub(super) unsafe fn fetched(graph: &Graph, raw: *mut TF_Tensor) -> Result<Tensor> {
+    // SAFETY: by this function's contract.
+    let tensor = unsafe { Tensor::from_owned_ptr(raw, graph.inner.api)? };
+    if graph.inner.sharing() == Sharing::Nothing || tensor.is_alone() {
+        return Ok(tensor);
+    }
+    tensor.deep_copy()
 }
 
 #[cold]

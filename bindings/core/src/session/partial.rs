@@ -6,7 +6,7 @@ use std::ptr::{self, NonNull};
 use tfp_sys::{TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
-use super::fed::check_feeds;
+use super::fed::{check_feeds, fed_copies, fetched};
 use crate::api::Status;
 use crate::error::{Error, Result};
 use crate::operation::{Operation, Output, count_of};
@@ -92,6 +92,10 @@ impl<'s> PartialRun<'s> {
             .try_for_each(|target| session.graph().check_operation(target))?;
         let inputs: Vec<TF_Output> = feeds.iter().map(|(output, _)| output.raw()).collect();
         let values: Vec<*mut TF_Tensor> = feeds.iter().map(|(_, tensor)| tensor.as_ptr()).collect();
+        // SAFETY: the tensors are alive.
+        let copies = unsafe { fed_copies(session.graph(), &values)? };
+        let copies: Vec<*mut TF_Tensor> = copies.iter().map(Tensor::as_ptr).collect();
+        let values = if copies.is_empty() { values } else { copies };
         let outputs: Vec<TF_Output> = fetches.iter().map(|output| output.raw()).collect();
         let targets: Vec<*const TF_Operation> = targets
             .iter()
@@ -119,7 +123,7 @@ impl<'s> PartialRun<'s> {
         // SAFETY: the caller of the function owns each tensor.
         results
             .into_iter()
-            .map(|raw| unsafe { Tensor::from_owned_ptr(raw, api) })
+            .map(|raw| unsafe { fetched(session.graph(), raw) })
             .collect()
     }
 }

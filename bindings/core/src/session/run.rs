@@ -5,7 +5,7 @@ use std::ptr;
 use tfp_sys::{TF_Buffer, TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
-use super::fed::check_feeds;
+use super::fed::{check_feeds, fed_copies, fetched};
 use crate::api::Status;
 use crate::buffer::{OutBuffer, lend};
 use crate::error::Result;
@@ -181,6 +181,10 @@ pub(super) unsafe fn run(
 ) -> Result<Vec<Tensor>> {
     let api = session.api();
     let status = Status::new(api)?;
+    // SAFETY: the tensors are alive.
+    let copies = unsafe { fed_copies(session.graph(), values)? };
+    let copies: SmallVec<*mut TF_Tensor, 4> = copies.iter().map(Tensor::as_ptr).collect();
+    let values = if copies.is_empty() { values } else { &copies };
     let (mut few, mut many) = ([ptr::null_mut::<TF_Tensor>(); 4], Vec::new());
     let results = match few.get_mut(..outputs.len()) {
         Some(few) => few,
@@ -211,7 +215,7 @@ pub(super) unsafe fn run(
     let mut tensors = Vec::with_capacity(results.len());
     for &mut raw in results {
         // SAFETY: the caller of the function owns each tensor.
-        tensors.push(unsafe { Tensor::from_owned_ptr(raw, api)? });
+        tensors.push(unsafe { fetched(session.graph(), raw)? });
     }
     Ok(tensors)
 }

@@ -10,12 +10,14 @@ use super::{RawOptions, Session, SessionOptions};
 use crate::api::{Status, c_string};
 use crate::buffer::OutBuffer;
 use crate::dtype::DataType;
-use crate::error::{Error, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::graph::Graph;
+use crate::graph_def::GraphDef;
 use crate::operation::Output;
 use crate::set_attr::c_int_len;
 use crate::shape::Shape;
 use crate::tensor::Tensor;
+use crate::untrusted::check_graph_def;
 use crate::wire::{Reader, read_shape};
 
 /// A loaded SavedModel.
@@ -55,8 +57,8 @@ impl SavedModel {
     /// Loads the part of a model that has all the tags, as `["serve"]`.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`](crate::ErrorKind::NotFound) for a folder that does not exist, and
-    /// TensorFlow's status for a model that is damaged or has no such part.
+    /// [`ErrorKind::NotFound`] for a folder that does not exist, [`ErrorKind::File`] for graphs that
+    /// [`check_graph_def`] refuses, and TensorFlow's status for a model that is damaged or has no such part.
     pub fn load(folder: impl AsRef<Path>, tags: &[&str], options: &SessionOptions) -> Result<Self> {
         let folder = folder.as_ref();
         if !folder.is_dir() {
@@ -64,6 +66,13 @@ impl SavedModel {
             return Err(Error::not_found("SavedModel", name, "the file system"));
         }
         let place = format!("SavedModel '{}'", folder.display());
+        let file = folder.join("saved_model.pb");
+        check_model(&file).map_err(|error| {
+            Error::new(ErrorKind::File {
+                path: file.display().to_string(),
+                problem: error.to_string(),
+            })
+        })?;
         let folder = CString::new(folder.as_os_str().as_bytes())?;
         let graph = Graph::new()?;
         graph.inner.lock().others_named();
@@ -93,6 +102,12 @@ impl SavedModel {
         // SAFETY: the session is new and on this graph.
         let session = unsafe { Session::from_owned_ptr(session, &graph)? };
         let meta_graph_def = meta.as_slice().to_vec();
+        for field in Reader::new("MetaGraphDef", &meta_graph_def) {
+            if let (2, graph_def) = field? {
+                let sharing = GraphDef::read(graph_def.bytes())?.sharing();
+                graph.inner.shares(sharing);
+            }
+        }
         let signatures = read_signatures(&meta_graph_def)?;
         Ok(Self {
             session,
@@ -182,6 +197,22 @@ fn listing<'a>(place: &str, names: impl Iterator<Item = &'a String>) -> String {
             names.join(", ")
         }
     )
+}
+
+/// Checks the graphs of a model; what can't be read, or is text, is left to TensorFlow.
+fn check_model(path: &Path) -> Result<()> {
+    let Ok(bytes) = std::fs::read(path) else {
+        return Ok(());
+    };
+    for field in Reader::new("SavedModel", &bytes) {
+        let (2, meta_graph) = field? else { continue };
+        for field in Reader::new("MetaGraphDef", meta_graph.bytes()) {
+            if let (2, graph_def) = field? {
+                check_graph_def(graph_def.bytes())?;
+            }
+        }
+    }
+    Ok(())
 }
 
 /// Reads the signatures of a `MetaGraphDef`.

@@ -49,3 +49,58 @@ fn graph_calls_add_operations() -> Result<()> {
     assert_eq!(op.control_inputs(), [z.operation().clone()]);
     Ok(())
 }
+
+#[test]
+fn names_of_devices_are_those_that_tensorflow_reads() -> Result<()> {
+    let names = [
+        "/device:CPU:0",
+        "/cpu:0",
+        "/CPU:0",
+        "/device:CPU",
+        "/device:CPU:*",
+        "/device:*:0",
+        "/job:localhost",
+        "/job:localhost/replica:0/task:0/device:CPU:0",
+        "/replica:0/task:*",
+        "nonsense",
+        "/nonsense",
+        "CPU:0",
+        "cpu",
+        "/device:",
+        "/device:CPU:x",
+        "/device:CPU:-1",
+        "/job:",
+        "/task:one",
+        "/device:CPU:0 ",
+        "/device:CPU:0/",
+        "//",
+        "/",
+        "a\0b",
+    ];
+    for name in names {
+        let graph = Graph::new()?;
+        // TensorFlow's own view: an operation with the name is placed when it runs.
+        let runs = || -> Result<()> {
+            let sum = add(&graph.scope(), 1.0_f32, 2.0)?;
+            let placed = Graph::new()?;
+            let options = ImportOptions {
+                default_device: name,
+                ..ImportOptions::default()
+            };
+            placed.import(&graph.to_graph_def()?, &options)?;
+            let sum = placed.output(&sum.operation().name())?;
+            Session::new(&placed)?.eval(&[], &[&sum]).map(drop)
+        };
+        let runs = runs().is_ok();
+        let scope = graph.scope().on_device(name);
+        let eager = EagerContext::new()?.on_device(name);
+        assert_eq!((scope.is_ok(), eager.is_ok()), (runs, runs), "{name:?}");
+        if let Err(error) = scope {
+            assert!(
+                matches!(error.kind(), ErrorKind::Argument { .. }),
+                "{error}"
+            );
+        }
+    }
+    Ok(())
+}

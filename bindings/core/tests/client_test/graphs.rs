@@ -343,7 +343,7 @@ fn functions_are_made_called_and_exported() -> Result<()> {
     refused(function.attr("note"), &["note"]);
     refused(
         Function::from_function_def(b"no function"),
-        &["InvalidArgument"],
+        &["not a valid FunctionDef"],
     );
     refused(
         body.to_function("f", &[x], &[sum], &options),

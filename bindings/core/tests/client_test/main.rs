@@ -5,6 +5,7 @@
     reason = "lists of one are written as lists"
 )]
 
+mod aliases;
 mod bad_input;
 mod contexts;
 mod eager;
@@ -15,3 +16,4 @@ mod sessions;
 mod support;
 mod tensors;
 mod threads;
+mod untrusted;

@@ -165,13 +165,7 @@ impl Layer for Dropout {
                 return Ok(x.clone());
             }
             let cx = pass.context();
-            let options = ops::RandomUniformIntOptions {
-                seed: Some(i64::from(seed)),
-                seed2: Some(1),
-            };
-            // A generator with a state gives each step another seed.
-            let draw = ops::random_uniform_int(cx, [2], 0, i32::MAX, options)?;
-            f::dropout(cx, x, rate, &draw)
+            f::dropout(cx, x, rate, &pass.seed(seed)?)
         })
     }
 }

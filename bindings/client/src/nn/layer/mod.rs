@@ -13,12 +13,14 @@ mod recurrent;
 mod regularized;
 mod sequential;
 
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
-use tfp_core::{Error, Operation, Result};
+use tfp_core::{Context, Error, Operation, Result, Tensor};
 
 use super::{Regularizer, Weights};
 use crate::any::{AnyContext, AnyValue};
+use crate::ops;
 
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
 pub use self::conv3d::Conv3d;
@@ -33,6 +35,8 @@ pub use self::sequential::Sequential;
 pub struct Pass<'a> {
     context: &'a AnyContext,
     is_training: bool,
+    step: Option<AnyValue>,
+    draws: AtomicU32,
     updates: Mutex<Vec<Operation>>,
     masks: Mutex<Masks>,
 }
@@ -51,9 +55,41 @@ impl<'a> Pass<'a> {
         Self {
             context,
             is_training: true,
+            step: None,
+            draws: AtomicU32::new(0),
             updates: Mutex::default(),
             masks: Mutex::default(),
         }
+    }
+
+    /// Gives the number of the training step, an int64 scalar: what layers draw then follows from it
+    /// and from their seeds alone. Otherwise each computation has other random numbers.
+    #[must_use]
+    pub fn at_step(mut self, step: AnyValue) -> Self {
+        self.step = Some(step);
+        self
+    }
+
+    /// Returns two numbers to draw random ones from, which no other call of this pass and no other step
+    /// gets.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn seed(&self, layer: u32) -> Result<AnyValue> {
+        let cx = self.context;
+        let Some(step) = &self.step else {
+            // A generator with a state gives each step another seed.
+            let options = ops::RandomUniformIntOptions {
+                seed: Some(i64::from(layer)),
+                seed2: Some(1),
+            };
+            return ops::random_uniform_int(cx, [2], 0, i32::MAX, options);
+        };
+        // A layer may be called several times.
+        let call = self.draws.fetch_add(1, Ordering::Relaxed);
+        let seed = i64::from(layer) << 32 | i64::from(call);
+        let seed = cx.constant(&Tensor::scalar(seed)?)?;
+        ops::pack(cx, &[seed, step.clone()], ops::PackOptions::default())
     }
 
     /// A computation of results.
@@ -62,6 +98,8 @@ impl<'a> Pass<'a> {
         Self {
             context,
             is_training: false,
+            step: None,
+            draws: AtomicU32::new(0),
             updates: Mutex::default(),
             masks: Mutex::default(),
         }

@@ -1,12 +1,22 @@
 //! The optimizer: a rule with its rate, its clipping and its variables.
 
-use tfp_core::{Error, Operation, Result, Tensor};
+use std::collections::BTreeMap;
+use std::collections::btree_map::Entry;
+
+use tfp_core::{DataType, Error, Operation, Result, Tensor};
 
 use super::{Change, Clip, Rule, Schedule, State};
 use crate::any::{AnyContext, AnyValue};
 use crate::nn::Initializer;
+use crate::nn::loss::as_type;
 use crate::ops;
 use crate::variable::{Variable, VariableOptions};
+
+/// The rate, and what a rule computes of it and the step, of the type of a variable.
+struct Numbers {
+    rate: AnyValue,
+    coefficients: Vec<AnyValue>,
+}
 
 /// A rule with its learning rate, weight decay and clipping.
 #[derive(Clone, Debug)]
@@ -104,11 +114,16 @@ impl<R: Rule> Optimizer<R> {
         }
         let found: Vec<AnyValue> = gradients.iter().flatten().cloned().collect();
         let mut clipped = self.clip.apply(cx, &found)?.into_iter();
-        let coefficients = self.rule.coefficients(cx, rate, step)?;
+        let mut numbers: BTreeMap<u32, Numbers> = BTreeMap::new();
         let mut operations = Vec::new();
         for ((variable, gradient), slots) in variables.iter().zip(gradients).zip(slots) {
             let Some(gradient) = gradient.as_ref().and_then(|_| clipped.next()) else {
                 continue;
+            };
+            let dtype = variable.dtype();
+            let Numbers { rate, coefficients } = match numbers.entry(dtype.number()) {
+                Entry::Occupied(found) => found.into_mut(),
+                Entry::Vacant(place) => place.insert(self.numbers_of(cx, dtype, rate, step)?),
             };
             let values = slots
                 .iter()
@@ -116,7 +131,7 @@ impl<R: Rule> Optimizer<R> {
                 .collect::<Result<Vec<_>>>()?;
             let mut value = variable.read(cx)?;
             if let Some(decay) = self.decay {
-                let share = ops::mul(cx, ops::mul(cx, &value, rate)?, decay)?;
+                let share = ops::mul(cx, ops::mul(cx, &value, &*rate)?, decay)?;
                 value = ops::sub(cx, &value, share)?;
             }
             let state = State {
@@ -124,7 +139,7 @@ impl<R: Rule> Optimizer<R> {
                 gradient: &gradient,
                 slots: &values,
             };
-            let update = self.rule.update(cx, &coefficients, state)?;
+            let update = self.rule.update(cx, coefficients, state)?;
             operations.extend(match update.variable {
                 Change::Subtract(difference) if self.decay.is_none() => {
                     variable.assign_sub(cx, difference)?
@@ -139,6 +154,30 @@ impl<R: Rule> Optimizer<R> {
             }
         }
         Ok(operations)
+    }
+
+    /// Computes what the updates of all variables of a type share. What a narrow type would round
+    /// away, as the difference of a decay from one, is computed in float32.
+    fn numbers_of(
+        &self,
+        cx: &AnyContext,
+        dtype: DataType,
+        rate: &AnyValue,
+        step: &AnyValue,
+    ) -> Result<Numbers> {
+        let wide = match dtype {
+            DataType::DOUBLE => DataType::DOUBLE,
+            _ => DataType::FLOAT,
+        };
+        let (wide_rate, wide_step) = (as_type(cx, rate, wide)?, as_type(cx, step, wide)?);
+        let coefficients = self.rule.coefficients(cx, &wide_rate, &wide_step)?;
+        Ok(Numbers {
+            rate: as_type(cx, &wide_rate, dtype)?,
+            coefficients: coefficients
+                .iter()
+                .map(|value| as_type(cx, value, dtype))
+                .collect::<Result<_>>()?,
+        })
     }
 
     /// The rate and the number of a step, which is counted from 0 here.

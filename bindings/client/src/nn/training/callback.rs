@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use tfp_core::{Error, Result, Tensor};
+use tfp_core::{Error, Result};
 
 use super::Trainer;
 use crate::nn::optimizer::Rule;
@@ -39,7 +39,7 @@ impl Logs {
     }
 
     /// Returns a value that must be there.
-    fn need(&self, name: &str) -> Result<f64> {
+    pub(super) fn need(&self, name: &str) -> Result<f64> {
         self.get(name).ok_or_else(|| {
             let names: Vec<&str> = self.iter().map(|(name, _)| name).collect();
             Error::argument(format!(
@@ -47,6 +47,15 @@ impl Logs {
                 names.join(", ")
             ))
         })
+    }
+}
+
+impl<'n, const N: usize> From<[(&'n str, f64); N]> for Logs {
+    fn from(entries: [(&'n str, f64); N]) -> Self {
+        let entries = entries.map(|(name, value)| (name.to_owned(), value));
+        Self {
+            entries: entries.into(),
+        }
     }
 }
 
@@ -71,6 +80,22 @@ pub enum Control {
 
 /// Something that is told of a training's progress.
 pub trait Callback<R: Rule> {
+    /// A training begins: what was noted of another one is to be forgotten.
+    ///
+    /// # Errors
+    /// Those that end the training.
+    fn start(&mut self, _trainer: &Trainer<R>) -> Result<()> {
+        Ok(())
+    }
+
+    /// A training has ended, without an error.
+    ///
+    /// # Errors
+    /// Those of the training.
+    fn finish(&mut self, _trainer: &Trainer<R>) -> Result<()> {
+        Ok(())
+    }
+
     /// An epoch of so many, with so many batches where their number is known, begins.
     ///
     /// # Errors
@@ -79,11 +104,12 @@ pub trait Callback<R: Rule> {
         Ok(())
     }
 
-    /// A step was made; the loss is the mean of the epoch up to now.
+    /// A step was made; the loss is the mean of the epoch up to now. A training that is saved here goes
+    /// on with the next step.
     ///
     /// # Errors
     /// Those that end the training.
-    fn step(&mut self, _index: usize, _loss: f64) -> Result<()> {
+    fn step(&mut self, _index: usize, _loss: f64, _trainer: &Trainer<R>) -> Result<()> {
         Ok(())
     }
 
@@ -92,78 +118,4 @@ pub trait Callback<R: Rule> {
     /// # Errors
     /// Those that end the training.
     fn end(&mut self, epoch: usize, logs: &Logs, trainer: &Trainer<R>) -> Result<Control>;
-}
-
-/// Ends a training when a measure has not become smaller for some epochs, and restores the values of
-/// the best one.
-#[derive(Debug)]
-pub struct EarlyStopping {
-    monitor: String,
-    patience: usize,
-    best: Option<(f64, Vec<Tensor>)>,
-    waited: usize,
-}
-
-impl EarlyStopping {
-    /// Watches a measure, as `val_loss`.
-    #[must_use]
-    pub fn new(monitor: &str, patience: usize) -> Self {
-        Self {
-            monitor: monitor.to_owned(),
-            patience,
-            best: None,
-            waited: 0,
-        }
-    }
-}
-
-impl<R: Rule> Callback<R> for EarlyStopping {
-    fn end(&mut self, _: usize, logs: &Logs, trainer: &Trainer<R>) -> Result<Control> {
-        let now = logs.need(&self.monitor)?;
-        match &self.best {
-            Some((best, _)) if now >= *best || now.is_nan() => self.waited += 1,
-            _ => {
-                self.best = Some((now, trainer.values()?));
-                self.waited = 0;
-                return Ok(Control::Continue);
-            }
-        }
-        if self.waited < self.patience {
-            return Ok(Control::Continue);
-        }
-        if let Some((_, values)) = &self.best {
-            trainer.set_values(values)?;
-        }
-        Ok(Control::Stop)
-    }
-}
-
-/// Calls a function with the model's values whenever a measure is smaller than ever before, as to write
-/// a checkpoint.
-pub struct SaveBest<F> {
-    monitor: String,
-    best: f64,
-    save: F,
-}
-
-impl<F> SaveBest<F> {
-    /// Watches a measure, as `val_loss`.
-    pub fn new(monitor: &str, save: F) -> Self {
-        Self {
-            monitor: monitor.to_owned(),
-            best: f64::INFINITY,
-            save,
-        }
-    }
-}
-
-impl<R: Rule, F: FnMut(usize, &Trainer<R>) -> Result<()>> Callback<R> for SaveBest<F> {
-    fn end(&mut self, epoch: usize, logs: &Logs, trainer: &Trainer<R>) -> Result<Control> {
-        let now = logs.need(&self.monitor)?;
-        if now < self.best {
-            self.best = now;
-            (self.save)(epoch, trainer)?;
-        }
-        Ok(Control::Continue)
-    }
 }

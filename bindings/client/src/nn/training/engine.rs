@@ -28,6 +28,8 @@ pub(super) struct GraphEngine {
     x: Output,
     truth: Output,
     numbers: [Output; 2],
+    // The number of the step, which random numbers follow from.
+    index: Output,
     train: Step,
     test: Step,
     predicted: Output,
@@ -74,15 +76,19 @@ impl Engine {
         x: &Tensor,
         truth: &Tensor,
         numbers: &(Tensor, Tensor),
+        index: u64,
     ) -> Result<Vec<Tensor>> {
         match self {
             Self::Graph(graph) => {
                 let truth = &graph.fitted(truth)?;
                 let [rate, step] = graph.numbers.clone();
-                let feeds = [graph.x.clone(), graph.truth.clone(), rate, step];
-                graph.run(&graph.train, &feeds, &[x, truth, &numbers.0, &numbers.1])
+                let (x_feed, truth_feed) = (graph.x.clone(), graph.truth.clone());
+                let feeds = [x_feed, truth_feed, rate, step, graph.index.clone()];
+                let index = &Tensor::scalar(index as i64)?;
+                let values = [x, truth, &numbers.0, &numbers.1, index];
+                graph.run(&graph.train, &feeds, &values)
             }
-            Self::Eager(eager) => eager.train(model, plan, x, truth, numbers),
+            Self::Eager(eager) => eager.train(model, plan, x, truth, numbers, index),
         }
     }
 
@@ -263,12 +269,14 @@ impl EagerEngine {
         x: &Tensor,
         truth: &Tensor,
         numbers: &(Tensor, Tensor),
+        index: u64,
     ) -> Result<Vec<Tensor>> {
         let cx = self.eager.any();
         let tape = Tape::new(&self.eager);
         let taped = tape.any();
         let (x, truth) = (cx.constant(x)?, cx.constant(truth)?);
-        let pass = Pass::training(&taped);
+        let index = cx.constant(&Tensor::scalar(index as i64)?)?;
+        let pass = Pass::training(&taped).at_step(index);
         let predicted = model.call(&pass, &x)?;
         let mask = pass.mask();
         let loss = total_loss(model, plan, &taped, [&truth, &predicted], mask.as_ref())?;
@@ -303,10 +311,11 @@ impl GraphEngine {
             io.placeholder("rate", tfp_core::DataType::FLOAT, &scalar)?,
             io.placeholder("step", tfp_core::DataType::FLOAT, &scalar)?,
         ];
+        let index = io.placeholder("index", tfp_core::DataType::INT64, &scalar)?;
 
         let cx = scope.any();
         let (x_value, truth_value) = (AnyValue::from(&x), AnyValue::from(&truth));
-        let pass = Pass::training(&cx);
+        let pass = Pass::training(&cx).at_step(AnyValue::from(&index));
         let predicted = model.call(&pass, &x_value)?;
         let mask = pass.mask();
         let mut targets = pass.into_updates();
@@ -346,6 +355,7 @@ impl GraphEngine {
             x,
             truth,
             numbers,
+            index,
             train: Step {
                 fetches: outputs(train)?,
                 targets,

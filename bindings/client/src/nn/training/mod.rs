@@ -1,6 +1,7 @@
 //! Training: steps, epochs, callbacks.
 
 mod batches;
+mod best;
 mod callback;
 mod engine;
 mod progress;
@@ -14,7 +15,8 @@ use super::{Loss, Meter, Metric};
 use engine::Engine;
 
 pub use batches::{Batch, Batches, Source};
-pub use callback::{Callback, Control, EarlyStopping, Logs, SaveBest};
+pub use best::{EarlyStopping, Goal, SaveBest};
+pub use callback::{Callback, Control, Logs};
 pub use progress::Progress;
 
 /// How a model is trained.
@@ -72,6 +74,9 @@ pub struct Trainer<R> {
     plan: Plan<R>,
     engine: Engine,
     step: u64,
+    // Epochs that were made, and batches of the next one.
+    epoch: u64,
+    batch: u64,
     meters: Vec<Meter>,
     loss: Meter,
 }
@@ -91,6 +96,8 @@ impl<R: Rule> Trainer<R> {
             plan,
             engine,
             step: 0,
+            epoch: 0,
+            batch: 0,
             meters,
             loss,
         })
@@ -106,6 +113,13 @@ impl<R: Rule> Trainer<R> {
     #[must_use]
     pub fn step(&self) -> u64 {
         self.step
+    }
+
+    /// Returns how many epochs [`Self::fit`] made, also before the training was saved and restored. Of
+    /// the next one some batches may be done.
+    #[must_use]
+    pub fn epoch(&self) -> u64 {
+        self.epoch
     }
 
     /// Returns the values of all the model's variables, in their order.
@@ -145,7 +159,7 @@ impl<R: Rule> Trainer<R> {
         let numbers = self.plan.optimizer.numbers(self.step)?;
         let measured = self
             .engine
-            .train(&self.model, &self.plan, x, truth, &numbers)?;
+            .train(&self.model, &self.plan, x, truth, &numbers, self.step)?;
         self.step += 1;
         self.measure(x, &measured)
     }
@@ -236,6 +250,10 @@ impl<R: Rule> Trainer<R> {
     /// Trains for epochs and returns the logs of each. Loss and metrics of the validation data have
     /// the prefix `val_`.
     ///
+    /// Epochs are counted over the life of a training, so that a second call has other orders of shuffled
+    /// data. After [`Self::restore`] the first epoch is the one that was going on, from the batch after
+    /// the last: with `epochs` less by [`Self::epoch`] the training ends as if it had not ended before.
+    ///
     /// # Errors
     /// As for [`Self::evaluate`], and those of callbacks.
     pub fn fit(
@@ -246,23 +264,31 @@ impl<R: Rule> Trainer<R> {
         callbacks: &mut [&mut dyn Callback<R>],
     ) -> Result<Vec<Logs>> {
         let mut history = Vec::new();
-        self.logs("");
-        for epoch in 0..epochs {
+        if self.batch == 0 {
+            self.logs("");
+        }
+        for callback in callbacks.iter_mut() {
+            callback.start(self)?;
+        }
+        let last = self.epoch + epochs as u64;
+        while self.epoch < last {
+            let epoch = self.epoch as usize;
             for callback in callbacks.iter_mut() {
-                callback.begin(epoch, epochs, data.count())?;
+                callback.begin(epoch, last as usize, data.count())?;
             }
-            let mut count = 0;
-            for (index, batch) in data.epoch(epoch as u64)?.enumerate() {
+            let done = self.batch as usize;
+            for (index, batch) in data.epoch(self.epoch)?.enumerate().skip(done) {
                 let Batch { x, truth } = batch?;
                 self.train_on(&x, &truth)?;
-                count += 1;
+                self.batch += 1;
                 let loss = self.loss.result();
                 for callback in callbacks.iter_mut() {
-                    callback.step(index, loss)?;
+                    callback.step(index, loss, self)?;
                 }
             }
-            check_batches(count, "an epoch of the training has")?;
+            check_batches(self.batch as usize, "an epoch of the training has")?;
             let mut logs = self.logs("");
+            (self.epoch, self.batch) = (self.epoch + 1, 0);
             if let Some(validation) = validation {
                 self.test_all(validation)?;
                 logs.extend(self.logs("val_"));
@@ -277,6 +303,9 @@ impl<R: Rule> Trainer<R> {
             if control == Control::Stop {
                 break;
             }
+        }
+        for callback in callbacks.iter_mut() {
+            callback.finish(self)?;
         }
         Ok(history)
     }

@@ -49,7 +49,7 @@ impl<R: Rule> Callback<R> for Progress {
         Ok(())
     }
 
-    fn step(&mut self, index: usize, loss: f64) -> Result<()> {
+    fn step(&mut self, index: usize, loss: f64, _: &Trainer<R>) -> Result<()> {
         // Ten times a second is as often as anyone reads.
         let is_due = self
             .drawn

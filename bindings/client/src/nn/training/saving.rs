@@ -2,15 +2,21 @@
 
 use std::path::Path;
 
-use tfp_core::{Error, Result};
+use tfp_core::{Error, Result, Tensor};
 
 use super::Trainer;
-use crate::checkpoint::Checkpoint;
+use crate::checkpoint::{Checkpoint, file_error, index_path};
+use crate::nn::Meter;
 use crate::nn::optimizer::Rule;
 use crate::saved_model::ModelWriter;
 
 /// Where a checkpoint has the number of steps.
 const STEP: &str = "step";
+/// Where it has the number of epochs, and of batches of the next one.
+const EPOCH: &str = "epoch";
+const BATCH: &str = "batch";
+/// What the name of a meter's sums begins with.
+const METER: &str = "meter";
 
 impl<R: Rule> Trainer<R> {
     /// Returns the model's variables at `model/<name>`, and the optimizer's at `optimizer/<name>/<slot>`.
@@ -25,17 +31,40 @@ impl<R: Rule> Trainer<R> {
         Ok(checkpoint)
     }
 
+    /// Returns the meters of the loss and of the metrics.
+    fn all_meters(&self) -> impl Iterator<Item = &Meter> {
+        std::iter::once(&self.loss).chain(&self.meters)
+    }
+
+    /// Returns where a checkpoint has the sums of each meter.
+    fn meter_names(&self) -> Vec<String> {
+        let meters = self.all_meters().enumerate();
+        meters
+            .map(|(index, meter)| format!("{METER}/{index}_{}", meter.metric().name()))
+            .collect()
+    }
+
     /// Writes a checkpoint of all that the training goes on from: the model, what the optimizer keeps,
-    /// and the number of steps. A graph's training reads what an eager one wrote, and Python both.
+    /// the numbers of steps, of epochs and of batches of the next one, and what was measured of it. A
+    /// graph's training reads what an eager one wrote, and Python both.
     ///
     /// # Errors
     /// [`ErrorKind::File`](tfp_core::ErrorKind::File) or TensorFlow's status for files that can't be
     /// written.
     pub fn save(&self, prefix: impl AsRef<Path>) -> Result<()> {
-        let step = i64::try_from(self.step)
-            .map_err(|_| Error::argument(format!("{} steps are too many", self.step)))?;
-        let (checkpoint, numbers) = (self.checkpoint()?, [(STEP, step)]);
-        checkpoint.write_with(self.engine.session(), prefix.as_ref(), &numbers)
+        let names = self.meter_names();
+        let mut more = Vec::new();
+        for (name, number) in [(STEP, self.step), (EPOCH, self.epoch), (BATCH, self.batch)] {
+            let number = i64::try_from(number)
+                .map_err(|_| Error::argument(format!("{name} {number} is too large")))?;
+            more.push((name, Tensor::scalar(number)?));
+        }
+        for (name, meter) in names.iter().zip(self.all_meters()) {
+            let sums = meter.sums();
+            more.push((name, Tensor::from_slice(sums, &[sums.len() as i64])?));
+        }
+        let checkpoint = self.checkpoint()?;
+        checkpoint.write_with(self.engine.session(), prefix.as_ref(), &more)
     }
 
     /// Writes a SavedModel that infers: signature `serving_default` takes `x`, of any batch, and
@@ -55,7 +84,7 @@ impl<R: Rule> Trainer<R> {
     }
 
     /// Goes on from a checkpoint that [`Self::save`] wrote: further steps have the losses that they
-    /// would have had, but for layers that draw random numbers.
+    /// would have had, to the bit. Of one that has variables and steps alone, the first epoch is next.
     ///
     /// # Errors
     /// [`ErrorKind::File`](tfp_core::ErrorKind::File) for one that is missing or damaged,
@@ -63,11 +92,34 @@ impl<R: Rule> Trainer<R> {
     /// not have, and [`ErrorKind::Shape`](tfp_core::ErrorKind::Shape) for those of another model.
     pub fn restore(&mut self, prefix: impl AsRef<Path>) -> Result<()> {
         let checkpoint = self.checkpoint()?;
-        let found = checkpoint.read_with(self.engine.session(), prefix.as_ref(), &[STEP])?;
-        self.step = found
-            .first()
-            .and_then(|&step| u64::try_from(step).ok())
-            .ok_or_else(|| Error::argument("a checkpoint has a negative number of steps"))?;
+        let names = self.meter_names();
+        let mut paths = vec![STEP, EPOCH, BATCH];
+        paths.extend(names.iter().map(String::as_str));
+        let prefix = prefix.as_ref();
+        let found = checkpoint.read_with(self.engine.session(), prefix, &paths)?;
+        let damaged = |problem: &str| file_error(&index_path(prefix), problem);
+        let number = |index: usize| {
+            let tensor = found.get(index).and_then(Option::as_ref);
+            let number = tensor.map(Tensor::to_scalar::<i64>).transpose()?;
+            number
+                .map(|number| u64::try_from(number).map_err(|_| damaged("a count is negative")))
+                .transpose()
+        };
+        let step = number(0)?.ok_or_else(|| damaged("it has no number of steps"))?;
+        let (epoch, batch) = (number(1)?.unwrap_or(0), number(2)?.unwrap_or(0));
+        let mut sums = Vec::new();
+        for tensor in &found[3..] {
+            sums.push(
+                tensor
+                    .as_ref()
+                    .map_or(Ok(Vec::new()), Tensor::to_vec::<f64>)?,
+            );
+        }
+        (self.step, self.epoch, self.batch) = (step, epoch, batch);
+        let meters = std::iter::once(&mut self.loss).chain(&mut self.meters);
+        for (meter, sums) in meters.zip(sums) {
+            meter.set_sums(sums);
+        }
         Ok(())
     }
 }
