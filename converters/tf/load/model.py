@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.load.custom import FLAG, custom_objects, know_names
+from converters.tf.load.effects import check_trace
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.legacy import readable
@@ -44,7 +45,8 @@ class LoadOptions:
 
     Attributes:
         shapes: Dimensions that the model leaves open.
-        allow_custom_code: Whether code that is stored in the model file may run.
+        allow_custom_code: Whether code that is stored in the model file may run, and ops that do
+            more than compute.
         custom_objects: Python files with the classes and functions that the model file names; only
             with `allow_custom_code`.
         signature: Signature of a SavedModel or a .tflite file; empty for the default.
@@ -71,17 +73,20 @@ def load(path: Path, options: LoadOptions) -> Loaded:
     if options.signature and kind not in (Kind.SAVED_MODEL, Kind.TFLITE):
         what = f"only a SavedModel and a .tflite file have signatures; {path} is {kind.value}"
         raise UsageError(Problem("--signature", what, "leave it out"))
+    trusted = options.allow_custom_code
     with _quiet():
         if kind is Kind.SAVED_MODEL:
-            loaded = trace_saved_model(path, options.signature, options.shapes)
+            loaded = trace_saved_model(path, options.signature, options.shapes, trusted)
         elif kind is Kind.GRAPH_DEF:
-            loaded = trace_graph_def(path, options.shapes)
+            loaded = trace_graph_def(path, options.shapes, trusted)
         elif kind is Kind.TFLITE:
             loaded = trace_tflite(path, options.signature, options.shapes)
         elif kind is Kind.ONNX:
             loaded = trace_onnx(path, options.shapes)
         else:
             loaded = trace_model(load_keras(path, options), options.shapes)
+    if not trusted:
+        check_trace(path, loaded.trace)
     _check_weights(path, loaded)
     return loaded
 
