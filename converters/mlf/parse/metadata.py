@@ -235,7 +235,8 @@ def _module(reader: _Reader, key: str, data: Mapping[str, Any], path: str) -> Mo
 
 def _tensors(reader: _Reader, value: object, path: str) -> tuple[TensorFacts, ...]:
     result = []
-    for name, item in reader.mapping(value, path).items():
+    for key, item in reader.mapping(value, path).items():
+        name = reader.text(key, path)
         entry = reader.mapping(item, f"{path}.{name}")
         reader.known(entry, frozenset({"dtype", "size"}), f"{path}.{name}")
         dtype = reader.text(entry.get("dtype"), f"{path}.{name}.dtype")

@@ -10,7 +10,7 @@ from converters.tf.emit.functions import IN_PLACE, Kernel, float_literal, unary
 from converters.tf.emit.names import Scope, field_scope, screaming, wishes
 from converters.tf.emit.weights import WeightFile, rust_type
 from converters.tf.plan import Place, Plan, Step
-from tools.codegen.rust import string_literal
+from tools.codegen.rust import code_span, string_literal
 
 
 @dataclass(frozen=True)
@@ -202,7 +202,7 @@ class Context:
         name = self.name_field(path, type_name.lower())
         label = node.layer or name
         expression = value.replace("@name", rust_string(label))
-        title = f"`{label}`: " if label else ""
+        title = f"{code_span(label)}: " if label else ""
         self.fields.append(Field(name, type_name, f"{title}{doc}", expression, key))
         return name
 

@@ -8,8 +8,7 @@ that a later TensorFlow adds, until somebody has read what it does.
 
 from __future__ import annotations
 
-HARMLESS = frozenset(
-    """
+_NAMES = """
     Abs AccumulateNV2 Acos Acosh Add AddN AddV2 AdjustContrast AdjustContrastv2 AdjustHue
     AdjustSaturation All AllCandidateSampler Angle AnonymousHashTable
     AnonymousMutableDenseHashTable AnonymousMutableHashTable AnonymousMutableHashTableOfTensors
@@ -189,5 +188,5 @@ HARMLESS = frozenset(
     UnsortedSegmentJoin UnsortedSegmentMax UnsortedSegmentMin UnsortedSegmentProd
     UnsortedSegmentSum UpperBound VarHandleOp VarIsInitializedOp Variable VariableShape
     VariableV2 Where While Xdivy XlaDynamicUpdateSlice Xlog1py Xlogy ZerosLike Zeta
-    """.split()
-)
+"""
+HARMLESS = frozenset(_NAMES.split())
