@@ -1,8 +1,11 @@
-"""Rust without its comments and strings, for tests that look for what got out of them."""
+"""For tests: Rust without its comments and strings, and emitters that let a text out of them."""
 
 from __future__ import annotations
 
+import ast
 import re
+from collections.abc import Iterable
+from pathlib import Path
 
 _TOKEN = re.compile(
     r"""
@@ -59,3 +62,41 @@ def _end_of_string(text: str, at: int) -> int:
         if found[0] == '"':
             return at
     raise ValueError("a string does not end")
+
+
+# Attributes that hold a text of an input, and what reads them into the text of a file.
+_FOREIGN = frozenset(["layer", "origin", "producer"])
+_NAMED = frozenset(["g", "graph", "model", "node", "p", "port", "source", "value"])
+_WRITERS = frozenset(["c_comment", "code_span", "one_line", "snake", "string_literal", "wishes"])
+
+
+def unwritten(emitters: Iterable[Path]) -> list[str]:
+    """Returns texts of an input that f-strings hold as they are, other than those of errors.
+
+    Args:
+        emitters: Files of Python.
+
+    Returns:
+        `file: expression`, each once, sorted.
+    """
+    found: set[str] = set()
+    for path in emitters:
+        tree = ast.parse(path.read_text("utf-8"))
+        errors = {id(n) for r in ast.walk(tree) if isinstance(r, ast.Raise) for n in ast.walk(r)}
+        for text in ast.walk(tree):
+            if isinstance(text, ast.JoinedStr) and id(text) not in errors:
+                found |= {f"{path.name}: {foreign}" for foreign in _foreign(text)}
+    return sorted(found)
+
+
+def _foreign(tree: ast.AST) -> list[str]:
+    """Returns the texts of an input below a node that no writer gets."""
+    if isinstance(tree, ast.Call):
+        name = tree.func.id if isinstance(tree.func, ast.Name) else ""
+        if name in _WRITERS:
+            return []
+    if isinstance(tree, ast.Attribute):
+        owner = tree.value.id if isinstance(tree.value, ast.Name) else ""
+        if tree.attr in _FOREIGN or (tree.attr == "name" and owner in _NAMED):
+            return [ast.unparse(tree)]
+    return [text for child in ast.iter_child_nodes(tree) for text in _foreign(child)]

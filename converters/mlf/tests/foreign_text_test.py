@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from converters.mlf.convert import Request, convert
 from converters.mlf.tests.dialects import DIALECTS, tar_of
 from tools.codegen.conversion import ConversionError
-from tools.codegen.rust_code import code_only
+from tools.codegen.rust_code import code_only, unwritten
 
 MARKER = "inj3ct"
 TAILS = (
@@ -44,6 +44,12 @@ def test_the_rest_of_a_source(tail: str, tmp_path: Path) -> None:
     files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
     files["codegen/host/src/default_lib0.c"] += tail
     assert _check(files, tmp_path)
+
+
+def test_emitters_write_foreign_text_by_one_function() -> None:
+    emitters = Path(__file__).parents[1].glob("emit*.py")
+    # A member's name, which `archive.py` keeps free of quotes.
+    assert unwritten(emitters) == ["emit_c.py: source.name"]
 
 
 @settings(
