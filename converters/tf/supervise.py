@@ -65,8 +65,8 @@ class Limits:
 def run(work: Callable[[], int], limits: Limits) -> int:
     """Runs a function in a child process; returns its exit code.
 
-    Standard output and error are those of the caller; what C++ libraries write to the latter is left
-    out. Where the system can't fork, the function runs
+    Standard output and error are those of the caller; what C++ libraries write to the latter is
+    left out. Where the system can't fork, the function runs
     in this process, without limits. Only Linux limits the memory.
 
     Args:

@@ -70,7 +70,7 @@ def c_comment(text: str) -> str:
 
 
 class RustText(str):
-    """Lines of Rust that an emitter wrote, and that a template may print as they are."""
+    """Lines of Rust that an emitter wrote, which a template may print as they are."""
 
     __slots__ = ()
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,7 +19,7 @@ from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMod
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
-from tools.codegen.rust import check_one_line, code_span, one_line, string_literal
+from tools.codegen.rust import RustText, check_one_line, code_span, one_line, string_literal
 from tools.codegen.rustfmt import format_rust
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -278,10 +278,10 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
             "needs_p": needs_p,
             "uses_batch": batch_call,
             "uses_memory": any(re.search(r"\bm\b", line) for line in [*calls, *deliver]),
-            "calls": calls,
+            "calls": list(map(RustText, calls)),
             "parts": parts,
             "groups": _groups(text),
-            "blocks": text.blocks,
+            "blocks": [replace(b, lines=tuple(map(RustText, b.lines))) for b in text.blocks],
         },
         "std": std,
         "linked": options.runtime is RuntimeMode.CRATE,
@@ -430,7 +430,7 @@ def _parts(text: ModelText) -> list[_Part]:
     size = -(-len(text.lines) // count)
     parts = []
     for i in range(count):
-        lines = list(text.lines[i * size : (i + 1) * size])
+        lines = list(map(RustText, text.lines[i * size : (i + 1) * size]))
         layers = re.findall(r"\bself\.(\w+)", "\n".join(lines))
         ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
         parts.append(_Part(f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines))
