@@ -67,6 +67,7 @@ class Context:
     uses_batch: bool = False
     _fields: Scope = field(default_factory=field_scope)
     _slots: Scope = field(default_factory=Scope)
+    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     def use(self, *paths: str) -> None:
         """Notes imports, as paths below the runtime."""
@@ -195,13 +196,14 @@ class Context:
             key: What another use of the same layer would have in common.
         """
         self.use(kind)
-        for known in self.fields:
-            if known.key == key:
-                return known.name
+        known = self._names.get(key)
+        if known is not None:
+            return known
         type_name = kind.rpartition("::")[2]
         name = self.name_field(path, type_name.lower())
         label = node.layer or name
         expression = value.replace("@name", rust_string(label))
+        self._names[key] = name
         title = f"{code_span(label)}: " if label else ""
         self.fields.append(Field(name, type_name, f"{title}{doc}", expression, key))
         return name
