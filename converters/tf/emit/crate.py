@@ -430,7 +430,7 @@ def _parts(text: ModelText) -> list[_Part]:
     size = -(-len(text.lines) // count)
     parts = []
     for i in range(count):
-        lines = list(map(RustText, text.lines[i * size : (i + 1) * size]))
+        lines: list[str] = [RustText(line) for line in text.lines[i * size : (i + 1) * size]]
         layers = re.findall(r"\bself\.(\w+)", "\n".join(lines))
         ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
         parts.append(_Part(f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines))

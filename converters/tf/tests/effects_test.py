@@ -6,6 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import tensorflow as tf
 from tensorflow.core.framework import op_def_pb2
@@ -21,12 +22,13 @@ from converters.tf.load.model import LoadOptions, load
 from converters.tf.ops.registry import HANDLERS
 
 V1 = tf.compat.v1
+_X = np.array([[1.0, 2.0]], np.float32)
 
 
 def _refused(model: Path, victim: Path, op: str = "WriteFile") -> str:
     with pytest.raises(FileError, match=rf"the op {op} may do more than compute") as caught:
         loaded = load(model, LoadOptions())
-        loaded.predict({i.name: [[1.0, 2.0]] for i in loaded.trace.inputs})
+        loaded.predict({i.name: _X for i in loaded.trace.inputs})
     assert not victim.exists()
     assert "--allow_custom_code" in str(caught.value)
     return str(caught.value)
@@ -36,8 +38,8 @@ def _write(victim: Path) -> Any:
     return tf.raw_ops.WriteFile(filename=str(victim), contents="owned")
 
 
-class _Module(tf.Module):
-    @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, "x")])
+class _Module(tf.Module):  # type: ignore[misc]
+    @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, "x")])  # type: ignore[untyped-decorator]
     def relu(self, x: Any) -> dict[str, Any]:
         return {"y": tf.nn.relu(x)}
 
@@ -68,8 +70,8 @@ def test_initializers_of_resources(tmp_path: Path) -> None:
 def test_functions_of_a_saved_model(tmp_path: Path) -> None:
     victim = tmp_path / "victim"
 
-    class Module(tf.Module):
-        @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, "x")])
+    class Module(tf.Module):  # type: ignore[misc]
+        @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.float32, "x")])  # type: ignore[untyped-decorator]
         def relu(self, x: Any) -> dict[str, Any]:
             _write(victim)
             return {"y": tf.nn.relu(x)}
@@ -162,7 +164,7 @@ def test_control_edge_behind_another_node(tmp_path: Path) -> None:
 def test_function_of_a_frozen_graph(tmp_path: Path) -> None:
     victim, path = tmp_path / "victim", tmp_path / "m.pb"
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def relu(x: Any) -> Any:
         _write(victim)
         return tf.nn.relu(x)
@@ -203,7 +205,7 @@ def test_files_that_are_not_of_the_model(tmp_path: Path) -> None:
     words.write_text("a\nb\n")
     secret.write_text("c\nd\n")
 
-    class Module(tf.Module):
+    class Module(tf.Module):  # type: ignore[misc]
         def __init__(self, file: Any) -> None:
             initializer = tf.lookup.TextFileInitializer(
                 file, tf.int64, tf.lookup.TextFileIndex.LINE_NUMBER,
@@ -211,13 +213,13 @@ def test_files_that_are_not_of_the_model(tmp_path: Path) -> None:
             )  # fmt: skip
             self.table = tf.lookup.StaticHashTable(initializer, -1)
 
-        @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.int64, "x")])
+        @tf.function(input_signature=[tf.TensorSpec((None, 2), tf.int64, "x")])  # type: ignore[untyped-decorator]
         def relu(self, x: Any) -> dict[str, Any]:
             return {"y": self.table.lookup(x)}
 
     folder = _saved(Module(str(words)), tmp_path / "model")
     loaded = load(folder, LoadOptions())
-    assert loaded.predict({"x": [[0, 7]]})["y"].tolist() == [[0, -1]]
+    assert loaded.predict({"x": np.array([[0, 7]])})["y"].tolist() == [[0, -1]]
     file = folder / "saved_model.pb"
     whole = file.read_bytes()
     outside = saved_model_pb2.SavedModel.FromString(whole)
@@ -254,7 +256,7 @@ def test_who_trusts_a_file_may_run_it(tmp_path: Path) -> None:
 
     path = _frozen(tmp_path / "m.pb", victim, after)
     loaded = load(path, LoadOptions(allow_custom_code=True))
-    loaded.predict({"x": [[1.0, 2.0]]})
+    loaded.predict({"x": _X})
     assert victim.read_text() == "owned"
 
 
