@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import stat
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -96,9 +97,12 @@ def convert(request: Request) -> Result:
 
 def _read(path: Path) -> bytes:
     try:
-        if path.stat().st_size > MAX_MEMBER_BYTES:
+        found = path.stat()
+        if not stat.S_ISREG(found.st_mode):
+            raise ArchiveError(Problem(str(path), "not a regular file"))
+        if found.st_size > MAX_MEMBER_BYTES:
             raise ArchiveError(
-                Problem(str(path), f"{path.stat().st_size} bytes; at most {MAX_MEMBER_BYTES}")
+                Problem(str(path), f"{found.st_size} bytes; at most {MAX_MEMBER_BYTES}")
             )
         return path.read_bytes()
     except (OSError, ValueError) as err:

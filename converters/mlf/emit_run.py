@@ -8,6 +8,7 @@ from __future__ import annotations
 from converters.mlf.api import ModelApi
 from converters.mlf.rules import DTYPES
 from converters.mlf.rust_text import INDENT, fitted, literal
+from tools.codegen.rust import RustText
 
 
 def run_params(api: ModelApi) -> list[tuple[str, str]]:
@@ -150,8 +151,8 @@ def async_view(api: ModelApi, launch_body: list[str]) -> dict[str, object]:
         "parts": f"self, {', '.join(n for n, _ in parts)}",
         "start_params": [f"{'mut ' if n in mutable else ''}{n}: {t}" for n, t in parts],
         "start_args": ", ".join(f"&mut {n}" if n in mutable else f"&{n}" for n, _ in parts),
-        "launch_signature": "\n".join(
-            fitted("fn launch", ["&mut self", *params], " -> Result<(), Error> {", 1)
+        "launch_signature": RustText(
+            "\n".join(fitted("fn launch", ["&mut self", *params], " -> Result<(), Error> {", 1))
         ),
         "launch_body": launch_body,
     }

@@ -11,6 +11,7 @@ from converters.mlf.model import PoolKind
 from converters.mlf.render import render, static_text
 from converters.mlf.rules import CLIPPY_PARAMETERS, CLIPPY_RANK
 from converters.mlf.rust_text import INDENT, fitted, literal
+from tools.codegen.rust import RustText, code_span, one_line, string_literal
 
 
 def emit_support(crate: CrateApi) -> str:
@@ -60,14 +61,14 @@ def emit_model(api: ModelApi, inline_data: bool) -> str:
 
 def _module_doc(api: ModelApi) -> str:
     model = api.model
-    lines = [f"//! Model `{model.name}`, compiled by {model.producer}.", "//!"]
+    lines = [f"//! Model {code_span(model.name)}, compiled by {one_line(model.producer)}.", "//!"]
     for side, tensors in (("Input", api.inputs), ("Output", api.outputs)):
         lines += [f"//! * {_tensor_doc(t, side)}" for t in tensors]
     lines += [
-        f"//! * {p.pool.kind.value.capitalize()} pool `{p.pool.name}`: {p.pool.size} bytes."
+        f"//! * {p.pool.kind.value.capitalize()} pool {code_span(p.pool.name)}: {p.pool.size} bytes."
         for p in api.pools
     ]
-    lines += [f"//! * Device `{d.device.name}`." for d in api.devices]
+    lines += [f"//! * Device {code_span(d.device.name)}." for d in api.devices]
     return "\n".join(lines)
 
 
@@ -76,7 +77,7 @@ def _tensor_doc(tensor: TensorApi, side: str) -> str:
     shape = (
         f"shape `{list(source.shape)}`" if source.shape is not None else f"{tensor.length} elements"
     )
-    return f"{side} `{source.name}`: {source.dtype}, {shape}, {source.size} bytes."
+    return f"{side} {code_span(source.name)}: {source.dtype}, {shape}, {source.size} bytes."
 
 
 def _imports(api: ModelApi) -> str:
@@ -129,7 +130,7 @@ def _tensor_view(tensor: TensorApi) -> dict[str, object]:
         "type_name": tensor.type_name,
         "element": tensor.element,
         "length": tensor.length,
-        "c_name": tensor.tensor.name,
+        "literal": string_literal(tensor.tensor.name),
         "variant": tensor.variant,
         "size": tensor.tensor.size,
         "zero": tensor.zero,
@@ -141,7 +142,7 @@ def _tensor_view(tensor: TensorApi) -> dict[str, object]:
 def _pool(api: ModelApi, pool: PoolApi, inline_data: bool) -> str:
     section = [f'#[unsafe(link_section = "{pool.section}")]'] if pool.section else []
     view = {
-        "c_name": pool.pool.name,
+        "c_name": one_line(pool.pool.name),
         "type_name": pool.type_name,
         "size": pool.pool.size,
         "static_name": pool.static_name,
@@ -201,7 +202,7 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
         fields = []
         for pool in api.pools:
             constant = pool.pool.kind is PoolKind.CONSTANT
-            doc = f"{pool.pool.kind.value.capitalize()} pool `{pool.pool.name}`."
+            doc = f"{pool.pool.kind.value.capitalize()} pool {code_span(pool.pool.name)}."
             fields.append((pool.field, f"&'a {'' if constant else 'mut '}{pool.type_name}", doc))
         structs.append(_struct("WorkspacePools", "The memory that the model works in.", fields))
         structs[-1]["constructor"] = _pools_constructor(api)
@@ -210,7 +211,7 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
             (
                 d.field,
                 f"&'a mut {d.generic}" if d.generic else "RawDevice<'a>",
-                f"Driver of device `{d.device.name}`.",
+                f"Driver of device {code_span(d.device.name)}.",
             )
             for d in api.devices
         ]
@@ -280,9 +281,10 @@ def _map_method(api: ModelApi, side: str) -> list[str]:
 def _model(api: ModelApi) -> str:
     once = api.once
     view: dict[str, object] = {
-        "name": api.model.name,
+        "name": one_line(api.model.name),
         "state": [
-            f"* {s.what}{f' ({s.size} bytes)' if s.size else ''}." for s in api.model.hidden_state
+            f"* {one_line(s.what)}{f' ({s.size} bytes)' if s.size else ''}."
+            for s in api.model.hidden_state
         ],
     }
     text = render("model_once.rs.j2" if once else "model_many.rs.j2", m=view).rstrip("\n")
@@ -293,7 +295,7 @@ def _model(api: ModelApi) -> str:
         text += "\n" + render("start.rs.j2", m=view).rstrip("\n")
         arguments = ", ".join(name for name, _ in run_params(api))
         body = [f"self.launch({arguments})?;", "drop(UntilFinished);", "Ok(())"]
-    view |= {"run_signature": "\n".join(signature), "run_body": body}
+    view |= {"run_signature": RustText("\n".join(signature)), "run_body": body}
     text += "\n"
     text += render("run_c.rs.j2", m=view).rstrip("\n")
     for method, symbol in api.starters.items():

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import jinja2
 
+from tools.codegen.rust import check_one_line
+
 _TEMPLATES = Path(__file__).parent / "templates"
 
 
@@ -17,6 +19,7 @@ def _environment() -> jinja2.Environment:
         undefined=jinja2.StrictUndefined,
         keep_trailing_newline=True,
         autoescape=False,
+        finalize=check_one_line,
     )
 
 

@@ -43,12 +43,17 @@ def layer_connections(trace: Trace) -> dict[str, dict[str, list[str]]]:
     origins: dict[str, tuple[str, ...]] = {}
     for name in result:
         origins.setdefault(name, ())
+    edges: dict[tuple[str, str], None] = {}
+    found: dict[str, list[str]] = {}
     for node in function.nodes.values():
         layer = _outermost(node.layer)
-        for ref in node.inputs:
-            for before in _origins(function, names, ref.node, {}):
-                if before != layer and layer:
-                    _connect(result, before, layer)
+        for ref in node.inputs if layer else ():
+            if ref.node not in found:
+                found[ref.node] = _origins(function, names, ref.node)
+            edges.update(((before, layer), None) for before in found[ref.node] if before != layer)
+    for before, after in edges:
+        result.setdefault(before, _empty())["outbounds"].append(after)
+        result.setdefault(after, _empty())["inbounds"].append(before)
     return result
 
 
@@ -72,7 +77,7 @@ def overview_rows(trace: Trace, connections: Mapping[str, dict[str, list[str]]])
     ]
     names = {port.node: port.name for port in trace.inputs}
     for name, result in zip(trace.outputs, function.results, strict=True):
-        before = dict.fromkeys(_origins(function, names, result.node, {}))
+        before = dict.fromkeys(_origins(function, names, result.node))
         shape = function.nodes[result.node].shape if result.index == 0 else None
         indices = tuple(index[b] for b in before)
         rows.append(Row(name, "output", _shape_text(shape), 0, indices))
@@ -122,16 +127,16 @@ def _origins(
     function: TraceFunction,
     names: Mapping[str, str],
     start: str,
-    seen: dict[str, bool],
 ) -> list[str]:
     """Returns the layers and inputs that a node comes from, through nodes of no layer."""
     found: list[str] = []
+    seen: set[str] = set()
     stack = [start]
     while stack:
         name = stack.pop()
         if name in seen:
             continue
-        seen[name] = True
+        seen.add(name)
         node = function.nodes[name]
         if name in names:
             found.append(names[name])
@@ -140,13 +145,6 @@ def _origins(
         else:
             stack.extend(r.node for r in node.inputs)
     return found
-
-
-def _connect(graph: dict[str, dict[str, list[str]]], before: str, after: str) -> None:
-    for name, key, other in ((before, "outbounds", after), (after, "inbounds", before)):
-        edges = graph.setdefault(name, _empty())[key]
-        if other not in edges:
-            edges.append(other)
 
 
 def _architecture(trace: Trace, connections: Mapping[str, dict[str, list[str]]]) -> dict[str, Any]:

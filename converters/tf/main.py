@@ -8,8 +8,12 @@ is).
   tf2rust --path_to_tf_model=mnist.keras --explain
   tf2rust --path_to_tf_model=saved_model/ --path_to_save=out --weight_type=int8 --json
 
-Exit codes: 0 done; 2 wrong usage; 3 the model file is missing, damaged or unsafe; 4 the recorded
-features don't match the model; 6 the model needs what is not supported.
+The conversion runs in a child process: a file that makes TensorFlow abort, run for ever or take all
+memory is one line of error.
+
+Exit codes: 0 done; 2 wrong usage; 3 the model file is missing, damaged or unsafe, or the conversion
+passed --max_memory or --max_seconds; 4 the recorded features don't match the model; 6 the model
+needs what is not supported.
 """
 
 from __future__ import annotations
@@ -25,8 +29,10 @@ from pathlib import Path
 
 from absl import flags
 
+from converters.tf import supervise
 from converters.tf.arguments import parse_shapes
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode, WeightType
+from converters.tf.errors import FileError
 from converters.tf.output_folder import check_folder, write_folder
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
@@ -78,6 +84,18 @@ _OBJECTS = flags.DEFINE_multi_string(
     "a Python file with classes that the model file names; needs --allow_custom_code",
 )
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
+_MEMORY = flags.DEFINE_float(
+    "max_memory",
+    0.0,
+    "GiB of memory that the conversion may take; 0 for nine tenths of the machine's",
+    lower_bound=0.0,
+)
+_SECONDS = flags.DEFINE_float(
+    "max_seconds",
+    3600.0,
+    "seconds that the conversion may take; 0 for as many as it needs",
+    lower_bound=0.0,
+)
 _QUIET = flags.DEFINE_bool("quiet", False, "print no progress")
 
 
@@ -183,10 +201,23 @@ def main(argv: Sequence[str]) -> int:
             raise UsageError(Problem("command line", f"unexpected argument {argv[1]!r}"))
         return _convert()
     except ConversionError as err:
-        if _JSON.value:
-            print(json.dumps(err.report(), indent=2))
-        print(err.text("tf2rust"), file=sys.stderr)
-        return err.exit_code
+        return _failed(err)
+
+
+def _failed(err: ConversionError) -> int:
+    if _JSON.value:
+        print(json.dumps(err.report(), indent=2))
+    print(err.text("tf2rust"), file=sys.stderr)
+    return err.exit_code
+
+
+def supervised(argv: Sequence[str]) -> int:
+    """Converts in a child process; returns its exit code."""
+    limits = supervise.Limits(int(_MEMORY.value * 2**30), _SECONDS.value)
+    try:
+        return supervise.run(lambda: program.shown("tf2rust", main, argv), limits)
+    except supervise.EndedError as err:
+        return _failed(FileError(Problem(str(_MODEL.value), err.what, err.advice)))
 
 
 def run() -> None:
@@ -194,7 +225,7 @@ def run() -> None:
     for name in ("TF2RUST_RUSTFMT",):
         if name in os.environ:
             os.environ[name] = str(Path(os.environ[name]).absolute())
-    program.run("tf2rust", main, _joined)
+    program.run("tf2rust", supervised, _joined)
 
 
 def _joined(argv: list[str]) -> list[str]:

@@ -6,10 +6,17 @@ from collections.abc import Iterable
 from dataclasses import asdict, dataclass
 from typing import Self
 
+from tools.codegen.rust import one_line
+
+# Problems that a terminal shows.
+_SHOWN = 100
+
 
 @dataclass(frozen=True, order=True)
 class Problem:
     """One thing that stands in the way.
+
+    What can't be printed is shown as Rust escapes it, and the end of long texts is left out.
 
     Attributes:
         where: A file, line, flag, layer or node.
@@ -20,6 +27,11 @@ class Problem:
     where: str
     what: str
     advice: str = ""
+
+    def __post_init__(self) -> None:
+        """Makes each text fit a terminal: it may quote a file of a stranger."""
+        for name, longest in (("where", 500), ("what", 2000), ("advice", 500)):
+            object.__setattr__(self, name, one_line(getattr(self, name), longest))
 
     def __str__(self) -> str:
         """Returns the problem on one line."""
@@ -58,7 +70,10 @@ class ConversionError(Exception):
 
     def text(self, program: str) -> str:
         """Returns what a program prints before it exits: its name, the title, a problem a line."""
-        return "\n".join([f"{program}: {self.title}", *(f"  {p}" for p in self.problems)])
+        shown = [f"  {p}" for p in self.problems[:_SHOWN]]
+        if len(self.problems) > _SHOWN:
+            shown.append(f"  and {len(self.problems) - _SHOWN} more; --json shows all")
+        return "\n".join([f"{program}: {self.title}", *shown])
 
     def report(self) -> dict[str, object]:
         """Returns the same for scripts, as JSON values."""

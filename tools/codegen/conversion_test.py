@@ -32,3 +32,12 @@ def test_kinds_have_exit_codes_of_their_own() -> None:
 def test_an_error_needs_a_problem() -> None:
     with pytest.raises(ValueError, match="needs a problem"):
         ConversionError()
+
+
+def test_texts_of_a_stranger_fit_a_terminal() -> None:
+    problem = Problem("a\nb", "\x1b[31m" + "x" * 70_000, "\u202e")
+    assert str(problem).isprintable()
+    assert len(str(problem)) < 3000
+    many = ConversionError.of(Problem(str(i), "what") for i in range(1000))
+    assert many.text("p").endswith("  and 900 more; --json shows all")
+    assert len(many.problems) == 1000

@@ -40,7 +40,7 @@ def run(
         os.chdir(folder)
     signal.signal(signal.SIGTERM, _stop)
     app.run(
-        lambda argv: _shown(name, main, argv),
+        lambda argv: shown(name, main, argv),
         flags_parser=lambda argv: _parsed(name, arranged(argv)),
     )
 
@@ -50,8 +50,17 @@ def _stop(number: int, _: object) -> NoReturn:
     sys.exit(128 + number)
 
 
-def _shown(name: str, main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
-    """Runs a program whose reader may have gone, or may press the keys that interrupt it."""
+def shown(name: str, main: Callable[[Sequence[str]], int], argv: Sequence[str]) -> int:
+    """Runs a program whose reader may have gone, or may press the keys that interrupt it.
+
+    Args:
+        name: What the program calls itself in messages.
+        main: Takes the program's path and the arguments that are no flags.
+        argv: These.
+
+    Returns:
+        What `main` does, or the exit code of an interrupt or of output that nobody took.
+    """
     if sys.stdout is None:  # It was closed by who called.
         sys.stdout = os.fdopen(os.open(os.devnull, os.O_WRONLY), "w", encoding="utf-8")
     try:

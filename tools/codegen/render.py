@@ -2,18 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 import jinja2
 
+Finalize: TypeAlias = Callable[[object], object]
 
-def environment(folder: Path) -> jinja2.Environment:
+
+def environment(folder: Path, finalize: Finalize | None = None) -> jinja2.Environment:
     """Returns a template environment in which an unknown name is an error.
 
     Args:
         folder: The folder of the templates.
+        finalize: Gets every value that a template prints and returns what it is to print, such as
+            `rust.check_one_line` where values may come from a stranger.
     """
     return jinja2.Environment(
         loader=jinja2.FileSystemLoader(folder),
@@ -22,6 +26,7 @@ def environment(folder: Path) -> jinja2.Environment:
         lstrip_blocks=True,
         keep_trailing_newline=True,
         autoescape=False,
+        finalize=finalize,
     )
 
 

@@ -1,4 +1,9 @@
-"""Rust text: literals and doc comments."""
+"""Rust text: literals and comments; the only place that writes a text of a stranger into a file.
+
+A name from a model file may hold anything: line ends that would end a comment, quotes, marks that
+turn the direction of the text around it, halves of UTF-16 pairs. `string_literal` writes it as a
+string, `one_line` and `code_span` into a comment of one line, `c_comment` into one of C.
+"""
 
 from __future__ import annotations
 
@@ -17,7 +22,7 @@ def string_literal(text: str) -> str:
     """Writes a text as a Rust string literal.
 
     Args:
-        text: Any text; control characters are escaped.
+        text: Any text; what can't be printed is escaped, half of a UTF-16 pair becomes U+FFFD.
     """
     out = []
     for char in text:
@@ -26,8 +31,59 @@ def string_literal(text: str) -> str:
         elif ord(char) < 0x20 or ord(char) == 0x7F:
             out.append(f"\\x{ord(char):02x}")
         else:
-            out.append(char)
+            out.append(char if char.isprintable() else _escaped(char))
     return '"' + "".join(out) + '"'
+
+
+def _escaped(char: str) -> str:
+    return f"\\u{{{0xFFFD if 0xD800 <= ord(char) < 0xE000 else ord(char):x}}}"
+
+
+def one_line(text: str, longest: int = 200) -> str:
+    """Writes a text so that a comment of one line can hold it.
+
+    Args:
+        text: Any text; what can't be printed, such as a line end, is shown as Rust escapes it.
+        longest: Characters that are shown; of more, the end is left out.
+    """
+    if len(text) > longest:
+        text = text[:longest] + "..."
+    return "".join(c if c.isprintable() else _escaped(c) for c in text).strip()
+
+
+def code_span(text: str) -> str:
+    """Writes a text as code in a doc comment of one line.
+
+    Args:
+        text: Any text; its backticks become apostrophes.
+    """
+    return f"`{one_line(text).replace('`', chr(39))}`"
+
+
+def c_comment(text: str) -> str:
+    """Writes a text so that a comment of C, `/* ... */`, can hold it.
+
+    Args:
+        text: Any text; see `one_line`.
+    """
+    return one_line(text).replace("*/", "* /").replace("/*", "/ *")
+
+
+class RustText(str):
+    """Lines of Rust that an emitter wrote, which a template may print as they are."""
+
+    __slots__ = ()
+
+
+def check_one_line(value: object) -> object:
+    """Returns what a template prints, unless it is a text that was not written for it.
+
+    Raises:
+        ValueError: It holds a line end or another character that can't be printed.
+    """
+    if isinstance(value, str) and not isinstance(value, RustText) and not value.isprintable():
+        raise ValueError(f"{value!r:.300} goes into a file as it is; write it by `one_line`")
+    return value
 
 
 def c_string_literal(text: str) -> str:

@@ -13,6 +13,8 @@ from hypothesis import strategies as st
 
 from tools.codegen import rust
 from tools.codegen.errors import CodegenError
+from tools.codegen.render import environment, render
+from tools.codegen.rust_code import code_only
 from tools.codegen.rustfmt import format_rust
 
 settings.register_profile("tfp", deadline=None, derandomize=True, database=None)
@@ -94,3 +96,47 @@ def test_rustfmt_formats_and_refuses() -> None:
 def test_rustfmt_that_is_not_there() -> None:
     with pytest.raises(OSError, match="no-such-rustfmt"):
         format_rust({"a.rs": ""}, "/no-such-rustfmt")
+
+
+MARKER = "inj3ct"
+HOSTILE = (
+    *("\n", "\r", "\r\n", "\0", "\x0b", "\x0c", "\x85", "\u2028", "\u2029", "\ud800", "\udfff"),
+    *("\u202e", "\u2066", "\u200f", "\ufeff", "*/", "/*", '"', '"#', '\\"', "\\", "`", "{{", "}}"),
+    *("{% raw %}", "//", "'", "//!", "```"),
+)
+
+
+@given(st.lists(st.sampled_from(HOSTILE) | st.text(max_size=3), max_size=6).map("".join))
+def test_a_text_of_a_stranger_stays_where_it_was_put(text: str) -> None:
+    name = f"{text} fn {MARKER}() {{}} {text}"
+    for line in (
+        f"// {rust.one_line(name)}",
+        f"/// {rust.code_span(name)}: a layer",
+        f"/* {rust.c_comment(name)} */",
+        f"let x = {rust.string_literal(name)};",
+    ):
+        assert line.isprintable()
+        line.encode()
+        assert MARKER not in code_only(f"{line}\nfn main() {{}}\n")
+        assert "fn main() {}" in code_only(f"{line}\nfn main() {{}}\n")
+
+
+def test_a_long_text_is_cut() -> None:
+    assert len(rust.one_line("x" * 70_000)) == 203
+
+
+def test_code_without_comments_and_strings() -> None:
+    text = "a /* b /* c */ d */ e 'f' '\"' g \"h\\\"i\" r#\"j\"k\"# l<'m>(b'\\'') // n\no"
+    assert code_only(text).split() == ["a", "e", "g", "l<'m>(", ")", "o"]
+    with pytest.raises(ValueError, match="does not end"):
+        code_only("/* /* */")
+
+
+def test_a_template_prints_no_text_that_was_not_written_for_it(tmp_path: Path) -> None:
+    (tmp_path / "t.j2").write_text("// {{ x }}\n")
+    env = environment(tmp_path, rust.check_one_line)
+    assert render(env, "t.j2", {"x": rust.one_line("a\nb")}) == "// a\\u{a}b\n"
+    assert render(env, "t.j2", {"x": rust.RustText("a\nb")}) == "// a\nb\n"
+    for text in ("a\nb", "a\rb", "\u2028", "\u202e", "\0", "\ud800"):
+        with pytest.raises(ValueError, match="goes into a file as it is"):
+            render(env, "t.j2", {"x": text})

@@ -155,28 +155,33 @@ def _preprocess(code: str, where: str) -> tuple[dict[str, Define], str]:
     defines: dict[str, Define] = {}
     kept: list[str] = []
     stack: list[bool] = []
+    dropped = 0  # How many of the stack are.
     for number, line in logical_lines(code):
         stripped = line.strip()
         while len(kept) < number - 1:
             kept.append("")
         if not stripped.startswith("#"):
-            kept.append(line if all(stack) else "")
+            kept.append("" if dropped else line)
             continue
         directive, _, rest = stripped[1:].strip().partition(" ")
         rest = rest.strip()
         if directive == "ifndef":
-            stack.append(all(stack))
+            stack.append(not dropped)
+            dropped += not stack[-1]
         elif directive in ("if", "ifdef"):
             stack.append(False)
+            dropped += 1
         elif directive in ("else", "elif"):
             if not stack:
                 raise FormatError(Problem(f"{where}:{number}", f"#{directive} without #if"))
-            stack[-1] = directive == "else" and not stack[-1] and all(stack[:-1])
+            outside = dropped - (not stack[-1])
+            stack[-1] = directive == "else" and not stack[-1] and not outside
+            dropped = outside + (not stack[-1])
         elif directive == "endif":
             if not stack:
                 raise FormatError(Problem(f"{where}:{number}", "#endif without #if"))
-            stack.pop()
-        elif directive == "define" and all(stack):
+            dropped -= not stack.pop()
+        elif directive == "define" and not dropped:
             name, _, value = rest.partition(" ")
             if not re.fullmatch(r"[A-Za-z_]\w*", name, re.ASCII):
                 continue
@@ -251,10 +256,13 @@ def _declaration(words: list[str], line: int, where: str, found: _Found) -> None
 
 
 def _fields(words: list[str], where: str) -> tuple[str, ...]:
-    names: list[str] = []
+    names: dict[str, None] = {}
     at = 0
     while at < len(words):
-        end = words.index(";", at) if ";" in words[at:] else len(words)
+        try:
+            end = words.index(";", at)
+        except ValueError:
+            end = len(words)
         member = words[at:end]
         if member[:2] != ["void", "*"] or len(member) != 3 or end == len(words):
             raise FormatError(
@@ -282,7 +290,7 @@ def _fields(words: list[str], where: str) -> tuple[str, ...]:
             )
         if member[2] in names:
             raise FormatError(Problem(where, f"field {member[2]!r} is there twice"))
-        names.append(member[2])
+        names[member[2]] = None
         at = end + 1
     return tuple(names)
 

@@ -5,10 +5,14 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 
+from tools.codegen.rust import one_line
+
 #: Stands for `section(".rodata...")`, whose string is blank in code without literals.
 CONSTANT_SECTION = "constant_section"
 
 MAX_NESTING = 16
+# Characters of a declaration without a name that are shown.
+_SHOWN = 60
 
 _SECTION = re.compile(r'\bsection(?=\("\.rodata)')
 _MARK = re.compile(r"[{};]")
@@ -95,7 +99,7 @@ def _object(statement: str) -> tuple[str, int] | None:
         return None
     name = _NAME.search(head)
     size = _BYTES.search(head)
-    return name[1] if name else head, int(size[1]) if size else 0
+    return name[1] if name else one_line(head, _SHOWN), int(size[1]) if size else 0
 
 
 def _without_bodies(text: str) -> str:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -67,8 +68,8 @@ class ModuleFacts:
 def _no_duplicates(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     result = dict(pairs)
     if len(result) != len(pairs):
-        keys = [k for k, _ in pairs]
-        twice = sorted({k for k in keys if keys.count(k) > 1})
+        count = Counter(key for key, _ in pairs)
+        twice = sorted(key for key in count if count[key] > 1)
         raise ValueError(f"key {twice[0]!r} is there twice")
     return result
 
@@ -235,7 +236,8 @@ def _module(reader: _Reader, key: str, data: Mapping[str, Any], path: str) -> Mo
 
 def _tensors(reader: _Reader, value: object, path: str) -> tuple[TensorFacts, ...]:
     result = []
-    for name, item in reader.mapping(value, path).items():
+    for key, item in reader.mapping(value, path).items():
+        name = reader.text(key, path)
         entry = reader.mapping(item, f"{path}.{name}")
         reader.known(entry, frozenset({"dtype", "size"}), f"{path}.{name}")
         dtype = reader.text(entry.get("dtype"), f"{path}.{name}.dtype")

@@ -6,6 +6,7 @@ import contextlib
 import tempfile
 from pathlib import Path
 
+import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
@@ -162,3 +163,24 @@ def test_nothing_is_quadratic() -> None:
             parse_sources({"a.c": text}, "x")
         Define(text, 1).octets()
         parse_main_signature("def @main(" + text)
+
+
+_MANY = 30_000
+_REPEATED = (
+    "struct tvmgen_a_inputs {" + "".join(f"void* a{i};" for i in range(_MANY)) + "};",
+    "#ifndef A\n" * _MANY + "#endif\n" * _MANY,
+    "int f(int a)\n" * _MANY,
+    "int f(int a) {\n" * _MANY,
+    "{" + ",".join(f'"a{i // 2}": 1' for i in range(_MANY)) + "}",
+)
+
+
+@pytest.mark.parametrize("text", _REPEATED, ids=lambda text: text[:12])
+def test_long_texts_take_time_in_proportion(text: str) -> None:
+    """What takes the square of it passes the time limit of this test's target."""
+    with contextlib.suppress(ConversionError):
+        parse_header(text, "a.h")
+    with contextlib.suppress(ConversionError):
+        parse_sources({"a.c": text}, "a.tar")
+    with contextlib.suppress(ConversionError):
+        parse_metadata(text, "metadata.json")

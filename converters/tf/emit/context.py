@@ -10,7 +10,7 @@ from converters.tf.emit.functions import IN_PLACE, Kernel, float_literal, unary
 from converters.tf.emit.names import Scope, field_scope, screaming, wishes
 from converters.tf.emit.weights import WeightFile, rust_type
 from converters.tf.plan import Place, Plan, Step
-from tools.codegen.rust import string_literal
+from tools.codegen.rust import code_span, string_literal
 
 
 @dataclass(frozen=True)
@@ -67,6 +67,7 @@ class Context:
     uses_batch: bool = False
     _fields: Scope = field(default_factory=field_scope)
     _slots: Scope = field(default_factory=Scope)
+    _names: dict[tuple[object, ...], str] = field(default_factory=dict)
 
     def use(self, *paths: str) -> None:
         """Notes imports, as paths below the runtime."""
@@ -195,14 +196,15 @@ class Context:
             key: What another use of the same layer would have in common.
         """
         self.use(kind)
-        for known in self.fields:
-            if known.key == key:
-                return known.name
+        known = self._names.get(key)
+        if known is not None:
+            return known
         type_name = kind.rpartition("::")[2]
         name = self.name_field(path, type_name.lower())
         label = node.layer or name
         expression = value.replace("@name", rust_string(label))
-        title = f"`{label}`: " if label else ""
+        self._names[key] = name
+        title = f"{code_span(label)}: " if label else ""
         self.fields.append(Field(name, type_name, f"{title}{doc}", expression, key))
         return name
 

@@ -18,6 +18,7 @@ class Scope:
     def __init__(self, taken: frozenset[str] = frozenset()) -> None:
         """Starts with names that are not free."""
         self._taken = set(taken)
+        self._numbers: dict[str, int] = {}
 
     def unique(self, *wishes: str) -> str:
         """Returns the first wish that is free, else the last one with a number."""
@@ -26,9 +27,10 @@ class Scope:
                 self._taken.add(wish)
                 return wish
         base = wishes[-1].removeprefix("r#").rstrip("_")
-        number = 2
+        number = self._numbers.get(base, 2)
         while f"{base}_{number}" in self._taken:
             number += 1
+        self._numbers[base] = number + 1
         self._taken.add(f"{base}_{number}")
         return f"{base}_{number}"
 

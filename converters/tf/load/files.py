@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import lzma
 import mmap
+import stat
 import struct
 import zipfile
+import zlib
 from enum import Enum
 from pathlib import Path
 
@@ -18,6 +21,8 @@ _LARGE = 64 << 20
 _MOST_RATIO = 100
 # Largest description of an architecture.
 _LARGEST_CONFIG = 256 << 20
+# What a damaged member raises, by how it is packed.
+_DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 # How a global heap of HDF5 starts: its name, version and reserved bytes.
 _HEAP = b"GCOL\x01\0\0\0"
 # Deepest nesting of a description; Keras recurses.
@@ -48,6 +53,9 @@ def kind_of(path: Path) -> Kind:
             raise FileError(Problem(str(path), "an unpacked .keras model", "zip it again"))
         raise FileError(Problem(str(path), "a folder without saved_model.pb"))
     try:
+        # A pipe or a device would be waited for.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise FileError(Problem(str(path), "not a regular file"))
         with path.open("rb") as file:
             head = file.read(8)
     except OSError as err:
@@ -76,12 +84,14 @@ def _check_zip(path: Path) -> None:
         with zipfile.ZipFile(path) as archive:
             for member in archive.infolist():
                 _check_member(path, member)
+            whole = sum(member.file_size for member in archive.infolist())
+            _check_ratio(path, "the archive", whole, path.stat().st_size)
             names = archive.namelist()
             for needed in ("config.json", "model.weights.h5"):
                 if needed not in names:
                     raise FileError(Problem(str(path), f"a zip archive without {needed}"))
             config = json.loads(archive.read("config.json"))
-    except (zipfile.BadZipFile, EOFError, OSError, NotImplementedError) as err:
+    except (*_DAMAGED, EOFError, OSError, NotImplementedError, RuntimeError) as err:
         raise FileError(Problem(str(path), f"a damaged zip archive: {err}")) from err
     except (ValueError, RecursionError) as err:
         raise FileError(Problem(str(path), f"config.json is damaged: {err}")) from err
@@ -114,11 +124,13 @@ def _check_member(path: Path, member: zipfile.ZipInfo) -> None:
         raise FileError(Problem(str(path), f"a member points outside: {member.filename!r}"))
     if member.filename == "config.json" and member.file_size > _LARGEST_CONFIG:
         raise FileError(Problem(str(path), f"config.json has {member.file_size} bytes"))
-    ratio = member.file_size / max(1, member.compress_size)
-    if member.file_size > _LARGE and ratio > _MOST_RATIO:
-        what = (
-            f"{member.filename!r} unpacks to {member.file_size} bytes, {ratio:.0f} times its size"
-        )
+    _check_ratio(path, repr(member.filename), member.file_size, member.compress_size)
+
+
+def _check_ratio(path: Path, name: str, unpacked: int, packed: int) -> None:
+    ratio = unpacked / max(1, packed)
+    if unpacked > _LARGE and ratio > _MOST_RATIO:
+        what = f"{name} unpacks to {unpacked} bytes, {ratio:.0f} times its size"
         raise FileError(Problem(str(path), what, "that is no model but an attack"))
 
 

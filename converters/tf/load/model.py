@@ -21,6 +21,7 @@ import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.load.custom import FLAG, custom_objects, know_names
+from converters.tf.load.effects import check_trace
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.keras_model import trace_keras
 from converters.tf.load.legacy import readable
@@ -29,9 +30,11 @@ from converters.tf.load.onnx_model.trace import trace_onnx
 from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite.model import trace_tflite
-from converters.tf.trace import Loaded
+from converters.tf.trace import Loaded, Trace
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
+# Longest name of an input or output; a member of a zip archive has at most 65535 bytes.
+_LONGEST_NAME = 1000
 # How Keras prints in bold.
 _BOLD = re.compile(r"\x1b\[\d*m")
 # What Keras says of a class or function that it does not know; the second form is that of .h5.
@@ -44,7 +47,8 @@ class LoadOptions:
 
     Attributes:
         shapes: Dimensions that the model leaves open.
-        allow_custom_code: Whether code that is stored in the model file may run.
+        allow_custom_code: Whether code that is stored in the model file may run, and ops that do
+            more than compute.
         custom_objects: Python files with the classes and functions that the model file names; only
             with `allow_custom_code`.
         signature: Signature of a SavedModel or a .tflite file; empty for the default.
@@ -72,18 +76,50 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         what = f"only a SavedModel and a .tflite file have signatures; {path} is {kind.value}"
         raise UsageError(Problem("--signature", what, "leave it out"))
     with _quiet():
-        if kind is Kind.SAVED_MODEL:
-            loaded = trace_saved_model(path, options.signature, options.shapes)
-        elif kind is Kind.GRAPH_DEF:
-            loaded = trace_graph_def(path, options.shapes)
-        elif kind is Kind.TFLITE:
-            loaded = trace_tflite(path, options.signature, options.shapes)
-        elif kind is Kind.ONNX:
-            loaded = trace_onnx(path, options.shapes)
-        else:
-            loaded = trace_model(load_keras(path, options), options.shapes)
+        try:
+            loaded = _traced(path, kind, options)
+        except ConversionError:
+            raise
+        except RecursionError as err:
+            raise FileError(Problem(str(path), "its parts are nested too deep")) from err
+        except Exception as err:  # TensorFlow raises whatever a damaged part made it raise.
+            what = f"can't be traced: {type(err).__name__}: {shortened(err)}"
+            raise FileError(Problem(str(path), what)) from err
+    if not options.allow_custom_code:
+        check_trace(path, loaded.trace)
+    _check_names(path, loaded.trace)
     _check_weights(path, loaded)
     return loaded
+
+
+def _traced(path: Path, kind: Kind, options: LoadOptions) -> Loaded:
+    trusted = options.allow_custom_code
+    if kind is Kind.SAVED_MODEL:
+        return trace_saved_model(path, options.signature, options.shapes, trusted)
+    if kind is Kind.GRAPH_DEF:
+        return trace_graph_def(path, options.shapes, trusted)
+    if kind is Kind.TFLITE:
+        return trace_tflite(path, options.signature, options.shapes)
+    if kind is Kind.ONNX:
+        return trace_onnx(path, options.shapes)
+    return trace_model(load_keras(path, options), options.shapes)
+
+
+def _check_names(path: Path, trace: Trace) -> None:
+    """Refuses names of inputs and outputs that no array of `features.npz` can have."""
+    names = [
+        *(("input", port.name) for port in trace.inputs),
+        *(("output", n) for n in trace.outputs),
+    ]
+    problems = [
+        Problem(str(path), f"the {kind} {name!r} has a name of {len(name)} characters")
+        if len(name) > _LONGEST_NAME
+        else Problem(str(path), f"the name of the {kind} {name!r} can't be printed")
+        for kind, name in names
+        if len(name) > _LONGEST_NAME or not name.isprintable()
+    ]
+    if problems:
+        raise FileError.of(problems)
 
 
 def _check_weights(path: Path, loaded: Loaded) -> None:

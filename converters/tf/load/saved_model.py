@@ -13,6 +13,7 @@ import tensorflow as tf
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
 from converters.tf.load.captures import captured
+from converters.tf.load.effects import check_graph, check_saved_model
 from converters.tf.load.port_names import in_order, input_names
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
@@ -28,18 +29,23 @@ _NO_OUTPUTS = ("NoOp", "Assert", "Const", "Placeholder", "PrintV2")
 _FIRST_ONLY = ("FusedBatchNorm", "FusedBatchNormV2", "FusedBatchNormV3")
 
 
-def trace_saved_model(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
+def trace_saved_model(
+    path: Path, signature: str, fixed: FixedShapes, trusted: bool = False
+) -> Loaded:
     """Traces a signature of a SavedModel.
 
     Args:
         path: Folder.
         signature: Its name; empty for the default or only one.
         fixed: Dimensions that the signature leaves open.
+        trusted: Whether ops of any kind may run.
 
     Raises:
-        FileError: The folder is damaged, or has no such signature.
+        FileError: The folder is damaged, has no such signature, or has ops with effects.
         UnsupportedError: An input is no tensor of known rank.
     """
+    if not trusted:
+        check_saved_model(path)
     try:
         loaded = tf.saved_model.load(str(path))
     except Exception as err:  # TensorFlow raises whatever the damaged part made it raise.
@@ -177,19 +183,28 @@ def scope_layers(variables: Iterable[str]) -> Callable[[str], str]:
     return layer
 
 
-def trace_graph_def(path: Path, fixed: FixedShapes) -> Loaded:
+def trace_graph_def(path: Path, fixed: FixedShapes, trusted: bool = False) -> Loaded:
     """Traces a frozen graph: its placeholders are inputs, what nobody reads are outputs.
 
+    Args:
+        path: File.
+        fixed: Dimensions that the graph leaves open.
+        trusted: Whether ops of any kind may run.
+
     Raises:
-        FileError: It is no graph.
+        FileError: It is no graph, or has ops with effects.
         UnsupportedError: It has no input or no output.
     """
     definition = tf.compat.v1.GraphDef()
     graph = tf.Graph()
     try:
         definition.ParseFromString(path.read_bytes())
+        if not trusted:
+            check_graph(path, definition)
         with graph.as_default():
             tf.import_graph_def(definition, name="")
+    except FileError:
+        raise
     except Exception as err:  # As above.
         raise FileError(_explained(path, "no graph", err)) from err
     operations = graph.get_operations()

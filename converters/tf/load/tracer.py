@@ -34,7 +34,7 @@ def trace_function(
     library: dict[str, TraceFunction] = {}
     definitions = {f.signature.name: f for f in graph.as_graph_def().library.function}
     main = _function(name, graph, arguments, results, layer)
-    _collect(main, definitions, library, layer)
+    _collect(main, definitions, library, layer, graph)
     return main, library
 
 
@@ -43,6 +43,7 @@ def _collect(
     definitions: Mapping[str, Any],
     library: dict[str, TraceFunction],
     layer: Callable[[str], str],
+    graph: Any,
 ) -> None:
     for node in function.nodes.values():
         for attr in node.attrs.values():
@@ -52,12 +53,21 @@ def _collect(
             for called in names:
                 if called.name in library or called.name not in definitions:
                     continue
-                body = function_def_to_graph.function_def_to_graph(definitions[called.name])
+                body = _body(definitions[called.name], definitions, graph)
                 inlined = node.op in _CALLS
                 owner = layer if inlined else lambda _, path=node.layer: path
                 converted = _function(called.name, body, body.inputs, body.outputs, owner)
                 library[called.name] = converted
-                _collect(converted, definitions, library, owner)
+                _collect(converted, definitions, library, owner, graph)
+
+
+def _body(definition: Any, definitions: Mapping[str, Any], graph: Any) -> Any:
+    """Returns a function as a graph; `graph` knows the functions that it calls."""
+    named = any(node.op in definitions for node in definition.node_def)
+    with graph.as_default():
+        return function_def_to_graph.function_def_to_graph(
+            definition, include_library_functions=named
+        )
 
 
 def _function(

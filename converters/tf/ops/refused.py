@@ -16,7 +16,7 @@ _REASONS: Mapping[str, tuple[str, ...]] = {
     "random numbers": (
         "Multinomial",
         "ParameterizedTruncatedNormal",
-        "RandomGammaV2",
+        "RandomGamma",
         "RandomPoissonV2",
         "RandomShuffle",
         "RandomStandardNormal",

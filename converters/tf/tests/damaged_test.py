@@ -5,6 +5,7 @@ from __future__ import annotations
 import functools
 import io
 import json
+import os
 import random
 import struct
 import zipfile
@@ -18,9 +19,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 from keras import layers
+from tensorflow.core.protobuf import saved_model_pb2
 
+from converters.tf.convert import convert
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
+from converters.tf.interpret import interpret
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.tests.models import mlp, text_cnn
@@ -250,6 +254,174 @@ def test_descriptions_with_anything_in_them(tmp_path: Path, make: Callable[[], A
             assert name.parts[0] in ("rust_generated_code", "saved_model_from_tensorflow")
             assert len(name.name) < 40
     assert 0 < refused < 15
+
+
+def _zip_with(path: Path, change: Callable[[bytes, int, int], bytes]) -> None:
+    """Changes the compressed bytes of `config.json`, which begin and end at two places."""
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", json.dumps({"x": list(range(1000))}))
+        archive.writestr(WEIGHTS, b"")
+        info = archive.getinfo("config.json")
+    content = path.read_bytes()
+    start = 30 + len("config.json")
+    path.write_bytes(change(content, start, start + info.compress_size))
+
+
+def _garbled(content: bytes, start: int, end: int) -> bytes:
+    return content[:start] + b"\xff" * (end - start) + content[end:]
+
+
+def _encrypted(content: bytes, _: int, __: int) -> bytes:
+    place = content.index(b"PK\x01\x02") + 8
+    return content[:6] + b"\x01" + content[7:place] + b"\x01" + content[place + 1 :]
+
+
+def _other_method(number: int) -> Callable[[bytes, int, int], bytes]:
+    def change(content: bytes, _: int, __: int) -> bytes:
+        place = content.index(b"PK\x01\x02") + 10
+        return (
+            content[:8]
+            + bytes([number])
+            + content[9:place]
+            + bytes([number])
+            + content[place + 1 :]
+        )
+
+    return change
+
+
+@pytest.mark.parametrize("change", [_garbled, _encrypted, _other_method(14), _other_method(12)])
+def test_members_that_can_not_be_unpacked(
+    tmp_path: Path, change: Callable[[bytes, int, int], bytes]
+) -> None:
+    path = tmp_path / "m.keras"
+    _zip_with(path, change)
+    with pytest.raises(FileError, match="a damaged zip archive"):
+        kind_of(path)
+
+
+def test_many_members_that_unpack_to_much(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        archive.writestr("config.json", "{}")
+        archive.writestr(WEIGHTS, b"")
+        for number in range(4):
+            archive.writestr(f"{number}", bytes(32 << 20))
+    with pytest.raises(FileError, match="the archive unpacks to 134217730 bytes"):
+        kind_of(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="the system has no pipes with names")
+def test_a_pipe_in_place_of_a_file(tmp_path: Path) -> None:
+    path = tmp_path / "m.keras"
+    os.mkfifo(path)
+    with pytest.raises(FileError, match="not a regular file"):
+        kind_of(path)
+
+
+def test_frozen_graphs_with_anything_in_them(tmp_path: Path) -> None:
+    """Each is refused by an error of this program, or traced."""
+    path = tmp_path / "m.pb"
+    with tf.compat.v1.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, (None, 4), "x")
+        v = tf.while_loop(
+            lambda i, _: i < 3, lambda i, v: [i + 1, tf.nn.relu(v @ tf.eye(4))], [0, x]
+        )
+        tf.nn.softmax(v[1][:, 1:3], name="y")
+    whole = graph.as_graph_def().SerializeToString()
+    refused = 0
+    for seed in range(60):
+        choose = random.Random(seed)
+        content = bytearray(whole)
+        for _ in range(choose.randrange(1, 4)):
+            content[choose.randrange(len(content))] = choose.choice([0, 1, 0x7F, 0xFF, 0x0A])
+        path.write_bytes(bytes(content))
+        try:
+            load(path, LoadOptions())
+        except ConversionError as err:
+            refused += 1
+            assert all(c.isprintable() or c == "\n" for c in err.text("tf2rust"))
+    assert refused > 20
+
+
+def test_attributes_without_a_name(tmp_path: Path) -> None:
+    path = tmp_path / "m.pb"
+    graph = tf.compat.v1.GraphDef()
+    graph.node.add(op="Placeholder", name="x").attr["dtype"].type = 1
+    node = graph.node.add(op="Relu", name="y", input=["x"])
+    node.attr["T"].type = 1
+    node.attr[""].i = 1
+    path.write_bytes(graph.SerializeToString())
+    try:
+        load(path, LoadOptions())
+    except ConversionError as err:
+        assert len(err.problems) == 1
+
+
+def test_saved_models_with_a_damaged_object_graph(tmp_path: Path) -> None:
+    folder = tmp_path / "m"
+    _chain().export(folder, verbose=False)
+    file = folder / "saved_model.pb"
+    whole = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    refused = 0
+    for seed in range(25):
+        choose = random.Random(seed)
+        model = saved_model_pb2.SavedModel()
+        model.CopyFrom(whole)
+        nodes = model.meta_graphs[0].object_graph_def.nodes
+        node = choose.choice(nodes)
+        if node.children and choose.random() < 0.5:
+            choose.choice(node.children).node_id = choose.choice([0, 1, 999, -1])
+        elif choose.random() < 0.5:
+            node.Clear()
+        else:
+            node.CopyFrom(choose.choice(nodes))
+        file.write_bytes(model.SerializeToString())
+        try:
+            load(folder, LoadOptions())
+        except ConversionError as err:
+            refused += 1
+            assert all(c.isprintable() or c == "\n" for c in err.text("tf2rust"))
+    assert refused > 5
+
+
+@pytest.mark.parametrize("name", ["\ud800", "x" * 70_000, "a\nb", "a\u202eb"])
+def test_names_that_no_array_can_have(tmp_path: Path, name: str) -> None:
+    path = tmp_path / "m.keras"
+    x = keras.Input((4,), name="input_of_the_model")
+    keras.Model(x, layers.Dense(2)(x)).save(path)
+    text = json.dumps(name)[1:-1].encode()
+    _change_zip(path, "config.json", lambda c: c.replace(b"input_of_the_model", text))
+    try:
+        files = run(Request(path, Options("net", "m.keras"))).files
+    except ConversionError as err:
+        assert len(str(err)) < 5000
+    else:
+        assert files
+
+
+def test_a_loop_in_a_loop_of_another_process(tmp_path: Path) -> None:
+    """The functions of a file are in the file, whatever functions this process knows."""
+    path = tmp_path / "m.pb"
+
+    def outer(i: Any, v: Any) -> list[Any]:
+        inner = tf.while_loop(lambda j, _: j < 2, lambda j, w: [j + 1, w * 1.5], [0, v])
+        return [i + 1, inner[1]]
+
+    with tf.compat.v1.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, (None, 4), "x")
+        tf.identity(tf.while_loop(lambda i, _: i < 3, outer, [0, x])[1], "y")
+    definition = graph.as_graph_def()
+    content = definition.SerializeToString()
+    for function in definition.library.function:
+        name = function.signature.name.encode()
+        content = content.replace(name, b"other" + name[5:])
+    path.write_bytes(content)
+    loaded = load(path, LoadOptions())
+    inputs = {"x": np.arange(8, dtype=np.float32).reshape(2, 4)}
+    found = interpret(convert(loaded.trace), inputs)["y"]
+    np.testing.assert_array_equal(found, inputs["x"] * np.float32(1.5**6))
+    np.testing.assert_array_equal(loaded.predict(inputs)["y"], found)
 
 
 @pytest.mark.parametrize("function", ["io.write_file", "math.__class__", "nn.__setattr__"])

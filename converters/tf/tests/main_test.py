@@ -7,11 +7,13 @@ import os
 import pty
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 from keras import layers
 
 from converters.tf.tests.models import mlp
@@ -221,3 +223,51 @@ def test_a_missing_model(tmp_path: Path) -> None:
     assert done.returncode == 3
     assert json.loads(done.stdout)["error"] == "FileError"
     assert "No such file" in done.stderr
+
+
+def _calls_itself(path: Path) -> None:
+    graph = tf.compat.v1.GraphDef()
+    graph.node.add(op="Placeholder", name="x").attr["dtype"].type = 1
+    graph.node.add(op="f", name="y", input=["x"])
+    function = graph.library.function.add()
+    function.signature.name = "f"
+    function.signature.input_arg.add(name="a", type=1)
+    function.signature.output_arg.add(name="r", type=1)
+    function.node_def.add(op="f", name="again", input=["a"])
+    function.ret["r"] = "again:r:0"
+    path.write_bytes(graph.SerializeToString())
+
+
+def _slices_by_floats(path: Path) -> None:
+    graph = tf.compat.v1.GraphDef()
+    graph.node.add(op="Placeholder", name="x").attr["dtype"].type = 1
+    for name in ("begin", "end", "strides"):
+        node = graph.node.add(op="Const", name=name)
+        node.attr["dtype"].type = 1
+        node.attr["value"].tensor.CopyFrom(tf.make_tensor_proto([1.0]))
+    node = graph.node.add(op="StridedSlice", name="y", input=["x", "begin", "end", "strides"])
+    node.attr["T"].type = node.attr["Index"].type = 1
+    path.write_bytes(graph.SerializeToString())
+
+
+def _never_ends(path: Path) -> None:
+    with tf.compat.v1.Graph().as_default() as graph:
+        x = tf.compat.v1.placeholder(tf.float32, (1, 4), "x")
+        tf.while_loop(lambda v: tf.reduce_max(v) > -9.0, lambda v: [tf.nn.relu(v)], [x], name="y")
+    path.write_bytes(graph.as_graph_def().SerializeToString())
+
+
+@pytest.mark.parametrize("write", [_calls_itself, _slices_by_floats, _never_ends])
+def test_files_that_end_tensorflow(write: Callable[[Path], None], tmp_path: Path) -> None:
+    path, out = tmp_path / "m.pb", tmp_path / "out"
+    write(path)
+    flags = ["--path_to_tf_model", path, "--path_to_save", out, "--max_seconds", 25, "--json"]
+    done = _run(*flags)
+    assert done.returncode in (3, 4, 6), done.stderr
+    assert "Traceback" not in done.stderr
+    first, *problems = done.stderr.splitlines()
+    assert first.startswith("tf2rust: ")
+    assert problems
+    assert all(line.startswith("  ") for line in problems)
+    assert json.loads(done.stdout)["ok"] is False
+    assert [p.name for p in tmp_path.iterdir()] == ["m.pb"]

@@ -13,6 +13,7 @@ from onnx import TensorProto
 from converters.tf.load.onnx_model import fused, quantized
 from converters.tf.load.onnx_model.registry import HANDLERS
 from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, checked
+from tools.codegen.conversion import UnsupportedError
 
 tested: set[str] = set()
 
@@ -697,3 +698,10 @@ def test_every_operator_was_tested() -> None:
         "Loop",
         "Size",
     }
+
+
+@pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ArgMax"])
+def test_keepdims_is_0_or_1(tmp_path: Path, op: str) -> None:
+    """Runtimes take another number for either."""
+    with pytest.raises(UnsupportedError, match="keepdims is 2, expected 0 or 1"):
+        _check(tmp_path, ROWS, _op(op, keepdims=2))

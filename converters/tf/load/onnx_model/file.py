@@ -202,12 +202,13 @@ class _Reader:
         order = self._ordered(list(proto.node), known, outer)
         known |= {name for n in order for name in n.output}
         outputs = tuple(self.text(o.name) for o in proto.output)
+        visible = frozenset(known | outer)
         for name in outputs:
-            if name not in known | outer:
+            if name not in visible:
                 self.refuse(f"nothing gives the output {name!r}")
         if not outputs:
             self.refuse("a graph without outputs")
-        nodes = tuple(self._node(n, frozenset(known | outer)) for n in order)
+        nodes = tuple(self._node(n, visible) for n in order)
         return Graph(inputs, outputs, constants, nodes)
 
     def _ordered(self, nodes: Sequence[Any], given: set[str], outer: frozenset[str]) -> list[Any]:

@@ -14,6 +14,18 @@ from converters.tf.load.replay import Refused
 Function = Callable[..., Any]
 
 
+def keeps(ctx: Context) -> bool:
+    """Returns whether a reduction keeps the axes that it reduces.
+
+    Raises:
+        Refused: It is said by a number other than 0 and 1, which runtimes take for either.
+    """
+    number = ctx.attr("keepdims", 1)
+    if number not in (0, 1):
+        raise Refused(f"keepdims is {number}, expected 0 or 1")
+    return bool(number)
+
+
 def _nothing(x: Any) -> Any:
     return x
 
@@ -30,7 +42,7 @@ def _reduce(reduce: Function, before: Function = _nothing, after: Function = _no
             axes = list(range(rank))
         if 0 in ctx.shape(0) and reduce in (tf.reduce_max, tf.reduce_min, _log_sum_exp):
             raise Refused("the largest of no elements")
-        keep = bool(ctx.attr("keepdims", 1))
+        keep = keeps(ctx)
         order = ctx.order(0)
         x = before(ctx.form(0, order))
         y = after(reduce(x, [order.index(a) for a in axes], keepdims=keep))
@@ -58,7 +70,7 @@ def _arg(function: Function) -> Handler:
             if size is None:
                 raise Refused("a place along the batch")
             y = tf.cast(size - 1, tf.int64) - y
-        if bool(ctx.attr("keepdims", 1)):
+        if keeps(ctx):
             return ctx.result(tf.expand_dims(y, place), order)
         return ctx.result(y, without(order, [axis]))
 

@@ -132,7 +132,7 @@ def _smaller(a: Dim, b: Dim) -> Dim:
 
 def _reduce_prod(ctx: Context) -> Value | None:
     dims = ctx.dims(0)
-    if dims.ndim != 1:
+    if dims.ndim != 1 or ctx.attr("keepdims", 1) not in (0, 1):
         return None
     total = product(list(dims))
     return _like(ctx, np.array([total], object)) if ctx.attr("keepdims", 1) else _scalar(total)

@@ -8,6 +8,7 @@ import tensorflow as tf
 from flatbuffers import flexbuffers
 from tensorflow.python.framework import op_def_registry
 
+from converters.tf.load.effects import harmless
 from converters.tf.load.replay import Refused, Tensor
 from converters.tf.load.tflite import file
 from converters.tf.load.tflite.call import Call, Constant, Handler, Value
@@ -117,6 +118,8 @@ def flex(call: Call) -> Sequence[Tensor]:
         raise Refused(f"the op {node.op} is not part of TensorFlow")
     if definition.is_stateful:
         raise Refused(f"the op {node.op} has a state")
+    if not harmless(node.op):
+        raise Refused(f"the op {node.op} may do more than compute")
     graph = tf.compat.v1.get_default_graph()
     made = graph.create_op(node.op, call.tensors(), attrs=dict(node.attr), name=node.op)
     return list(made.outputs)

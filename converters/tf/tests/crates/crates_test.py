@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -52,6 +53,16 @@ def test_every_op(make: object, tmp_path: Path) -> None:
     assert callable(make)
     graph: ir.Graph = make()
     options = Options(graph.name, "graphs.py", runtime=RuntimeMode.CRATE)
+    assert _OK in _run(graph, options, tmp_path, runtime_flags())
+
+
+def test_names_that_would_be_code(tmp_path: Path) -> None:
+    text = '\n\r\u2028\u202e*/ "#` \\" {{ fn main() { compile_error!("out") } '
+    text += "w, p)? self.x weights::y "
+    graph = mlp()
+    nodes = tuple(replace(node, layer=node.layer + text) for node in graph.nodes)
+    graph = ir.Graph("net", graph.inputs, graph.outputs, nodes)
+    options = Options("net", text, runtime=RuntimeMode.CRATE)
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
