@@ -98,10 +98,11 @@ def _all(workspace: pathlib.Path, wanted: Sequence[str]) -> list[dict[str, str]]
             what += "; without the standard library: `rustup component add rust-src` brings it"
         written.append(_write(workspace, "rust-project.json", text, what))
     if "python" in wanted:
+        _bazel(workspace, "build", "--nobuild", "//tools/ide:wheels")
         packages = sorted(external.glob("pip_*/site-packages"))
         version = f"{sys.version_info.major}.{sys.version_info.minor}"
         text = json.dumps(projects.pyright(packages, version), indent=2) + "\n"
-        what = f"{len(packages)} wheels, those that a build has needed so far"
+        what = f"{len(packages)} wheels"
         written.append(_write(workspace, "pyrightconfig.json", text, what))
     if "c" in wanted:
         headers = [external / "pip_tensorflow_cpu/site-packages/tensorflow/include"]

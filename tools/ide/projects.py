@@ -37,8 +37,9 @@ def pyright(packages: Sequence[pathlib.Path], python_version: str) -> dict[str, 
         "exclude": ["**/__pycache__", "bazel-*"],
         "extraPaths": [*PYTHON_ROOTS, *map(str, packages)],
         "pythonVersion": python_version,
-        "typeCheckingMode": "basic",
-        "reportMissingModuleSource": False,
+        # mypy is the judge (`//tools/build:python_lint_test`); pyright reads stubs that it does not.
+        "typeCheckingMode": "off",
+        "reportMissingImports": "warning",
     }
 
 
