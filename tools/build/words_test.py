@@ -33,7 +33,6 @@ LONGEST_BULLET = 40
 
 SKIPPED = {
     # Prefix of a path: why its text is not judged.
-    "docs/performance/": "written by the benchmarks",
     "docs/ops.md": "written by the conformance sweep",
     "docs/keras-": "written by sweeps over Keras",
     "docs/remote-cache.md": "written by the test of the remote cache",
