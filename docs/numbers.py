@@ -17,7 +17,7 @@ _CELL: Final = re.compile(r"<(t[hd])( [^>]*)?>(.*?)</t[hd]>", re.S)
 
 
 def is_number(text: str) -> bool:
-    """Tells whether a cell is a quantity, with its unit or spread; the cell is text without tags."""
+    """Tells whether a cell is a quantity, with its unit or spread; it has no tags."""
     return _NUMBER.fullmatch(text.strip()) is not None
 
 
@@ -25,8 +25,8 @@ def align(table: str) -> str:
     """Gives the cells of each column of numbers the class `number`, and large ratios no fraction.
 
     Args:
-        table: An HTML table. A column counts if it has a number and all its cells below the heading are
-            numbers or empty; the first column is what the others are about, and never counts.
+        table: An HTML table. A column counts if it has a number, and all cells below the heading
+            are numbers or empty. The first column never counts: it says what the others are about.
     """
     rows = [_CELL.findall(row) for row in _ROW.findall(table)]
     body = [[re.sub(r"<[^>]+>", "", cell[2]) for cell in row] for row in rows[1:]]

@@ -40,7 +40,7 @@ def members(page: str) -> list[str]:
     """Returns the methods, variants, fields and associated items that a page documents as its own.
 
     Args:
-        page: HTML of an item. What traits of others give it is left out: it changes with the compiler.
+        page: HTML of an item. Items of foreign traits are left out: they change with the compiler.
     """
     own = _FOREIGN.split(page, maxsplit=1)[0]
     return sorted(set(_MEMBER.findall(own)))

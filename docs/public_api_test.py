@@ -31,7 +31,11 @@ def test_members_that_foreign_traits_give_are_not_recorded() -> None:
         '<section id="variant.A"><section id="method.new"><h2 id="trait-implementations">'
         '<section id="method.clone">'
     )
-    pages = {"tfp_core/graph/enum.Mode.html": page, "tfp_core/index.html": "", "other/fn.f.html": ""}
+    pages = {
+        "tfp_core/graph/enum.Mode.html": page,
+        "tfp_core/index.html": "",
+        "other/fn.f.html": "",
+    }
     assert public_api.items(pages)["tfp_core"] == ["enum tfp_core::graph::Mode A new"]
 
 

@@ -32,9 +32,7 @@ def may_be_used(expression: str, licences: set[str]) -> bool:
         expression = expression[: found.start()] + answer + expression[found.end() :]
     choices = re.split(r" OR |/", expression)
     known = licences | {"yes"}
-    return any(
-        all(each.strip() in known for each in choice.split(" AND ")) for choice in choices
-    )
+    return any(all(each.strip() in known for each in choice.split(" AND ")) for choice in choices)
 
 
 def test_an_expression_is_judged_as_a_whole() -> None:

@@ -1,4 +1,4 @@
-"""Documents use the field's own words, in sentences that are read once: CONTRIBUTING.md, "Words"."""
+"""Documents use the field's own words, in short sentences: CONTRIBUTING.md, "Words"."""
 
 import os
 import pathlib
@@ -108,15 +108,14 @@ def test_bullets_are_short(name: str) -> None:
     long = [
         f"{name}:{line}: {len(words)} words, at most {LONGEST_BULLET}; make it a heading: {block}"
         for line, block in prose((TREE / name).read_text(encoding="utf-8"))
-        if re.match(r"[-*] |\d+\. ", block)
-        and len(words := plain(block).split()) > LONGEST_BULLET
+        if re.match(r"[-*] |\d+\. ", block) and len(words := plain(block).split()) > LONGEST_BULLET
     ]
     assert not long, "\n".join(long)
 
 
 def test_code_and_links_are_not_judged() -> None:
     text = "# A\n\n```\nat once\n```\n\n- see [x](at-once.md) `at once`\n  and more\n| a | b |\n"
-    assert list(prose(text))[0] == (1, "# A")
+    assert next(prose(text)) == (1, "# A")
     blocks = [plain(block) for _, block in prose(text)]
     assert blocks == ["A", "see x CODE and more", "", "a", "b", ""]
 

@@ -66,7 +66,7 @@ def test_settings_of_a_person_stay() -> None:
 
 @pytest.mark.parametrize("text", ["// mine\n{}", "[]"])
 def test_what_is_not_an_object_is_not_replaced(text: str) -> None:
-    with pytest.raises(projects.SettingsError, match="settings.json"):
+    with pytest.raises(projects.SettingsError, match=r"settings\.json"):
         projects.merged(text, {"a": 1}, "settings.json")
 
 

@@ -1,7 +1,8 @@
 """Writes what rust-analyzer, pyright, clangd and VS Code need, into the checkout.
 
 Builds the generated sources and the description of every crate, and compiles nothing else.
-Exit status: 0 if all is written, 1 if a build failed, 2 for wrong usage or a file that can't be changed.
+Exit status: 0 if all is written, 1 if a build failed, 2 for wrong usage or a file that can't be
+changed.
 """
 
 from __future__ import annotations
@@ -108,9 +109,7 @@ def _all(workspace: pathlib.Path, wanted: Sequence[str]) -> list[dict[str, str]]
         headers = [external / "pip_tensorflow_cpu/site-packages/tensorflow/include"]
         found = [folder for folder in headers if folder.is_dir()]
         what = "TensorFlow's headers" if found else "no header of TensorFlow is unpacked yet"
-        written.append(
-            _write(workspace, "compile_flags.txt", projects.compile_flags(found), what)
-        )
+        written.append(_write(workspace, "compile_flags.txt", projects.compile_flags(found), what))
     if "vscode" in wanted:
         name = ".vscode/settings.json"
         path = workspace / name

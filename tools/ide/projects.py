@@ -37,7 +37,7 @@ def pyright(packages: Sequence[pathlib.Path], python_version: str) -> dict[str, 
         "exclude": ["**/__pycache__", "bazel-*"],
         "extraPaths": [*PYTHON_ROOTS, *map(str, packages)],
         "pythonVersion": python_version,
-        # mypy is the judge (`//tools/build:python_lint_test`); pyright reads stubs that it does not.
+        # mypy judges (`//tools/build:python_lint_test`); pyright reads stubs that it does not.
         "typeCheckingMode": "off",
         "reportMissingImports": "warning",
     }

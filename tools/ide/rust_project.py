@@ -17,8 +17,8 @@ def merge(specs: Iterable[Mapping[str, Any]]) -> list[dict[str, Any]]:
         specs: What `rust_analyzer_aspect` wrote, a description per target.
 
     Returns:
-        One description per crate, in the order of `crate_id`. Dependencies and conditions are those of
-        all its targets; the type is that of the library.
+        One description per crate, in the order of `crate_id`. Dependencies and conditions are those
+        of all its targets; the type is that of the library.
     """
     found: dict[str, dict[str, Any]] = {}
     for spec in specs:
