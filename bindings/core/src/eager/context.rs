@@ -97,9 +97,9 @@ impl Drop for ContextInner {
     }
 }
 
-/// A context in which calls execute at once.
+/// A context in which calls execute eagerly.
 ///
-/// A clone is the same context. Handles keep the context alive. Several threads may execute at once.
+/// A clone is the same context. Handles keep the context alive. Several threads may execute together.
 #[derive(Clone)]
 pub struct EagerContext {
     inner: Arc<ContextInner>,
