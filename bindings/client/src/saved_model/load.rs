@@ -439,7 +439,7 @@ impl ModelFunction {
     /// Calls with arguments by name, and returns the results by name.
     ///
     /// # Errors
-    /// As for [`Self::call`], [`ErrorKind::NotFound`] for a name that is none, and
+    /// As for [`Self::call`], [`ErrorKind::NotFound`] for an unknown name, and
     /// [`ErrorKind::Argument`] for one that is missing or given twice.
     pub fn call_named<'a, C: Mode, V: IntoOperand<'a, C::Value>>(
         &self,
