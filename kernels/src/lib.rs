@@ -1,7 +1,8 @@
 //! Tensor compute over slices: no TensorFlow type, no allocation, no thread of its own.
 //!
-//! Every op is one file named after it. It offers plain typed functions over slices, and a
-//! [`def::KernelDef`] through which an adapter serves TensorFlow. Tensors are dense and row-major.
+//! An op has a module named after it, or is in the module of its family, such as [`unary`] or
+//! [`join`]. It is a plain typed function over slices, and a [`def::KernelDef`] through which an
+//! adapter serves TensorFlow. Tensors are dense and row-major.
 //! Threads are an argument ([`parallel::Parallel`]); SIMD bodies are chosen at one point
 //! ([`level::level`]).
 #![cfg_attr(not(feature = "std"), no_std)]

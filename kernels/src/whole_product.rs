@@ -1,11 +1,11 @@
-//! Products of matrices of whole numbers, which wrap.
+//! Integer matmuls, which wrap.
 
 use crate::adapt::{Element, check_count};
 use crate::chunks::{chunk_len, for_each_chunk};
 use crate::error::Result;
 use crate::parallel::Parallel;
 
-/// A whole number with arithmetic.
+/// An integer with arithmetic.
 pub trait Factor: Element {
     /// `self + a * b`, wrapped.
     #[must_use]
