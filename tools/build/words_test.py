@@ -31,6 +31,8 @@ WORDS = {
 LONGEST_SENTENCE = 25
 LONGEST_BULLET = 40
 
+PUBLIC_CRATES = ("bindings/client/src", "bindings/core/src", "bindings/plugin/src")
+
 SKIPPED = {
     # Prefix of a path: why its text is not judged.
     "docs/ops.md": "written by the conformance sweep",
@@ -107,6 +109,31 @@ def test_bullets_are_short(name: str) -> None:
         if re.match(r"[-*] |\d+\. ", block) and len(words := plain(block).split()) > LONGEST_BULLET
     ]
     assert not long, "\n".join(long)
+
+
+def rustdoc(text: str) -> Iterator[tuple[int, str]]:
+    """Gives the documentation of each item of a Rust file, with its first line."""
+    block: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if match := re.match(r"\s*//[/!](.*)", line):
+            block.append(match.group(1).strip())
+        elif block:
+            yield number - len(block), " ".join(block)
+            block = []
+
+
+@pytest.mark.parametrize("folder", PUBLIC_CRATES)
+def test_words_of_public_crates_are_those_of_the_field(folder: str) -> None:
+    files = sorted((TREE / folder).rglob("*.rs"))
+    assert files
+    found = []
+    for file in files:
+        for line, block in rustdoc(file.read_text(encoding="utf-8")):
+            for pattern, instead in WORDS.items():
+                if match := re.search(rf"\b(?:{pattern})", plain(block), re.I):
+                    name = file.relative_to(TREE)
+                    found.append(f"{name}:{line}: “{match.group()}”: write {instead}")
+    assert not found, "\n".join(found)
 
 
 def test_code_and_links_are_not_judged() -> None:

@@ -72,7 +72,7 @@ impl Graph {
     /// Adds the operations and functions of a serialized `GraphDef`.
     ///
     /// # Errors
-    /// TensorFlow's status for bytes that are no `GraphDef`, for one that needs ops, names or versions
+    /// TensorFlow's status for bytes that are not a `GraphDef`, for one that needs ops, names or versions
     /// that are not there, and for options that do not fit; the graph is then as before.
     pub fn import(&self, graph_def: &[u8], options: &ImportOptions<'_>) -> Result<Imported> {
         for (_, _, output) in options.input_map {

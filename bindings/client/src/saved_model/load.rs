@@ -151,7 +151,7 @@ impl Model {
         Ok(())
     }
 
-    /// Makes tables and the like: each has functions that make it and fill it.
+    /// Makes resources such as tables: each has functions that make it and fill it.
     fn make_resources(&mut self) -> Result<()> {
         let is_resource = |node: &super::proto::Node| node.kind == Kind::Resource;
         let resources: Vec<usize> = (0..self.meta.nodes.len())

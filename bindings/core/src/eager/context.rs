@@ -118,7 +118,7 @@ impl EagerContext {
     /// Makes a context.
     ///
     /// # Errors
-    /// As for [`Self::new`], and TensorFlow's status for bytes that are no `ConfigProto`.
+    /// As for [`Self::new`], and TensorFlow's status for bytes that are not a `ConfigProto`.
     pub fn with_options(options: &EagerOptions) -> Result<Self> {
         /// Deletes the options on every way out.
         struct Owned(*mut TFE_ContextOptions, &'static ClientApi);
