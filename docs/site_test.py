@@ -134,8 +134,8 @@ def test_the_front_page_has_the_numbers_of_the_measured_pages() -> None:
             lines = models.splitlines()
             header = next(line for line in lines if line.startswith("| model |")).split(" | ")
             name = case.removesuffix(" as a crate")
-            row = next(line for line in lines if line.startswith(f"| {name} |")).split(" | ")
-            assert row[header.index(peer) + 1] == ratio, (peer, case)
+            cells = next(line for line in lines if line.startswith(f"| {name} |")).split(" | ")
+            assert cells[header.index(peer) + 1] == ratio, (peer, case)
         else:
             start = case.replace("ResNet50, ", "ResNet50 inference, ")
             row = next(line for line in device.splitlines() if line.startswith(f"| {start}"))

@@ -1,6 +1,6 @@
 """What editors need of targets that a build does not have to make."""
 
-def _generated_sources_impl(target, ctx):
+def _generated_sources_impl(_target, ctx):
     files = [file for file in getattr(ctx.rule.files, "srcs", []) if not file.is_source]
     deps = []
     for name in ["deps", "proc_macro_deps"]:
