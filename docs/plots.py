@@ -1,4 +1,4 @@
-"""Draws the tables of the performance pages, for the site.
+"""Draws the tables of the performance pages and of the front page, for the site.
 
 A table with ratios gets bars on a logarithmic scale, green where we are the faster side, and a
 table of seconds gets bars from zero. The numbers are those of the page: there are no others.
@@ -14,6 +14,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 FOLDER: Final = "performance/"
+HOME: Final = "index.md"
 OURS_OVER_THEIRS: Final = ("performance/client.md",)
 """Pages whose ratios are our time over the other's, so that less is better."""
 
@@ -186,4 +187,5 @@ def add_plots(markdown: str, page: str) -> str:
 def on_page_markdown(markdown: str, page: Any, **_: Any) -> str:
     """Adds the drawings to a page; called by the site's generator."""
     path = str(page.file.src_uri)
-    return add_plots(markdown, path) if path.startswith(FOLDER) else markdown
+    measured = path.startswith(FOLDER) or path == HOME
+    return add_plots(markdown, path) if measured else markdown

@@ -13,7 +13,7 @@ from xml.etree import ElementTree
 
 import pytest
 
-from docs import plots
+from docs import numbers, plots
 
 DOCS = pathlib.Path("docs")
 DRAWN = {"build.md": 1, "client.md": 3, "kernels.md": 10, "models.md": 2, "plugin.md": 3}
@@ -107,6 +107,39 @@ def test_a_drawing_has_a_bar_per_number() -> None:
 def test_tables_without_numbers_to_draw_stay_as_they_are() -> None:
     text = "# A\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\nrest\n"
     assert plots.add_plots(text, "performance/x.md") == text
+
+
+def test_columns_of_numbers_are_set_to_the_right() -> None:
+    rows = [["case", "x", "note"], ["a", "2704.65", "7"], ["b", "", "seven"], ["c", "1.5 ms", ""]]
+    cells = [[f"<td>{cell}</td>" for cell in row] for row in rows]
+    table = "<table>" + "".join(f"<tr>{''.join(row)}</tr>" for row in cells) + "</table>"
+    right = re.findall(r'<td class="number">(.*?)</td>', numbers.on_page_content(table))
+    assert right == ["x", "2705", "", "1.5 ms"]
+    for text in ("2.64", "1,172", "3.1e-07", "5940 (5873 to 8182)", "12 MB", "33%", "1.50 loses"):
+        assert numbers.is_number(text), text
+    for text in ("2026-11-23", "TFP:0", "Zen 5", "1.2 to 1.4 of it", "0.9 of the peak"):
+        assert not numbers.is_number(text), text
+
+
+def test_the_front_page_has_the_numbers_of_the_measured_pages() -> None:
+    """Each ratio `PEER: CASE` stands in the row of that case, after the heading of two threads."""
+    device = (DOCS / "performance/plugin.md").read_text(encoding="utf-8")
+    models = (DOCS / "performance/models.md").read_text(encoding="utf-8").split("## 2 threads")[1]
+    rows = re.findall(
+        r"^\| ([^:|]+): ([^|]+) \| ([\d.]+) \|$", (DOCS / "index.md").read_text(), re.M
+    )
+    assert len(rows) == 8
+    for peer, case, ratio in rows:
+        if case.endswith(" as a crate"):
+            lines = models.splitlines()
+            header = next(line for line in lines if line.startswith("| model |")).split(" | ")
+            name = case.removesuffix(" as a crate")
+            cells = next(line for line in lines if line.startswith(f"| {name} |")).split(" | ")
+            assert cells[header.index(peer) + 1] == ratio, (peer, case)
+        else:
+            start = case.replace("ResNet50, ", "ResNet50 inference, ")
+            row = next(line for line in device.splitlines() if line.startswith(f"| {start}"))
+            assert row.split(" | ")[3] == ratio, (peer, case)
 
 
 @pytest.mark.parametrize("page", sorted(path.name for path in DOCS.glob("performance/*.md")))

@@ -1,4 +1,4 @@
-//! Learns handwritten digits with a convolutional network, in a graph or at once.
+//! Learns handwritten digits with a convolutional network, in graph or eager mode.
 //!
 //! `digits DIGITS.csv [graph|eager] [EPOCHS]`: each line of the file has 64 grey values from 0 to 16,
 //! row by row, and the digit. Every fifth line is kept for validation. Prints the share of validation

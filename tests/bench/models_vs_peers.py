@@ -164,16 +164,18 @@ def page(rows: Sequence[Row]) -> str:
         f"`tools/bazel run //tests/bench:models_vs_peers -- --rounds={FLAGS.rounds}",
         f"--output={FLAGS.output}`" + (" with `--tract=LIBRARY`." if FLAGS.tract else "."),
         "Batch 1, float32, random weights.",
-        "Every implementation has a process of its own and the same input; they take turns, and",
-        "while one runs the others are stopped; with two threads, ours with one is among them. A",
-        "time is the median of",
-        f"{FLAGS.rounds} rounds, each the mean of as many calls as fill {FLAGS.round_seconds:g} s.",
-        "A ratio is the peer's time over ours, so above 1 ours is faster; the spread is the",
-        "distance of the quartiles of our times over their median. Ours is called from Rust, the",
-        "peers from Python, which costs each call about",
-        "a microsecond. onnxruntime and tract get the graph that tf2rust has found. tract is",
-        "called from Rust, too; its library is made by",
-        "`cargo build --release --manifest-path tests/bench/tract/Cargo.toml`.",
+        "Every implementation has its own process and the same input. They alternate: while one",
+        "runs, the others are stopped.",
+        "",
+        f"- A time is the median of {FLAGS.rounds} rounds, each the mean of as many calls as fill"
+        f" {FLAGS.round_seconds:g} s.",
+        "- A ratio is the peer's time over ours: above 1, ours is faster.",
+        "- The spread is the distance of the quartiles of our times over their median.",
+        "- With two threads, ours with one thread is among the peers.",
+        "- Ours and tract are called from Rust, the others from Python, which costs about a",
+        "  microsecond per call.",
+        "- onnxruntime and tract get the graph that tf2rust traced. tract's library is made by",
+        "  `cargo build --release --manifest-path tests/bench/tract/Cargo.toml`.",
     ]
     for threads in sorted({row.threads for row in rows}):
         group = [row for row in rows if row.threads == threads]

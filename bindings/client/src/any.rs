@@ -220,7 +220,7 @@ pub enum AnyContext {
 }
 
 impl AnyContext {
-    /// Whether calls are executed at once.
+    /// Whether calls are executed eagerly.
     #[must_use]
     pub const fn is_eager(&self) -> bool {
         matches!(self, Self::Eager(_) | Self::Tape(_))

@@ -226,7 +226,7 @@ pub struct LoopOptions<'a> {
     pub shapes: &'a [Shape],
     /// After how many iterations the loop ends in any case.
     pub maximum_iterations: Option<i64>,
-    /// How many iterations of a graph may run at once; TensorFlow's default is 10.
+    /// How many iterations of a graph may run at the same time; TensorFlow's default is 10.
     pub parallel_iterations: Option<i64>,
 }
 

@@ -1,4 +1,4 @@
-//! TensorFlow from Rust: ops in graphs and at once, gradients, functions, control flow, variables
+//! TensorFlow from Rust: ops in graph and eager mode, gradients, functions, control flow, variables
 //! and training.
 //!
 //! This crate is everything that `tfp_core` has, the ops of `tfp_ops` as [`ops`], and what is built

@@ -1,4 +1,4 @@
-//! Sparse tensors: positions and values of what is not zero.
+//! Sparse tensors: positions and values of the elements that are not zero.
 
 use tfp_core::{
     DataType, Error, ErrorKind, IntoOperand, Result, Shape, Tensor, TensorHandle, Value,
@@ -50,7 +50,7 @@ impl<V: Value> SparseTensor<V> {
         })
     }
 
-    /// Makes a sparse tensor of what is not zero in a dense one.
+    /// Makes a sparse tensor of the elements of a dense one that are not zero.
     ///
     /// # Errors
     /// What TensorFlow says.

@@ -123,7 +123,7 @@ impl LookupTable {
     /// Makes a table of the lines of a text file.
     ///
     /// # Errors
-    /// What TensorFlow says, as for a file that is not there; in a graph that is when the table is
+    /// What TensorFlow says, such as for a missing file; in a graph that is when the table is
     /// initialized.
     pub fn from_file<C: Mode>(
         context: &C,

@@ -40,7 +40,7 @@ impl<V: Value> TensorList<V> {
         Ok(Self::of(handle, dtype, shape))
     }
 
-    /// Makes a list of a length, whose tensors are to be set.
+    /// Makes a list of a length, whose tensors are set later.
     ///
     /// # Errors
     /// What TensorFlow says.

@@ -156,7 +156,7 @@ impl Variable {
     /// graph.
     ///
     /// # Errors
-    /// [`ErrorKind::DType`] for a value that is no handle of a resource.
+    /// [`ErrorKind::DType`] for a value that is not a handle of a resource.
     pub fn of_handle(
         handle: impl Into<AnyValue>,
         name: &str,

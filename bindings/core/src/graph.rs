@@ -91,7 +91,7 @@ impl Drop for GraphInner {
 /// A graph of operations.
 ///
 /// A clone is the same graph. Operations, outputs and sessions keep the graph alive. Several threads
-/// may add operations at once.
+/// may add operations at the same time.
 #[derive(Clone)]
 pub struct Graph {
     pub(crate) inner: Arc<GraphInner>,

@@ -73,8 +73,8 @@ impl Graph {
     /// Adds the operations and functions of a serialized `GraphDef`.
     ///
     /// # Errors
-    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are no `GraphDef`, what
-    /// [`check_graph_def`](crate::check_graph_def) says of it, and TensorFlow's status for one that needs ops, names or versions
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are not a `GraphDef`; the errors of
+    /// [`check_graph_def`](crate::check_graph_def); TensorFlow's status for one that needs ops, names or versions
     /// that are not there, and for options that do not fit; the graph is then as before.
     pub fn import(&self, graph_def: &[u8], options: &ImportOptions<'_>) -> Result<Imported> {
         for (_, _, output) in options.input_map {

@@ -6,7 +6,7 @@
 //! - A [`Tensor`] is an array in host memory. [`Buffer`]s and aligned vectors become tensors without a copy.
 //! - A [`Graph`] holds [`Operation`]s, which a [`Scope`] adds; a [`Session`] runs it, and a [`Callable`]
 //!   repeats a run. A [`SavedModel`] is a graph with a session and signatures.
-//! - An [`EagerContext`] executes at once; its values are [`TensorHandle`]s.
+//! - An [`EagerContext`] executes eagerly; its values are [`TensorHandle`]s.
 //! - Ops are called through a [`Context`], which a scope and an eager context both are: a function
 //!   over `C: Context` serves both modes. Generated functions are in the crate `tfp_ops`; an
 //!   [`OpBuilder`] calls any op by its name, also one of a library that was loaded at run time.

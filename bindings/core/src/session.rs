@@ -64,7 +64,7 @@ impl Drop for RawOptions {
     }
 }
 
-/// A session on a graph, which it keeps alive. Several threads may run it at once.
+/// A session on a graph, which it keeps alive. Several threads may run it together.
 pub struct Session {
     raw: NonNull<TF_Session>,
     graph: Graph,
@@ -87,7 +87,7 @@ impl Session {
     /// Makes a session.
     ///
     /// # Errors
-    /// TensorFlow's status for bytes that are no `ConfigProto`, or a server that is not there.
+    /// TensorFlow's status for bytes that are not a `ConfigProto`, or a server that is not there.
     pub fn with_options(graph: &Graph, options: &SessionOptions) -> Result<Self> {
         let api = api()?;
         let raw_options = RawOptions::new(options, api)?;

@@ -144,7 +144,7 @@ impl Tensor {
     ///
     /// # Errors
     /// [`ErrorKind::DType`](crate::ErrorKind::DType) when the tensor has another element type, or
-    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for bytes that are no `bool`.
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for bytes that are not a `bool`.
     #[inline]
     pub fn as_slice<T: Element>(&self) -> Result<&[T]> {
         if T::DTYPE != self.dtype {

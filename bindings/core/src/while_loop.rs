@@ -35,7 +35,7 @@ impl Graph {
     ///
     /// # Errors
     /// Those of the closures; [`ErrorKind::Argument`] without inputs or for another number of results,
-    /// [`ErrorKind::DType`] for a condition that is no truth value or a result of another type than
+    /// [`ErrorKind::DType`] for a condition that is not a truth value or a result of another type than
     /// its variable, [`ErrorKind::Foreign`] for an output of another graph, and what TensorFlow says.
     pub fn add_while(
         &self,

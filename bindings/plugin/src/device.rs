@@ -136,7 +136,7 @@ pub struct Block {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EventStatus {
     /// Something the event waits for failed. TensorFlow then ends the process: it has no way left to
-    /// tell the program. What fails at once is better an error of the call that adds it.
+    /// tell the program. Report what fails immediately as an error of the call that adds it.
     Error,
     /// What the event waits for is still running.
     Pending,
@@ -147,7 +147,7 @@ pub enum EventStatus {
 /// A function of TensorFlow's to be called on the host when a stream gets to it.
 pub type HostCallback = Box<dyn FnOnce() -> Result<()> + Send>;
 
-/// A device. All methods may be called from several threads at once.
+/// A device. Several threads may call all methods at the same time.
 ///
 /// A method on a stream adds an operation to it. Operations of one stream take effect in the order
 /// in which they were added; those of different streams are ordered by events only.
@@ -275,7 +275,7 @@ pub unsafe trait Device: Send + Sync + 'static {
     /// Nanoseconds between start and stop; 0 before.
     fn timer_nanoseconds(timer: &Self::Timer) -> u64;
 
-    /// Copies `bytes` bytes as an operation of `stream`, or at once without one.
+    /// Copies `bytes` bytes as an operation of `stream`, or immediately without one.
     ///
     /// # Safety
     /// Both sides are valid for `bytes` bytes until the operation is done, the destination is not

@@ -212,7 +212,7 @@ impl Eager {
     /// `outputs`.
     ///
     /// # Errors
-    /// What TensorFlow says of the op, and for an attribute that is no number, truth value, text,
+    /// What TensorFlow says of the op, and for an attribute that is not a number, truth value, text,
     /// type, shape, or list of numbers, truth values, types or shapes.
     pub fn run(
         &self,

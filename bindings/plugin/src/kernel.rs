@@ -16,7 +16,7 @@ use crate::proto::graph::NodeDef;
 use crate::status::{Status, with_status};
 
 /// A kernel whose outputs are complete when `compute` returns. One object serves a node, from
-/// several threads at once.
+/// several threads at the same time.
 pub trait Kernel: Send + Sync + Sized + 'static {
     /// Makes the kernel for a node.
     ///

@@ -1,4 +1,4 @@
-//! Definition of ops of one's own.
+//! Definition of new ops.
 
 use std::ffi::c_int;
 use std::marker::PhantomData;

@@ -25,7 +25,7 @@ pod!(f32 f64 i8 i16 i32 i64 u8 u16 u32 u64);
 /// The numbers that lie in `bytes`.
 ///
 /// # Errors
-/// [`Error::Plan`] unless `bytes` is aligned for them and a whole number of them.
+/// [`Error::Plan`] unless `bytes` is aligned for them and a multiple of their size.
 #[inline]
 pub fn view<T: Pod>(bytes: &[u8]) -> Result<&[T]> {
     if !fits::<T>(bytes) {
@@ -56,7 +56,7 @@ pub fn view_mut<T: Pod>(bytes: &mut [u8]) -> Result<&mut [T]> {
     Ok(unsafe { core::slice::from_raw_parts_mut(bytes.as_mut_ptr().cast(), len) })
 }
 
-/// Whether bytes are aligned for numbers and a whole number of them. `align_to` would find out where
+/// Whether bytes are aligned for numbers and a multiple of their size. `align_to` would find out where
 /// the numbers start, which takes longer than all else that a small layer does besides its product.
 #[inline]
 fn fits<T: Pod>(bytes: &[u8]) -> bool {

@@ -52,7 +52,7 @@ impl Thresholds {
     /// Reads `{"dirty": {"bottom": 0.1, "low": 0.3, "medium": 0.6, "high": 0.9}}`.
     ///
     /// # Errors
-    /// [`Error::Thresholds`] if a level is missing, appears twice or is no number, or the levels
+    /// [`Error::Thresholds`] if a level is missing, appears twice or is NaN, or the levels
     /// fall.
     pub fn parse(text: &str) -> Result<Self> {
         let mut at = Cursor { text, position: 0 };

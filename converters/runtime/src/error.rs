@@ -68,7 +68,7 @@ pub enum Error {
         /// The byte at which reading stopped.
         position: usize,
     },
-    /// Two tensors that an operation uses at once overlap, or one lies outside the workspace: a
+    /// Two tensors that an operation uses together overlap, or one lies outside the workspace: a
     /// defect of the converter.
     Plan {
         /// What was expected.

@@ -1,4 +1,4 @@
-//! Whole numbers in other sizes, and products of matrices of them.
+//! Integers of other sizes, and their matmuls.
 
 use crate::bytes::Pod;
 use crate::error::{Result, at};

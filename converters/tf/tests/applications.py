@@ -57,9 +57,9 @@ MEGABYTES: Final = 1500.0
 PAGE: Final = """\
 # keras.applications as crates
 
-Every model with its own image size, its 1000 classes as logits and random weights: converted by
-tf2rust with its default flags, compiled by `cargo build --release` with the runtime as source, run
-by a program of its own on three images and compared with Keras; its generated tests pass too. The
+Every model has its own image size, its 1000 classes as logits and random weights. tf2rust converts
+it with default flags, and `cargo build --release` compiles it with the runtime as source. A program
+runs it on three images and compares with Keras; the generated tests pass, too. The
 difference is the largest one of a logit over the largest logit; {tolerance:g} is allowed. Lines
 are those of `model.rs` and `blocks.rs`. Compiling may take {seconds:.0f} s of processor time,
 of all cores together, and {megabytes:.0f} MB in one process.

@@ -22,12 +22,12 @@ SIDES: Final = (32, 64, 75, 96, 128, 224, 331)
 PAGE: Final = """\
 # The models of keras.applications
 
-Every function of `keras.applications`, with random weights, 1000 classes as logits and the smallest
-image of {sides} pixels a side that it takes: traced and converted by tf2rust; the emitters
-of Rust take the graph, and NumPy computes it by its definition for two images. The difference from
-Keras is the largest one of a logit over the largest logit; {tolerance:g} is allowed. Seconds are
-the processor's, of tracing and converting. Some of them were compiled and run:
-[keras.applications as crates](performance/applications.md).
+tf2rust traces and converts every function of `keras.applications`, with random weights and 1000
+classes as logits. Images have the smallest size that the model takes, of {sides} pixels a side.
+The emitters of Rust take the graph, and NumPy computes it by its definition for two images. The
+difference from Keras is the largest one of a logit over the largest logit; {tolerance:g} is
+allowed. Seconds are the processor's, of tracing and converting. Some of them were compiled and
+run: [keras.applications as crates](performance/applications.md).
 
 Written by `tools/bazel run //converters/tf/tests:applications_list -- --write
 docs/keras-applications.md`; with `--only=MODELS` it renews their rows alone.

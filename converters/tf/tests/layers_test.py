@@ -69,7 +69,7 @@ def test_activation(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", sorted(set(ACTIVATIONS) - {"softmax", "log_softmax"}))
-def test_activation_of_what_is_no_usual_number(name: str) -> None:
+def test_activation_of_extreme_numbers(name: str) -> None:
     loaded = trace_model(model_of([(1,)], layers.Activation(name)))
     for number in (np.nan, np.inf, -np.inf, -0.0, 1e30, -1e30, 1e-40):
         x = np.full((1, 1), number, np.float32)
@@ -387,7 +387,7 @@ def test_the_batch_is_not_rolled() -> None:
 
 
 @pytest.mark.parametrize("dtype", ["int32", "int64"])
-def test_functions_of_whole_numbers(dtype: str) -> None:
+def test_functions_of_integers(dtype: str) -> None:
     o = keras.ops
 
     def body(x: Any, y: Any) -> list[Any]:
@@ -435,7 +435,7 @@ def test_nan_and_infinity_pass_through() -> None:
 
 
 @pytest.mark.parametrize("width", [1, 4, 9, 70])
-def test_softmax_of_what_is_no_number(width: int) -> None:
+def test_softmax_of_nan_and_infinity(width: int) -> None:
     def body(x: Any) -> list[Any]:
         functions = [tf.nn.softmax, tf.nn.log_softmax, keras.ops.softmax, keras.ops.log_softmax]
         return [layers.Softmax()(x), *(layers.Lambda(f)(x) for f in functions)]

@@ -5,7 +5,7 @@
 /// Kernels call it only where the work is large enough to repay the hand-over, and never from
 /// inside a task.
 pub trait Parallel: Sync {
-    /// How many tasks can make progress at once; at least 1.
+    /// How many tasks can make progress at the same time; at least 1.
     fn threads(&self) -> usize;
 
     /// Calls `task` once with each number in `0..tasks`, in any order and on any thread, and

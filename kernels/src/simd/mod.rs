@@ -190,7 +190,7 @@ pub trait Simd: Copy + Send + Sync + 'static {
     /// is 0 and A has one line, `i` times its pitch; B has rows of `NV` vectors, as many as A has
     /// columns. Meanwhile it may ask for the elements of `ahead`.
     ///
-    /// Panics if a matrix is too short, or if the output is no such tile.
+    /// Panics if a matrix is too short, or if the output is not such a tile.
     #[inline(always)]
     fn tile<const MR: usize, const NV: usize, const ROW: usize>(
         self,

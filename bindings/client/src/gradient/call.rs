@@ -34,7 +34,7 @@ impl<'a> Backward<'a> {
     /// Returns an input of the op.
     ///
     /// # Panics
-    /// When the op has no such input, as a slice does.
+    /// When the op has no such input, like indexing a slice.
     #[must_use]
     pub fn input(&self, index: usize) -> &'a AnyValue {
         &self.op.inputs[index]
@@ -43,7 +43,7 @@ impl<'a> Backward<'a> {
     /// Returns an output of the op.
     ///
     /// # Panics
-    /// When the op has no such output, as a slice does.
+    /// When the op has no such output, like indexing a slice.
     #[must_use]
     pub fn output(&self, index: usize) -> &'a AnyValue {
         &self.op.outputs[index]

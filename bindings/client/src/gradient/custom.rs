@@ -12,7 +12,7 @@ use super::record::{Attrs, OpRecord};
 use super::registry::{SharedRule, register_gradient};
 use crate::any::{AnyContext, AnyValue, Mode};
 
-/// Computes with a gradient of one's own.
+/// Computes with a custom gradient.
 ///
 /// `forward` computes from `inputs`; its ops are not differentiated. `backward` is asked instead: its
 /// [`Backward::input`]s are `inputs`, its [`Backward::output`]s what `forward` returned (what else

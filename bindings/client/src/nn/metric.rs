@@ -130,7 +130,7 @@ impl Metric {
     /// predictions without their last dimension.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a mask of a metric that is no mean
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a mask of a metric that is not a mean
     /// over samples, and what TensorFlow says.
     pub fn masked_statistics<C: Context + ?Sized>(
         self,

@@ -152,7 +152,7 @@ impl Model {
         Ok(())
     }
 
-    /// Makes tables and the like: each has functions that make it and fill it.
+    /// Makes resources such as tables: each has functions that make it and fill it.
     fn make_resources(&mut self) -> Result<()> {
         let is_resource = |node: &super::proto::Node| node.kind == Kind::Resource;
         let resources: Vec<usize> = (0..self.meta.nodes.len())
@@ -449,7 +449,7 @@ impl ModelFunction {
     /// Calls with arguments by name, and returns the results by name.
     ///
     /// # Errors
-    /// As for [`Self::call`], [`ErrorKind::NotFound`] for a name that is none, and
+    /// As for [`Self::call`], [`ErrorKind::NotFound`] for an unknown name, and
     /// [`ErrorKind::Argument`] for one that is missing or given twice.
     pub fn call_named<'a, C: Mode, V: IntoOperand<'a, C::Value>>(
         &self,

@@ -22,7 +22,7 @@ pub struct SessionModel {
     folder: PathBuf,
     has_objects: bool,
     variables: BTreeMap<String, Variable>,
-    /// The variables that are no resources, as old graphs have them: their values, by name.
+    /// The reference variables of old graphs: their values, by name.
     references: BTreeMap<String, Output>,
 }
 
@@ -60,7 +60,7 @@ impl SessionModel {
         all.map(|(path, variable)| (path.as_str(), variable))
     }
 
-    /// Returns the variables that are no resources, each with its name, as graphs of TensorFlow 1 have
+    /// Returns the reference variables, each with its name, as graphs of TensorFlow 1 have
     /// them: an op as `Assign` or `AssignSub` takes one as its reference, and a run changes it.
     pub fn references(&self) -> impl Iterator<Item = (&str, &Output)> {
         let all = self.references.iter();
@@ -191,7 +191,7 @@ fn variables_of_graph(model: &SavedModel) -> Result<BTreeMap<String, Variable>> 
     Ok(variables)
 }
 
-/// Finds all variables of a graph that are no resources, by their names in checkpoints.
+/// Finds all reference variables of a graph, by their names in checkpoints.
 fn references_of_graph(model: &SavedModel) -> Result<BTreeMap<String, Output>> {
     let operations = model.session.graph().operations();
     operations

@@ -100,7 +100,7 @@ impl ModelWriter {
     ///
     /// # Errors
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) when a result needs a placeholder
-    /// that is no argument, and [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) for outputs
+    /// that is not an argument, and [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) for outputs
     /// of several graphs.
     pub fn graph_signature(
         &mut self,

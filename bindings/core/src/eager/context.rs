@@ -101,9 +101,9 @@ impl Drop for ContextInner {
     }
 }
 
-/// A context in which calls execute at once.
+/// A context in which calls execute eagerly.
 ///
-/// A clone is the same context. Handles keep the context alive. Several threads may execute at once.
+/// A clone is the same context. Handles keep the context alive. Several threads may execute together.
 #[derive(Clone)]
 pub struct EagerContext {
     inner: Arc<ContextInner>,
@@ -122,7 +122,7 @@ impl EagerContext {
     /// Makes a context.
     ///
     /// # Errors
-    /// As for [`Self::new`], and TensorFlow's status for bytes that are no `ConfigProto`.
+    /// As for [`Self::new`], and TensorFlow's status for bytes that are not a `ConfigProto`.
     pub fn with_options(options: &EagerOptions) -> Result<Self> {
         /// Deletes the options on every way out.
         struct Owned(*mut TFE_ContextOptions, &'static ClientApi);

@@ -1,4 +1,4 @@
-//! Executors: what runs a thread's ops, at once or in the background.
+//! Executors: what runs a thread's ops, immediately or in the background.
 
 use std::ptr::NonNull;
 use std::sync::Arc;

@@ -177,7 +177,7 @@ impl TensorHandle {
     /// Returns the tensor in host memory: without a copy when it is there, else copied from its device.
     ///
     /// # Errors
-    /// As for [`Self::shape`], and TensorFlow's status for what has no host form, as a variant.
+    /// As for [`Self::shape`], and TensorFlow's status for values without a host form, such as a variant.
     pub fn to_tensor(&self) -> Result<Tensor> {
         let api = self.inner.context.api;
         let status = Status::new(api)?;

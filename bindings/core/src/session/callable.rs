@@ -13,7 +13,7 @@ use crate::shape::Shape;
 use crate::small_vec::SmallVec;
 use crate::tensor::Tensor;
 
-/// A run whose feeds, fetches and targets are fixed. Several threads may call it at once.
+/// A run whose feeds, fetches and targets are fixed. Several threads may call it together.
 pub struct Callable<'s> {
     session: &'s Session,
     feeds: Vec<(Output, Shape)>,

@@ -13,7 +13,7 @@ use crate::device::Direction::{self, DeviceToDevice, DeviceToHost, HostToDevice}
 use crate::error::{Error, Result};
 use crate::status::Status;
 
-/// A stream's copy, or a copy at once.
+/// A copy of a stream, or an immediate one.
 ///
 /// # Safety
 /// `raw` was filled by [`attach`] with the same `D`; the rest is as for [`Device::copy`].

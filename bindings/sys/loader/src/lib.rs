@@ -3,7 +3,7 @@
 //! Nothing here links to TensorFlow. A [`Lookup`] answers "where is the function of this name":
 //! [`Process`] asks the running process (a plug-in, which TensorFlow itself has loaded),
 //! [`Libraries`] asks the two libraries of an installation (a program that uses TensorFlow).
-//! [`resolve`] asks for a whole group of functions at once and names everything that is missing.
+//! [`resolve`] asks for a whole group of functions in one call and names everything that is missing.
 //!
 //! # Where libraries are looked for
 //!

@@ -208,7 +208,7 @@ pub fn check<'a>(errors: impl IntoIterator<Item = Option<&'a Error>>) -> Result<
 /// that function is missing nothing is known, and nothing refused.
 ///
 /// # Errors
-/// [`Error::Version`] for another major version, an older minor one, or text that is no version.
+/// [`Error::Version`] for another major version, an older minor one, or text that is not a version.
 pub fn check_version(lookup: &dyn Lookup, minimum: (u32, u32)) -> Result<(), Error> {
     let address = lookup.address(c"TF_Version");
     if address.is_null() {

@@ -54,11 +54,11 @@ Written on {date} by
 `tools/bazel run //converters/tf/tests/crates:platforms -- --write docs/platforms.md`,
 with {version}.
 
-The crates of tf2rust are Rust alone and go where Rust goes. All tests run on Linux on x86-64. For
-the systems below, crates of every operation are compiled with and without std, and warnings are
-errors. Where something runs them, each crate's test compares every output with the interpreter's,
-within the crate's tolerance. QEMU and Wine show that results are right, not how fast they are: on
-processors other than those of x86-64 the kernels take their portable bodies.
+The crates of tf2rust contain only Rust and run where Rust runs. All tests run on Linux on x86-64.
+For the systems below, crates of every operation are compiled with and without std, and warnings are
+errors. Where an emulator exists, each crate's test compares every output with the interpreter's,
+within the crate's tolerance. QEMU and Wine show that results are right, not how fast they are. On
+other processors than x86-64, the kernels use portable SIMD bodies.
 
 | system | target of rustc | crates | tests run on | seconds |
 |---|---|---|---|---|

@@ -219,7 +219,7 @@ impl Program {
     /// whose results are the outputs after the first.
     ///
     /// # Errors
-    /// [`Error::Value`] for what is no program, or one with too many inputs, steps, outputs or
+    /// [`Error::Value`] for bytes that are not a program, or one with too many inputs, steps, outputs or
     /// values at a time; or if an output is not [`Extent::Whole`].
     pub fn new(words: &[i64], extents: &[Extent], forwarded: u32, results: &[i64]) -> Result<Self> {
         let (words, rest) = words.as_chunks::<WORDS>();

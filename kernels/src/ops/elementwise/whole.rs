@@ -1,4 +1,4 @@
-//! Conversion between whole numbers of any size.
+//! Conversion between integers of any size.
 //!
 //! A number that does not fit loses its upper bits, as in TensorFlow.
 
@@ -7,7 +7,7 @@ use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 
-/// A whole number of 64 bits at most.
+/// An integer of 64 bits at most.
 pub trait Whole: Copy + Send + Sync {
     /// The number in 64 bits; of one of 64 bits without a sign, its bits.
     fn wide(self) -> i64;

@@ -1,4 +1,4 @@
-//! `BatchMatMulV2`: products of matrices whose leading dimensions broadcast.
+//! `BatchMatMulV2`: matmuls whose leading dimensions broadcast.
 
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::base::dtype::DType;

@@ -114,7 +114,7 @@ fn substitute(
 /// matrix.
 ///
 /// # Errors
-/// [`Error::Value`] for a matrix that has no inverse: a pivot is 0 or no number. Then the results of
+/// [`Error::Value`] for a matrix that has no inverse: a pivot is 0 or NaN. Then the results of
 /// the matrices before it are written. [`Error::Length`] as [`triangular_solve`], or if the scratch
 /// memory is too short.
 pub fn solve(

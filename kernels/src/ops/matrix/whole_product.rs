@@ -1,11 +1,11 @@
-//! Products of matrices of whole numbers, which wrap.
+//! Integer matmuls, which wrap.
 
 use crate::base::adapt::{Element, check_count};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 
-/// A whole number with arithmetic.
+/// An integer with arithmetic.
 pub trait Factor: Element {
     /// `self + a * b`, wrapped.
     #[must_use]

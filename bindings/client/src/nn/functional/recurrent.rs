@@ -26,7 +26,7 @@ pub trait Cell<C: Context + ?Sized> {
     /// How many states it has; the first one is the output.
     fn states(&self) -> usize;
 
-    /// Computes what does not depend on the state, for all steps at once: (batch, steps, inputs)
+    /// Computes what does not depend on the state, for all steps together: (batch, steps, inputs)
     /// gives (batch, steps, n).
     ///
     /// # Errors

@@ -41,7 +41,7 @@ pub struct Pass<'a> {
     masks: Mutex<Masks>,
 }
 
-/// The masks at the layer that is computed: (batch, steps), false where a step is to be skipped.
+/// The masks at the layer that is computed: (batch, steps), false for steps to skip.
 #[derive(Default)]
 struct Masks {
     input: Option<AnyValue>,
@@ -117,7 +117,7 @@ impl<'a> Pass<'a> {
         self.is_training
     }
 
-    /// Returns the mask of the layer's input, (batch, steps): false where a step is to be skipped.
+    /// Returns the mask of the layer's input, (batch, steps): false for steps to skip.
     #[must_use]
     pub fn mask(&self) -> Option<AnyValue> {
         self.masks().input.clone()

@@ -19,7 +19,7 @@ use crate::variable::{self, Variable};
 pub(super) enum Engine {
     /// In a graph.
     Graph(Box<GraphEngine>),
-    /// At once.
+    /// Eagerly.
     Eager(EagerEngine),
 }
 

@@ -64,7 +64,7 @@ impl Attention<'_> {
     /// `[examples, queries, beside, width]`.
     ///
     /// # Errors
-    /// As [`Attention::run`]; [`Error::Value`] if rows overlap or the heads are no whole examples.
+    /// As [`Attention::run`]; [`Error::Value`] if rows overlap or the heads are not whole batch elements.
     pub fn run_beside(
         &self,
         beside: usize,

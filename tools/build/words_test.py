@@ -1,0 +1,148 @@
+"""Documents use the field's own words, in short sentences: CONTRIBUTING.md, "Words"."""
+
+import os
+import pathlib
+import re
+from collections.abc import Iterator
+
+import pytest
+
+TREE = pathlib.Path(os.environ["CHECKOUT"]).resolve()
+
+WORDS = {
+    # Pattern: what to write.
+    r"at once(?! it)": "eager (mode); at the same time; immediately",
+    r"whole numbers?": "integer",
+    r"products? of matrices": "matmul",
+    r"turn by turn|a turn of the loop|loops? of \w+ turns|whose turns|another turn": "iteration",
+    r"examples of (?:a|the) batch|batch's examples|inside of each example|for an example": (
+        "batch element"
+    ),
+    r"what is no(?:t a)? number|what is no \w+": "NaN and infinity; anything but a ...",
+    r"(?<!there )(?:is|are|was|were) no (?!longer\b|more\b)": "is not a",
+    r"are to be|is to be": "must be",
+    r"and its like|and the like": "such as, before the example",
+    r"in one house": "say what it is",
+    r"for want of|of one's own|one's own": "your own",
+    r"turns? out of": "say it directly",
+}
+"""Words that readers of TensorFlow's documentation stumble over."""
+
+LONGEST_SENTENCE = 25
+LONGEST_BULLET = 40
+
+PUBLIC_CRATES = ("bindings/client/src", "bindings/core/src", "bindings/plugin/src")
+
+SKIPPED = {
+    # Prefix of a path: why its text is not judged.
+    "docs/ops.md": "written by the conformance sweep",
+    "docs/keras-hub.md": "has the refusals of tf2rust as it words them",
+}
+
+
+def pages() -> list[str]:
+    found = [str(path.relative_to(TREE)) for path in sorted(TREE.rglob("*.md"))]
+    judged = [name for name in found if not name.startswith(tuple(SKIPPED))]
+    assert "README.md" in judged
+    return judged
+
+
+def prose(text: str) -> Iterator[tuple[int, str]]:
+    """Gives the paragraphs, bullets and cells of a page, with their line; code is left out."""
+    text = re.sub(r"^```.*?^```$", lambda m: "\n" * m.group().count("\n"), text, flags=re.S | re.M)
+    # The page that lists the words has to name them.
+    words = r"^## Words\n.*?(?=^## )"
+    text = re.sub(words, lambda m: "\n" * m.group().count("\n"), text, flags=re.S | re.M)
+    block: list[str] = []
+    start = 0
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        fresh = not line.strip() or re.match(r"\s*(?:[-*] |\d+\. |#|\||<)", line)
+        if fresh and block:
+            yield start, " ".join(block)
+            block = []
+        if line.lstrip().startswith("|"):
+            for cell in re.split(r"(?<!\\)\|", line):
+                yield number, cell.strip()
+        elif line.strip():
+            start = start if block else number
+            block.append(line.strip())
+
+
+def plain(block: str) -> str:
+    """Takes code, targets of links and marks away; code counts as one word."""
+    block = re.sub(r"`[^`]*`", "CODE", block)
+    block = re.sub(r"!?\[([^\]]*)\]\([^)]*\)", r"\1", block)
+    block = re.sub(r"\*\*|<[^>]+>", "", block)
+    return re.sub(r"^(?:[-*] |\d+\. |#+ )", "", block)
+
+
+def sentences(block: str) -> list[str]:
+    return re.split(r"(?<=[.!?:;])\s+", plain(block))
+
+
+@pytest.mark.parametrize("name", pages())
+def test_words_are_those_of_the_field(name: str) -> None:
+    found = []
+    for line, block in prose((TREE / name).read_text(encoding="utf-8")):
+        for pattern, instead in WORDS.items():
+            if match := re.search(rf"\b(?:{pattern})", plain(block), re.I):
+                found.append(f"{name}:{line}: “{match.group()}”: write {instead}")
+    assert not found, "\n".join(found)
+
+
+@pytest.mark.parametrize("name", pages())
+def test_sentences_are_read_once(name: str) -> None:
+    long = [
+        f"{name}:{line}: {len(words)} words, at most {LONGEST_SENTENCE}: {sentence}"
+        for line, block in prose((TREE / name).read_text(encoding="utf-8"))
+        for sentence in sentences(block)
+        if len(words := sentence.split()) > LONGEST_SENTENCE
+    ]
+    assert not long, "\n".join(long)
+
+
+@pytest.mark.parametrize("name", pages())
+def test_bullets_are_short(name: str) -> None:
+    long = [
+        f"{name}:{line}: {len(words)} words, at most {LONGEST_BULLET}; make it a heading: {block}"
+        for line, block in prose((TREE / name).read_text(encoding="utf-8"))
+        if re.match(r"[-*] |\d+\. ", block) and len(words := plain(block).split()) > LONGEST_BULLET
+    ]
+    assert not long, "\n".join(long)
+
+
+def rustdoc(text: str) -> Iterator[tuple[int, str]]:
+    """Gives the documentation of each item of a Rust file, with its first line."""
+    block: list[str] = []
+    for number, line in enumerate([*text.splitlines(), ""], 1):
+        if match := re.match(r"\s*//[/!](.*)", line):
+            block.append(match.group(1).strip())
+        elif block:
+            yield number - len(block), " ".join(block)
+            block = []
+
+
+@pytest.mark.parametrize("folder", PUBLIC_CRATES)
+def test_words_of_public_crates_are_those_of_the_field(folder: str) -> None:
+    files = sorted((TREE / folder).rglob("*.rs"))
+    assert files
+    found = []
+    for file in files:
+        for line, block in rustdoc(file.read_text(encoding="utf-8")):
+            for pattern, instead in WORDS.items():
+                if match := re.search(rf"\b(?:{pattern})", plain(block), re.I):
+                    name = file.relative_to(TREE)
+                    found.append(f"{name}:{line}: “{match.group()}”: write {instead}")
+    assert not found, "\n".join(found)
+
+
+def test_code_and_links_are_not_judged() -> None:
+    text = "# A\n\n```\nat once\n```\n\n- see [x](at-once.md) `at once`\n  and more\n| a | b |\n"
+    assert next(prose(text)) == (1, "# A")
+    blocks = [plain(block) for _, block in prose(text)]
+    assert blocks == ["A", "see x CODE and more", "", "a", "b", ""]
+
+
+def test_every_reason_to_skip_is_needed() -> None:
+    names = [str(path.relative_to(TREE)) for path in TREE.rglob("*.md")]
+    assert not [prefix for prefix in SKIPPED if not any(name.startswith(prefix) for name in names)]
