@@ -2,7 +2,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.provision import apt
+from tools.provision import apt, machine as checks, web, work
 from tools.provision.testing.fakes import Machine
 
 
@@ -11,5 +11,8 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Machine:
     made = Machine(tmp_path / "machine")
     monkeypatch.setattr(apt, "APT_FOLDER", made.root / "etc")
     monkeypatch.setattr(apt, "OS_RELEASE", made.root / "etc/os-release")
+    monkeypatch.setattr(checks, "OS_RELEASE", made.root / "etc/os-release")
+    monkeypatch.setattr(web, "BUNDLES", ())
+    monkeypatch.setattr(work, "Client", lambda environ: made.client)
     monkeypatch.setenv("PATH", f"{made.bin}:/usr/bin:/bin")
     return made

@@ -95,20 +95,21 @@ def test_bazel_real_is_preferred_and_a_wrong_one_is_named(machine: Machine, tmp_
     machine.fault = old
     made = run(machine, tmp_path / "two", BAZEL_REAL=str(real))
     assert made.argv[0] != str(real)
-    assert "BAZEL_REAL is 6.5.0, expected 7.7.1" in made.notes[0]
+    assert "BAZEL_REAL is 6.5.0, expected 7.7.1" in " ".join(made.notes)
 
 
 def test_no_overrides_where_the_archives_are_reached(machine: Machine, tmp_path: Path) -> None:
     assert any("--override" in line for line in rc_lines(run(machine, tmp_path / "one")))
     made = run(machine, tmp_path / "two", TFP_UPSTREAM="1")
-    assert not any("--override" in line for line in rc_lines(made))
+    assert not any("--override_repository=rules" in line for line in rc_lines(made))
+    assert any("--override_repository=pypi__setuptools" in line for line in rc_lines(made))
 
 
 def test_a_suite_that_moved_on_is_accepted_and_said(machine: Machine, tmp_path: Path) -> None:
     newer = default_versions(machine.pins)
     newer |= {"bazel-bootstrap": "7.9.0-1", "bazel-rules-rust": "0.60.0-1"}
     machine.suites = {"testing": newer}
-    note = run(machine, tmp_path / "cache").notes[0]
+    note = " ".join(run(machine, tmp_path / "cache").notes)
     assert "Bazel 7.9.0 (pinned 7.7.1) from Debian testing, which has moved on" in note
     assert "rules_rust 0.60.0 (pinned 0.54.1)" in note
 
@@ -118,20 +119,20 @@ def test_the_pinned_version_in_a_later_suite_wins(machine: Machine, tmp_path: Pa
     machine.suites = {"testing": newer, "unstable": default_versions(machine.pins)}
     assert (
         "Bazel 7.7.1 and rule sets from Debian unstable"
-        in (run(machine, tmp_path / "cache").notes[0])
+        in " ".join(run(machine, tmp_path / "cache").notes)
     )
 
 
 def test_no_suite_will_do(machine: Machine, tmp_path: Path) -> None:
     machine.suites = {
-        "testing": default_versions(machine.pins) | {"bazel-bootstrap": "8.1.0-1"},
+        "testing": default_versions(machine.pins) | {"bazel-bootstrap": "9.1.0-1"},
         "unstable": {"bazel-bootstrap": "7.7.1-1"},
         "stable": {},
     }
     with pytest.raises(StartError) as caught:
         run(machine, tmp_path / "cache")
     line = caught.value.line()
-    assert "testing has Bazel 8.1.0" in line
+    assert "testing has Bazel 9.1.0" in line
     assert "unstable has Bazel 7.7.1 without bazel-rules-rust" in line
     assert "stable has no bazel-bootstrap" in line
     assert "Bazelisk" in line
@@ -315,14 +316,6 @@ def test_a_buildifier_on_path_of_the_right_major_version_is_used(
     assert f"common --repo_env=TFP_BUILDIFIER={program}" in lines
     said = "buildifier version: 6.1.0"
     assert not any("TFP_BUILDIFIER" in line for line in rc_lines(run(machine, tmp_path / "two")))
-
-
-def test_another_distribution_is_told_about_bazelisk(machine: Machine, tmp_path: Path) -> None:
-    (machine.root / "etc/os-release").write_text("ID=ubuntu\nVERSION_CODENAME=noble\n")
-    with pytest.raises(StartError) as caught:
-        run(machine, tmp_path / "cache")
-    assert "this is ubuntu, expected Debian" in caught.value.line()
-    assert "Bazelisk" in caught.value.line()
 
 
 def test_damage_is_found_at_the_next_start_and_repaired(machine: Machine, tmp_path: Path) -> None:

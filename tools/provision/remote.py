@@ -6,6 +6,8 @@ than one request in a hundred asks no more, and its warnings go through ``relay.
 line of them.
 """
 
+from __future__ import annotations
+
 import hashlib
 import http.client
 import socket
