@@ -14,7 +14,6 @@ import socket
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -48,7 +47,7 @@ OPTIONS = (
 
 def wanted(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for the configuration of CI."""
-    return "--config=ci" in arguments or ("--config", "ci") in pairwise(arguments)
+    return "--config=ci" in arguments or ("--config", "ci") in zip(arguments, arguments[1:])
 
 
 def read_url(environ: Mapping[str, str]) -> SplitResult | None:
