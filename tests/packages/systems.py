@@ -1,9 +1,9 @@
 """Starts the repository on bare systems, as a user without rights, and writes a page about it.
 
-A system is a Debian suite made by debootstrap in a folder of its own. Another distribution is played
-by the suite that comes nearest to it in Python and C library, with the distribution's os-release and
-without apt and dpkg. The checkout lies under a path with a space, the home folder is empty. The
-package clients' settings and the certificate authorities of this machine come along.
+A system is a Debian suite made by debootstrap in a folder of its own. Another distribution is
+played by the suite that comes nearest to it in Python and C library, with the distribution's
+os-release and without apt and dpkg. The checkout lies under a path with a space, the home folder is
+empty. The package clients' settings and the certificate authorities of this machine come along.
 
 It needs root and debootstrap. Exit status: 0 if every system starts, 1 if one does not.
 """
@@ -197,8 +197,10 @@ def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: 
     begin = time.monotonic()
     with log.open("w") as out:
         done = subprocess.run(
-            ["unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c"]
-            + [script(system, base, home, COMMANDS[run])],
+            [
+                *("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c"),
+                script(system, base, home, COMMANDS[run]),
+            ],
             stdout=out,
             stderr=subprocess.STDOUT,
             check=False,
@@ -215,7 +217,9 @@ def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: 
         run,
         seconds,
         "; ".join(re.sub(r" at \S+|, in \S+| \(.*", "", line) for line in chosen),
-        "" if done.returncode == 0 else f"status {done.returncode}: {(said or ['nothing said'])[-1]}",
+        ""
+        if done.returncode == 0
+        else f"status {done.returncode}: {(said or ['nothing said'])[-1]}",
     )
 
 
@@ -227,7 +231,7 @@ def replace_rows(page: str, results: Sequence[Result], date: datetime.date) -> s
         at = [number for number, line in enumerate(lines) if line.startswith(start)]
         if not at:
             raise ValueError(f"the page has no row for {result.system}")
-        lines[at[0]] = result.row() if not result.problem else result.row()
+        lines[at[0]] = result.row()
     text = "\n".join(lines) + "\n"
     return re.sub(r"last run on \d{4}-\d{2}-\d{2}", f"last run on {date}", text)
 

@@ -1,17 +1,15 @@
-"""What this machine gets: the order in which Python, Bazel, its rule sets, Rust and the formatter go.
+"""What this machine gets: the order of Python, Bazel, its rule sets, Rust and the formatter.
 
 Each choice adds its bazelrc lines and one line for the user that says what was chosen and why.
 """
 
 from __future__ import annotations
 
-import importlib.util
 import shutil
-import sys
 from dataclasses import replace
 from pathlib import Path
 
-from tools.provision import bazel, interpreter, plan, rust
+from tools.provision import bazel, interpreter, rust
 from tools.provision.folders import (
     provisioned_buildifier,
     provisioned_jre,
@@ -37,14 +35,12 @@ def choose_python(work: Work) -> None:
         StartError: there is none that will do.
     """
     pins = work.pins
-    mine = interpreter.Python(
-        Path(plan.interpreter()), ".".join(map(str, sys.version_info[:2])), "runs the launcher"
-    )
-    whole = all(importlib.util.find_spec(name) is not None for name in interpreter.MODULES)
-    usable = whole and mine.version in pins.python_versions
+    mine = interpreter.running()
+    lacking = interpreter.lacking()
+    usable = not lacking and mine.version in pins.python_versions
     if work.environ.get("TFP_PYTHON"):
         if not usable:
-            lack = "" if whole else ", built without one of " + ", ".join(interpreter.MODULES)
+            lack = f" without {', '.join(lacking)}" if lacking else ""
             raise StartError(
                 "checking TFP_PYTHON",
                 f"{mine.path} is Python {mine.version}{lack}, expected one of "
@@ -53,7 +49,7 @@ def choose_python(work: Work) -> None:
             )
         chosen = replace(mine, note="TFP_PYTHON says so")
     elif usable and mine.version == pins.python_preferred:
-        chosen = replace(mine, note="on this machine")
+        chosen = mine
     else:
         why = f"this machine's is {mine.version}"
         try:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import importlib.util
 import shutil
+import sys
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +36,17 @@ class Python:
     path: Path
     version: str
     note: str
+
+
+def running() -> Python:
+    """The interpreter that runs this, links of virtual environments followed: it outlives them."""
+    version = ".".join(map(str, sys.version_info[:2]))
+    return Python(Path(sys.executable).resolve(), version, "on this machine")
+
+
+def lacking() -> list[str]:
+    """What the interpreter that runs this was built without."""
+    return [name for name in MODULES if importlib.util.find_spec(name) is None]
 
 
 def fill_python(

@@ -6,10 +6,15 @@ A start with nothing to do reads one plan, compares a few file sizes and replace
 import sys
 
 # This file alone must be read by every Python; what it imports is for 3.9 and later.
-if sys.version_info < (3, 9):
+if sys.version_info < (3, 9):  # noqa: UP036
+    found = ".".join(map(str, sys.version_info[:2]))
     sys.stderr.write(
-        "tfp: checking Python failed: %s is Python %d.%d, expected 3.9 or newer; put a newer python3 "
-        "on PATH or set TFP_PYTHON to one\n" % ((sys.executable,) + sys.version_info[:2])
+        "tfp: checking Python failed: "
+        + sys.executable
+        + " is Python "
+        + found
+        + ", expected 3.9 or "
+        "newer; put a newer python3 on PATH or set TFP_PYTHON to one\n"
     )
     sys.exit(36)
 

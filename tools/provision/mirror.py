@@ -13,7 +13,7 @@ import os
 import re
 import tarfile
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Container, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from email.utils import parsedate_to_datetime
@@ -76,15 +76,11 @@ def compare_versions(one: str, two: str) -> int:
             for word, number in re.findall(r"(\D*)(\d*)", text)
         ]
 
-    for left, right in zip(split(one), split(two)):
-        if isinstance(left, int) or isinstance(right, int):
-            difference = int(left) - int(right)
-        else:
-            first, second = pieces(left), pieces(right)
-            difference = (first > second) - (first < second)
-        if difference:
-            return difference
-    return 0
+    left, right = (
+        (epoch, pieces(upstream), pieces(revision))
+        for epoch, upstream, revision in (split(one), split(two))
+    )
+    return (left > right) - (left < right)
 
 
 def parse_index(text: str, base: str) -> list[Entry]:
@@ -217,8 +213,11 @@ class Mirror:
 
     def _pick(self, group: tuple[str, ...], chosen: Mapping[str, Package]) -> str:
         """The alternative to take: one that is there, else the first that can be fetched."""
-        choices = [real for name in group for real in (name, *self._providers.get(name, ()))]
-        for there in (self._given, chosen, self._entries):
+        choices: list[str] = [
+            real for name in group for real in (name, *self._providers.get(name, []))
+        ]
+        places: tuple[Container[str], ...] = (self._given, chosen, self._entries)
+        for there in places:
             for name in choices:
                 if name in there:
                     return name
@@ -240,7 +239,10 @@ class Mirror:
             return file
 
         total = sum(package.size for package in packages)
-        with progress(step, total, lambda: folder_bytes(str(folder))), ThreadPoolExecutor(8) as pool:
+        with (
+            progress(step, total, lambda: folder_bytes(str(folder))),
+            ThreadPoolExecutor(8) as pool,
+        ):
             return list(pool.map(one, packages))
 
     def unpack(self, files: Sequence[Path], prefix: Path, label: str) -> None:
@@ -312,4 +314,3 @@ def unpack_deb(file: Path, prefix: Path) -> None:
                 assert source is not None
                 path.write_bytes(source.read())
                 path.chmod((member.mode & 0o755) | 0o600)
-

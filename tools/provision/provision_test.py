@@ -1,3 +1,5 @@
+from __future__ import annotations
+
 import errno
 import multiprocessing
 import os
@@ -11,6 +13,7 @@ import pytest
 from tools.provision import bazel, plan, provision, start
 from tools.provision.command import Outcome
 from tools.provision.messages import StartError
+from tools.provision.mirror import Mirror
 from tools.provision.testing.fakes import Machine, default_versions, rust_versions
 
 KEY = "key"
@@ -47,7 +50,7 @@ def test_an_empty_machine_gets_bazel_java_rule_sets_and_a_formatter(
     installer = next(one for one in lines if "pypi__installer" in one).split("=", 2)[2]
     assert (Path(installer) / "BUILD.bazel").exists()
     assert f"common --repo_env=TFP_RUST_SYSROOT={machine.root / 'sysroot'}" in lines
-    assert f"common --repo_env=TFP_PYTHON={plan.interpreter()}" in lines
+    assert f"common --repo_env=TFP_PYTHON={machine.python.path}" in lines
     said = capsys.readouterr().err.splitlines()
     assert all(line.startswith("tfp: ") for line in said)
     assert sum("Bazel 7.7.1 and rule sets from Debian testing" in line for line in said) == 1
@@ -117,9 +120,8 @@ def test_a_suite_that_moved_on_is_accepted_and_said(machine: Machine, tmp_path: 
 def test_the_pinned_version_in_a_later_suite_wins(machine: Machine, tmp_path: Path) -> None:
     newer = default_versions(machine.pins) | {"bazel-bootstrap": "7.9.0-1"}
     machine.suites = {"testing": newer, "unstable": default_versions(machine.pins)}
-    assert (
-        "Bazel 7.7.1 and rule sets from Debian unstable"
-        in " ".join(run(machine, tmp_path / "cache").notes)
+    assert "Bazel 7.7.1 and rule sets from Debian unstable" in " ".join(
+        run(machine, tmp_path / "cache").notes
     )
 
 
@@ -417,3 +419,81 @@ def test_a_defect_is_one_line_too(
     assert len(said) == 1
     assert "KeyError" in said[0]
     assert "Traceback" not in said[0]
+
+
+def test_the_official_release_where_its_site_is_reached(machine: Machine, tmp_path: Path) -> None:
+    made = run(machine, tmp_path / "one", TFP_UPSTREAM="1")
+    assert Path(made.argv[0]).read_bytes() == b"the release"
+    assert os.access(made.argv[0], os.X_OK)
+    machine.client.sites.clear()
+    made = run(machine, tmp_path / "two", TFP_UPSTREAM="1")
+    assert "Name or service not known" in " ".join(made.notes)
+    assert Path(made.argv[0]).read_text() == "bazel"
+
+
+def past(machine: Machine, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
+    """Lets the archive of former days have these versions."""
+
+    class Past(Mirror):
+        def update(self, label: str, lines: Sequence[str], pretend: Sequence[str] | None) -> None:
+            if not versions:
+                raise StartError("reading", "no such host", "wait")
+            assert lines == [f"deb {machine.pins.debian_snapshot} testing main"]
+
+        def versions(self, names: Sequence[str]) -> dict[str, str]:
+            return versions
+
+    monkeypatch.setattr("tools.provision.folders.Mirror", Past)
+
+
+def moved_on(machine: Machine) -> None:
+    newer = default_versions(machine.pins) | {"bazel-bootstrap": "8.4.0-1"}
+    machine.suites = {"testing": newer, "unstable": newer, "stable": {}}
+
+
+def test_suites_that_all_moved_on_are_left_for_a_former_day(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved_on(machine)
+    past(machine, monkeypatch, default_versions(machine.pins))
+    with pytest.raises(StartError, match="which the index lacks"):  # it has no files here
+        run(machine, tmp_path / "cache")
+    assert machine.called("--extract") == 0
+
+
+def test_without_a_former_day_the_next_bazel_is_taken(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    moved_on(machine)
+    past(machine, monkeypatch, {})
+    notes = " ".join(run(machine, tmp_path / "cache").notes)
+    assert "Bazel 8.4.0 (pinned 7.7.1) from Debian testing, which has moved on" in notes
+
+
+def test_a_fresh_debian_without_its_security_suite(machine: Machine, tmp_path: Path) -> None:
+    (machine.bin / "rustc").unlink()
+    machine.rustc = "1.96.0"
+    machine.suites["bookworm"] = machine.suites["bookworm-updates"] = rust_versions(
+        machine.pins, "1.85.0"
+    )
+    machine.suites["bookworm-security"] = rust_versions(machine.pins, "1.96.0")
+    made = run(machine, tmp_path / "cache")
+    assert any("Rust 1.96.0" in note for note in made.notes)
+
+
+def test_a_folder_that_is_not_writable_is_said_before_anything_is_fetched(
+    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    with pytest.raises(StartError, match="is not writable for you"):
+        run(machine, tmp_path / "cache")
+    assert machine.calls.read_text() == ""
+
+
+def test_a_home_that_is_not_writable_moves_bazels_own_folder(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert start.output_options(tmp_path, {"XDG_CACHE_HOME": str(tmp_path / "a/b")}) == []
+    monkeypatch.setattr(os, "access", lambda path, mode: False)
+    options = start.output_options(tmp_path, {"XDG_CACHE_HOME": str(tmp_path / "a/b")})
+    assert options == [f"--output_user_root={tmp_path}/output"]

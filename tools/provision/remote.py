@@ -110,11 +110,11 @@ def silence(url: SplitResult, patience_s: float = PATIENCE_S) -> str | None:
         return _ask_http(url, patience_s)
     except http.client.HTTPException:
         return "it speaks no HTTP"
-    except TimeoutError:
+    except socket.timeout:
         return f"no answer in {patience_s:g} s"
     except OSError as error:
         reason = getattr(error, "reason", error)
-        if isinstance(reason, TimeoutError):
+        if isinstance(reason, socket.timeout):
             return f"no answer in {patience_s:g} s"
         return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
 

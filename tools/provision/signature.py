@@ -130,8 +130,8 @@ def _is_right(packet: bytes, body: bytes, keys: Sequence[Key]) -> bool:
         tail = b"\x00" + prefix + digest
         expected = b"\x00\x01" + b"\xff" * (size - 2 - len(tail)) + tail
         # The whole block is compared, so that padding has no room for anything else.
-        if signature < key.modulus and pow(
-            signature, key.exponent, key.modulus
-        ) == int.from_bytes(expected, "big"):
+        if signature < key.modulus and pow(signature, key.exponent, key.modulus) == int.from_bytes(
+            expected, "big"
+        ):
             return True
     return False

@@ -58,7 +58,11 @@ def main(arguments: Sequence[str]) -> int:
                 say(note)
         if environ.get("TFP_PROVISION_ONLY") == "1":
             return 0
-        options = [*plan.argv, *mounts.startup_options(root, environ), *output_options(root, environ)]
+        options = [
+            *plan.argv,
+            *mounts.startup_options(root, environ),
+            *output_options(root, environ),
+        ]
         if environ.get("TFP_REMOTE_CACHE"):
             from tools.provision.remote import shown, startup_options  # not needed by most starts
 

@@ -40,7 +40,7 @@ def parse_toml(text: str) -> dict[str, Any]:
                 break
             value += " " + lines[at].strip()
             at += 1
-        if not equals or not re.fullmatch(r"[\w-]+", key.strip()):
+        if not equals or not re.fullmatch(r"[\w-]+", key.strip()) or "\\" in value:
             raise ValueError(f"line {first + 1}: {line}")
         try:
             table[key.strip()] = ast.literal_eval(value.strip())

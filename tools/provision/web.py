@@ -8,6 +8,7 @@ from __future__ import annotations
 import hashlib
 import http.client
 import re
+import socket
 import ssl
 import struct
 import threading
@@ -27,9 +28,9 @@ BUNDLES = (
     "/etc/ssl/cert.pem",
 )
 TODO = "check the network (behind a proxy: HTTPS_PROXY and SSL_CERT_FILE), then start again"
-_CERTIFICATE = re.compile(
-    r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL
-)
+# Of a file's transfer; other system errors are those of the disk it is written to.
+_FAULTS = (urllib.error.URLError, http.client.HTTPException, ConnectionError, ValueError)
+_CERTIFICATE = re.compile(r"-----BEGIN CERTIFICATE-----\s.*?-----END CERTIFICATE-----", re.DOTALL)
 
 
 def bundle(environ: Mapping[str, str]) -> Path | None:
@@ -163,7 +164,7 @@ class Client:
                         break
                     digest.update(block)
                     out.write(block)
-        except (urllib.error.URLError, http.client.HTTPException, TimeoutError, ValueError) as error:
+        except (*_FAULTS, socket.timeout) as error:
             file.unlink(missing_ok=True)
             raise StartError(step, f"{url}: {_words(error)}", TODO) from error
         if digest.hexdigest() != sha256:

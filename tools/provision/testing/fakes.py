@@ -17,6 +17,7 @@ from typing import Optional
 
 from tools.provision import bazel, web
 from tools.provision.command import Outcome
+from tools.provision.interpreter import Python
 from tools.provision.messages import StartError
 from tools.provision.pins import Pins, read_pins
 
@@ -110,6 +111,7 @@ class Machine:
     def __post_init__(self) -> None:
         """Writes the host's apt configuration and its programs on PATH."""
         self.pins = read_pins()
+        self.python = Python(Path(sys.executable).resolve(), "3.11", "on this machine")
         self.client = Client({self.pins.bazel_url: b"the release"})
         if not self.suites:
             self.suites = {"testing": default_versions(self.pins)}
@@ -147,7 +149,6 @@ class Machine:
         return {
             "PATH": str(self.bin),
             "HOME": str(self.root / "home"),
-            "TFP_PYTHON": sys.executable,
             "TFP_UPSTREAM": "0",
         }
 
