@@ -62,6 +62,7 @@ def choose_python(work: Work) -> None:
     work.notes.append(f"Python {chosen.version} at {chosen.path} ({chosen.note})")
     work.lines.append(f"common --repo_env=TFP_PYTHON={chosen.path}")
     work.files.append(str(chosen.path))
+    work.python = str(chosen.path)
 
 
 def choose_bazel(work: Work, archives: bool) -> list[str]:

