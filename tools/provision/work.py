@@ -20,7 +20,7 @@ from tools.provision.apt import (
 from tools.provision.cache import Cache
 from tools.provision.command import Runner
 from tools.provision.messages import StartError
-from tools.provision.mirror import Mirror
+from tools.provision.mirror import Entry, Mirror
 from tools.provision.pins import Pins
 from tools.provision.web import Client
 from tools.provision.wheels import debian_pip, find_pip
@@ -42,6 +42,8 @@ class Work:
         variables: environment variables that Bazel is started with.
         python: the interpreter of the build, once it is chosen; until then the one that runs this.
         found_pip: the start of pip's command line, once it is known.
+        patchelf: the patchelf program, once it is there.
+        indexes: Debian's indexes that were read without apt, by address.
     """
 
     pins: Pins
@@ -55,6 +57,8 @@ class Work:
     variables: dict[str, str] = field(default_factory=dict)
     python: str = sys.executable
     found_pip: list[str] | None = None
+    patchelf: Path | None = None
+    indexes: dict[str, list[Entry]] = field(default_factory=dict)
 
     def stage(self, name: str) -> Path:
         """A scratch folder that is removed by the end of the start."""
@@ -67,7 +71,7 @@ class Work:
     def packages(self, name: str) -> PackageSource:
         """A source of Debian packages of its own: the host's apt, else a mirror read without it."""
         if self._apt_sources() is None:
-            return Mirror(self.client())
+            return Mirror(self.client(), self.indexes)
         return Apt(self.runner, self.stage(f"apt-{name}"), os.geteuid() == 0)
 
     def pip(self) -> list[str]:
