@@ -86,6 +86,7 @@ class Pins:
     python_suites: Mapping[str, str]
     debian_mirror: str
     debian_release: str
+    debian_pip: str
     debian_snapshot: str
     wheels: Mapping[str, Wheel]
     rule_wheels: Mapping[str, Wheel]
@@ -124,6 +125,7 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
         python_suites=dict(python["suites"]),
         debian_mirror=debian["mirror"],
         debian_release=debian["release"],
+        debian_pip=debian["pip"],
         debian_snapshot=debian["snapshot"],
         wheels=_wheels(data["wheels"]),
         rule_wheels=_wheels(data["rule_wheels"]),

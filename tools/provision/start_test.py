@@ -121,8 +121,10 @@ def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
     sources = shutil.ignore_patterns("__pycache__")
     shutil.copytree(HERE, checkout / "tools/provision", ignore=sources)
     shutil.copy(LAUNCHER, checkout / "tools/bazel")
-    program(tmp_path / "modules/pip/__main__.py", "")
-    (tmp_path / "modules/pip/__main__.py").write_text(PIP)
+    pip = tmp_path / "modules/pip"
+    pip.mkdir(parents=True)
+    (pip / "__init__.py").touch()  # a package without one comes after every other
+    (pip / "__main__.py").write_text(PIP)
     before = set(checkout.rglob("*"))
     launcher = checkout / "tools/bazel"
     first = launch(["build", "//a b"], variables, tmp_path, launcher)

@@ -153,10 +153,10 @@ def _project(name: str) -> str:
 
 
 def debian_pip(
-    apt: PackageSource, archive: Source, codename: str, folder: Path, python: str
+    apt: PackageSource, archive: Source, suite: str, folder: Path, python: str
 ) -> list[str]:
     """Unpacks Debian's pip into ``folder`` for machines without one; ``python`` will run it."""
-    apt.update(f"Debian {codename} (for pip)", [archive.line(codename)], None)
+    apt.update(f"Debian {suite} (for pip)", [archive.line(suite)], ())
     needed = ("python3-pip", "python3-wheel", "python3-setuptools")
     chosen = apt.closure(["python3-pip"], "choosing pip")
     packages = [entry for entry in chosen if entry.name in needed]

@@ -82,7 +82,8 @@ class Work:
             host, codename = self.host()
             archive = archive_of(host, codename)
             source = self.packages("pip")
-            self.found_pip = debian_pip(source, archive, codename, folder, self.python)
+            suite = self.pins.debian_pip
+            self.found_pip = debian_pip(source, archive, suite, folder, self.python)
         return self.found_pip
 
     def has_pip(self) -> bool:
