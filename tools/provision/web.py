@@ -7,20 +7,25 @@ from __future__ import annotations
 
 import hashlib
 import http.client
+import io
 import re
 import socket
 import ssl
 import struct
 import threading
+import time
 import urllib.error
 import urllib.request
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
+from typing import IO
 
+from tools.provision.cache import sha256 as digest_of_file
 from tools.provision.cache import write_bytes_whole
 from tools.provision.messages import StartError
 
 WAIT_S = 30.0
+PAUSES_S = (1.0, 3.0, 9.0)
 BUNDLES = (
     "/etc/ssl/certs/ca-certificates.crt",  # Debian, Ubuntu, Arch
     "/etc/pki/tls/certs/ca-bundle.crt",  # Fedora, RHEL
@@ -104,18 +109,25 @@ class Client:
     """Fetches files over HTTP and HTTPS.
 
     Attributes:
-        received: bytes of indexes so far, for a display of progress.
+        received: bytes that have arrived so far, for a display of progress.
     """
 
-    def __init__(self, environ: Mapping[str, str], wait_s: float = WAIT_S) -> None:
+    def __init__(
+        self,
+        environ: Mapping[str, str],
+        wait_s: float = WAIT_S,
+        pauses_s: Sequence[float] = PAUSES_S,
+    ) -> None:
         """Keeps how this machine reaches others.
 
         Args:
             environ: the environment of the start.
             wait_s: seconds without a byte after which a transfer has failed.
+            pauses_s: seconds before each further try of a transfer.
         """
         self.received = 0
         self._wait_s = wait_s
+        self._pauses_s = tuple(pauses_s)
         file = bundle(environ)
         context = ssl.create_default_context(cafile=str(file) if file else None)
         self._opener = urllib.request.build_opener(urllib.request.HTTPSHandler(context=context))
@@ -135,18 +147,9 @@ class Client:
         Raises:
             StartError: it did not arrive, or is larger.
         """
-        try:
-            with self._opener.open(url, timeout=self._wait_s) as answer:
-                blocks = []
-                for block in iter(lambda: answer.read(1 << 16), b""):
-                    blocks.append(block)
-                    self.received += len(block)
-                    limit -= len(block)
-                    if limit < 0:
-                        raise StartError(step, f"{url} is larger than expected", TODO)
-        except (OSError, ValueError, http.client.HTTPException) as error:
-            raise StartError(step, f"{url}: {_words(error)}", TODO) from error
-        return b"".join(blocks)
+        buffer = io.BytesIO()
+        self._transfer(url, buffer, limit, step)
+        return buffer.getvalue()
 
     def fetch(self, url: str, file: Path, sha256: str, size: int, step: str) -> None:
         """Fetches a file of at most ``size`` bytes and checks its hash.
@@ -154,24 +157,40 @@ class Client:
         Raises:
             StartError: it did not arrive, or is another file; ``file`` is gone then.
         """
-        digest = hashlib.sha256()
-        have = 0
         try:
-            with self._opener.open(url, timeout=self._wait_s) as answer, file.open("wb") as out:
-                for block in iter(lambda: answer.read(1 << 16), b""):
-                    have += len(block)
-                    if have > size:
-                        break
-                    digest.update(block)
-                    out.write(block)
-        except (*_FAULTS, socket.timeout) as error:
-            file.unlink(missing_ok=True)
-            raise StartError(step, f"{url}: {_words(error)}", TODO) from error
-        if digest.hexdigest() != sha256:
+            with file.open("w+b") as out:
+                self._transfer(url, out, size, step)
+            found = digest_of_file(file)
+            if found != sha256:
+                raise StartError(step, f"{url} has the sha256 {found}, expected {sha256}", TODO)
+        except StartError:
             file.unlink()
-            raise StartError(
-                step, f"{url} has the sha256 {digest.hexdigest()}, expected {sha256}", TODO
-            )
+            raise
+
+    def _transfer(self, url: str, out: IO[bytes], limit: int, step: str) -> None:
+        """Writes a file to ``out``; tries again where the network is at fault.
+
+        Raises:
+            StartError: it did not arrive, or is larger than ``limit`` bytes.
+        """
+        for pause_s in (*self._pauses_s, None):
+            out.seek(0)
+            out.truncate()
+            have = 0
+            try:
+                with self._opener.open(url, timeout=self._wait_s) as answer:
+                    for block in iter(lambda: answer.read(1 << 16), b""):
+                        have += len(block)
+                        if have > limit:
+                            raise StartError(step, f"{url} is larger than expected", TODO)
+                        out.write(block)
+                        self.received += len(block)
+                    return
+            except (*_FAULTS, socket.timeout) as error:
+                refused = isinstance(error, urllib.error.HTTPError) and error.code < 500
+                if refused or pause_s is None:
+                    raise StartError(step, f"{url}: {_words(error)}", TODO) from error
+            time.sleep(pause_s)
 
 
 def _words(error: Exception) -> str:

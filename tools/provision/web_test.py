@@ -15,12 +15,17 @@ from tools.provision import web
 from tools.provision.messages import StartError
 
 DATA = b"0123456789" * 1000
+ASKED: list[str] = []
 
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self) -> None:
         if self.path == "/gone":
             self.send_error(404)
+            return
+        if self.path == "/busy" and len(ASKED) < 2:
+            ASKED.append(self.path)
+            self.send_error(503)
             return
         self.send_response(200)
         self.send_header("Content-Length", str(len(DATA)))
@@ -44,7 +49,7 @@ def site() -> Iterator[str]:
 @pytest.fixture
 def client(monkeypatch: pytest.MonkeyPatch) -> web.Client:
     monkeypatch.setenv("no_proxy", "127.0.0.1")
-    return web.Client({}, 5)
+    return web.Client({}, 5, (0.0, 0.0))
 
 
 def test_a_file_that_is_the_right_one(client: web.Client, site: str, tmp_path: Path) -> None:
@@ -61,7 +66,7 @@ def test_a_file_that_is_the_right_one(client: web.Client, site: str, tmp_path: P
         ("/gone", 10**6, "404"),
         ("/cut", 10**6, "sha256|IncompleteRead"),
         ("/x", 10**6, "expected 00"),
-        ("/x", 10, "sha256"),
+        ("/x", 10, "larger than expected"),
     ],
 )
 def test_a_wrong_file_leaves_nothing(
@@ -70,6 +75,12 @@ def test_a_wrong_file_leaves_nothing(
     with pytest.raises(StartError, match=said):
         client.fetch(site + path, tmp_path / "x", "00", limit, "fetching")
     assert not (tmp_path / "x").exists()
+
+
+def test_a_network_that_fails_for_a_moment(client: web.Client, site: str) -> None:
+    ASKED.clear()
+    assert client.read(f"{site}/busy", "reading", len(DATA)) == DATA
+    assert len(ASKED) == 2
 
 
 def test_a_site_that_is_not_there(client: web.Client, site: str) -> None:
