@@ -4,6 +4,8 @@ The host's apt configuration gives the mirror, its options and the keyring; only
 changed. apt checks the signature of the index and the hash of every package.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import shlex
@@ -11,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 from tools.provision.command import Runner, must
 from tools.provision.messages import StartError, folder_bytes, progress
@@ -159,7 +162,7 @@ def archive_of(sources: Sequence[Source], codename: str) -> Source:
     raise StartError(
         "finding a Debian mirror",
         f"no archive for Debian {codename or '(unknown)'} main stands in {APT_FOLDER}",
-        "add the Debian archive there, or install Bazelisk (`npm install -g @bazel/bazelisk`)",
+        "add the Debian archive there, or set TFP_DEBIAN_MIRROR to a mirror of Debian",
     )
 
 
@@ -176,6 +179,30 @@ class Package:
     name: str
     version: str
     size: int
+
+
+class PackageSource(Protocol):
+    """Anything that reads Debian's index and gives its packages: `Apt`, or `Mirror` without apt."""
+
+    def update(self, label: str, lines: Sequence[str], pretend: Sequence[str] | None) -> None:
+        """Reads the index of some archives."""
+        ...
+
+    def versions(self, names: Sequence[str]) -> Mapping[str, str]:
+        """The newest version of each package that is there."""
+        ...
+
+    def closure(self, wanted: Sequence[str], step: str) -> list[Package]:
+        """What has to be fetched so that ``wanted`` is complete."""
+        ...
+
+    def fetch(self, packages: Sequence[Package], folder: Path, label: str) -> list[Path]:
+        """Fetches packages into ``folder``."""
+        ...
+
+    def unpack(self, files: Sequence[Path], prefix: Path, label: str) -> None:
+        """Unpacks package files into ``prefix``."""
+        ...
 
 
 class Apt:

@@ -1,5 +1,7 @@
 """Bazel and the rule sets from Debian packages: which suite, what of it, and how it is patched."""
 
+from __future__ import annotations
+
 import json
 import re
 import shutil
@@ -8,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.provision.apt import Apt, Source, numbers, upstream_part
+from tools.provision.apt import PackageSource, Source, numbers, upstream_part
 from tools.provision.command import Runner, must
 from tools.provision.messages import StartError
 from tools.provision.pins import Pins
@@ -29,13 +31,8 @@ SPARE = ("usr/share/doc", "usr/share/man", "usr/share/lintian", "usr/share/bash-
          "usr/share/zsh", "usr/share/doc-base", "usr/share/gdb", "usr/share/locale")  # fmt: skip
 
 BAZELISK = (
-    "install Bazelisk (`npm install -g @bazel/bazelisk` or the release of your system) and run "
-    "`bazelisk` in place of tools/bazel"
-)
-
-ARCHIVES = (
-    "make the site of the archives in WORKSPACE reachable (behind a proxy: set HTTPS_PROXY), or "
-    "use Debian, whose packages hold the same rule sets"
+    "set TFP_DEBIAN_MIRROR to another mirror of Debian, or install Bazelisk (`npm install -g "
+    "@bazel/bazelisk`) and run `bazelisk` in place of tools/bazel"
 )
 
 
@@ -65,8 +62,17 @@ def version_of(runner: Runner, program: str) -> str | None:
     return match.group(1) if outcome.status == 0 and match else None
 
 
-def judge_suite(pins: Pins, suite: str, versions: Mapping[str, str]) -> Choice | str:
+def judge_suite(
+    pins: Pins, suite: str, versions: Mapping[str, str], next_major: bool = False
+) -> Choice | str:
     """Says whether a suite will do.
+
+    Args:
+        pins: the pins.
+        suite: its name.
+        versions: the versions of the packages in it.
+        next_major: whether the major version after the pinned one will do, which still reads
+            WORKSPACE.
 
     Returns:
         The choice, or in a few words why not.
@@ -75,7 +81,7 @@ def judge_suite(pins: Pins, suite: str, versions: Mapping[str, str]) -> Choice |
     if bazel is None:
         return f"{suite} has no {pins.bazel_packages[0]}"
     oldest = numbers(pins.bazel_oldest)
-    if numbers(bazel) < oldest or numbers(bazel)[0] != oldest[0]:
+    if numbers(bazel) < oldest or numbers(bazel)[0] > oldest[0] + next_major:
         return f"{suite} has Bazel {upstream_part(bazel)}"
     missing = [rule.package for rule in pins.rules if rule.package not in versions]
     if missing:
@@ -87,17 +93,30 @@ def judge_suite(pins: Pins, suite: str, versions: Mapping[str, str]) -> Choice |
     return Choice(suite, versions, exact)
 
 
-def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
-    """Finds the suite to take Bazel and the rule sets from and leaves apt pointed at it.
+def choose_suite(
+    pins: Pins, apt: PackageSource, archive: Source, past: PackageSource
+) -> tuple[Choice, PackageSource]:
+    """Finds the suite to take Bazel and the rule sets from.
 
-    The first suite with the pinned versions wins; if there is none, the first with a Bazel of the
-    same major version that is not too old.
+    The first suite with the pinned versions wins. If there is none, it is the first with a Bazel of
+    the same major version that is not too old; then testing of the day when it had the pinned
+    versions; then the first with a Bazel of the next major version.
+
+    Args:
+        pins: the pins.
+        apt: reads the suites of ``archive``.
+        archive: Debian's archive for this machine.
+        past: reads the archive of former days.
+
+    Returns:
+        The choice, and the source that is pointed at its suite.
 
     Raises:
         StartError: no suite will do; says what each one has.
     """
     names = [*pins.bazel_packages, *(rule.package for rule in pins.rules)]
     second: Choice | None = None
+    third: Choice | None = None
     reasons: list[str] = []
     last: StartError | None = None
 
@@ -113,16 +132,30 @@ def choose_suite(pins: Pins, apt: Apt, archive: Source) -> Choice:
             last = error
             reasons.append(f"{suite} cannot be read ({error.found})")
             continue
-        verdict = judge_suite(pins, suite, apt.versions(names))
+        versions = apt.versions(names)
+        verdict = judge_suite(pins, suite, versions)
         if isinstance(verdict, str):
             reasons.append(verdict)
+            newer = judge_suite(pins, suite, versions, next_major=True)
+            third = third or (newer if isinstance(newer, Choice) else None)
         elif verdict.exact:
-            return verdict
+            return verdict, apt
         else:
             second = second or verdict
+    if second is None and len(reasons) > sum("cannot be read" in reason for reason in reasons):
+        day = Source(pins.debian_snapshot, (), ("main",), ())
+        suite = pins.suites[0]
+        try:
+            past.update(f"Debian {suite} of a former day", [day.line(suite)], pins.not_needed)
+            verdict = judge_suite(pins, suite, past.versions(names))
+            if isinstance(verdict, Choice):
+                return verdict, past
+        except StartError as error:
+            reasons.append(f"the archive of former days cannot be read ({error.found})")
+    second = second or third
     if second is not None:
         look(second.suite)
-        return second
+        return second, apt
     if last is not None and len(reasons) == sum("cannot be read" in reason for reason in reasons):
         raise last
     raise StartError(
@@ -151,7 +184,7 @@ def describe(pins: Pins, choice: Choice, with_bazel: bool) -> str:
 def fill_bazel(
     pins: Pins,
     choice: Choice,
-    apt: Apt,
+    apt: PackageSource,
     runner: Runner,
     patchelf: Path | None,
     stage: Path,
@@ -266,16 +299,12 @@ def patch_class_path(pins: Pins, stage: Path, final: Path) -> None:
 
 def startup_options(prefix: Path, java: Path) -> list[str]:
     """Startup options of the provisioned Bazel."""
-    options = [
+    return [
         "--nosystem_rc",
         f"--install_base={prefix / INSTALL_BASE}",
         "--trust_install_base",
         f"--server_javabase={java}",
     ]
-    store = Path("/etc/ssl/certs/java/cacerts")
-    if store.exists():
-        options.append(f"--host_jvm_args=-Djavax.net.ssl.trustStore={store}")
-    return options
 
 
 def trials(prefix: Path) -> list[list[str]]:

@@ -4,6 +4,8 @@
 renamed. A stamp inside lists every file with its size and sha256, so that damage is found.
 """
 
+from __future__ import annotations
+
 import errno
 import fcntl
 import hashlib
@@ -169,8 +171,11 @@ def trouble_of(error: OSError, step: str, folder: str) -> StartError:
 
 def sha256(path: Path) -> str:
     """The sha256 of a file, in hexadecimal."""
+    digest = hashlib.sha256()
     with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
+        for block in iter(lambda: file.read(1 << 20), b""):
+            digest.update(block)
+    return digest.hexdigest()
 
 
 def write_stamp(folder: Path, final: Path) -> None:
@@ -203,11 +208,16 @@ def read_stamp(folder: Path) -> dict[str, str | tuple[int, str]] | None:
 
 
 def write_whole(path: Path, text: str) -> None:
+    """Writes a text file so that nobody ever reads half of it."""
+    write_bytes_whole(path, text.encode())
+
+
+def write_bytes_whole(path: Path, data: bytes) -> None:
     """Writes a file so that nobody ever reads half of it."""
     path.parent.mkdir(parents=True, exist_ok=True)
     beside = path.with_name(f".{path.name}.{os.getpid()}")
-    with beside.open("w", encoding="utf-8") as file:
-        file.write(text)
+    with beside.open("wb") as file:
+        file.write(data)
         file.flush()
         os.fsync(file.fileno())
     beside.replace(path)

@@ -1,15 +1,20 @@
-"""What this machine gets: the order in which Bazel, its rule sets, Rust and the formatter go.
+"""What this machine gets: the order of Python, Bazel, its rule sets, Rust and the formatter.
 
 Each choice adds its bazelrc lines and one line for the user that says what was chosen and why.
 """
 
+from __future__ import annotations
+
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
-from tools.provision import bazel, rust
+from tools.provision import bazel, interpreter, rust
 from tools.provision.folders import (
     provisioned_buildifier,
     provisioned_jre,
+    provisioned_python,
+    provisioned_release,
     provisioned_rules,
     provisioned_rust,
     rule_wheels,
@@ -19,14 +24,63 @@ from tools.provision.messages import StartError
 from tools.provision.work import Work
 
 
+def choose_python(work: Work) -> None:
+    """Chooses the interpreter of the build.
+
+    What TFP_PYTHON names comes first; then the Python that runs this, if it is of the preferred
+    version; then Debian's of that version, so that every machine has the same; and, without any
+    mirror of Debian, the Python that runs this, if the locked packages know its version.
+
+    Raises:
+        StartError: there is none that will do.
+    """
+    pins = work.pins
+    mine = interpreter.running()
+    lacking = interpreter.lacking()
+    usable = not lacking and mine.version in pins.python_versions
+    if work.environ.get("TFP_PYTHON"):
+        if not usable:
+            lack = f" without {', '.join(lacking)}" if lacking else ""
+            raise StartError(
+                "checking TFP_PYTHON",
+                f"{mine.path} is Python {mine.version}{lack}, expected one of "
+                f"{', '.join(pins.python_versions)}: the locked packages have no other",
+                "name such a Python, or unset it: the launcher brings its own then",
+            )
+        chosen = replace(mine, note="TFP_PYTHON says so")
+    elif usable and mine.version == pins.python_preferred:
+        chosen = mine
+    else:
+        why = f"this machine's is {mine.version}"
+        try:
+            chosen = provisioned_python(work)
+            chosen = replace(chosen, note=f"{chosen.note}; {why}")
+        except StartError as error:
+            if not usable:
+                raise
+            chosen = replace(mine, note=f"no {pins.python_preferred} to be had: {error.line()}")
+    work.notes.append(f"Python {chosen.version} at {chosen.path} ({chosen.note})")
+    work.lines.append(f"common --repo_env=TFP_PYTHON={chosen.path}")
+    work.files.append(str(chosen.path))
+    work.python = str(chosen.path)
+
+
 def choose_bazel(work: Work, archives: bool) -> list[str]:
     """Chooses Bazel and where the rule sets come from; gives the start of the command line."""
     present, why = present_bazel(work)
     site = "the site of the rule sets is reached" if archives else "their site is not reached"
+    if present is None and archives:
+        try:
+            present = str(provisioned_release(work))
+            why = f"{why}; its site is reached"
+        except StartError as error:
+            why = f"{why}; {error.line()}"
     if present is not None:
         work.notes.append(f"Bazel: {present} ({why})")
         work.files.append(str(Path(present).resolve()))
-        if not archives:
+        if archives:
+            work.lines += rule_wheels(work, None)
+        else:
             folder = provisioned_rules(work, with_bazel=False)
             work.notes.append(f"rule sets: {bazel.read_contents(folder)['note']} ({site})")
             work.lines += bazel.overrides(folder) + rule_wheels(work, folder)
@@ -37,7 +91,9 @@ def choose_bazel(work: Work, archives: bool) -> list[str]:
     java = provisioned_jre(work)
     work.notes.append(f"{bazel.read_contents(folder)['note']}, in {folder} ({why}; {site})")
     work.files += bazel.key_files(folder, java)
-    if not archives:
+    if archives:
+        work.lines += rule_wheels(work, None)
+    else:
         work.lines += bazel.overrides(folder) + rule_wheels(work, folder)
     return [str(folder / bazel.PROGRAM), *bazel.startup_options(folder, java)]
 

@@ -1,5 +1,7 @@
 """Runs other programs. Tests pass a stand-in with the same one method."""
 
+from __future__ import annotations
+
 import errno
 import os
 import re

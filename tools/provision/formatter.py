@@ -1,5 +1,7 @@
 """buildifier, the formatter of BUILD files: from PATH, else from the user's npm. Never a must."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import re

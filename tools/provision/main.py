@@ -5,11 +5,16 @@ A start with nothing to do reads one plan, compares a few file sizes and replace
 
 import sys
 
-if sys.version_info[:2] != (3, 11):
-    found = ".".join(str(part) for part in sys.version_info[:2])
+# This file alone must be read by every Python; what it imports is for 3.9 and later.
+if sys.version_info < (3, 9):  # noqa: UP036
+    found = ".".join(map(str, sys.version_info[:2]))
     sys.stderr.write(
-        f"tfp: checking Python failed: {sys.executable} is Python {found}, expected 3.11; put "
-        "python3.11 on PATH (Debian: package python3.11) or set TFP_PYTHON to it\n"
+        "tfp: checking Python failed: "
+        + sys.executable
+        + " is Python "
+        + found
+        + ", expected 3.9 or "
+        "newer; put a newer python3 on PATH or set TFP_PYTHON to one\n"
     )
     sys.exit(36)
 

@@ -4,6 +4,8 @@
 it removes; ``--warm-only`` measures the starts over the cache that is there.
 """
 
+from __future__ import annotations
+
 import argparse
 import json
 import os

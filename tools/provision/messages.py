@@ -3,6 +3,8 @@
 Standard output belongs to Bazel. Every line starts with ``tfp: ``.
 """
 
+from __future__ import annotations
+
 import os
 import sys
 import threading

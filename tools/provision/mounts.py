@@ -1,5 +1,7 @@
 """Folders under /tmp that actions read: a sandbox has a /tmp of its own, which would hide them."""
 
+from __future__ import annotations
+
 import hashlib
 import sys
 from collections.abc import Mapping

@@ -1,10 +1,13 @@
 """The pins: ``pins.toml`` as typed data."""
 
-import tomllib
+from __future__ import annotations
+
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+
+from tools.provision.toml import parse_toml
 
 FILE = Path(__file__).with_name("pins.toml")
 
@@ -68,6 +71,8 @@ class Pins:
 
     bazel_version: str
     bazel_oldest: str
+    bazel_url: str
+    bazel_sha256: str
     suites: tuple[str, ...]
     bazel_packages: tuple[str, ...]
     not_needed: tuple[str, ...]
@@ -76,7 +81,15 @@ class Pins:
     rust_oldest: str
     rust_packages: tuple[str, ...]
     rust_tools: Mapping[str, str]
+    python_versions: tuple[str, ...]
+    python_preferred: str
+    python_suites: Mapping[str, str]
+    debian_mirror: str
+    debian_release: str
+    debian_pip: str
+    debian_snapshot: str
     wheels: Mapping[str, Wheel]
+    rule_wheels: Mapping[str, Wheel]
     probes: Mapping[str, str]
     buildifier: Npm
 
@@ -84,9 +97,12 @@ class Pins:
 def parse_pins(data: Mapping[str, Any]) -> Pins:
     """Pins from the parsed file; a missing key raises KeyError."""
     bazel, rust, npm = data["bazel"], data["rust"], data["npm"]["buildifier"]
+    python, debian = data["python"], data["debian"]
     return Pins(
         bazel_version=bazel["version"],
         bazel_oldest=bazel["oldest"],
+        bazel_url=bazel["url"],
+        bazel_sha256=bazel["sha256"],
         suites=tuple(bazel["suites"]),
         bazel_packages=tuple(bazel["packages"]),
         not_needed=tuple(bazel["not_needed"]),
@@ -104,10 +120,15 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
         rust_oldest=rust["oldest"],
         rust_packages=tuple(rust["packages"]),
         rust_tools=dict(rust["tools"]),
-        wheels={
-            name: Wheel(entry["requirement"], entry["sha256"], entry["bytes"])
-            for name, entry in data["wheels"].items()
-        },
+        python_versions=tuple(python["versions"]),
+        python_preferred=python["preferred"],
+        python_suites=dict(python["suites"]),
+        debian_mirror=debian["mirror"],
+        debian_release=debian["release"],
+        debian_pip=debian["pip"],
+        debian_snapshot=debian["snapshot"],
+        wheels=_wheels(data["wheels"]),
+        rule_wheels=_wheels(data["rule_wheels"]),
         probes=dict(data["probes"]),
         buildifier=Npm(
             npm["requirement"], npm["version"], npm["integrity"], npm["member"], npm["bytes"]
@@ -115,7 +136,13 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
     )
 
 
+def _wheels(data: Mapping[str, Any]) -> dict[str, Wheel]:
+    return {
+        name: Wheel(entry["requirement"], entry["sha256"], entry["bytes"])
+        for name, entry in data.items()
+    }
+
+
 def read_pins() -> Pins:
     """The pins of this checkout."""
-    with FILE.open("rb") as file:
-        return parse_pins(tomllib.load(file))
+    return parse_pins(parse_toml(FILE.read_text(encoding="utf-8")))

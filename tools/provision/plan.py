@@ -1,5 +1,7 @@
 """The plan: what a finished provisioning leaves for the next start, which only reads it."""
 
+from __future__ import annotations
+
 import hashlib
 import json
 import shutil
@@ -10,9 +12,17 @@ from pathlib import Path
 
 PROGRAMS = ("bazel", "bazelisk", "rustc", "rustup", "npm", "buildifier")
 VARIABLES = (
-    "BAZEL_REAL", "CC", "RUSTUP_HOME", "RUSTUP_TOOLCHAIN", "TFP_CC", "TFP_RUST_SYSROOT",
+    "BAZEL_REAL",
+    "CC",
+    "RUSTUP_HOME",
+    "RUSTUP_TOOLCHAIN",
+    "SSL_CERT_FILE",
+    "TFP_CC",
+    "TFP_DEBIAN_MIRROR",
+    "TFP_PYTHON",
+    "TFP_RUST_SYSROOT",
     "TFP_UPSTREAM",
-)  # fmt: skip
+)
 
 
 @dataclass(frozen=True)
@@ -43,7 +53,7 @@ def fingerprint(environ: Mapping[str, str]) -> str:
     """Digest of all that decides a plan: this code, the pins, the programs found, the settings."""
     digest = hashlib.sha256()
     for path in sorted(Path(__file__).resolve().parent.iterdir()):
-        if path.suffix in (".py", ".toml") and not path.name.endswith("_test.py"):
+        if path.suffix in (".py", ".toml", ".json") and not path.name.endswith("_test.py"):
             digest.update(path.name.encode() + b"\0" + path.read_bytes())
     facts = [interpreter()]
     for program in (*PROGRAMS, environ.get("BAZEL_REAL") or "bazel"):

@@ -1,13 +1,19 @@
 """Provisions what a machine lacks and writes the plan for the starts that follow."""
 
-import platform
+from __future__ import annotations
+
 import shutil
 from collections.abc import Mapping
 from pathlib import Path
 
-from tools.provision import upstream
+from tools.provision import machine, web
 from tools.provision.cache import Cache, marks, write_whole
-from tools.provision.choices import choose_bazel, choose_buildifier, choose_rust
+from tools.provision.choices import (
+    choose_bazel,
+    choose_buildifier,
+    choose_python,
+    choose_rust,
+)
 from tools.provision.command import Programs, Runner
 from tools.provision.compiler import choose_compiler
 from tools.provision.messages import StartError, say
@@ -33,7 +39,7 @@ def provision(
     Raises:
         StartError: something is missing that only the user can give.
     """
-    check_machine()
+    machine.check(root, environ)
     cache = Cache(root)
     with cache.lock():
         plan, _ = read_plan(root, key)
@@ -52,28 +58,19 @@ def provision(
         return plan
 
 
-def check_machine() -> None:
-    """Checks what no provisioning gives.
-
-    Raises:
-        StartError: another processor or system.
-    """
-    if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
-        raise StartError(
-            "checking this machine",
-            f"{platform.system()} on {platform.machine()}, expected Linux on x86_64",
-            "use such a machine or a container",
-        )
-
-
 def decide(work: Work, key: str) -> Plan:
-    """Chooses Bazel, the rule sets, Rust, the formatter and the C compiler, in this order."""
-    sites = upstream.probe(work.pins.probes, work.environ)
+    """Chooses Python, Bazel, the rule sets, Rust, the formatter and the C compiler, in this order."""
+    sites = web.probe(work.pins.probes, work.environ)
+    choose_python(work)
     argv = choose_bazel(work, sites["archives"])
+    argv += web.java_options(work.cache.root, work.environ)
+    work.variables.update(web.variables(work.environ))
+    authorities = web.bundle(work.environ)
+    if authorities is not None:
+        work.files.append(str(authorities))
     choose_rust(work, sites["rust"])
     choose_buildifier(work)
     choose_compiler(work)
-    work.lines.append(f"common --repo_env=TFP_PYTHON={interpreter()}")
     # Shared by all checkouts of this user: another clone builds nothing twice.
     work.lines.append(f"build --disk_cache={work.cache.root / 'actions'}")
     work.lines.append(f"common --experimental_disk_cache_gc_max_size={ACTIONS_MAX}")

@@ -4,6 +4,8 @@ Bazel warns of every file that a cache does not give as it should. A server that
 dies in the middle of a build would fill the log with what its reader needs to know once.
 """
 
+from __future__ import annotations
+
 import os
 import re
 import select

@@ -6,13 +6,14 @@ than one request in a hundred asks no more, and its warnings go through ``relay.
 line of them.
 """
 
+from __future__ import annotations
+
 import hashlib
 import http.client
 import socket
 import urllib.error
 import urllib.request
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
 from pathlib import Path
 from urllib.parse import SplitResult, urlsplit
 
@@ -46,7 +47,7 @@ OPTIONS = (
 
 def wanted(arguments: Sequence[str]) -> bool:
     """Whether a command line asks for the configuration of CI."""
-    return "--config=ci" in arguments or ("--config", "ci") in pairwise(arguments)
+    return "--config=ci" in arguments or ("--config", "ci") in zip(arguments, arguments[1:])
 
 
 def read_url(environ: Mapping[str, str]) -> SplitResult | None:
@@ -109,11 +110,11 @@ def silence(url: SplitResult, patience_s: float = PATIENCE_S) -> str | None:
         return _ask_http(url, patience_s)
     except http.client.HTTPException:
         return "it speaks no HTTP"
-    except TimeoutError:
+    except socket.timeout:
         return f"no answer in {patience_s:g} s"
     except OSError as error:
         reason = getattr(error, "reason", error)
-        if isinstance(reason, TimeoutError):
+        if isinstance(reason, socket.timeout):
             return f"no answer in {patience_s:g} s"
         return getattr(reason, "strerror", None) or str(reason) or type(reason).__name__
 

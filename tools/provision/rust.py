@@ -1,13 +1,23 @@
 """Rust: which toolchain the build uses, and Debian's own unpacked as a sysroot."""
 
+from __future__ import annotations
+
 import re
 import shutil
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from tools.provision.apt import Apt, Package, Source, numbers, upstream_part
+from tools.provision.apt import (
+    Package,
+    PackageSource,
+    Source,
+    archive_of,
+    numbers,
+    upstream_part,
+)
 from tools.provision.command import Runner, must
+from tools.provision.glibc import LOADER
 from tools.provision.messages import StartError
 from tools.provision.pins import Pins
 
@@ -115,7 +125,47 @@ def debian_entries(host: list[Source], codename: str) -> list[str]:
     ]
 
 
-def choose_debian_rust(pins: Pins, apt: Apt) -> list[Package]:
+def security_entry(archive: Source, codename: str) -> str:
+    """The entry of a release's security suite, which stands beside the archive on its mirror."""
+    base = archive.uri.rstrip("/")
+    return Source(f"{base}-security", (), ("main",), archive.options).line(f"{codename}-security")
+
+
+def choose_release(
+    pins: Pins, source: PackageSource, host: list[Source], codename: str
+) -> list[Package]:
+    """Chooses Debian's packages and leaves ``source`` pointed at where they are.
+
+    The archives of the machine come first; then the security suite of its release, which a fresh
+    Debian may not have configured; then the same two of the pinned release.
+
+    Args:
+        pins: the pins.
+        source: reads the archives.
+        host: the archives of the machine.
+        codename: the release of the machine.
+
+    Raises:
+        StartError: none has a Rust that is new enough.
+    """
+    archive = archive_of(host, codename)
+    own = debian_entries(host, codename) or [archive.line(codename)]
+    pinned = pins.debian_release
+    attempts = [(codename, own), (codename, [*own, security_entry(archive, codename)])]
+    if codename != pinned:
+        attempts.append((pinned, [archive.line(pinned), security_entry(archive, pinned)]))
+    first: StartError | None = None
+    for release, lines in attempts:
+        try:
+            source.update(f"Debian {release} (for Rust)", lines, None)
+            return choose_debian_rust(pins, source)
+        except StartError as error:
+            first = first or error
+    assert first is not None
+    raise first
+
+
+def choose_debian_rust(pins: Pins, apt: PackageSource) -> list[Package]:
     """Chooses Debian's packages; ``apt`` is pointed at the host's suites.
 
     Raises:
@@ -157,7 +207,12 @@ def without_compiler(packages: Sequence[Package], wanted: Collection[str]) -> li
 
 
 def fill_rust(
-    packages: list[Package], apt: Apt, runner: Runner, patchelf: Path, stage: Path
+    packages: list[Package],
+    apt: PackageSource,
+    runner: Runner,
+    patchelf: Path,
+    stage: Path,
+    final: Path,
 ) -> None:
     """Fills a fresh folder with a sysroot made from Debian's packages.
 
@@ -170,10 +225,13 @@ def fill_rust(
     shutil.rmtree(stage / "deb")
     shape_sysroot(raw, stage)
     shutil.rmtree(raw)
+    argv = [str(patchelf), "--force-rpath", "--set-rpath", "$ORIGIN/../lib"]
+    if (stage / "lib" / LOADER).exists():
+        argv += ["--set-interpreter", str(final / "lib" / LOADER)]
     for program in sorted((stage / "bin").iterdir()):
         must(
             runner,
-            [str(patchelf), "--force-rpath", "--set-rpath", "$ORIGIN/../lib", str(program)],
+            [*argv, str(program)],
             f"patching {program.name}",
             INSTALL,
             cwd=str(stage),

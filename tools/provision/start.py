@@ -1,11 +1,13 @@
 """One start of the launcher: use the plan, or make one under the lock, then become Bazel."""
 
+from __future__ import annotations
+
 import os
 import sys
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
-from tools.provision import mounts
+from tools.provision import machine, mounts
 from tools.provision.messages import EXIT_ENVIRONMENT, StartError, say
 from tools.provision.plan import Plan, fingerprint, read_plan
 
@@ -19,6 +21,14 @@ def cache_root(environ: Mapping[str, str]) -> Path:
     return (Path(base).absolute() if base else Path.home() / ".cache") / "tfp"
 
 
+def output_options(root: Path, environ: Mapping[str, str]) -> list[str]:
+    """Where Bazel works if it cannot in the home folder: in the cache folder, too."""
+    home = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    while not home.exists() and home != home.parent:
+        home = home.parent
+    return [] if os.access(home, os.W_OK) else [f"--output_user_root={root / 'output'}"]
+
+
 def ready_plan(root: Path, environ: Mapping[str, str]) -> Plan:
     """The plan of this machine, made if need be."""
     key = fingerprint(environ)
@@ -30,6 +40,8 @@ def ready_plan(root: Path, environ: Mapping[str, str]) -> Plan:
         return plan
     if why_not is not None:
         say(f"the plan of the last start cannot be used: {why_not}; checking everything")
+    # Before the import: a Python that lacks a part could not import it.
+    machine.check(root, environ)
     from tools.provision.provision import provision  # not needed by most starts
 
     return provision(root, key, environ)
@@ -46,7 +58,11 @@ def main(arguments: Sequence[str]) -> int:
                 say(note)
         if environ.get("TFP_PROVISION_ONLY") == "1":
             return 0
-        options = [*plan.argv, *mounts.startup_options(root, environ)]
+        options = [
+            *plan.argv,
+            *mounts.startup_options(root, environ),
+            *output_options(root, environ),
+        ]
         if environ.get("TFP_REMOTE_CACHE"):
             from tools.provision.remote import shown, startup_options  # not needed by most starts
 

@@ -1,5 +1,8 @@
 """Wheels: fetched by the user's own pip under a pinned hash, unpacked without installing."""
 
+from __future__ import annotations
+
+import os
 import re
 import shutil
 import stat
@@ -8,11 +11,11 @@ import zipfile
 from collections.abc import Sequence
 from pathlib import Path
 
-from tools.provision.apt import Apt, Source
-from tools.provision.cache import sha256
+from tools.provision.apt import PackageSource, Source
 from tools.provision.command import Runner, must
 from tools.provision.messages import StartError, folder_bytes, progress
 from tools.provision.pins import Wheel
+from tools.provision.web import variables
 
 WHEEL_BUILD = """\
 load("@rules_python//python:defs.bzl", "py_library")
@@ -30,7 +33,7 @@ py_library(
 )
 """
 
-TODO = "check the network and `python3.11 -m pip config list`, then start again"
+TODO = "check the network and `python3 -m pip config list`, then start again"
 
 
 def unpack_wheel(file: Path, folder: Path) -> None:
@@ -53,7 +56,7 @@ def unpack_wheel(file: Path, folder: Path) -> None:
 def find_pip(runner: Runner) -> list[str] | None:
     """A pip that works, as the start of a command line; None if the machine has none."""
     candidates = [[sys.executable, "-m", "pip"]]
-    for name in ("pip3.11", "pip3", "pip"):
+    for name in ("pip3", "pip"):
         path = shutil.which(name)
         if path is not None:
             candidates.append([path])
@@ -87,7 +90,7 @@ def fetch_wheels(
             step,
             TODO,
             cwd=str(inbox),
-            env={"TMPDIR": str(inbox), "PIP_REQUIRE_VIRTUALENV": "0"},
+            env={"TMPDIR": str(inbox), "PIP_REQUIRE_VIRTUALENV": "0", **variables(os.environ)},
         )  # fmt: skip
     files = sorted(inbox.glob("*.whl"))
     if len(files) != len(wheels):
@@ -136,17 +139,24 @@ def fill_rule_wheels(
     inbox = stage / "inbox"
     label = f"{len(entries)} wheels that rules_python stands on"
     files = fetch_wheels(runner, pip, [wheel for _, wheel in entries], inbox, label)
-    by_digest = {sha256(file): file for file in files}
+    by_project = {_project(file.name.split("-")[0]): file for file in files}
     for name, wheel in entries:
-        unpack_wheel(by_digest[wheel.sha256], stage / name)
+        unpack_wheel(by_project[_project(wheel.requirement.split("==")[0])], stage / name)
         (stage / name / "BUILD.bazel").write_text(WHEEL_BUILD)
         (stage / name / "WORKSPACE").write_text(f'workspace(name = "{name}")\n')
     shutil.rmtree(inbox)
 
 
-def debian_pip(apt: Apt, archive: Source, codename: str, folder: Path) -> list[str]:
-    """Unpacks Debian's pip into ``folder`` for machines without one."""
-    apt.update(f"Debian {codename} (for pip)", [archive.line(codename)], None)
+def _project(name: str) -> str:
+    """A project's name in the one form that compares."""
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def debian_pip(
+    apt: PackageSource, archive: Source, suite: str, folder: Path, python: str
+) -> list[str]:
+    """Unpacks Debian's pip into ``folder`` for machines without one; ``python`` will run it."""
+    apt.update(f"Debian {suite} (for pip)", [archive.line(suite)], ())
     needed = ("python3-pip", "python3-wheel", "python3-setuptools")
     chosen = apt.closure(["python3-pip"], "choosing pip")
     packages = [entry for entry in chosen if entry.name in needed]
@@ -155,4 +165,4 @@ def debian_pip(apt: Apt, archive: Source, codename: str, folder: Path) -> list[s
         "import runpy, sys; sys.path.insert(0, sys.argv.pop(1)); "
         "runpy.run_module('pip', run_name='__main__', alter_sys=True)"
     )
-    return [sys.executable, "-c", code, str(folder / "usr/lib/python3/dist-packages")]
+    return [python, "-c", code, str(folder / "usr/lib/python3/dist-packages")]

@@ -1,16 +1,28 @@
 """What one provisioning carries along: pins, cache, runner, and what it has decided so far."""
 
+from __future__ import annotations
+
 import os
 import shutil
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from tools.provision.apt import Apt, Source, archive_of, host_release, host_sources
+from tools.provision.apt import (
+    Apt,
+    PackageSource,
+    Source,
+    archive_of,
+    host_release,
+    host_sources,
+)
 from tools.provision.cache import Cache
 from tools.provision.command import Runner
 from tools.provision.messages import StartError
+from tools.provision.mirror import Entry, Mirror
 from tools.provision.pins import Pins
+from tools.provision.web import Client
 from tools.provision.wheels import debian_pip, find_pip
 
 
@@ -28,7 +40,10 @@ class Work:
         files: files whose size and time later starts compare.
         folders: provisioned folders in use.
         variables: environment variables that Bazel is started with.
+        python: the interpreter of the build, once it is chosen; until then the one that runs this.
         found_pip: the start of pip's command line, once it is known.
+        patchelf: the patchelf program, once it is there.
+        indexes: Debian's indexes that were read without apt, by address.
     """
 
     pins: Pins
@@ -40,44 +55,70 @@ class Work:
     files: list[str] = field(default_factory=list)
     folders: list[str] = field(default_factory=list)
     variables: dict[str, str] = field(default_factory=dict)
+    python: str = sys.executable
     found_pip: list[str] | None = None
+    patchelf: Path | None = None
+    indexes: dict[str, list[Entry]] = field(default_factory=dict)
 
     def stage(self, name: str) -> Path:
         """A scratch folder that is removed by the end of the start."""
         return self.cache.root / "stage" / f"{os.getpid()}-{name}"
 
-    def apt(self, name: str) -> Apt:
-        """An apt of its own."""
+    def client(self) -> Client:
+        """What fetches files here."""
+        return Client(self.environ)
+
+    def packages(self, name: str) -> PackageSource:
+        """A source of Debian packages of its own: the host's apt, else a mirror read without it."""
+        if self._apt_sources() is None:
+            return Mirror(self.client(), self.indexes)
         return Apt(self.runner, self.stage(f"apt-{name}"), os.geteuid() == 0)
 
     def pip(self) -> list[str]:
         """A pip that works, as the start of a command line: the user's own, else Debian's."""
-        if self.found_pip is None:
-            self.found_pip = find_pip(self.runner)
-        if self.found_pip is None:
+        if not self.has_pip() or self.found_pip is None:
             folder = self.stage("pip")
             folder.mkdir(parents=True)
-            host, codename = self.host("install pip for this Python (`python3.11 -m ensurepip`)")
+            host, codename = self.host()
             archive = archive_of(host, codename)
-            self.found_pip = debian_pip(self.apt("pip"), archive, codename, folder)
+            source = self.packages("pip")
+            suite = self.pins.debian_pip
+            self.found_pip = debian_pip(source, archive, suite, folder, self.python)
         return self.found_pip
 
-    def host(self, todo: str) -> tuple[list[Source], str]:
-        """The host's archives and its Debian code name.
+    def has_pip(self) -> bool:
+        """Whether a pip is there before any of Debian's is fetched."""
+        if self.found_pip is None:
+            self.found_pip = find_pip(self.runner)
+        return self.found_pip is not None
 
-        Args:
-            todo: what the user can do where this is no Debian.
+    def host(self) -> tuple[list[Source], str]:
+        """The archives to use and the code name of the Debian release that stands for this machine.
 
-        Raises:
-            StartError: this is no Debian.
+        On Debian they are those of apt's configuration. Elsewhere, and where TFP_DEBIAN_MIRROR
+        names a mirror, they are that mirror (or the public one) and the pinned release.
         """
+        sources = self._apt_sources()
+        if sources is not None:
+            return sources, host_release()[1]
+        mirror = self.environ.get("TFP_DEBIAN_MIRROR") or self.pins.debian_mirror
+        release = self.pins.debian_release
+        return [Source(mirror, (release,), ("main",), ())], release
+
+    def _apt_sources(self) -> list[Source] | None:
+        """The archives of Debian's apt; None where it is not there, or not to be used."""
         distribution, codename = host_release()
-        if distribution != "debian" or shutil.which("apt-get") is None:
-            raise StartError(
-                "finding a Debian mirror",
-                f"this is {distribution or 'an unknown system'}, expected Debian with apt",
-                todo,
-            )
+        if (
+            self.environ.get("TFP_DEBIAN_MIRROR")
+            or distribution != "debian"
+            or shutil.which("apt-get", path=self.environ.get("PATH")) is None
+        ):
+            return None
         folder = self.stage("keys")
         folder.mkdir(parents=True, exist_ok=True)
-        return host_sources(folder), codename
+        sources = host_sources(folder)
+        try:
+            archive_of(sources, codename)
+        except StartError:
+            return None
+        return sources

@@ -1,22 +1,28 @@
 """Stand-ins for the network and the programs that provisioning runs; nothing is fetched."""
 
+from __future__ import annotations
+
 import base64
 import hashlib
 import io
 import json
+import sys
 import tarfile
 import time
 import zipfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Optional
 
-from tools.provision import bazel
+from tools.provision import bazel, web
 from tools.provision.command import Outcome
+from tools.provision.interpreter import Python
+from tools.provision.messages import StartError
 from tools.provision.pins import Pins, read_pins
 
 OK = Outcome(0, "", "")
-Fault = Callable[[Sequence[str], str], Outcome | None]
+Fault = Callable[[Sequence[str], str], Optional[Outcome]]
 
 
 def wheel_bytes(requirement: str, members: Mapping[str, bytes]) -> bytes:
@@ -64,6 +70,28 @@ def rust_versions(pins: Pins, version: str) -> dict[str, str]:
     return dict.fromkeys(names, f"{version}+dfsg1-1~deb12u2")
 
 
+class Client(web.Client):
+    """A network that is played: what its sites give, and nothing else."""
+
+    def __init__(self, sites: Mapping[str, bytes]) -> None:
+        """Keeps address -> contents."""
+        super().__init__({})
+        self.sites = dict(sites)
+        self.asked: list[str] = []
+
+    def read(self, url: str, step: str, limit: int) -> bytes:
+        """What the site gives."""
+        self.asked.append(url)
+        if url not in self.sites:
+            raise StartError(step, f"{url}: Name or service not known", web.TODO)
+        return self.sites[url][: limit + 1]
+
+    def fetch(self, url: str, file: Path, sha256: str, size: int, step: str) -> None:
+        """Writes what the site gives, whatever its hash."""
+        del sha256
+        file.write_bytes(self.read(url, step, size))
+
+
 @dataclass
 class Machine:
     """A machine whose programs are played.
@@ -84,6 +112,8 @@ class Machine:
     def __post_init__(self) -> None:
         """Writes the host's apt configuration and its programs on PATH."""
         self.pins = read_pins()
+        self.python = Python(Path(sys.executable).resolve(), "3.11", "on this machine")
+        self.client = Client({self.pins.bazel_url: b"the release"})
         if not self.suites:
             self.suites = {"testing": default_versions(self.pins)}
         etc = self.root / "etc"
@@ -117,7 +147,11 @@ class Machine:
     @property
     def environ(self) -> dict[str, str]:
         """The environment of a start on this machine."""
-        return {"PATH": str(self.bin), "HOME": str(self.root / "home"), "TFP_UPSTREAM": "0"}
+        return {
+            "PATH": str(self.bin),
+            "HOME": str(self.root / "home"),
+            "TFP_UPSTREAM": "0",
+        }
 
     def called(self, word: str) -> int:
         """How many programs were run with ``word`` among their arguments."""

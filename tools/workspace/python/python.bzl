@@ -1,8 +1,8 @@
-"""The Python toolchain: the host's CPython 3.11, with a digest of its library as an input."""
+"""The Python toolchain: a CPython that the lock has wheels for, with a digest of its library as an input."""
 
 _PROBE = """\
 import hashlib, pathlib, sys, sysconfig
-assert sys.version_info[:2] == (3, 11), sys.version
+assert (3, 11) <= sys.version_info[:2] <= (3, 13), sys.version
 digest = hashlib.sha256(sys.version.encode())
 library = pathlib.Path(sysconfig.get_path("stdlib"))
 for path in sorted(library.rglob("*")):
@@ -43,12 +43,12 @@ def _python_impl(rctx):
     named = rctx.os.environ.get("TFP_PYTHON", "")
     python = rctx.path(named) if named else (rctx.which("python3.11") or rctx.which("python3"))
     if not python:
-        fail("python: no python3.11 on PATH; install Python 3.11 (apt-get install python3.11) or set TFP_PYTHON")
+        fail("python: no python3 on PATH; start tools/bazel, which brings one, or set TFP_PYTHON to a Python from 3.11 to 3.13")
     where = rctx.execute([python, "-c", "import sys; print(sys.executable)"])
     python = rctx.path(where.stdout.strip()).realpath if where.return_code == 0 and where.stdout.strip() else python
     probe = rctx.execute([python, "-I", "-c", _PROBE])
     if probe.return_code != 0:
-        fail("python: {} is not a working Python 3.11; set TFP_PYTHON to one.\n{}".format(python, probe.stderr))
+        fail("python: {} is not a working Python from 3.11 to 3.13; set TFP_PYTHON to one.\n{}".format(python, probe.stderr))
     rctx.file("library.sha256", probe.stdout)
     rctx.symlink(python, "python3")
     rctx.file("BUILD", _BUILD)
@@ -56,6 +56,6 @@ def _python_impl(rctx):
 host_python = repository_rule(
     implementation = _python_impl,
     configure = True,
-    doc = "Declares the host's CPython 3.11, from `TFP_PYTHON` or `PATH`, as the Python toolchain.",
+    doc = "Declares a CPython from 3.11 to 3.13, from `TFP_PYTHON` or `PATH`, as the Python toolchain.",
     environ = ["PATH", "TFP_PYTHON"],
 )
