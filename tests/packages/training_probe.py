@@ -13,7 +13,7 @@ from typing import Any
 import keras
 import numpy as np
 import tensorflow as tf
-import tfp
+import tfp_plugin
 
 STEPS = 10
 
@@ -83,14 +83,14 @@ def train(layers: Callable[[], list[Any]], optimizer: str, device: str) -> tuple
 
 def main() -> None:
     """Trains twice each and compares."""
-    names = tfp.enable()
-    tfp.enable()
+    names = [each.name.partition(":")[2] for each in tf.config.list_physical_devices("TFP")]
     worst = 0.0
     for layers, optimizer in ((mlp, "sgd"), (mlp, "adam"), (cnn, "adam"), (grouped, "adam")):
         found, predicted = train(layers, optimizer, "/device:" + names[0])
         expected, on_cpu = train(layers, optimizer, "/device:CPU:0")
         worst = max(worst, float(np.abs(found - expected).max()))
         assert np.abs(predicted - on_cpu).max() < 1e-3
+    assert tfp_plugin.enable() == tfp_plugin.enable() == names, names
     with tf.device("/device:" + names[0]):
         variable = tf.Variable([1.0, 2.0])
         for _ in range(100):

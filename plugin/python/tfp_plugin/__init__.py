@@ -1,14 +1,14 @@
 """The device of libtfp.so in TensorFlow.
 
-TensorFlow loads the plug-in by itself once the wheel is installed beside it. What is left to do in
-a program that uses Keras is one call::
+TensorFlow loads the plug-in by itself once the wheel is installed beside it, and programs run on
+the device unchanged. This package is for those who ask::
 
-    import tfp
+    import tfp_plugin
 
-    tfp.enable()
+    tfp_plugin.enable()  # the names of the devices, or an error that says why there is none
 
-`python -m tfp.check` says what is installed, whether it works, and which nodes of a model would run
-on the CPU instead.
+`python -m tfp_plugin.check` says what is installed, whether it works, and which nodes of a model
+would run on the CPU instead.
 """
 
 from __future__ import annotations

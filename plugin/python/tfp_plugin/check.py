@@ -22,7 +22,7 @@ class Installation:
     """What is there.
 
     Attributes:
-        tfp: Version of the wheel.
+        tfp_plugin: Version of the wheel.
         library: The plug-in that is loaded, or None.
         tensorflow: Its version.
         keras: Its version, or None.
@@ -33,7 +33,7 @@ class Installation:
         ops: Kernels per op of the device.
     """
 
-    tfp: str
+    tfp_plugin: str
     library: str | None
     tensorflow: str
     keras: str | None
@@ -76,7 +76,7 @@ def installation() -> Installation:
     problem = _computes(devices[0]) if devices else note or _device.absence()
     path = _device.library()
     return Installation(
-        tfp=_device.version(),
+        tfp_plugin=_device.version(),
         library=str(path) if path is not None else None,
         tensorflow=str(tf.__version__),
         keras=keras_version,
@@ -105,7 +105,7 @@ def _computes(device: str) -> str:
 def report(found: Installation, entries: Sequence[_models.Entry], ops: bool) -> list[str]:
     """Writes the answer for people; returns its lines."""
     lines = [
-        f"tfp         {found.tfp}",
+        f"tfp_plugin  {found.tfp_plugin}",
         f"library     {found.library or 'none'}",
         f"TensorFlow  {found.tensorflow}",
         f"Keras       {found.keras or 'none'}",
@@ -119,8 +119,6 @@ def report(found: Installation, entries: Sequence[_models.Entry], ops: bool) -> 
         lines.append(f"note        {found.note}")
     if found.problem:
         lines.append(f"problem     {found.problem}")
-    elif found.keras is not None:
-        lines.append('Keras users call tfp.enable(), or pass jit_compile=False to "compile".')
     for entry in entries:
         placement = entry.placement
         lines += ["", f"{entry.name}: {placement.nodes} nodes, {_on_device(placement)}"]
@@ -148,13 +146,14 @@ def _on_device(placement: _placement.Placement) -> str:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs the program; returns its exit status."""
-    parser = argparse.ArgumentParser(prog="python -m tfp.check", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m tfp_plugin.check", description=__doc__)
     parser.add_argument(
         "model",
         nargs="?",
         type=pathlib.Path,
         help="a SavedModel's folder, a .keras or an .h5 file: say which nodes fall back to the CPU",
     )
+    parser.add_argument("--version", action="version", version=f"tfp_plugin {_device.version()}")
     parser.add_argument("--json", action="store_true", help="print one JSON object")
     parser.add_argument("--ops", action="store_true", help="list the ops that the device has")
     options = parser.parse_args(arguments)
@@ -164,7 +163,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     if named and not pathlib.Path(named).exists():
         # TensorFlow can't be imported then.
         print(
-            f"tfp.check: {_device.LIBRARY_VARIABLE} names {named}, which does not exist",
+            f"tfp_plugin.check: {_device.LIBRARY_VARIABLE} names {named}, which does not exist",
             file=sys.stderr,
         )
         return 2
@@ -172,8 +171,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
         found = installation()
     except ImportError as error:
         print(
-            f"tfp.check: TensorFlow can't be imported ({error}): install it with `pip install "
-            "tensorflow-cpu`",
+            f"tfp_plugin.check: TensorFlow can't be imported ({error}): install it with `pip "
+            "install tensorflow-cpu`",
             file=sys.stderr,
         )
         return 2
@@ -182,7 +181,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
         try:
             entries = _models.read(options.model, _placement.registered(_device.device_type()))
         except _models.ModelError as error:
-            print(f"tfp.check: {error}", file=sys.stderr)
+            print(f"tfp_plugin.check: {error}", file=sys.stderr)
             return 2
     if options.json:
         answer = dataclasses.asdict(found)
