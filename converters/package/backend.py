@@ -1,7 +1,7 @@
 """Builds the wheel of the converters without Bazel, for pip: a backend as PEP 517 has it.
 
-`pip install git+ADDRESS#subdirectory=converters/package`, `pip install .` at the root of a checkout,
-and a source distribution all come here. A test compares the wheel with that of Bazel.
+`pip install git+ADDRESS#subdirectory=converters/package`, `pip install .` at the root of a
+checkout, and a source distribution all come here. A test compares the wheel with that of Bazel.
 """
 
 from __future__ import annotations
@@ -14,6 +14,10 @@ import sys
 import tarfile
 from collections.abc import Iterator
 from typing import Any, Final
+
+# pip looks at `requires-python` only after it has come here.
+if sys.version_info < (3, 11):  # noqa: UP036
+    sys.exit(f"tfp-converters: this is Python {sys.version.split()[0]}, expected 3.11 or newer")
 
 ROOT: Final = pathlib.Path(__file__).resolve().parents[2]
 HERE: Final = "converters/package"

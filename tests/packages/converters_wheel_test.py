@@ -44,7 +44,16 @@ def test_mlf2rust_writes_what_it_writes_in_the_repository(
     (line,) = done.stderr.splitlines()
     assert line == f"mlf2rust: wrote {len(tree(installed))} files to {installed}"
     subprocess.run(
-        [sys.executable, "-m", "converters.mlf.main", "--quiet", "--mlf", ARCHIVE, "--out", reference],
+        [
+            sys.executable,
+            "-m",
+            "converters.mlf.main",
+            "--quiet",
+            "--mlf",
+            ARCHIVE,
+            "--out",
+            reference,
+        ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )
@@ -100,7 +109,7 @@ def test_what_is_missing_is_one_line(tmp_path: pathlib.Path) -> None:
     """The advice puts no TensorFlow over one that is there."""
     bare = clean.Venv(tmp_path / "bare")
     clean.checked(bare.pip("install", "--no-index", "--no-deps", WHEEL))
-    command = [bare.script("tf2rust"), "--path_to_tf_model", "x.keras"]
+    command = [str(bare.script("tf2rust")), "--path_to_tf_model", "x.keras"]
     done = clean.run(command)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()

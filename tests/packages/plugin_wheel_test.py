@@ -39,7 +39,9 @@ def test_switched_off_it_says_so(venv: clean.Venv) -> None:
 
 def test_a_library_that_is_not_there_is_named(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
     missing = str(tmp_path / "libtfp.so")
-    done = clean.run([venv.python, "-m", "tfp_plugin.check"], TF_PLUGGABLE_DEVICE_LIBRARY_PATH=missing)
+    done = clean.run(
+        [venv.python, "-m", "tfp_plugin.check"], TF_PLUGGABLE_DEVICE_LIBRARY_PATH=missing
+    )
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
     assert missing in line and "does not exist" in line

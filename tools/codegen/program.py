@@ -31,9 +31,9 @@ def run(
 ) -> None:
     """Parses the flags, calls `main` and leaves with the exit code that it returns.
 
-    `--help` and `--version` leave with 0, a flag that can't be parsed with `USAGE`, output that can't be written
-    with `LOST`, a signal with 128 and its number. Under `bazel run`, paths are relative to the
-    caller's folder.
+    `--help` and `--version` leave with 0, a flag that can't be parsed with `USAGE`, output that
+    can't be written with `LOST`, a signal with 128 and its number. Under `bazel run`, paths are
+    relative to the caller's folder.
 
     Args:
         name: What the program calls itself in messages.

@@ -6,16 +6,11 @@ dynamic, because all packages of this repository have one.
 
 from __future__ import annotations
 
-import sys
+import tomllib
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from tools.package import sbom, wheel
-
-if sys.version_info >= (3, 11):
-    import tomllib
-else:
-    import tomli as tomllib
 
 _NEEDED: Final = ("name", "description", "requires-python", "license", "authors", "readme")
 _KNOWN: Final = frozenset(

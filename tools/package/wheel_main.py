@@ -20,9 +20,7 @@ _TAG = flags.DEFINE_string(
 _PROJECT = flags.DEFINE_string("project", None, "TOML file with [project].", required=True)
 _RENAME = flags.DEFINE_multi_string("rename", [], "Moves a Python package, OLD=NEW.")
 _PART = flags.DEFINE_multi_string("part", [], "A crate of ours that a library has inside.")
-_README = flags.DEFINE_string(
-    "readme", None, "Its description in Markdown.", required=True
-)
+_README = flags.DEFINE_string("readme", None, "Its description in Markdown.", required=True)
 _LICENCE = flags.DEFINE_multi_string("licence", [], "A licence file.")
 _FILE = flags.DEFINE_multi_string("file", [], "A file of the wheel, SOURCE=PATH.")
 
