@@ -31,7 +31,7 @@ FILES: Final = (
     ("tools/codegen", ("*.py",), "tools/codegen"),
 )
 """The attribute `files` of `//converters/package:wheel`."""
-LEFT_OUT: Final = ("*_test.py", "converters/tf/tests/**")
+LEFT_OUT: Final = ("converters/tf/tests/**", "tools/codegen/*_test.py")
 RENAMED: Final = {
     "converters": "tfp_converters.converters",
     "tools": "tfp_converters.tools",

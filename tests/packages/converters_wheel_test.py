@@ -164,17 +164,17 @@ def test_every_program_says_its_version_and_helps(venv: clean.Venv, name: str) -
     version = WHEEL.name.split("-")[1]
     shown = clean.checked(clean.run([venv.script(name), "--version"]))
     assert shown == f"{name} {version}\n"
-    assert "USAGE" in clean.checked(clean.run([venv.script(name), "--help"]))
+    assert f"{name}: " in clean.checked(clean.run([venv.script(name), "--help"]))
 
 
-def test_tvm_export_without_tvm_is_one_line(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
+def test_tvm_export_without_tvm_says_what_to_install(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
     (tmp_path / "x.onnx").write_bytes(b"")
     done = clean.run(
         [venv.script("tvm_export"), "--model", "x.onnx", "--out", "x.tar"], cwd=tmp_path
     )
     assert done.returncode == 2
-    (line,) = done.stderr.splitlines()
-    assert "TVM is not installed" in line and "pip install" in line
+    assert "TVM is not installed" in done.stderr and "pip install apache-tvm" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_help_and_wrong_usage(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
