@@ -167,7 +167,9 @@ def test_every_program_says_its_version_and_helps(venv: clean.Venv, name: str) -
     assert f"{name}: " in clean.checked(clean.run([venv.script(name), "--help"]))
 
 
-def test_tvm_export_without_tvm_says_what_to_install(venv: clean.Venv, tmp_path: pathlib.Path) -> None:
+def test_tvm_export_without_tvm_says_what_to_install(
+    venv: clean.Venv, tmp_path: pathlib.Path
+) -> None:
     (tmp_path / "x.onnx").write_bytes(b"")
     done = clean.run(
         [venv.script("tvm_export"), "--model", "x.onnx", "--out", "x.tar"], cwd=tmp_path
