@@ -85,7 +85,7 @@ def test_a_tensorflow_that_is_too_old_is_named(tmp_path: pathlib.Path) -> None:
         "    ctypes.CDLL(path)\n"
     )
     code = (
-        "import tfp\n"
+        "import tfp_plugin\n"
         "for _ in range(2):\n"
         "    try:\n        tfp_plugin.enable()\n"
         "    except tfp_plugin.DeviceError as error:\n        print(error)\n"
