@@ -60,6 +60,7 @@ _GUARD_OUT = flags.DEFINE_string(
 )
 _INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
+_QUIET = flags.DEFINE_bool("quiet", False, "print no line on success")
 
 
 def _request() -> Request:
@@ -109,6 +110,9 @@ def main(argv: Sequence[str]) -> int:
             _write_for_rule(result)
         elif _OUT.value:
             write_folder(Path(_OUT.value), result.output.files, MARK.encode())
+            if not _QUIET.value:
+                count = len(result.output.files)
+                print(f"mlf2rust: wrote {count} files to {_OUT.value}", file=sys.stderr)
     except ConversionError as err:
         if _JSON.value:
             print(json.dumps(err.report(), indent=2))

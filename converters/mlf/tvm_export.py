@@ -26,6 +26,7 @@ _MODEL = flags.DEFINE_string(
 _OUT = flags.DEFINE_string("out", None, "archive to write, a .tar file (required)")
 _SIGNATURE = flags.DEFINE_string("signature", "serving_default", "signature of a SavedModel")
 _NAME = flags.DEFINE_string("name", "default", "module name in the archive")
+_QUIET = flags.DEFINE_bool("quiet", False, "print no line on success")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -37,8 +38,10 @@ def main(argv: Sequence[str]) -> int:
         plan = plan_module(load_model(Path(_MODEL.value), _SIGNATURE.value), _NAME.value)
         out = Path(_OUT.value)
         staging = out.with_name(out.name + ".part")
-        staging.write_bytes(archive_tar(archive_files(plan)))
+        size = staging.write_bytes(archive_tar(archive_files(plan)))
         staging.replace(out)
+        if not _QUIET.value:
+            print(f"tvm_export: wrote {out}, {size:,} bytes", file=sys.stderr)
     except ConversionError as err:
         print(err.text("tvm_export"), file=sys.stderr)
         return err.exit_code
@@ -48,5 +51,10 @@ def main(argv: Sequence[str]) -> int:
     return 0
 
 
-if __name__ == "__main__":
+def run() -> None:
+    """Entry point of the program."""
     program.run("tvm_export", main)
+
+
+if __name__ == "__main__":
+    run()

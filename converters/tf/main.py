@@ -96,12 +96,17 @@ _SECONDS = flags.DEFINE_float(
     "seconds that the conversion may take; 0 for as many as it needs",
     lower_bound=0.0,
 )
-_QUIET = flags.DEFINE_bool("quiet", False, "print no progress")
+_QUIET = flags.DEFINE_bool("quiet", False, "print no progress and no line on success")
 
 
 def _progress(text: str) -> None:
     if not _QUIET.value and sys.stderr.isatty():
         print(f"tf2rust: {text} ...", file=sys.stderr, flush=True)
+
+
+def _done(text: str) -> None:
+    if not _QUIET.value:
+        print(f"tf2rust: {text}", file=sys.stderr, flush=True)
 
 
 @contextlib.contextmanager
@@ -175,7 +180,8 @@ def _convert() -> int:
         print(f"tf2rust: {what}; the file has {result.weight_file_bytes:,} bytes", file=sys.stderr)
     if out is not None:
         write_folder(out, result.files, _OVERWRITE.value)
-        _progress(f"{len(result.files)} files in {time.monotonic() - start:.1f} s, in {out}")
+        seconds = time.monotonic() - start
+        _done(f"wrote {len(result.files)} files to {out} in {seconds:.1f} s")
     if _JSON.value:
         report = {
             "ok": True,

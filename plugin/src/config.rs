@@ -57,7 +57,7 @@ impl Config {
 
     fn read(variable: impl Fn(&str) -> Option<String>) -> Result<Self> {
         let set = |name| variable(name).filter(|value| !value.is_empty());
-        let mut names = PlatformInfo::new("TFP");
+        let mut names = usual_names();
         if let Some(device_type) = set("TFP_DEVICE_TYPE") {
             names.device_type = device_type;
             names.check().map_err(|error| error.at("TFP_DEVICE_TYPE"))?;
@@ -82,6 +82,11 @@ impl Config {
             fault: set("TFP_FAULT").map(|text| fault(&text)).transpose()?,
         })
     }
+}
+
+/// The names of the platform and of the type of device if nothing else is asked for.
+pub fn usual_names() -> PlatformInfo {
+    PlatformInfo::new("TFP")
 }
 
 fn number(name: &str, text: &str, least: usize, most: usize) -> Result<usize> {

@@ -4,17 +4,20 @@ use std::sync::{Mutex, PoisonError};
 
 use tfp_bindings::optimizer::init_graph;
 use tfp_bindings::profiler::init_profiler;
-use tfp_bindings::{init_kernels, init_plugin, load, log, sys};
+use tfp_bindings::{Result, init_kernels, init_plugin, load, log, sys};
 
-use crate::config::Config;
+use crate::config::{self, Config};
 use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
 use crate::profile::KernelProfiler;
 use crate::variables::{generator, kernel as variable_kernel};
-use crate::{adapter, hosted, lists, moves, ops};
+use crate::{adapter, hosted, lists, moves, ops, python};
 
 /// Label of the mark that the first load leaves.
 const LOADED: &str = "tfp_is_loaded";
+
+/// An op of which every type of device that computes has a kernel.
+const COMMON_OP: &str = "MatMul";
 
 /// How the load that is going on is configured; `None` if it offers nothing.
 static ACTIVE: Mutex<Option<Config>> = Mutex::new(None);
@@ -28,6 +31,22 @@ fn active() -> Option<Config> {
         .lock()
         .unwrap_or_else(PoisonError::into_inner)
         .clone()
+}
+
+/// Takes the usual type of device where TensorFlow has kernels of its own for the one asked for, as
+/// it has for GPU when it is built for CUDA: two kernels for a node are an error in TensorFlow.
+fn leave_taken_type(config: &mut Config) -> Result<()> {
+    let asked = &config.names.device_type;
+    if load::has_kernel(COMMON_OP, asked)? {
+        let usual = config::usual_names();
+        log(&format!(
+            "TFP_DEVICE_TYPE={asked}: this TensorFlow has kernels of its own for {asked} (as \
+             `tensorflow` has for GPU; `tensorflow-cpu` has none), so the device is {}:0",
+            usual.device_type
+        ));
+        config.names = usual;
+    }
+    Ok(())
 }
 
 /// Offers the platform.
@@ -47,6 +66,7 @@ pub unsafe extern "C" fn SE_InitPlugin(
             config.devices = 0;
             config.names = load::spare_platform();
         } else {
+            leave_taken_type(&mut config)?;
             offered = Some(config.clone());
         }
         Ok(TfpPlatform::new(config))
@@ -74,6 +94,7 @@ pub extern "C" fn TF_InitKernel() {
             lists::register(device_type);
             hosted::register(device_type);
             moves::register(device_type);
+            python::tell(device_type);
         }
         Ok(())
     });

@@ -4,7 +4,7 @@
 //! This crate has the entry points, the device's configuration (`config`), the one adapter between
 //! the two (`adapter`), the graph optimizer (`graph`) and what stands in for the kernels of
 //! variables that TensorFlow lets no plug-in write (`variables`, `lists`), and the profiler
-//! (`profile`).
+//! (`profile`). `python` keeps the XLA of a Python program away from the device.
 #![deny(
     unsafe_op_in_unsafe_fn,
     clippy::undocumented_unsafe_blocks,
@@ -26,5 +26,6 @@ mod moves;
 mod ops;
 mod platform;
 mod profile;
+mod python;
 mod slots;
 mod variables;

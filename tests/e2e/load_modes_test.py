@@ -72,6 +72,50 @@ def test_disabled_means_absent() -> None:
     assert "tfp:" not in process.stderr
 
 
+def test_a_library_alone_keeps_xla_away() -> None:
+    """No module of ours is there, and Keras' `fit` compiles by default."""
+    process = child.run(
+        """
+        import importlib.util
+        import sys
+        import keras
+        import numpy as np
+
+        sys.path = [entry for entry in sys.path if not entry.endswith("plugin/python")]
+        assert importlib.util.find_spec("tfp_plugin") is None
+        model = keras.Sequential([keras.Input((4,)), keras.layers.Dense(2)])
+        model.compile("sgd", "mse")
+        model.fit(np.ones((8, 4), np.float32), np.ones((8, 2), np.float32), verbose=0)
+        assert model.jit_compile
+        assert model.weights[0].value.device.endswith("/device:TFP:0")
+        function = tf.function(lambda x: x + 1.0, jit_compile=True)
+        assert function(tf.constant(1.0)).device.endswith("/device:TFP:0")
+        """
+    )
+    child.check(process)
+    assert "tfp:" not in process.stderr
+
+
+def test_a_type_that_tensorflow_has_kernels_of_is_left_to_it() -> None:
+    """As GPU is in a TensorFlow for CUDA; every TensorFlow has kernels of CPU."""
+    process = child.run(
+        """
+        assert tf.config.list_physical_devices("TFP")
+        assert len(tf.config.list_physical_devices("CPU")) == 1
+        function = tf.function(lambda x: x + 1.0, jit_compile=True)
+        assert function(tf.constant(1.0)).device.endswith("/device:TFP:0")
+        """
+        + RELU.replace("\n", "\n        "),
+        TFP_DEVICE_TYPE="CPU",
+    )
+    child.check(process)
+    (line,) = [line for line in process.stderr.splitlines() if "tfp:" in line]
+    assert line == (
+        "tfp: TFP_DEVICE_TYPE=CPU: this TensorFlow has kernels of its own for CPU (as `tensorflow` "
+        "has for GPU; `tensorflow-cpu` has none), so the device is TFP:0"
+    )
+
+
 def test_a_configuration_that_means_nothing_is_one_line() -> None:
     """And is written at once, so that what other threads write does not come in between."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)

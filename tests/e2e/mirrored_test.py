@@ -15,7 +15,7 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tfp
+import tfp_plugin
 
 DEVICES = ["TFP:0", "TFP:1"]
 LOSS_TOLERANCE = 1e-5
@@ -29,7 +29,7 @@ def names(devices: list[str]) -> list[str]:
 
 @pytest.fixture(scope="module")
 def strategy() -> Any:
-    assert tfp.enable() == DEVICES
+    assert tfp_plugin.enable() == DEVICES
     return tf.distribute.MirroredStrategy(DEVICES)
 
 

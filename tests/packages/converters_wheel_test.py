@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import os
 import pathlib
+import re
+import shutil
 import subprocess
 import sys
+import zipfile
 
 import pytest
 
@@ -36,9 +39,21 @@ def test_mlf2rust_writes_what_it_writes_in_the_repository(
 ) -> None:
     installed, reference = tmp_path / "installed", tmp_path / "reference"
     command = [str(venv.script("mlf2rust")), "--mlf", str(ARCHIVE), "--out", str(installed)]
-    clean.checked(clean.run(command, cwd=tmp_path))
+    done = clean.run(command, cwd=tmp_path)
+    clean.checked(done)
+    (line,) = done.stderr.splitlines()
+    assert line == f"mlf2rust: wrote {len(tree(installed))} files to {installed}"
     subprocess.run(
-        [sys.executable, "-m", "converters.mlf.main", "--mlf", ARCHIVE, "--out", reference],
+        [
+            sys.executable,
+            "-m",
+            "converters.mlf.main",
+            "--quiet",
+            "--mlf",
+            ARCHIVE,
+            "--out",
+            reference,
+        ],
         env={**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )
@@ -60,7 +75,10 @@ def test_tf2rust_writes_what_it_writes_in_the_repository(
     installed, reference = tmp_path / "installed", tmp_path / "reference"
     arguments = ["--path_to_tf_model", str(model), "--path_to_save"]
     script = str(venv.script("tf2rust"))
-    clean.checked(clean.run([script, *arguments, str(installed)], cwd=tmp_path))
+    done = clean.run([script, *arguments, str(installed)], cwd=tmp_path)
+    clean.checked(done)
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"tf2rust: wrote {len(tree(installed))} files to {installed} in ")
     subprocess.run(
         [sys.executable, "-m", "converters.tf.main", *arguments, reference],
         env={**clean.environment(), "PYTHONPATH": os.pathsep.join(sys.path)},
@@ -87,13 +105,78 @@ def test_the_library_is_the_program(venv: clean.Venv, tmp_path: pathlib.Path) ->
     assert tree(tmp_path / "out") == tree(tmp_path / "same")
 
 
-def test_tf2rust_without_tensorflow_is_one_line(tmp_path: pathlib.Path) -> None:
+def test_what_is_missing_is_one_line(tmp_path: pathlib.Path) -> None:
+    """The advice puts no TensorFlow over one that is there."""
     bare = clean.Venv(tmp_path / "bare")
     clean.checked(bare.pip("install", "--no-index", "--no-deps", WHEEL))
-    done = clean.run([bare.script("tf2rust"), "--path_to_tf_model", "x.keras"])
+    command = [str(bare.script("tf2rust")), "--path_to_tf_model", "x.keras"]
+    done = clean.run(command)
     assert done.returncode == 2
     (line,) = done.stderr.splitlines()
-    assert line.endswith("pip install 'tfp-converters[tf]'")
+    assert line.startswith("tf2rust: tensorflow and keras can't be imported")
+    assert line.endswith("pip install 'tfp-converters[cpu]'")
+    (bare.packages / "tensorflow").mkdir()
+    done = clean.run(command)
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith("tf2rust: keras can't be imported")
+    assert line.endswith("pip install 'tfp-converters[keras]'")
+
+
+def test_no_extra_but_cpu_names_a_tensorflow(venv: clean.Venv) -> None:
+    (info,) = venv.packages.glob("tfp_converters-*.dist-info/METADATA")
+    required = re.findall(r"^Requires-Dist: (\S+).*extra == '(\w+)'$", info.read_text(), re.M)
+    assert {extra for name, extra in required if name.startswith("tensorflow")} == {"cpu"}
+    assert {extra for _, extra in required} == {"cpu", "keras", "onnx", "tvm"}
+
+
+@pytest.fixture(scope="module")
+def checkout(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """A copy: pip builds in the folder that it is given."""
+    copy = tmp_path_factory.mktemp("checkout") / "a copy"
+    tree = pathlib.Path(os.environ["CHECKOUT"])
+    for folder in ("converters", "kernels", "tools"):
+        shutil.copytree(tree / folder, copy / folder)
+    for file in ("LICENSE", "pyproject.toml"):
+        shutil.copyfile(tree / file, copy / file)
+    return copy
+
+
+def test_pip_builds_what_bazel_builds(checkout: pathlib.Path, tmp_path: pathlib.Path) -> None:
+    """From the package's folder, from the root, and from a source distribution."""
+    pack = "import sys; sys.path.insert(0, 'converters/package'); import backend; "
+    pack += f"print(backend.build_sdist({str(tmp_path)!r}))"
+    name = clean.checked(clean.run([sys.executable, "-c", pack], cwd=checkout)).strip()
+    assert name == WHEEL.name.replace("-py3-none-any.whl", ".tar.gz")
+    for place in (checkout / "converters/package", checkout, tmp_path / name):
+        out = tmp_path / place.name
+        out = out.with_suffix(".wheels")
+        clean.checked(clean.pip("wheel", "--no-index", "--no-deps", "--wheel-dir", out, place))
+        (made,) = out.iterdir()
+        assert made.name == WHEEL.name
+        with zipfile.ZipFile(made) as found, zipfile.ZipFile(WHEEL) as expected:
+            assert sorted(found.namelist()) == sorted(expected.namelist())
+        assert made.read_bytes() == WHEEL.read_bytes()
+
+
+@pytest.mark.parametrize("name", ["mlf2rust", "tf2rust", "tvm_export"])
+def test_every_program_says_its_version_and_helps(venv: clean.Venv, name: str) -> None:
+    version = WHEEL.name.split("-")[1]
+    shown = clean.checked(clean.run([venv.script(name), "--version"]))
+    assert shown == f"{name} {version}\n"
+    assert f"{name}: " in clean.checked(clean.run([venv.script(name), "--help"]))
+
+
+def test_tvm_export_without_tvm_says_what_to_install(
+    venv: clean.Venv, tmp_path: pathlib.Path
+) -> None:
+    (tmp_path / "x.onnx").write_bytes(b"")
+    done = clean.run(
+        [venv.script("tvm_export"), "--model", "x.onnx", "--out", "x.tar"], cwd=tmp_path
+    )
+    assert done.returncode == 2
+    assert "TVM is not installed" in done.stderr and "pip install apache-tvm" in done.stderr
+    assert "Traceback" not in done.stderr
 
 
 def test_help_and_wrong_usage(venv: clean.Venv, tmp_path: pathlib.Path) -> None:

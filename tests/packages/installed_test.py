@@ -8,28 +8,28 @@ import keras
 import numpy as np
 import pytest
 import tensorflow as tf
-import tfp
-from tfp import check
+import tfp_plugin
+from tfp_plugin import check
 
 DEVICE = "/device:TFP:0"
 
 
 def test_tensorflow_has_loaded_the_file_of_the_wheel() -> None:
-    library = tfp.library()
+    library = tfp_plugin.library()
     assert library is not None
     assert library.parts[-2:] == ("tensorflow-plugins", "libtfp.so")
-    assert tfp.__version__[0].isdigit()
+    assert tfp_plugin.__version__[0].isdigit()
     assert str(library) in pathlib.Path("/proc/self/maps").read_text()
     assert [d.name for d in tf.config.list_physical_devices("TFP")] == ["/physical_device:TFP:0"]
 
 
-def test_keras_trains_after_enable() -> None:
-    """Without a word on XLA: compiled, not compiled yet, and loaded from a file."""
+def test_enable_returns_the_devices_and_keras_trains() -> None:
+    """Without a word on XLA: compiled, and not compiled yet."""
     x = np.random.default_rng(0).normal(size=(64, 8)).astype(np.float32)
     y = (x.sum(1) > 0).astype(np.int64)
     model = keras.Sequential([keras.Input((8,)), keras.layers.Dense(2)])
-    assert tfp.enable() == ["TFP:0"]
-    assert tfp.enable() == ["TFP:0"]
+    assert tfp_plugin.enable() == ["TFP:0"]
+    assert tfp_plugin.enable() == ["TFP:0"]
     model.predict(x, verbose=0)
     model.compile("adam", keras.losses.SparseCategoricalCrossentropy(from_logits=True))
     history = model.fit(x, y, epochs=4, verbose=0).history["loss"]
@@ -38,9 +38,9 @@ def test_keras_trains_after_enable() -> None:
 
 
 def test_functions_are_compiled_elsewhere_only() -> None:
-    """Those made before `enable`, too."""
+    """However often `enable` is called."""
     functions = [tf.function(lambda x: x + 1.0, jit_compile=True)]
-    assert tfp.enable() == ["TFP:0"]
+    assert tfp_plugin.enable() == ["TFP:0"]
     functions.append(tf.function(lambda x: x + 2.0, jit_compile=True))
     one = tf.TensorSpec([])
     for i, function in enumerate(functions):
@@ -96,7 +96,7 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
 
 
 def answer(path: pathlib.Path, capsys: pytest.CaptureFixture[str]) -> dict[str, Any]:
-    """Returns what `python -m tfp.check --json` prints."""
+    """Returns what `python -m tfp_plugin.check --json` prints."""
     assert check.main(["--json", str(path)]) == 0
     found: dict[str, Any] = json.loads(capsys.readouterr().out)
     return found
@@ -220,7 +220,7 @@ def test_what_is_no_model_is_one_line(
         (tmp_path / file).write_text("no model")
     assert check.main([str(tmp_path / name)]) == 2
     (line,) = capsys.readouterr().err.splitlines()
-    assert line.startswith("tfp.check: ")
+    assert line.startswith("tfp_plugin.check: ")
     assert said in line
 
 

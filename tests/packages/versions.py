@@ -34,9 +34,10 @@ PAGE: Final = """\
 # TensorFlow versions
 
 One wheel, not rebuilt, beside each TensorFlow of the package index for Python {python}: the device
-loads, `python -m tfp.check` finds it, and Keras trains an MLP (SGD, Adam) and a CNN (Adam) on it
-after `tfp.enable()`, with no further argument. The number is the largest difference of the loss of
-a step from the same training on the CPU; {tolerance:g} is allowed.
+loads, `python -m tfp_plugin.check` finds it, and Keras trains an MLP (SGD, Adam), a CNN (Adam) and
+one with grouped convolutions (Adam) on it, with no call and no argument of ours. The number is
+the largest difference of the loss of a step from the same training on the CPU; {tolerance:g} is
+allowed.
 
 Written by `tools/bazel run //tests/packages:versions -- --write docs/versions.md`, {date}, wheel
 {wheel}.
@@ -79,15 +80,16 @@ class Result:
 
 
 def try_version(version: str, wheel: pathlib.Path, probe: pathlib.Path) -> Result:
-    """Installs one TensorFlow with the wheel, asks tfp.check, and trains."""
+    """Installs one TensorFlow with the wheel, asks tfp_plugin.check, and trains."""
     with tempfile.TemporaryDirectory(prefix="tfp-versions-") as folder:
         venv = clean.Venv(pathlib.Path(folder) / "venv")
         done = venv.pip("install", "--no-cache-dir", f"tensorflow-cpu=={version}", wheel)
         if done.returncode:
             return Result(version, problem=f"pip: {_last_line(done.stderr)}")
-        done = clean.run([venv.python, "-m", "tfp.check", "--json"])
+        done = clean.run([venv.python, "-m", "tfp_plugin.check", "--json"])
         if done.returncode:
-            return Result(version, problem=f"tfp.check: {_last_line(done.stderr or done.stdout)}")
+            problem = _last_line(done.stderr or done.stdout)
+            return Result(version, problem=f"tfp_plugin.check: {problem}")
         check: dict[str, Any] = json.loads(done.stdout)
         found = Result(
             version,

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import errno
+import importlib.metadata
 import os
+import re
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import NoReturn
 
 from absl import app, flags
+
+_VERSION = flags.DEFINE_bool("version", False, "print the version and leave")
 
 #: Exit code of a command line that can't be used.
 USAGE = 2
@@ -26,9 +31,9 @@ def run(
 ) -> None:
     """Parses the flags, calls `main` and leaves with the exit code that it returns.
 
-    `--help` leaves with 0, a flag that can't be parsed with `USAGE`, output that can't be written
-    with `LOST`, a signal with 128 and its number. Under `bazel run`, paths are relative to the
-    caller's folder.
+    `--help` and `--version` leave with 0, a flag that can't be parsed with `USAGE`, output that
+    can't be written with `LOST`, a signal with 128 and its number. Under `bazel run`, paths are
+    relative to the caller's folder.
 
     Args:
         name: What the program calls itself in messages.
@@ -43,6 +48,16 @@ def run(
         lambda argv: shown(name, main, argv),
         flags_parser=lambda argv: _parsed(name, arranged(argv)),
     )
+
+
+def version() -> str:
+    """Returns the version of the wheel that this is in, or of the checkout."""
+    top = __name__.partition(".")[0]
+    if top != __name__ and top != "tools":
+        return importlib.metadata.version(top)
+    text = (Path(__file__).parents[1] / "build" / "version.bzl").read_text(encoding="utf-8")
+    found = re.search(r'^VERSION = "(.+)"$', text, re.MULTILINE)
+    return found[1] if found else "unknown"
 
 
 def _stop(number: int, _: object) -> NoReturn:
@@ -86,5 +101,8 @@ def _parsed(name: str, argv: list[str]) -> list[str]:
         print(f"{name}: {err}\nTry --help.", file=sys.stderr)
         sys.exit(USAGE)
     except SystemExit:  # absl has shown the help, and leaves with 1.
+        sys.exit(0)
+    if _VERSION.value:
+        print(f"{name} {version()}")
         sys.exit(0)
     return rest

@@ -61,6 +61,15 @@ def test_help_is_no_failure(flag: str) -> None:
         assert "how many there are" in done.stdout
 
 
+def test_version_is_that_of_all_packages() -> None:
+    done = run("--version")
+    assert done.returncode == 0, done.stderr
+    stated = Path("tools/build/version.bzl").read_text(encoding="utf-8")
+    name, version = done.stdout.split()
+    assert name == "counter"
+    assert f'VERSION = "{version}"' in stated
+
+
 @pytest.mark.parametrize("flag", ["--count=x", "--what"])
 def test_wrong_flags_are_a_usage_error(flag: str) -> None:
     done = run(flag)

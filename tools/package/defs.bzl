@@ -18,17 +18,14 @@ def _wheel_impl(ctx):
     arguments.use_param_file("--flagfile=%s", use_always = True)
     arguments.set_param_file_format("multiline")
     arguments.add(out, format = "--out=%s")
-    arguments.add(ctx.attr.distribution, format = "--distribution=%s")
     arguments.add(VERSION, format = "--version=%s")
     arguments.add(ctx.attr.tag, format = "--tag=%s")
-    arguments.add(ctx.attr.summary, format = "--summary=%s")
+    arguments.add(ctx.file.project, format = "--project=%s")
     arguments.add(ctx.file.readme, format = "--readme=%s")
     arguments.add_all(ctx.files.licences, format_each = "--licence=%s")
-    arguments.add_all(ctx.attr.requires, format_each = "--requires=%s")
     arguments.add_all(ctx.attr.parts, format_each = "--part=%s")
-    arguments.add_all([k + "=" + v for k, v in ctx.attr.scripts.items()], format_each = "--script=%s")
     arguments.add_all([k + "=" + v for k, v in ctx.attr.rename.items()], format_each = "--rename=%s")
-    inputs = [ctx.file.readme] + ctx.files.licences
+    inputs = [ctx.file.project, ctx.file.readme] + ctx.files.licences
     for target, place in ctx.attr.files.items():
         for file in target[DefaultInfo].files.to_list():
             inputs.append(file)
@@ -46,16 +43,13 @@ def _wheel_impl(ctx):
 _wheel = rule(
     implementation = _wheel_impl,
     attrs = {
-        "distribution": attr.string(mandatory = True),
         "files": attr.label_keyed_string_dict(allow_files = True),
         "licences": attr.label_list(allow_files = True),
         "parts": attr.string_list(),
+        "project": attr.label(allow_single_file = [".toml"], mandatory = True),
         "readme": attr.label(allow_single_file = [".md"], mandatory = True),
         "rename": attr.string_dict(),
-        "requires": attr.string_list(),
-        "scripts": attr.string_dict(),
         "stem": attr.string(mandatory = True),
-        "summary": attr.string(mandatory = True),
         "tag": attr.string(mandatory = True),
         "_builder": attr.label(
             default = "//tools/package:wheel_main",
@@ -71,17 +65,16 @@ def tfp_wheel(name, distribution, tag = "py3-none-any", licences = ["//:LICENSE"
 
     Args:
       name: name of the target.
-      distribution: name of the distribution.
+      distribution: name of the distribution, as the project has it.
       tag: Python, ABI and platform, which may be a `select`; a tag that the libraries in it do not
         keep fails the build.
       licences: licence files.
       **kwargs: `files` (label -> `prefix to strip:folder in the wheel`), `parts` (crates that a
-        library has inside), `readme`, `rename` (Python package -> its name in the wheel),
-        `requires`, `scripts` (name -> `module:function`), `summary`, `visibility`.
+        library has inside), `project` (a TOML file with the table `[project]`), `readme`, `rename`
+        (Python package -> its name in the wheel), `visibility`.
     """
     _wheel(
         name = name,
-        distribution = distribution,
         licences = licences,
         stem = "{}-{}".format(distribution.replace("-", "_"), VERSION),
         tag = tag,

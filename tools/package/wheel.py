@@ -36,6 +36,11 @@ class Wheel:
         tag: Python, ABI and platform, such as `py3-none-any`.
         summary: One line.
         python: Versions of Python that it serves, such as `>=3.10`.
+        licence: Its licence as an SPDX expression.
+        authors: Who answers for it.
+        keywords: What it is found by.
+        classifiers: Its classifiers in the package index.
+        urls: Addresses by label.
         requires: Distributions that it needs.
         scripts: Console scripts: name -> `module:function`.
         readme: Text in Markdown.
@@ -48,6 +53,11 @@ class Wheel:
     tag: str
     summary: str
     python: str
+    licence: str = LICENCE
+    authors: Sequence[str] = ()
+    keywords: Sequence[str] = ()
+    classifiers: Sequence[str] = ()
+    urls: Mapping[str, str] = dataclasses.field(default_factory=dict)
     requires: Sequence[str] = ()
     scripts: Mapping[str, str] = dataclasses.field(default_factory=dict)
     readme: str = ""
@@ -114,14 +124,14 @@ def build(wheel: Wheel, files: Mapping[str, bytes]) -> bytes:
     package = sbom.Component(
         wheel.distribution,
         wheel.version,
-        LICENCE,
+        wheel.licence,
         f"pkg:pypi/{wheel.distribution}@{wheel.version}",
     )
     whole = dict(files)
     for name, data in wheel.licences.items():
         whole[f"{info}/licenses/{name}"] = data
     whole[f"{info}/sboms/{wheel.distribution}.cdx.json"] = sbom.document(package, parts, files)
-    whole[f"{info}/METADATA"] = _metadata(wheel).encode()
+    whole[f"{info}/METADATA"] = metadata(wheel).encode()
     pure = "true" if wheel.tag.endswith("-any") else "false"
     whole[f"{info}/WHEEL"] = (
         f"Wheel-Version: 1.0\nGenerator: tfp\nRoot-Is-Purelib: {pure}\nTag: {wheel.tag}\n"
@@ -159,14 +169,19 @@ def _check_libraries(wheel: Wheel, files: Mapping[str, bytes]) -> list[sbom.Comp
     return [sbom.rust_standard_library(version) for version in sorted(versions)]
 
 
-def _metadata(wheel: Wheel) -> str:
+def metadata(wheel: Wheel) -> str:
+    """Returns the core metadata: the file METADATA of a wheel, PKG-INFO of its sources."""
     lines = [
         "Metadata-Version: 2.4",
         f"Name: {wheel.distribution}",
         f"Version: {wheel.version}",
         f"Summary: {wheel.summary}",
-        f"License-Expression: {LICENCE}",
+        *([f"Author: {', '.join(wheel.authors)}"] if wheel.authors else []),
+        f"License-Expression: {wheel.licence}",
         *(f"License-File: {name}" for name in sorted(wheel.licences)),
+        *([f"Keywords: {','.join(wheel.keywords)}"] if wheel.keywords else []),
+        *(f"Classifier: {classifier}" for classifier in sorted(wheel.classifiers)),
+        *(f"Project-URL: {label}, {url}" for label, url in sorted(wheel.urls.items())),
         f"Requires-Python: {wheel.python}",
         *(f"Requires-Dist: {requirement}" for requirement in wheel.requires),
         *sorted({f"Provides-Extra: {match}" for match in _extras(wheel.requires)}),

@@ -180,11 +180,11 @@ def main(argv: Sequence[str]) -> int:
     courses: dict[str, Course] = {}
     problem = ""
     if _TRAIN.value:
-        import tfp
+        import tfp_plugin
 
         from tools.quickstart import training
 
-        tfp.enable()
+        tfp_plugin.enable()
         device = f"{device_type}:0"
         courses = {name: training.train(f"/device:{name}") for name in (device, "CPU:0")}
         problem = training.problem(courses[device], courses["CPU:0"], device, _LOSS_TOLERANCE.value)

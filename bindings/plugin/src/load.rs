@@ -39,11 +39,31 @@ pub fn mark(device_type: &str, label: &str) -> std::result::Result<(), Registrat
 /// # Errors
 /// If TensorFlow fails to answer.
 pub fn is_marked(label: &str) -> Result<bool> {
+    any_kernel(MARKED_OP, Field::Label, label)
+}
+
+/// Whether a type of device has a kernel of an op. False where this TensorFlow can't say.
+///
+/// # Errors
+/// If `op` holds a NUL byte, or TensorFlow fails to answer.
+pub fn has_kernel(op: &str, device_type: &str) -> Result<bool> {
+    any_kernel(op, Field::DeviceType, device_type)
+}
+
+/// The fields of a `KernelDef` that are asked for, by their numbers.
+#[derive(Clone, Copy)]
+enum Field {
+    DeviceType = 2,
+    Label = 5,
+}
+
+/// Whether a field of one of the kernels of an op has this text.
+fn any_kernel(op: &str, wanted: Field, text: &str) -> Result<bool> {
     let api = api()?;
     let Ok(functions) = &api.c_api else {
         return Ok(false);
     };
-    let op = c_name(MARKED_OP)?;
+    let op = c_name(op)?;
     with_status(|status| {
         // SAFETY: the name is a C string and the status is live.
         let raw = unsafe { functions.TF_GetRegisteredKernelsForOp(op.as_ptr(), status.as_ptr()) };
@@ -53,7 +73,7 @@ pub fn is_marked(label: &str) -> Result<bool> {
         for kernel in wire::fields(buffer.bytes()) {
             for field in wire::fields(kernel?.value.bytes("kernel")?) {
                 let field = field?;
-                if field.number == 5 && field.value.text("kernel.label")? == label {
+                if field.number == wanted as u32 && field.value.text("KernelDef")? == text {
                     return Ok(true);
                 }
             }

@@ -1,25 +1,20 @@
-"""The device of libtfp.so in TensorFlow.
+"""The former name of `tfp_plugin`, which most programs give to TensorFlow Probability."""
 
-TensorFlow loads the plug-in by itself once the wheel is installed beside it. What is left to do in
-a program that uses Keras is one call::
+import warnings
 
-    import tfp
-
-    tfp.enable()
-
-`python -m tfp.check` says what is installed, whether it works, and which nodes of a model would run
-on the CPU instead.
-"""
-
-from __future__ import annotations
-
-from ._device import (
+from tfp_plugin import (
     DeviceError,
+    __version__,
     device_type,
     enable,
     library,
     version,
 )
 
-__all__ = ["DeviceError", "device_type", "enable", "library", "version"]
-__version__ = version()
+__all__ = ["DeviceError", "__version__", "device_type", "enable", "library", "version"]
+
+warnings.warn(
+    "the module tfp is called tfp_plugin now, and goes with the next release",
+    DeprecationWarning,
+    stacklevel=2,
+)

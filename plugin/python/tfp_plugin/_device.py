@@ -1,4 +1,4 @@
-"""Where the plug-in is, what TensorFlow made of it, and what Keras has to be told."""
+"""Where the plug-in is, and what TensorFlow made of it."""
 
 from __future__ import annotations
 
@@ -44,7 +44,9 @@ def library() -> pathlib.Path | None:
 
 def device_type() -> str:
     """Returns the type of the device as `tf.device` takes it."""
-    return os.environ.get("TFP_DEVICE_TYPE") or "TFP"
+    from . import _xla
+
+    return _xla.loaded or os.environ.get("TFP_DEVICE_TYPE") or "TFP"
 
 
 def served(tensorflow: str) -> str:
@@ -112,24 +114,24 @@ def _is_loaded(path: pathlib.Path) -> bool:
 
 
 def enable() -> list[str]:
-    """Makes Keras models run on the device without further arguments.
+    """Returns the devices, and makes sure that nothing is compiled for them with XLA.
 
     Keras compiles models with XLA unless told otherwise (`jit_compile="auto"`), and grouped
-    convolutions always; XLA knows no plug-in device. After this call `auto` means no compilation,
-    for every model of the process, and `jit_compile=True` is a warning of Keras in place of an
-    error. A `tf.function(jit_compile=True)`, older or newer than the call, is compiled in the scope
-    of another device alone. Call it before `compile`, `fit` and `predict`; a second call changes
-    nothing.
+    convolutions always; XLA knows no plug-in device. The plug-in tells TensorFlow so when it is
+    loaded, and every such function runs on the device without XLA; in the scope of another device
+    it is compiled as ever. So no program needs this call, unless `TFP_AUTO` is 0; a second one
+    changes nothing.
 
     Returns:
-        The names of the devices, such as `TFP:0`; none where `TFP_DISABLE` is set, and then Keras
-        is left alone.
+        The names of the devices, such as `TFP:0`; none where `TFP_DISABLE` is set, and then
+        TensorFlow is left alone.
 
     Raises:
-        DeviceError: If there is no device, or if the TensorFlow or the Keras in use has no such
-            switch.
+        DeviceError: If there is no device, or if the TensorFlow in use has no such switch.
     """
     import tensorflow as tf
+
+    from . import _xla
 
     if os.environ.get("TFP_DISABLE", "0") not in ("", "0"):
         return []
@@ -137,57 +139,8 @@ def enable() -> list[str]:
     if not found:
         reason = served(str(tf.__version__)) or absence()
         raise DeviceError(f"TensorFlow {tf.__version__} has no {device_type()} device: {reason}")
-    _compile_no_function()
-    _compile_no_model()
-    return found
-
-
-def _compile_no_function() -> None:
-    """Makes `jit_compile` of functions that may run on our device False, of the old ones too."""
-    import tensorflow as tf
-    from tensorflow.python.eager import context
-    from tensorflow.python.eager.polymorphic_function import polymorphic_function
-
-    name = "_jit_compile"
-    kind = polymorphic_function.Function
-    if isinstance(vars(kind).get(name), property):
-        return
-    if name not in vars(tf.function(lambda: None, jit_compile=False)):
-        raise DeviceError(
-            f"TensorFlow {tf.__version__} has no Function.{name} to switch off: pass "
-            "jit_compile=False to `tf.function` and to `compile`"
-        )
-
-    def elsewhere() -> bool:
-        """Whether the scope names a device that is not ours."""
-        scope = context.context().device_name
-        return bool(scope) and f":{device_type()}:" not in scope
-
-    def read(function: object) -> bool | None:
-        value: bool | None = vars(function)[name]
-        return value if not value or elsewhere() else False
-
-    def write(function: object, value: bool | None) -> None:
-        vars(function)[name] = value
-
-    setattr(kind, name, property(read, write))
-
-
-def _compile_no_model() -> None:
     try:
-        import keras
-        from keras.src.trainers import trainer
-    except ImportError:
-        return
-    if not hasattr(trainer, "model_supports_jit"):
-        raise DeviceError(
-            f"Keras {keras.__version__} has no trainer.model_supports_jit to switch off: pass "
-            "jit_compile=False to `compile`"
-        )
-
-    def model_supports_jit(model: object) -> bool:
-        """XLA compiles for no plug-in device."""
-        del model
-        return False
-
-    trainer.model_supports_jit = model_supports_jit
+        _xla.install(device_type())
+    except _xla.SwitchError as error:
+        raise DeviceError(f"TensorFlow {tf.__version__}: {error}") from error
+    return found

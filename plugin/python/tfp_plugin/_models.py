@@ -102,7 +102,7 @@ def _keras(path: pathlib.Path, kernels: _placement.Kernels) -> _placement.Placem
     if not inputs:
         raise ModelError(
             f"{path} does not say what its inputs are: save the model after it was called, or give "
-            "tfp.check a SavedModel"
+            "tfp_plugin.check a SavedModel"
         )
     specs = [tf.TensorSpec(tensor.shape, tensor.dtype, name=tensor.name) for tensor in inputs]
 
