@@ -42,6 +42,10 @@ OP_GROUPS = [
 # Files of every crate, beside one per group.
 _FILES = ["enums", "items", "lib", "type_sets"]
 
+def op_files(name, groups):
+    """The files that `op_sources` of this name writes for these groups, without `smoke.rs`."""
+    return ["{}/{}.rs".format(name, file) for file in groups + _FILES]
+
 def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, **kwargs):
     """Generates the sources of a crate of op wrappers; `<name>/lib.rs` is its root.
 
@@ -66,11 +70,10 @@ def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, 
         command.append("--smoke")
     if docs:
         command.append("$(execpaths {})".format(docs))
-    files = groups + _FILES + (["smoke"] if smoke else [])
     native.genrule(
         name = name,
         srcs = [op_list] + ([docs] if docs else []),
-        outs = ["{}/{}.rs".format(name, file) for file in files],
+        outs = op_files(name, groups) + ([name + "/smoke.rs"] if smoke else []),
         cmd = " ".join(command),
         tools = [
             "//tools/opgen",
