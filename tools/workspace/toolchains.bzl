@@ -1,0 +1,17 @@
+"""`tfp_toolchains`: the wheels by name, and the toolchains."""
+
+load("@pip//:requirements.bzl", "install_deps")
+
+def tfp_toolchains(cc = True):
+    """Declares a repository per locked wheel and registers the toolchains.
+
+    Args:
+      cc: whether the C and C++ toolchain is among them; a workspace that has its own leaves it out.
+    """
+    install_deps()
+    native.register_toolchains(
+        "@host_python//:toolchain",
+        "@rust_sysroot//:toolchain",
+    )
+    if cc:
+        native.register_toolchains("@host_cc//:toolchain")
