@@ -24,7 +24,9 @@ def build(folder: pathlib.Path) -> str:
         built = folder / "checkout" / "bazel-bin" / "plugin" / "libtfp.so"
         return hashlib.sha256(built.read_bytes()).hexdigest()
     finally:
-        subprocess.run([*bazel, "shutdown"], cwd=folder / "checkout", env=environment(), check=False)
+        subprocess.run(
+            [*bazel, "shutdown"], cwd=folder / "checkout", env=environment(), check=False
+        )
 
 
 def test_two_clean_builds_are_identical(tmp_path: pathlib.Path) -> None:

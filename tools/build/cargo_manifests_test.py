@@ -1,4 +1,4 @@
-"""What the manifests of Cargo promise together: one version, one oldest Rust, one set of crates."""
+"""What the manifests promise together: one version, one oldest Rust, one set of crates."""
 
 import os
 import pathlib
@@ -46,6 +46,7 @@ def test_the_version_is_that_of_all_packages() -> None:
     assert found is not None
     versions = {folder: value(manifest, "version") for folder, manifest in manifests().items()}
     assert set(versions.values()) == {found[1]}, versions
+    assert f'    version = "{found[1]}",' in (TREE / "MODULE.bazel").read_text()
 
 
 def test_no_crate_needs_a_newer_rust_than_what_depends_on_it() -> None:
@@ -58,6 +59,15 @@ def test_no_crate_needs_a_newer_rust_than_what_depends_on_it() -> None:
                 oldest = value(crates[needed], "rust-version")
                 assert oldest is not None, f"{needed}: no rust-version"
                 assert tuple(map(int, oldest.split("."))) <= tuple(map(int, own.split("."))), needed
+
+
+def test_modules_and_the_workspace_have_the_same_rule_sets() -> None:
+    archives = (TREE / "tools/workspace/rule_sets.bzl").read_text()
+    modules = (TREE / "MODULE.bazel").read_text()
+    for name, version in re.findall(r'bazel_dep\(name = "(\w+)", version = "(.+)"\)', modules):
+        assert re.search(rf'name = "{name}",\n(?:.*\n){{1,3}}?.*[/-]v?{version}[/.]', archives), (
+            name
+        )
 
 
 def test_the_oldest_rust_is_that_of_the_launcher_and_of_converted_models() -> None:

@@ -171,7 +171,9 @@ def page(rows: Sequence[Row]) -> str:
             name = html.escape(pathlib.Path(row.file).name)
             place = f"{urllib.parse.quote(name)}#sha256={row.sha256}"
             link = f'<a href="{place}">{name}</a>'
-            lines.append(f"<tr><td>{link}<td>{row.size:,}<td><code>{row.sha256}</code><td>{row.test}")
+            lines.append(
+                f"<tr><td>{link}<td>{row.size:,}<td><code>{row.sha256}</code><td>{row.test}"
+            )
     return "\n".join([*lines, "</table>", ""])
 
 

@@ -9,6 +9,8 @@ load("//tools/workspace/python:python.bzl", "host_python")
 load("//tools/workspace/rust:rust.bzl", "rust_sysroot")
 load("//tools/workspace/tensorflow:tensorflow.bzl", "WHEEL_ANNOTATIONS", "tensorflow_repository")
 
+# A workspace has one set.
+# buildifier: disable=unnamed-macro
 def tfp_dependencies():
     """Declares toolchains, crates, wheels and TensorFlow, each fetched when a build needs it.
 

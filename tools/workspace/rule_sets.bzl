@@ -3,6 +3,8 @@
 load("@bazel_tools//tools/build_defs/repo:http.bzl", "http_archive")
 load("@bazel_tools//tools/build_defs/repo:utils.bzl", "maybe")
 
+# A workspace has one set.
+# buildifier: disable=unnamed-macro
 def tfp_rule_sets():
     """Declares the rule sets that the workspace has not declared before.
 

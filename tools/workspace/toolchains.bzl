@@ -2,6 +2,8 @@
 
 load("@pip//:requirements.bzl", "install_deps")
 
+# A workspace has one set.
+# buildifier: disable=unnamed-macro
 def tfp_toolchains(cc = True):
     """Declares a repository per locked wheel and registers the toolchains.
 
