@@ -124,7 +124,7 @@ def rust_model(
         crate_name = crate,
         edition = "2024",
         rustc_env = environment,
-        deps = ["//converters/runtime:tfp_runtime"],
+        deps = [Label("//converters/runtime:tfp_runtime")],
         **kwargs
     )
     rust_test(

@@ -31,7 +31,14 @@ from absl import flags
 
 from converters.tf import supervise
 from converters.tf.arguments import parse_shapes
-from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode, WeightType
+from converters.tf.emit.options import (
+    Options,
+    Profile,
+    RuntimeMode,
+    RuntimePlace,
+    WeightsMode,
+    WeightType,
+)
 from converters.tf.errors import FileError
 from converters.tf.output_folder import check_folder, write_folder
 from tools.codegen import program
@@ -68,6 +75,12 @@ _TYPE = flags.DEFINE_enum_class(
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
 _RUNTIME = flags.DEFINE_enum_class(
     "runtime", RuntimeMode.INCLUDE, RuntimeMode, "whether the runtime comes as source or as a crate"
+)
+_RUNTIME_FROM = flags.DEFINE_string(
+    "runtime_from",
+    "",
+    "where Cargo finds the crate tfp-runtime, for --runtime=crate: path=FOLDER (converters/runtime"
+    " of a checkout, absolute or from the crate's folder), git=URL, or version=VERSION",
 )
 _EXPLAIN = flags.DEFINE_bool("explain", False, "print layers, ops, shapes, MACs and bytes")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
@@ -136,6 +149,10 @@ def _convert() -> int:
     out = Path(_SAVE.value) if _SAVE.value else None
     if out is not None:
         check_folder(out.absolute(), _OVERWRITE.value)
+    linked = _RUNTIME.value is RuntimeMode.CRATE
+    if _RUNTIME_FROM.value and not linked:
+        raise UsageError(Problem("--runtime_from", "only --runtime=crate depends on a crate"))
+    place = RuntimePlace.parse(_RUNTIME_FROM.value) if linked else RuntimePlace()
     model = Path(_MODEL.value)
     shapes = parse_shapes(_SHAPE.value)
     options = Options(
@@ -145,6 +162,7 @@ def _convert() -> int:
         weight_type=_TYPE.value,
         profile=_PROFILE.value,
         runtime=_RUNTIME.value,
+        runtime_place=place,
         inplace=_INPLACE.value,
         memdrop=_MEMDROP.value,
         binary=_BINARY.value,

@@ -1,6 +1,6 @@
 """How long a clean `cargo build` of tfp_ops takes, with all that it depends on, and its memory.
 
-Needs cargo on the PATH and a Python with TensorFlow for the build script (`TFP_PYTHON`).
+Needs cargo on the PATH.
 """
 
 from __future__ import annotations

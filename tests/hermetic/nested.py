@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import pathlib
+import shutil
 from typing import Final
 
 FETCHED: Final = ("crates", "pip", "pip_*", "pypi__*")
@@ -21,3 +22,23 @@ def overrides() -> list[str]:
         for repository in sorted(external.glob(pattern))
         if repository.is_dir()
     ]
+
+
+def checkout(folder: pathlib.Path) -> pathlib.Path:
+    """Copies the repository's source files into a folder; returns the folder."""
+    tree = pathlib.Path(os.environ["CHECKOUT"]).resolve()
+    for source in tree.rglob("*"):
+        if source.is_file():
+            copy = folder / str(source.relative_to(tree)).removesuffix(".source")
+            copy.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(source, copy)
+    return folder
+
+
+def environment() -> dict[str, str]:
+    """Returns the variables of this process that say nothing of the Bazel around it."""
+    return {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("TEST_", "BAZEL_", "RUNFILES", "PYTHON", "XML_"))
+    }

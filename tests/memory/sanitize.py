@@ -107,7 +107,6 @@ def environment(kind: str, folder: Path) -> dict[str, str]:
         "CARGO_TARGET_DIR": _TARGET_DIR.value or str(folder / "target"),
         "LSAN_OPTIONS": f"suppressions={suppressions}",
         "RUSTFLAGS": f"-Zsanitizer={kind}",
-        "TFP_PYTHON": sys.executable,
         "TF_CPP_MIN_LOG_LEVEL": "2",
         "TF_LIBRARY_PATH": str(Path(spec.origin).parent),
         "TSAN_OPTIONS": f"ignore_noninstrumented_modules=1:suppressions={suppressions}",

@@ -130,7 +130,7 @@ def build(project: pathlib.Path, folder: pathlib.Path) -> pathlib.Path:
 
 
 def test_all_have_one_version() -> None:
-    assert {version(crate.name.rpartition("-")[0]) for crate in CRATES} == {version("tfp")}
+    assert {version(crate.name.rpartition("-")[0]) for crate in CRATES} == {version("tfp-client")}
 
 
 def test_a_client_with_one_group_of_ops_builds_and_runs(project: pathlib.Path) -> None:
@@ -156,7 +156,9 @@ def test_a_client_with_one_group_of_ops_builds_and_runs(project: pathlib.Path) -
 
 
 def test_the_whole_client_builds_and_runs(project: pathlib.Path) -> None:
-    folder = package(project, "training", "main.rs", TRAINING, f'tfp = "{version("tfp")}"')
+    folder = package(
+        project, "training", "main.rs", TRAINING, f'tfp-client = "{version("tfp-client")}"'
+    )
     done = run([str(build(project, folder))], folder, TF_LIBRARY_PATH=str(LIBRARY))
     assert done.returncode == 0, done.stderr
     assert done.stdout == "4\n"

@@ -96,10 +96,48 @@ def tfp_py_test(name, srcs, deps = [], args = [], **kwargs):
         fail("{}: no file of srcs ends in _test.py".format(name))
     py_test(
         name = name,
-        srcs = srcs + ["//tools/build:pytest_main.py"],
+        srcs = srcs + [Label("//tools/build:pytest_main.py")],
         args = ["$(rootpath {})".format(case) for case in cases] + args,
         data = kwargs.pop("data", []) + cases,
-        main = "//tools/build:pytest_main.py",
+        main = Label("//tools/build:pytest_main.py"),
         deps = {dep: None for dep in deps + [requirement("pytest")]}.keys(),
         **kwargs
+    )
+
+def tfp_checked_in(name, generated, folder = "src"):
+    """Sources that a generator writes and that are in the checkout, too, for people without Bazel.
+
+    Makes a test `<name>_test` that compares the two, and a program `<name>_update` that copies.
+
+    Args:
+      name: prefix of the targets.
+      generated: labels of the generated files.
+      folder: the folder of this package that holds their copies and nothing else.
+    """
+    where = native.package_name() + "/" + folder
+    paths = ["$(rootpath {})".format(file) for file in generated]
+    tfp_py_binary(
+        name = name + "_update",
+        srcs = [Label("//tools/build:checked_in.py")],
+        args = ["--folder=" + where] + paths,
+        data = generated,
+        main = Label("//tools/build:checked_in.py"),
+        deps = [requirement("absl-py")],
+    )
+    py_test(
+        name = name + "_test",
+        size = "small",
+        srcs = [
+            Label("//tools/build:checked_in_test.py"),
+            Label("//tools/build:pytest_main.py"),
+        ],
+        args = ["$(rootpath {})".format(Label("//tools/build:checked_in_test.py"))],
+        data = generated + native.glob([folder + "/*"]),
+        env = {
+            "FOLDER": where,
+            "GENERATED": " ".join(paths),
+            "UPDATE": "//{}:{}_update".format(native.package_name(), name),
+        },
+        main = Label("//tools/build:pytest_main.py"),
+        deps = [requirement("pytest")],
     )

@@ -33,6 +33,10 @@ _MODULES = [
     "next_pluggable_device",
 ]
 
+def sys_files(name):
+    """The files that `tfp_sys_sources` of this name writes."""
+    return ["{}/{}.rs".format(name, file) for file in _MODULES + ["bindings", "lib", "tables"]]
+
 def tfp_sys_sources(name, **kwargs):
     """Generates the sources of crate tfp_sys from TensorFlow's headers; `lib.rs` is the root.
 
@@ -46,7 +50,7 @@ def tfp_sys_sources(name, **kwargs):
             "@tensorflow//:c_headers",
             "@tensorflow//:include_dir",
         ],
-        outs = ["{}/{}.rs".format(name, file) for file in _MODULES + ["bindings", "lib", "tables"]],
+        outs = sys_files(name),
         cmd = " ".join([
             "$(execpath //tools/ffigen)",
             "--c_api_header=$(execpath @tensorflow//:include_dir)",

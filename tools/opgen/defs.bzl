@@ -2,6 +2,14 @@
 
 load("//tools/build:defs.bzl", "tfp_rust_library")
 
+# By `Label`, because the macros are called in other repositories, too.
+_OPGEN = Label("//tools/opgen")
+_LIBRARY_OPS = Label("//tools/opgen:library_ops")
+_RUSTFMT = Label("@rust_sysroot//:bin/rustfmt")
+_RUSTC_LIB = Label("@rust_sysroot//:rustc_lib")
+_TENSORFLOW = Label("@tensorflow//:libtensorflow_cc.so.2")
+_FRAMEWORK = Label("@tensorflow//:libtensorflow_framework.so.2")
+
 # The groups of rules.py that TensorFlow's ops fill, each a module and a feature; rules_test
 # compares the two.
 OP_GROUPS = [
@@ -42,6 +50,10 @@ OP_GROUPS = [
 # Files of every crate, beside one per group.
 _FILES = ["enums", "items", "lib", "type_sets"]
 
+def op_files(name, groups):
+    """The files that `op_sources` of this name writes for these groups, without `smoke.rs`."""
+    return ["{}/{}.rs".format(name, file) for file in groups + _FILES]
+
 def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, **kwargs):
     """Generates the sources of a crate of op wrappers; `<name>/lib.rs` is its root.
 
@@ -55,9 +67,9 @@ def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, 
       **kwargs: as for `genrule`.
     """
     command = [
-        "$(execpath //tools/opgen)",
+        "$(execpath {})".format(_OPGEN),
         "--op_list=$(execpath {})".format(op_list),
-        "--rustfmt=$(execpath @rust_sysroot//:bin/rustfmt)",
+        "--rustfmt=$(execpath {})".format(_RUSTFMT),
         "--out=$(RULEDIR)/" + name,
     ]
     if group:
@@ -66,16 +78,15 @@ def op_sources(name, op_list, groups, docs = None, group = None, smoke = False, 
         command.append("--smoke")
     if docs:
         command.append("$(execpaths {})".format(docs))
-    files = groups + _FILES + (["smoke"] if smoke else [])
     native.genrule(
         name = name,
         srcs = [op_list] + ([docs] if docs else []),
-        outs = ["{}/{}.rs".format(name, file) for file in files],
+        outs = op_files(name, groups) + ([name + "/smoke.rs"] if smoke else []),
         cmd = " ".join(command),
         tools = [
-            "//tools/opgen",
-            "@rust_sysroot//:bin/rustfmt",
-            "@rust_sysroot//:rustc_lib",
+            _OPGEN,
+            _RUSTFMT,
+            _RUSTC_LIB,
         ],
         **kwargs
     )
@@ -99,17 +110,17 @@ def custom_op_library(name, op_list = None, library = None, module = "other", **
             testonly = kwargs.get("testonly", False),
             srcs = [
                 library,
-                "@tensorflow//:libtensorflow_cc.so.2",
-                "@tensorflow//:libtensorflow_framework.so.2",
+                _TENSORFLOW,
+                _FRAMEWORK,
             ],
             outs = [op_list],
             cmd = " ".join([
-                "$(execpath //tools/opgen:library_ops)",
-                "--tensorflow=$(execpath @tensorflow//:libtensorflow_cc.so.2)",
+                "$(execpath {})".format(_LIBRARY_OPS),
+                "--tensorflow=$(execpath {})".format(_TENSORFLOW),
                 "--library=$(execpath {})".format(library),
                 "--out=$@",
             ]),
-            tools = ["//tools/opgen:library_ops"],
+            tools = [_LIBRARY_OPS],
         )
     op_sources(
         name = name + "_sources",
@@ -123,6 +134,6 @@ def custom_op_library(name, op_list = None, library = None, module = "other", **
         srcs = [":" + name + "_sources"],
         clippy = False,
         crate_root = name + "_sources/lib.rs",
-        deps = ["//bindings/core:tfp_core"],
+        deps = [Label("//bindings/core:tfp_core")],
         **kwargs
     )

@@ -26,16 +26,12 @@ class CrateError(Exception):
     """A manifest can't be turned into one of a package; the message says why."""
 
 
-def package_name(crate: str) -> str:
-    """Returns the name of a crate's package: `tfp_sys` is `tfp-sys`."""
-    return crate.replace("_", "-")
-
-
-def manifest(text: str, version: str) -> dict[str, Any]:
+def manifest(text: str, workspace: str, version: str) -> dict[str, Any]:
     """Turns a manifest of the repository into one of a package.
 
     Args:
         text: The crate's `Cargo.toml`.
+        workspace: The repository's, from which the crate inherits.
         version: The version of all packages.
 
     Returns:
@@ -43,18 +39,26 @@ def manifest(text: str, version: str) -> dict[str, Any]:
         script are left out; dependencies by path become packages of exactly this version.
 
     Raises:
-        CrateError: If the manifest has another version, another licence, or a dependency that has
-            neither a path nor a version.
+        CrateError: If the manifest has another version, another licence, inherits what is not
+            there, or has a dependency that has neither a path nor a version.
     """
     old = tomllib.loads(text)
-    package = old["package"]
-    name = package["name"]
+    name = old["package"]["name"]
+    shared = tomllib.loads(workspace)["workspace"]["package"]
+    package = {}
+    for key, given in old["package"].items():
+        inherits = given == {"workspace": True}
+        if inherits and key not in shared:
+            raise CrateError(
+                f"{name}: {key} is not in the workspace, which has {', '.join(shared)}"
+            )
+        package[key] = shared[key] if inherits else given
     for key, expected in (("version", version), ("license", LICENCE)):
         if package.get(key) != expected:
             raise CrateError(f"{name}: {key} is {package.get(key)}, expected {expected}")
     new: dict[str, Any] = {
         "package": {
-            "name": package_name(name),
+            "name": name,
             "version": version,
             **{key: package[key] for key in _KEPT if key in package},
             "license": LICENCE,
@@ -67,7 +71,7 @@ def manifest(text: str, version: str) -> dict[str, Any]:
             "autotests": False,
         },
         "lib": {
-            "name": old.get("lib", {}).get("name", name),
+            "name": old.get("lib", {}).get("name", name.replace("-", "_")),
             "path": "src/lib.rs",
             **{key: old["lib"][key] for key in _LIBRARY if key in old.get("lib", {})},
         },
@@ -78,8 +82,7 @@ def manifest(text: str, version: str) -> dict[str, Any]:
     for key, wanted in old.get("dependencies", {}).items():
         if isinstance(wanted, dict) and "path" in wanted:
             rest = {each: wanted[each] for each in wanted if each not in ("path", "version")}
-            crate = rest.pop("package", key)
-            dependencies[key] = {"package": package_name(crate), "version": f"={version}", **rest}
+            dependencies[key] = {"version": f"={version}", **rest}
         elif isinstance(wanted, str) or "version" in wanted:
             dependencies[key] = wanted
         else:
@@ -107,11 +110,14 @@ def to_toml(tables: Mapping[str, Mapping[str, Any]]) -> str:
     return "\n\n".join(blocks) + "\n"
 
 
-def build(text: str, version: str, files: Mapping[str, bytes], licence: bytes) -> bytes:
+def build(
+    text: str, workspace: str, version: str, files: Mapping[str, bytes], licence: bytes
+) -> bytes:
     """Builds a package.
 
     Args:
         text: The crate's `Cargo.toml`.
+        workspace: The repository's, from which the crate inherits.
         version: The version of all packages.
         files: Contents by path; `src/lib.rs` among them.
         licence: Text of the licence.
@@ -122,7 +128,7 @@ def build(text: str, version: str, files: Mapping[str, bytes], licence: bytes) -
     Raises:
         CrateError: If there is no `src/lib.rs`, or the manifest does not fit.
     """
-    tables = manifest(text, version)
+    tables = manifest(text, workspace, version)
     name = tables["package"]["name"]
     if "src/lib.rs" not in files:
         raise CrateError(f"{name}: no src/lib.rs among {', '.join(sorted(files)[:5])}")
@@ -131,9 +137,9 @@ def build(text: str, version: str, files: Mapping[str, bytes], licence: bytes) -
     whole["LICENSE"] = licence
     whole["Cargo.toml"] = to_toml(tables).encode()
     parts = [
-        sbom.Component(wanted["package"], version, LICENCE)
-        for wanted in tables.get("dependencies", {}).values()
-        if isinstance(wanted, dict) and "package" in wanted
+        sbom.Component(wanted.get("package", key), version, LICENCE)
+        for key, wanted in tables.get("dependencies", {}).items()
+        if isinstance(wanted, dict) and wanted["version"] == f"={version}"
     ]
     component = sbom.Component(name, version, LICENCE, f"pkg:cargo/{name}@{version}")
     whole["sbom.cdx.json"] = sbom.document(component, parts, files)

@@ -13,6 +13,7 @@ from tools.package import crate
 _OUT = flags.DEFINE_string("out", None, "The package to write.", required=True)
 _VERSION = flags.DEFINE_string("version", None, "Its version.", required=True)
 _MANIFEST = flags.DEFINE_string("manifest", None, "The crate's Cargo.toml.", required=True)
+_WORKSPACE = flags.DEFINE_string("workspace", None, "The repository's Cargo.toml.", required=True)
 _LICENCE = flags.DEFINE_string("licence", None, "The licence's text.", required=True)
 _FILE = flags.DEFINE_multi_string("file", [], "A file of the package, SOURCE=PATH.")
 
@@ -28,6 +29,7 @@ def main(argv: Sequence[str]) -> int:
     try:
         data = crate.build(
             pathlib.Path(_MANIFEST.value).read_text(encoding="utf-8"),
+            pathlib.Path(_WORKSPACE.value).read_text(encoding="utf-8"),
             _VERSION.value,
             files,
             pathlib.Path(_LICENCE.value).read_bytes(),

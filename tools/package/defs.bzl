@@ -89,16 +89,13 @@ def _crate_impl(ctx):
     arguments.add(out, format = "--out=%s")
     arguments.add(VERSION, format = "--version=%s")
     arguments.add(ctx.file.manifest, format = "--manifest=%s")
+    arguments.add(ctx.file.workspace, format = "--workspace=%s")
     arguments.add(ctx.file.licence, format = "--licence=%s")
-    inputs = [ctx.file.manifest, ctx.file.licence]
+    inputs = [ctx.file.manifest, ctx.file.licence, ctx.file.workspace]
     top = ctx.label.package + "/"
     for file in ctx.files.srcs:
         inputs.append(file)
-        path = file.short_path[len(top):]
-        for old, new in ctx.attr.moved.items():
-            if path.startswith(old + "/"):
-                path = new + path[len(old):]
-        arguments.add("{}={}".format(file.path, path), format = "--file=%s")
+        arguments.add("{}={}".format(file.path, file.short_path[len(top):]), format = "--file=%s")
     ctx.actions.run(
         outputs = [out],
         inputs = inputs,
@@ -115,8 +112,8 @@ _crate = rule(
         "file_name": attr.string(mandatory = True),
         "licence": attr.label(allow_single_file = True, mandatory = True),
         "manifest": attr.label(allow_single_file = [".toml"], mandatory = True),
-        "moved": attr.string_dict(),
         "srcs": attr.label_list(allow_files = True, mandatory = True),
+        "workspace": attr.label(allow_single_file = [".toml"], mandatory = True),
         "_builder": attr.label(
             default = "//tools/package:crate_main",
             executable = True,
@@ -126,14 +123,13 @@ _crate = rule(
     doc = "Builds one package of Cargo.",
 )
 
-def tfp_crate(name, package, srcs, moved = {}, **kwargs):
+def tfp_crate(name, package, srcs, **kwargs):
     """A package that Cargo takes, of the repository's version, from the crate of this folder.
 
     Args:
       name: name of the target.
       package: name of the package, such as `tfp-sys`.
       srcs: its files; the folder `src` is where they go.
-      moved: folder here -> folder in the package, for generated sources.
       **kwargs: `manifest`, `visibility`.
     """
     _crate(
@@ -141,7 +137,7 @@ def tfp_crate(name, package, srcs, moved = {}, **kwargs):
         srcs = srcs,
         file_name = "{}-{}.crate".format(package, VERSION),
         licence = "//:LICENSE",
+        workspace = "//:Cargo.toml",
         manifest = kwargs.pop("manifest", "Cargo.toml"),
-        moved = moved,
         **kwargs
     )

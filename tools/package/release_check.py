@@ -1,5 +1,8 @@
 """Builds every package, tests each outside of the repository, and prints what came out.
 
+With `--out`, as `//tools:release` calls it, the packages are copied there with a page that lists
+them (`pip install --find-links` reads it, hashes included) and their digests in `SHA256SUMS`.
+
 Exit status: 0 if all packages are built and pass, 1 if not.
 """
 
@@ -7,6 +10,7 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+import html
 import json
 import os
 import pathlib
@@ -143,7 +147,7 @@ def rows_of(events: str, packages: Sequence[Package] = PACKAGES) -> list[Row]:
 
 
 def copy_to(out: pathlib.Path, rows: Sequence[Row]) -> None:
-    """Copies the packages into a folder, which is made if it is not there."""
+    """Copies the packages and writes their list into a folder, which is made if it is not there."""
     out.mkdir(parents=True, exist_ok=True)
     for row in rows:
         if row.file:
@@ -151,6 +155,32 @@ def copy_to(out: pathlib.Path, rows: Sequence[Row]) -> None:
             # What Bazel made can't be written, and a copy keeps that.
             target.unlink(missing_ok=True)
             shutil.copyfile(row.file, target)
+    (out / "index.html").write_text(page(rows), encoding="utf-8")
+    (out / "SHA256SUMS").write_text(sums(rows), encoding="utf-8")
+
+
+def page(rows: Sequence[Row]) -> str:
+    """Returns a page in HTML that lists the packages, with links that have their hashes."""
+    lines = [
+        "<!DOCTYPE html>",
+        '<meta charset="utf-8"><title>Packages</title>',
+        "<table><tr><th>package<th>bytes<th>sha256<th>test outside",
+    ]
+    for row in sorted(rows, key=lambda each: each.file):
+        if row.file:
+            name = html.escape(pathlib.Path(row.file).name)
+            place = f"{urllib.parse.quote(name)}#sha256={row.sha256}"
+            link = f'<a href="{place}">{name}</a>'
+            lines.append(
+                f"<tr><td>{link}<td>{row.size:,}<td><code>{row.sha256}</code><td>{row.test}"
+            )
+    return "\n".join([*lines, "</table>", ""])
+
+
+def sums(rows: Sequence[Row]) -> str:
+    """Returns what `sha256sum --check` reads."""
+    named = sorted((pathlib.Path(row.file).name, row.sha256) for row in rows if row.file)
+    return "".join(f"{digest}  {name}\n" for name, digest in named)
 
 
 def main(argv: Sequence[str]) -> int:
@@ -165,7 +195,10 @@ def main(argv: Sequence[str]) -> int:
     tests = sorted({package.test for package in PACKAGES})
     rows = rows_of(bazel_test(pathlib.Path(workspace), [*labels, *tests]))
     if _OUT.value:
-        copy_to(pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", ".")) / _OUT.value, rows)
+        out = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", ".")) / _OUT.value
+        copy_to(out, rows)
+        count = sum(bool(row.file) for row in rows)
+        print(f"release_check: {count} packages, index.html, SHA256SUMS: {out}", file=sys.stderr)
     if _JSON.value:
         print(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
     else:

@@ -83,8 +83,20 @@ def test_copies_replace_what_is_there(tmp_path: pathlib.Path) -> None:
     out = tmp_path / "some/out"
     for _ in range(2):
         release_check.copy_to(out, rows)
-        assert [path.name for path in out.iterdir()] == ["a-1.whl"]
+        names = ["SHA256SUMS", "a-1.whl", "index.html"]
+        assert sorted(path.name for path in out.iterdir()) == names
         assert (out / "a-1.whl").read_bytes() == b"new"
+
+
+def test_the_list_has_what_was_built_with_its_hash(tmp_path: pathlib.Path) -> None:
+    file = tmp_path / "a-1+b.whl"
+    file.write_bytes(b"wheel")
+    rows = release_check.rows_of(events(file), PACKAGES)
+    digest = hashlib.sha256(b"wheel").hexdigest()
+    assert release_check.sums(rows) == f"{digest}  a-1+b.whl\n"
+    text = release_check.page(rows)
+    assert f'<a href="a-1%2Bb.whl#sha256={digest}">a-1+b.whl</a>' in text
+    assert text.count("<tr><td>") == 1
 
 
 def test_the_table_says_what_is_missing(

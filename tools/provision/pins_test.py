@@ -16,7 +16,7 @@ def test_bazel_is_the_one_of_the_repository() -> None:
 
 @pytest.mark.parametrize("repository", ["rules_rust", "rules_python", "platforms"])
 def test_rule_sets_are_those_of_the_workspace(repository: str) -> None:
-    text = (CHECKOUT / "WORKSPACE").read_text()
+    text = (CHECKOUT / "tools/workspace/rule_sets.bzl").read_text()
     (version,) = {
         match.group(1)
         for match in re.finditer(rf"/{repository}/releases/download/v?([0-9.]+)/", text)
@@ -26,8 +26,8 @@ def test_rule_sets_are_those_of_the_workspace(repository: str) -> None:
 
 
 def test_every_archive_of_the_workspace_has_a_provisioned_copy() -> None:
-    text = (CHECKOUT / "WORKSPACE").read_text()
-    archives = set(re.findall(r'http_archive\(\s*name = "(\w+)"', text))
+    text = (CHECKOUT / "tools/workspace/rule_sets.bzl").read_text()
+    archives = set(re.findall(r'http_archive,\s*name = "(\w+)"', text))
     assert archives
     assert archives <= {rule.repository for rule in read_pins().rules}
 

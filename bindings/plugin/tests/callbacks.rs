@@ -60,10 +60,8 @@ fn every_callback_does_what_it_says() {
     let (mut device, status) = registration.create(0);
     status.ok();
     // SAFETY: the device has been created.
-    assert_eq!(
-        unsafe { CStr::from_ptr(device.hardware_name) },
-        c"test hardware"
-    );
+    let hardware = unsafe { CStr::from_ptr(device.hardware_name) };
+    assert_eq!(hardware, c"test hardware");
     let table = registration.executor();
     let (d, e) = (&*device, &*table);
 

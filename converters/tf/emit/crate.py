@@ -294,6 +294,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         },
         "std": std,
         "linked": options.runtime is RuntimeMode.CRATE,
+        "runtime_place": options.runtime_place.toml(),
         "embed": embed,
         "incbin": incbin,
         "path": _weights_path(options, incbin),

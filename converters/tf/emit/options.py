@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
 from enum import StrEnum
 
 from converters.tf.passes.rounded import WeightType as WeightType
+from tools.codegen.conversion import Problem, UsageError
 
 # Weights of more bytes are a file unless something else is asked for: the compiler needs four to
 # five times the memory of what it embeds.
@@ -36,6 +38,42 @@ class RuntimeMode(StrEnum):
 
 
 @dataclass(frozen=True)
+class RuntimePlace:
+    """Where Cargo finds the crate `tfp-runtime`, as a dependency's table says it.
+
+    Attributes:
+        key: `path`, `git` or `version`.
+        value: The folder, the repository's URL, or the version.
+    """
+
+    key: str = "path"
+    value: str = "converters/runtime"
+
+    @classmethod
+    def parse(cls, text: str) -> RuntimePlace:
+        """Reads `KEY=VALUE`.
+
+        Raises:
+            UsageError: If the key is not one of Cargo's three, or there is no value.
+        """
+        key, _, value = text.partition("=")
+        if key not in ("path", "git", "version") or not value:
+            found = f"found {text!r}" if text else "found nothing"
+            raise UsageError(
+                Problem(
+                    "--runtime_from",
+                    f"expected path=FOLDER, git=URL or version=VERSION, {found}",
+                    "a crate that links the runtime has to say where Cargo finds tfp-runtime",
+                )
+            )
+        return cls(key, value)
+
+    def toml(self) -> str:
+        """Returns the key and the value in TOML, whose basic strings are those of JSON."""
+        return f"{self.key} = {json.dumps(self.value, ensure_ascii=False)}"
+
+
+@dataclass(frozen=True)
 class Options:
     """How a crate is to be.
 
@@ -46,6 +84,7 @@ class Options:
         weight_type: What the elements of large weights were rounded to.
         profile: What the crate may use.
         runtime: Whether the runtime comes as source or as a crate.
+        runtime_place: Where Cargo finds that crate; Bazel does not ask.
         inplace: Whether elementwise ops may write over their operand.
         memdrop: Whether the memory of a tensor serves others after its last use.
         binary: Whether the output is turned into confidence levels.
@@ -61,6 +100,7 @@ class Options:
     weight_type: WeightType = WeightType.FLOAT32
     profile: Profile = Profile.STD
     runtime: RuntimeMode = RuntimeMode.INCLUDE
+    runtime_place: RuntimePlace = RuntimePlace()
     inplace: bool = True
     memdrop: bool = True
     binary: bool = False

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import re
+import tomllib
 from collections.abc import Iterable, Iterator
 
 import pytest
@@ -11,13 +12,20 @@ import pytest
 from converters.tf import ir, plan, tiles
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import Scope, snake
-from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
+from converters.tf.emit.options import (
+    Options,
+    Profile,
+    RuntimeMode,
+    RuntimePlace,
+    WeightsMode,
+)
 from converters.tf.emit.vendor import strip
 from converters.tf.passes import chains
 from converters.tf.plan import Step, plan_memory
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
 from converters.tf.tests.crates.golden_files import GOLDENS, difference
+from tools.codegen.conversion import UsageError
 
 
 @pytest.mark.parametrize("name", GOLDENS)
@@ -220,6 +228,25 @@ def test_only_needed_files_are_copied() -> None:
     assert not any(path.startswith("src/runtime/") for path in linked)
     bare = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=Profile.NO_STD))
     assert b"#![no_std]" in bare["src/lib.rs"]
+
+
+@pytest.mark.parametrize("place", ['path=../r "q"', "git=https://example.org/r", "version=1.2.3"])
+def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
+    options = Options(
+        "mlp", "graphs.py", runtime=RuntimeMode.CRATE, runtime_place=RuntimePlace.parse(place)
+    )
+    files = emitted(graphs.mlp(), options)
+    manifest = tomllib.loads(files["Cargo.toml"].decode())
+    key, _, value = place.partition("=")
+    assert manifest["dependencies"] == {"tfp-runtime": {key: value, "default-features": False}}
+    assert manifest["features"]["std"] == ["tfp-runtime/std"]
+    assert "depends on the crate `tfp-runtime`" in files["README.md"].decode()
+
+
+@pytest.mark.parametrize("place", ["", "path", "path=", "registry=ours", "/a/folder"])
+def test_a_place_of_the_runtime_that_cargo_does_not_know_is_refused(place: str) -> None:
+    with pytest.raises(UsageError, match="expected path=FOLDER, git=URL or version=VERSION"):
+        RuntimePlace.parse(place)
 
 
 def test_many_weights_are_a_file() -> None:

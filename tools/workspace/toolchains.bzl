@@ -1,0 +1,19 @@
+"""`tfp_toolchains`: the wheels by name, and the toolchains."""
+
+load("@pip//:requirements.bzl", "install_deps")
+
+# A workspace has one set.
+# buildifier: disable=unnamed-macro
+def tfp_toolchains(cc = True):
+    """Declares a repository per locked wheel and registers the toolchains.
+
+    Args:
+      cc: whether the C and C++ toolchain is among them; a workspace that has its own leaves it out.
+    """
+    install_deps()
+    native.register_toolchains(
+        "@host_python//:toolchain",
+        "@rust_sysroot//:all",
+    )
+    if cc:
+        native.register_toolchains("@cc//:all")
