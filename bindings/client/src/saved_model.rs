@@ -1,5 +1,6 @@
 //! SavedModels whose variables can be trained, and the way back to files.
 
+mod gradients;
 mod load;
 mod proto;
 mod rename;

@@ -1,6 +1,6 @@
 //! A SavedModel in an eager context: its variables and functions.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -12,6 +12,7 @@ use tfp_core::{
 use tfp_ops::{lookup_table_import_v2, stateful_partitioned_call};
 
 use super::LISTS;
+use super::gradients::{self, Registered, op_types, registered};
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
 use super::structure::{Spec, tell_types};
@@ -35,6 +36,8 @@ pub struct Model {
     /// The tensor of each object that has one.
     tensors: BTreeMap<usize, AnyValue>,
     variables: BTreeMap<usize, Variable>,
+    /// Variables that are copies of others.
+    pub(super) copies: BTreeMap<usize, usize>,
     pub(super) paths: BTreeMap<usize, String>,
 }
 
@@ -71,8 +74,10 @@ impl Model {
         check_graph_def(&meta.graph_def).map_err(|error| file_error(&path, error.to_string()))?;
         static LOADED: AtomicU64 = AtomicU64::new(0);
         let suffix = format!("_tfp{}", LOADED.fetch_add(1, Ordering::Relaxed));
-        let renamed = renamed_functions(&meta.graph_def, &suffix)
-            .map_err(|error| file_error(&path, error.to_string()))?;
+        let damaged = |error: Error| file_error(&path, error.to_string());
+        let gradients = registered(&meta.graph_def).map_err(damaged)?;
+        let renamed =
+            renamed_functions(&meta.graph_def, &op_types(&gradients), &suffix).map_err(damaged)?;
         for function in &renamed {
             context
                 .add_function_def(&function.function_def)
@@ -88,12 +93,44 @@ impl Model {
             suffix,
             tensors: BTreeMap::new(),
             variables: BTreeMap::new(),
+            copies: BTreeMap::new(),
         };
         model.make_variables()?;
+        model.copies = model.find_copies();
         model.make_constants()?;
         model.make_resources()?;
         model.restore()?;
+        for gradient in &gradients {
+            model.register_gradient(gradient)?;
+        }
         Ok(model)
+    }
+
+    fn register_gradient(&self, gradient: &Registered) -> Result<()> {
+        let in_library = |name: &str| format!("{name}{}", self.suffix);
+        let function = in_library(&gradient.function);
+        if !self.context.has_function(&function)? {
+            return Ok(());
+        }
+        let (_, results) = read_signature(&self.context.function_def(&function)?)?;
+        let types = results.into_iter().map(|(_, dtype)| dtype).collect();
+        let arguments = |name: &str| -> Result<Vec<String>> {
+            let name = in_library(name);
+            if !self.context.has_function(&name)? {
+                return Ok(Vec::new());
+            }
+            let (arguments, _) = read_signature(&self.context.function_def(&name)?)?;
+            Ok(arguments.into_iter().map(|(name, _)| name).collect())
+        };
+        let tensor = |at: usize| self.tensors.get(&at).cloned();
+        gradients::register(
+            &self.meta,
+            gradient,
+            &self.suffix,
+            &tensor,
+            &arguments,
+            types,
+        )
     }
 
     fn make_variables(&mut self) -> Result<()> {
@@ -116,6 +153,36 @@ impl Model {
             self.variables.insert(at, made);
         }
         Ok(())
+    }
+
+    /// Finds the variables in `_all_variables` that no function reads, each with the only other variable
+    /// of its name, type and shape.
+    fn find_copies(&self) -> BTreeMap<usize, usize> {
+        let functions = self.meta.functions.values();
+        let read: BTreeSet<usize> = functions
+            .flat_map(|function| &function.bound_inputs)
+            .copied()
+            .collect();
+        let is_listed = |at: &usize| {
+            let path = self.paths.get(at);
+            path.is_some_and(|path| path.starts_with("_all_variables/"))
+        };
+        let mut copies = BTreeMap::new();
+        for at in self
+            .variables
+            .keys()
+            .filter(|at| is_listed(at) && !read.contains(at))
+        {
+            let kind = &self.meta.nodes[*at].kind;
+            let mut others = self
+                .variables
+                .keys()
+                .filter(|other| !is_listed(other) && self.meta.nodes[**other].kind == *kind);
+            if let (Some(&other), None) = (others.next(), others.next()) {
+                copies.insert(*at, other);
+            }
+        }
+        copies
     }
 
     /// Makes the tensors of constants, which are in the graph, and of files.
@@ -256,11 +323,14 @@ impl Model {
         Ok(keys)
     }
 
-    /// Returns the variables, each with its path in the tree of objects.
+    /// Returns the variables, each with its path in the tree of objects. Copies that Keras 3 exports in
+    /// `_all_variables`, which no function reads, are not among them; [`Self::save`] gives them the
+    /// values of the variables that they are copies of.
     pub fn variables(&self) -> impl Iterator<Item = (&str, &Variable)> {
         let path = |at| self.paths.get(at).map_or("", String::as_str);
         self.variables
             .iter()
+            .filter(|(at, _)| !self.copies.contains_key(at))
             .map(move |(at, variable)| (path(at), variable))
     }
 

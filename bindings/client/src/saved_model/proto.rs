@@ -53,8 +53,8 @@ pub(super) enum Kind {
     Constant(String),
     /// Something that functions make, as a table.
     Resource,
-    /// A tensor inside a function.
-    Captured(String),
+    /// A tensor inside a function, and the function.
+    Captured(String, String),
 }
 
 /// A body of a function.
@@ -213,7 +213,9 @@ fn read_node(bytes: &[u8]) -> Result<Node> {
             10 => node.kind = Kind::Resource,
             12 => {
                 let mut name = texts("CapturedTensor", 1, inner)?;
-                node.kind = Kind::Captured(name.pop().unwrap_or_default());
+                let mut function = texts("CapturedTensor", 2, inner)?;
+                let last = |list: &mut Vec<String>| list.pop().unwrap_or_default();
+                node.kind = Kind::Captured(last(&mut name), last(&mut function));
             }
             _ => {}
         }

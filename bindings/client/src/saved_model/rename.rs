@@ -14,8 +14,13 @@ pub(super) struct Renamed {
     pub(super) function_def: Vec<u8>,
 }
 
-/// Reads the functions of a `GraphDef` and adds a suffix to their names, wherever they stand.
-pub(super) fn renamed_functions(graph_def: &[u8], suffix: &str) -> Result<Vec<Renamed>> {
+/// Reads the functions of a `GraphDef` and adds a suffix to their names and to those of gradients,
+/// wherever they stand.
+pub(super) fn renamed_functions(
+    graph_def: &[u8],
+    gradients: &BTreeSet<&str>,
+    suffix: &str,
+) -> Result<Vec<Renamed>> {
     let mut bodies = Vec::new();
     for field in Reader::new("GraphDef", graph_def) {
         let (2, library) = field? else { continue };
@@ -31,6 +36,7 @@ pub(super) fn renamed_functions(graph_def: &[u8], suffix: &str) -> Result<Vec<Re
         .collect::<Result<_>>()?;
     let rename = Rename {
         names: names.iter().map(String::as_str).collect(),
+        gradients,
         suffix,
         depth: Cell::new(0),
     };
@@ -58,11 +64,11 @@ fn function_name(function_def: &[u8]) -> Result<String> {
     Ok(String::new())
 }
 
-/// Whether an attribute is the name of a resource.
-fn is_shared_name(attr_entry: &[u8]) -> Result<bool> {
+/// Whether an attribute has a name.
+fn is_named(attr_entry: &[u8], name: &[u8]) -> Result<bool> {
     for field in Reader::new("AttrEntry", attr_entry) {
         if let (1, key) = field? {
-            return Ok(key.bytes() == b"shared_name");
+            return Ok(key.bytes() == name);
         }
     }
     Ok(false)
@@ -73,6 +79,7 @@ const DEPTH: usize = 64;
 
 struct Rename<'n> {
     names: BTreeSet<&'n str>,
+    gradients: &'n BTreeSet<&'n str>,
     suffix: &'n str,
     /// How deeply the attribute that is being read is nested.
     depth: Cell<usize>,
@@ -122,18 +129,27 @@ impl Rename<'_> {
     fn node(&self, bytes: &[u8]) -> Result<Vec<u8>> {
         copy("NodeDef", bytes, &|number, inner| match number {
             2 => Ok(self.name(inner)),
-            5 if is_shared_name(inner)? => self.shared_name(inner).map(Some),
+            5 if is_named(inner, b"shared_name")? => {
+                let is_own = |name: &[u8]| !name.is_empty() && name != ANONYMOUS.as_bytes();
+                self.suffixed(inner, &is_own).map(Some)
+            }
+            5 if is_named(inner, b"_gradient_op_type")? => {
+                let is_own = |name: &[u8]| {
+                    std::str::from_utf8(name).is_ok_and(|name| self.gradients.contains(name))
+                };
+                self.suffixed(inner, &is_own).map(Some)
+            }
             5 => self.attr_entry(inner).map(Some),
             _ => Ok(None),
         })
     }
 
-    /// Adds the suffix to the name by which kernels find a resource: that of another model is another
-    /// resource.
-    fn shared_name(&self, bytes: &[u8]) -> Result<Vec<u8>> {
+    /// Adds the suffix to a name that is the model's own: that of a resource, by which kernels find it,
+    /// or of a gradient. That of another model is another one.
+    fn suffixed(&self, bytes: &[u8], is_own: &dyn Fn(&[u8]) -> bool) -> Result<Vec<u8>> {
         copy("AttrEntry", bytes, &|number, inner| match number {
             2 => copy("AttrValue", inner, &|number, name| {
-                let is_own = number == 2 && !name.is_empty() && name != ANONYMOUS.as_bytes();
+                let is_own = number == 2 && is_own(name);
                 Ok(is_own.then(|| [name, self.suffix.as_bytes()].concat()))
             })
             .map(Some),
@@ -180,6 +196,8 @@ impl Rename<'_> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeSet;
+
     use tfp_core::wire::Writer;
 
     use super::renamed_functions;
@@ -213,11 +231,11 @@ mod tests {
 
     #[test]
     fn functions_in_attributes_of_functions_have_a_largest_depth() {
-        let found = renamed_functions(&nested(3), "_2").expect("functions");
+        let found = renamed_functions(&nested(3), &BTreeSet::new(), "_2").expect("functions");
         let text = String::from_utf8_lossy(&found[0].function_def).into_owned();
         assert_eq!(text.matches("f_2").count(), 4);
         for depth in [65, 2000] {
-            let error = renamed_functions(&nested(depth), "_2").map(drop);
+            let error = renamed_functions(&nested(depth), &BTreeSet::new(), "_2").map(drop);
             assert!(error.is_err_and(|error| error.to_string().contains("too deeply")));
         }
     }

@@ -28,7 +28,8 @@ impl Model {
             let reader = CheckpointReader::open(variables_prefix(&self.folder))?;
             let keys = self.checkpoint_keys(&read_objects(&reader)?, &reader)?;
             for (at, key) in keys {
-                changed.insert(key, self.variables_by_node()[&at].to_tensor()?);
+                let at = self.copies.get(&at).unwrap_or(&at);
+                changed.insert(key, self.variables_by_node()[at].to_tensor()?);
             }
         }
         save_with(&self.folder, folder.as_ref(), &changed)

@@ -10,6 +10,7 @@ mod calls;
 mod fixture;
 mod large;
 mod lists;
+mod models;
 mod ops;
 mod residual;
 mod support;
