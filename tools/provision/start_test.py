@@ -97,10 +97,13 @@ def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
     std.mkdir(parents=True)
     (std / "libstd-1.rlib").touch()
     program(tmp_path / "bin/buildifier", 'echo "buildifier version: 8.2.1"')
+    for name in ("gcc", "g++"):
+        program(tmp_path / "bin" / name, "")
     variables = {
         "PATH": f"{tmp_path / 'bin'}:{sysroot / 'bin'}:/usr/bin:/bin",
         "TFP_PYTHON": sys.executable,
         "TFP_CACHE": str(tmp_path / "cache"),
+        "TFP_CC": "host",
         "TFP_UPSTREAM": "1",
         "BAZEL_REAL": str(real),
     }
@@ -120,7 +123,7 @@ def test_a_whole_start_with_a_right_bazel(tmp_path: Path) -> None:
     second = launch(["build", "//a b"], variables, tmp_path, launcher)
     assert (second.stdout, second.stderr) == (first.stdout, "")
     loud = launch(["info"], {**variables, "TFP_VERBOSE": "1"}, tmp_path, launcher)
-    assert loud.stderr.count("tfp: ") == 3
+    assert loud.stderr.count("tfp: ") == 4
     assert set(checkout.rglob("*")) == before
 
 

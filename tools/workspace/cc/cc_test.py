@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.package import elf
 
-CC = Path(os.environ["CC"]).absolute()
+CC = str(Path(os.environ["CC"]).absolute())
 
 # What comes from the compiler's library, from the part of glibc that is linked in, and from glibc.
 PROGRAM = """\
