@@ -9,7 +9,7 @@ from pathlib import Path
 
 from tools.package import elf
 
-CC = Path(os.environ["CC"]).absolute()
+CC = str(Path(os.environ["CC"]).absolute())
 
 # What comes from the compiler's library, from the part of glibc that is linked in, and from glibc.
 PROGRAM = """\
@@ -72,3 +72,29 @@ def test_it_needs_no_other_compiler(tmp_path: Path) -> None:
     command = [CC, "main.c", "-o", "main", "-lm", "-lpthread"]
     subprocess.run(command, cwd=tmp_path, env={"PATH": str(tmp_path / "bin")}, check=True)
     assert (tmp_path / "main").exists()
+
+
+CXX = """\
+struct Base { virtual ~Base() = default; virtual int value() const = 0; };
+struct Derived : Base { int value() const override { return 41; } };
+extern "C" int printf(const char *, ...);
+int main() {
+    Base *base = new Derived;
+    int sum = 0;
+    try {
+        if (dynamic_cast<Derived *>(base)) throw base->value();
+    } catch (int thrown) {
+        sum = thrown + 1;
+    }
+    delete base;
+    return printf("%d\\n", sum) != 3;
+}
+"""
+
+
+def test_the_language_of_cxx_is_whole(tmp_path: Path) -> None:
+    (tmp_path / "main.cc").write_text(CXX)
+    command = [CC, "main.cc", "-o", "main", "-lstdc++"]
+    subprocess.run(command, cwd=tmp_path, check=True)
+    done = subprocess.run([tmp_path / "main"], check=True, capture_output=True, text=True)
+    assert done.stdout == "42\n"

@@ -4,7 +4,8 @@ The wheel has both programs under `zig clang` and `zig ld.lld`, and what it take
 any version of glibc. Here it makes a sysroot with the oldest glibc that Rust serves: what is built
 runs on every Linux from that one on, whatever the machine that builds has.
 
-C++ has the headers of libc++, but there is no C++ standard library to link.
+C++ has the headers of libc++ and the language itself, such as `new` and exceptions; there is no
+standard library of C++ to link, so a class that is not wholly in a header is an error of the linker.
 """
 
 load(":libgcc.bzl", "write_libgcc")
@@ -153,7 +154,12 @@ cc_toolchain_config(
     dbg_compile_flags = ["-g"],
     host_system_name = "local",
     link_flags = ["-Wl,-z,relro,-z,now"],
-    link_libs = ["-lm"],
+    link_libs = [
+        "-Wl,--push-state,--as-needed",
+        "-lstdc++",
+        "-Wl,--pop-state",
+        "-lm",
+    ],
     opt_compile_flags = ["-g0", "-O2", "-DNDEBUG", "-ffunction-sections", "-fdata-sections"],
     opt_link_flags = ["-Wl,--gc-sections"],
     supports_start_end_lib = True,

@@ -1,14 +1,13 @@
-"""What stands for libgcc when a program is linked.
+"""What stands for gcc's libraries when a program is linked.
 
-Every system has a `libgcc_s.so.1`, and a process should have one unwinder. So the linker gets a
-library of that name that has symbols and no code.
+Systems that run TensorFlow have a `libgcc_s.so.1` and a `libstdc++.so.6`, and a process should have
+one unwinder and one set of C++ exceptions. So the linker gets libraries of these names that have
+symbols and no code.
 """
-
-_SONAME = "libgcc_s.so.1"
 
 # Version of a symbol -> symbols: the unwinder, and the arithmetic that 64-bit targets have no
 # instructions for. The same on x86-64 and aarch64.
-_SYMBOLS = {
+_LIBGCC = {
     "GCC_3.0": [
         "_Unwind_DeleteException",
         "_Unwind_Find_FDE",
@@ -60,6 +59,65 @@ _SYMBOLS = {
     ],
 }
 
+# The ABI of C++, which is the same for every standard library: memory, exceptions, type information.
+# The classes of the standard library are not among it.
+_LIBSTDCXX = {
+    "GLIBCXX_3.4": [
+        "_ZSt9terminatev",
+        "_ZdaPv",
+        "_ZdlPv",
+        "_Znam",
+        "_Znwm",
+    ],
+    "CXXABI_1.3": [
+        "_ZTIPKc",
+        "_ZTIPKv",
+        "_ZTIPc",
+        "_ZTIPv",
+        "_ZTIa",
+        "_ZTIb",
+        "_ZTIc",
+        "_ZTId",
+        "_ZTIf",
+        "_ZTIh",
+        "_ZTIi",
+        "_ZTIj",
+        "_ZTIl",
+        "_ZTIm",
+        "_ZTIs",
+        "_ZTIt",
+        "_ZTIv",
+        "_ZTIw",
+        "_ZTIx",
+        "_ZTIy",
+        "_ZTVN10__cxxabiv117__class_type_infoE",
+        "_ZTVN10__cxxabiv120__si_class_type_infoE",
+        "_ZTVN10__cxxabiv121__vmi_class_type_infoE",
+        "__cxa_allocate_exception",
+        "__cxa_bad_cast",
+        "__cxa_begin_catch",
+        "__cxa_end_catch",
+        "__cxa_free_exception",
+        "__cxa_guard_abort",
+        "__cxa_guard_acquire",
+        "__cxa_guard_release",
+        "__cxa_pure_virtual",
+        "__cxa_rethrow",
+        "__cxa_throw",
+        "__dynamic_cast",
+        "__gxx_personality_v0",
+    ],
+    "CXXABI_1.3.9": [
+        "_ZdaPvm",
+        "_ZdlPvm",
+    ],
+}
+
+_LIBRARIES = {
+    "libgcc_s.so": ("libgcc_s.so.1", _LIBGCC),
+    "libstdc++.so": ("libstdc++.so.6", _LIBSTDCXX),
+}
+
 # What gcc's own start files say to both ends of a program. Nothing here registers anything: lld
 # writes the index of unwind tables, and the C library runs the lists of constructors.
 _BEGIN = """\
@@ -92,22 +150,22 @@ _OBJECTS = {
     "crtn.o": _EMPTY,
 }
 
-def _library():
-    """The assembly of the library, and its version script."""
-    names = [name for names in _SYMBOLS.values() for name in names]
+def _library(symbols):
+    """The assembly of a library, and its version script."""
     lines = [".text"]
-    for name in names:
-        lines += [".globl " + name, ".type {},%function".format(name), name + ":"]
+    for name in [name for names in symbols.values() for name in names]:
+        kind = "object" if name.startswith("_ZT") else "function"
+        lines += [".globl " + name, ".type {},%{}".format(name, kind), name + ":"]
     lines += [".byte 0", _EMPTY]
     script = []
     previous = ""
-    for version, names in _SYMBOLS.items():
+    for version, names in symbols.items():
         script.append("{} {{ global: {}; }}{};".format(version, "; ".join(names), previous))
         previous = " " + version
     return "\n".join(lines), "\n".join(script) + "\n"
 
 def write_libgcc(rctx, zig, target, folder):
-    """Writes the start files of gcc, `libgcc.a` and `libgcc_s.so` into a folder.
+    """Writes the start files of gcc, `libgcc.a` and the shared libraries into a folder.
 
     Args:
       rctx: the repository's context.
@@ -122,20 +180,22 @@ def write_libgcc(rctx, zig, target, folder):
         return [zig, "clang", "--no-default-config", "--target=" + target, "-c", source, "-o"]
 
     commands = [assemble(name, text) + [folder + "/" + name] for name, text in _OBJECTS.items()]
-    text, script = _library()
-    rctx.file("work/libgcc_s.map", script)
-    commands.append(assemble("libgcc_s", text) + ["work/libgcc_s.o"])
-    commands.append([
-        zig,
-        "ld.lld",
-        "-shared",
-        "-soname",
-        _SONAME,
-        "--version-script=work/libgcc_s.map",
-        "-o",
-        folder + "/libgcc_s.so",
-        "work/libgcc_s.o",
-    ])
+    for name, (soname, symbols) in _LIBRARIES.items():
+        text, script = _library(symbols)
+        work = "work/" + soname
+        rctx.file(work + ".map", script)
+        commands.append(assemble(soname, text) + [work + ".o"])
+        commands.append([
+            zig,
+            "ld.lld",
+            "-shared",
+            "-soname",
+            soname,
+            "--version-script={}.map".format(work),
+            work + ".o",
+            "-o",
+            "{}/{}".format(folder, name),
+        ])
     rctx.file(folder + "/libgcc.a", "!<arch>\n", executable = False)
     for command in commands:
         result = rctx.execute(command)
