@@ -207,7 +207,7 @@ def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: 
         )
     seconds = round(time.monotonic() - begin)
     said = log.read_text(errors="replace").splitlines()
-    chosen = [line[5:] for line in said if re.match(r"tfp: (Python|Bazel|Rust) ", line)]
+    chosen = [line[5:] for line in said if re.match(r"tfp: (Python|Bazel|Rust)\b", line)]
     shutil.rmtree(home, ignore_errors=True)
     return Result(
         system.name,
@@ -216,7 +216,9 @@ def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: 
         ask(base, "import os; print(os.confstr('CS_GNU_LIBC_VERSION').split()[1])"),
         run,
         seconds,
-        "; ".join(re.sub(r" at \S+|, in \S+| \(.*", "", line) for line in chosen),
+        "; ".join(
+            re.sub(r" at \S+|, in \S+| \(.*", "", line).replace(": ", " ") for line in chosen
+        ),
         ""
         if done.returncode == 0
         else f"status {done.returncode}: {(said or ['nothing said'])[-1]}",

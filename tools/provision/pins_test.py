@@ -48,3 +48,15 @@ def test_hashes_are_whole() -> None:
 def test_a_missing_key_is_named() -> None:
     with pytest.raises(KeyError, match="bazel"):
         parse_pins({"rust": {}})
+
+
+def test_what_is_asked_for_is_what_would_be_downloaded() -> None:
+    pins = read_pins()
+    assert pins.probes["archives"] in (CHECKOUT / "WORKSPACE").read_text()
+    assert f"/{pins.bazel_version}/bazel-{pins.bazel_version}-linux-x86_64" in pins.bazel_url
+
+
+def test_the_first_python_of_debian_is_the_preferred_one() -> None:
+    pins = read_pins()
+    assert next(iter(pins.python_suites.values())) == pins.python_preferred
+    assert {pins.python_preferred, *pins.python_suites.values()} <= set(pins.python_versions)
