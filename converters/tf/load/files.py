@@ -21,7 +21,7 @@ _LARGE = 64 << 20
 _MOST_RATIO = 100
 # Largest description of an architecture.
 _LARGEST_CONFIG = 256 << 20
-# What a damaged member raises, by how it is packed.
+# What a damaged member raises, by how it is packed; `RuntimeError` if it is encrypted.
 _DAMAGED = (zipfile.BadZipFile, zlib.error, lzma.LZMAError)
 # How a global heap of HDF5 starts: its name, version and reserved bytes.
 _HEAP = b"GCOL\x01\0\0\0"
@@ -91,10 +91,10 @@ def _check_zip(path: Path) -> None:
                 if needed not in names:
                     raise FileError(Problem(str(path), f"a zip archive without {needed}"))
             config = json.loads(archive.read("config.json"))
-    except (*_DAMAGED, EOFError, OSError, NotImplementedError, RuntimeError) as err:
-        raise FileError(Problem(str(path), f"a damaged zip archive: {err}")) from err
     except (ValueError, RecursionError) as err:
         raise FileError(Problem(str(path), f"config.json is damaged: {err}")) from err
+    except (*_DAMAGED, EOFError, OSError, RuntimeError) as err:
+        raise FileError(Problem(str(path), f"a damaged zip archive: {err}")) from err
     if not isinstance(config, dict) or _too_deep(config):
         raise FileError(Problem(str(path), "config.json does not describe a model"))
 
