@@ -4,7 +4,7 @@ use crate::bytes::Pod;
 use crate::error::{Result, at};
 use crate::kernels::adapt::Element;
 pub use crate::kernels::arg_max::Extreme;
-use crate::kernels::arg_max::arg_extreme;
+use crate::kernels::arg_max::{Ordered, arg_extreme};
 pub use crate::kernels::cumulative::Mode;
 use crate::kernels::cumulative::cumulative;
 use crate::kernels::reduce::{Axes, Reduce, reduce as run};
@@ -35,7 +35,7 @@ pub fn reduce<'a, R: Reduce<T>, T: Element + Pod>(
 ///
 /// # Errors
 /// As [`reduce`].
-pub fn arg<'a, T: Element + Pod + PartialOrd, I: Element + Pod>(
+pub fn arg<'a, T: Ordered + Pod, I: Element + Pod>(
     m: &'a mut Memory<'_>,
     extreme: Extreme,
     (x, shape): (impl Into<Source<'a, T>>, &[usize]),
