@@ -2,10 +2,11 @@
 
 use crate::adapt::check_shape;
 use crate::conv::attributes::{Format, Sliding, spatial};
+use crate::conv::geometry::Padding;
 use crate::conv::layout::Room;
 use crate::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::dtype::DType;
-use crate::error::Result;
+use crate::error::{Error, Result};
 use crate::pooling::{Kind, Pooling};
 use crate::scratch;
 use crate::shape::Shape;
@@ -94,6 +95,14 @@ fn sizes(inputs: &Inputs<'_>, kind: Kind, input: &Shape) -> Result<(Format, Pool
     let sliding = Sliding::of_pooling(inputs.attrs, kind == Kind::Max)?;
     let size = spatial(inputs.attrs, "ksize", sliding.format)?;
     let [batch, height, width, channels] = sliding.format.image("input", input)?;
+    for (padding, size) in sliding.padding.iter().zip(size) {
+        if matches!(*padding, Padding::Explicit(before, after) if before.max(after) >= size) {
+            return Err(Error::Value {
+                argument: "explicit_paddings",
+                expected: "less than a window's size on each side",
+            });
+        }
+    }
     let [y, x] = sliding.windows([height, width], size)?;
     Ok((sliding.format, Pooling::new(kind, batch, channels, y, x)?))
 }
