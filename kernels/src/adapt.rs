@@ -275,6 +275,14 @@ impl core::ops::Deref for Ints {
 }
 
 impl<'a> Call<'a> {
+    /// Whether no output has elements. Its other dimensions may be so large that even a loop around
+    /// nothing takes hours.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let mut outputs = self.outputs.iter();
+        outputs.all(|output| output.shape().elements() == 0)
+    }
+
     /// Output number `index`.
     ///
     /// # Errors
