@@ -288,6 +288,7 @@ def _expression(types: Types) -> Iterator[Call]:
         program = [number for op, a, b in steps for number in (EXPRESSION_OPS.index(op), a, b)]
         inputs = [values(s, types["T"], i, 0.5, 2) for i, s in enumerate(shapes)]
         attributes = {"program": program, "results": [*results], "M": 1 + len(results)}
+        attributes["extents"] = []
         return Call({"inputs": inputs}, attributes)
 
     for op in EXPRESSION_OPS:

