@@ -21,11 +21,25 @@ enum Value {
     Ints(Vec<i64>),
 }
 
+/// The integers that TensorFlow's own kernels read with 64 bits; all others have to be an int32.
+const WIDE: &[&str] = &["explicit_paddings", "seed", "seed2"];
+
+/// Fails for an integer that TensorFlow's own kernels refuse, too.
+fn check_width(name: &str, values: &[i64]) -> Result<()> {
+    let wide = values.iter().find(|&&value| i32::try_from(value).is_err());
+    match wide {
+        Some(value) if !WIDE.contains(&name) => Err(Error::invalid(format!(
+            "attribute {name} has the value {value}, which is no int32"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 impl NodeAttrs {
     /// Reads what `def` names.
     ///
     /// # Errors
-    /// If an attribute is missing or of another kind.
+    /// If an attribute is missing, of another kind, or out of the range that TensorFlow gives it.
     pub fn read(def: &'static KernelDef, node: &Construction) -> Result<Self> {
         let values = def.attrs.iter().map(|&(name, kind)| {
             let value = match kind {
@@ -41,6 +55,11 @@ impl NodeAttrs {
                     })?)
                 }
             };
+            match &value {
+                Value::Int(value) => check_width(name, &[*value])?,
+                Value::Ints(values) => check_width(name, values)?,
+                _ => {}
+            }
             Ok((name, value))
         });
         values.collect::<Result<_>>().map(Self)
@@ -142,5 +161,12 @@ mod tests {
         let message = NodeAttrs::read(&DEF, &Construction::new(odd)).unwrap_err();
         assert_eq!(message.message(), "attribute t: no kernel computes string");
         assert!(NodeAttrs::read(&DEF, &Construction::new(NodeDef::default())).is_err());
+        let mut wide = node();
+        wide.set_attr("i", &Attr::Int(1 << 32));
+        let message = NodeAttrs::read(&DEF, &Construction::new(wide)).unwrap_err();
+        assert_eq!(
+            message.message(),
+            "attribute i has the value 4294967296, which is no int32"
+        );
     }
 }

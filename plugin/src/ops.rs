@@ -68,6 +68,7 @@ pub fn define() {
         .attr("M: int >= 1 = 1")
         .attr("program: list(int)")
         .attr("results: list(int) = []")
+        .attr("extents: list(int) = []")
         .attr("T: type");
     let moving = |op| {
         OpDefinition::new(op)

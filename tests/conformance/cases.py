@@ -65,6 +65,17 @@ def values(
     return np.asarray(rng.uniform(low, high, size=shape)).astype(dtype)
 
 
+def special(dtype: np.dtype[Any]) -> Array:
+    """Returns the ends of a type, and what lies between."""
+    if dtype.kind == "b":
+        return np.array([False, True], dtype)
+    if dtype.kind in "iu":
+        info = np.iinfo(dtype)
+        return np.array([info.min, info.min + 1, 0, 1, 2, 7, info.max - 1, info.max], dtype)
+    few = [0, -0.0, 1, -1, 0.5, -2, 7, 30, np.inf, -np.inf, np.nan]
+    return np.array(few).astype(dtype)
+
+
 RANGES: Mapping[str, tuple[float, float]] = {
     "Acos": (-1, 1),
     "Acosh": (1, 9),
@@ -170,3 +181,9 @@ def reduction(dtype: np.dtype[Any], index: np.dtype[Any]) -> Iterator[Call]:
                     {"input": values(shape, dtype, i, -2, 2), "axis": np.array(axes, index)},
                     {"keep_dims": keep_dims},
                 )
+    for axes in ((0, 0), (-1, 1), (2,), (-3,)):
+        yield Call({"input": values((3, 4), dtype, 0, -2, 2), "axis": np.array(axes, index)})
+    for axes in ((0,), (1,), (0, 1)):
+        x = np.random.default_rng(0).choice(special(dtype), (6, 7))
+        if dtype.kind == "f":
+            yield Call({"input": x, "axis": np.array(axes, index)})

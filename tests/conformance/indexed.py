@@ -107,7 +107,17 @@ def _segments(types: Types) -> Iterator[Call]:
 
 
 def _range(types: Types) -> Iterator[Call]:
-    for start, limit, delta in ((0, 7, 1), (3, -4, -2), (5, 5, 1), (-2, 9, 4)):
+    spans: list[tuple[float, float, float]] = [(0, 7, 1), (3, -4, -2), (5, 5, 1), (-2, 9, 4)]
+    if types["Tidx"].kind == "f":
+        # Steps that are no binary fractions, in which the quotient decides about the last number.
+        spans += [(0.1, 1.1, 0.1), (0, 1, 0.1), (1, 0, -0.05), (np.nan, 1, 1), (0, np.inf, 1)]
+        drawn = np.random.default_rng(0).integers(-60, 60, (200, 3)) / 10
+        spans += [(start, limit, delta) for start, limit, delta in drawn.tolist()]
+    else:
+        info = np.iinfo(types["Tidx"])
+        spans += [(info.max - 2, info.max, 1), (info.min, info.min + 5, 2), (0, 4, 0), (4, 0, 1)]
+        spans += [(info.min, info.max, info.max), (info.max, info.min, info.min)]
+    for start, limit, delta in spans:
         yield Call(
             {
                 name: np.array(value, types["Tidx"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tests.conformance.cases import Array, Call, values
+from tests.conformance.cases import Array, Call, special, values
 from tests.conformance.references import EXPRESSION_OPS
 
 Types = Mapping[str, np.dtype[Any]]
@@ -195,6 +195,13 @@ def _arg(types: Types) -> Iterator[Call]:
     for axis in (0, 1, -1):
         call = {"input": _some(types, "T", 4, 5, 6), "dimension": np.array(axis, types["Tidx"])}
         yield Call(call, {"output_type": types["output_type"]})
+    ends = special(types["T"])
+    rng = np.random.default_rng(0)
+    for shape in ((1,), (2,), (3,), (33,), (200,)):
+        for tail in ((), (40,)):
+            x = rng.choice(ends, (*shape, *tail))
+            call = {"input": x, "dimension": np.array(0, types["Tidx"])}
+            yield Call(call, {"output_type": types["output_type"]})
 
 
 def _split(types: Types) -> Iterator[Call]:
@@ -281,6 +288,7 @@ def _expression(types: Types) -> Iterator[Call]:
         program = [number for op, a, b in steps for number in (EXPRESSION_OPS.index(op), a, b)]
         inputs = [values(s, types["T"], i, 0.5, 2) for i, s in enumerate(shapes)]
         attributes = {"program": program, "results": [*results], "M": 1 + len(results)}
+        attributes["extents"] = []
         return Call({"inputs": inputs}, attributes)
 
     for op in EXPRESSION_OPS:

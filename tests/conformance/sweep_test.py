@@ -24,12 +24,12 @@ def test_every_kernel_agrees_with_the_cpu() -> None:
     assert len(kernels) > 50
     results, unknown = [], []
     for op in sorted(kernels):
-        for types in kernels[op]:
-            if not sweep.is_swept(op, types):
+        for kernel in kernels[op]:
+            if not sweep.is_swept(op, kernel.types):
                 continue
-            result = sweep.check(op, types, DEVICE)
+            result = sweep.check(op, kernel, DEVICE)
             if result is None:
-                unknown.append((op, types))
+                unknown.append((op, kernel.types))
             else:
                 results.append(result)
     table = os.environ.get("OPS_TABLE")

@@ -7,7 +7,7 @@ use crate::kernels::base::shape::Shape;
 use crate::kernels::frame::reduce::{Axes, Reduce, reduce as run};
 use crate::kernels::frame::zip::Zip;
 pub use crate::kernels::ops::reduction::arg_max::Extreme;
-use crate::kernels::ops::reduction::arg_max::arg_extreme;
+use crate::kernels::ops::reduction::arg_max::{Ordered, arg_extreme};
 pub use crate::kernels::ops::reduction::cumulative::Mode;
 use crate::kernels::ops::reduction::cumulative::cumulative;
 use crate::memory::{Memory, Slot, Source};
@@ -35,7 +35,7 @@ pub fn reduce<'a, R: Reduce<T>, T: Element + Pod>(
 ///
 /// # Errors
 /// As [`reduce`].
-pub fn arg<'a, T: Element + Pod + PartialOrd, I: Element + Pod>(
+pub fn arg<'a, T: Ordered + Pod, I: Element + Pod>(
     m: &'a mut Memory<'_>,
     extreme: Extreme,
     (x, shape): (impl Into<Source<'a, T>>, &[usize]),

@@ -129,6 +129,25 @@ pub(crate) fn check_shape(argument: &'static str, found: &Shape, expected: &Shap
     }
 }
 
+/// Fails unless a tensor has this rank, which `expected` writes out.
+#[inline(never)]
+pub(crate) fn check_rank(
+    shape: &Shape,
+    argument: &'static str,
+    rank: usize,
+    expected: &'static str,
+) -> Result<()> {
+    if shape.rank() == rank {
+        Ok(())
+    } else {
+        Err(Error::Rank {
+            argument,
+            found: shape.rank(),
+            expected,
+        })
+    }
+}
+
 impl<'a> Inputs<'a> {
     /// Input number `index`; `argument` names it in the error.
     ///
@@ -149,20 +168,22 @@ impl<'a> Inputs<'a> {
         Ok(*self.get(index, argument)?.shape())
     }
 
-    /// The integers of input number `index`, an int32 or int64 vector or scalar in host memory.
+    /// The integers of input number `index`, an int32 or int64 vector in host memory.
     ///
     /// # Errors
-    /// [`Error::DType`] for other types, [`Error::Rank`] above rank 1, or above [`MAX_RANK`]
-    /// elements: there is one per axis.
+    /// [`Error::DType`] for other types, [`Error::Rank`] of another rank than 1, or above
+    /// [`MAX_RANK`] elements: there is one per axis.
     pub fn ints(&self, index: usize, argument: &'static str) -> Result<Ints> {
+        check_rank(self.get(index, argument)?.shape(), argument, 1, "1")?;
+        self.ints_of_any_rank(index, argument)
+    }
+
+    /// As [`Inputs::ints`], of a tensor of any rank.
+    ///
+    /// # Errors
+    /// As [`Inputs::ints`], but for the rank.
+    pub fn ints_of_any_rank(&self, index: usize, argument: &'static str) -> Result<Ints> {
         let tensor = self.get(index, argument)?;
-        if tensor.shape().rank() > 1 {
-            return Err(Error::Rank {
-                argument,
-                found: tensor.shape().rank(),
-                expected: "0 or 1",
-            });
-        }
         let mut ints = Ints::default();
         let count = tensor.shape().elements();
         let slots = ints.values.get_mut(..count).ok_or(Error::Rank {
@@ -192,9 +213,18 @@ impl<'a> Inputs<'a> {
     /// The value of input number `index`, an int32 or int64 scalar in host memory.
     ///
     /// # Errors
-    /// As [`Inputs::ints`]; [`Error::Length`] unless it has one element.
+    /// [`Error::DType`] for other types, [`Error::Rank`] of another rank than 0.
     pub fn int(&self, index: usize, argument: &'static str) -> Result<i64> {
-        let ints = self.ints(index, argument)?;
+        check_rank(self.get(index, argument)?.shape(), argument, 0, "0")?;
+        self.int_of_any_rank(index, argument)
+    }
+
+    /// As [`Inputs::int`], of a tensor of any rank with one element.
+    ///
+    /// # Errors
+    /// [`Error::DType`] for other types, [`Error::Length`] unless it has one element.
+    pub fn int_of_any_rank(&self, index: usize, argument: &'static str) -> Result<i64> {
+        let ints = self.ints_of_any_rank(index, argument)?;
         match *ints {
             [value] => Ok(value),
             _ => Err(Error::Length {
@@ -210,14 +240,6 @@ impl<'a> Inputs<'a> {
     /// # Errors
     /// As [`Inputs::ints`] and [`shape_of`].
     pub fn shape_value(&self, index: usize, argument: &'static str) -> Result<Shape> {
-        let tensor = self.get(index, argument)?;
-        if tensor.shape().rank() != 1 {
-            return Err(Error::Rank {
-                argument,
-                found: tensor.shape().rank(),
-                expected: "1",
-            });
-        }
         shape_of(argument, &self.ints(index, argument)?)
     }
 }
@@ -253,6 +275,14 @@ impl core::ops::Deref for Ints {
 }
 
 impl<'a> Call<'a> {
+    /// Whether no output has elements. Its other dimensions may be so large that even a loop around
+    /// nothing takes hours.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        let mut outputs = self.outputs.iter();
+        outputs.all(|output| output.shape().elements() == 0)
+    }
+
     /// Output number `index`.
     ///
     /// # Errors

@@ -75,7 +75,8 @@ pub struct Sliding {
     pub format: Format,
     strides: [usize; 2],
     dilations: [usize; 2],
-    padding: [Padding; 2],
+    /// What lies around the input.
+    pub padding: [Padding; 2],
 }
 
 impl Sliding {

@@ -399,7 +399,7 @@ pub(crate) const KEEP_DIMS: &[(&str, AttrKind)] = &[("keep_dims", AttrKind::Bool
 /// The axes that the second input names.
 fn axes_of(inputs: &Inputs<'_>) -> Result<(Shape, Axes)> {
     let shape = inputs.shape(0, "input")?;
-    let axes = Axes::new(&shape, &inputs.ints(1, "reduction_indices")?)?;
+    let axes = Axes::new(&shape, &inputs.ints_of_any_rank(1, "reduction_indices")?)?;
     Ok((shape, axes))
 }
 

@@ -3,7 +3,7 @@
 use crate::base::adapt::{Element, check_len};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{Call, Inputs, OutputSink};
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::{MAX_RANK, Shape};
 use crate::frame::map::{dispatch_for, waits_for_memory};
@@ -386,6 +386,31 @@ pub(crate) fn outputs_broadcast(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) 
     sink(x.dtype(), shape)
 }
 
+/// One output of the type and shape that both inputs have.
+pub(crate) fn outputs_of_one_shape(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let (x, y) = (inputs.get(0, "x")?, inputs.shape(1, "y")?);
+    check_same(x.shape() == &y, x.shape(), y)?;
+    sink(x.dtype(), *x.shape())
+}
+
+/// One output like the first input. The second one has as many elements, in whatever shape.
+pub(crate) fn outputs_of_one_count(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    let (x, y) = (inputs.get(0, "x")?, inputs.shape(1, "y")?);
+    check_same(x.shape().elements() == y.elements(), x.shape(), y)?;
+    sink(x.dtype(), *x.shape())
+}
+
+fn check_same(is_same: bool, expected: &Shape, found: Shape) -> Result<()> {
+    if is_same {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        argument: "y",
+        found,
+        expected: *expected,
+    })
+}
+
 /// One bool output of the broadcast shape.
 pub(crate) fn outputs_broadcast_bool(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
     let shape = inputs
@@ -403,16 +428,25 @@ fn run_loop<T: Element>(call: &mut Call<'_>, cost: usize, rows: &dyn Loop<T, T>)
     let (a, b) = (call.inputs.get(0, "x")?, call.inputs.get(1, "y")?);
     let parallel = call.parallel;
     let output = call.output(0)?;
-    let shape = *output.shape();
+    let mut shapes = [*a.shape(), *b.shape(), *output.shape()];
+    // Nothing is repeated then, and the shapes need not be the same.
+    let count = shapes[2].elements();
+    if shapes.iter().all(|shape| shape.elements() == count) {
+        shapes = [Shape::new(&[count])?; 3];
+    }
+    let [a_shape, b_shape, shape] = &shapes;
     let out = T::view_mut(output, "z")?;
     if a.is_forwarded() || b.is_forwarded() {
         let left = a.is_forwarded();
-        let other = if left { (b, "y") } else { (a, "x") };
-        let other = (T::view(&other.0, other.1)?, other.0.shape());
-        zip_loop_in_place((out, &shape), other, left, cost, parallel, rows)
+        let other = if left {
+            (T::view(&b, "y")?, b_shape)
+        } else {
+            (T::view(&a, "x")?, a_shape)
+        };
+        zip_loop_in_place((out, shape), other, left, cost, parallel, rows)
     } else {
-        let a = (T::view(&a, "x")?, a.shape());
-        let b = (T::view(&b, "y")?, b.shape());
+        let a = (T::view(&a, "x")?, a_shape);
+        let b = (T::view(&b, "y")?, b_shape);
         zip_loop(a, b, out, cost, parallel, rows)
     }
 }
@@ -438,11 +472,13 @@ fn run_loop_to<T: Element, U: Element>(
 /// Kernels of element-wise operations of two arguments whose result has the arguments' type: a type
 /// that is a [`Zip`], a function on slices, a [`KernelDef`](crate::base::def::KernelDef) per row.
 ///
-/// `forward` has the inputs whose memory the result may take. A type after `in` has all arguments in
+/// `forward` has the inputs whose memory the result may take, `outputs` the function that says which
+/// shapes fit each other. A type after `in` has all arguments in
 /// host memory if that is `host`; a function after `if` accepts or refuses the second argument.
 macro_rules! zip_kernels {
     (
         forward $forward:expr;
+        outputs $outputs:ident;
         $(
             $(#[$doc:meta])*
             $def:ident $op:ident $function:ident $cost:literal {
@@ -501,7 +537,7 @@ macro_rules! zip_kernels {
             }),*],
             attrs: &[],
             forward: $forward,
-            outputs: $crate::frame::zip::outputs_broadcast,
+            outputs: $crate::frame::zip::$outputs,
             scratch: $crate::base::def::no_scratch,
             run: |call| match call.inputs.get(0, "x")?.dtype() {
                 $($crate::base::dtype::DType::$dtype => {

@@ -27,6 +27,8 @@ struct Group {
     /// Places, each after those whose values it uses.
     nodes: Vec<usize>,
     inputs: Vec<String>,
+    /// Of the inputs, as what is known of shapes says.
+    extents: Vec<i64>,
     words: Vec<i64>,
     /// Numbers of the steps whose values others use, too: assignments to variables.
     results: Vec<i64>,
@@ -149,6 +151,7 @@ fn grow(
     let mut group = Group {
         nodes: Vec::new(),
         inputs: Vec::new(),
+        extents: Vec::new(),
         words: Vec::new(),
         results: Vec::new(),
     };
@@ -303,6 +306,7 @@ fn finish(
     Some(Group {
         nodes: order,
         inputs,
+        extents: extents.iter().map(|&extent| extent as i64).collect(),
         words,
         results,
     })
@@ -364,6 +368,7 @@ fn node(graph: &GraphDef, group: &Group, last: usize) -> NodeDef {
     node.set_attr("T", &Attr::Type(DataType::FLOAT));
     node.set_attr("program", &list(&group.words));
     node.set_attr("results", &list(&group.results));
+    node.set_attr("extents", &list(&group.extents));
     node
 }
 

@@ -111,10 +111,19 @@ fn shift_first(
         if let Some((first, of_first, of_last)) = found {
             replace_values(&mut graph.nodes[first], of_first);
             replace_values(&mut graph.nodes[last], of_last);
+            // An op that adds only what has one shape still refuses a residual of another one.
+            let (op, attrs) = (
+                graph.nodes[first].op.clone(),
+                graph.nodes[first].attrs.clone(),
+            );
             let sum = &mut graph.nodes[first];
             sum.op = "AddV2".to_owned();
             sum.attrs.clear();
             sum.set_attr("T", &Attr::Type(DataType::FLOAT));
+            if op == "AddN" {
+                let sum = &mut graph.nodes[last];
+                (sum.op, sum.attrs) = (op, attrs);
+            }
         }
     }
 }
@@ -429,8 +438,8 @@ mod tests {
             assert_eq!(
                 rewritten(nodes(sum), 20, &[])[..2],
                 [
-                    "n = TfpFusedConv2D(image c/tfp/Mul shift ^first)",
-                    "s = AddV2(n x ^second)",
+                    "n = TfpFusedConv2D(image c/tfp/Mul shift ^first)".to_owned(),
+                    format!("s = {sum}(n x ^second)"),
                 ]
             );
             assert!(rewritten(nodes(sum), 20, &["n"]).contains(&format!("n = {sum}(x m ^first)")));

@@ -25,7 +25,7 @@ pub fn rewrite(
     let mut gone = HashSet::new();
     for sum in 0..graph.nodes.len() {
         let node = &graph.nodes[sum];
-        let is_sum = matches!(&*node.op, "Add" | "AddV2") && is_float(node);
+        let is_sum = matches!(&*node.op, "Add" | "AddN" | "AddV2") && is_float(node);
         if !is_sum || !is_on(node, device_type) {
             continue;
         }

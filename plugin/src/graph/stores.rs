@@ -180,6 +180,8 @@ fn set(node: &mut NodeDef, value: &str) {
     }
     node.attrs.clear();
     node.set_attr("dtype", &Attr::Type(DataType::FLOAT));
+    // The sum refuses a value of another shape, too, and what is known of shapes here rests on that.
+    node.set_attr("validate_shape", &Attr::Bool(true));
 }
 
 /// Gives the users of the read at `reader` the value itself. What comes after them still comes after

@@ -9,6 +9,7 @@ use tfp_bindings::{
     log,
 };
 
+use super::check::check;
 use super::lower::{Emit, Types, lower};
 use super::table::VariableOp;
 use super::{describe, table};
@@ -60,6 +61,7 @@ impl Kernel for VariableKernel {
             values: inputs,
             output: None,
         };
+        self.check(context, &steps)?;
         lower(self.row, self.types, &mut steps)?;
         let Some(index) = steps.output else {
             return Ok(());
@@ -69,6 +71,36 @@ impl Kernel for VariableKernel {
         let mut output = context.allocate_output(0, tensor.data_type(), &dims)?;
         output.bytes_mut()?.copy_from_slice(tensor.bytes()?);
         Ok(())
+    }
+}
+
+impl VariableKernel {
+    /// Fails for what TensorFlow's own kernel refuses, while nothing is changed yet.
+    fn check(&self, context: &Context<'_>, steps: &Steps) -> Result<()> {
+        if !self.row.op.contains("Apply") {
+            return Ok(());
+        }
+        let mut shapes = Vec::new();
+        let mut indices = Vec::new();
+        for (place, name) in self.row.inputs.iter().enumerate() {
+            if name.starts_with('&') {
+                shapes.push(steps.shape(place)?);
+                continue;
+            }
+            let tensor = context.input(place)?;
+            shapes.push(tensor.dims().collect());
+            if *name == "indices" {
+                indices = match tensor.data_type() {
+                    DataType::INT64 => tensor.as_slice()?.to_vec(),
+                    _ => tensor
+                        .as_slice::<i32>()?
+                        .iter()
+                        .map(|&i| i64::from(i))
+                        .collect(),
+                };
+            }
+        }
+        check(self.row, &shapes, &indices)
     }
 }
 
@@ -83,6 +115,18 @@ impl Steps {
     fn get(&self, index: usize) -> Result<&Value> {
         let found = self.values.get(index);
         found.ok_or_else(|| Error::internal(format!("there is no value {index}")))
+    }
+
+    /// The shape of a variable, which is not read for it: a value that is held would be copied when
+    /// the variable changes.
+    fn shape(&self, index: usize) -> Result<Vec<usize>> {
+        let attrs = [("out_type", Attr::Type(DataType::INT64))];
+        let outputs = self.run("VariableShape", &[index], &attrs, 1)?;
+        let shape = outputs.first();
+        let shape = shape.ok_or_else(|| Error::internal("VariableShape gave no output"))?;
+        let shape = shape.to_tensor()?;
+        let dims = shape.as_slice::<i64>()?.iter();
+        Ok(dims.map(|&dim| usize::try_from(dim).unwrap_or(0)).collect())
     }
 
     fn run(

@@ -9,6 +9,7 @@
 //! session's variables are out of the kernel's reach. Of other updates of one variable at a time one
 //! may be lost. `docs/memory.md` has the table.
 
+pub mod check;
 pub mod formula;
 pub mod generator;
 pub mod kernel;

@@ -166,6 +166,20 @@ pub const STEPS: &[VariableOp] = updates! {
          linear += grad - (power - pow(accum, 0 - lr_power)) / lr * var;
          var = (0 - sign(linear)) * max(abs(linear) - l1, 0) / (power / lr + (l2 + l2));
          accum = new";
+    "ResourceApplyFtrl" ["&var" "&accum" "&linear" "grad" "lr" "l1" "l2" "lr_power"]
+        if "multiply_linear_by_lr" = true =>
+        "new = accum + square(grad);
+         power = pow(new, 0 - lr_power);
+         linear += grad * lr - (power - pow(accum, 0 - lr_power)) * var;
+         var = (0 - sign(linear)) * max(abs(linear) - l1 * lr, 0) / (power + (l2 + l2) * lr);
+         accum = new";
+    "ResourceApplyFtrlV2" ["&var" "&accum" "&linear" "grad" "lr" "l1" "l2" "l2_shrinkage" "lr_power"]
+        if "multiply_linear_by_lr" = true =>
+        "new = accum + square(grad);
+         power = pow(new, 0 - lr_power);
+         linear += (grad + (l2_shrinkage + l2_shrinkage) * var) * lr - (power - pow(accum, 0 - lr_power)) * var;
+         var = (0 - sign(linear)) * max(abs(linear) - l1 * lr, 0) / (power + (l2 + l2) * lr);
+         accum = new";
     "ResourceApplyFtrlV2" ["&var" "&accum" "&linear" "grad" "lr" "l1" "l2" "l2_shrinkage" "lr_power"]
         if "multiply_linear_by_lr" = false =>
         "new = accum + square(grad);
@@ -247,6 +261,18 @@ pub const STEPS: &[VariableOp] = updates! {
          var = scatter_update(var, indices, new)";
     "ResourceSparseApplyFtrl"
         ["&var" "&accum" "&linear" "grad" "indices" "lr" "l1" "l2" "lr_power"]
+        if "multiply_linear_by_lr" = true =>
+        "old = gather(accum, indices);
+         value = gather(var, indices);
+         new = old + square(grad);
+         power = pow(new, 0 - lr_power);
+         line = gather(linear, indices) + grad * lr - (power - pow(old, 0 - lr_power)) * value;
+         value = (0 - sign(line)) * max(abs(line) - l1 * lr, 0) / (power + (l2 + l2) * lr);
+         accum = scatter_update(accum, indices, new);
+         linear = scatter_update(linear, indices, line);
+         var = scatter_update(var, indices, value)";
+    "ResourceSparseApplyFtrl"
+        ["&var" "&accum" "&linear" "grad" "indices" "lr" "l1" "l2" "lr_power"]
         if "multiply_linear_by_lr" = false =>
         "old = gather(accum, indices);
          value = gather(var, indices);
@@ -254,6 +280,18 @@ pub const STEPS: &[VariableOp] = updates! {
          power = pow(new, 0 - lr_power);
          line = gather(linear, indices) + grad - (power - pow(old, 0 - lr_power)) / lr * value;
          value = (0 - sign(line)) * max(abs(line) - l1, 0) / (power / lr + (l2 + l2));
+         accum = scatter_update(accum, indices, new);
+         linear = scatter_update(linear, indices, line);
+         var = scatter_update(var, indices, value)";
+    "ResourceSparseApplyFtrlV2"
+        ["&var" "&accum" "&linear" "grad" "indices" "lr" "l1" "l2" "l2_shrinkage" "lr_power"]
+        if "multiply_linear_by_lr" = true =>
+        "old = gather(accum, indices);
+         value = gather(var, indices);
+         new = old + square(grad);
+         power = pow(new, 0 - lr_power);
+         line = gather(linear, indices) + (grad + (l2_shrinkage + l2_shrinkage) * value) * lr - (power - pow(old, 0 - lr_power)) * value;
+         value = (0 - sign(line)) * max(abs(line) - l1 * lr, 0) / (power + (l2 + l2) * lr);
          accum = scatter_update(accum, indices, new);
          linear = scatter_update(linear, indices, line);
          var = scatter_update(var, indices, value)";

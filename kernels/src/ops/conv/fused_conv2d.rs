@@ -1,7 +1,7 @@
 //! `TfpFusedConv2D`, an op that the plug-in defines: `activation(conv(input, filter) + bias)`, or
 //! `activation(conv(input, filter) + bias + residual)`.
 
-use crate::base::adapt::check_count;
+use crate::base::adapt::{check_rank, check_shape};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{AttrKind, Call, KernelDef, Variant};
 use crate::base::dtype::DType;
@@ -37,7 +37,9 @@ pub static DEF: KernelDef = KernelDef {
 
 fn run(call: &mut Call<'_>) -> Result<()> {
     let (input, filter) = (call.inputs.get(0, "input")?, call.inputs.get(1, "filter")?);
-    let bias = call.inputs.get(2, "bias")?.f32("bias")?;
+    let bias = call.inputs.get(2, "bias")?;
+    check_rank(bias.shape(), "bias", 1, "1")?;
+    let bias = bias.f32("bias")?;
     let (format, conv) = sizes(&call.inputs, input.shape(), filter.shape())?;
     let after = After::read(call.inputs.attrs)?;
     let residual = match call.inputs.tensors.get(3) {
@@ -62,9 +64,12 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let pixels = conv.y.input * conv.x.input;
     let input = room.channels_last(input.f32("input")?, pixels, conv.in_channels)?;
     let pixels = conv.y.output * conv.x.output;
-    let output = scratch::first_output(call.outputs)?.f32_mut("output")?;
+    let output = scratch::first_output(call.outputs)?;
+    if let Some(residual) = call.inputs.tensors.get(3) {
+        check_shape("residual", residual.shape(), output.shape())?;
+    }
+    let output = output.f32_mut("output")?;
     if let Some(residual) = residual.filter(|_| !call.inputs.tensors[3].is_forwarded()) {
-        check_count("residual", residual.len(), output.len())?;
         let chunk = chunk_len(parallel, output.len(), 16, 1);
         for_each_chunk(parallel, output, chunk, &|start, output| {
             output.copy_from_slice(&residual[start..start + output.len()]);

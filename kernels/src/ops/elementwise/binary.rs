@@ -15,6 +15,7 @@ macro_rules! zero_if {
 
 zip_kernels! {
     forward &[(0, 0), (1, 0)];
+    outputs outputs_broadcast;
     /// Sum.
     ADD Add add 1 {
         f32 F32 => |x, y| x + y;

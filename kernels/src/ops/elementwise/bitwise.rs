@@ -4,6 +4,7 @@ use crate::frame::zip::zip_kernels;
 
 zip_kernels! {
     forward &[(0, 0), (1, 0)];
+    outputs outputs_broadcast;
     /// Bits that are set in both.
     BITWISE_AND BitwiseAnd bitwise_and 1 {
         i32 I32 in host => |x, y| x & y;

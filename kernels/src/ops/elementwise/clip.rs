@@ -71,7 +71,7 @@ pub static CLIP_BY_VALUE: KernelDef = KernelDef {
         let shape = inputs.shape(0, "t")?;
         for (index, argument) in [(1, "clip_value_min"), (2, "clip_value_max")] {
             let limit = inputs.shape(index, argument)?;
-            if limit.elements() != 1 {
+            if limit.rank() != 0 {
                 check_shape(argument, &limit, &shape)?;
             }
         }
@@ -94,10 +94,7 @@ where
     let x = call.inputs.get(0, "t")?;
     let limit = |index, argument| -> Result<(&[T], Shape)> {
         let tensor = call.inputs.get(index, argument)?;
-        // One element is a scalar, whatever its rank.
-        let one = tensor.shape().elements() == 1;
-        let shape = if one { Shape::SCALAR } else { *tensor.shape() };
-        Ok((T::view(&tensor, argument)?, shape))
+        Ok((T::view(&tensor, argument)?, *tensor.shape()))
     };
     let (low, high) = (limit(1, "clip_value_min")?, limit(2, "clip_value_max")?);
     let parallel = call.parallel;

@@ -95,6 +95,7 @@ whole! {
 
 zip_kernels! {
     forward &[];
+    outputs outputs_broadcast;
     /// Quotient; of integers, rounded towards 0.
     DIV Div div 2 {
         f32 F32 => |x, y| x / y;

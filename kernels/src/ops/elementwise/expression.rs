@@ -5,6 +5,9 @@
 //! further ones. Values that a step uses stay in the cache, block by block; every element has the
 //! bits that separate ops give it.
 //!
+//! The attribute `extents` has, for each input, the least that it has to be: 0 for a number, 1 for a
+//! row, 2 for a whole one. It is empty where anything goes.
+//!
 //! A value is whole (of the output's shape), a row (a number per element of the last axis), or one
 //! number for all. What needs rows and numbers alone is computed once.
 
@@ -45,6 +48,8 @@ const WORDS: usize = 3;
 enum Function {
     One(fn(&[f32], &mut [f32])),
     Two(fn(&[f32], &[f32], &mut [f32])),
+    /// Of two values of one shape: a gradient.
+    Back(fn(&[f32], &[f32], &mut [f32])),
 }
 
 /// An operation that a step can be.
@@ -99,7 +104,7 @@ macro_rules! operations {
             $(Operation {
                 op: stringify!($third),
                 cost: <back::$third as Zip<f32>>::COST,
-                function: Function::Two(map_two::<back::$third>),
+                function: Function::Back(map_two::<back::$third>),
             },)*
             Operation {
                 op: "Pow",
@@ -125,7 +130,7 @@ pub fn operation(op: &str) -> Option<(i64, usize)> {
     let number = OPERATIONS.iter().position(|candidate| candidate.op == op)?;
     let operands = match OPERATIONS[number].function {
         Function::One(_) => 1,
-        Function::Two(_) => 2,
+        Function::Two(_) | Function::Back(_) => 2,
     };
     Some((i64::try_from(number).ok()?, operands))
 }
@@ -134,11 +139,11 @@ pub fn operation(op: &str) -> Option<(i64, usize)> {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Extent {
     /// One.
-    Scalar,
+    Scalar = 0,
     /// One for each element of the output's last axis.
-    Row,
+    Row = 1,
     /// As many as the output.
-    Whole,
+    Whole = 2,
 }
 
 impl Extent {
@@ -258,8 +263,15 @@ impl Program {
             };
             let operands = match operation.function {
                 Function::One(_) => [operand(a)?; 2],
-                Function::Two(_) => [operand(a)?, operand(b)?],
+                Function::Two(_) | Function::Back(_) => [operand(a)?, operand(b)?],
             };
+            let is_back = matches!(operation.function, Function::Back(_));
+            if is_back && operands.map(|value| program.extent(value)) != [Extent::Whole; 2] {
+                return Err(Error::Value {
+                    argument: "inputs",
+                    expected: "a gradient and what it belongs to, both of the output's shape",
+                });
+            }
             for value in operands {
                 last_use[value] = number;
             }
@@ -345,7 +357,11 @@ pub static DEF: KernelDef = KernelDef {
         types: &[("T", DType::F32)],
         host: &[],
     }],
-    attrs: &[("program", AttrKind::Ints), ("results", AttrKind::Ints)],
+    attrs: &[
+        ("program", AttrKind::Ints),
+        ("results", AttrKind::Ints),
+        ("extents", AttrKind::Ints),
+    ],
     forward: &[
         (0, 0),
         (1, 0),
@@ -368,6 +384,19 @@ pub static DEF: KernelDef = KernelDef {
     scratch: no_scratch,
     run,
 };
+
+/// Fails if an input is smaller than the one that the program was made for: whoever made it relied on
+/// an op that refuses such an input, and that the program replaces.
+fn check_extents(found: &[Extent], least: &[i64]) -> Result<()> {
+    let smaller = |(found, least): (&Extent, &i64)| (*found as i64) < *least;
+    if found.iter().zip(least).any(smaller) {
+        return Err(Error::Value {
+            argument: "inputs",
+            expected: "the shapes that the ops of the expression were given for",
+        });
+    }
+    Ok(())
+}
 
 /// What all inputs broadcast to.
 fn output_shape(inputs: &Inputs<'_>) -> Result<Shape> {
@@ -399,6 +428,7 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     }
     let extents = extents.get(..count).ok_or(NO_PROGRAM)?;
     let attrs = call.inputs.attrs;
+    check_extents(extents, attrs.ints("extents")?)?;
     let results = attrs.ints("results")?;
     let program = Program::new(attrs.ints("program")?, extents, forwarded, results)?;
     let row = shape.last().copied().unwrap_or(1);

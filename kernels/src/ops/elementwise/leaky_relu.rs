@@ -7,7 +7,7 @@ use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::frame::map::{Map, map, outputs_like_first, run_map};
-use crate::frame::zip::{Zip, outputs_broadcast, run_zip, zip};
+use crate::frame::zip::{Zip, outputs_of_one_shape, run_zip, zip};
 
 /// `x` above 0, and `alpha * x` elsewhere.
 #[derive(Clone, Copy, Debug)]
@@ -118,7 +118,7 @@ pub static LEAKY_RELU_GRAD: KernelDef = KernelDef {
     variants: variants!("T": [F32 F64] host &[];),
     attrs: &[("alpha", AttrKind::Float)],
     forward: &[(0, 0), (1, 0)],
-    outputs: outputs_broadcast,
+    outputs: outputs_of_one_shape,
     scratch: no_scratch,
     run: |call| {
         let alpha = call.inputs.attrs.float("alpha")?;

@@ -3,10 +3,11 @@
 use crate::base::adapt::check_shape;
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
 use crate::base::dtype::DType;
-use crate::base::error::Result;
+use crate::base::error::{Error, Result};
 use crate::base::scratch;
 use crate::base::shape::Shape;
 use crate::conv::attributes::{Format, Sliding, spatial};
+use crate::conv::geometry::Padding;
 use crate::conv::layout::Room;
 use crate::ops::image::pooling::{Kind, Pooling};
 
@@ -94,6 +95,14 @@ fn sizes(inputs: &Inputs<'_>, kind: Kind, input: &Shape) -> Result<(Format, Pool
     let sliding = Sliding::of_pooling(inputs.attrs, kind == Kind::Max)?;
     let size = spatial(inputs.attrs, "ksize", sliding.format)?;
     let [batch, height, width, channels] = sliding.format.image("input", input)?;
+    for (padding, size) in sliding.padding.iter().zip(size) {
+        if matches!(*padding, Padding::Explicit(before, after) if before.max(after) >= size) {
+            return Err(Error::Value {
+                argument: "explicit_paddings",
+                expected: "less than a window's size on each side",
+            });
+        }
+    }
     let [y, x] = sliding.windows([height, width], size)?;
     Ok((sliding.format, Pooling::new(kind, batch, channels, y, x)?))
 }

@@ -1,5 +1,6 @@
 //! `TfpFusedMatMul`, an op that the plug-in defines: `activation(a * b + bias)`.
 
+use crate::base::adapt::check_rank;
 use crate::base::def::{AttrKind, Attrs, Call, KernelDef, Variant};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -101,7 +102,9 @@ fn run(call: &mut Call<'_>) -> Result<()> {
     let after = After::read(attrs)?;
     let a = call.inputs.get(0, "a")?;
     let b = call.inputs.get(1, "b")?.f32("b")?;
-    let bias = call.inputs.get(2, "bias")?.f32("bias")?;
+    let bias = call.inputs.get(2, "bias")?;
+    check_rank(bias.shape(), "bias", 1, "1")?;
+    let bias = bias.f32("bias")?;
     let output = scratch::first_output(call.outputs)?;
     // The output's shape has been derived from both matrices, so that all ranks are 2.
     let (m, n) = (output.shape()[0], output.shape()[1]);

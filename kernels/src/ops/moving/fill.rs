@@ -1,6 +1,6 @@
 //! Tensors of one value.
 
-use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::adapt::{by_width, shape_of, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{Call, KernelDef, no_scratch};
 use crate::base::dtype::DType;
@@ -22,10 +22,12 @@ pub static FILL: KernelDef = KernelDef {
     attrs: &[],
     forward: &[],
     outputs: |inputs, sink| {
-        sink(
-            inputs.get(1, "value")?.dtype(),
-            inputs.shape_value(0, "dims")?,
-        )
+        // A number is a shape of one axis.
+        let dims = inputs.ints_of_any_rank(0, "dims")?;
+        if inputs.shape(0, "dims")?.rank() > 1 {
+            inputs.ints(0, "dims")?;
+        }
+        sink(inputs.get(1, "value")?.dtype(), shape_of("dims", &dims)?)
     },
     scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(1, "value")?.dtype(), run(call)),

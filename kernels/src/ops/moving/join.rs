@@ -171,7 +171,10 @@ pub static CONCAT_V2: KernelDef = KernelDef {
 /// The tensors to join and the axis that follows them.
 fn parts<'a>(inputs: &Inputs<'a>) -> Result<(&'a [TensorRef<'a>], i64)> {
     let last = inputs.tensors.len().checked_sub(1).ok_or(NONE)?;
-    Ok((&inputs.tensors[..last], inputs.int(last, "axis")?))
+    Ok((
+        &inputs.tensors[..last],
+        inputs.int_of_any_rank(last, "axis")?,
+    ))
 }
 
 /// `Pack` of TensorFlow.

@@ -1,6 +1,6 @@
 //! Indices as vectors with a single element that differs.
 
-use crate::base::adapt::{Element, by_width, units, units_mut, unserved};
+use crate::base::adapt::{Element, by_width, check_rank, units, units_mut, unserved};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -104,6 +104,7 @@ fn scalar<const N: usize>(
     index: usize,
     argument: &'static str,
 ) -> Result<[u8; N]> {
+    check_rank(inputs.get(index, argument)?.shape(), argument, 0, "0")?;
     match *units::<N>(inputs.get(index, argument)?.bytes()) {
         [value] => Ok(value),
         ref values => Err(Error::Length {

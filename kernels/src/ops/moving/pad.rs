@@ -213,7 +213,7 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let value = match call.inputs.tensors.get(2) {
         None => [0; N],
         Some(value) => match *units::<N>(value.bytes()) {
-            [value] => value,
+            [unit] if value.shape().rank() == 0 => unit,
             ref values => {
                 return Err(Error::Length {
                     argument: "constant_values",

@@ -9,7 +9,8 @@ use crate::simd::body::{Body, dispatch};
 
 /// A type whose numbers can be spaced evenly.
 pub trait Step: Element {
-    /// How many numbers lie in `start..limit` in steps of `delta`.
+    /// How many numbers lie in `start..limit` in steps of `delta`, by the type's own arithmetic: 10
+    /// between 0.1 and 1.1 in steps of 0.1 for `f32`, where the quotient rounds to 10.
     ///
     /// # Errors
     /// [`Error::Value`] for a step of 0 or one that leads away from the limit.
@@ -36,17 +37,17 @@ macro_rules! float_step {
     ($($type:ident $({$($more:item)*})?)*) => {$(
         impl Step for $type {
             fn count(start: Self, limit: Self, delta: Self) -> Result<usize> {
-                let (start, limit, delta) = (f64::from(start), f64::from(limit), f64::from(delta));
                 let leads = (delta > 0.0 && start <= limit) || (delta < 0.0 && start >= limit);
                 if !leads {
                     return Err(REFUSED);
                 }
                 let count = ((limit - start) / delta).abs();
-                if count >= isize::MAX as f64 {
+                // Not of NaN either: the difference of two infinities.
+                if !(count < isize::MAX as Self) {
                     return Err(Error::Overflow { argument: "limit" });
                 }
                 let whole = count as usize;
-                Ok(if (whole as f64) < count { whole + 1 } else { whole })
+                Ok(if (whole as Self) < count { whole + 1 } else { whole })
             }
 
             fn step(self, index: usize, delta: Self) -> Self {
@@ -180,6 +181,11 @@ mod tests {
         }
         assert!(f32::count(0.0, f32::INFINITY, 1.0).is_err());
         assert!(f32::count(0.0, f32::NAN, 1.0).is_err());
+        assert!(f32::count(f32::INFINITY, f32::INFINITY, 1.0).is_err());
+        assert!(f32::count(0.0, 1.0, f32::NAN).is_err());
+        assert_eq!(f32::count(0.0, 1.0, f32::INFINITY), Ok(0));
+        assert_eq!(f32::count(0.1, 1.1, 0.1), Ok(10));
+        assert_eq!(f64::count(0.1, 1.1, 0.1), Ok(10));
         let mut out = [0; 3];
         range(10, -3, &mut out);
         assert_eq!(out, [10, 7, 4]);

@@ -18,7 +18,7 @@ pub enum Reduction {
     Sub,
     /// The product.
     Mul,
-    /// The quotient; integers divided by zero give zero.
+    /// The quotient; an integer 0 is refused.
     Div,
     /// The smaller one.
     Min,
@@ -56,10 +56,14 @@ impl Reduction {
 pub trait Number: Element + PartialOrd {
     /// The two numbers put together.
     fn reduce(self, update: Self, reduction: Reduction) -> Self;
+
+    /// Whether a number can be divided by this one.
+    fn divides(self) -> bool;
 }
 
 macro_rules! numbers {
-    ($($type:ident: $a:ident $b:ident $add:expr, $sub:expr, $mul:expr, $div:expr;)*) => {$(
+    ($($type:ident: $a:ident $b:ident $add:expr, $sub:expr, $mul:expr, $div:expr,
+       $divides:expr;)*) => {$(
         impl Number for $type {
             #[inline(always)]
             fn reduce(self, update: Self, reduction: Reduction) -> Self {
@@ -74,17 +78,23 @@ macro_rules! numbers {
                     Reduction::Update => $b,
                 }
             }
+
+            #[inline(always)]
+            fn divides(self) -> bool {
+                let $b = self;
+                $divides
+            }
         }
     )*};
 }
 
 numbers! {
-    f32: a b a + b, a - b, a * b, a / b;
-    f64: a b a + b, a - b, a * b, a / b;
+    f32: a b a + b, a - b, a * b, a / b, { let _ = b; true };
+    f64: a b a + b, a - b, a * b, a / b, { let _ = b; true };
     i32: a b a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b),
-        if b == 0 { 0 } else { a.wrapping_div(b) };
+        if b == 0 { 0 } else { a.wrapping_div(b) }, b != 0;
     i64: a b a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b),
-        if b == 0 { 0 } else { a.wrapping_div(b) };
+        if b == 0 { 0 } else { a.wrapping_div(b) }, b != 0;
 }
 
 /// Changes, in order, the slice of `tensor` that each index names. An index has one number for each
@@ -157,6 +167,12 @@ fn change<T: Number, I: Element + Into<i64>, const SKIP: bool>(
     let expected = count.saturating_mul(slice);
     if updates.len() != 1 {
         crate::base::adapt::check_count("updates", updates.len(), expected)?;
+    }
+    if reduction == Reduction::Div && !updates.iter().all(|update| update.divides()) {
+        return Err(Error::Value {
+            argument: "updates",
+            expected: "no integer 0 to divide by",
+        });
     }
     for index in indices.chunks(limits.len().max(1)) {
         if !left_out(index) {
@@ -520,7 +536,9 @@ mod tests {
         .unwrap();
         assert_eq!(matrix, [0, 0, 8, 7, 0, 0]);
         scatter(&mut [0_i64; 0], &[0], &[0_i32; 0], &[], Reduction::Add).unwrap();
-        assert_eq!(3_i64.reduce(0, Reduction::Div), 0);
+        let mut kept = [3_i64, 4];
+        assert!(scatter(&mut kept, &[2], &[0, 1], &[2, 0], Reduction::Div).is_err());
+        assert_eq!(kept, [3, 4]);
         assert!(Reduction::new("Add").is_err());
     }
 }

@@ -1,6 +1,6 @@
 //! Splitting and unpacking: one tensor becomes several.
 
-use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::adapt::{by_width, check_rank, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef, no_scratch};
 use crate::base::dtype::DType;
@@ -110,7 +110,10 @@ pub static SPLIT_V: KernelDef = KernelDef {
     outputs: outputs_split_v,
     scratch: no_scratch,
     run: |call| {
-        let (x, axis) = (call.inputs.get(0, DATA)?, call.inputs.int(2, "split_dim")?);
+        let (x, axis) = (
+            call.inputs.get(0, DATA)?,
+            call.inputs.int_of_any_rank(2, "split_dim")?,
+        );
         run_along(call, &x, axis)
     },
 };
@@ -122,8 +125,11 @@ const REFUSED: Error = Error::Value {
 
 fn outputs_split_v(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
     let x = inputs.get(0, DATA)?;
-    let axis = x.shape().axis("split_dim", inputs.int(2, "split_dim")?)?;
+    let axis = x
+        .shape()
+        .axis("split_dim", inputs.int_of_any_rank(2, "split_dim")?)?;
     let sizes = inputs.get(1, "size_splits")?;
+    check_rank(sizes.shape(), "size_splits", 1, "1")?;
     let size = |index: usize| -> Result<i64> {
         match sizes.dtype() {
             DType::I32 => Ok(i64::from(sizes.i32("size_splits")?[index])),

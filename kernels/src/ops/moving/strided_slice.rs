@@ -280,6 +280,10 @@ pub static TENSOR_STRIDED_SLICE_UPDATE: KernelDef = KernelDef {
         let x = inputs.get(0, "input")?;
         let of = region(inputs, x.shape())?.shape;
         let value = inputs.shape(4, "value")?;
+        // Where nothing is written, anything may be.
+        if of.elements() == 0 {
+            return sink(x.dtype(), *x.shape());
+        }
         if value.broadcast(&of, ("value", "slice"))? != of {
             return Err(Error::Incompatible {
                 arguments: ("value", "slice"),
@@ -292,7 +296,7 @@ pub static TENSOR_STRIDED_SLICE_UPDATE: KernelDef = KernelDef {
     scratch: |inputs| {
         let x = inputs.get(0, "input")?;
         let of = region(inputs, x.shape())?.shape;
-        if of == inputs.shape(4, "value")? {
+        if of.elements() == 0 || of == inputs.shape(4, "value")? {
             return Ok(0);
         }
         let bytes = of.elements().checked_mul(x.dtype().size());
@@ -342,6 +346,8 @@ fn run_update<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let value = units(value.bytes());
     let value = if *value_shape == region.shape {
         value
+    } else if region.shape.elements() == 0 {
+        &[]
     } else {
         let count = region.shape.elements();
         let found = scratch.len();

@@ -2,13 +2,15 @@
 
 use crate::base::adapt::{Element, check_count};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, TensorRef, Variant, no_scratch};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
+use crate::base::scratch;
 use crate::base::shape::Shape;
 use crate::frame::rows;
 use crate::math;
+use crate::ops::moving::broadcast_to::broadcast_to;
 use crate::simd::body::dispatch_simd;
 use crate::simd::{Body, Simd};
 
@@ -150,10 +152,8 @@ pub fn softmax_cross_entropy(
             let mut total = 0.0_f64;
             for ((out, &label), &x) in out.iter_mut().zip(labels).zip(x) {
                 *out -= label;
-                // A class without weight adds nothing, even if its logit is infinite.
-                if label != 0.0 {
-                    total += f64::from(label) * (shift - f64::from(x));
-                }
+                // NaN where an infinite logit meets a label of 0, as in TensorFlow.
+                total += f64::from(label) * (shift - f64::from(x));
             }
             loss[row] = total as f32;
         },
@@ -233,7 +233,12 @@ pub static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
     attrs: &[],
     forward: &[],
     outputs: outputs_dense,
-    scratch: no_scratch,
+    scratch: |inputs| {
+        let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
+        let shape = features.broadcast(&labels, ("features", "labels"))?;
+        let stretched = [features, labels].map(|of| usize::from(is_stretched(&of, &shape)));
+        scratch::f32_bytes((stretched[0] + stretched[1]) * shape.elements())
+    },
     run: |call| {
         let (features, labels) = (
             call.inputs.get(0, "features")?,
@@ -242,26 +247,33 @@ pub static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
         let [loss, backprop] = call.outputs else {
             return Err(OUTPUTS);
         };
-        let [rows, classes] = matrix("backprop", backprop.shape())?;
-        for (argument, shape) in [("features", features.shape()), ("labels", labels.shape())] {
-            let [found, width] = matrix(argument, shape)?;
-            if width != classes || (found != rows && found != 1) {
-                return Err(Error::Incompatible {
-                    arguments: ("features", "labels"),
-                    shapes: (*features.shape(), *labels.shape()),
-                    rule: "the number of classes must be equal",
-                });
+        let shape = *backprop.shape();
+        let [_, classes] = matrix("backprop", &shape)?;
+        let parallel = call.parallel;
+        let mut free = scratch::f32s(call.scratch);
+        let mut rows = |tensor: &TensorRef<'_>, values| {
+            if !is_stretched(tensor.shape(), &shape) {
+                return Ok(values);
             }
-        }
+            let (out, rest) = core::mem::take(&mut free).split_at_mut(shape.elements());
+            free = rest;
+            broadcast_to((values, tensor.shape()), (&mut *out, &shape), parallel)?;
+            Ok(&*out)
+        };
         softmax_cross_entropy(
-            features.f32("features")?,
-            labels.f32("labels")?,
+            rows(&features, features.f32("features")?)?,
+            rows(&labels, labels.f32("labels")?)?,
             classes,
             loss.f32_mut("loss")?,
             backprop.f32_mut("backprop")?,
         )
     },
 };
+
+/// Whether an argument has other rows than the result, and not one that counts for all.
+fn is_stretched(of: &Shape, result: &Shape) -> bool {
+    of.last() != result.last()
+}
 
 fn outputs_dense(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
     let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
@@ -346,10 +358,12 @@ mod tests {
     }
 
     #[test]
-    fn an_infinite_logit_without_weight_does_not_count() {
+    fn an_infinite_logit_without_weight_has_no_number() {
         let mut loss = [0.0];
         let logits = [f32::NEG_INFINITY, 1.0];
         softmax_cross_entropy(&logits, &[0.0, 1.0], 2, &mut loss, &mut [0.0; 2]).unwrap();
-        assert_eq!(loss, [0.0]);
+        assert!(loss[0].is_nan());
+        softmax_cross_entropy(&logits, &[0.5, 0.5], 2, &mut loss, &mut [0.0; 2]).unwrap();
+        assert_eq!(loss, [f32::INFINITY]);
     }
 }

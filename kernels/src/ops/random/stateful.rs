@@ -3,7 +3,7 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels for equal seeds. A node whose `seed` and
 //! `seed2` are both 0 draws its stream from the node's entropy.
 
-use crate::base::adapt::{Element, unserved};
+use crate::base::adapt::{Element, check_rank, unserved};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variant, no_scratch};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -85,7 +85,12 @@ pub static RANDOM_UNIFORM_INT: KernelDef = KernelDef {
     ],
     attrs: INT_ATTRS,
     forward: &[],
-    outputs: |inputs, sink| sink(inputs.attrs.dtype("Tout")?, inputs.shape_value(0, "shape")?),
+    outputs: |inputs, sink| {
+        for (index, argument) in [(1, "minval"), (2, "maxval")] {
+            check_rank(&inputs.shape(index, argument)?, argument, 0, "0")?;
+        }
+        sink(inputs.attrs.dtype("Tout")?, inputs.shape_value(0, "shape")?)
+    },
     scratch: no_scratch,
     run: |call| {
         if call.output(0)?.shape().elements() == 0 {
@@ -122,13 +127,6 @@ pub(crate) const EMPTY: Error = Error::Value {
 pub(crate) fn bounds<T: Element>(inputs: &Inputs<'_>, index: usize) -> Result<(T, T)> {
     let scalar = |index, argument| {
         let tensor = inputs.get(index, argument)?;
-        if tensor.shape().rank() != 0 {
-            return Err(Error::Rank {
-                argument,
-                found: tensor.shape().rank(),
-                expected: "0",
-            });
-        }
         let values = T::view(&tensor, argument)?;
         values.first().copied().ok_or(Error::Length {
             argument,

@@ -3,7 +3,7 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels. Of the algorithms, Philox (1) and the
 //! automatic choice (3), which is Philox, are served.
 
-use crate::base::adapt::{Element, check_shape, unserved, variants};
+use crate::base::adapt::{Element, check_rank, check_shape, unserved, variants};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -60,6 +60,9 @@ pub static STATELESS_TRUNCATED_NORMAL_V2: KernelDef = KernelDef {
     outputs,
     scratch: no_scratch,
     run: |call| {
+        if call.output(0)?.shape().elements() == 0 {
+            return Ok(());
+        }
         let stream = stream(&call.inputs)?;
         let parallel = call.parallel;
         fill_truncated_normal(stream, call.output(0)?.f32_mut("output")?, parallel);
@@ -112,6 +115,7 @@ pub static STATELESS_RANDOM_UNIFORM_FULL_INT_V2: KernelDef = KernelDef {
 };
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
+    check_rank(&inputs.shape(3, "alg")?, "alg", 0, "0")?;
     sink(
         inputs.attrs.dtype("dtype")?,
         inputs.shape_value(0, "shape")?,
@@ -119,6 +123,9 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 }
 
 fn run<D: Distribution>(distribution: D, call: &mut Call<'_>) -> Result<()> {
+    if call.output(0)?.shape().elements() == 0 {
+        return Ok(());
+    }
     let stream = stream(&call.inputs)?;
     let parallel = call.parallel;
     let out = D::Out::view_mut(call.output(0)?, "output")?;
@@ -139,9 +146,7 @@ fn stream(inputs: &Inputs<'_>) -> Result<Philox> {
             expected: 2,
         });
     };
-    let algorithm = inputs.get(3, "alg")?;
-    check_shape("alg", algorithm.shape(), &Shape::SCALAR)?;
-    match algorithm.i32("alg")? {
+    match inputs.get(3, "alg")?.i32("alg")? {
         [ALGORITHM | AUTOMATIC] => Ok(Philox::from_key_counter(key, [*low, *high])),
         _ => Err(Error::Value {
             argument: "alg",

@@ -39,11 +39,31 @@ pub fn without_axis(shape: &Shape, axis: i64) -> Result<Shape> {
     Ok(out)
 }
 
-/// The index along `axis` of the extreme element; NaN is never chosen over a number before it.
+/// A type whose elements can be searched.
+pub trait Ordered: Element + PartialOrd {
+    /// The smallest finite value.
+    const LEAST: Self;
+    /// The largest finite value.
+    const LARGEST: Self;
+}
+
+macro_rules! ordered {
+    ($($type:ident)*) => {$(
+        impl Ordered for $type {
+            const LEAST: Self = $type::MIN;
+            const LARGEST: Self = $type::MAX;
+        }
+    )*};
+}
+
+ordered!(f32 f64 i32 i64 u32 u64 u8);
+
+/// The index along `axis` of the extreme element; 0 if none is beyond the finite value at the other
+/// end of the type, as where all are NaN. NaN is never chosen.
 ///
 /// # Errors
 /// As [`without_axis`]; [`Error::Length`] if a slice does not fit its shape.
-pub fn arg_extreme<T: Element + PartialOrd, I: Element>(
+pub fn arg_extreme<T: Ordered, I: Element>(
     extreme: Extreme,
     (x, shape): (&[T], &Shape),
     axis: i64,
@@ -106,13 +126,22 @@ fn better<T: PartialOrd>(extreme: Extreme, a: T, b: T) -> bool {
     }
 }
 
-/// Elements that lie together; there is at least one.
+/// What the search starts from.
+#[inline(always)]
+fn worst<T: Ordered>(extreme: Extreme) -> T {
+    match extreme {
+        Extreme::Max => T::LEAST,
+        Extreme::Min => T::LARGEST,
+    }
+}
+
+/// Elements that lie together.
 struct Line<'a, T> {
     extreme: Extreme,
     x: &'a [T],
 }
 
-impl<T: Element + PartialOrd> Body for Line<'_, T> {
+impl<T: Ordered> Body for Line<'_, T> {
     type Output = usize;
 
     const LEVELS: bool = T::LEVELS;
@@ -121,8 +150,8 @@ impl<T: Element + PartialOrd> Body for Line<'_, T> {
     #[inline(always)]
     fn run(self) -> usize {
         let Self { extreme, x } = self;
-        let first = x[0];
-        let mut lanes = [first; LANES];
+        let worst = worst(extreme);
+        let mut lanes = [worst; LANES];
         let (blocks, rest) = x.as_chunks::<LANES>();
         for block in blocks {
             for (best, &value) in lanes.iter_mut().zip(block) {
@@ -135,18 +164,20 @@ impl<T: Element + PartialOrd> Body for Line<'_, T> {
         }
         let lanes = if blocks.is_empty() { &[][..] } else { &lanes };
         let values = lanes.iter().chain(rest);
-        let best = values.fold(first, |best, &value| {
+        let best = values.fold(worst, |best, &value| {
             if better(extreme, value, best) {
                 value
             } else {
                 best
             }
         });
+        if best == worst {
+            return 0;
+        }
         let found = blocks
             .iter()
             .position(|block| block.iter().fold(false, |found, &x| found | (x == best)));
         let start = found.map_or(blocks.len() * LANES, |block| block * LANES);
-        // A NaN at the beginning equals nothing, and stays the best.
         let within = x[start..].iter().position(|&value| value == best);
         within.map_or(0, |within| start + within)
     }
@@ -161,7 +192,7 @@ struct Columns<'a, T> {
     best: &'a mut [u64],
 }
 
-impl<T: Element + PartialOrd> Body for Columns<'_, T> {
+impl<T: Ordered> Body for Columns<'_, T> {
     type Output = ();
 
     const LEVELS: bool = T::LEVELS;
@@ -169,9 +200,8 @@ impl<T: Element + PartialOrd> Body for Columns<'_, T> {
     #[inline(always)]
     fn run(self) {
         let width = self.best.len();
-        let mut values = [T::default(); COLUMNS];
-        values[..width].copy_from_slice(&self.x[..width]);
-        for row in 1..self.count {
+        let mut values = [worst(self.extreme); COLUMNS];
+        for row in 0..self.count {
             let x = &self.x[row * self.inner..][..width];
             for ((best, value), &x) in self.best.iter_mut().zip(&mut values).zip(x) {
                 let is_better = better(self.extreme, x, *value);
@@ -239,7 +269,7 @@ fn run(extreme: Extreme, call: &mut Call<'_>) -> Result<()> {
     }
 }
 
-fn run_typed<T: Element + PartialOrd>(extreme: Extreme, call: &mut Call<'_>) -> Result<()> {
+fn run_typed<T: Ordered>(extreme: Extreme, call: &mut Call<'_>) -> Result<()> {
     let (x, axis) = (
         call.inputs.get(0, "input")?,
         call.inputs.int(1, "dimension")?,
@@ -288,14 +318,40 @@ mod tests {
                 for (place, found) in a.into_iter().enumerate() {
                     let base = place / inner * count * inner + place % inner;
                     let line: Vec<f32> = (0..count).map(|i| x[base + i * inner]).collect();
-                    let best = (1..count).fold(0, |best, i| {
-                        if better(extreme, line[i], line[best]) {
-                            i
+                    let start = (0, worst::<f32>(extreme));
+                    let (best, _) = line.into_iter().enumerate().fold(start, |best, (i, x)| {
+                        if better(extreme, x, best.1) {
+                            (i, x)
                         } else {
                             best
                         }
                     });
                     assert_eq!(found, best as i64);
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn nan_is_never_found() {
+        let (nan, inf) = (f32::NAN, f32::INFINITY);
+        for (line, expected) in [
+            ([nan, 1.0, 1.0], 1),
+            ([nan, -inf, 5.0], 2),
+            // TensorFlow starts from the least finite number.
+            ([nan, -inf, f32::MIN], 0),
+            ([-inf, -inf, f32::MIN], 0),
+            ([nan, nan, nan], 0),
+        ] {
+            let opposite = line.map(|x| -x);
+            for (extreme, line) in [(Extreme::Max, line), (Extreme::Min, opposite)] {
+                for inner in [1, 3] {
+                    let shape = Shape::new(&[3, inner]).unwrap();
+                    let x: Vec<f32> = line.iter().flat_map(|&x| vec![x; inner]).collect();
+                    let mut out = vec![-1; inner];
+                    let index = |i| i as i32;
+                    arg_extreme(extreme, (&x, &shape), 0, index, &mut out, &Interleaved).unwrap();
+                    assert_eq!(out, vec![expected; inner], "{line:?}");
                 }
             }
         }

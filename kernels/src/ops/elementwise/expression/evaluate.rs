@@ -120,7 +120,7 @@ impl Part<'_> {
         };
         match step.function {
             Function::One(function) => function(operand(step.operands[0]), own),
-            Function::Two(function) => {
+            Function::Two(function) | Function::Back(function) => {
                 function(operand(step.operands[0]), operand(step.operands[1]), own);
             }
         }

@@ -138,7 +138,14 @@ fn rows_are_repeated_and_what_needs_them_alone_is_computed_once() {
 #[test]
 fn the_definition_takes_shapes_and_buffers() {
     static ADAM: LazyLock<Vec<i64>> = LazyLock::new(adam);
-    let attrs = [("program", Attr::Ints(&ADAM)), ("results", Attr::Ints(&[]))];
+    let given = |extents| {
+        [
+            ("program", Attr::Ints(&ADAM)),
+            ("results", Attr::Ints(&[])),
+            ("extents", Attr::Ints(extents)),
+        ]
+    };
+    let attrs = given(&[]);
     let inputs = |dims: &[usize], row: &[usize]| {
         let ones = |dims: &[usize]| Tensor::f32(dims, &vec![1.0; dims.iter().product()]);
         [ones(dims), ones(row), ones(&[]), ones(&[])]
@@ -163,6 +170,29 @@ fn the_definition_takes_shapes_and_buffers() {
     assert!(run(&DEF, &[], &inputs(&[2], &[2]), false).is_err());
     let wide = inputs(&[2, MAX_ROW + 1], &[MAX_ROW + 1]);
     assert!(run(&DEF, &attrs, &wide, false).is_err());
+    // Of fewer elements than whoever made the program knew of.
+    for (extents, row, fits) in [
+        (&[2, 2, 0, 0], &[2, 3][..], true),
+        (&[2, 1, 0, 0], &[2, 3], true),
+        (&[2, 1, 0, 0], &[3], true),
+        (&[2, 2, 0, 0], &[3], false),
+        (&[2, 1, 0, 0], &[1], false),
+    ] {
+        let found = run(&DEF, &given(extents), &inputs(&[2, 3], row), false);
+        assert_eq!(found.is_ok(), fits, "{extents:?} {row:?}");
+    }
+}
+
+#[test]
+fn gradients_have_one_shape() {
+    use Extent::{Row, Scalar, Whole};
+    let (code, operands) = operation("TanhGrad").unwrap();
+    assert_eq!(operands, 2);
+    let program = |extents: [Extent; 2]| Program::new(&[code, 0, 1], &extents, 0, &[]);
+    assert!(program([Whole, Whole]).is_ok());
+    for extents in [[Whole, Scalar], [Row, Whole], [Whole, Row]] {
+        assert!(program(extents).is_err());
+    }
 }
 
 #[test]

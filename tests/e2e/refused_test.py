@@ -1,0 +1,263 @@
+"""What TensorFlow refuses is refused on the device, too, and nothing is changed by it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+
+from tests.e2e import child
+
+os.environ["TF_PLUGGABLE_DEVICE_LIBRARY_PATH"] = str(child.library())
+os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+
+import tensorflow as tf
+
+DEVICES = ("/device:TFP:0", "/device:CPU:0")
+UNKNOWN = tf.TensorSpec(None, tf.float32)
+ROWS = tf.TensorSpec([None], tf.float32)
+raw = tf.raw_ops
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _no_soft_placement() -> None:
+    tf.config.set_soft_device_placement(False)
+
+
+def refused(
+    make: Callable[[], tuple[list[tf.Variable], Callable[[], Any]]],
+    devices: tuple[str, ...] = DEVICES,
+) -> None:
+    """Asserts that a step is refused on all devices and leaves its variables as they are."""
+    for device in devices:
+        with tf.device(device):
+            variables, step = make()
+            before = [v.numpy() for v in variables]
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                step()
+            for variable, value in zip(variables, before, strict=True):
+                np.testing.assert_array_equal(variable.numpy(), value, err_msg=device)
+
+
+@pytest.mark.parametrize("how", ["assign_sub", "assign_add"])
+@pytest.mark.parametrize(
+    ("shape", "other"), [((1,), (5,)), ((1, 3), (4, 3)), ((1,), (0,))], ids=str
+)
+def test_a_moving_average_keeps_its_shape(
+    how: str, shape: tuple[int, ...], other: tuple[int, ...]
+) -> None:
+    def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
+        v = tf.Variable(tf.ones(shape))
+        signature = [tf.TensorSpec([None, *shape[1:]], tf.float32)]
+
+        def step(x: tf.Tensor) -> None:
+            getattr(v, how)((v - x) * 0.1)
+
+        graph = tf.function(step, input_signature=signature, jit_compile=False)
+        return [v], lambda: graph(tf.zeros(other))
+
+    refused(make)
+
+
+def test_a_moving_average_of_the_right_shape_moves() -> None:
+    for device in DEVICES:
+        with tf.device(device):
+            v = tf.Variable([1.0, 2.0])
+
+            def step(x: tf.Tensor, v: tf.Variable = v) -> tf.Tensor:
+                v.assign_sub((v - x) * 0.5)
+                return v * 2.0
+
+            graph = tf.function(step, input_signature=[ROWS], jit_compile=False)
+            assert graph(tf.constant([3.0, 0.0])).numpy().tolist() == [4.0, 2.0]
+            assert v.numpy().tolist() == [2.0, 1.0]
+
+
+def test_a_gradient_inside_of_an_expression_does_not_broadcast() -> None:
+    def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
+        def step(y: tf.Tensor, dy: tf.Tensor) -> tf.Tensor:
+            return raw.TanhGrad(y=y * 2.0, dy=dy + 1.0) * 3.0
+
+        graph = tf.function(step, input_signature=[ROWS, ROWS], jit_compile=False)
+        return [], lambda: graph(tf.ones([1]), tf.ones([4]))
+
+    refused(make)
+
+
+def test_a_fused_bias_is_a_vector() -> None:
+    def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
+        def dense(x: tf.Tensor, w: tf.Tensor, b: tf.Tensor) -> tf.Tensor:
+            return tf.nn.relu(raw.BiasAdd(value=raw.MatMul(a=x, b=w), bias=b))
+
+        graph = tf.function(dense, input_signature=[UNKNOWN] * 3, jit_compile=False)
+        return [], lambda: graph(tf.ones([2, 2]), tf.ones([2, 3]), tf.ones([1, 3]))
+
+    # TensorFlow's own fusion for the CPU forgets to check it.
+    refused(make, DEVICES[:1])
+
+
+SPECIAL = np.array([0, -0.0, 2, -2, 0.5, 7, np.inf, -np.inf, np.nan], np.float32)
+
+
+@pytest.mark.parametrize("fused", [False, True])
+@pytest.mark.parametrize(
+    ("op", "forward", "gradient"),
+    [
+        *((op, "y", "dy") for op in ("SqrtGrad", "RsqrtGrad", "InvGrad", "ReciprocalGrad")),
+        *((op, "y", "dy") for op in ("SigmoidGrad", "TanhGrad")),
+        *((op, "features", "gradients") for op in ("ReluGrad", "Relu6Grad", "SoftplusGrad")),
+        *((op, "features", "gradients") for op in ("SoftsignGrad", "LeakyReluGrad")),
+        *((op, "outputs", "gradients") for op in ("EluGrad", "SeluGrad")),
+    ],
+)
+def test_gradients_of_special_values(op: str, forward: str, gradient: str, fused: bool) -> None:
+    grid = np.meshgrid(SPECIAL, SPECIAL)
+
+    def compute(dy: tf.Tensor, y: tf.Tensor) -> tf.Tensor:
+        found = getattr(raw, op)(**{forward: y, gradient: dy})
+        return tf.abs(found) if fused else found
+
+    results = []
+    for device in DEVICES:
+        with tf.device(device):
+            results.append(tf.function(compute, jit_compile=False)(*grid).numpy())
+    np.testing.assert_allclose(results[0], results[1], rtol=1e-6, atol=1e-7)
+
+
+def test_the_gradient_of_a_guarded_root_is_a_number() -> None:
+    for device in DEVICES:
+        with tf.device(device):
+            x = tf.constant([0.0, 1.0, 4.0])
+            with tf.GradientTape() as tape:
+                tape.watch(x)
+                y = tf.reduce_sum(tf.where(x > 0, tf.sqrt(x), tf.zeros_like(x)))
+            assert tape.gradient(y, x).numpy().tolist() == [0.0, 0.5, 0.25]
+
+
+STEPS: dict[str, tuple[int, list[str]]] = {
+    "ResourceApplyGradientDescent": (0, ["alpha", "delta"]),
+    "ResourceApplyMomentum": (1, ["lr", "grad", "momentum"]),
+    "ResourceApplyAdagradV2": (1, ["lr", "epsilon", "grad"]),
+    "ResourceApplyFtrl": (2, ["grad", "lr", "l1", "l2", "lr_power"]),
+    "ResourceSparseApplyAdagrad": (1, ["lr", "grad", "indices"]),
+    "ResourceSparseApplyMomentum": (1, ["lr", "grad", "indices", "momentum"]),
+    "ResourceSparseApplyProximalGradientDescent": (0, ["alpha", "l1", "l2", "grad", "indices"]),
+    "ResourceSparseApplyFtrl": (2, ["grad", "indices", "lr", "l1", "l2", "lr_power"]),
+}
+"""Optimizers' steps, with their numbers of slots and the inputs after those."""
+
+
+def step_of(
+    op: str, change: dict[str, Any], **attributes: Any
+) -> tuple[list[tf.Variable], Callable[[], Any]]:
+    """Returns the variables of a step, and the step with some inputs changed."""
+    slots, names = STEPS[op]
+    variables = [
+        tf.Variable(tf.fill(change.get(str(i), (4, 2)), 0.5 + i)) for i in range(slots + 1)
+    ]
+    sparse = "indices" in names
+    usual = {
+        "grad": tf.fill((3, 2) if sparse else (4, 2), 0.3),
+        "delta": tf.fill((4, 2), 0.3),
+        "indices": tf.constant([0, 3, 1]),
+        "lr_power": tf.constant(-0.5),
+    }
+    inputs = [change.get(name, usual.get(name, tf.constant(0.1))) for name in names]
+    keys = list(getattr(raw, op).__signature__.parameters)
+    arguments = [*(v.handle for v in variables), *inputs]
+    call = dict(zip(keys, arguments, strict=False)) | attributes
+    return variables, lambda: getattr(raw, op)(**call)
+
+
+@pytest.mark.parametrize("op", STEPS)
+def test_steps_refuse_what_does_not_fit(op: str) -> None:
+    slots, names = STEPS[op]
+    changes: list[dict[str, Any]] = [{str(i + 1): (3, 2)} for i in range(slots)]
+    for name in names:
+        if name == "indices":
+            changes += [{name: tf.constant([0, 1, 4])}, {name: tf.constant([0, -1, 1])}]
+            changes += [{name: tf.constant([0, 1])}, {name: tf.constant([[0, 1, 2]])}]
+        elif name in ("grad", "delta"):
+            changes += [{name: tf.ones(shape)} for shape in ((1,), (1, 2), (), (4, 3))]
+        else:
+            changes.append({name: tf.constant([0.1])})
+    for change in changes:
+        # TensorFlow's CPU ends the process where a gradient has too few axes, and has changed
+        # slices before it comes to an index out of range.
+        devices = DEVICES if change.keys() - {"grad", "delta", "indices"} else DEVICES[:1]
+        refused(lambda change=change: step_of(op, change), devices)  # type: ignore[misc]
+
+
+@pytest.mark.parametrize("by_rate", [False, True])
+@pytest.mark.parametrize("power", [-0.5, -0.4])
+@pytest.mark.parametrize("op", ["ResourceApplyFtrl", "ResourceSparseApplyFtrl"])
+def test_ftrl_scales_its_linear_part(op: str, power: float, by_rate: bool) -> None:
+    found = []
+    for device in DEVICES:
+        with tf.device(device):
+            change = {"lr_power": tf.constant(power)}
+            variables, step = step_of(op, change, multiply_linear_by_lr=by_rate)
+            step()
+            step()
+            found.append(np.stack([v.numpy() for v in variables]))
+    np.testing.assert_allclose(found[0], found[1], rtol=2e-6, atol=1e-6)
+
+
+def test_an_integer_is_not_divided_by_zero() -> None:
+    def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
+        v = tf.Variable(tf.constant([3, 4], tf.int64))
+        updates = tf.constant([2, 0], tf.int64)
+        return [v], lambda: raw.ResourceScatterDiv(
+            resource=v.handle, indices=[0, 1], updates=updates
+        )
+
+    refused(make)
+
+
+def test_attributes_have_32_bits() -> None:
+    """TensorFlow's CPU ends the process instead: oneDNN's pass checks that it can read them."""
+    x, wide, one = tf.ones([1, 4, 4, 1]), [1, 2**32 + 1, 1, 1], [1] * 4
+    for ksize, strides in ((wide, one), (one, wide)):
+        with tf.device(DEVICES[0]), pytest.raises(tf.errors.InvalidArgumentError):
+            raw.MaxPool(input=x, ksize=ksize, strides=strides, padding="VALID")
+
+
+def test_pooling_windows_touch_the_image() -> None:
+    def make() -> tuple[list[tf.Variable], Callable[[], Any]]:
+        pads = [0, 0, 2, 0, 0, 0, 0, 0]
+        return [], lambda: raw.MaxPool(
+            input=tf.ones([1, 4, 4, 1]),
+            ksize=[1, 2, 2, 1],
+            strides=[1] * 4,
+            padding="EXPLICIT",
+            explicit_paddings=pads,
+        )
+
+    refused(make)
+
+
+def test_nothing_takes_no_time() -> None:
+    """The other dimensions may be large."""
+    many, none = 2**20, tf.zeros([0])
+    with tf.device(DEVICES[0]):
+        found = raw.DepthwiseConv2dNativeBackpropFilter(
+            input=tf.zeros([0, 4, 4, 0]),
+            filter_sizes=[many, many, 0, 3],
+            out_backprop=tf.zeros([0, 4, 4, 0]),
+            strides=[1] * 4,
+            padding="SAME",
+        )
+        assert found.shape == (many, many, 0, 3)
+        x = tf.zeros([2**33, 1, 1, 0])
+        gradients = raw.FusedBatchNormGradV3(
+            y_backprop=x,
+            x=x,
+            scale=none,
+            reserve_space_1=none,
+            reserve_space_2=none,
+            reserve_space_3=none,
+        )
+        assert gradients[0].shape == x.shape
