@@ -1,7 +1,7 @@
 """Every save that replaces leaves the old one or the new one, whole, wherever it ends.
 
-The program makes every kind of save with a fault at every call that changes files: as if the process had
-ended there, and with a disk that is full from there on. Some processes really end.
+The program makes every kind of save with a fault at every call that changes files: as if the
+process had ended there, and with a disk that is full from there on. Some processes really end.
 """
 
 from __future__ import annotations
