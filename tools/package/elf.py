@@ -63,8 +63,10 @@ def needed_libraries(data: bytes) -> list[str]:
 
 
 def exported_symbols(data: bytes) -> set[str]:
-    """Returns the names that a library defines for others."""
-    return {name for name, local in _symbols(data, ".dynsym", ".dynstr") if not local}
+    """Returns the names that a library, or an object file, defines for others."""
+    dynamic = ".dynsym" in _sections(data)
+    tables = (".dynsym", ".dynstr") if dynamic else (".symtab", ".strtab")
+    return {name for name, local in _symbols(data, *tables) if not local}
 
 
 def all_symbols(data: bytes) -> set[str]:
