@@ -38,7 +38,7 @@ def provision(
     Raises:
         StartError: something is missing that only the user can give.
     """
-    machine.check(root, environ)
+    machine.check(root)
     check_machine(environ)
     cache = Cache(root)
     with cache.lock():
