@@ -30,7 +30,9 @@ _RUN = flags.DEFINE_enum(
     "run", "quickstart", ["provision", "quickstart"], "How far a system is taken."
 )
 _FOLDER = flags.DEFINE_string("folder", "/var/tmp/tfp-systems", "Where systems are kept.")
-_MIRROR = flags.DEFINE_string("mirror", "http://mirror.invalid/debian", "A mirror of Debian.")
+_MIRROR = flags.DEFINE_string(
+    "mirror", os.environ.get("TFP_DEBIAN_MIRROR"), "A mirror of Debian.", required=True
+)
 _PACKAGES = flags.DEFINE_list("packages", ["python3", "gcc", "g++"], "What is installed.")
 _WRITE = flags.DEFINE_string("write", None, "The page whose rows are replaced.")
 _JSON = flags.DEFINE_bool("json", False, "Print JSON in place of lines.")
@@ -145,6 +147,8 @@ def script(system: System, base: pathlib.Path, home: pathlib.Path, command: str)
         if name.startswith(KEPT) or name.lower().endswith("_proxy")
     }
     variables |= {"HOME": "/home/user", "USER": "user", "PATH": "/usr/bin:/bin"}
+    if system.release and _MIRROR.value:
+        variables["TFP_DEBIAN_MIRROR"] = _MIRROR.value
     told = " ".join(f"'{name}={value}'" for name, value in sorted(variables.items()))
     inner = f'cd "/home/user/a checkout" && {command}'
     lines.append(

@@ -6,6 +6,7 @@ import datetime
 import pathlib
 
 import pytest
+from absl import flags
 
 from tests.packages import systems
 
@@ -25,12 +26,14 @@ def test_a_row_of_the_page_is_replaced() -> None:
 
 
 def test_another_distribution_is_played_without_apt() -> None:
+    flags.FLAGS(["systems", "--mirror=http://mirror.invalid/debian"])
     base, home = pathlib.Path("/base"), pathlib.Path("/home/x")
     (fedora,) = (system for system in systems.SYSTEMS if system.name == "Fedora 42")
     (debian,) = (system for system in systems.SYSTEMS if system.name == "Debian 13")
     text = systems.script(fedora, base, home, "true")
     assert "mount --bind /home/x.release /base/etc/os-release" in text
     assert "mount --bind /dev/null /base/usr/bin/apt-get" in text
+    assert "TFP_DEBIAN_MIRROR=http://mirror.invalid/debian" in text
     assert "apt-get" not in systems.script(debian, base, home, "true")
 
 

@@ -10,7 +10,6 @@ import os
 import platform
 import shlex
 import sys
-from collections.abc import Mapping
 from pathlib import Path
 
 from tools.provision.messages import StartError, say
@@ -51,12 +50,11 @@ def install(package: str) -> str:
     return f"install it ({command} {package})" if command else f"install {package}"
 
 
-def lacks(root: Path, environ: Mapping[str, str]) -> list[StartError]:
+def lacks(root: Path) -> list[StartError]:
     """Everything that is missing on this machine.
 
     Args:
         root: the cache folder.
-        environ: the environment of the start.
     """
     found = []
     if (platform.system(), platform.machine()) != ("Linux", "x86_64"):
@@ -98,13 +96,13 @@ def lacks(root: Path, environ: Mapping[str, str]) -> list[StartError]:
     return found
 
 
-def check(root: Path, environ: Mapping[str, str]) -> None:
+def check(root: Path) -> None:
     """Says what is missing, a line each.
 
     Raises:
         StartError: the last of them.
     """
-    found = lacks(root, environ)
+    found = lacks(root)
     for lack in found[:-1]:
         say(lack.line())
     if found:

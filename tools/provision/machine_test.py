@@ -36,7 +36,7 @@ def test_a_machine_without_a_release_file(tmp_path: Path, monkeypatch: pytest.Mo
 
 
 def test_nothing_is_missing_here(tmp_path: Path) -> None:
-    assert machine.lacks(tmp_path / "cache", {}) == []
+    assert machine.lacks(tmp_path / "cache") == []
 
 
 def test_everything_that_is_missing_is_said(
@@ -48,7 +48,7 @@ def test_everything_that_is_missing_is_said(
     monkeypatch.setattr(machine, "MODULES", ("zlib", "no_such_module"))
     monkeypatch.setattr(os, "access", lambda path, mode: False)
     with pytest.raises(StartError, match="is not writable for you"):
-        machine.check(tmp_path / "cache", {})
+        machine.check(tmp_path / "cache")
     first, second = capsys.readouterr().err.splitlines()
     assert "Linux on riscv64, expected Linux on x86_64" in first
     assert "has no no_such_module; install it (dnf install python3)" in second
@@ -59,5 +59,5 @@ def test_another_c_library(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> N
         raise ValueError(name)
 
     monkeypatch.setattr(os, "confstr", none)
-    (lack,) = machine.lacks(tmp_path, {})
+    (lack,) = machine.lacks(tmp_path)
     assert "not glibc" in lack.line()

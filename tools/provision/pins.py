@@ -85,6 +85,7 @@ class Pins:
     python_preferred: str
     python_suites: Mapping[str, str]
     debian_mirror: str
+    debian_security: str
     debian_release: str
     debian_pip: str
     debian_snapshot: str
@@ -124,6 +125,7 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
         python_preferred=python["preferred"],
         python_suites=dict(python["suites"]),
         debian_mirror=debian["mirror"],
+        debian_security=debian["security"],
         debian_release=debian["release"],
         debian_pip=debian["pip"],
         debian_snapshot=debian["snapshot"],

@@ -39,7 +39,7 @@ def provision(
     Raises:
         StartError: something is missing that only the user can give.
     """
-    machine.check(root, environ)
+    machine.check(root)
     cache = Cache(root)
     with cache.lock():
         plan, _ = read_plan(root, key)

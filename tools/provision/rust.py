@@ -125,10 +125,13 @@ def debian_entries(host: list[Source], codename: str) -> list[str]:
     ]
 
 
-def security_entry(archive: Source, codename: str) -> str:
-    """The entry of a release's security suite, which stands beside the archive on its mirror."""
-    base = archive.uri.rstrip("/")
-    return Source(f"{base}-security", (), ("main",), archive.options).line(f"{codename}-security")
+def security_entries(pins: Pins, archive: Source, codename: str) -> list[str]:
+    """Where a release's security suite may be: beside the archive on its mirror, and at Debian."""
+    places = (f"{archive.uri.rstrip('/')}-security", pins.debian_security)
+    return [
+        Source(place, (), ("main",), archive.options).line(f"{codename}-security")
+        for place in places
+    ]
 
 
 def choose_release(
@@ -151,9 +154,11 @@ def choose_release(
     archive = archive_of(host, codename)
     own = debian_entries(host, codename) or [archive.line(codename)]
     pinned = pins.debian_release
-    attempts = [(codename, own), (codename, [*own, security_entry(archive, codename)])]
+    attempts = [(codename, own)]
+    attempts += [(codename, [*own, line]) for line in security_entries(pins, archive, codename)]
     if codename != pinned:
-        attempts.append((pinned, [archive.line(pinned), security_entry(archive, pinned)]))
+        main = archive.line(pinned)
+        attempts += [(pinned, [main, line]) for line in security_entries(pins, archive, pinned)]
     first: StartError | None = None
     for release, lines in attempts:
         try:

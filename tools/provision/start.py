@@ -41,7 +41,7 @@ def ready_plan(root: Path, environ: Mapping[str, str]) -> Plan:
     if why_not is not None:
         say(f"the plan of the last start cannot be used: {why_not}; checking everything")
     # Before the import: a Python that lacks a part could not import it.
-    machine.check(root, environ)
+    machine.check(root)
     from tools.provision.provision import provision  # not needed by most starts
 
     return provision(root, key, environ)
