@@ -40,4 +40,4 @@ def tf2rust() -> None:
             file=sys.stderr,
         )
         sys.exit(2)
-    _run("tf.main")
+    _run("tf.cli.main")

@@ -8,18 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from converters.tf import features as recorded
 from converters.tf import ir
-from converters.tf.architecture import FOLDER, description_files
-from converters.tf.convert import convert
+from converters.tf.describe import features as recorded
+from converters.tf.describe.architecture import FOLDER, description_files
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
+from converters.tf.lower.convert import convert
+from converters.tf.lower.trace import Loaded
 from converters.tf.passes.rounded import WeightType, rounded
-from converters.tf.plan import Plan, plan_memory
-from converters.tf.trace import Loaded
+from converters.tf.plan.arena import Plan, plan_memory
 from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 
 Progress = Callable[[str], None]

@@ -80,7 +80,7 @@ def test_tf2rust_writes_what_it_writes_in_the_repository(
     (line,) = done.stderr.splitlines()
     assert line.startswith(f"tf2rust: wrote {len(tree(installed))} files to {installed} in ")
     subprocess.run(
-        [sys.executable, "-m", "converters.tf.main", *arguments, reference],
+        [sys.executable, "-m", "converters.tf.cli.main", *arguments, reference],
         env={**clean.environment(), "PYTHONPATH": os.pathsep.join(sys.path)},
         check=True,
     )

@@ -49,9 +49,9 @@ def test_conditional_steps_have_operations_that_need_them() -> None:
     ("path", "example"),
     [
         # how-to/converter-op.md, the first section.
-        ("converters/tf/ops/sorting.py", r"^OPS\b"),
-        ("converters/tf/ops/registry.py", r"\bsorting\b"),
-        ("converters/tf/ops/refused.py", r"\bOPS\b"),
+        ("converters/tf/lower/ops/index/sorting.py", r"^OPS\b"),
+        ("converters/tf/lower/ops/registry.py", r"\bsorting\b"),
+        ("converters/tf/lower/ops/refused.py", r"\bOPS\b"),
         # how-to/kernel.md
         ("kernels/src/lib.rs", r"pub static KERNELS"),
         ("kernels/src/lib.rs", r"&leaky_relu::LEAKY_RELU,"),
@@ -64,7 +64,7 @@ def test_conditional_steps_have_operations_that_need_them() -> None:
         ("bindings/client/tests/keras_goldens.py", r"\bDense\b"),
         ("bindings/client/tests/nn_test/layers.rs", r"\bDense\b"),
         ("converters/tf/passes/recurrent.py", r"\bir\.Lstm\b"),
-        ("converters/tf/ops/loops.py", r"^OPS\b|\bWhile\b"),
+        ("converters/tf/lower/ops/control/loops.py", r"^OPS\b|\bWhile\b"),
         # how-to/op-wrapper.md
         *(
             ("tools/opgen/rules.py", rf"^{name}\b")

@@ -16,7 +16,7 @@ from tools.provision.choices import (
 )
 from tools.provision.command import Programs, Runner
 from tools.provision.compiler import choose_compiler
-from tools.provision.messages import StartError, say
+from tools.provision.messages import say
 from tools.provision.pins import read_pins
 from tools.provision.plan import Plan, interpreter, plan_file, plan_text, read_plan
 from tools.provision.work import Work
@@ -59,7 +59,7 @@ def provision(
 
 
 def decide(work: Work, key: str) -> Plan:
-    """Chooses Python, Bazel, the rule sets, Rust, the formatter and the C compiler, in this order."""
+    """Chooses Python, Bazel, rule sets, Rust, formatter and C compiler, in this order."""
     sites = web.probe(work.pins.probes, work.environ)
     choose_python(work)
     argv = choose_bazel(work, sites["archives"])

@@ -11,7 +11,7 @@ from rich.text import Text
 
 from converters.tf import ir
 from converters.tf.emit.options import WeightsMode
-from converters.tf.plan import Plan, Step, macs
+from converters.tf.plan.arena import Plan, Step, macs
 
 _PLACES = {
     WeightsMode.EMBED: "weights: in the program",

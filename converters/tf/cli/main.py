@@ -29,8 +29,9 @@ from pathlib import Path
 
 from absl import flags
 
-from converters.tf import supervise
-from converters.tf.arguments import parse_shapes
+from converters.tf.cli import supervise
+from converters.tf.cli.arguments import parse_shapes
+from converters.tf.cli.output_folder import check_folder, write_folder
 from converters.tf.emit.options import (
     Options,
     Profile,
@@ -40,7 +41,6 @@ from converters.tf.emit.options import (
     WeightType,
 )
 from converters.tf.errors import FileError
-from converters.tf.output_folder import check_folder, write_folder
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
 
@@ -169,7 +169,8 @@ def _convert() -> int:
     )
     _progress("start TensorFlow")
     with _silent():
-        from converters.tf import explain, tf2rust
+        from converters.tf import tf2rust
+        from converters.tf.cli import explain
         from converters.tf.emit.model import binary_column
         from converters.tf.load.model import LoadOptions
         from converters.tf.load.shapes import FixedShapes

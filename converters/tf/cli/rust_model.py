@@ -8,7 +8,7 @@ from pathlib import Path
 
 from absl import flags
 
-from converters.tf.arguments import parse_shapes
+from converters.tf.cli.arguments import parse_shapes
 from converters.tf.emit.options import Options, RuntimeMode, WeightType
 from converters.tf.emit.single_file import crate_root, test_root
 from converters.tf.load.model import LoadOptions

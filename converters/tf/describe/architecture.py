@@ -7,9 +7,9 @@ from collections.abc import Mapping
 from typing import Any
 
 from converters.tf import ir
+from converters.tf.describe.overview import Row, overview_png
 from converters.tf.emit.npz import npz_bytes
-from converters.tf.overview import Row, overview_png
-from converters.tf.trace import Trace, TraceFunction
+from converters.tf.lower.trace import Trace, TraceFunction
 
 FOLDER = "saved_model_from_tensorflow"
 

@@ -12,7 +12,7 @@ from converters.tf import ir
 from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
-from converters.tf.trace import Predict
+from converters.tf.lower.trace import Predict
 from tools.codegen.conversion import Problem
 
 # Examples that are made if there is no file.

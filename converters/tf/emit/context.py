@@ -9,7 +9,7 @@ from converters.tf import ir
 from converters.tf.emit.functions import IN_PLACE, Kernel, float_literal, unary
 from converters.tf.emit.names import Scope, field_scope, screaming, wishes
 from converters.tf.emit.weights import WeightFile, rust_type
-from converters.tf.plan import Place, Plan, Step
+from converters.tf.plan.arena import Place, Plan, Step
 from tools.codegen.rust import code_span, string_literal
 
 

@@ -10,7 +10,7 @@ from converters.tf.emit.functions import ADD_CLAMP, BINARY, COMPARE, REDUCE, flo
 from converters.tf.emit.layers import LAYERS, Emit, axis, embedding, is_embedding
 from converters.tf.emit.names import wishes
 from converters.tf.emit.systems import SYSTEMS
-from converters.tf.plan import Step
+from converters.tf.plan.arena import Step
 
 # Whole numbers whose conversions are those of `elementwise`.
 _NUMBERS = (ir.DType.I32, ir.DType.I64)

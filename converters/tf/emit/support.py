@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from converters.tf import ir, plan
-from converters.tf.build import SINGLE
+from converters.tf import ir
 from converters.tf.emit.functions import BINARY, COMPARE, REDUCE, unary
 from converters.tf.emit.ops import OPS, changes_size
+from converters.tf.ir.build import SINGLE
+from converters.tf.plan import arena as plan
 
 _CASTS = frozenset(
     [ir.DType.F32, ir.DType.F64, ir.DType.I32, ir.DType.I64, ir.DType.BOOL, ir.DType.U8]

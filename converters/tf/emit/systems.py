@@ -8,7 +8,7 @@ from converters.tf import ir
 from converters.tf.emit.context import Context
 from converters.tf.emit.layers import Emit
 from converters.tf.emit.names import wishes
-from converters.tf.plan import Step
+from converters.tf.plan.arena import Step
 
 
 def _named(c: Context, value: ir.Value, node: ir.Node, default: str) -> str:

@@ -17,20 +17,20 @@ from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import TypeAlias
 
-from converters.tf.boxes import Suppress as Suppress
-from converters.tf.systems import Cholesky as Cholesky
-from converters.tf.systems import LogDeterminant as LogDeterminant
-from converters.tf.systems import Solve as Solve
-from converters.tf.systems import TriangularSolve as TriangularSolve
-from converters.tf.values import Array as Array
-from converters.tf.values import Batch as Batch
-from converters.tf.values import Dim as Dim
-from converters.tf.values import DType as DType
-from converters.tf.values import Shape as Shape
-from converters.tf.values import Value as Value
-from converters.tf.values import constant as constant
-from converters.tf.values import shape_at as shape_at
-from converters.tf.values import shape_text as shape_text
+from converters.tf.ir.boxes import Suppress as Suppress
+from converters.tf.ir.systems import Cholesky as Cholesky
+from converters.tf.ir.systems import LogDeterminant as LogDeterminant
+from converters.tf.ir.systems import Solve as Solve
+from converters.tf.ir.systems import TriangularSolve as TriangularSolve
+from converters.tf.ir.values import Array as Array
+from converters.tf.ir.values import Batch as Batch
+from converters.tf.ir.values import Dim as Dim
+from converters.tf.ir.values import DType as DType
+from converters.tf.ir.values import Shape as Shape
+from converters.tf.ir.values import Value as Value
+from converters.tf.ir.values import constant as constant
+from converters.tf.ir.values import shape_at as shape_at
+from converters.tf.ir.values import shape_text as shape_text
 
 
 class Fn(StrEnum):

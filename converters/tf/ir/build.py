@@ -8,8 +8,8 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.interpret import evaluate
-from converters.tf.symbolic import size_at_one
+from converters.tf.ir.meaning.interpret import evaluate
+from converters.tf.ir.symbolic import size_at_one
 
 # A computed constant of more elements is kept as nodes if it is larger than its operands.
 _FOLD_LIMIT = 1 << 16

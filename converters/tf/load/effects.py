@@ -23,7 +23,7 @@ from tensorflow.python.framework import op_def_registry
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.load.harmless import HARMLESS
-from converters.tf.trace import REFUSED, Trace, TraceFunction
+from converters.tf.lower.trace import REFUSED, Trace, TraceFunction
 from tools.codegen.conversion import Problem
 
 ADVICE = "pass --allow_custom_code if you trust the file"

@@ -20,17 +20,17 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
-from converters.tf.load.custom import FLAG, custom_objects, know_names
 from converters.tf.load.effects import check_trace
 from converters.tf.load.files import Kind, kind_of
-from converters.tf.load.keras_model import trace_keras
-from converters.tf.load.legacy import readable
-from converters.tf.load.legacy_layers import CUSTOM_OBJECTS
-from converters.tf.load.onnx_model.trace import trace_onnx
-from converters.tf.load.saved_model import trace_graph_def, trace_saved_model
+from converters.tf.load.keras.custom import FLAG, custom_objects, know_names
+from converters.tf.load.keras.legacy import readable
+from converters.tf.load.keras.legacy_layers import CUSTOM_OBJECTS
+from converters.tf.load.keras.model import trace_keras
+from converters.tf.load.onnx.trace import trace_onnx
+from converters.tf.load.saved_model.file import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite.model import trace_tflite
-from converters.tf.trace import Loaded, Trace
+from converters.tf.lower.trace import Loaded, Trace
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
 # Longest name of an input or output; a member of a zip archive has at most 65535 bytes.

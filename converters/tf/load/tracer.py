@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.framework import function_def_to_graph
 
-from converters.tf.trace import Attr, FunctionName, TensorRef, TraceFunction, TraceNode
+from converters.tf.lower.trace import Attr, FunctionName, TensorRef, TraceFunction, TraceNode
 
 _CALLS = ("PartitionedCall", "StatefulPartitionedCall")
 

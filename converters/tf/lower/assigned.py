@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from converters.tf.trace import FunctionName, TraceFunction, TraceNode
+from converters.tf.lower.trace import FunctionName, TraceFunction, TraceNode
 
 # Ops whose result is what their variable, the first operand, holds afterwards.
 WRITERS = frozenset(["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"])

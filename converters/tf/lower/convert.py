@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from converters.tf import ir
-from converters.tf.lower import lower
-from converters.tf.ops.registry import HANDLERS
+from converters.tf.lower.graph import lower
+from converters.tf.lower.ops.registry import HANDLERS
+from converters.tf.lower.trace import Trace
 from converters.tf.passes.pipeline import optimize
-from converters.tf.trace import Trace
 
 
 def convert(trace: Trace, progress: Callable[[int], None] | None = None) -> ir.Graph:

@@ -11,10 +11,10 @@ from typing import TypeAlias, TypeVar
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.assigned import WRITERS, written_before
-from converters.tf.build import Builder, ShapeError
-from converters.tf.symbolic import NotSymbolicError, Objects, Symbol, objects
-from converters.tf.tensors import (
+from converters.tf.ir.build import Builder, ShapeError
+from converters.tf.ir.symbolic import NotSymbolicError, Objects, Symbol, objects
+from converters.tf.lower.assigned import WRITERS, written_before
+from converters.tf.lower.tensors import (
     Bits,
     Bounds,
     Complex,
@@ -24,7 +24,7 @@ from converters.tf.tensors import (
     Spread,
     TensorList,
 )
-from converters.tf.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
+from converters.tf.lower.trace import REFUSED, Attr, Trace, TraceFunction, TraceNode, Variable
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _DTYPES = {

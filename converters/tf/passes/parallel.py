@@ -11,7 +11,7 @@ from dataclasses import replace
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder
+from converters.tf.ir.build import Builder
 
 
 def with_joined_products(graph: ir.Graph) -> ir.Graph:

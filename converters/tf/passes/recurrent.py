@@ -8,8 +8,8 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import elements
 from converters.tf.ir import Fn
+from converters.tf.ir.build import elements
 from converters.tf.passes.patterns import Const, add, find, fn, is_number, mul, sub
 from converters.tf.passes.rewrite import Match, Rules
 

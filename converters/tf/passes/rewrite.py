@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import TypeAlias
 
 from converters.tf import ir
-from converters.tf.build import Builder
+from converters.tf.ir.build import Builder
 
 # Sweeps after which a pass gives up; models need fewer than ten.
 _MOST_SWEEPS = 50

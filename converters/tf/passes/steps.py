@@ -9,8 +9,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from converters.tf import ir
+from converters.tf.ir.symbolic import size_at_one
 from converters.tf.passes.rewrite import Match, rewrite
-from converters.tf.symbolic import size_at_one
 
 # Bytes that all steps of an example may have together. Of more, each op would find nothing of what
 # the one before it wrote in the second cache, where the largest of a single step still is.

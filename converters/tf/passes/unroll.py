@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
+from converters.tf.ir.build import Builder, static
 
 # Nodes that a loop may become; above, it stays a loop.
 _MOST_NODES = 3000

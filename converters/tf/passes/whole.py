@@ -14,8 +14,8 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, Fn
+from converters.tf.ir.values import EXACT
 from converters.tf.passes.rewrite import Match, Rules
-from converters.tf.values import EXACT
 
 _ROUNDED = (Fn.ROUND, Fn.FLOOR, Fn.CEIL)
 _MOVED = (ir.Reshape, ir.Slice, ir.Transpose)

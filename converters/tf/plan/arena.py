@@ -13,11 +13,12 @@ import math
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
-from converters.tf import ir, tiles
+from converters.tf import ir
+from converters.tf.ir.symbolic import size_at_one
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
-from converters.tf.symbolic import size_at_one
+from converters.tf.plan import tiles
 
 ALIGN = 64
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.

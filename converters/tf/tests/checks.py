@@ -13,11 +13,11 @@ import numpy as np
 from hypothesis import HealthCheck, Phase, settings
 
 from converters.tf import ir
-from converters.tf.convert import convert
 from converters.tf.emit.support import problems
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import trace_model
-from converters.tf.trace import Loaded
+from converters.tf.lower.convert import convert
+from converters.tf.lower.trace import Loaded
 
 # Largest difference, relative to the largest element of the expected tensor, or to `SMALL` if that
 # is more: TensorFlow's selu and elu subtract 1 from an exponential.

@@ -11,12 +11,12 @@ import numpy as np
 import pytest
 import tensorflow as tf
 
-from converters.tf.convert import convert
-from converters.tf.interpret import interpret
 from converters.tf.ir import Array
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
+from converters.tf.lower.convert import convert
+from converters.tf.lower.trace import Loaded
 from converters.tf.tests.checks import check, ops
-from converters.tf.trace import Loaded
 from tools.codegen.conversion import UnsupportedError
 
 _IMAGE = tf.TensorSpec((None, 6, 4), tf.float32, "x")

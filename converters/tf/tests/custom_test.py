@@ -14,7 +14,7 @@ from keras import layers
 from keras import ops as K  # noqa: N812 - as models call it
 
 from converters.tf.errors import FileError
-from converters.tf.load.custom import custom_objects
+from converters.tf.load.keras.custom import custom_objects
 from converters.tf.load.model import LoadOptions, load, load_keras
 from converters.tf.tests.checks import check, model_of, ops
 from tools.codegen.conversion import UnsupportedError, UsageError

@@ -21,12 +21,12 @@ import tensorflow as tf
 from keras import layers
 from tensorflow.core.protobuf import saved_model_pb2
 
-from converters.tf.convert import convert
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.model import LoadOptions, load
+from converters.tf.lower.convert import convert
 from converters.tf.tests.models import mlp, text_cnn
 from converters.tf.tf2rust import Request, run
 from tools.codegen.conversion import ConversionError

@@ -19,7 +19,7 @@ from converters.tf.errors import FileError
 from converters.tf.load.effects import _READERS, _SAVERS
 from converters.tf.load.harmless import HARMLESS
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.ops.registry import HANDLERS
+from converters.tf.lower.ops.registry import HANDLERS
 
 V1 = tf.compat.v1
 _X = np.array([[1.0, 2.0]], np.float32)

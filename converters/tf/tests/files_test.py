@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 from converters.tf import ir
-from converters.tf.arguments import parse_shapes
-from converters.tf.build import Builder
+from converters.tf.cli.arguments import parse_shapes
+from converters.tf.cli.output_folder import write_folder
+from converters.tf.describe.features import made, read
 from converters.tf.errors import FeaturesError, FileError
-from converters.tf.features import made, read
+from converters.tf.ir.build import Builder
 from converters.tf.load.files import Kind, kind_of
-from converters.tf.output_folder import write_folder
 from tools.codegen.conversion import UsageError
 
 

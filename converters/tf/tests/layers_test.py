@@ -14,13 +14,13 @@ from hypothesis import strategies as st
 from keras import layers
 
 from converters.tf import tf2rust
-from converters.tf.convert import convert
 from converters.tf.emit.options import Options
 from converters.tf.emit.support import problems
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, trace_model
-from converters.tf.lower import Unsupported
-from converters.tf.ops.resampling import bicubic_matrix, filter_matrix
+from converters.tf.lower.convert import convert
+from converters.tf.lower.graph import Unsupported
+from converters.tf.lower.ops.image.resampling import bicubic_matrix, filter_matrix
 from converters.tf.tests.checks import check, few, inputs_for, model_of, ops
 from tools.codegen.conversion import UnsupportedError
 

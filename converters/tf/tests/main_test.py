@@ -30,7 +30,7 @@ def _run(*arguments: object) -> subprocess.CompletedProcess[str]:
     return subprocess.run(command, capture_output=True, text=True, check=False)
 
 
-_MODULE = "converters.tf.main"
+_MODULE = "converters.tf.cli.main"
 
 
 @pytest.fixture(scope="module")

@@ -13,12 +13,12 @@ import tensorflow as tf
 from keras import layers
 
 from converters.tf import ir
-from converters.tf.architecture import description_files, layer_connections, overview_rows
-from converters.tf.convert import convert
+from converters.tf.describe.architecture import description_files, layer_connections, overview_rows
 from converters.tf.errors import FileError
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import (
     TOLERANCE,
     check,
@@ -598,7 +598,7 @@ def test_layers_with_several_axes_in_h5(tmp_path: Path, sequential: bool) -> Non
 
 
 def test_thresholded_relu_of_keras_2(tmp_path: Path) -> None:
-    from converters.tf.load.legacy_layers import ThresholdedReLU
+    from converters.tf.load.keras.legacy_layers import ThresholdedReLU
 
     path = tmp_path / "m.h5"
     model_of([(5,)], ThresholdedReLU(theta=0.4)).save(path)

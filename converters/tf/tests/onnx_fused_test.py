@@ -10,7 +10,7 @@ import onnx
 import onnxruntime
 import pytest
 
-from converters.tf.load.onnx_model import fused
+from converters.tf.load.onnx import fused
 from converters.tf.tests.onnx_graphs import MICROSOFT, Body, Dims, Network, agree, checked
 
 IMAGE: Dims = ["N", 4, 7, 6]

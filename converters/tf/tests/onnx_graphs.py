@@ -11,11 +11,11 @@ import onnxruntime
 from onnx import helper, numpy_helper
 
 from converters.tf import ir
-from converters.tf.convert import convert
 from converters.tf.emit.support import problems
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import TOLERANCE, difference, inputs_for
 
 Dims = Sequence[int | str | None]

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.load.onnx_model.registry import HANDLERS
+from converters.tf.load.onnx.registry import HANDLERS
 from converters.tf.tests.onnx_graphs import LEARNED, Body, Dims, Network, checked, saved, trees
 from tools.codegen.conversion import UnsupportedError
 

@@ -11,10 +11,10 @@ import pytest
 from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from converters.tf import ir
-from converters.tf.convert import convert
 from converters.tf.errors import FileError
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import ops
 from converters.tf.tests.onnx_graphs import Network, agree, saved
 from tools.codegen.conversion import UnsupportedError, UsageError

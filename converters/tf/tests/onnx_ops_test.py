@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 from onnx import TensorProto
 
-from converters.tf.load.onnx_model import fused, quantized
-from converters.tf.load.onnx_model.registry import HANDLERS
+from converters.tf.load.onnx import fused, quantized
+from converters.tf.load.onnx.registry import HANDLERS
 from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, checked
 from tools.codegen.conversion import UnsupportedError
 

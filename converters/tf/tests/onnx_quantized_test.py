@@ -20,7 +20,7 @@ from onnxruntime.quantization import (
 )
 
 from converters.tf.load.model import LoadOptions, load
-from converters.tf.load.onnx_model import quantized
+from converters.tf.load.onnx import quantized
 from converters.tf.tests.checks import few
 from converters.tf.tests.onnx_graphs import MICROSOFT, Body, Dims, Network, agree, checked, saved
 from tools.codegen.conversion import UnsupportedError

@@ -7,7 +7,7 @@ import io
 import pytest
 from PIL import Image
 
-from converters.tf.overview import MAX_ROWS, Picture, Row, layout, overview_png
+from converters.tf.describe.overview import MAX_ROWS, Picture, Row, layout, overview_png
 
 
 def chain(layers: int) -> list[Row]:

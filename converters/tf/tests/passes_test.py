@@ -6,14 +6,10 @@ import numpy as np
 import pytest
 
 from converters.tf import ir
-from converters.tf.build import Builder, ShapeError, broadcast
-from converters.tf.interpret import interpret
 from converters.tf.ir import Batch, BinaryKind, Fn
-from converters.tf.passes.chains import with_chains
-from converters.tf.passes.parallel import with_joined_products
-from converters.tf.passes.pipeline import optimize
-from converters.tf.passes.scaled import with_scaled_products
-from converters.tf.symbolic import (
+from converters.tf.ir.build import Builder, ShapeError, broadcast
+from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.symbolic import (
     NotSymbolicError,
     add,
     complete,
@@ -22,6 +18,10 @@ from converters.tf.symbolic import (
     multiply,
     subtract,
 )
+from converters.tf.passes.chains import with_chains
+from converters.tf.passes.parallel import with_joined_products
+from converters.tf.passes.pipeline import optimize
+from converters.tf.passes.scaled import with_scaled_products
 
 B = Batch()
 

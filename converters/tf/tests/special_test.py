@@ -11,8 +11,8 @@ import scipy.special
 import tensorflow as tf
 
 from converters.tf import ir
-from converters.tf.interpret_functions import apply
 from converters.tf.ir import Fn
+from converters.tf.ir.meaning.functions import apply
 from converters.tf.tests.checks import checked
 
 _EXACT: dict[Fn, Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from converters.tf.supervise import EndedError, Limits, run
+from converters.tf.cli.supervise import EndedError, Limits, run
 
 _REPOSITORY = Path(__file__).parents[3]
 
@@ -92,7 +92,7 @@ def test_memory() -> None:
 _PROGRAM = """
 import sys, time
 sys.path.insert(0, {repository!r})
-from converters.tf.supervise import Limits, run
+from converters.tf.cli.supervise import Limits, run
 from tools.codegen import program
 
 def main(argv):

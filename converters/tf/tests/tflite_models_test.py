@@ -14,12 +14,12 @@ from keras import layers
 from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf import ir
-from converters.tf.convert import convert
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import TOLERANCE, check, difference, inputs_for, ops, randomize
 from converters.tf.tests.models import MODELS
 from converters.tf.tests.tflite_files import (

@@ -12,11 +12,11 @@ import tensorflow as tf
 from flatbuffers import flexbuffers
 from tensorflow.lite.python import schema_py_generated as schema
 
-from converters.tf.convert import convert
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
+from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import randomize
 from converters.tf.tests.models import MODELS
 from converters.tf.tests.tflite_files import (

@@ -7,11 +7,11 @@ import pytest
 from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf import ir
-from converters.tf.convert import convert
 from converters.tf.emit.support import problems
-from converters.tf.interpret import interpret
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.tflite.model import HANDLERS
+from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import TOLERANCE, difference, inputs_for, ops
 from converters.tf.tests.tflite_files import (
     Operator,

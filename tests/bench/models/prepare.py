@@ -10,9 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from converters.tf.convert import convert
 from converters.tf.load.model import trace_model
-from converters.tf.plan import plan_memory
+from converters.tf.lower.convert import convert
+from converters.tf.plan.arena import plan_memory
 from tests.bench.models import files
 from tests.bench.models.onnx_export import export
 from tests.bench.models.ours import compile_crate

@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.interpret_functions import apply, sigmoid
 from converters.tf.ir import Array
+from converters.tf.ir.meaning.functions import apply, sigmoid
 
 Operands = Sequence[Array | None]
 

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.interpret_blocks import BLOCKS, SPATIAL
-from converters.tf.interpret_boxes import suppressed
-from converters.tf.interpret_functions import BINARY, COMPARE, apply
-from converters.tf.interpret_systems import SYSTEMS
 from converters.tf.ir import Array
+from converters.tf.ir.meaning.blocks import BLOCKS, SPATIAL
+from converters.tf.ir.meaning.boxes import suppressed
+from converters.tf.ir.meaning.functions import BINARY, COMPARE, apply
+from converters.tf.ir.meaning.systems import SYSTEMS
 
 _MANY = {**BLOCKS, **SYSTEMS}
 

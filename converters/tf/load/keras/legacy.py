@@ -11,9 +11,9 @@ from typing import Any
 import h5py
 import keras
 
-from converters.tf.load.legacy_layers import keras_2_hard_sigmoid
-from converters.tf.load.legacy_models import restructure
-from converters.tf.load.legacy_nodes import modernize
+from converters.tf.load.keras.legacy_layers import keras_2_hard_sigmoid
+from converters.tf.load.keras.legacy_models import restructure
+from converters.tf.load.keras.legacy_nodes import modernize
 
 _ANY = object()
 # Arguments of Keras 2 that Keras 3 refuses, with the only value that changes nothing; any value of

@@ -8,7 +8,7 @@ from typing import Any
 import keras
 import tensorflow as tf
 
-from converters.tf.load.legacy_nodes import ELLIPSIS
+from converters.tf.load.keras.legacy_nodes import ELLIPSIS
 
 # Parts of TensorFlow whose functions only compute.
 _MODULES = ("__operators__", "linalg", "math", "nn")

@@ -12,11 +12,11 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Layer
-from converters.tf.load.captures import captured
 from converters.tf.load.port_names import input_names
+from converters.tf.load.saved_model.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
-from converters.tf.trace import Loaded, Trace, TraceInput
+from converters.tf.lower.trace import Loaded, Trace, TraceInput
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _SCOPE = re.compile(r"[A-Za-z0-9.][A-Za-z0-9_.\\/>-]*")

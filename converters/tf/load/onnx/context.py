@@ -10,8 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim, Shape
-from converters.tf.load.onnx_model.file import Graph, Node
-from converters.tf.load.onnx_model.values import (
+from converters.tf.ir.symbolic import Objects, Symbol, complete, objects, product
+from converters.tf.load.onnx.file import Graph, Node
+from converters.tf.load.onnx.values import (
     Known,
     Numbered,
     Order,
@@ -22,8 +23,7 @@ from converters.tf.load.onnx_model.values import (
     stated,
     wrapped,
 )
-from converters.tf.load.replay import Refused
-from converters.tf.symbolic import Objects, Symbol, complete, objects, product
+from converters.tf.load.saved_model.replay import Refused
 
 # Elements of the largest constant that a node without operands may ask for.
 _MOST_ELEMENTS = 1 << 28

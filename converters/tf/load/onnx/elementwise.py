@@ -8,10 +8,10 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.load.onnx_model.context import Context, Handler, Result
-from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result
+from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.values import Known
+from converters.tf.load.saved_model.replay import Refused
 
 Function = Callable[..., Any]
 

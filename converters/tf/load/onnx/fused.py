@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed, reshaped
-from converters.tf.load.onnx_model.norms import gemm, layer_norm, mat_mul, rms_norm
-from converters.tf.load.onnx_model.values import Known, Tensor, Value
-from converters.tf.load.onnx_model.windows import conv
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
+from converters.tf.load.onnx.norms import gemm, layer_norm, mat_mul, rms_norm
+from converters.tf.load.onnx.values import Known, Tensor, Value
+from converters.tf.load.onnx.windows import conv
+from converters.tf.load.saved_model.replay import Refused
 
 _ACTIVATIONS = ["", "Clip", "HardSigmoid", "LeakyRelu", "Relu", "Sigmoid", "Tanh"]
 

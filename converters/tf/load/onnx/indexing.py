@@ -10,10 +10,10 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed
-from converters.tf.load.onnx_model.shapes import without
-from converters.tf.load.onnx_model.values import Known, Tensor
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed
+from converters.tf.load.onnx.shapes import without
+from converters.tf.load.onnx.values import Known, Tensor
+from converters.tf.load.saved_model.replay import Refused
 
 
 def _indices(ctx: Context, index: int, size: int) -> Any:

@@ -6,8 +6,8 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from converters.tf.load.onnx_model.file import Node
-from converters.tf.load.onnx_model.values import Known, Value
+from converters.tf.load.onnx.file import Node
+from converters.tf.load.onnx.values import Known, Value
 
 # Modules that only say that it is a model.
 _NO_LAYERS = frozenset(["StatefulPartitionedCall", "PartitionedCall", "model", ""])

@@ -9,9 +9,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx_model.context import Context, Handler, Result, reshaped
-from converters.tf.load.onnx_model.values import Known, Tensor, last
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result, reshaped
+from converters.tf.load.onnx.values import Known, Tensor, last
+from converters.tf.load.saved_model.replay import Refused
 
 
 def _batch_norm(ctx: Context) -> Result:

@@ -9,11 +9,11 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim
-from converters.tf.load.onnx_model.context import Context, Handler, axis_of, fixed, reshaped
-from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known, Numbered, Tensor, Value, shape_of
-from converters.tf.load.replay import Refused
-from converters.tf.symbolic import complete, of_shape, product
+from converters.tf.ir.symbolic import complete, of_shape, product
+from converters.tf.load.onnx.context import Context, Handler, axis_of, fixed, reshaped
+from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value, shape_of
+from converters.tf.load.saved_model.replay import Refused
 
 
 def counted(start: Array, limit: Dim, step: Array) -> Numbered:

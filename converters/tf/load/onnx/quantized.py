@@ -13,12 +13,12 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch
-from converters.tf.load.onnx_model.context import Context, Handler, Result, reshaped
-from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.norms import gemm, mat_mul
-from converters.tf.load.onnx_model.values import Known, Tensor, Value, shape_of
-from converters.tf.load.onnx_model.windows import average_pool, conv
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result, reshaped
+from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.norms import gemm, mat_mul
+from converters.tf.load.onnx.values import Known, Tensor, Value, shape_of
+from converters.tf.load.onnx.windows import average_pool, conv
+from converters.tf.load.saved_model.replay import Refused
 
 _MICROSOFT = "com.microsoft."
 _LEVELS = (np.int8, np.uint8, np.int16, np.uint16)

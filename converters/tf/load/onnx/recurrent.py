@@ -10,9 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed
-from converters.tf.load.onnx_model.values import Known
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed
+from converters.tf.load.onnx.values import Known
+from converters.tf.load.saved_model.replay import Refused
 
 Function = Callable[[Any], Any]
 

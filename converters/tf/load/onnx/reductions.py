@@ -7,9 +7,9 @@ from typing import Any
 
 import tensorflow as tf
 
-from converters.tf.load.onnx_model.context import Context, Handler, Result
-from converters.tf.load.onnx_model.shapes import without
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result
+from converters.tf.load.onnx.shapes import without
+from converters.tf.load.saved_model.replay import Refused
 
 Function = Callable[..., Any]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from converters.tf.load.onnx_model import (
+from converters.tf.load.onnx import (
     control,
     elementwise,
     fused,
@@ -20,7 +20,7 @@ from converters.tf.load.onnx_model import (
     trees,
     windows,
 )
-from converters.tf.load.onnx_model.context import Handler
+from converters.tf.load.onnx.context import Handler
 
 _FAMILIES = (
     control,

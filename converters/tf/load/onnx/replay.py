@@ -11,15 +11,15 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
 from converters.tf.ir import Array, Batch
-from converters.tf.load.onnx_model import numbered, quantized
-from converters.tf.load.onnx_model.context import Context
-from converters.tf.load.onnx_model.file import Graph, Node
-from converters.tf.load.onnx_model.naming import Names
-from converters.tf.load.onnx_model.registry import HANDLERS, REFUSED
-from converters.tf.load.onnx_model.shape_data import DIMENSIONS, MOVING
-from converters.tf.load.onnx_model.values import Known, Numbered, Tensor, Value
-from converters.tf.load.replay import MISSING, Missing, Refused, Replay, Step
-from converters.tf.symbolic import Symbol
+from converters.tf.ir.symbolic import Symbol
+from converters.tf.load.onnx import numbered, quantized
+from converters.tf.load.onnx.context import Context
+from converters.tf.load.onnx.file import Graph, Node
+from converters.tf.load.onnx.naming import Names
+from converters.tf.load.onnx.registry import HANDLERS, REFUSED
+from converters.tf.load.onnx.shape_data import DIMENSIONS, MOVING
+from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value
+from converters.tf.load.saved_model.replay import MISSING, Missing, Refused, Replay, Step
 
 # They replay graphs, whose nodes see more than their operands.
 _NOT_CONSTANT = frozenset(["If", "Loop"])

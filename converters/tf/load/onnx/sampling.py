@@ -7,8 +7,8 @@ from typing import Any
 
 import tensorflow as tf
 
-from converters.tf.load.onnx_model.context import Context, Handler, Result, fixed, reshaped
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
+from converters.tf.load.saved_model.replay import Refused
 
 
 def _grid_sample(ctx: Context) -> Result:

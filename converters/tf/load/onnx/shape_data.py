@@ -7,11 +7,7 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from converters.tf.ir import Batch, Dim
-from converters.tf.load.onnx_model.context import Context, axis_of
-from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.values import Known, Value
-from converters.tf.load.replay import Refused
-from converters.tf.symbolic import (
+from converters.tf.ir.symbolic import (
     NotSymbolicError,
     Objects,
     Symbol,
@@ -24,6 +20,10 @@ from converters.tf.symbolic import (
     product,
     subtract,
 )
+from converters.tf.load.onnx.context import Context, axis_of
+from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.values import Known, Value
+from converters.tf.load.saved_model.replay import Refused
 
 _Handler = Callable[[Context], Value | None]
 

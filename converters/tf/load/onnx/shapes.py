@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Batch, Dim, Shape
-from converters.tf.load.onnx_model.context import (
+from converters.tf.ir.symbolic import Symbol, complete, product
+from converters.tf.load.onnx.context import (
     Context,
     Handler,
     Result,
@@ -19,10 +20,10 @@ from converters.tf.load.onnx_model.context import (
     fixed,
     reshaped,
 )
-from converters.tf.load.onnx_model.file import dtype_of
-from converters.tf.load.onnx_model.numbered import constant_of_all, counted
-from converters.tf.load.onnx_model.shape_data import slices
-from converters.tf.load.onnx_model.values import (
+from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.numbered import constant_of_all, counted
+from converters.tf.load.onnx.shape_data import slices
+from converters.tf.load.onnx.values import (
     Known,
     Order,
     Tensor,
@@ -30,8 +31,7 @@ from converters.tf.load.onnx_model.values import (
     shape_of,
     stated,
 )
-from converters.tf.load.replay import Refused
-from converters.tf.symbolic import Symbol, complete, product
+from converters.tf.load.saved_model.replay import Refused
 
 
 def _reshape(ctx: Context) -> Result:

@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx_model.context import (
+from converters.tf.load.onnx.context import (
     Context,
     Handler,
     Result,
@@ -18,8 +18,8 @@ from converters.tf.load.onnx_model.context import (
     fixed,
     reshaped,
 )
-from converters.tf.load.onnx_model.values import Known, Tensor
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.values import Known, Tensor
+from converters.tf.load.saved_model.replay import Refused
 
 _REDUCTIONS: Mapping[str, Callable[[Any, Any], Any]] = {
     "none": lambda _, new: new,

@@ -9,13 +9,13 @@ import tensorflow as tf
 
 from converters.tf.errors import FileError
 from converters.tf.ir import Batch
-from converters.tf.load.onnx_model.file import Graph, read_model
-from converters.tf.load.onnx_model.replay import Nodes
-from converters.tf.load.onnx_model.values import Known, Numbered, Tensor, stated
-from converters.tf.load.replay import Port, Replay
+from converters.tf.ir.symbolic import Symbol, of_shape
+from converters.tf.load.onnx.file import Graph, read_model
+from converters.tf.load.onnx.replay import Nodes
+from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
+from converters.tf.load.saved_model.replay import Port, Replay
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.symbolic import Symbol, of_shape
-from converters.tf.trace import Loaded
+from converters.tf.lower.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim, Shape
-from converters.tf.load.replay import Refused
-from converters.tf.symbolic import Symbol
+from converters.tf.ir.symbolic import Symbol
+from converters.tf.load.saved_model.replay import Refused
 
 # Which axis of the tensor, as ONNX has it, each axis of a form is.
 Order: TypeAlias = tuple[int, ...]

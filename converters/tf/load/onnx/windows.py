@@ -11,8 +11,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx_model.context import Context, Handler, Result
-from converters.tf.load.replay import Refused
+from converters.tf.load.onnx.context import Context, Handler, Result
+from converters.tf.load.saved_model.replay import Refused
 
 # More would make weights mostly zeros where TensorFlow's op has no groups.
 _MOST_GROUPS = 32

@@ -9,7 +9,7 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.load.tracer import plain_array
-from converters.tf.trace import Variable
+from converters.tf.lower.trace import Variable
 
 _FIND = "LookupTableFindV2"
 

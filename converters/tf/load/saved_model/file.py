@@ -12,12 +12,12 @@ import tensorflow as tf
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
-from converters.tf.load.captures import captured
 from converters.tf.load.effects import check_graph, check_saved_model
 from converters.tf.load.port_names import in_order, input_names
+from converters.tf.load.saved_model.captures import captured
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tracer import trace_function, uses_half
-from converters.tf.trace import Loaded, Trace, TraceInput
+from converters.tf.lower.trace import Loaded, Trace, TraceInput
 from tools.codegen.conversion import Problem, UnsupportedError
 
 _DEFAULT = "serving_default"

@@ -9,12 +9,12 @@ from typing import Any, TypeAlias
 
 import tensorflow as tf
 
-from converters.tf.build import ShapeError
 from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
+from converters.tf.ir.build import ShapeError
+from converters.tf.ir.symbolic import NotSymbolicError
 from converters.tf.load.tracer import trace_function, uses_half
-from converters.tf.symbolic import NotSymbolicError
-from converters.tf.trace import (
+from converters.tf.lower.trace import (
     REFUSED,
     Loaded,
     Trace,

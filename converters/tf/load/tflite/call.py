@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.replay import Refused, Replay, Tensor
+from converters.tf.load.saved_model.replay import Refused, Replay, Tensor
 from converters.tf.load.tflite import file
 
 # Elements of a table of whole numbers that is a weight and no shape.

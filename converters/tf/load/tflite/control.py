@@ -9,7 +9,7 @@ from flatbuffers import flexbuffers
 from tensorflow.python.framework import op_def_registry
 
 from converters.tf.load.effects import harmless
-from converters.tf.load.replay import Refused, Tensor
+from converters.tf.load.saved_model.replay import Refused, Tensor
 from converters.tf.load.tflite import file
 from converters.tf.load.tflite.call import Call, Constant, Handler, Value
 from converters.tf.load.tflite.lists import restored

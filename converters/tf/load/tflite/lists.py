@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 import tensorflow as tf
 
-from converters.tf.load.replay import Tensor
+from converters.tf.load.saved_model.replay import Tensor
 
 
 def written(x: Tensor, index: Tensor, item: Tensor) -> Tensor:

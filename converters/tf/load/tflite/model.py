@@ -9,7 +9,7 @@ from pathlib import Path
 import tensorflow as tf
 
 from converters.tf.errors import FileError
-from converters.tf.load.replay import Port, Refused, Replay, Step, Tensor
+from converters.tf.load.saved_model.replay import Port, Refused, Replay, Step, Tensor
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite import (
     control,
@@ -22,7 +22,7 @@ from converters.tf.load.tflite import (
 from converters.tf.load.tflite.call import Call, Constant, Handler, Value
 from converters.tf.load.tflite.names import layers, port_names
 from converters.tf.load.tflite.stored import real
-from converters.tf.trace import Loaded
+from converters.tf.lower.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
 
 HANDLERS: dict[str, Handler] = {

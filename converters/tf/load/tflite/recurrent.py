@@ -9,7 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.replay import Refused, Tensor
+from converters.tf.load.saved_model.replay import Refused, Tensor
 from converters.tf.load.tflite.call import Call, Handler
 from converters.tf.load.tflite.lists import written
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import tensorflow as tf
 
-from converters.tf.load.replay import Refused, Tensor
+from converters.tf.load.saved_model.replay import Refused, Tensor
 from converters.tf.load.tflite.call import Call, Constant, Handler
 from converters.tf.load.tflite.lists import joined, written
 

@@ -7,7 +7,7 @@ from collections.abc import Callable, Sequence
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.load.replay import Refused, Tensor
+from converters.tf.load.saved_model.replay import Refused, Tensor
 from converters.tf.load.tflite.call import Call, Constant, Handler
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops import examples
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.control import examples
 
 _OPEN_LENGTH = "how many elements there are depends on their values"
 

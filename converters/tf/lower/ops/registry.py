@@ -4,33 +4,24 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from converters.tf.lower import Handler
-from converters.tf.ops import (
+from converters.tf.lower.graph import Handler
+from converters.tf.lower.ops import refused
+from converters.tf.lower.ops.control import control
+from converters.tf.lower.ops.image import colors, detection, resampling, sampling, windows
+from converters.tf.lower.ops.index import indexing, scatter, segments, sorting, tables
+from converters.tf.lower.ops.math import (
     bits,
-    colors,
     composed,
-    control,
-    detection,
     elementwise,
     gradients,
-    indexing,
-    known_places,
     linear,
     matrices,
     reductions,
-    refused,
-    resampling,
-    sampling,
-    scatter,
-    segments,
-    shapes,
-    sorting,
     spectra,
     systems,
-    tables,
-    windows,
 )
-from converters.tf.ops.complex_numbers import with_complex_numbers
+from converters.tf.lower.ops.math.complex_numbers import with_complex_numbers
+from converters.tf.lower.ops.shape import known_places, shapes
 
 _FAMILIES = (
     bits,

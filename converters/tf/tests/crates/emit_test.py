@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 
 import pytest
 
-from converters.tf import ir, plan, tiles
+from converters.tf import ir
 from converters.tf.emit.crate import emit_crate
 from converters.tf.emit.names import Scope, snake
 from converters.tf.emit.options import (
@@ -21,7 +21,9 @@ from converters.tf.emit.options import (
 )
 from converters.tf.emit.vendor import strip
 from converters.tf.passes import chains
-from converters.tf.plan import Step, plan_memory
+from converters.tf.plan import arena as plan
+from converters.tf.plan import tiles
+from converters.tf.plan.arena import Step, plan_memory
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
 from converters.tf.tests.crates.golden_files import GOLDENS, difference

@@ -79,7 +79,7 @@ def tables() -> dict[str, Mapping[str, Entry]]:
 
 def _shapes(model: Any, entry: Entry) -> dict[str, tuple[int, ...]]:
     """Returns the shapes of the inputs, without the batch, by their names."""
-    from converters.tf.load.keras_model import named_inputs
+    from converters.tf.load.keras.model import named_inputs
 
     _, named = named_inputs(model)
     return {name: entry.shape(name, tuple(tensor.shape)[1:]) for name, tensor in named}

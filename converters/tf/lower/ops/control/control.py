@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from converters.tf import ir
 from converters.tf.ir import CompareKind
-from converters.tf.lower import POISON, Context, Handler, Result, Tensor, Unsupported
-from converters.tf.ops.loops import OPS as LOOPS
-from converters.tf.trace import FunctionName
+from converters.tf.lower.graph import POISON, Context, Handler, Result, Tensor, Unsupported
+from converters.tf.lower.ops.control.loops import OPS as LOOPS
+from converters.tf.lower.trace import FunctionName
 
 
 def _call(ctx: Context) -> Result:

@@ -13,12 +13,12 @@ from collections.abc import Mapping, Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, broadcast, static
-from converters.tf.interpret import evaluate
 from converters.tf.ir import BinaryKind, CompareKind
-from converters.tf.lower import Context, Result, Tensor, Unsupported
-from converters.tf.symbolic import Symbol, divide, multiply, product
-from converters.tf.tensors import Bounds, Numbered, Rows
+from converters.tf.ir.build import Builder, broadcast, static
+from converters.tf.ir.meaning.interpret import evaluate
+from converters.tf.ir.symbolic import Symbol, divide, multiply, product
+from converters.tf.lower.graph import Context, Result, Tensor, Unsupported
+from converters.tf.lower.tensors import Bounds, Numbered, Rows
 
 # Ops that give every example the same if their operands do.
 _REPEATED = (ir.Binary, ir.BroadcastTo, ir.Cast, ir.Compare, ir.Reshape)

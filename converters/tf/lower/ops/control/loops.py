@@ -14,9 +14,10 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder
 from converters.tf.ir import BinaryKind
-from converters.tf.lower import (
+from converters.tf.ir.build import Builder
+from converters.tf.ir.symbolic import Symbol, add, multiply
+from converters.tf.lower.graph import (
     POISON,
     Context,
     Handler,
@@ -25,11 +26,10 @@ from converters.tf.lower import (
     Tensor,
     Unsupported,
 )
-from converters.tf.ops.lists import GROWS, RESIZE, SET, lengthened
-from converters.tf.ops.lists import OPS as LISTS
-from converters.tf.symbolic import Symbol, add, multiply
-from converters.tf.tensors import TensorList
-from converters.tf.trace import TensorRef, TraceFunction, TraceNode
+from converters.tf.lower.ops.shape.lists import GROWS, RESIZE, SET, lengthened
+from converters.tf.lower.ops.shape.lists import OPS as LISTS
+from converters.tf.lower.tensors import TensorList
+from converters.tf.lower.trace import TensorRef, TraceFunction, TraceNode
 
 # Turns after which a loop counts as endless, unless the inputs end it.
 _MOST_TURNS = 100_000

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind, CompareKind, Fn, ReduceKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ir.build import Builder, static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 
 class Arithmetic:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
-from converters.tf.symbolic import product
+from converters.tf.ir.build import Builder, static
+from converters.tf.ir.symbolic import product
 
 EmitConv = Callable[[Builder, ir.Value, ir.Value, ir.Conv, ir.Value | None], ir.Value]
 EmitTransposed = Callable[[Builder, ir.Value, ir.Value, ir.ConvTranspose, Sequence[int]], ir.Value]

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind, CompareKind, Fn, ReduceKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ir.build import Builder, static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 _OPEN = "how many boxes are kept depends on their scores"
 _SOFT = "scores that fall with the overlap"

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
+from converters.tf.ir.build import Builder, static
 
 # Patches that overlap are slices of the image that are joined: at most so many.
 _MOST_TAPS = 64

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import static
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.symbolic import product
+from converters.tf.ir.build import static
+from converters.tf.ir.symbolic import product
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 # TensorFlow looks the weights of bicubic resizing up: so many places from one pixel to the next.
 _PLACES = 1024

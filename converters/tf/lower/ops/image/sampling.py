@@ -7,14 +7,14 @@ from collections.abc import Callable, Mapping
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import static
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops import examples
-from converters.tf.ops.colors import Arithmetic
-from converters.tf.symbolic import product
-from converters.tf.tensors import Rows
-from converters.tf.values import EXACT
+from converters.tf.ir.build import static
+from converters.tf.ir.symbolic import product
+from converters.tf.ir.values import EXACT
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.control import examples
+from converters.tf.lower.ops.image.colors import Arithmetic
+from converters.tf.lower.tensors import Rows
 
 
 class _Image:

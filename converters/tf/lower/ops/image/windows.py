@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops.depth import conv_3d, conv_transpose_3d, pool_3d
-from converters.tf.ops.patches import patches, takes_patches
-from converters.tf.symbolic import product
+from converters.tf.ir.build import Builder, static
+from converters.tf.ir.symbolic import product
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.image.depth import conv_3d, conv_transpose_3d, pool_3d
+from converters.tf.lower.ops.image.patches import patches, takes_patches
 
 Padding = tuple[tuple[int, int], ...]
 

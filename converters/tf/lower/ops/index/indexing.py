@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import static
 from converters.tf.ir import BinaryKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops import examples
-from converters.tf.ops.elementwise import simplified
-from converters.tf.ops.windows import dilated
-from converters.tf.symbolic import Symbol, divide, multiply, product
-from converters.tf.tensors import Numbered, Rows, Spread
+from converters.tf.ir.build import static
+from converters.tf.ir.symbolic import Symbol, divide, multiply, product
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.control import examples
+from converters.tf.lower.ops.image.windows import dilated
+from converters.tf.lower.ops.math.elementwise import simplified
+from converters.tf.lower.tensors import Numbered, Rows, Spread
 
 
 def _gather(ctx: Context) -> Result:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import ScatterKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.tensors import Numbered
+from converters.tf.ir.build import Builder, static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.tensors import Numbered
 
 # Element types that a kernel puts together; the others are widened to one of them.
 _WIDER = {

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind, CompareKind, ReduceKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops.scatter import scatter
-from converters.tf.symbolic import product
-from converters.tf.tensors import Rows
+from converters.tf.ir.build import Builder, static
+from converters.tf.ir.symbolic import product
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.index.scatter import scatter
+from converters.tf.lower.tensors import Rows
 
 # Segments that are written out one by one.
 _MOST_SEGMENTS = 1024

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from converters.tf import ir
-from converters.tf.build import static
-from converters.tf.lower import Context, Handler, Result, Unsupported, element_type
+from converters.tf.ir.build import static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported, element_type
 
 
 def _top_k(ctx: Context) -> Result:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, elements
 from converters.tf.ir import BinaryKind, CompareKind, ReduceKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops.scatter import scatter
-from converters.tf.trace import Variable
+from converters.tf.ir.build import Builder, elements
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.index.scatter import scatter
+from converters.tf.lower.trace import Variable
 
 # A table of fewer places than this many, or this often the keys, has one for each number between.
 _DENSE_PLACES = 1 << 10

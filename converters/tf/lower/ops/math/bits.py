@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder
-from converters.tf.interpret_functions import BINARY
 from converters.tf.ir import BinaryKind, CompareKind
-from converters.tf.lower import Context, Handler, Result
+from converters.tf.ir.build import Builder
+from converters.tf.ir.meaning.functions import BINARY
+from converters.tf.lower.graph import Context, Handler, Result
 
 
 def _shift(kind: BinaryKind) -> Handler:

@@ -10,10 +10,10 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from converters.tf import ir
-from converters.tf.build import Builder, broadcast
 from converters.tf.ir import BinaryKind, Fn
-from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported, element_type
-from converters.tf.tensors import Complex
+from converters.tf.ir.build import Builder, broadcast
+from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported, element_type
+from converters.tf.lower.tensors import Complex
 
 # Ops whose results have the parts that the parts of their operands give.
 _PARTWISE = (

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind, CompareKind, Fn, ReduceKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.symbolic import size_at_one
+from converters.tf.ir.build import Builder, static
+from converters.tf.ir.symbolic import size_at_one
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 # Sums of so many elements of an example are computed for each of its results.
 _MOST_PAIRS = 1 << 22

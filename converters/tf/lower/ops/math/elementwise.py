@@ -10,10 +10,10 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops import examples
-from converters.tf.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
-from converters.tf.tensors import Bits, Complex, Rows, Several
+from converters.tf.ir.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.control import examples
+from converters.tf.lower.tensors import Bits, Complex, Rows, Several
 
 _UNARY = {
     "Abs": Fn.ABS,
@@ -223,7 +223,7 @@ def _read(ctx: Context) -> Result:
 
 
 def _assign(ctx: Context) -> Result:
-    """Returns what the variable holds afterwards, as `converters.tf.assigned` wants it."""
+    """Returns what the variable holds afterwards, as `lower.assigned` wants it."""
     return ctx.value(1)
 
 

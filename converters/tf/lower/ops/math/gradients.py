@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from converters.tf import ir
-from converters.tf.build import Builder
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.lower import Context, Handler, Result
+from converters.tf.ir.build import Builder
+from converters.tf.lower.graph import Context, Handler, Result
 
 
 def _mul(build: Builder, *factors: ir.Value) -> ir.Value:

@@ -8,11 +8,11 @@ from itertools import pairwise
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops.matrices import diagonal
-from converters.tf.symbolic import product
-from converters.tf.values import EXACT
+from converters.tf.ir.build import Builder, static
+from converters.tf.ir.symbolic import product
+from converters.tf.ir.values import EXACT
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.math.matrices import diagonal
 
 # Terms of a sum of products of int8 that float32 holds whatever they are.
 _EXACT_TERMS = EXACT // (128 * 128)

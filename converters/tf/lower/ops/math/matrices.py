@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
-from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ir.build import Builder, static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 
 def diagonal(build: Builder, x: ir.Value, offset: int = 0) -> ir.Value:

@@ -6,10 +6,10 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, ReduceKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops import examples
-from converters.tf.ops.elementwise import simplified
-from converters.tf.symbolic import Symbol, larger, product
+from converters.tf.ir.symbolic import Symbol, larger, product
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.control import examples
+from converters.tf.lower.ops.math.elementwise import simplified
 
 _WHOLE = (ir.DType.I32, ir.DType.I64)
 

@@ -7,11 +7,11 @@ from collections.abc import Callable
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind, Fn
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops.complex_numbers import of, product
-from converters.tf.tensors import Complex
+from converters.tf.ir.build import Builder, static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.math.complex_numbers import of, product
+from converters.tf.lower.tensors import Complex
 
 # A transform of at least so many points is done in two steps.
 _TWO_STEPS = 64

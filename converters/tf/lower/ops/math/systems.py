@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, broadcast, static
 from converters.tf.ir import BinaryKind
-from converters.tf.lower import Context, Handler, Result, Unsupported
+from converters.tf.ir.build import Builder, broadcast, static
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 
 def _square(x: ir.Value) -> int:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import static
-from converters.tf.lower import Context, Handler, Result, Unsupported
-from converters.tf.ops.elementwise import simplified
-from converters.tf.ops.indexing import taken
-from converters.tf.symbolic import Symbol
+from converters.tf.ir.build import static
+from converters.tf.ir.symbolic import Symbol
+from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.index.indexing import taken
+from converters.tf.lower.ops.math.elementwise import simplified
 
 
 def _stitch(ctx: Context) -> Result:

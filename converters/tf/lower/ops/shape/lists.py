@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
-from converters.tf.lower import POISON, Context, Handler, Result, Unsupported, element_type
-from converters.tf.ops.elementwise import simplified
-from converters.tf.ops.scatter import scatter
-from converters.tf.symbolic import Symbol
-from converters.tf.tensors import TensorList
+from converters.tf.ir.build import Builder, static
+from converters.tf.ir.symbolic import Symbol
+from converters.tf.lower.graph import POISON, Context, Handler, Result, Unsupported, element_type
+from converters.tf.lower.ops.index.scatter import scatter
+from converters.tf.lower.ops.math.elementwise import simplified
+from converters.tf.lower.tensors import TensorList
 
 SET = "TensorListSetItem"
 # Says that a list grows if it is written past its end.

@@ -7,9 +7,9 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import Builder, static
 from converters.tf.ir import BinaryKind
-from converters.tf.lower import Context, Result, Unsupported
+from converters.tf.ir.build import Builder, static
+from converters.tf.lower.graph import Context, Result, Unsupported
 
 # Rows that are written one by one.
 _MOST_ROWS = 64

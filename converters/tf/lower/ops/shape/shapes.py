@@ -7,12 +7,13 @@ import math
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.build import static
-from converters.tf.lower import Context, Handler, Result, Tensor, Unsupported
-from converters.tf.ops import examples, moving
-from converters.tf.ops.elementwise import simplified
-from converters.tf.symbolic import Symbol, complete, map_dims, objects, of_shape, product
-from converters.tf.tensors import Complex, Rows
+from converters.tf.ir.build import static
+from converters.tf.ir.symbolic import Symbol, complete, map_dims, objects, of_shape, product
+from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
+from converters.tf.lower.ops.control import examples
+from converters.tf.lower.ops.math.elementwise import simplified
+from converters.tf.lower.ops.shape import moving
+from converters.tf.lower.tensors import Complex, Rows
 
 
 def _shape_of(arg: Tensor) -> ir.Shape:
