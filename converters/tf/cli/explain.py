@@ -11,7 +11,8 @@ from rich.text import Text
 
 from converters.tf import ir
 from converters.tf.emit.options import WeightsMode
-from converters.tf.plan.arena import Plan, Step, macs
+from converters.tf.plan.arena import Plan, Step
+from converters.tf.plan.costs import macs
 
 _PLACES = {
     WeightsMode.EMBED: "weights: in the program",

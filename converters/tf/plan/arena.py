@@ -9,8 +9,7 @@ because an op writes one piece of the arena and reads around it.
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
@@ -18,22 +17,11 @@ from converters.tf.ir.symbolic import size_at_one
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
-from converters.tf.plan import tiles
+from converters.tf.plan.costs import macs
+from converters.tf.plan.scratch import scratch_elements
+from converters.tf.plan.sizes import elements, is_fixed, is_pointwise_sum
 
 ALIGN = 64
-# Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
-_LANES = (8, 16)
-_PACKED_ROWS = 512
-_PACKED_TOGETHER = 2 * 1024 * 1024
-_LARGE_PRODUCT = 16_000_000
-_ATTENTION_QUERIES = 64
-_ATTENTION_TOGETHER = 8
-_DIRECT_ROWS = 4
-# Bands of chains: as in kernels/src/conv/chain.rs.
-_CHAIN_NEAR = 1 << 17
-_CHAIN_TASKS = 8
-_CHAIN_LEAST_LINES = 2
-_CHAIN_LINE = 16
 
 
 @dataclass(frozen=True)
@@ -150,16 +138,6 @@ def plan_memory(
         graph = with_chains(with_scaled_products(graph))
     planner = _Planner(graph, inplace, memdrop, packed)
     return planner.plan()
-
-
-def elements(shape: ir.Shape) -> int:
-    """Returns the elements of one example of a tensor."""
-    return math.prod(d.scale if isinstance(d, ir.Batch) else d for d in shape)
-
-
-def is_fixed(shape: ir.Shape) -> bool:
-    """Returns whether a shape does not depend on the batch."""
-    return not any(isinstance(d, ir.Batch) for d in shape)
 
 
 def problems(graph: ir.Graph) -> list[tuple[str, str]]:
@@ -414,224 +392,3 @@ def _pack(blocks: list[_Block]) -> None:
             if part.size:
                 low = block.at + part.offset
                 placed.append((low, low + part.size, part.first, part.last))
-
-
-def _packed_len(lanes: int, k: int, n: int) -> int:
-    return k * (-(-n // lanes) * lanes)
-
-
-def _plain_product(m: int, n: int, k: int) -> int:
-    """Returns the scratch elements of a product with a matrix that is not packed."""
-    if m <= 1 or n <= 1 or k == 0 or m <= _DIRECT_ROWS:
-        return 0
-    return _packed_len(16, _packed_rows(k), n)
-
-
-def scratch_elements(node: ir.Node, packed: bool = True) -> int:
-    """Returns the f32 elements of scratch memory that a node needs for one example.
-
-    Args:
-        node: The node.
-        packed: Whether matrices of weights are packed beforehand.
-    """
-    op = node.op
-    if isinstance(op, ir.MatMul):
-        return _mat_mul_scratch(node, op)
-    if isinstance(op, ir.Attention):
-        return _attention_scratch(node)
-    if isinstance(op, ir.Lstm | ir.Gru | ir.SimpleRnn):
-        return _recurrent_scratch(node, packed)
-    if isinstance(op, ir.Chain):
-        return _chain_scratch(op)
-    if isinstance(op, ir.Suppress):
-        return _numbers(_present(node, 1).shape)[-1]
-    if isinstance(op, ir.Solve | ir.LogDeterminant):
-        return _numbers(node.input.shape)[-1] ** 2
-    if packed:
-        return _tiled_scratch(node, op) if isinstance(op, ir.Conv) else 0
-    if isinstance(op, ir.Dense):
-        k, n = _numbers(_present(node, 1).shape)
-        return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
-    if is_pointwise_sum(node):
-        k, n = _numbers(_present(node, 1).shape)[-2:]
-        return _plain_product(elements(node.input.shape) // max(k, 1), n, k)
-    if isinstance(op, ir.Conv) and not is_depthwise(node):
-        *size, group_in, out = _numbers(_present(node, 1).shape)
-        return op.groups * _packed_len(16, math.prod(size) * group_in, out // op.groups)
-    if isinstance(op, ir.ConvTranspose):
-        *size, group_out, inputs = _numbers(_present(node, 1).shape)
-        return _packed_len(16, math.prod(size) * inputs // op.groups, group_out) * op.groups
-    return 0
-
-
-def _tiled_scratch(node: ir.Node, op: ir.Conv) -> int:
-    """Returns the scratch elements of a convolution whose filter is transformed for tiles."""
-    *taps, depth, columns = _numbers(_present(node, 1).shape)
-    if op.groups != 1:
-        return 0
-    images, *inputs, _ = _numbers(node.input.shape)
-    outputs = _numbers(node.output.shape)[1:-1]
-    before = [padding[0] for padding in op.padding]
-    axes = zip(inputs, outputs, taps, op.strides, op.dilations, before, strict=True)
-    return tiles.scratch(images, [tiles.Axis(*axis) for axis in axes], depth, columns)
-
-
-def _chain_scratch(op: ir.Chain) -> int:
-    """Returns the scratch elements of layers that are computed together."""
-    first, *_ = op.links
-    if isinstance(first.op, ir.Dense):
-        return elements(first.output.shape)
-    lines, each = _CHAIN_LEAST_LINES, 0
-    for link in reversed(op.links[1:]):
-        assert isinstance(link.op, ir.Conv)
-        _, height, width, channels = _numbers(link.input.shape)
-        reach = (_numbers(_present(link, 1).shape)[0] - 1) * link.op.dilations[0] + 1
-        lines = min((lines - 1) * link.op.strides[0] + reach, height)
-        each += lines * width * channels
-    each = -(-each // _CHAIN_LINE) * _CHAIN_LINE
-    return max(_CHAIN_TASKS * each, 2 * _CHAIN_NEAR)
-
-
-def is_depthwise(node: ir.Node) -> bool:
-    """Returns whether a convolution has a group per input channel, more than one."""
-    if not isinstance(node.op, ir.Conv):
-        return False
-    channels = node.input.shape[-1]
-    return node.op.groups == channels and channels != 1
-
-
-def is_pointwise_sum(node: ir.Node) -> bool:
-    """Returns whether a convolution with a residual is a product of matrices."""
-    op = node.op
-    kernel = node.operand(1)
-    if not isinstance(op, ir.Conv) or kernel is None or node.operand(3) is None:
-        return False
-    return (
-        op.groups == 1
-        and math.prod(_numbers(kernel.shape)[:-2]) == 1
-        and all(s == 1 for s in op.strides)
-        and all(p == (0, 0) for p in op.padding)
-    )
-
-
-def _present(node: ir.Node, index: int) -> ir.Value:
-    value = node.operand(index)
-    if value is None:
-        raise ValueError(f"{type(node.op).__name__} of layer {node.layer!r} lacks operand {index}")
-    return value
-
-
-def _numbers(shape: ir.Shape) -> list[int]:
-    return [d.scale if isinstance(d, ir.Batch) else d for d in shape]
-
-
-def _mat_mul_scratch(node: ir.Node, op: ir.MatMul) -> int:
-    *lead, m, n = _numbers(node.output.shape)
-    k = _numbers(node.input.shape)[-2 if op.transpose_a else -1]
-    direct = m <= _DIRECT_ROWS and not op.transpose_a and not op.transpose_b
-    if m <= 1 or n <= 1 or k == 0 or direct:
-        return 0
-    one = max(_packed_len(lanes, _packed_rows(k), n) for lanes in _LANES)
-    if 2 * m * n * k >= _LARGE_PRODUCT:
-        return one
-    most = one
-    for lanes in _LANES:
-        each = _packed_len(lanes, k, n)
-        most = max(most, each * min(max(1, _PACKED_TOGETHER // each), max(1, math.prod(lead))))
-    return most
-
-
-def _packed_rows(k: int) -> int:
-    """Returns the rows of a matrix that are packed at a time: those of some equal parts."""
-    each = math.ceil(k / math.ceil(k / _PACKED_ROWS))
-    return min(math.ceil(each / 16) * 16, k)
-
-
-def _attention_scratch(node: ir.Node) -> int:
-    assert isinstance(node.op, ir.Attention)
-    if node.op.beside:
-        _, queries, heads, depth = _numbers(node.input.shape)
-        _, keys, _, width = _numbers(_present(node, 2).shape)
-        each = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
-        return heads * each + keys * min(_ATTENTION_TOGETHER * _ATTENTION_QUERIES, queries)
-    queries, depth = _numbers(node.input.shape)[-2:]
-    keys, width = _numbers(_present(node, 2).shape)[-2:]
-    scores = keys * min(_ATTENTION_QUERIES, queries)
-    packed = max(_packed_len(n, depth, keys) + _packed_len(n, keys, width) for n in _LANES)
-    if node.operand(3) is not None:
-        return packed + scores + queries * keys
-    # As `scratch_len` in kernels/src/ops/sequence/attention.rs says for any level.
-    heads = math.prod(_numbers(node.input.shape)[:-2])
-    room, data = packed + scores, heads * (queries + keys) * (depth + width)
-    return min(room * min(max(heads, 1), _ATTENTION_TOGETHER), max(room, data))
-
-
-def _recurrent_scratch(node: ir.Node, packed: bool) -> int:
-    sequences, steps, inputs = _numbers(node.input.shape)
-    columns = _numbers(_present(node, 1).shape)[1]
-    units = _numbers(_present(node, 2).shape)[0]
-    state = units + (columns if isinstance(node.op, ir.Gru) else 0)
-    products = 0 if packed else _plain_product(max(steps, _DIRECT_ROWS + 1), columns, inputs)
-    again = 0 if packed else _plain_product(_DIRECT_ROWS + 1, columns, units)
-    return sequences * (steps * columns + state + max(products, again))
-
-
-def macs(node: ir.Node) -> int:
-    """Returns the multiplications with addition of a node for one example."""
-    cost = _MACS.get(type(node.op))
-    return 0 if cost is None else cost(node)
-
-
-def _dense_macs(node: ir.Node) -> int:
-    scaled = elements(node.input.shape) if node.operand(5) is not None else 0
-    return elements(node.input.shape) * _numbers(_present(node, 1).shape)[-1] + scaled
-
-
-def _mat_mul_macs(node: ir.Node) -> int:
-    op = node.op
-    transposed = isinstance(op, ir.MatMul) and op.transpose_a
-    return elements(node.output.shape) * _numbers(node.input.shape)[-2 if transposed else -1]
-
-
-def _conv_macs(node: ir.Node) -> int:
-    filter_shape = _numbers(_present(node, 1).shape)
-    return elements(node.output.shape) * math.prod(filter_shape[:-1])
-
-
-def _chain_macs(node: ir.Node) -> int:
-    assert isinstance(node.op, ir.Chain)
-    return sum(macs(link) for link in node.op.links)
-
-
-def _transpose_macs(node: ir.Node) -> int:
-    filter_shape = _numbers(_present(node, 1).shape)
-    return elements(node.input.shape) * math.prod(filter_shape[:-1])
-
-
-def _attention_macs(node: ir.Node) -> int:
-    assert isinstance(node.op, ir.Attention)
-    _, *lines, width = _numbers(_present(node, 2).shape)
-    keys = lines[0 if node.op.beside else 1]
-    depth = _numbers(node.input.shape)[-1]
-    return elements(node.input.shape) // max(depth, 1) * keys * (depth + width)
-
-
-def _recurrent_macs(node: ir.Node) -> int:
-    batch, steps, _ = _numbers(node.input.shape)
-    weights = elements(_present(node, 1).shape) + elements(_present(node, 2).shape)
-    return batch * steps * weights
-
-
-_MACS: Mapping[type[object], Callable[[ir.Node], int]] = {
-    ir.Dense: _dense_macs,
-    ir.ScaledDense: _dense_macs,
-    ir.MatMul: _mat_mul_macs,
-    ir.Conv: _conv_macs,
-    ir.ConvTranspose: _transpose_macs,
-    ir.Chain: _chain_macs,
-    ir.Attention: _attention_macs,
-    ir.Lstm: _recurrent_macs,
-    ir.Gru: _recurrent_macs,
-    ir.SimpleRnn: _recurrent_macs,
-    ir.ScaleShift: lambda node: elements(node.output.shape),
-}

@@ -16,7 +16,7 @@ from pathlib import Path
 import pytest
 
 from converters.tf import ir
-from converters.tf.plan.arena import scratch_elements
+from converters.tf.plan.scratch import scratch_elements
 
 LEVELS = ("portable", "avx2", "avx512")
 DRAWS = 1500
