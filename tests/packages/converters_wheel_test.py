@@ -151,7 +151,8 @@ def test_pip_builds_what_bazel_builds(checkout: pathlib.Path, tmp_path: pathlib.
     for place in (checkout / "converters/package", checkout, tmp_path / name):
         out = tmp_path / place.name
         out = out.with_suffix(".wheels")
-        clean.checked(clean.pip("wheel", "--no-index", "--no-deps", "--wheel-dir", out, place))
+        how = ("--no-index", "--no-deps", "--no-cache-dir", "--wheel-dir", out)
+        clean.checked(clean.pip("wheel", *how, place))
         (made,) = out.iterdir()
         assert made.name == WHEEL.name
         with zipfile.ZipFile(made) as found, zipfile.ZipFile(WHEEL) as expected:
