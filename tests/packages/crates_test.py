@@ -46,9 +46,10 @@ fn main() -> Result<()> {
 """
 
 COMPUTE = """
-use tfp_runtime::kernels::{parallel::Serial, softmax};
+use tfp_runtime::kernels::base::parallel::Serial;
+use tfp_runtime::kernels::ops::norm::softmax;
 
-fn main() -> Result<(), tfp_kernels::error::Error> {
+fn main() -> Result<(), tfp_kernels::base::error::Error> {
     let mut out = [0.0; 4];
     softmax::softmax(&[1.0, 1.0, 0.0, 0.0], 2, &mut out, &Serial)?;
     println!("{out:?}");

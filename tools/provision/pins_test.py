@@ -52,7 +52,7 @@ def test_a_missing_key_is_named() -> None:
 
 def test_what_is_asked_for_is_what_would_be_downloaded() -> None:
     pins = read_pins()
-    assert pins.probes["archives"] in (CHECKOUT / "WORKSPACE").read_text()
+    assert pins.probes["archives"] in (CHECKOUT / "tools/workspace/rule_sets.bzl").read_text()
     assert f"/{pins.bazel_version}/bazel-{pins.bazel_version}-linux-x86_64" in pins.bazel_url
 
 

@@ -252,32 +252,49 @@ fn flush_all(folder: &Path) -> Result<()> {
 }
 
 /// Exchanges two paths of one file system in one step.
-#[cfg(target_os = "linux")]
+#[cfg(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+))]
 fn exchange(one: &Path, other: &Path) -> io::Result<()> {
-    use std::ffi::{CString, c_char, c_int, c_uint};
+    use std::ffi::{CString, c_int, c_long, c_uint};
     use std::os::unix::ffi::OsStrExt as _;
 
     const HERE: c_int = -100;
     const EXCHANGE: c_uint = 2;
+    // The number of `renameat2`, which the C library has from glibc 2.28 on alone.
+    const RENAMEAT2: c_long = if cfg!(target_arch = "x86_64") {
+        316
+    } else {
+        276
+    };
     unsafe extern "C" {
-        fn renameat2(
-            old_folder: c_int,
-            old: *const c_char,
-            new_folder: c_int,
-            new: *const c_char,
-            flags: c_uint,
-        ) -> c_int;
+        fn syscall(number: c_long, ...) -> c_long;
     }
     let one = CString::new(one.as_os_str().as_bytes())?;
     let other = CString::new(other.as_os_str().as_bytes())?;
-    // SAFETY: both paths are C strings that live during the call.
-    match unsafe { renameat2(HERE, one.as_ptr(), HERE, other.as_ptr(), EXCHANGE) } {
+    // SAFETY: the system call takes these five arguments, and both paths are C strings that live
+    // during the call.
+    let done = unsafe {
+        syscall(
+            RENAMEAT2,
+            HERE,
+            one.as_ptr(),
+            HERE,
+            other.as_ptr(),
+            EXCHANGE,
+        )
+    };
+    match done {
         0 => Ok(()),
         _ => Err(io::Error::last_os_error()),
     }
 }
 
-#[cfg(not(target_os = "linux"))]
+#[cfg(not(all(
+    target_os = "linux",
+    any(target_arch = "x86_64", target_arch = "aarch64")
+)))]
 fn exchange(_: &Path, _: &Path) -> io::Result<()> {
     Err(io::ErrorKind::Unsupported.into())
 }

@@ -13,12 +13,12 @@ from absl import app, flags
 _OUT = flags.DEFINE_string("out", None, "the folder", required=True)
 
 
-class _Clipped(tf.Module):
+class _Clipped(tf.Module):  # type: ignore[misc]
     """Three times the argument, with a gradient that is clipped and has the argument's sign."""
 
-    @tf.function(input_signature=[tf.TensorSpec([None])])
+    @tf.function(input_signature=[tf.TensorSpec([None])])  # type: ignore[untyped-decorator]
     def f(self, x: tf.Tensor) -> tf.Tensor:
-        @tf.custom_gradient
+        @tf.custom_gradient  # type: ignore[untyped-decorator]
         def clipped(z: tf.Tensor) -> tuple[tf.Tensor, object]:
             return tf.identity(z), lambda grad: tf.clip_by_value(grad, -0.15, 0.15) * tf.sign(z)
 

@@ -238,7 +238,7 @@ impl<'a> Inputs<'a> {
     /// The shape that input number `index` holds as its values.
     ///
     /// # Errors
-    /// As [`Inputs::ints`] and [`shape_of`].
+    /// As [`Inputs::ints`], and [`Error::Value`] for a dimension below 0.
     pub fn shape_value(&self, index: usize, argument: &'static str) -> Result<Shape> {
         shape_of(argument, &self.ints(index, argument)?)
     }

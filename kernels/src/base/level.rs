@@ -204,7 +204,7 @@ mod tests {
             let done = std::process::Command::new(std::env::current_exe().unwrap())
                 .args([
                     "--exact",
-                    "level::tests::the_level_is_what_the_environment_says",
+                    "base::level::tests::the_level_is_what_the_environment_says",
                 ])
                 .env("TFP_KERNELS", name)
                 .output()

@@ -18,6 +18,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/types.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -81,6 +82,21 @@ int renameat2(int a, const char *from, int b, const char *to, unsigned flags) {
     return -1;
   }
   CALL(0, renameat2, a, from, b, to, flags);
+}
+// Programs that run on an old C library make the call by its number.
+long syscall(long number, ...) {
+  static _Atomic(long (*)(long, ...)) real;
+  long rest[6];
+  va_list list;
+  va_start(list, number);
+  for (int i = 0; i < 6; i++) rest[i] = va_arg(list, long);
+  va_end(list);
+  if (number == SYS_renameat2) {
+    return renameat2(rest[0], (const char *)rest[1], rest[2], (const char *)rest[3], rest[4]);
+  }
+  long (*call)(long, ...) = atomic_load(&real);
+  if (call == NULL) atomic_store(&real, call = REAL(syscall));
+  return call(number, rest[0], rest[1], rest[2], rest[3], rest[4], rest[5]);
 }
 int mkdir(const char *path, mode_t bits) { CALL(1, mkdir, path, bits); }
 int rmdir(const char *path) { CALL(0, rmdir, path); }

@@ -42,8 +42,8 @@ macro_rules! float_step {
                     return Err(REFUSED);
                 }
                 let count = ((limit - start) / delta).abs();
-                // Not of NaN either: the difference of two infinities.
-                if !(count < isize::MAX as Self) {
+                // The difference of two infinities is NaN.
+                if count.is_nan() || count >= isize::MAX as Self {
                     return Err(Error::Overflow { argument: "limit" });
                 }
                 let whole = count as usize;

@@ -15,7 +15,7 @@ pub fn count<T: Copy + PartialEq + Default>(x: &[T]) -> usize {
 /// Writes the index of each element that is not zero: a number per axis.
 ///
 /// # Errors
-/// [`Error::Length`](crate::base::error::Error::Length) if `x` does not fit its shape, or `out` does not
+/// [`Error::Length`] if `x` does not fit its shape, or `out` does not
 /// hold [`count`] indices.
 pub fn where_true<T: Copy + PartialEq + Default>(
     (x, shape): (&[T], &Shape),
