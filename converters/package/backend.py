@@ -31,7 +31,11 @@ FILES: Final = (
     ("tools/codegen", ("*.py",), "tools/codegen"),
 )
 """The attribute `files` of `//converters/package:wheel`."""
-LEFT_OUT: Final = ("converters/tf/tests/**", "tools/codegen/*_test.py")
+LEFT_OUT: Final = (
+    "converters/tf/tests/**",
+    "tools/codegen/*_test.py",
+    "tools/codegen/rust_code.py",
+)
 RENAMED: Final = {
     "converters": "tfp_converters.converters",
     "tools": "tfp_converters.tools",

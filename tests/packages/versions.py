@@ -33,11 +33,10 @@ TOLERANCE: Final = 1e-5
 PAGE: Final = """\
 # TensorFlow versions
 
-One wheel, not rebuilt, beside each TensorFlow of the package index for Python {python}: the device
-loads, `python -m tfp_plugin.check` finds it, and Keras trains an MLP (SGD, Adam), a CNN (Adam) and
-one with grouped convolutions (Adam) on it, with no call and no argument of ours. The number is
-the largest difference of the loss of a step from the same training on the CPU; {tolerance:g} is
-allowed.
+One wheel, not rebuilt, beside each TensorFlow of the package index for Python {python}. The device
+loads, and `python -m tfp_plugin.check` finds it. Keras trains an MLP (SGD, Adam), a CNN (Adam) and
+one with grouped convolutions (Adam) on it, without a call of ours. The number is the largest
+difference of the loss of a step from the same training on the CPU; {tolerance:g} is allowed.
 
 Written by `tools/bazel run //tests/packages:versions -- --write docs/versions.md`, {date}, wheel
 {wheel}.

@@ -12,7 +12,7 @@ use crate::wire::{Reader, read_shape};
 /// The most bytes of a constant.
 const MOST_BYTES: u64 = 1 << 40;
 /// The most elements of a list of integers that are not written one by one. TensorFlow takes such lists
-/// for shapes and the like when it looks at a graph, and goes through each element.
+/// for values such as shapes when it looks at a graph, and goes through each element.
 const MOST_REPEATED: u64 = 1 << 24;
 /// How deeply attributes may be nested: as deeply as TensorFlow reads them.
 const DEPTH: usize = 64;

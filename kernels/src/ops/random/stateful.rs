@@ -127,6 +127,7 @@ pub(crate) const EMPTY: Error = Error::Value {
 pub(crate) fn bounds<T: Element>(inputs: &Inputs<'_>, index: usize) -> Result<(T, T)> {
     let scalar = |index, argument| {
         let tensor = inputs.get(index, argument)?;
+        check_rank(tensor.shape(), argument, 0, "0")?;
         let values = T::view(&tensor, argument)?;
         values.first().copied().ok_or(Error::Length {
             argument,

@@ -80,7 +80,7 @@ pub enum Control {
 
 /// Something that is told of a training's progress.
 pub trait Callback<R: Rule> {
-    /// A training begins: what was noted of another one is to be forgotten.
+    /// A training begins: what was noted of another one must be forgotten.
     ///
     /// # Errors
     /// Those that end the training.
