@@ -113,7 +113,7 @@ def _crate_doc(crate: CrateApi) -> list[str]:
 
 
 def _reexports(crate: CrateApi) -> list[str]:
-    names = ["DType", "Error"]
+    names = ["BufferError", "DType", "Error"]
     workspaces = [p for m in crate.models for p in m.pools if p.pool.kind is PoolKind.WORKSPACE]
     if workspaces or any(m.once for m in crate.models):
         names.append("Slot")

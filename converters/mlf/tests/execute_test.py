@@ -11,7 +11,7 @@ import pytest
 from converters.mlf.convert import Request, convert
 from converters.mlf.tests.build import build, build_c, call, must, run_rust, rustc, write
 from converters.mlf.tests.dialects import DIALECTS, Dialect
-from converters.mlf.tests.requests import REAL, TESTDATA, request_of
+from converters.mlf.tests.requests import EXISTING_MEMORY, REAL, TESTDATA, request_of
 from tools.package import elf
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -45,7 +45,13 @@ def test_dialect(name: str, tmp_path: Path) -> None:
 
 def test_every_program_belongs_to_a_dialect() -> None:
     unknown = {p.stem for p in PROGRAMS.glob("*.rs")} - set(DIALECTS)
-    assert not unknown
+    assert unknown == {EXISTING_MEMORY.stem}
+
+
+def test_memory_that_exists_already(tmp_path: Path) -> None:
+    """Also run under AddressSanitizer, by `sanitizer_test`."""
+    built = build(convert(Request(mlf=TESTDATA / "constant_pool.tar")), tmp_path / "crate")
+    assert "3 passed" in run_rust(built, EXISTING_MEMORY, test=True)
 
 
 _POOL_Y = "\t.y = &((uint8_t*)workspace_pools->sram)[16],\n"
