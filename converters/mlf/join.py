@@ -55,11 +55,13 @@ class Options:
       overrides: types of tensors that the archive does not describe.
       alignment: alignment in bytes, instead of the archive's; 0 keeps it.
       raw_devices: device fields that stay raw pointers although the C calls their hooks.
+      exists_once: the C has state that its text does not show, such as registers of a device.
     """
 
     overrides: tuple[Override, ...] = ()
     alignment: int = 0
     raw_devices: frozenset[str] = field(default_factory=frozenset)
+    exists_once: bool = False
 
 
 def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ...]:
@@ -276,7 +278,7 @@ def _interface(
         header, facts, parts.signature, parts.name, options.overrides, problems
     )
     _report(problems)
-    state = _static_state(sources)
+    state = _static_state(sources, options)
     allocator = _allocator(header, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
@@ -346,11 +348,14 @@ def check_used(options: Options, models: Sequence[Interface]) -> None:
         raise UsageError(*problems)
 
 
-def _static_state(sources: SourceFacts) -> list[HiddenState]:
-    return [
+def _static_state(sources: SourceFacts, options: Options) -> list[HiddenState]:
+    state = [
         HiddenState(f"static {'pool' if size else 'object'} `{name}` in the C", size)
         for name, size in sources.static_workspaces
     ]
+    if options.exists_once:
+        state.append(HiddenState("state that the C does not show, as --exists_once says", 0))
+    return state
 
 
 def _report(problems: Sequence[Problem]) -> None:
@@ -529,7 +534,7 @@ def _packed(
             problems.append(Problem(where, f"no {kind}"))
         sides.append(tuple(tensors))
     _report(problems)
-    state = _static_state(sources)
+    state = _static_state(sources, options)
     allocator = _allocator(None, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))

@@ -43,6 +43,11 @@ _ALIGN = flags.DEFINE_integer(
 _RAW = flags.DEFINE_multi_string(
     "raw_device", [], "device that keeps its vendor's C driver although the C calls its hooks"
 )
+_ONCE = flags.DEFINE_bool(
+    "exists_once",
+    False,
+    "every model exists once, because its C has state that its text does not show",
+)
 _SECTION = flags.DEFINE_multi_string(
     "section", [], "linker section of a pool's static: [MODEL.]POOL=.section"
 )
@@ -75,6 +80,7 @@ def _request() -> Request:
             overrides=parse_overrides(_SHAPE.value),
             alignment=_ALIGN.value,
             raw_devices=frozenset(_RAW.value),
+            exists_once=_ONCE.value,
         ),
         crate_name=_NAME.value,
         golden=path["path_to_fv"],

@@ -78,6 +78,14 @@ def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.h", "text.tar"]
 
 
+def test_a_model_exists_once_if_asked_to(tmp_path: Path) -> None:
+    archive = str(TESTDATA / "constant_pool.tar")
+    for flags, once in ([], False), (["--exists_once"], True):
+        done = run("--mlf", archive, "--out", str(tmp_path / "o"), "--json", *flags)
+        assert json.loads(done.stdout)["models"][0]["exists_once"] is once
+    assert "as --exists_once says" in (tmp_path / "o/src/default.rs").read_text()
+
+
 def test_failure_report_is_json(tmp_path: Path) -> None:
     done = run("--mlf", "missing.tar", "--out", "o", "--json", cwd=tmp_path)
     report = json.loads(done.stdout)

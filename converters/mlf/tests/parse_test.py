@@ -317,7 +317,38 @@ def test_facts_between_weights_are_found() -> None:
         ("const static float w[2] = {1.0f};", []),
         ('__attribute__((section(".rodata.tvm"), aligned(16))) static int8_t w[2] = "ab";', []),
         ("static inline int f(int a) { int b = a; return b; }\nstatic int g(void);", []),
-        ("extern volatile int32_t finished;\ntypedef struct { int a; } T;\nenum { A, B };", []),
+        ("extern volatile int32_t finished;", ["finished"]),
+        ("typedef struct { int a; } T;\nenum { A, B };\nstruct S { const int a; };", []),
+        ("static const float* last;", ["last"]),
+        ("static const float* const first = 0;", []),
+        ("static const int8_t* tab[2];", ["tab"]),
+        ("static const int8_t* const tab[2] = {0, 0};", []),
+        ("static float ring[sizeof(const int)];", ["ring"]),
+        ("static const int (*hook)(const int);", ["hook"]),
+        ("static int (*const hooks[2])(int) = {0, 0};", []),
+        ("static const int a = 1, *p, b;", ["p"]),
+        ("static float (ring)[4];", ["ring"]),
+        ("static ring_t (ring);", ["ring"]),
+        ("extern float shared[4];", ["shared"]),
+        ("void f(void) { extern float shared[4]; shared[0] = 1; }", ["shared"]),
+        ("extern const float shared[4];\nextern void f(const float* x);", []),
+        ("static _Thread_local int n;", ["n"]),
+        ("void f(void) { static const int t[2] = {1, 2}, *p; }", ["p"]),
+        ("void f(void) { const static int t = 1; static const struct { int a; } s = {1}; }", []),
+        ("_Alignas(16) static float r[4];", ["r"]),
+        ("static float a[4] , w[2] __attribute__((section(\".rodata\")));", ["a"]),
+        ("STATE(float, ring, 4);", ["STATE"]),
+        ("STATE(ring)\nint f(void) { return 0; }", ["STATE"]),
+        ("STATE ring[4];", ["ring"]),
+        ("#define KEPT static\nvoid f(void) { KEPT float ring[4]; }", ["ring"]),
+        ("#define W static const\nW float w[4] = {1};\nvoid f(void) { W int v = 1; }", []),
+        ("#define W static const float*\nW p;", ["p"]),
+        ("#define S static\n#define T S\nvoid f(void) { T int n; }", ["n"]),
+        ("#define RING(n) static float n[4]\nvoid f(void) { RING(x); }", ["RING"]),
+        ("#define RING(n) static float n[4]\nvoid f(void) { }", []),
+        ("#define CALL static inline\nCALL int f(int a) { return a; }", []),
+        ("#define API extern\nAPI int f(int (*call)(int), int b);", []),
+        ("int32_t f(int (*call)(int));\nint get_t(void);\nconst float* (g)(int a, int b);", []),
         ("static TVMBackendPackedCFunc _tvm_func_array[] = { (TVMBackendPackedCFunc)f, };", []),
         ("int32_t f(void* x) __attribute__((noinline));\nvoid* __tvm_module_ctx = NULL;", []),
     ],
@@ -328,3 +359,10 @@ def test_what_the_c_keeps_between_calls(code: str, names: list[str]) -> None:
         {"a.c": f"#include <stdint.h>\n{code}\nint32_t g(void) {{ return 0; }}"}, "m"
     )
     assert [name for name, _ in facts.static_workspaces] == names
+
+
+def test_a_macro_of_a_header_makes_state_of_a_source() -> None:
+    source = "void f(void) { KEPT float ring[4]; }\nextern uint8_t pool[64];"
+    files = {"a.c": source, "b.c": "uint8_t pool[64];\nint32_t g(void) { return 0; }"}
+    facts = parse_sources(files, "m", ["#define KEPT static\n"])
+    assert facts.static_workspaces == (("pool", 64), ("ring", 0))
