@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from converters.mlf.errors import FormatError, MismatchError
+from converters.mlf.errors import ArchiveError, FormatError, MismatchError
 from converters.mlf.join_io import io_slots, sanitise, tensors_of
 from converters.mlf.model import (
     CFile,
@@ -21,7 +21,7 @@ from converters.mlf.model import (
     PoolKind,
     Tensor,
 )
-from converters.mlf.parse.archive import Archive
+from converters.mlf.parse.archive import METADATA, Archive
 from converters.mlf.parse.c_header import PART_NAMES, Header, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata
 from converters.mlf.parse.c_source import SourceFacts, included, parse_sources
@@ -70,8 +70,7 @@ def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ..
     Raises:
       ConversionError: every reason, of all modules, for which the archive is refused.
     """
-    where = f"{archive.origin}:metadata.json"
-    modules = parse_metadata(archive.text("metadata.json"), where)
+    modules = _modules(archive)
     result = []
     errors: list[ConversionError] = []
     for facts in modules:
@@ -83,6 +82,27 @@ def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ..
         kind = type(errors[0])
         raise kind(*(p for e in errors for p in e.problems))
     return tuple(result)
+
+
+def _modules(archive: Archive) -> tuple[ModuleFacts, ...]:
+    """Returns what `metadata.json` says; without it, an entry for each interface header."""
+    if METADATA in archive.files:
+        return parse_metadata(archive.text(METADATA), f"{archive.origin}:{METADATA}")
+    found = [m for m in sorted(archive.files) if _INTERFACE.fullmatch(m)]
+    if not found:
+        there = ", ".join(repr(m) for m in sorted(archive.files)[:12])
+        raise ArchiveError(
+            Problem(
+                archive.origin,
+                f"neither {METADATA!r} nor {_INCLUDE + 'tvmgen_<model>.h'!r}; there are {there}",
+                f"without metadata, the C has to be in {_SRC} and the headers in {_INCLUDE}",
+            )
+        )
+    names = [m.removeprefix(_INCLUDE + "tvmgen_").removesuffix(".h") for m in found]
+    return tuple(
+        ModuleFacts(n, "full-model", ("aot",), "", None, None, None, f"{archive.origin}:{n}")
+        for n in names
+    )
 
 
 def model_of_header(text: str, where: str, library: bytes | None, options: Options) -> Interface:

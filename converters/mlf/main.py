@@ -22,7 +22,7 @@ from converters.mlf.report import success_report
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
 
-_MLF = flags.DEFINE_string("mlf", None, "archive: a .tar file, or the folder it was unpacked to")
+_MLF = flags.DEFINE_string("mlf", None, "archive: a .tar, .tar.gz or .zip file, or a folder; --mlf itself may be left out")
 _OUT = flags.DEFINE_string("out", None, "folder to write the crate to (required)")
 _FV = flags.DEFINE_string(
     "path_to_fv",
@@ -68,12 +68,16 @@ _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output
 _QUIET = flags.DEFINE_bool("quiet", False, "print no line on success")
 
 
-def _request() -> Request:
+def _request(arguments: Sequence[str]) -> Request:
+    given = list(arguments)
+    mlf = _MLF.value or (given.pop(0) if given and not _HEADER.value else None)
+    if given:
+        raise UsageError(Problem("command line", f"unexpected argument {given[0]!r}"))
     if not _OUT.value and not _RUST_OUT.value:
         raise UsageError(Problem("--out", "no folder given"))
-    path = {f.name: Path(f.value) if f.value else None for f in (_MLF, _HEADER, _LIB, _FV)}
+    path = {f.name: Path(f.value) if f.value else None for f in (_HEADER, _LIB, _FV)}
     return Request(
-        mlf=path["mlf"],
+        mlf=Path(mlf) if mlf else None,
         header=path["header"],
         library=path["lib"],
         options=Options(
@@ -109,9 +113,7 @@ def _write_for_rule(result: Result) -> None:
 def main(argv: Sequence[str]) -> int:
     """Converts as the flags say; returns the exit code."""
     try:
-        if len(argv) > 1:
-            raise UsageError(Problem("command line", f"unexpected argument {argv[1]!r}"))
-        result = convert(_request())
+        result = convert(_request(argv[1:]))
         if _RUST_OUT.value:
             _write_for_rule(result)
         elif _OUT.value:

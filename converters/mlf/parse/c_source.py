@@ -137,5 +137,13 @@ def _io_offsets(code: str, where: str) -> list[tuple[tuple[str, str], tuple[str,
         end = code.find("return", function.end())
         body = code[function.end() : end if end > 0 else len(code)]
         for member, pool, offset in _OFFSET.findall(body):
+            if not re.fullmatch(r"[A-Za-z_]\w*", member, re.ASCII):
+                raise FormatError(
+                    Problem(
+                        where,
+                        f"{member!r} is not a C identifier, so the exported C cannot compile",
+                        f"rename the {function[2].removesuffix('s')} and export again",
+                    )
+                )
             result.append(((function[2], member), (pool, int(offset))))
     return result

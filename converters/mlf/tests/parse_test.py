@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from converters.mlf.errors import ArchiveError, FormatError
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
-from converters.mlf.parse.archive import member_name, parse_tar, read_archive
+from converters.mlf.parse import archive as archive_module
+from converters.mlf.parse.archive import member_name, parse_archive, read_archive
 from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_source import parse_sources
 from converters.mlf.parse.c_text import split_comments
@@ -44,6 +49,49 @@ def test_reads_what_tarfile_reads(name: str) -> None:
     assert archive.files == expected
 
 
+def zip_of(
+    files: dict[str, str],
+    mode: int = 0,
+    method: int = zipfile.ZIP_DEFLATED,
+    damaged: tuple[bytes, bytes] = (b"", b""),
+) -> bytes:
+    """A zip file of members with a Unix mode, in which bytes are replaced."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, text in files.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            info.compress_type = method
+            file.writestr(info, text)
+    assert damaged[0] in buffer.getvalue()
+    return buffer.getvalue().replace(*damaged) if damaged[0] else buffer.getvalue()
+
+
+def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the memory for it is taken, whatever its headers say."""
+    monkeypatch.setattr(archive_module, "MAX_ARCHIVE_BYTES", 1 << 16)
+    with pytest.raises(ArchiveError, match="more than 65536 bytes when decompressed"):
+        parse_archive("model.tar.gz", gzip.compress(bytes(1 << 20)))
+    with pytest.raises(ArchiveError, match="more than 65536 bytes when decompressed"):
+        parse_archive("model.tar.gz", gzip.compress(bytes(1 << 15)) * 3)
+    monkeypatch.setattr(archive_module, "MAX_MEMBER_BYTES", 1 << 10)
+    data = zip_of({"a": "x" * 2000})
+    with pytest.raises(ArchiveError, match="size 2000 bytes; at most 1024"):
+        parse_archive("model.zip", data)
+    size = (2000).to_bytes(4, "little")
+    with pytest.raises(ArchiveError, match="damaged zip file|its header says 100"):
+        parse_archive("model.zip", data.replace(size, (100).to_bytes(4, "little")))
+
+
+@pytest.mark.parametrize("top", ["", "model/", "some/model/"])
+def test_a_top_folder_is_left_out(top: str) -> None:
+    files = {f"{top}metadata.json": "{}", f"{top}runtime/src/a.c": "x", f"{top}src/a.relay": ""}
+    added = {"__MACOSX/._model": "", f"{top}.DS_Store": "x", f"{top}src/._a.relay": ""}
+    for data in (tar_of(files | added), gzip.compress(tar_of(files)), zip_of(files | added)):
+        expected = {"metadata.json": b"{}", "runtime/src/a.c": b"", "src/a.relay": b""}
+        assert parse_archive("x", data).files == expected
+
+
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_long_names_of_every_tar_form(form: int) -> None:
     name = "/".join(["folder" * 6] * 4) + "/file.c"
@@ -52,7 +100,7 @@ def test_long_names_of_every_tar_form(form: int) -> None:
         info = tarfile.TarInfo(name)
         info.size = 5
         file.addfile(info, io.BytesIO(b"hello"))
-    assert parse_tar("x", buffer.getvalue()).files == {name: b"hello"}
+    assert parse_archive("x", buffer.getvalue()).files == {name: b"hello"}
 
 
 def test_folder_is_read_like_the_tar(tmp_path: Path) -> None:
@@ -78,10 +126,21 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
         (tar_with(tarfile.FIFOTYPE), "FIFO; only files and folders"),
         (tar_with(tarfile.REGTYPE, name="/etc/shadow"), "absolute path"),
         (tar_with(tarfile.DIRTYPE, name="../up"), "path traversal"),
-        (b"\x1f\x8b" + bytes(600), "compressed"),
+        (b"\x1f\x8b" + bytes(600), "damaged gzip data"),
+        (gzip.compress(tar_of({"a": "x"}))[:-9], "truncated: the gzip data"),
+        (gzip.compress(gzip.compress(tar_of({"a": "x"}))), "not a tar file"),
+        (bz2.compress(tar_of({"a": "x"})), "compressed by bzip2; read are tar, tar.gz"),
+        (lzma.compress(tar_of({"a": "x"})), "compressed by xz"),
+        (zip_of({"../evil": "x"}), "path traversal"),
+        (zip_of({"/etc/shadow": "x"}), "absolute path"),
+        (zip_of({"a": "x"}, mode=0o120777), "neither a file nor a folder"),
+        (zip_of({"a": "x"}, damaged=(b"\x14\3\x14\0\0\0", b"\x14\3\x14\0\1\0")), "encrypted"),
+        (zip_of({"a": "x"}, method=zipfile.ZIP_STORED, damaged=(b"ax", b"ay")), "Bad CRC"),
+        (zip_of({"a": "x"})[:-9], "damaged zip file"),
+        (zip_of({}), "no member at all"),
         (bytes(2048), "no member at all"),
         (b"worthless file" * 100, "not a tar file.*tvm_export"),
-        (b"PK\x03\x04" + bytes(600), "not a tar file"),
+        (b"PK\x03\x04" + bytes(600), "damaged zip file"),
         (tar_of({"a": "x"})[:1024], "truncated: ends after 1024 bytes"),
         (tar_of({"a": "x"})[:1400], "no tar file|truncated"),
         (tar_of({"a": "x" * 200})[:600], "only 88 left"),
@@ -90,7 +149,7 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
 )
 def test_hostile_archive_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ArchiveError, match=message):
-        parse_tar("model.tar", data)
+        parse_archive("model.tar", data)
 
 
 def test_what_the_system_does_not_read_is_refused(
@@ -129,13 +188,13 @@ def resized(data: bytes, field: bytes) -> bytes:
 )
 def test_absurd_size_is_refused(field: bytes, message: str) -> None:
     with pytest.raises(ArchiveError, match=message):
-        parse_tar("model.tar", resized(tar_of({"a": "x"})[:2048], field))
+        parse_archive("model.tar", resized(tar_of({"a": "x"})[:2048], field))
 
 
 def test_too_many_members_are_refused() -> None:
     one = tar_of({"a": ""})[:512]
     with pytest.raises(ArchiveError, match=r"is there twice|more than"):
-        parse_tar("model.tar", one * 9000)
+        parse_archive("model.tar", one * 9000)
 
 
 @pytest.mark.parametrize(
