@@ -221,8 +221,21 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
             for d in api.devices
         ]
         structs.append(_struct("Devices", "The devices that the model uses.", fields))
-        generics = [f"{d.generic}: Device" for d in api.devices if d.generic]
-        structs[-1]["generic_list"] = ", ".join(["'a", *generics])
+        generics = [d.generic for d in api.devices if d.generic]
+        bounded = ", ".join(["'a", *(f"{g}: Device" for g in generics)])
+        named = ", ".join(["'a", *generics])
+        structs[-1]["generic_list"] = bounded
+        params = [f"{name}: {kind}" for name, kind, _ in fields]
+        structs[-1]["constructor"] = [
+            "",
+            f"impl<{bounded}> Devices<{named}> {{",
+            f"{INDENT}/// Uses the given devices, in the order of the archive.",
+            *_many_parameters(params),
+            *fitted("pub const fn new", params, " -> Self {", 1),
+            *literal("Self", [d.field for d in api.devices], "", 2),
+            f"{INDENT}}}",
+            "}",
+        ]
     return structs
 
 

@@ -21,6 +21,7 @@ from converters.mlf.output_folder import write_folder
 from converters.mlf.report import success_report
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
+from tools.codegen.rust import one_line
 
 _MLF = flags.DEFINE_string("mlf", None, "archive: a .tar, .tar.gz or .zip file, or a folder; --mlf itself may be left out")
 _OUT = flags.DEFINE_string("out", None, "folder to write the crate to (required)")
@@ -95,6 +96,20 @@ def _request(arguments: Sequence[str]) -> Request:
     )
 
 
+def _warn(result: Result) -> None:
+    """Prints which headers the build needs from elsewhere."""
+    missing = sorted({h for m in result.crate.models for h in m.model.missing_headers})
+    if missing:
+        print(
+            one_line(
+                f"mlf2rust: warning: the archive lacks {', '.join(missing)}, which its C includes; "
+                "name the vendor's include folders in TVMGEN_INCLUDE_PATH when you build the crate",
+                2000,
+            ),
+            file=sys.stderr,
+        )
+
+
 def _write_for_rule(result: Result) -> None:
     for name, content in result.output.files.items():
         for prefix, target in (
@@ -121,6 +136,7 @@ def main(argv: Sequence[str]) -> int:
             if not _QUIET.value:
                 count = len(result.output.files)
                 print(f"mlf2rust: wrote {count} files to {_OUT.value}", file=sys.stderr)
+                _warn(result)
     except ConversionError as err:
         if _JSON.value:
             print(json.dumps(err.report(), indent=2))

@@ -115,6 +115,47 @@ def test_headers_in_folders_beside_the_sources(tmp_path: Path) -> None:
     assert "1 passed" in run_rust(built, built.folder / "tests" / "golden.rs", test=True)
 
 
+#: Stands for the crate `cc`: has its interface, compiles nothing.
+CC_CRATE = """
+pub struct Build;
+impl Build {
+    pub fn new() -> Self { Self }
+    pub fn files(&mut self, _: &[&str]) -> &mut Self { self }
+    pub fn include(&mut self, _: &str) -> &mut Self { self }
+    pub fn includes<T: IntoIterator<Item = std::path::PathBuf>>(&mut self, _: T) {}
+    pub fn warnings(&mut self, _: bool) -> &mut Self { self }
+    pub fn flag_if_supported(&mut self, _: &str) {}
+    pub fn compile(&self, _: &str) {}
+}
+"""
+
+
+def test_a_missing_header_is_one_warning_of_the_build(tmp_path: Path) -> None:
+    files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
+    source = "codegen/host/src/default_lib1.c"
+    files[source] = '#include <arm_nnfunctions.h>\n#include "npu/driver.h"\n' + files[source]
+    result = convert(request_of(Dialect(files, {}), tmp_path))
+    write(result, tmp_path)
+    (tmp_path / "cc.rs").write_text(CC_CRATE)
+    must([rustc(), "--edition=2024", "--crate-type=rlib", "cc.rs"], tmp_path)
+    program = [rustc(), "--edition=2024", "-Dwarnings", "--extern=cc=libcc.rlib", "build.rs"]
+    must([*program, "-o", "build"], tmp_path)
+    vendor = tmp_path / "vendor"
+    (vendor / "npu").mkdir(parents=True)
+    run = ["env", f"TVMGEN_INCLUDE_PATH=none:{vendor}", "./build"]
+    lines = [
+        "cargo:warning=the C includes arm_nnfunctions.h, npu/driver.h: name the folder in "
+        "TVMGEN_INCLUDE_PATH"
+    ]
+    for header, left in (("npu/driver.h", 1), ("arm_nnfunctions.h", 0)):
+        printed = must(run, tmp_path).splitlines()
+        assert [line for line in printed if "warning" in line] == lines
+        (vendor / header).touch()
+        lines = [line.replace(f", {header}", "") for line in lines][:left]
+    printed = must(run, tmp_path)
+    assert "warning" not in printed and "rerun-if-env-changed=TVMGEN_INCLUDE_PATH" in printed
+
+
 def test_state_in_a_header_is_the_model_s(tmp_path: Path) -> None:
     files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
     source = "codegen/host/src/default_lib1.c"
@@ -259,7 +300,7 @@ def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
         build_c(result, folder)
         use = "extern crate net;" if root else '#[path = "net.rs"]\nmod net;'
         (folder / "main.rs").write_text(
-            f"#![allow(dead_code, unused_imports)]\n{use}\nfn main() {{\n"
+            f"{use}\nfn main() {{\n"
             "    let mut output = net::Output::new();\n"
             "    let mut pools = net::WorkspacePools::new(net::Sram::take().unwrap());\n"
             "    let input = net::Input::new();\n"

@@ -80,6 +80,20 @@ def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Pat
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.h", "text.tar"]
 
 
+def test_missing_headers_are_one_line(tmp_path: Path) -> None:
+    with tarfile.open(TESTDATA / "plain.tar") as file:
+        file.extractall(tmp_path / "model", filter="data")
+    arguments = [str(tmp_path / "model"), "--out", str(tmp_path / "out")]
+    assert run(*arguments).stderr.count("\n") == 1
+    (source,) = (tmp_path / "model/codegen/host/src").glob("*_lib1.c")
+    source.write_text('#include "arm_nnfunctions.h"\n' + source.read_text())
+    done = run(*arguments)
+    assert done.returncode == 0
+    wrote, warning = done.stderr.splitlines()
+    assert "wrote" in wrote and "arm_nnfunctions.h" in warning and "TVMGEN_INCLUDE_PATH" in warning
+    assert not run(*arguments, "--quiet").stderr
+
+
 def test_a_model_exists_once_if_asked_to(tmp_path: Path) -> None:
     archive = str(TESTDATA / "constant_pool.tar")
     for flags, once in ([], False), (["--exists_once"], True):

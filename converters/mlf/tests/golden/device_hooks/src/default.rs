@@ -303,6 +303,13 @@ pub struct Devices<'a, EthosU: Device> {
     pub ethos_u: &'a mut EthosU,
 }
 
+impl<'a, EthosU: Device> Devices<'a, EthosU> {
+    /// Uses the given devices, in the order of the archive.
+    pub const fn new(ethos_u: &'a mut EthosU) -> Self {
+        Self { ethos_u }
+    }
+}
+
 /// The model `default`. It has no state: runs with different buffers may overlap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Model;

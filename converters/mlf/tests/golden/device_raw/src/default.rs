@@ -303,6 +303,13 @@ pub struct Devices<'a> {
     pub ethos_u: RawDevice<'a>,
 }
 
+impl<'a> Devices<'a> {
+    /// Uses the given devices, in the order of the archive.
+    pub const fn new(ethos_u: RawDevice<'a>) -> Self {
+        Self { ethos_u }
+    }
+}
+
 /// The model `default`. It has no state: runs with different buffers may overlap.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Model;
