@@ -191,7 +191,7 @@ def _build_script(crate: CrateApi, units: list[str], guards: list[str]) -> str:
         guard_items=[
             "",
             "/// Linked whole: a second model with the same symbols in a program is then an error.",
-            f"const GUARDS: &[&str] = &[{_strings(guards, 'GUARDS')}];",
+            RustText(f"const GUARDS: &[&str] = &[{_strings(guards, 'GUARDS')}];"),
         ]
         if guards
         else [],
@@ -206,7 +206,7 @@ def _build_script(crate: CrateApi, units: list[str], guards: list[str]) -> str:
         header_items=[
             "",
             "/// Vendors' headers that the C includes; the archive does not have them.",
-            f"const HEADERS: &[&str] = &[{_strings(missing, 'HEADERS')}];",
+            RustText(f"const HEADERS: &[&str] = &[{_strings(missing, 'HEADERS')}];"),
         ]
         if missing
         else [],

@@ -23,7 +23,9 @@ from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
 from tools.codegen.rust import one_line
 
-_MLF = flags.DEFINE_string("mlf", None, "archive: a .tar, .tar.gz or .zip file, or a folder; --mlf itself may be left out")
+_MLF = flags.DEFINE_string(
+    "mlf", None, "archive: a .tar, .tar.gz or .zip file, or a folder; --mlf itself may be left out"
+)
 _OUT = flags.DEFINE_string("out", None, "folder to write the crate to (required)")
 _FV = flags.DEFINE_string(
     "path_to_fv",

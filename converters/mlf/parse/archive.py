@@ -178,9 +178,7 @@ def _without_top(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
         if not all(k.startswith(top) for k in own):
             return files
         own = {k.removeprefix(top): v for k, v in own.items()}
-    return {
-        k: b"" if k.startswith(UNUSED_PREFIXES) else v for k, v in own.items()
-    } or files
+    return {k: b"" if k.startswith(UNUSED_PREFIXES) else v for k, v in own.items()} or files
 
 
 def _number(origin: str, field: bytes, what: str) -> int:

@@ -40,7 +40,9 @@ _INNERMOST = re.compile(r"\{[^{}]*+\}")
 _SUBSCRIPT = re.compile(r"\[[^\[\]]*+\]")
 _CONSTANT = re.compile(rf"\b(?:const|__const|__const__|{CONSTANT_SECTION})\b")
 _NO_OBJECT = re.compile(r"\s*+(?:typedef|_Static_assert|static_assert)\b")
-_ONLY_A_TYPE = re.compile(r"(?:(?:extern|const|static)\s++)*(?:struct|union|enum)\b\s*+\w*+\s*+@?\s*+")
+_ONLY_A_TYPE = re.compile(
+    r"(?:(?:extern|const|static)\s++)*(?:struct|union|enum)\b\s*+\w*+\s*+@?\s*+"
+)
 _NAME = re.compile(r"\b([A-Za-z_]\w{0,255})\s*(?:\)*\s*@index|\)\s*\(|\)*\s*$)")
 _BYTES = re.compile(r"\buint8_t\s+\w+\s*\[([0-9]{1,18})\]")
 # A macro in the place of a declaration, or before a function's own parameters.
@@ -97,7 +99,7 @@ def mutable_objects(files: Sequence[str]) -> list[tuple[str, int]]:
 
 
 def _macros(directives: list[str]) -> tuple[dict[str, str], list[str]]:
-    """Returns macros that stand for words of a declaration, and names of those that make objects."""
+    """Returns macros that stand for words of a declaration, and those that make objects."""
     words: dict[str, str] = {}
     makers = []
     for directive in directives:
@@ -204,8 +206,7 @@ def _objects(statement: str) -> list[tuple[str, int]]:
             # The type's words: up to the first pointer or parenthesis, less the name.
             cut = re.search(r"[*(]", declarator)
             first = declarator[: cut.start()] if cut else declarator
-            kept = re.sub(r"\w+\s*(?:@index\s*)*$", "", first) if not cut or cut[0] == "(" else first
-            specifiers = kept if kept.strip() else first
+            specifiers = first if cut else re.sub(r"\w+\s*(?:@index\s*)*$", "", first)
         if _is_function(declarator) or _is_constant(specifiers, declarator):
             continue
         name = _NAME.search(declarator)

@@ -143,17 +143,37 @@ def test_a_missing_header_is_one_warning_of_the_build(tmp_path: Path) -> None:
     vendor = tmp_path / "vendor"
     (vendor / "npu").mkdir(parents=True)
     run = ["env", f"TVMGEN_INCLUDE_PATH=none:{vendor}", "./build"]
-    lines = [
+    warnings = [
         "cargo:warning=the C includes arm_nnfunctions.h, npu/driver.h: name the folder in "
         "TVMGEN_INCLUDE_PATH"
     ]
     for header, left in (("npu/driver.h", 1), ("arm_nnfunctions.h", 0)):
         printed = must(run, tmp_path).splitlines()
-        assert [line for line in printed if "warning" in line] == lines
+        assert [line for line in printed if "warning" in line] == warnings
         (vendor / header).touch()
-        lines = [line.replace(f", {header}", "") for line in lines][:left]
-    printed = must(run, tmp_path)
-    assert "warning" not in printed and "rerun-if-env-changed=TVMGEN_INCLUDE_PATH" in printed
+        warnings = [line.replace(f", {header}", "") for line in warnings][:left]
+    silent = must(run, tmp_path)
+    assert "warning" not in silent and "rerun-if-env-changed=TVMGEN_INCLUDE_PATH" in silent
+
+
+def test_many_missing_headers_are_a_list_of_lines(tmp_path: Path) -> None:
+    files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
+    names = [f"kernels/of/a/vendor/number_{n}.h" for n in range(4)]
+    source = "codegen/host/src/default_lib1.c"
+    files[source] = "".join(f'#include "{name}"\n' for name in names) + files[source]
+    script = convert(request_of(Dialect(files, {}), tmp_path)).output.files["build.rs"].decode()
+    assert "".join(f'    "{name}",\n' for name in names) in script
+
+
+def test_a_guard_of_a_long_name_is_a_list_of_lines(tmp_path: Path) -> None:
+    name = "n" * 60
+    files = {
+        k.replace("default", name): str(v).replace("default", name)
+        for k, v in DIALECTS["plain_v7"]().files.items()
+    }
+    request = replace(request_of(Dialect(files, {}), tmp_path), link_prefix="")
+    script = convert(request).output.files["build.rs"].decode()
+    assert f'const GUARDS: &[&str] = &[\n    "c/guard/{name}_name.c",\n];' in script
 
 
 def test_state_in_a_header_is_the_model_s(tmp_path: Path) -> None:

@@ -38,9 +38,7 @@ def test_no_access_outside_a_buffer(
     assert "0 failed" in run_rust(built, source, test=True, flags=RUST_FLAGS)
 
 
-def test_no_access_outside_borrowed_memory(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_no_access_outside_borrowed_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(*UNSTABLE)
     result = convert(Request(mlf=TESTDATA / "constant_pool.tar"))
     built = build(result, tmp_path / "crate", flags=C_FLAGS, rust_flags=RUST_FLAGS)
