@@ -1,5 +1,7 @@
 """mlf2rust: a TVM Model Library Format archive becomes a safe no_std Rust crate.
 
+  mlf2rust model.tar --out DIR
+
 Exit codes: 0 done; 2 wrong usage; 3 archive damaged or unsafe; 4 a member is not understood; 5 two
 members contradict each other; 6 well formed, but not supported.
 """

@@ -26,6 +26,7 @@ _SECTION = re.compile(r'\bsection(?=\("\.rodata)')
 _MARK = re.compile(r"[{};]")
 _DIRECTIVE = re.compile(r"^[ \t]{0,64}#[^\n]*(?:\\\n[^\n]*)*", re.M)
 _DEFINE = re.compile(r"[ \t]*#[ \t]*define[ \t]+([A-Za-z_]\w*)(\([^()\n]*\))?([\s\S]*)")
+_LITERAL = re.compile(r'"[^"\n]*"')
 _STORAGE = re.compile(r"\b(?:static|extern|_Thread_local|__thread)\b")
 _QUALIFIERS = re.compile(r"\b(?:static|extern|const|_Thread_local|__thread|__const|__const__)\b")
 _INLINE = re.compile(r"\b(?:inline|__inline|__inline__)\b")
@@ -106,7 +107,9 @@ def _macros(directives: list[str]) -> tuple[dict[str, str], list[str]]:
         found = _DEFINE.fullmatch(directive)
         if found is None:
             continue
-        name, parameters, text = found[1], found[2], found[3].replace("\\\n", " ")
+        name, parameters = found[1], found[2]
+        text = _ATTRIBUTE.sub(" ", _LITERAL.sub(" ", found[3].replace("\\\n", " ")))
+        text = " ".join(text.split())
         nested = any(w in words or w in makers for w in set(re.findall(r"\w+", text[:_MACRO])))
         if not _QUALIFIERS.search(text) and not nested:
             continue

@@ -406,6 +406,7 @@ def test_facts_between_weights_are_found() -> None:
         ("#define RING(n) static float n[4]\nvoid f(void) { RING(x); }", ["RING"]),
         ("#define RING(n) static float n[4]\nvoid f(void) { }", []),
         ("#define CALL static inline\nCALL int f(int a) { return a; }", []),
+        ('#ifdef X\n#define E extern "C"\n#else\n#define E extern\n#endif\nE int f(int a);', []),
         ("#define API extern\nAPI int f(int (*call)(int), int b);", []),
         ("int32_t f(int (*call)(int));\nint get_t(void);\nconst float* (g)(int a, int b);", []),
         ("static TVMBackendPackedCFunc _tvm_func_array[] = { (TVMBackendPackedCFunc)f, };", []),

@@ -65,6 +65,7 @@ impl From<[u16; 5]> for InputIFloat16 {
 impl core::ops::Deref for InputIFloat16 {
     type Target = InputIFloat16Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -72,6 +73,7 @@ impl core::ops::Deref for InputIFloat16 {
 }
 
 impl core::ops::DerefMut for InputIFloat16 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -142,12 +144,14 @@ impl InputIFloat16Memory {
 impl core::ops::Deref for InputIFloat16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIFloat16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -195,6 +199,7 @@ impl From<[f32; 5]> for InputIFloat32 {
 impl core::ops::Deref for InputIFloat32 {
     type Target = InputIFloat32Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -202,6 +207,7 @@ impl core::ops::Deref for InputIFloat32 {
 }
 
 impl core::ops::DerefMut for InputIFloat32 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -272,12 +278,14 @@ impl InputIFloat32Memory {
 impl core::ops::Deref for InputIFloat32Memory {
     type Target = [f32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIFloat32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -325,6 +333,7 @@ impl From<[f64; 5]> for InputIFloat64 {
 impl core::ops::Deref for InputIFloat64 {
     type Target = InputIFloat64Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -332,6 +341,7 @@ impl core::ops::Deref for InputIFloat64 {
 }
 
 impl core::ops::DerefMut for InputIFloat64 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -402,12 +412,14 @@ impl InputIFloat64Memory {
 impl core::ops::Deref for InputIFloat64Memory {
     type Target = [f64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIFloat64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -455,6 +467,7 @@ impl From<[i8; 5]> for InputIInt8 {
 impl core::ops::Deref for InputIInt8 {
     type Target = InputIInt8Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -462,6 +475,7 @@ impl core::ops::Deref for InputIInt8 {
 }
 
 impl core::ops::DerefMut for InputIInt8 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -532,12 +546,14 @@ impl InputIInt8Memory {
 impl core::ops::Deref for InputIInt8Memory {
     type Target = [i8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIInt8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -585,6 +601,7 @@ impl From<[i16; 5]> for InputIInt16 {
 impl core::ops::Deref for InputIInt16 {
     type Target = InputIInt16Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -592,6 +609,7 @@ impl core::ops::Deref for InputIInt16 {
 }
 
 impl core::ops::DerefMut for InputIInt16 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -662,12 +680,14 @@ impl InputIInt16Memory {
 impl core::ops::Deref for InputIInt16Memory {
     type Target = [i16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIInt16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -715,6 +735,7 @@ impl From<[i32; 5]> for InputIInt32 {
 impl core::ops::Deref for InputIInt32 {
     type Target = InputIInt32Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -722,6 +743,7 @@ impl core::ops::Deref for InputIInt32 {
 }
 
 impl core::ops::DerefMut for InputIInt32 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -792,12 +814,14 @@ impl InputIInt32Memory {
 impl core::ops::Deref for InputIInt32Memory {
     type Target = [i32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIInt32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -845,6 +869,7 @@ impl From<[i64; 5]> for InputIInt64 {
 impl core::ops::Deref for InputIInt64 {
     type Target = InputIInt64Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -852,6 +877,7 @@ impl core::ops::Deref for InputIInt64 {
 }
 
 impl core::ops::DerefMut for InputIInt64 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -922,12 +948,14 @@ impl InputIInt64Memory {
 impl core::ops::Deref for InputIInt64Memory {
     type Target = [i64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIInt64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -975,6 +1003,7 @@ impl From<[u8; 5]> for InputIUint8 {
 impl core::ops::Deref for InputIUint8 {
     type Target = InputIUint8Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -982,6 +1011,7 @@ impl core::ops::Deref for InputIUint8 {
 }
 
 impl core::ops::DerefMut for InputIUint8 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1052,12 +1082,14 @@ impl InputIUint8Memory {
 impl core::ops::Deref for InputIUint8Memory {
     type Target = [u8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIUint8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1105,6 +1137,7 @@ impl From<[u16; 5]> for InputIUint16 {
 impl core::ops::Deref for InputIUint16 {
     type Target = InputIUint16Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1112,6 +1145,7 @@ impl core::ops::Deref for InputIUint16 {
 }
 
 impl core::ops::DerefMut for InputIUint16 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1182,12 +1216,14 @@ impl InputIUint16Memory {
 impl core::ops::Deref for InputIUint16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIUint16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1235,6 +1271,7 @@ impl From<[u32; 5]> for InputIUint32 {
 impl core::ops::Deref for InputIUint32 {
     type Target = InputIUint32Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1242,6 +1279,7 @@ impl core::ops::Deref for InputIUint32 {
 }
 
 impl core::ops::DerefMut for InputIUint32 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1312,12 +1350,14 @@ impl InputIUint32Memory {
 impl core::ops::Deref for InputIUint32Memory {
     type Target = [u32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIUint32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1365,6 +1405,7 @@ impl From<[u64; 5]> for InputIUint64 {
 impl core::ops::Deref for InputIUint64 {
     type Target = InputIUint64Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1372,6 +1413,7 @@ impl core::ops::Deref for InputIUint64 {
 }
 
 impl core::ops::DerefMut for InputIUint64 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1442,12 +1484,14 @@ impl InputIUint64Memory {
 impl core::ops::Deref for InputIUint64Memory {
     type Target = [u64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIUint64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1495,6 +1539,7 @@ impl From<[u8; 3]> for InputIInt4 {
 impl core::ops::Deref for InputIInt4 {
     type Target = InputIInt4Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1502,6 +1547,7 @@ impl core::ops::Deref for InputIInt4 {
 }
 
 impl core::ops::DerefMut for InputIInt4 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1572,12 +1618,14 @@ impl InputIInt4Memory {
 impl core::ops::Deref for InputIInt4Memory {
     type Target = [u8; 3];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputIInt4Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1625,6 +1673,7 @@ impl From<[u16; 5]> for OutputOFloat16 {
 impl core::ops::Deref for OutputOFloat16 {
     type Target = OutputOFloat16Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1632,6 +1681,7 @@ impl core::ops::Deref for OutputOFloat16 {
 }
 
 impl core::ops::DerefMut for OutputOFloat16 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1702,12 +1752,14 @@ impl OutputOFloat16Memory {
 impl core::ops::Deref for OutputOFloat16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOFloat16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1755,6 +1807,7 @@ impl From<[f32; 5]> for OutputOFloat32 {
 impl core::ops::Deref for OutputOFloat32 {
     type Target = OutputOFloat32Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1762,6 +1815,7 @@ impl core::ops::Deref for OutputOFloat32 {
 }
 
 impl core::ops::DerefMut for OutputOFloat32 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1832,12 +1886,14 @@ impl OutputOFloat32Memory {
 impl core::ops::Deref for OutputOFloat32Memory {
     type Target = [f32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOFloat32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1885,6 +1941,7 @@ impl From<[f64; 5]> for OutputOFloat64 {
 impl core::ops::Deref for OutputOFloat64 {
     type Target = OutputOFloat64Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1892,6 +1949,7 @@ impl core::ops::Deref for OutputOFloat64 {
 }
 
 impl core::ops::DerefMut for OutputOFloat64 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1962,12 +2020,14 @@ impl OutputOFloat64Memory {
 impl core::ops::Deref for OutputOFloat64Memory {
     type Target = [f64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOFloat64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2015,6 +2075,7 @@ impl From<[i8; 5]> for OutputOInt8 {
 impl core::ops::Deref for OutputOInt8 {
     type Target = OutputOInt8Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2022,6 +2083,7 @@ impl core::ops::Deref for OutputOInt8 {
 }
 
 impl core::ops::DerefMut for OutputOInt8 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2092,12 +2154,14 @@ impl OutputOInt8Memory {
 impl core::ops::Deref for OutputOInt8Memory {
     type Target = [i8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOInt8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2145,6 +2209,7 @@ impl From<[i16; 5]> for OutputOInt16 {
 impl core::ops::Deref for OutputOInt16 {
     type Target = OutputOInt16Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2152,6 +2217,7 @@ impl core::ops::Deref for OutputOInt16 {
 }
 
 impl core::ops::DerefMut for OutputOInt16 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2222,12 +2288,14 @@ impl OutputOInt16Memory {
 impl core::ops::Deref for OutputOInt16Memory {
     type Target = [i16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOInt16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2275,6 +2343,7 @@ impl From<[i32; 5]> for OutputOInt32 {
 impl core::ops::Deref for OutputOInt32 {
     type Target = OutputOInt32Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2282,6 +2351,7 @@ impl core::ops::Deref for OutputOInt32 {
 }
 
 impl core::ops::DerefMut for OutputOInt32 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2352,12 +2422,14 @@ impl OutputOInt32Memory {
 impl core::ops::Deref for OutputOInt32Memory {
     type Target = [i32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOInt32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2405,6 +2477,7 @@ impl From<[i64; 5]> for OutputOInt64 {
 impl core::ops::Deref for OutputOInt64 {
     type Target = OutputOInt64Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2412,6 +2485,7 @@ impl core::ops::Deref for OutputOInt64 {
 }
 
 impl core::ops::DerefMut for OutputOInt64 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2482,12 +2556,14 @@ impl OutputOInt64Memory {
 impl core::ops::Deref for OutputOInt64Memory {
     type Target = [i64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOInt64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2535,6 +2611,7 @@ impl From<[u8; 5]> for OutputOUint8 {
 impl core::ops::Deref for OutputOUint8 {
     type Target = OutputOUint8Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2542,6 +2619,7 @@ impl core::ops::Deref for OutputOUint8 {
 }
 
 impl core::ops::DerefMut for OutputOUint8 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2612,12 +2690,14 @@ impl OutputOUint8Memory {
 impl core::ops::Deref for OutputOUint8Memory {
     type Target = [u8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOUint8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2665,6 +2745,7 @@ impl From<[u16; 5]> for OutputOUint16 {
 impl core::ops::Deref for OutputOUint16 {
     type Target = OutputOUint16Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2672,6 +2753,7 @@ impl core::ops::Deref for OutputOUint16 {
 }
 
 impl core::ops::DerefMut for OutputOUint16 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2742,12 +2824,14 @@ impl OutputOUint16Memory {
 impl core::ops::Deref for OutputOUint16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOUint16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2795,6 +2879,7 @@ impl From<[u32; 5]> for OutputOUint32 {
 impl core::ops::Deref for OutputOUint32 {
     type Target = OutputOUint32Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2802,6 +2887,7 @@ impl core::ops::Deref for OutputOUint32 {
 }
 
 impl core::ops::DerefMut for OutputOUint32 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -2872,12 +2958,14 @@ impl OutputOUint32Memory {
 impl core::ops::Deref for OutputOUint32Memory {
     type Target = [u32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOUint32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -2925,6 +3013,7 @@ impl From<[u64; 5]> for OutputOUint64 {
 impl core::ops::Deref for OutputOUint64 {
     type Target = OutputOUint64Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -2932,6 +3021,7 @@ impl core::ops::Deref for OutputOUint64 {
 }
 
 impl core::ops::DerefMut for OutputOUint64 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -3002,12 +3092,14 @@ impl OutputOUint64Memory {
 impl core::ops::Deref for OutputOUint64Memory {
     type Target = [u64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOUint64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -3055,6 +3147,7 @@ impl From<[u8; 3]> for OutputOInt4 {
 impl core::ops::Deref for OutputOInt4 {
     type Target = OutputOInt4Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -3062,6 +3155,7 @@ impl core::ops::Deref for OutputOInt4 {
 }
 
 impl core::ops::DerefMut for OutputOInt4 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -3132,12 +3226,14 @@ impl OutputOInt4Memory {
 impl core::ops::Deref for OutputOInt4Memory {
     type Target = [u8; 3];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputOInt4Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

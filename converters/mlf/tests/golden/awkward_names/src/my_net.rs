@@ -50,6 +50,7 @@ impl From<[f32; 4]> for InputType {
 impl core::ops::Deref for InputType {
     type Target = InputTypeMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -57,6 +58,7 @@ impl core::ops::Deref for InputType {
 }
 
 impl core::ops::DerefMut for InputType {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -127,12 +129,14 @@ impl InputTypeMemory {
 impl core::ops::Deref for InputTypeMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputTypeMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -180,6 +184,7 @@ impl From<[f32; 4]> for InputSelf {
 impl core::ops::Deref for InputSelf {
     type Target = InputSelfMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -187,6 +192,7 @@ impl core::ops::Deref for InputSelf {
 }
 
 impl core::ops::DerefMut for InputSelf {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -257,12 +263,14 @@ impl InputSelfMemory {
 impl core::ops::Deref for InputSelfMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputSelfMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -310,6 +318,7 @@ impl From<[f32; 4]> for InputAB {
 impl core::ops::Deref for InputAB {
     type Target = InputABMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -317,6 +326,7 @@ impl core::ops::Deref for InputAB {
 }
 
 impl core::ops::DerefMut for InputAB {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -387,12 +397,14 @@ impl InputABMemory {
 impl core::ops::Deref for InputABMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputABMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -440,6 +452,7 @@ impl From<[f32; 4]> for InputAB2 {
 impl core::ops::Deref for InputAB2 {
     type Target = InputAB2Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -447,6 +460,7 @@ impl core::ops::Deref for InputAB2 {
 }
 
 impl core::ops::DerefMut for InputAB2 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -517,12 +531,14 @@ impl InputAB2Memory {
 impl core::ops::Deref for InputAB2Memory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputAB2Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -570,6 +586,7 @@ impl From<[f32; 4]> for InputWorkspace {
 impl core::ops::Deref for InputWorkspace {
     type Target = InputWorkspaceMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -577,6 +594,7 @@ impl core::ops::Deref for InputWorkspace {
 }
 
 impl core::ops::DerefMut for InputWorkspace {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -647,12 +665,14 @@ impl InputWorkspaceMemory {
 impl core::ops::Deref for InputWorkspaceMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputWorkspaceMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -700,6 +720,7 @@ impl From<[f32; 4]> for InputX {
 impl core::ops::Deref for InputX {
     type Target = InputXMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -707,6 +728,7 @@ impl core::ops::Deref for InputX {
 }
 
 impl core::ops::DerefMut for InputX {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -777,12 +799,14 @@ impl InputXMemory {
 impl core::ops::Deref for InputXMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -830,6 +854,7 @@ impl From<[f32; 1]> for OutputX {
 impl core::ops::Deref for OutputX {
     type Target = OutputXMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -837,6 +862,7 @@ impl core::ops::Deref for OutputX {
 }
 
 impl core::ops::DerefMut for OutputX {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -907,12 +933,14 @@ impl OutputXMemory {
 impl core::ops::Deref for OutputXMemory {
     type Target = [f32; 1];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -960,6 +988,7 @@ impl From<[f32; 1]> for OutputInputType {
 impl core::ops::Deref for OutputInputType {
     type Target = OutputInputTypeMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -967,6 +996,7 @@ impl core::ops::Deref for OutputInputType {
 }
 
 impl core::ops::DerefMut for OutputInputType {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1037,12 +1067,14 @@ impl OutputInputTypeMemory {
 impl core::ops::Deref for OutputInputTypeMemory {
     type Target = [f32; 1];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputInputTypeMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -1090,6 +1122,7 @@ impl From<[f32; 1]> for OutputFn {
 impl core::ops::Deref for OutputFn {
     type Target = OutputFnMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -1097,6 +1130,7 @@ impl core::ops::Deref for OutputFn {
 }
 
 impl core::ops::DerefMut for OutputFn {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -1167,12 +1201,14 @@ impl OutputFnMemory {
 impl core::ops::Deref for OutputFnMemory {
     type Target = [f32; 1];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputFnMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

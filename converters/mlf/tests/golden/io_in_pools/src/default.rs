@@ -48,6 +48,7 @@ impl From<[f32; 4]> for InputX0 {
 impl core::ops::Deref for InputX0 {
     type Target = InputX0Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -55,6 +56,7 @@ impl core::ops::Deref for InputX0 {
 }
 
 impl core::ops::DerefMut for InputX0 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -137,12 +139,14 @@ impl InputX0Memory {
 impl core::ops::Deref for InputX0Memory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputX0Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -192,6 +196,7 @@ impl From<[i16; 4]> for InputBias {
 impl core::ops::Deref for InputBias {
     type Target = InputBiasMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -199,6 +204,7 @@ impl core::ops::Deref for InputBias {
 }
 
 impl core::ops::DerefMut for InputBias {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -281,12 +287,14 @@ impl InputBiasMemory {
 impl core::ops::Deref for InputBiasMemory {
     type Target = [i16; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputBiasMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -334,6 +342,7 @@ impl From<[f32; 4]> for OutputY {
 impl core::ops::Deref for OutputY {
     type Target = OutputYMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -341,6 +350,7 @@ impl core::ops::Deref for OutputY {
 }
 
 impl core::ops::DerefMut for OutputY {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -411,12 +421,14 @@ impl OutputYMemory {
 impl core::ops::Deref for OutputYMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputYMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

@@ -47,6 +47,7 @@ impl From<[f32; 4]> for InputX {
 impl core::ops::Deref for InputX {
     type Target = InputXMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -54,6 +55,7 @@ impl core::ops::Deref for InputX {
 }
 
 impl core::ops::DerefMut for InputX {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -136,12 +138,14 @@ impl InputXMemory {
 impl core::ops::Deref for InputXMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -191,6 +195,7 @@ impl From<[f32; 4]> for Output0 {
 impl core::ops::Deref for Output0 {
     type Target = Output0Memory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -198,6 +203,7 @@ impl core::ops::Deref for Output0 {
 }
 
 impl core::ops::DerefMut for Output0 {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -280,12 +286,14 @@ impl Output0Memory {
 impl core::ops::Deref for Output0Memory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for Output0Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

@@ -46,6 +46,7 @@ impl From<[f32; 4]> for InputX {
 impl core::ops::Deref for InputX {
     type Target = InputXMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -53,6 +54,7 @@ impl core::ops::Deref for InputX {
 }
 
 impl core::ops::DerefMut for InputX {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -135,12 +137,14 @@ impl InputXMemory {
 impl core::ops::Deref for InputXMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -190,6 +194,7 @@ impl From<[i8; 4]> for InputMask {
 impl core::ops::Deref for InputMask {
     type Target = InputMaskMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -197,6 +202,7 @@ impl core::ops::Deref for InputMask {
 }
 
 impl core::ops::DerefMut for InputMask {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -279,12 +285,14 @@ impl InputMaskMemory {
 impl core::ops::Deref for InputMaskMemory {
     type Target = [i8; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputMaskMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -334,6 +342,7 @@ impl From<[f32; 4]> for OutputY {
 impl core::ops::Deref for OutputY {
     type Target = OutputYMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -341,6 +350,7 @@ impl core::ops::Deref for OutputY {
 }
 
 impl core::ops::DerefMut for OutputY {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -423,12 +433,14 @@ impl OutputYMemory {
 impl core::ops::Deref for OutputYMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputYMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

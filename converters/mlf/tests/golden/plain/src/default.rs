@@ -45,6 +45,7 @@ impl From<[f32; 16]> for Input {
 impl core::ops::Deref for Input {
     type Target = InputMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -52,6 +53,7 @@ impl core::ops::Deref for Input {
 }
 
 impl core::ops::DerefMut for Input {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -134,12 +136,14 @@ impl InputMemory {
 impl core::ops::Deref for InputMemory {
     type Target = [f32; 16];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -187,6 +191,7 @@ impl From<[f32; 5]> for Output {
 impl core::ops::Deref for Output {
     type Target = OutputMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -194,6 +199,7 @@ impl core::ops::Deref for Output {
 }
 
 impl core::ops::DerefMut for Output {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -264,12 +270,14 @@ impl OutputMemory {
 impl core::ops::Deref for OutputMemory {
     type Target = [f32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }

@@ -45,6 +45,7 @@ impl From<[f32; 4]> for InputX {
 impl core::ops::Deref for InputX {
     type Target = InputXMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -52,6 +53,7 @@ impl core::ops::Deref for InputX {
 }
 
 impl core::ops::DerefMut for InputX {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -134,12 +136,14 @@ impl InputXMemory {
 impl core::ops::Deref for InputXMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for InputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
@@ -189,6 +193,7 @@ impl From<[f32; 4]> for OutputY {
 impl core::ops::Deref for OutputY {
     type Target = OutputYMemory;
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
         unsafe { &*(&raw const self.0).cast() }
@@ -196,6 +201,7 @@ impl core::ops::Deref for OutputY {
 }
 
 impl core::ops::DerefMut for OutputY {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         // SAFETY: as above.
         unsafe { &mut *(&raw mut self.0).cast() }
@@ -278,12 +284,14 @@ impl OutputYMemory {
 impl core::ops::Deref for OutputYMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
 impl core::ops::DerefMut for OutputYMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
     }
