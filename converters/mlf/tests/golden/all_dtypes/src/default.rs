@@ -82,7 +82,7 @@ impl core::ops::DerefMut for InputIFloat16 {
 
 /// The elements of [`InputIFloat16`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIFloat16`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIFloat16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -216,7 +216,7 @@ impl core::ops::DerefMut for InputIFloat32 {
 
 /// The elements of [`InputIFloat32`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIFloat32`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIFloat32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -350,7 +350,7 @@ impl core::ops::DerefMut for InputIFloat64 {
 
 /// The elements of [`InputIFloat64`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIFloat64`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIFloat64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -484,7 +484,7 @@ impl core::ops::DerefMut for InputIInt8 {
 
 /// The elements of [`InputIInt8`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIInt8`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIInt8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -618,7 +618,7 @@ impl core::ops::DerefMut for InputIInt16 {
 
 /// The elements of [`InputIInt16`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIInt16`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIInt16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -752,7 +752,7 @@ impl core::ops::DerefMut for InputIInt32 {
 
 /// The elements of [`InputIInt32`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIInt32`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIInt32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -886,7 +886,7 @@ impl core::ops::DerefMut for InputIInt64 {
 
 /// The elements of [`InputIInt64`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIInt64`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIInt64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1020,7 +1020,7 @@ impl core::ops::DerefMut for InputIUint8 {
 
 /// The elements of [`InputIUint8`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIUint8`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIUint8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1154,7 +1154,7 @@ impl core::ops::DerefMut for InputIUint16 {
 
 /// The elements of [`InputIUint16`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIUint16`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIUint16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1288,7 +1288,7 @@ impl core::ops::DerefMut for InputIUint32 {
 
 /// The elements of [`InputIUint32`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIUint32`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIUint32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1422,7 +1422,7 @@ impl core::ops::DerefMut for InputIUint64 {
 
 /// The elements of [`InputIUint64`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIUint64`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIUint64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1556,7 +1556,7 @@ impl core::ops::DerefMut for InputIInt4 {
 
 /// The elements of [`InputIInt4`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`InputIInt4`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputIInt4`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1690,7 +1690,7 @@ impl core::ops::DerefMut for OutputOFloat16 {
 
 /// The elements of [`OutputOFloat16`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOFloat16`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOFloat16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1824,7 +1824,7 @@ impl core::ops::DerefMut for OutputOFloat32 {
 
 /// The elements of [`OutputOFloat32`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOFloat32`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOFloat32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1958,7 +1958,7 @@ impl core::ops::DerefMut for OutputOFloat64 {
 
 /// The elements of [`OutputOFloat64`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOFloat64`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOFloat64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2092,7 +2092,7 @@ impl core::ops::DerefMut for OutputOInt8 {
 
 /// The elements of [`OutputOInt8`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOInt8`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOInt8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2226,7 +2226,7 @@ impl core::ops::DerefMut for OutputOInt16 {
 
 /// The elements of [`OutputOInt16`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOInt16`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOInt16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2360,7 +2360,7 @@ impl core::ops::DerefMut for OutputOInt32 {
 
 /// The elements of [`OutputOInt32`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOInt32`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOInt32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2494,7 +2494,7 @@ impl core::ops::DerefMut for OutputOInt64 {
 
 /// The elements of [`OutputOInt64`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOInt64`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOInt64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2628,7 +2628,7 @@ impl core::ops::DerefMut for OutputOUint8 {
 
 /// The elements of [`OutputOUint8`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOUint8`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOUint8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2762,7 +2762,7 @@ impl core::ops::DerefMut for OutputOUint16 {
 
 /// The elements of [`OutputOUint16`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOUint16`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOUint16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -2896,7 +2896,7 @@ impl core::ops::DerefMut for OutputOUint32 {
 
 /// The elements of [`OutputOUint32`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOUint32`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOUint32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -3030,7 +3030,7 @@ impl core::ops::DerefMut for OutputOUint64 {
 
 /// The elements of [`OutputOUint64`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOUint64`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOUint64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -3164,7 +3164,7 @@ impl core::ops::DerefMut for OutputOInt4 {
 
 /// The elements of [`OutputOInt4`] in any memory, at an address that is a multiple of 64.
 ///
-/// A [`OutputOInt4`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputOInt4`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]

@@ -67,7 +67,7 @@ impl core::ops::DerefMut for InputType {
 
 /// The elements of [`InputType`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputType`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputType`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -201,7 +201,7 @@ impl core::ops::DerefMut for InputSelf {
 
 /// The elements of [`InputSelf`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputSelf`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputSelf`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -335,7 +335,7 @@ impl core::ops::DerefMut for InputAB {
 
 /// The elements of [`InputAB`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputAB`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputAB`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -469,7 +469,7 @@ impl core::ops::DerefMut for InputAB2 {
 
 /// The elements of [`InputAB2`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputAB2`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputAB2`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -603,7 +603,7 @@ impl core::ops::DerefMut for InputWorkspace {
 
 /// The elements of [`InputWorkspace`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputWorkspace`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputWorkspace`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -737,7 +737,7 @@ impl core::ops::DerefMut for InputX {
 
 /// The elements of [`InputX`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputX`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputX`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -871,7 +871,7 @@ impl core::ops::DerefMut for OutputX {
 
 /// The elements of [`OutputX`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`OutputX`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputX`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1005,7 +1005,7 @@ impl core::ops::DerefMut for OutputInputType {
 
 /// The elements of [`OutputInputType`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`OutputInputType`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputInputType`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -1139,7 +1139,7 @@ impl core::ops::DerefMut for OutputFn {
 
 /// The elements of [`OutputFn`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`OutputFn`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputFn`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]

@@ -60,7 +60,7 @@ impl core::ops::DerefMut for InputX {
 
 /// The elements of [`InputX`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputX`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputX`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -194,7 +194,7 @@ impl core::ops::DerefMut for OutputY {
 
 /// The elements of [`OutputY`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`OutputY`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputY`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]

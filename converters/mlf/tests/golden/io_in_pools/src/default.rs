@@ -65,7 +65,7 @@ impl core::ops::DerefMut for InputX0 {
 
 /// The elements of [`InputX0`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputX0`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputX0`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -213,7 +213,7 @@ impl core::ops::DerefMut for InputBias {
 
 /// The elements of [`InputBias`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputBias`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputBias`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -359,7 +359,7 @@ impl core::ops::DerefMut for OutputY {
 
 /// The elements of [`OutputY`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`OutputY`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`OutputY`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]

@@ -64,7 +64,7 @@ impl core::ops::DerefMut for InputX {
 
 /// The elements of [`InputX`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`InputX`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`InputX`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -212,7 +212,7 @@ impl core::ops::DerefMut for Output0 {
 
 /// The elements of [`Output0`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`Output0`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`Output0`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]

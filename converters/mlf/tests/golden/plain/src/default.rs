@@ -62,7 +62,7 @@ impl core::ops::DerefMut for Input {
 
 /// The elements of [`Input`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`Input`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`Input`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
@@ -208,7 +208,7 @@ impl core::ops::DerefMut for Output {
 
 /// The elements of [`Output`] in any memory, at an address that is a multiple of 16.
 ///
-/// A [`Output`] is such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// [`Output`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
 /// without a copy.
 #[derive(Debug, PartialEq)]
 #[repr(transparent)]
