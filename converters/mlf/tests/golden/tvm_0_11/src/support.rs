@@ -176,7 +176,7 @@ pub(crate) fn check_buffer<T>(
             expected: length,
             found: memory.len(),
         })
-    } else if memory.cast::<u8>() as usize % alignment != 0 {
+    } else if !(memory.cast::<u8>() as usize).is_multiple_of(alignment) {
         Err(BufferError::Alignment {
             expected: alignment,
         })
