@@ -5,10 +5,10 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from math import prod
 
-from converters.mlf.model import CFile, Device, Entry, Interface, Pool, Tensor
+from converters.mlf.model import CFile, Device, Entry, Interface, Pool, PoolKind, Tensor
 from converters.mlf.names import KEYWORDS, Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.rules import DTYPES, RESERVED_CRATES, RESERVED_MODULES, wants_token
 from tools.codegen.conversion import Problem, UsageError
@@ -17,17 +17,18 @@ _MODEL_TYPES = (
     "Model", "Inputs", "Outputs", "WorkspacePools", "Devices", "Pending", "DType", "Error", "Once",
     "Slot", "Arena", "Device", "DeviceCell", "DeviceError", "Hook", "RawDevice", "DlTensor",
     "TvmValue", "Self", "Option", "Some", "None", "Ok", "Err", "Result", "Default", "From", "Drop",
-    "UntilFinished", "RawDevices",
+    "UntilFinished", "RawDevices", "BufferError",
 )  # fmt: skip
 
 
 @dataclass(frozen=True)
 class TensorApi:
-    """A tensor as Rust sees it: `type_name` wraps `[element; length]`."""
+    """A tensor as Rust sees it: `type_name` owns `[element; length]`, `memory_name` is borrowed."""
 
     tensor: Tensor
     side: str
     type_name: str
+    memory_name: str
     field: str
     element: str
     zero: str
@@ -48,10 +49,14 @@ class TensorApi:
 
 @dataclass(frozen=True)
 class PoolApi:
-    """An external pool; `section` is the linker section asked for, or empty."""
+    """An external pool; `section` is the linker section asked for, or empty.
+
+    `memory_name` is the type of borrowed constants; empty for a workspace.
+    """
 
     pool: Pool
     type_name: str
+    memory_name: str
     field: str
     static_name: str
     section: str
@@ -229,6 +234,7 @@ def _model_api(
         PoolApi(
             pool,
             types.unique(rust_camel(pool.name)),
+            "",
             fields.unique(rust_snake(pool.name)),
             statics.unique(rust_const(pool.name)),
             next((sections[k] for k in _section_keys(model, pool) if k in sections), ""),
@@ -237,6 +243,17 @@ def _model_api(
         for pool in model.pools
     )
     devices = _devices(model, types, link_prefix)
+    # After all other types, so that no tensor's or device's own name depends on these.
+    inputs, outputs = (
+        tuple(replace(t, memory_name=types.unique(t.type_name + "Memory")) for t in side)
+        for side in (inputs, outputs)
+    )
+    pools = tuple(
+        replace(p, memory_name=types.unique(p.type_name + "Memory"))
+        if p.pool.kind is PoolKind.CONSTANT
+        else p
+        for p in pools
+    )
     by_pool = {p.pool.name: p for p in pools}
 
     sides = {"inputs": inputs, "outputs": outputs}
@@ -291,6 +308,7 @@ def _tensors(tensors: tuple[Tensor, ...], side: str, types: Scope) -> tuple[Tens
                 tensor=tensor,
                 side=side.lower(),
                 type_name=types.unique(camel),
+                memory_name="",
                 field=fields.unique(rust_snake(tensor.name)),
                 element=dtype.rust,
                 zero=dtype.zero,

@@ -22,7 +22,7 @@ class Request:
     """What to convert, and how.
 
     Attributes:
-      mlf: archive (tar or folder); None with `header`.
+      mlf: archive (tar, tar.gz or zip file, or folder); None with `header`.
       header: interface header of a vendor's compiler; None with `mlf`.
       library: static library to the header; may be None when the program links it itself.
       options: types, alignment and raw devices that the user gives.
@@ -58,7 +58,7 @@ class Result:
 def convert(request: Request) -> Result:
     """Converts; raises ConversionError with every reason when the input is refused."""
     if (request.mlf is None) == (request.header is None):
-        raise UsageError(Problem("command line", "give either --mlf or --header"))
+        raise UsageError(Problem("command line", "give either an archive (--mlf) or --header"))
     for given, needed, what in (
         (request.library is not None, request.header is not None, "--lib belongs to --header"),
         (request.crate_root, request.single_file, "--crate_root belongs to --single_file"),

@@ -51,7 +51,7 @@ _mlf2rust = rule(
         "crate_name": attr.string(mandatory = True),
         "flags": attr.string_list(),
         "header": attr.label(allow_single_file = [".h"]),
-        "mlf": attr.label(allow_single_file = [".tar"]),
+        "mlf": attr.label(allow_single_file = [".tar", ".tar.gz", ".tgz", ".zip"]),
         "_mlf2rust": attr.label(
             default = "//converters/mlf:mlf2rust",
             executable = True,
@@ -73,7 +73,7 @@ def tvm_rust_model(
 
     Args:
       name: name of the library.
-      mlf: the archive, a `.tar` file.
+      mlf: the archive, a `.tar`, `.tar.gz` or `.zip` file.
       header: a vendor's interface header, instead of `mlf`.
       library: a `cc_library` or `cc_import` with the object code of `header`; required with it.
       crate_name: name of the crate; default `name`.

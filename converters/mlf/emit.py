@@ -113,7 +113,7 @@ def _crate_doc(crate: CrateApi) -> list[str]:
 
 
 def _reexports(crate: CrateApi) -> list[str]:
-    names = ["DType", "Error"]
+    names = ["BufferError", "DType", "Error"]
     workspaces = [p for m in crate.models for p in m.pools if p.pool.kind is PoolKind.WORKSPACE]
     if workspaces or any(m.once for m in crate.models):
         names.append("Slot")
@@ -148,11 +148,15 @@ def emit_single_file(crate: CrateApi, crate_root: bool) -> str:
     modules += [(m.module, emit_model(m, inline_data=True)) for m in crate.models]
     parts = [f"// {_mark(crate)}", "", *_crate_doc(crate), ""]
     parts += ["#![no_std]", ""] if crate_root else []
+    # A program that has the file as a module need not use all of it.
+    unused = [] if crate_root else ["#[allow(dead_code, unused_imports)]"]
     for name, text in modules:
+        parts += unused
         parts.append(f"pub mod {name} {{")
         parts += [f"    {line}" if line else "" for line in text.rstrip("\n").split("\n")]
         parts += ["}", ""]
-    return "\n".join([*parts, *_reexports(crate), ""])
+    reexports = [line for export in _reexports(crate) for line in (*unused, export)]
+    return "\n".join([*parts, *reexports, ""])
 
 
 def _strings(items: list[str], name: str) -> RustText:
@@ -163,7 +167,22 @@ def _strings(items: list[str], name: str) -> RustText:
     return RustText("\n" + "".join(f"    {string_literal(i)},\n" for i in items))
 
 
+_WARN_OF_HEADERS = RustText(
+    """\
+    let folders = env::var_os("TVMGEN_INCLUDE_PATH").unwrap_or_default();
+    let found = |header: &&str| env::split_paths(&folders).any(|f| f.join(header).is_file());
+    let missing: Vec<&str> = HEADERS.iter().copied().filter(|h| !found(h)).collect();
+    if !missing.is_empty() {
+        println!(
+            "cargo:warning=the C includes {}: name the folder in TVMGEN_INCLUDE_PATH",
+            missing.join(", ")
+        );
+    }"""
+).split("\n")
+
+
 def _build_script(crate: CrateApi, units: list[str], guards: list[str]) -> str:
+    missing = sorted({h for m in crate.models for h in m.model.missing_headers})
     return render(
         "build.rs.j2",
         mark=_mark(crate),
@@ -172,7 +191,7 @@ def _build_script(crate: CrateApi, units: list[str], guards: list[str]) -> str:
         guard_items=[
             "",
             "/// Linked whole: a second model with the same symbols in a program is then an error.",
-            f"const GUARDS: &[&str] = &[{_strings(guards, 'GUARDS')}];",
+            RustText(f"const GUARDS: &[&str] = &[{_strings(guards, 'GUARDS')}];"),
         ]
         if guards
         else [],
@@ -184,6 +203,14 @@ def _build_script(crate: CrateApi, units: list[str], guards: list[str]) -> str:
         ]
         if guards
         else [],
+        header_items=[
+            "",
+            "/// Vendors' headers that the C includes; the archive does not have them.",
+            RustText(f"const HEADERS: &[&str] = &[{_strings(missing, 'HEADERS')}];"),
+        ]
+        if missing
+        else [],
+        header_calls=_WARN_OF_HEADERS if missing else [],
         flags=_strings(list(C_FLAGS), "FLAGS"),
         libraries=_strings(
             [_library_name(m) for m in crate.models if m.model.static_library is not None],

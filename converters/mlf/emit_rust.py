@@ -10,7 +10,7 @@ from converters.mlf.emit_run import async_view, run_items, run_params, slot_line
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render, static_text
 from converters.mlf.rules import CLIPPY_PARAMETERS, CLIPPY_RANK
-from converters.mlf.rust_text import INDENT, fitted, literal
+from converters.mlf.rust_text import INDENT, fitted, imported, literal
 from tools.codegen.rust import RustText, code_span, one_line, string_literal
 
 
@@ -81,8 +81,7 @@ def _tensor_doc(tensor: TensorApi, side: str) -> str:
 
 
 def _imports(api: ModelApi) -> str:
-    names = {"DType"}
-    names |= {"Error"}
+    names = {"BufferError", "DType", "Error", "check_buffer"}
     if api.once:
         names.add("Once")
     if any(p.pool.kind is PoolKind.WORKSPACE for p in api.pools):
@@ -95,7 +94,7 @@ def _imports(api: ModelApi) -> str:
         names.add("RawDevice")
     if api.packed:
         names |= {"DL_TENSOR_HANDLE", "DlDataType", "DlTensor", "TvmValue"}
-    return f"use super::support::{{{', '.join(sorted(names))}}};"
+    return imported("super::support", sorted(names))
 
 
 def _tensor_view(tensor: TensorApi) -> dict[str, object]:
@@ -128,6 +127,7 @@ def _tensor_view(tensor: TensorApi) -> dict[str, object]:
     return {
         "doc": _tensor_doc(tensor, tensor.side.capitalize()),
         "type_name": tensor.type_name,
+        "memory_name": tensor.memory_name,
         "element": tensor.element,
         "length": tensor.length,
         "literal": string_literal(tensor.tensor.name),
@@ -144,6 +144,7 @@ def _pool(api: ModelApi, pool: PoolApi, inline_data: bool) -> str:
     view = {
         "c_name": one_line(pool.pool.name),
         "type_name": pool.type_name,
+        "memory_name": pool.memory_name,
         "size": pool.pool.size,
         "static_name": pool.static_name,
         "section_lines": section,
@@ -184,13 +185,16 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
         _struct(
             "Inputs",
             f"The model's inputs.{place}",
-            [(t.field, f"{inputs_mut}{t.type_name}", _tensor_doc(t, "Input")) for t in api.inputs],
+            [
+                (t.field, f"{inputs_mut}{t.memory_name}", _tensor_doc(t, "Input"))
+                for t in api.inputs
+            ],
         ),
         _struct(
             "Outputs",
             f"The model's outputs.{place}",
             [
-                (t.field, f"{outputs_mut}{t.type_name}", _tensor_doc(t, "Output"))
+                (t.field, f"{outputs_mut}{t.memory_name}", _tensor_doc(t, "Output"))
                 for t in api.outputs
             ],
         ),
@@ -203,7 +207,8 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
         for pool in api.pools:
             constant = pool.pool.kind is PoolKind.CONSTANT
             doc = f"{pool.pool.kind.value.capitalize()} pool {code_span(pool.pool.name)}."
-            fields.append((pool.field, f"&'a {'' if constant else 'mut '}{pool.type_name}", doc))
+            of = pool.memory_name if constant else f"mut {pool.type_name}"
+            fields.append((pool.field, f"&'a {of}", doc))
         structs.append(_struct("WorkspacePools", "The memory that the model works in.", fields))
         structs[-1]["constructor"] = _pools_constructor(api)
     if api.devices:
@@ -216,8 +221,21 @@ def _structs(api: ModelApi) -> list[dict[str, object]]:
             for d in api.devices
         ]
         structs.append(_struct("Devices", "The devices that the model uses.", fields))
-        generics = [f"{d.generic}: Device" for d in api.devices if d.generic]
-        structs[-1]["generic_list"] = ", ".join(["'a", *generics])
+        generics = [d.generic for d in api.devices if d.generic]
+        bounded = ", ".join(["'a", *(f"{g}: Device" for g in generics)])
+        named = ", ".join(["'a", *generics])
+        structs[-1]["generic_list"] = bounded
+        params = [f"{name}: {kind}" for name, kind, _ in fields]
+        structs[-1]["constructor"] = [
+            "",
+            f"impl<{bounded}> Devices<{named}> {{",
+            f"{INDENT}/// Uses the given devices, in the order of the archive.",
+            *_many_parameters(params),
+            *fitted("pub const fn new", params, " -> Self {", 1),
+            *literal("Self", [d.field for d in api.devices], "", 2),
+            f"{INDENT}}}",
+            "}",
+        ]
     return structs
 
 
@@ -233,7 +251,7 @@ def _struct(name: str, doc: str, fields: list[tuple[str, str, str]]) -> dict[str
 
 def _constructor(name: str, tensors: tuple[TensorApi, ...]) -> list[str]:
     mutable = "mut " if name == "Outputs" else ""
-    params = [f"{t.field}: &'a {mutable}{t.type_name}" for t in tensors]
+    params = [f"{t.field}: &'a {mutable}{t.memory_name}" for t in tensors]
     return [
         "",
         f"impl<'a> {name}<'a> {{",
@@ -259,7 +277,7 @@ def _pools_constructor(api: ModelApi) -> list[str]:
     lines = ["", "impl<'a> WorkspacePools<'a> {", f"{INDENT}/// Uses the given memory{about}."]
     lines += _many_parameters(params)
     lines += fitted("pub const fn new", params, " -> Self {", 1)
-    values = [f"{p.field}: &{p.static_name}" if p in constants else p.field for p in api.pools]
+    values = [f"{p.field}: &{p.static_name}.0" if p in constants else p.field for p in api.pools]
     lines += [*literal("Self", values, "", 2), f"{INDENT}}}"]
     if api.io_in_pools:
         lines += _map_method(api, "inputs")
@@ -379,7 +397,7 @@ def _layout(api: ModelApi) -> list[str]:
     ]
     for tensor in api.inputs + api.outputs:
         lines += [
-            f"assert!(size_of::<[{tensor.element}; {tensor.length}]>() == {tensor.tensor.size});",
+            f"assert!(size_of::<{tensor.memory_name}>() == {tensor.tensor.size});",
             f"assert!(align_of::<{tensor.type_name}>() == {api.model.alignment});",
         ]
     for pool in api.pools:

@@ -8,7 +8,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from math import prod
 
-from converters.mlf.errors import FormatError, MismatchError
+from converters.mlf.errors import ArchiveError, FormatError, MismatchError
 from converters.mlf.join_io import io_slots, sanitise, tensors_of
 from converters.mlf.model import (
     CFile,
@@ -21,7 +21,7 @@ from converters.mlf.model import (
     PoolKind,
     Tensor,
 )
-from converters.mlf.parse.archive import Archive
+from converters.mlf.parse.archive import METADATA, Archive
 from converters.mlf.parse.c_header import PART_NAMES, Header, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata
 from converters.mlf.parse.c_source import SourceFacts, included, parse_sources
@@ -55,11 +55,13 @@ class Options:
       overrides: types of tensors that the archive does not describe.
       alignment: alignment in bytes, instead of the archive's; 0 keeps it.
       raw_devices: device fields that stay raw pointers although the C calls their hooks.
+      exists_once: the C has state that its text does not show, such as registers of a device.
     """
 
     overrides: tuple[Override, ...] = ()
     alignment: int = 0
     raw_devices: frozenset[str] = field(default_factory=frozenset)
+    exists_once: bool = False
 
 
 def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ...]:
@@ -68,8 +70,7 @@ def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ..
     Raises:
       ConversionError: every reason, of all modules, for which the archive is refused.
     """
-    where = f"{archive.origin}:metadata.json"
-    modules = parse_metadata(archive.text("metadata.json"), where)
+    modules = _modules(archive)
     result = []
     errors: list[ConversionError] = []
     for facts in modules:
@@ -81,6 +82,27 @@ def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ..
         kind = type(errors[0])
         raise kind(*(p for e in errors for p in e.problems))
     return tuple(result)
+
+
+def _modules(archive: Archive) -> tuple[ModuleFacts, ...]:
+    """Returns what `metadata.json` says; without it, an entry for each interface header."""
+    if METADATA in archive.files:
+        return parse_metadata(archive.text(METADATA), f"{archive.origin}:{METADATA}")
+    found = [m for m in sorted(archive.files) if _INTERFACE.fullmatch(m)]
+    if not found:
+        there = ", ".join(repr(m) for m in sorted(archive.files)[:12])
+        raise ArchiveError(
+            Problem(
+                archive.origin,
+                f"neither {METADATA!r} nor {_INCLUDE + 'tvmgen_<model>.h'!r}; there are {there}",
+                f"without metadata, the C has to be in {_SRC} and the headers in {_INCLUDE}",
+            )
+        )
+    names = [m.removeprefix(_INCLUDE + "tvmgen_").removesuffix(".h") for m in found]
+    return tuple(
+        ModuleFacts(n, "full-model", ("aot",), "", None, None, None, f"{archive.origin}:{n}")
+        for n in names
+    )
 
 
 def model_of_header(text: str, where: str, library: bytes | None, options: Options) -> Interface:
@@ -276,7 +298,7 @@ def _interface(
         header, facts, parts.signature, parts.name, options.overrides, problems
     )
     _report(problems)
-    state = _static_state(sources)
+    state = _static_state(sources, options)
     allocator = _allocator(header, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
@@ -346,11 +368,14 @@ def check_used(options: Options, models: Sequence[Interface]) -> None:
         raise UsageError(*problems)
 
 
-def _static_state(sources: SourceFacts) -> list[HiddenState]:
-    return [
+def _static_state(sources: SourceFacts, options: Options) -> list[HiddenState]:
+    state = [
         HiddenState(f"static {'pool' if size else 'object'} `{name}` in the C", size)
         for name, size in sources.static_workspaces
     ]
+    if options.exists_once:
+        state.append(HiddenState("state that the C does not show, as --exists_once says", 0))
+    return state
 
 
 def _report(problems: Sequence[Problem]) -> None:
@@ -529,7 +554,7 @@ def _packed(
             problems.append(Problem(where, f"no {kind}"))
         sides.append(tuple(tensors))
     _report(problems)
-    state = _static_state(sources)
+    state = _static_state(sources, options)
     allocator = _allocator(None, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))

@@ -56,17 +56,23 @@ def tensors_of(
                 name, side, header, facts, by_field.get(name), typed.get(name), override, problems
             )
             if tensor is None:
+                size = _macro(name, header) or 0
+                what, example = "nothing tells its dtype and size", "float32[1,2,3]"
+                if size > 0:
+                    what = f"{size} bytes by the header's macro; nothing tells its dtype"
+                    example = f"int8[{size}]" if size % 4 else f"float32[{size // 4}]"
                 unknown.append(
                     Problem(
                         f"{facts.where} {side[:-1]} {name!r}",
-                        "nothing tells its dtype and size",
-                        f"give --shape {model}.{name}=float32[1,2,3] with the right type",
+                        what,
+                        f"give --shape {model}.{name}={example} with the right type",
                     )
                 )
             else:
                 tensors.append(tensor)
         sides.append(tuple(tensors))
-    if unknown:
+    # Types would not help where names disagree: the caller reports that.
+    if unknown and not problems:
         raise UnsupportedError(*unknown)
     return sides[0], sides[1]
 
@@ -87,6 +93,10 @@ def _listed(
 ) -> dict[str, TensorFacts]:
     if listed is None:
         return {}
+    by_name = {sanitise(t.name): t for t in listed}
+    # The header has the order of the fields; what was added to it by hand, --shape describes.
+    if set(by_name) <= set(fields):
+        return by_name
     if len(listed) != len(fields):
         problems.append(
             Problem(
@@ -96,9 +106,6 @@ def _listed(
             )
         )
         return {}
-    by_name = {sanitise(t.name): t for t in listed}
-    if set(by_name) == set(fields):
-        return by_name
     numbered = all(re.fullmatch(r"output[0-9]*", t.name) for t in listed)
     if side == "outputs" and numbered:
         return dict(zip(fields, listed, strict=True))
@@ -144,6 +151,15 @@ def _tensor(
             continue
         if type_dtype not in DTYPES:
             continue
+        if shape is not None and shape != type_shape:
+            problems.append(
+                Problem(
+                    where,
+                    f"shape {list(shape)} in the model text, {list(type_shape)} in {source}",
+                    "leave the flag out: the C works on the archive's layout",
+                )
+            )
+            continue
         dtype, shape = type_dtype, type_shape
         bytes_of_shape = -(-prod(shape) * DTYPES[dtype].bits // 8)
         if size is None:
@@ -170,6 +186,11 @@ def _tensor(
     return Tensor(name, dtype, size, shape)
 
 
+def _macro(name: str, header: Header) -> int | None:
+    define = header.defines.get(f"{header.prefix}_{name}_size".upper())
+    return define.integer() if define is not None else None
+
+
 def _check_macro(
     name: str,
     size: int,
@@ -183,7 +204,7 @@ def _check_macro(
     if name in other or facts.tvm_version.startswith(GARBAGE_SIZE_MACROS):
         return
     define = header.defines.get(f"{header.prefix}_{name}_size".upper())
-    macro = define.integer() if define is not None else None
+    macro = _macro(name, header)
     ambiguous = f"{name}_size".lower() == "workspace_size" or any(
         f"{pool}_{kind}_pool".lower() == name.lower()
         for pool in header.structs.get("workspace_pools", ())

@@ -1,5 +1,7 @@
 """mlf2rust: a TVM Model Library Format archive becomes a safe no_std Rust crate.
 
+  mlf2rust model.tar --out DIR
+
 Exit codes: 0 done; 2 wrong usage; 3 archive damaged or unsafe; 4 a member is not understood; 5 two
 members contradict each other; 6 well formed, but not supported.
 """
@@ -21,8 +23,11 @@ from converters.mlf.output_folder import write_folder
 from converters.mlf.report import success_report
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
+from tools.codegen.rust import one_line
 
-_MLF = flags.DEFINE_string("mlf", None, "archive: a .tar file, or the folder it was unpacked to")
+_MLF = flags.DEFINE_string(
+    "mlf", None, "archive: a .tar, .tar.gz or .zip file, or a folder; --mlf itself may be left out"
+)
 _OUT = flags.DEFINE_string("out", None, "folder to write the crate to (required)")
 _FV = flags.DEFINE_string(
     "path_to_fv",
@@ -42,6 +47,11 @@ _ALIGN = flags.DEFINE_integer(
 )
 _RAW = flags.DEFINE_multi_string(
     "raw_device", [], "device that keeps its vendor's C driver although the C calls its hooks"
+)
+_ONCE = flags.DEFINE_bool(
+    "exists_once",
+    False,
+    "every model exists once, because its C has state that its text does not show",
 )
 _SECTION = flags.DEFINE_multi_string(
     "section", [], "linker section of a pool's static: [MODEL.]POOL=.section"
@@ -63,18 +73,23 @@ _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output
 _QUIET = flags.DEFINE_bool("quiet", False, "print no line on success")
 
 
-def _request() -> Request:
+def _request(arguments: Sequence[str]) -> Request:
+    given = list(arguments)
+    mlf = _MLF.value or (given.pop(0) if given and not _HEADER.value else None)
+    if given:
+        raise UsageError(Problem("command line", f"unexpected argument {given[0]!r}"))
     if not _OUT.value and not _RUST_OUT.value:
         raise UsageError(Problem("--out", "no folder given"))
-    path = {f.name: Path(f.value) if f.value else None for f in (_MLF, _HEADER, _LIB, _FV)}
+    path = {f.name: Path(f.value) if f.value else None for f in (_HEADER, _LIB, _FV)}
     return Request(
-        mlf=path["mlf"],
+        mlf=Path(mlf) if mlf else None,
         header=path["header"],
         library=path["lib"],
         options=Options(
             overrides=parse_overrides(_SHAPE.value),
             alignment=_ALIGN.value,
             raw_devices=frozenset(_RAW.value),
+            exists_once=_ONCE.value,
         ),
         crate_name=_NAME.value,
         golden=path["path_to_fv"],
@@ -83,6 +98,20 @@ def _request() -> Request:
         sections=parse_sections(_SECTION.value),
         link_prefix=_LINK_PREFIX.value,
     )
+
+
+def _warn(result: Result) -> None:
+    """Prints which headers the build needs from elsewhere."""
+    missing = sorted({h for m in result.crate.models for h in m.model.missing_headers})
+    if missing:
+        print(
+            one_line(
+                f"mlf2rust: warning: the archive lacks {', '.join(missing)}, which its C includes; "
+                "name the vendor's include folders in TVMGEN_INCLUDE_PATH when you build the crate",
+                2000,
+            ),
+            file=sys.stderr,
+        )
 
 
 def _write_for_rule(result: Result) -> None:
@@ -103,9 +132,7 @@ def _write_for_rule(result: Result) -> None:
 def main(argv: Sequence[str]) -> int:
     """Converts as the flags say; returns the exit code."""
     try:
-        if len(argv) > 1:
-            raise UsageError(Problem("command line", f"unexpected argument {argv[1]!r}"))
-        result = convert(_request())
+        result = convert(_request(argv[1:]))
         if _RUST_OUT.value:
             _write_for_rule(result)
         elif _OUT.value:
@@ -113,6 +140,7 @@ def main(argv: Sequence[str]) -> int:
             if not _QUIET.value:
                 count = len(result.output.files)
                 print(f"mlf2rust: wrote {count} files to {_OUT.value}", file=sys.stderr)
+                _warn(result)
     except ConversionError as err:
         if _JSON.value:
             print(json.dumps(err.report(), indent=2))

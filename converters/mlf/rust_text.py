@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 
 WIDTH = 100
@@ -15,6 +16,17 @@ def fitted(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
     if len(line) <= WIDTH:
         return [line]
     return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
+
+
+def imported(path: str, names: Sequence[str]) -> str:
+    """Returns `use path::{names};`, whose names rustfmt fills into lines."""
+    line = f"use {path}::{{{', '.join(names)}}};"
+    if len(line) <= WIDTH:
+        return line
+    filled = textwrap.fill(
+        ", ".join(names) + ",", WIDTH, initial_indent=INDENT, subsequent_indent=INDENT
+    )
+    return f"use {path}::{{\n{filled}\n}};"
 
 
 def called(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:

@@ -8,15 +8,22 @@ from __future__ import annotations
 import importlib
 import re
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass
 from math import prod
 from pathlib import Path
 from typing import Any
 
 from converters.mlf.errors import FormatError
+from converters.mlf.parse.c_header import C_KEYWORDS
 from converters.mlf.rules import DTYPES, MIN_ALIGNMENT
 from converters.mlf.tvm_export_plan import Call, ConstantPool, Place, Plan, TensorPlan
 from converters.mlf.tvm_export_tensorflow import KERAS_SUFFIXES, to_tflite
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
+from tools.codegen.rust import one_line
+
+_STATIC = "shapes have to be static, the batch size too"
+#: What C's headers and compilers define, besides keywords.
+_C_MACROS = frozenset({"NULL", "linux", "unix"})
 
 VERSION = "0.27.0.post1"
 #: Operators that give another view of their first argument.
@@ -35,7 +42,22 @@ def _tvm() -> Any:
         ) from err
 
 
-def load_model(path: Path, signature: str = "serving_default") -> Any:
+@dataclass(frozen=True)
+class Loaded:
+    """A model that TVM has read.
+
+    Attributes:
+      origin: its file or folder, for messages.
+      module: the `tvm.IRModule` with a function `main`, weights bound.
+      outputs: names of its results, in order; empty where the format has none.
+    """
+
+    origin: str
+    module: Any
+    outputs: tuple[str, ...] = ()
+
+
+def load_model(path: Path, signature: str = "serving_default") -> Loaded:
     """Reads a model into a Relax module with its weights bound.
 
     Args:
@@ -58,10 +80,12 @@ def load_model(path: Path, signature: str = "serving_default") -> Any:
             onnx = importlib.import_module("onnx")
             frontend = importlib.import_module("tvm.relax.frontend.onnx")
             model = onnx.load_from_string(content)
-            return frontend.from_onnx(model, keep_params_in_input=False)
+            module = frontend.from_onnx(model, keep_params_in_input=False)
+            return Loaded(str(path), module, tuple(o.name for o in model.graph.output))
         tflite = importlib.import_module("tflite")
         frontend = importlib.import_module("tvm.relax.frontend.tflite")
-        return frontend.from_tflite(tflite.Model.GetRootAs(content, 0))
+        source = tflite.Model.GetRootAs(content, 0)
+        return Loaded(str(path), frontend.from_tflite(source), tflite_outputs(source))
     except ImportError as err:
         raise UsageError(
             Problem(str(path), f"{err.name} is not installed", f"pip install {err.name}")
@@ -71,18 +95,42 @@ def load_model(path: Path, signature: str = "serving_default") -> Any:
     except ConversionError:
         raise
     except Exception as err:  # The frontends raise whatever their libraries raise.
-        reason = " ".join(str(err).split())
-        what = f"the frontend refuses it: {type(err).__name__}: {reason}"
-        raise UnsupportedError(
-            Problem(str(path), what, "shapes have to be static, the batch size too")
-        ) from err
+        what = f"the frontend refuses it: {type(err).__name__}: {_reason(err)}"
+        raise UnsupportedError(Problem(str(path), what, _advice(err))) from err
 
 
-def plan_module(module: Any, name: str) -> Plan:
-    """Lowers a Relax module with a function `main` and plans its memory.
+def _reason(err: Exception) -> str:
+    """Returns what an error says, less the stack that TVM puts before it."""
+    lines = [line.strip() for line in str(err).splitlines() if line.strip()]
+    shown = lines[-1:] if type(err).__module__.startswith(("tvm", "tvm_ffi")) else lines
+    return one_line(" ".join(shown), 400)
+
+
+def _advice(err: Exception) -> str:
+    if type(err).__name__ == "OpNotImplemented":
+        return "TVM has no such operator; tf2rust converts TensorFlow and ONNX models without TVM"
+    return _STATIC
+
+
+def tflite_outputs(model: Any) -> tuple[str, ...]:
+    """Returns the names of a TFLite model's outputs: those of its signature, else its tensors'."""
+    graph = model.Subgraphs(0)
+    tensors = [graph.Outputs(i) for i in range(graph.OutputsLength())]
+    names = {t: (graph.Tensors(t).Name() or b"").decode("utf-8", "replace") for t in tensors}
+    for number in range(model.SignatureDefsLength()):
+        signature = model.SignatureDefs(number)
+        if signature.SubgraphIndex() == 0:
+            named = [signature.Outputs(i) for i in range(signature.OutputsLength())]
+            names |= {o.TensorIndex(): o.Name().decode("utf-8", "replace") for o in named}
+            break
+    return tuple(names[t] for t in tensors)
+
+
+def plan_module(loaded: Loaded, name: str) -> Plan:
+    """Lowers a model and plans its memory.
 
     Args:
-      module: `tvm.IRModule`; shapes have to be static.
+      loaded: the model; its shapes have to be static.
       name: module name of the archive, a lower-case C identifier.
 
     Raises:
@@ -92,9 +140,27 @@ def plan_module(module: Any, name: str) -> Plan:
         raise UsageError(Problem("--name", f"{name!r}; expected a lower-case C identifier"))
     tvm = _tvm()
     target = tvm.target.Target("c")
-    planned = _planned(tvm, target, module)
-    kernels, prototypes = _kernels(tvm, target, planned, name)
-    return _walk(tvm, planned, name, kernels, prototypes)
+    _check_static(loaded)
+    try:
+        planned = _planned(tvm, target, loaded.module)
+        kernels, prototypes = _kernels(tvm, target, planned, name)
+        return _walk(tvm, planned, name, kernels, prototypes, loaded.outputs)
+    except ConversionError:
+        raise
+    except Exception as err:  # TVM raises whatever its passes raise.
+        what = f"TVM can't compile it: {type(err).__name__}: {_reason(err)}"
+        raise UnsupportedError(Problem(loaded.origin, what, _advice(err))) from err
+
+
+def _check_static(loaded: Loaded) -> None:
+    """Refuses inputs of unknown shape, before TVM fails somewhere inside."""
+    problems: list[Problem] = []
+    for param in loaded.module["main"].params:
+        _tensor(f"input {str(param)!r}", _type(param), problems)
+    if problems:
+        raise UnsupportedError(
+            *(Problem(f"{loaded.origin}: {p.where}", p.what, p.advice) for p in problems)
+        )
 
 
 def _planned(tvm: Any, target: Any, module: Any) -> Any:
@@ -159,7 +225,8 @@ def _unpacked(tir: Any, function: Any) -> Any:
     params, body = [], function.body
     for param in function.params:
         if buffers.is_buffer_var(param):
-            pointer = tir.Var(param.name + "_ptr", buffers.buffer_data_pointer_type(param))
+            # The name is an input's, and C's code generator prints it as it is.
+            pointer = tir.Var(_word(param.name) + "_ptr", buffers.buffer_data_pointer_type(param))
             body = tir.SeqStmt([tir.DeclBuffer(param, data=pointer), body])
             params.append(pointer)
         else:
@@ -172,7 +239,9 @@ def _tensor(name: str, kind: Any, problems: list[Problem]) -> TensorPlan:
     try:
         shape = tuple(int(d) for d in kind.shape.values)
     except (AttributeError, TypeError, ValueError):
-        problems.append(Problem(name, f"shape {kind.shape} is not static"))
+        sizes = getattr(getattr(kind, "shape", None), "values", None)
+        shown = "of unknown rank" if sizes is None else f"({', '.join(map(_size, sizes))})"
+        problems.append(Problem(name, f"shape {shown} is not static", _STATIC))
         shape = ()
     if dtype not in DTYPES:
         problems.append(Problem(name, f"dtype {dtype}; supported are {', '.join(sorted(DTYPES))}"))
@@ -180,12 +249,22 @@ def _tensor(name: str, kind: Any, problems: list[Problem]) -> TensorPlan:
     return TensorPlan(name, dtype, shape)
 
 
+def _size(dimension: Any) -> str:
+    """Returns a number, or the name of a size that TVM does not know."""
+    return str(getattr(dimension, "value", dimension))
+
+
+def _word(name: str) -> str:
+    return re.sub(r"\W", "_", name, flags=re.ASCII)
+
+
 def _identifier(name: str, taken: set[str]) -> str:
-    text = re.sub(r"\W", "_", name, flags=re.ASCII) or "tensor"
+    text = _word(name) or "tensor"
     # What TensorFlow adds to a name in a TFLite file.
     text = re.sub(r"^serving_default_(.+)_0$", r"\1", text)
+    text = re.sub(r"^(?:Stateful)?PartitionedCall(?:_[0-9]+)?_[0-9]+$", "output", text)
     text = f"t_{text}" if text[0].isdigit() else text
-    while text in taken:
+    while text in taken | C_KEYWORDS | _C_MACROS:
         text += "_"
     taken.add(text)
     return text
@@ -195,7 +274,14 @@ def _type(value: Any) -> Any:
     return value.ty if hasattr(value, "ty") else value.struct_info
 
 
-def _walk(tvm: Any, module: Any, name: str, kernels: str, prototypes: tuple[str, ...]) -> Plan:
+def _walk(
+    tvm: Any,
+    module: Any,
+    name: str,
+    kernels: str,
+    prototypes: tuple[str, ...],
+    output_names: tuple[str, ...],
+) -> Plan:
     main = module["main"]
     bindings = [b for block in main.body.blocks for b in block.bindings]
     problems: list[Problem] = []
@@ -218,7 +304,12 @@ def _walk(tvm: Any, module: Any, name: str, kernels: str, prototypes: tuple[str,
     value = values.get(result, result)
     returned = list(value.fields) if hasattr(value, "fields") else [main.body.body]
     labels = ["output"] if len(returned) == 1 else [f"output{i}" for i in range(len(returned))]
-    outputs = [_tensor(n, _type(r), problems) for n, r in zip(labels, returned, strict=True)]
+    if len(output_names) == len(returned):
+        labels = [own or label for own, label in zip(output_names, labels, strict=True)]
+    outputs = [
+        _tensor(_identifier(n, taken), _type(r), problems)
+        for n, r in zip(labels, returned, strict=True)
+    ]
     result_of: dict[Any, int] = {}
     for index, item in enumerate(returned):
         result_of.setdefault(root(item), index)

@@ -20,7 +20,7 @@ fn main() -> Result<(), Error> {
     }
     let (_model, _inputs, outputs) = pending.wait();
 
-    assert_eq!(outputs.y.0, [2.0, 4.0, 6.0, 8.0]);
+    assert_eq!(*outputs.y, [2.0, 4.0, 6.0, 8.0]);
     println!("{:?} after {other_work} steps of other work", outputs.y);
     Ok(())
 }

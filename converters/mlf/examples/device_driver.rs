@@ -38,9 +38,7 @@ fn main() -> Result<(), Error> {
     Model::new().run(
         &Inputs::new(&input_data),
         &mut Outputs::new(&mut output_data),
-        &mut Devices {
-            ethos_u: &mut driver,
-        },
+        &mut Devices::new(&mut driver),
     )?;
 
     assert_eq!(output_data.0, [2.0, 4.0, 6.0, 8.0]);

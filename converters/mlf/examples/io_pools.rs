@@ -15,7 +15,7 @@ fn main() -> Result<(), Error> {
     inputs.bias.copy_from_slice(&[1, 1, 1, 1]);
 
     let outputs = Model::new().run(&mut pools)?;
-    assert_eq!(outputs.y.0, [0.0, 1.0, 2.0, 3.0]);
+    assert_eq!(*outputs.y, [0.0, 1.0, 2.0, 3.0]);
     println!("{:?}", outputs.y);
     Ok(())
 }

@@ -1,4 +1,4 @@
-"""Reads a Model Library Format archive: a plain tar file or a folder -> member names and bytes.
+"""Reads a Model Library Format archive: a tar, tar.gz or zip file, or a folder -> names and bytes.
 
 The input is untrusted. Nothing is ever written, links are refused, names cannot leave the archive,
 and every size is checked before memory is taken.
@@ -7,12 +7,14 @@ and every size is checked before memory is taken.
 from __future__ import annotations
 
 import os
+import re
 import stat
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from converters.mlf.errors import ArchiveError
+from converters.mlf.parse.compressed import GZIP, ZIP, gunzip, refuse_other_forms, zip_members
 from tools.codegen.conversion import Problem
 
 BLOCK = 512
@@ -25,6 +27,12 @@ MAX_DEPTH = 32
 
 #: Members that no stage reads: TVM's own runtime sources and project templates.
 UNUSED_PREFIXES = ("runtime/src/", "templates/")
+
+METADATA = "metadata.json"
+SOURCES = "codegen/host/"
+
+#: Files of macOS and Windows beside the archive's own.
+_ADDED = re.compile(r"(?:^|/)(?:__MACOSX/|\._[^/]*$|\.DS_Store$|Thumbs\.db$)")
 
 _KINDS = {
     b"1": "hard link",
@@ -99,7 +107,7 @@ def member_name(origin: str, raw: str) -> str:
 
 
 def read_archive(path: Path) -> Archive:
-    """Reads the tar file or folder at `path`; raises ArchiveError with the reason to refuse it."""
+    """Reads the file or folder at `path`; raises ArchiveError with the reason to refuse it."""
     try:
         return _read(path, path.stat().st_mode)
     except (OSError, ValueError) as err:
@@ -116,15 +124,18 @@ def _read(path: Path, mode: int) -> Archive:
         raise ArchiveError(
             Problem(str(path), f"{size} bytes; at most {MAX_ARCHIVE_BYTES} are accepted")
         )
-    return parse_tar(path.name, path.read_bytes())
+    return parse_archive(path.name, path.read_bytes())
 
 
-def parse_tar(origin: str, data: bytes) -> Archive:
-    """Parses the bytes of a tar file (ustar, GNU long names, pax paths; no compression)."""
-    if data[:2] == b"\x1f\x8b" or data[:3] == b"BZh" or data[:6] == b"\xfd7zXZ\0":
-        raise ArchiveError(
-            Problem(origin, "compressed; TVM writes plain tar files", "decompress it first")
+def parse_archive(origin: str, data: bytes) -> Archive:
+    """Parses a tar file (ustar, GNU long names, pax paths), also in gzip, or a zip file."""
+    if data.startswith(ZIP):
+        return _collect(
+            origin, zip_members(origin, data, UNUSED_PREFIXES, MAX_MEMBER_BYTES, MAX_MEMBERS)
         )
+    if data.startswith(GZIP):
+        data = gunzip(origin, data, MAX_ARCHIVE_BYTES)
+    refuse_other_forms(origin, data)
     return _collect(origin, _tar_members(origin, data))
 
 
@@ -153,7 +164,21 @@ def _collect(origin: str, members: Iterator[tuple[str, bytes]]) -> Archive:
                 )
     if not files:
         raise ArchiveError(Problem(origin, "no member at all; not a tar file or an empty one"))
-    return Archive("".join(c if c.isprintable() else "?" for c in origin), files)
+    return Archive("".join(c if c.isprintable() else "?" for c in origin), _without_top(files))
+
+
+def _without_top(files: Mapping[str, bytes]) -> Mapping[str, bytes]:
+    """Returns the members without the one folder that all of them are in, as some tools pack them.
+
+    What file managers add to archives is no member.
+    """
+    own = {k: v for k, v in files.items() if not _ADDED.search(k)}
+    while own and not any(k == METADATA or k.startswith(SOURCES) for k in own):
+        top = next(iter(own)).partition("/")[0] + "/"
+        if not all(k.startswith(top) for k in own):
+            return files
+        own = {k.removeprefix(top): v for k, v in own.items()}
+    return {k: b"" if k.startswith(UNUSED_PREFIXES) else v for k, v in own.items()} or files
 
 
 def _number(origin: str, field: bytes, what: str) -> int:

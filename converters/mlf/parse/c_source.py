@@ -91,7 +91,7 @@ def parse_sources(
     calls: set[str] = set()
     own_calls: set[str] = set()
     defined: set[str] = set()
-    statics: list[tuple[str, int]] = []
+    codes: list[str] = []
     texts = [("a header", text) for text in headers]
     for name, text in [*sorted(sources.items()), *texts]:
         code, _ = split_comments(mark_constant_sections(text))
@@ -101,7 +101,7 @@ def parse_sources(
         defined.update(_DEFINITION.findall(code))
         alignment = max((int(n) for n in _ALIGNED.findall(code)), default=0)
         facts = replace(facts, alignment=max(facts.alignment, alignment))
-        statics += mutable_objects(code)
+        codes.append(code)
         for device, hook in _HOOK.findall(code):
             hooks.setdefault(device, set()).add(hook)
         for found in _RUN.finditer(code):
@@ -123,7 +123,7 @@ def parse_sources(
             facts = replace(facts, metadata_file=name)
     return replace(
         facts,
-        static_workspaces=tuple(sorted(statics)),
+        static_workspaces=tuple(sorted(mutable_objects(codes))),
         hooks={d: tuple(h for h in HOOKS if h in hooks[d]) for d in sorted(hooks)},
         io_offsets=offsets,
         calls=frozenset(calls - defined),
@@ -137,5 +137,13 @@ def _io_offsets(code: str, where: str) -> list[tuple[tuple[str, str], tuple[str,
         end = code.find("return", function.end())
         body = code[function.end() : end if end > 0 else len(code)]
         for member, pool, offset in _OFFSET.findall(body):
+            if not re.fullmatch(r"[A-Za-z_]\w*", member, re.ASCII):
+                raise FormatError(
+                    Problem(
+                        where,
+                        f"{member!r} is not a C identifier, so the exported C cannot compile",
+                        f"rename the {function[2].removesuffix('s')} and export again",
+                    )
+                )
             result.append(((function[2], member), (pool, int(offset))))
     return result

@@ -75,7 +75,7 @@ def test_14_drifted_rust_does_not_compile(tmp_path: Path) -> None:
     command = [rustc(), "--edition=2024", "--crate-type=rlib", "--emit=metadata", "src/lib.rs"]
     assert call(command, tmp_path).returncode == 0
     text = module.read_text()
-    first = "    /// Constant pool `flash`.\n    pub flash: &'a Flash,\n"
+    first = "    /// Constant pool `flash`.\n    pub flash: &'a FlashMemory,\n"
     second = "    /// Workspace pool `sram`.\n    pub sram: &'a mut Sram,\n"
     assert first + second in text
     module.write_text(text.replace(first + second, second + first))

@@ -185,6 +185,34 @@ def tvm_0_8() -> Dialect:
     return Dialect(files, _TWICE)
 
 
+def codegen_only() -> Dialect:
+    """Header and C without metadata, as vendors' samples carry them; the user gives the types."""
+    files = {
+        _H: header("default", ["x"], ["y"], defines=_SIZES),
+        _C0: _ENTRY,
+        _C1: _DOUBLE,
+    }
+    return Dialect(files, _TWICE, flags=("--shape=x=float32[2,2]", "--shape=y=float32[4]"))
+
+
+def patched_inputs() -> Dialect:
+    """An input that was added to header and C by hand, and not to the metadata."""
+    mask = np.array([1, 0, -1, 2], dtype=np.int8)
+    entry = _ENTRY.replace("(void* x,", "(void* x,void* mask,")
+    double = _DOUBLE.replace("(float* x,", "(float* x, int8_t* mask,").replace(
+        "* 2.000000e+00f", "* mask[i]"
+    )
+    files = {
+        "metadata.json": metadata({"default": _IO}),
+        _H: header("default", ["x", "mask"], ["y"], defines=_SIZES),
+        _C0: entry.replace("inputs->x,", "inputs->x,inputs->mask,"),
+        _C1: double,
+        "src/default.relay": _RELAY,
+    }
+    golden: dict[str, np.ndarray] = {"default_x": _X, "default_mask": mask, "default_y": _X * mask}
+    return Dialect(files, golden, flags=("--shape=mask=int8[4]",))
+
+
 def version_6() -> Dialect:
     """Version 6: the target is a list; the output's type is given by the user."""
     files = {
@@ -574,6 +602,7 @@ DIALECTS: Mapping[str, Callable[[], Dialect]] = {
     f.__name__: f
     for f in (
         plain_v7, tvm_0_8, version_6, tvm_0_9, tvm_0_11, internal_pools, io_in_pools, device_hooks,
-        device_raw, vendor_async, packed, packed_system_lib, awkward_names, all_dtypes,
+        device_raw, vendor_async, packed, packed_system_lib, awkward_names, all_dtypes, codegen_only,
+        patched_inputs,
     )
 }  # fmt: skip

@@ -11,7 +11,7 @@ import pytest
 from converters.mlf.convert import Request, convert
 from converters.mlf.tests.build import build, build_c, call, must, run_rust, rustc, write
 from converters.mlf.tests.dialects import DIALECTS, Dialect
-from converters.mlf.tests.requests import REAL, TESTDATA, request_of
+from converters.mlf.tests.requests import EXISTING_MEMORY, REAL, TESTDATA, request_of
 from tools.package import elf
 
 PROGRAMS = Path(__file__).parent / "programs"
@@ -45,7 +45,13 @@ def test_dialect(name: str, tmp_path: Path) -> None:
 
 def test_every_program_belongs_to_a_dialect() -> None:
     unknown = {p.stem for p in PROGRAMS.glob("*.rs")} - set(DIALECTS)
-    assert not unknown
+    assert unknown == {EXISTING_MEMORY.stem}
+
+
+def test_memory_that_exists_already(tmp_path: Path) -> None:
+    """Also run under AddressSanitizer, by `sanitizer_test`."""
+    built = build(convert(Request(mlf=TESTDATA / "constant_pool.tar")), tmp_path / "crate")
+    assert "3 passed" in run_rust(built, EXISTING_MEMORY, test=True)
 
 
 _POOL_Y = "\t.y = &((uint8_t*)workspace_pools->sram)[16],\n"
@@ -107,6 +113,67 @@ def test_headers_in_folders_beside_the_sources(tmp_path: Path) -> None:
     assert not [name for name in result.output.files if "unused" in name]
     built = build(result, tmp_path / "crate")
     assert "1 passed" in run_rust(built, built.folder / "tests" / "golden.rs", test=True)
+
+
+#: Stands for the crate `cc`: has its interface, compiles nothing.
+CC_CRATE = """
+pub struct Build;
+impl Build {
+    pub fn new() -> Self { Self }
+    pub fn files(&mut self, _: &[&str]) -> &mut Self { self }
+    pub fn include(&mut self, _: &str) -> &mut Self { self }
+    pub fn includes<T: IntoIterator<Item = std::path::PathBuf>>(&mut self, _: T) {}
+    pub fn warnings(&mut self, _: bool) -> &mut Self { self }
+    pub fn flag_if_supported(&mut self, _: &str) {}
+    pub fn compile(&self, _: &str) {}
+}
+"""
+
+
+def test_a_missing_header_is_one_warning_of_the_build(tmp_path: Path) -> None:
+    files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
+    source = "codegen/host/src/default_lib1.c"
+    files[source] = '#include <arm_nnfunctions.h>\n#include "npu/driver.h"\n' + files[source]
+    result = convert(request_of(Dialect(files, {}), tmp_path))
+    write(result, tmp_path)
+    (tmp_path / "cc.rs").write_text(CC_CRATE)
+    must([rustc(), "--edition=2024", "--crate-type=rlib", "cc.rs"], tmp_path)
+    program = [rustc(), "--edition=2024", "-Dwarnings", "--extern=cc=libcc.rlib", "build.rs"]
+    must([*program, "-o", "build"], tmp_path)
+    vendor = tmp_path / "vendor"
+    (vendor / "npu").mkdir(parents=True)
+    run = ["env", f"TVMGEN_INCLUDE_PATH=none:{vendor}", "./build"]
+    warnings = [
+        "cargo:warning=the C includes arm_nnfunctions.h, npu/driver.h: name the folder in "
+        "TVMGEN_INCLUDE_PATH"
+    ]
+    for header, left in (("npu/driver.h", 1), ("arm_nnfunctions.h", 0)):
+        printed = must(run, tmp_path).splitlines()
+        assert [line for line in printed if "warning" in line] == warnings
+        (vendor / header).touch()
+        warnings = [line.replace(f", {header}", "") for line in warnings][:left]
+    silent = must(run, tmp_path)
+    assert "warning" not in silent and "rerun-if-env-changed=TVMGEN_INCLUDE_PATH" in silent
+
+
+def test_many_missing_headers_are_a_list_of_lines(tmp_path: Path) -> None:
+    files = {k: str(v) for k, v in DIALECTS["plain_v7"]().files.items()}
+    names = [f"kernels/of/a/vendor/number_{n}.h" for n in range(4)]
+    source = "codegen/host/src/default_lib1.c"
+    files[source] = "".join(f'#include "{name}"\n' for name in names) + files[source]
+    script = convert(request_of(Dialect(files, {}), tmp_path)).output.files["build.rs"].decode()
+    assert "".join(f'    "{name}",\n' for name in names) in script
+
+
+def test_a_guard_of_a_long_name_is_a_list_of_lines(tmp_path: Path) -> None:
+    name = "n" * 60
+    files = {
+        k.replace("default", name): str(v).replace("default", name)
+        for k, v in DIALECTS["plain_v7"]().files.items()
+    }
+    request = replace(request_of(Dialect(files, {}), tmp_path), link_prefix="")
+    script = convert(request).output.files["build.rs"].decode()
+    assert f'const GUARDS: &[&str] = &[\n    "c/guard/{name}_name.c",\n];' in script
 
 
 def test_state_in_a_header_is_the_model_s(tmp_path: Path) -> None:
@@ -253,7 +320,7 @@ def test_single_file_serves_as_module_and_as_crate(tmp_path: Path) -> None:
         build_c(result, folder)
         use = "extern crate net;" if root else '#[path = "net.rs"]\nmod net;'
         (folder / "main.rs").write_text(
-            f"#![allow(dead_code, unused_imports)]\n{use}\nfn main() {{\n"
+            f"{use}\nfn main() {{\n"
             "    let mut output = net::Output::new();\n"
             "    let mut pools = net::WorkspacePools::new(net::Sram::take().unwrap());\n"
             "    let input = net::Input::new();\n"

@@ -9,7 +9,7 @@ import pytest
 
 from converters.mlf.convert import Request, convert
 from converters.mlf.tests.build import build, run_rust
-from converters.mlf.tvm_export_lower import load_model, plan_module
+from converters.mlf.tvm_export_lower import Loaded, load_model, plan_module
 from converters.mlf.tvm_export_plan import (
     Call,
     ConstantPool,
@@ -79,7 +79,7 @@ def test_without_pools_there_is_no_pool_struct() -> None:
 @pytest.mark.parametrize("name", ["Net", "1net", "my-net", ""])
 def test_other_module_names_are_refused(name: str) -> None:
     with pytest.raises(UsageError, match="expected a lower-case C identifier"):
-        plan_module(None, name)
+        plan_module(Loaded("model.onnx", None), name)
 
 
 def test_other_model_files_are_refused_or_tvm_is_asked_for() -> None:

@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 import contextlib
+import gzip
+import io
 import tempfile
+import zipfile
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
@@ -14,7 +18,7 @@ from converters.mlf.convert import Request, convert
 from converters.mlf.golden_vectors import read_npz
 from converters.mlf.join import Options, model_of_header
 from converters.mlf.names import rust_camel, rust_const, rust_snake
-from converters.mlf.parse.archive import parse_tar
+from converters.mlf.parse.archive import parse_archive, read_archive
 from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata
 from converters.mlf.parse.c_source import parse_sources
@@ -25,7 +29,19 @@ from converters.mlf.tests.dialects import DIALECTS, tar_of
 from converters.mlf.tests.requests import TESTDATA
 from tools.codegen.conversion import ConversionError
 
+
+def zipped(files: Mapping[str, bytes]) -> bytes:
+    """Returns a zip file."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", zipfile.ZIP_DEFLATED) as file:
+        for name, content in files.items():
+            file.writestr(name, content)
+    return buffer.getvalue()
+
+
 REAL = (TESTDATA / "multi.tar").read_bytes()
+GZIPPED = gzip.compress(REAL)
+ZIPPED = zipped(dict(read_archive(TESTDATA / "multi.tar").files))
 HEADERS = [
     str(text)
     for make in DIALECTS.values()
@@ -62,10 +78,10 @@ def damaged_bytes(draw: st.DrawFn, original: bytes) -> bytes:
 
 
 @QUICK
-@given(st.binary(max_size=3000) | damaged_bytes(REAL))
-def test_tar(data: bytes) -> None:
+@given(st.binary(max_size=3000) | st.sampled_from((REAL, ZIPPED, GZIPPED)).flatmap(damaged_bytes))
+def test_archive(data: bytes) -> None:
     try:
-        parse_tar("x", data)
+        parse_archive("x", data)
     except ConversionError as err:
         assert err.problems
 

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -40,7 +42,7 @@ def test_writes_a_crate_and_reports(tmp_path: Path) -> None:
     ("arguments", "code", "message"),
     [
         (["--mlf", "x.tar"], 2, "no folder given"),
-        (["--out", "o"], 2, "either --mlf or --header"),
+        (["--out", "o"], 2, "either an archive"),
         (["--out", "o", "--mlf", "missing.tar"], 3, "cannot be read"),
         (["--out", "o", "--mlf", "text.tar"], 3, "archive refused"),
         (["--out", "o", "--mlf", "x.tar", "more"], 2, "unexpected argument 'more'"),
@@ -76,6 +78,55 @@ def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Pat
     assert done.returncode == code, done.stderr
     assert re.search(message, done.stderr), done.stderr
     assert sorted(p.name for p in tmp_path.iterdir()) == ["bad.h", "text.tar"]
+
+
+def test_missing_headers_are_one_line(tmp_path: Path) -> None:
+    with tarfile.open(TESTDATA / "plain.tar") as file:
+        file.extractall(tmp_path / "model", filter="data")
+    arguments = [str(tmp_path / "model"), "--out", str(tmp_path / "out")]
+    assert run(*arguments).stderr.count("\n") == 1
+    (source,) = (tmp_path / "model/codegen/host/src").glob("*_lib1.c")
+    source.write_text('#include "arm_nnfunctions.h"\n' + source.read_text())
+    done = run(*arguments)
+    assert done.returncode == 0
+    wrote, warning = done.stderr.splitlines()
+    assert "wrote" in wrote and "arm_nnfunctions.h" in warning and "TVMGEN_INCLUDE_PATH" in warning
+    assert not run(*arguments, "--quiet").stderr
+
+
+def test_a_model_exists_once_if_asked_to(tmp_path: Path) -> None:
+    archive = str(TESTDATA / "constant_pool.tar")
+    for flags, once in ([], False), (["--exists_once"], True):
+        done = run("--mlf", archive, "--out", str(tmp_path / "o"), "--json", *flags)
+        assert json.loads(done.stdout)["models"][0]["exists_once"] is once
+    assert "as --exists_once says" in (tmp_path / "o/src/default.rs").read_text()
+
+
+@pytest.mark.parametrize("form", ["folder", "top.tar", "tar.gz", "zip", "top.zip"])
+def test_forms_of_an_archive(form: str, tmp_path: Path) -> None:
+    """Each gives the crate of the plain tar file; the argument needs no flag."""
+    with tarfile.open(TESTDATA / "plain.tar") as file:
+        file.extractall(tmp_path / "work" / "model", filter="data")
+    path = tmp_path / "plain.tar"
+    top = tmp_path / "work" / ("" if form.startswith("top") else "model")
+    if form == "folder":
+        top.rename(path)
+    elif form.endswith("zip"):
+        (tmp_path / "work" / "model" / ".DS_Store").write_bytes(b"x")
+        shutil.make_archive(str(tmp_path / "made"), "zip", top)
+        (tmp_path / "made.zip").rename(path)
+    else:
+        with tarfile.open(path, "w:gz" if form.endswith("gz") else "w") as file:
+            file.add(top, ".")
+    for name, argument in (("want", str(TESTDATA / "plain.tar")), ("got", str(path))):
+        done = run(argument, "--out", str(tmp_path / name))
+        assert done.returncode == 0, done.stderr
+    assert files_under(tmp_path / "got") == files_under(tmp_path / "want")
+
+
+def files_under(folder: Path) -> dict[str, bytes]:
+    paths = [p for p in folder.rglob("*") if p.is_file()]
+    return {str(p.relative_to(folder)): p.read_bytes() for p in paths}
 
 
 def test_failure_report_is_json(tmp_path: Path) -> None:

@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import bz2
+import gzip
 import io
+import lzma
 import tarfile
+import zipfile
 from pathlib import Path
 
 import pytest
 
 from converters.mlf.errors import ArchiveError, FormatError
 from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
-from converters.mlf.parse.archive import member_name, parse_tar, read_archive
+from converters.mlf.parse import archive as archive_module
+from converters.mlf.parse.archive import member_name, parse_archive, read_archive
 from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_source import parse_sources
 from converters.mlf.parse.c_text import split_comments
@@ -44,6 +49,49 @@ def test_reads_what_tarfile_reads(name: str) -> None:
     assert archive.files == expected
 
 
+def zip_of(
+    files: dict[str, str],
+    mode: int = 0,
+    method: int = zipfile.ZIP_DEFLATED,
+    damaged: tuple[bytes, bytes] = (b"", b""),
+) -> bytes:
+    """A zip file of members with a Unix mode, in which bytes are replaced."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w", method) as file:
+        for name, text in files.items():
+            info = zipfile.ZipInfo(name)
+            info.external_attr = mode << 16
+            info.compress_type = method
+            file.writestr(info, text)
+    assert damaged[0] in buffer.getvalue()
+    return buffer.getvalue().replace(*damaged) if damaged[0] else buffer.getvalue()
+
+
+def test_a_bomb_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before the memory for it is taken, whatever its headers say."""
+    monkeypatch.setattr(archive_module, "MAX_ARCHIVE_BYTES", 1 << 16)
+    with pytest.raises(ArchiveError, match="more than 65536 bytes when decompressed"):
+        parse_archive("model.tar.gz", gzip.compress(bytes(1 << 20)))
+    with pytest.raises(ArchiveError, match="more than 65536 bytes when decompressed"):
+        parse_archive("model.tar.gz", gzip.compress(bytes(1 << 15)) * 3)
+    monkeypatch.setattr(archive_module, "MAX_MEMBER_BYTES", 1 << 10)
+    data = zip_of({"a": "x" * 2000})
+    with pytest.raises(ArchiveError, match="size 2000 bytes; at most 1024"):
+        parse_archive("model.zip", data)
+    size = (2000).to_bytes(4, "little")
+    with pytest.raises(ArchiveError, match=r"damaged zip file|its header says 100"):
+        parse_archive("model.zip", data.replace(size, (100).to_bytes(4, "little")))
+
+
+@pytest.mark.parametrize("top", ["", "model/", "some/model/"])
+def test_a_top_folder_is_left_out(top: str) -> None:
+    files = {f"{top}metadata.json": "{}", f"{top}runtime/src/a.c": "x", f"{top}src/a.relay": ""}
+    added = {"__MACOSX/._model": "", f"{top}.DS_Store": "x", f"{top}src/._a.relay": ""}
+    for data in (tar_of(files | added), gzip.compress(tar_of(files)), zip_of(files | added)):
+        expected = {"metadata.json": b"{}", "runtime/src/a.c": b"", "src/a.relay": b""}
+        assert parse_archive("x", data).files == expected
+
+
 @pytest.mark.parametrize("form", [tarfile.USTAR_FORMAT, tarfile.GNU_FORMAT, tarfile.PAX_FORMAT])
 def test_long_names_of_every_tar_form(form: int) -> None:
     name = "/".join(["folder" * 6] * 4) + "/file.c"
@@ -52,7 +100,7 @@ def test_long_names_of_every_tar_form(form: int) -> None:
         info = tarfile.TarInfo(name)
         info.size = 5
         file.addfile(info, io.BytesIO(b"hello"))
-    assert parse_tar("x", buffer.getvalue()).files == {name: b"hello"}
+    assert parse_archive("x", buffer.getvalue()).files == {name: b"hello"}
 
 
 def test_folder_is_read_like_the_tar(tmp_path: Path) -> None:
@@ -78,10 +126,21 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
         (tar_with(tarfile.FIFOTYPE), "FIFO; only files and folders"),
         (tar_with(tarfile.REGTYPE, name="/etc/shadow"), "absolute path"),
         (tar_with(tarfile.DIRTYPE, name="../up"), "path traversal"),
-        (b"\x1f\x8b" + bytes(600), "compressed"),
+        (b"\x1f\x8b" + bytes(600), "damaged gzip data"),
+        (gzip.compress(tar_of({"a": "x"}))[:-9], "truncated: the gzip data"),
+        (gzip.compress(gzip.compress(tar_of({"a": "x"}))), "not a tar file"),
+        (bz2.compress(tar_of({"a": "x"})), "compressed by bzip2; read are tar, tar.gz"),
+        (lzma.compress(tar_of({"a": "x"})), "compressed by xz"),
+        (zip_of({"../evil": "x"}), "path traversal"),
+        (zip_of({"/etc/shadow": "x"}), "absolute path"),
+        (zip_of({"a": "x"}, mode=0o120777), "neither a file nor a folder"),
+        (zip_of({"a": "x"}, damaged=(b"\x14\3\x14\0\0\0", b"\x14\3\x14\0\1\0")), "encrypted"),
+        (zip_of({"a": "x"}, method=zipfile.ZIP_STORED, damaged=(b"ax", b"ay")), "Bad CRC"),
+        (zip_of({"a": "x"})[:-9], "damaged zip file"),
+        (zip_of({}), "no member at all"),
         (bytes(2048), "no member at all"),
         (b"worthless file" * 100, "not a tar file.*tvm_export"),
-        (b"PK\x03\x04" + bytes(600), "not a tar file"),
+        (b"PK\x03\x04" + bytes(600), "damaged zip file"),
         (tar_of({"a": "x"})[:1024], "truncated: ends after 1024 bytes"),
         (tar_of({"a": "x"})[:1400], "no tar file|truncated"),
         (tar_of({"a": "x" * 200})[:600], "only 88 left"),
@@ -90,7 +149,7 @@ def test_folder_with_a_link_is_refused(tmp_path: Path) -> None:
 )
 def test_hostile_archive_is_refused(data: bytes, message: str) -> None:
     with pytest.raises(ArchiveError, match=message):
-        parse_tar("model.tar", data)
+        parse_archive("model.tar", data)
 
 
 def test_what_the_system_does_not_read_is_refused(
@@ -129,13 +188,13 @@ def resized(data: bytes, field: bytes) -> bytes:
 )
 def test_absurd_size_is_refused(field: bytes, message: str) -> None:
     with pytest.raises(ArchiveError, match=message):
-        parse_tar("model.tar", resized(tar_of({"a": "x"})[:2048], field))
+        parse_archive("model.tar", resized(tar_of({"a": "x"})[:2048], field))
 
 
 def test_too_many_members_are_refused() -> None:
     one = tar_of({"a": ""})[:512]
     with pytest.raises(ArchiveError, match=r"is there twice|more than"):
-        parse_tar("model.tar", one * 9000)
+        parse_archive("model.tar", one * 9000)
 
 
 @pytest.mark.parametrize(
@@ -317,7 +376,39 @@ def test_facts_between_weights_are_found() -> None:
         ("const static float w[2] = {1.0f};", []),
         ('__attribute__((section(".rodata.tvm"), aligned(16))) static int8_t w[2] = "ab";', []),
         ("static inline int f(int a) { int b = a; return b; }\nstatic int g(void);", []),
-        ("extern volatile int32_t finished;\ntypedef struct { int a; } T;\nenum { A, B };", []),
+        ("extern volatile int32_t finished;", ["finished"]),
+        ("typedef struct { int a; } T;\nenum { A, B };\nstruct S { const int a; };", []),
+        ("static const float* last;", ["last"]),
+        ("static const float* const first = 0;", []),
+        ("static const int8_t* tab[2];", ["tab"]),
+        ("static const int8_t* const tab[2] = {0, 0};", []),
+        ("static float ring[sizeof(const int)];", ["ring"]),
+        ("static const int (*hook)(const int);", ["hook"]),
+        ("static int (*const hooks[2])(int) = {0, 0};", []),
+        ("static const int a = 1, *p, b;", ["p"]),
+        ("static float (ring)[4];", ["ring"]),
+        ("static ring_t (ring);", ["ring"]),
+        ("extern float shared[4];", ["shared"]),
+        ("void f(void) { extern float shared[4]; shared[0] = 1; }", ["shared"]),
+        ("extern const float shared[4];\nextern void f(const float* x);", []),
+        ("static _Thread_local int n;", ["n"]),
+        ("void f(void) { static const int t[2] = {1, 2}, *p; }", ["p"]),
+        ("void f(void) { const static int t = 1; static const struct { int a; } s = {1}; }", []),
+        ("_Alignas(16) static float r[4];", ["r"]),
+        ("static float a[4] , w[2] __attribute__((section(\".rodata\")));", ["a"]),
+        ("STATE(float, ring, 4);", ["STATE"]),
+        ("STATE(ring)\nint f(void) { return 0; }", ["STATE"]),
+        ("STATE ring[4];", ["ring"]),
+        ("#define KEPT static\nvoid f(void) { KEPT float ring[4]; }", ["ring"]),
+        ("#define W static const\nW float w[4] = {1};\nvoid f(void) { W int v = 1; }", []),
+        ("#define W static const float*\nW p;", ["p"]),
+        ("#define S static\n#define T S\nvoid f(void) { T int n; }", ["n"]),
+        ("#define RING(n) static float n[4]\nvoid f(void) { RING(x); }", ["RING"]),
+        ("#define RING(n) static float n[4]\nvoid f(void) { }", []),
+        ("#define CALL static inline\nCALL int f(int a) { return a; }", []),
+        ('#ifdef X\n#define E extern "C"\n#else\n#define E extern\n#endif\nE int f(int a);', []),
+        ("#define API extern\nAPI int f(int (*call)(int), int b);", []),
+        ("int32_t f(int (*call)(int));\nint get_t(void);\nconst float* (g)(int a, int b);", []),
         ("static TVMBackendPackedCFunc _tvm_func_array[] = { (TVMBackendPackedCFunc)f, };", []),
         ("int32_t f(void* x) __attribute__((noinline));\nvoid* __tvm_module_ctx = NULL;", []),
     ],
@@ -328,3 +419,10 @@ def test_what_the_c_keeps_between_calls(code: str, names: list[str]) -> None:
         {"a.c": f"#include <stdint.h>\n{code}\nint32_t g(void) {{ return 0; }}"}, "m"
     )
     assert [name for name, _ in facts.static_workspaces] == names
+
+
+def test_a_macro_of_a_header_makes_state_of_a_source() -> None:
+    source = "void f(void) { KEPT float ring[4]; }\nextern uint8_t pool[64];"
+    files = {"a.c": source, "b.c": "uint8_t pool[64];\nint32_t g(void) { return 0; }"}
+    facts = parse_sources(files, "m", ["#define KEPT static\n"])
+    assert facts.static_workspaces == (("pool", 64), ("ring", 0))

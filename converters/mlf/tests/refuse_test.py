@@ -11,6 +11,7 @@ from pathlib import Path
 
 import pytest
 
+from converters.mlf.arguments import parse_overrides
 from converters.mlf.convert import Request, convert
 from converters.mlf.errors import FormatError, MismatchError
 from converters.mlf.golden_vectors import read_npz
@@ -70,7 +71,12 @@ def changed(name: str, member: str, old: str, new: str) -> dict[str, str]:
         (changed("io_in_pools", C0, "sram)[16],\n\t.bias", "sram)[8],\n\t.bias"), MismatchError,
          "offset 8 is not a multiple of 16"),
         (changed("io_in_pools", C0, "dtcm)[0]", "sram)[16]"), MismatchError, "'bias'.*overlaps 'x_0'"),
-        (changed("io_in_pools", C0, ".bias = ", ".bias:0 = "), MismatchError, "'bias'.*lies in pool None"),
+        (changed("io_in_pools", C0, ".bias = ", ".bias:0 = "), FormatError,
+         "'bias:0' is not a C identifier.*rename the input"),
+        (changed("plain_v7", H, "void* x;", "void* x;\n  void* mask;"), UnsupportedError,
+         "input 'mask'.*nothing tells its dtype and size.*--shape default.mask="),
+        (changed("plain_v7", META, '"x": {', '"x": {"size": 4, "dtype": "int8"}, "z": {'), MismatchError,
+         "2 inputs in metadata.json .x, z., 1 in the header"),
         (changed("io_in_pools", H, "DTCM_WORKSPACE_POOL_SIZE 16", "DTCM_WORKSPACE_POOL_SIZE many"),
          FormatError, "pool 'dtcm' has 'many'"),
         (changed("packed", C1, "0L /* num_workspace_pools*/", "2L /* num_workspace_pools*/"),
@@ -137,6 +143,26 @@ def test_cpp_sources_are_refused(tmp_path: Path) -> None:
     files = files_of("plain_v7")
     files["codegen/host/src/default_lib2.cc"] = ""
     assert "C++ sources" in str(refused(files, tmp_path))
+
+
+def test_shape_cannot_change_the_archives_layout(tmp_path: Path) -> None:
+    """Of the same size, so the C would read other elements without a word."""
+    options = Options(overrides=parse_overrides(["x=float32[4,1]"]))
+    error = refused(files_of("plain_v7"), tmp_path, options)
+    assert "shape [1, 4] in the model text, [4, 1] in --shape" in str(error)
+
+
+def test_an_archive_without_metadata_says_what_it_needs(tmp_path: Path) -> None:
+    files = files_of("plain_v7")
+    del files[META], files["src/default.relay"]
+    error = refused(files, tmp_path)
+    assert [p.what for p in error.problems] == [
+        "16 bytes by the header's macro; nothing tells its dtype"
+    ] * 2
+    assert "--shape default.x=float32[4]" in error.problems[0].advice
+    del files[H]
+    advice = refused(files, tmp_path).problems[0]
+    assert "neither 'metadata.json' nor" in advice.what and "codegen/host/src" in advice.advice
 
 
 def test_every_untyped_tensor_is_named(tmp_path: Path) -> None:

@@ -14,6 +14,8 @@ from converters.mlf.tests.build import Built, build, cc, must
 from converters.mlf.tests.dialects import DIALECTS, Dialect, tar_of
 
 TESTDATA = Path(__file__).parent.parent / "testdata"
+#: A program for the crate of `constant_pool.tar`; the others belong to a dialect.
+EXISTING_MEMORY = Path(__file__).parent / "programs" / "existing_memory.rs"
 REAL = ("plain", "constant_pool", "multi")
 
 

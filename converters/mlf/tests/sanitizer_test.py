@@ -9,7 +9,7 @@ import pytest
 from converters.mlf.convert import Request, convert
 from converters.mlf.tests.build import build, call, must, run_rust, rustc
 from converters.mlf.tests.dialects import DIALECTS
-from converters.mlf.tests.requests import REAL, TESTDATA, request_of
+from converters.mlf.tests.requests import EXISTING_MEMORY, REAL, TESTDATA, request_of
 
 CASES = (*REAL, "internal_pools", "io_in_pools", "packed", "all_dtypes")
 #: rustc keeps the option for its unstable releases.
@@ -36,6 +36,13 @@ def test_no_access_outside_a_buffer(
     built = build(result, tmp_path / "crate", flags=C_FLAGS, rust_flags=RUST_FLAGS)
     source = built.folder / "tests" / "golden.rs"
     assert "0 failed" in run_rust(built, source, test=True, flags=RUST_FLAGS)
+
+
+def test_no_access_outside_borrowed_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(*UNSTABLE)
+    result = convert(Request(mlf=TESTDATA / "constant_pool.tar"))
+    built = build(result, tmp_path / "crate", flags=C_FLAGS, rust_flags=RUST_FLAGS)
+    assert "3 passed" in run_rust(built, EXISTING_MEMORY, test=True, flags=RUST_FLAGS)
 
 
 def test_the_sanitizer_sees_the_models_memory(

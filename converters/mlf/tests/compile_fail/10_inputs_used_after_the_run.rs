@@ -6,8 +6,8 @@ fn main() {
     let (mut dtcm, mut sram) = (Dtcm::new(), Sram::new());
     let mut pools = WorkspacePools::new(&mut dtcm, &mut sram);
     let inputs = pools.inputs_mut();
-    inputs.x_0.0 = [1.0; 4];
+    **inputs.x_0 = [1.0; 4];
     let outputs = Model::new().run(&mut pools).unwrap();
-    inputs.x_0.0 = [2.0; 4]; // misuse
-    assert!(outputs.y.0[0] > 0.0);
+    **inputs.x_0 = [2.0; 4]; // misuse
+    assert!(outputs.y[0] > 0.0);
 }

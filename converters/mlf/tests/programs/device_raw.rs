@@ -7,7 +7,7 @@ fn run(scale: &mut f32) -> Result<OutputY, Error> {
     let mut output = OutputY::new();
     // SAFETY: the driver wants the address of a float, which outlives the run.
     let handle = unsafe { RawDevice::from_ptr((&raw mut *scale).cast()) };
-    let mut devices = Devices { ethos_u: handle };
+    let mut devices = Devices::new(handle);
     Model::new().run(
         &Inputs::new(&input),
         &mut Outputs::new(&mut output),

@@ -86,6 +86,20 @@ def conv(path: Path) -> None:
     save(path, nodes, [("x:0", [1, 3, 8, 8])], [("y", [1, 5]), ("f", [1, 64])], items)
 
 
+def names(path: Path) -> None:
+    """Names that are not C's: slashes, blanks, digits, keywords, and two that become one."""
+    nodes = [
+        helper.make_node("Add", ["model/x", "my input"], ["h/1"]),
+        helper.make_node("Mul", ["int", "1x"], ["float"]),
+        helper.make_node("Sub", ["model/x", "model_x"], ["out:0"]),
+        helper.make_node("Relu", ["h/1"], ["out/0"]),
+        helper.make_node("Add", ["h/1", "linux"], ["y"]),
+    ]
+    inputs = ["model/x", "my input", "int", "1x", "model_x", "linux"]
+    outputs = ["float", "out:0", "out/0", "y"]
+    save(path, nodes, [(n, [1, 8]) for n in inputs], [(n, [1, 8]) for n in outputs], [])
+
+
 def int8_qdq(path: Path) -> None:
     """A dense layer between quantize and dequantize, as quantizers write it."""
     nodes = [
@@ -134,7 +148,7 @@ def check(
     assert "1 passed" in run_rust(built, test, test=True)
 
 
-@pytest.mark.parametrize("make", [mlp, conv, int8_qdq])
+@pytest.mark.parametrize("make", [mlp, conv, int8_qdq, names])
 def test_onnx_equals_onnxruntime(make: Any, tmp_path: Path) -> None:
     """Archive, crate and run give what onnxruntime gives."""
     path = tmp_path / "model.onnx"
@@ -283,6 +297,65 @@ def test_a_dynamic_shape_is_refused(tmp_path: Path) -> None:
         plan_module(load_model(path), "net")
 
 
+def test_outputs_keep_their_names(tmp_path: Path) -> None:
+    """As far as C has them; a Keras model's are those of its signature."""
+    path = tmp_path / "model.onnx"
+    names(path)
+    plan = plan_module(load_model(path), "net")
+    assert [t.name for t in plan.outputs] == ["float_", "out_0", "out_0_", "y"]
+    assert [t.name for t in plan.inputs] == [
+        "model_x", "my_input", "int_", "input_1x", "model_x_", "linux_",
+    ]  # fmt: skip
+    saved = tmp_path / "saved_model"
+    save_two_signatures(saved)
+    plan = plan_module(load_model(saved, "mix"), "net")
+    assert [t.name for t in plan.inputs] == ["left", "right"]
+    assert [t.name for t in plan.outputs] == ["joined", "score"]
+
+
+def dynamic(path: Path) -> None:
+    """A sequence of any length, as exporters of attention write it."""
+    nodes = [
+        helper.make_node("Transpose", ["x"], ["t"], perm=[0, 2, 1]),
+        helper.make_node("MatMul", ["x", "t"], ["s"]),
+        helper.make_node("Softmax", ["s"], ["y"]),
+    ]
+    save(path, nodes, [("x", [1, "n", 8])], [("y", [1, "n", "n"])], [])
+
+
+def dynamic_inside(path: Path) -> None:
+    """Static inputs; how many elements are not 0, only a run knows."""
+    nodes = [
+        helper.make_node("NonZero", ["x"], ["i"]),
+        helper.make_node("Cast", ["i"], ["y"], to=onnx.TensorProto.FLOAT),
+    ]
+    save(path, nodes, [("x", [1, 8])], [("y", [2, "n"])], [])
+
+
+def missing_operator(path: Path) -> None:
+    """TVM's frontend has no LSTM."""
+    nodes = [helper.make_node("LSTM", ["x", "w", "r"], ["y"], hidden_size=4)]
+    items = [tensor("w", weights(1, 16, 8)), tensor("r", weights(1, 16, 4))]
+    save(path, nodes, [("x", [3, 1, 8])], [("y", [3, 1, 1, 4])], items)
+
+
+@pytest.mark.parametrize(
+    ("make", "message"),
+    [
+        (dynamic, r"input 'x': shape \(1, n, 8\) is not static \(shapes have to be static"),
+        (dynamic_inside, r"model\.onnx: .*static"),
+        (missing_operator, r"OpNotImplemented: .*LSTM \(TVM has no such operator"),
+    ],
+)
+def test_what_tvm_cannot_compile_is_one_line(make: Any, message: str, tmp_path: Path) -> None:
+    """A typed error, whatever TVM raises."""
+    path = tmp_path / "model.onnx"
+    make(path)
+    with pytest.raises(UnsupportedError, match=message) as caught:
+        plan_module(load_model(path), "net")
+    assert str(caught.value).count("\n") == 0
+
+
 def test_the_program(tmp_path: Path) -> None:
     """The command writes the archive; a missing file is an error on stderr."""
     path = tmp_path / "model.onnx"
@@ -297,6 +370,10 @@ def test_the_program(tmp_path: Path) -> None:
     done = run(path)
     assert done.returncode == 0, done.stderr
     assert (tmp_path / "m.tar").stat().st_size > 0
+    dynamic(path)
+    refused = run(path)
+    assert refused.returncode == 6 and "Traceback" not in refused.stderr, refused.stderr
+    assert len(refused.stderr.splitlines()) == 2
     missing = run(tmp_path / "none.onnx")
     assert missing.returncode == 2
     assert "none.onnx" in missing.stderr

@@ -27,7 +27,7 @@
 //! * Output `o_uint64`: uint64, 5 elements, 40 bytes.
 //! * Output `o_int4`: int4, 3 elements, 3 bytes.
 
-use super::support::{DType, Error};
+use super::support::{BufferError, DType, Error, check_buffer};
 
 /// Input `i_float16`: float16, 5 elements, 10 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -63,16 +63,103 @@ impl From<[u16; 5]> for InputIFloat16 {
 }
 
 impl core::ops::Deref for InputIFloat16 {
+    type Target = InputIFloat16Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIFloat16 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIFloat16`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIFloat16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIFloat16Memory([u16; 5]);
+
+impl InputIFloat16Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIFloat16::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIFloat16::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIFloat16::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIFloat16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIFloat16 {
+impl core::ops::DerefMut for InputIFloat16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u16; 5]> for InputIFloat16Memory {
+    fn eq(&self, elements: &[u16; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -110,16 +197,103 @@ impl From<[f32; 5]> for InputIFloat32 {
 }
 
 impl core::ops::Deref for InputIFloat32 {
+    type Target = InputIFloat32Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIFloat32 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIFloat32`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIFloat32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIFloat32Memory([f32; 5]);
+
+impl InputIFloat32Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIFloat32::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIFloat32::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIFloat32::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIFloat32Memory {
     type Target = [f32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIFloat32 {
+impl core::ops::DerefMut for InputIFloat32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 5]> for InputIFloat32Memory {
+    fn eq(&self, elements: &[f32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -157,16 +331,103 @@ impl From<[f64; 5]> for InputIFloat64 {
 }
 
 impl core::ops::Deref for InputIFloat64 {
+    type Target = InputIFloat64Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIFloat64 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIFloat64`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIFloat64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIFloat64Memory([f64; 5]);
+
+impl InputIFloat64Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIFloat64::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[f64]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f64]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIFloat64::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f64) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIFloat64::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f64,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIFloat64Memory {
     type Target = [f64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIFloat64 {
+impl core::ops::DerefMut for InputIFloat64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f64; 5]> for InputIFloat64Memory {
+    fn eq(&self, elements: &[f64; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -204,16 +465,103 @@ impl From<[i8; 5]> for InputIInt8 {
 }
 
 impl core::ops::Deref for InputIInt8 {
+    type Target = InputIInt8Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIInt8 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIInt8`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIInt8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIInt8Memory([i8; 5]);
+
+impl InputIInt8Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIInt8::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIInt8::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIInt8::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIInt8Memory {
     type Target = [i8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIInt8 {
+impl core::ops::DerefMut for InputIInt8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i8; 5]> for InputIInt8Memory {
+    fn eq(&self, elements: &[i8; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -251,16 +599,103 @@ impl From<[i16; 5]> for InputIInt16 {
 }
 
 impl core::ops::Deref for InputIInt16 {
+    type Target = InputIInt16Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIInt16 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIInt16`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIInt16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIInt16Memory([i16; 5]);
+
+impl InputIInt16Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIInt16::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIInt16::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIInt16::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIInt16Memory {
     type Target = [i16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIInt16 {
+impl core::ops::DerefMut for InputIInt16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i16; 5]> for InputIInt16Memory {
+    fn eq(&self, elements: &[i16; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -298,16 +733,103 @@ impl From<[i32; 5]> for InputIInt32 {
 }
 
 impl core::ops::Deref for InputIInt32 {
+    type Target = InputIInt32Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIInt32 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIInt32`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIInt32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIInt32Memory([i32; 5]);
+
+impl InputIInt32Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIInt32::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIInt32::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIInt32::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIInt32Memory {
     type Target = [i32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIInt32 {
+impl core::ops::DerefMut for InputIInt32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i32; 5]> for InputIInt32Memory {
+    fn eq(&self, elements: &[i32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -345,16 +867,103 @@ impl From<[i64; 5]> for InputIInt64 {
 }
 
 impl core::ops::Deref for InputIInt64 {
+    type Target = InputIInt64Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIInt64 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIInt64`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIInt64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIInt64Memory([i64; 5]);
+
+impl InputIInt64Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIInt64::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i64]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i64]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIInt64::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i64) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIInt64::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i64,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIInt64Memory {
     type Target = [i64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIInt64 {
+impl core::ops::DerefMut for InputIInt64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i64; 5]> for InputIInt64Memory {
+    fn eq(&self, elements: &[i64; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -392,16 +1001,103 @@ impl From<[u8; 5]> for InputIUint8 {
 }
 
 impl core::ops::Deref for InputIUint8 {
+    type Target = InputIUint8Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIUint8 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIUint8`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIUint8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIUint8Memory([u8; 5]);
+
+impl InputIUint8Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIUint8::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIUint8::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIUint8::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIUint8Memory {
     type Target = [u8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIUint8 {
+impl core::ops::DerefMut for InputIUint8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u8; 5]> for InputIUint8Memory {
+    fn eq(&self, elements: &[u8; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -439,16 +1135,103 @@ impl From<[u16; 5]> for InputIUint16 {
 }
 
 impl core::ops::Deref for InputIUint16 {
+    type Target = InputIUint16Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIUint16 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIUint16`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIUint16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIUint16Memory([u16; 5]);
+
+impl InputIUint16Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIUint16::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIUint16::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIUint16::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIUint16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIUint16 {
+impl core::ops::DerefMut for InputIUint16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u16; 5]> for InputIUint16Memory {
+    fn eq(&self, elements: &[u16; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -486,16 +1269,103 @@ impl From<[u32; 5]> for InputIUint32 {
 }
 
 impl core::ops::Deref for InputIUint32 {
+    type Target = InputIUint32Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIUint32 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIUint32`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIUint32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIUint32Memory([u32; 5]);
+
+impl InputIUint32Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIUint32::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIUint32::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIUint32::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIUint32Memory {
     type Target = [u32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIUint32 {
+impl core::ops::DerefMut for InputIUint32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u32; 5]> for InputIUint32Memory {
+    fn eq(&self, elements: &[u32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -533,16 +1403,103 @@ impl From<[u64; 5]> for InputIUint64 {
 }
 
 impl core::ops::Deref for InputIUint64 {
+    type Target = InputIUint64Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIUint64 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIUint64`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIUint64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIUint64Memory([u64; 5]);
+
+impl InputIUint64Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIUint64::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u64]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u64]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIUint64::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u64) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIUint64::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u64,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIUint64Memory {
     type Target = [u64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIUint64 {
+impl core::ops::DerefMut for InputIUint64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u64; 5]> for InputIUint64Memory {
+    fn eq(&self, elements: &[u64; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -580,16 +1537,103 @@ impl From<[u8; 3]> for InputIInt4 {
 }
 
 impl core::ops::Deref for InputIInt4 {
+    type Target = InputIInt4Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputIInt4 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputIInt4`] in any memory, at an address that is a multiple of 64.
+///
+/// [`InputIInt4`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputIInt4Memory([u8; 3]);
+
+impl InputIInt4Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputIInt4::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 3, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 3, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputIInt4::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 3);
+        check_buffer(slice, 3, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputIInt4::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 3);
+        check_buffer(slice, 3, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputIInt4Memory {
     type Target = [u8; 3];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputIInt4 {
+impl core::ops::DerefMut for InputIInt4Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u8; 3]> for InputIInt4Memory {
+    fn eq(&self, elements: &[u8; 3]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -627,16 +1671,103 @@ impl From<[u16; 5]> for OutputOFloat16 {
 }
 
 impl core::ops::Deref for OutputOFloat16 {
+    type Target = OutputOFloat16Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOFloat16 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOFloat16`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOFloat16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOFloat16Memory([u16; 5]);
+
+impl OutputOFloat16Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOFloat16::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOFloat16::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOFloat16::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOFloat16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOFloat16 {
+impl core::ops::DerefMut for OutputOFloat16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u16; 5]> for OutputOFloat16Memory {
+    fn eq(&self, elements: &[u16; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -674,16 +1805,103 @@ impl From<[f32; 5]> for OutputOFloat32 {
 }
 
 impl core::ops::Deref for OutputOFloat32 {
+    type Target = OutputOFloat32Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOFloat32 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOFloat32`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOFloat32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOFloat32Memory([f32; 5]);
+
+impl OutputOFloat32Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOFloat32::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOFloat32::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOFloat32::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOFloat32Memory {
     type Target = [f32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOFloat32 {
+impl core::ops::DerefMut for OutputOFloat32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 5]> for OutputOFloat32Memory {
+    fn eq(&self, elements: &[f32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -721,16 +1939,103 @@ impl From<[f64; 5]> for OutputOFloat64 {
 }
 
 impl core::ops::Deref for OutputOFloat64 {
+    type Target = OutputOFloat64Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOFloat64 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOFloat64`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOFloat64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOFloat64Memory([f64; 5]);
+
+impl OutputOFloat64Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOFloat64::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[f64]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f64]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOFloat64::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f64) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOFloat64::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f64,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOFloat64Memory {
     type Target = [f64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOFloat64 {
+impl core::ops::DerefMut for OutputOFloat64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f64; 5]> for OutputOFloat64Memory {
+    fn eq(&self, elements: &[f64; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -768,16 +2073,103 @@ impl From<[i8; 5]> for OutputOInt8 {
 }
 
 impl core::ops::Deref for OutputOInt8 {
+    type Target = OutputOInt8Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOInt8 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOInt8`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOInt8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOInt8Memory([i8; 5]);
+
+impl OutputOInt8Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOInt8::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOInt8::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOInt8::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOInt8Memory {
     type Target = [i8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOInt8 {
+impl core::ops::DerefMut for OutputOInt8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i8; 5]> for OutputOInt8Memory {
+    fn eq(&self, elements: &[i8; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -815,16 +2207,103 @@ impl From<[i16; 5]> for OutputOInt16 {
 }
 
 impl core::ops::Deref for OutputOInt16 {
+    type Target = OutputOInt16Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOInt16 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOInt16`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOInt16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOInt16Memory([i16; 5]);
+
+impl OutputOInt16Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOInt16::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOInt16::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOInt16::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOInt16Memory {
     type Target = [i16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOInt16 {
+impl core::ops::DerefMut for OutputOInt16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i16; 5]> for OutputOInt16Memory {
+    fn eq(&self, elements: &[i16; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -862,16 +2341,103 @@ impl From<[i32; 5]> for OutputOInt32 {
 }
 
 impl core::ops::Deref for OutputOInt32 {
+    type Target = OutputOInt32Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOInt32 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOInt32`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOInt32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOInt32Memory([i32; 5]);
+
+impl OutputOInt32Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOInt32::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOInt32::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOInt32::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOInt32Memory {
     type Target = [i32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOInt32 {
+impl core::ops::DerefMut for OutputOInt32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i32; 5]> for OutputOInt32Memory {
+    fn eq(&self, elements: &[i32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -909,16 +2475,103 @@ impl From<[i64; 5]> for OutputOInt64 {
 }
 
 impl core::ops::Deref for OutputOInt64 {
+    type Target = OutputOInt64Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOInt64 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOInt64`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOInt64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOInt64Memory([i64; 5]);
+
+impl OutputOInt64Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOInt64::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[i64]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i64]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOInt64::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i64) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOInt64::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i64,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOInt64Memory {
     type Target = [i64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOInt64 {
+impl core::ops::DerefMut for OutputOInt64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i64; 5]> for OutputOInt64Memory {
+    fn eq(&self, elements: &[i64; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -956,16 +2609,103 @@ impl From<[u8; 5]> for OutputOUint8 {
 }
 
 impl core::ops::Deref for OutputOUint8 {
+    type Target = OutputOUint8Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOUint8 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOUint8`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOUint8`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOUint8Memory([u8; 5]);
+
+impl OutputOUint8Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOUint8::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOUint8::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOUint8::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOUint8Memory {
     type Target = [u8; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOUint8 {
+impl core::ops::DerefMut for OutputOUint8Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u8; 5]> for OutputOUint8Memory {
+    fn eq(&self, elements: &[u8; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -1003,16 +2743,103 @@ impl From<[u16; 5]> for OutputOUint16 {
 }
 
 impl core::ops::Deref for OutputOUint16 {
+    type Target = OutputOUint16Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOUint16 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOUint16`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOUint16`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOUint16Memory([u16; 5]);
+
+impl OutputOUint16Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOUint16::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOUint16::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOUint16::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOUint16Memory {
     type Target = [u16; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOUint16 {
+impl core::ops::DerefMut for OutputOUint16Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u16; 5]> for OutputOUint16Memory {
+    fn eq(&self, elements: &[u16; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -1050,16 +2877,103 @@ impl From<[u32; 5]> for OutputOUint32 {
 }
 
 impl core::ops::Deref for OutputOUint32 {
+    type Target = OutputOUint32Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOUint32 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOUint32`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOUint32`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOUint32Memory([u32; 5]);
+
+impl OutputOUint32Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOUint32::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOUint32::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOUint32::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOUint32Memory {
     type Target = [u32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOUint32 {
+impl core::ops::DerefMut for OutputOUint32Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u32; 5]> for OutputOUint32Memory {
+    fn eq(&self, elements: &[u32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -1097,16 +3011,103 @@ impl From<[u64; 5]> for OutputOUint64 {
 }
 
 impl core::ops::Deref for OutputOUint64 {
+    type Target = OutputOUint64Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOUint64 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOUint64`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOUint64`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOUint64Memory([u64; 5]);
+
+impl OutputOUint64Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOUint64::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u64]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u64]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOUint64::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u64) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOUint64::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u64,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOUint64Memory {
     type Target = [u64; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOUint64 {
+impl core::ops::DerefMut for OutputOUint64Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u64; 5]> for OutputOUint64Memory {
+    fn eq(&self, elements: &[u64; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -1144,16 +3145,103 @@ impl From<[u8; 3]> for OutputOInt4 {
 }
 
 impl core::ops::Deref for OutputOInt4 {
+    type Target = OutputOInt4Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputOInt4 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputOInt4`] in any memory, at an address that is a multiple of 64.
+///
+/// [`OutputOInt4`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputOInt4Memory([u8; 3]);
+
+impl OutputOInt4Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputOInt4::LEN`], or the address is not a multiple of 64.
+    pub fn from_slice(elements: &[u8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 3, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [u8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 3, 64)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputOInt4::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 64.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const u8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 3);
+        check_buffer(slice, 3, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputOInt4::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut u8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 3);
+        check_buffer(slice, 3, 64)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputOInt4Memory {
     type Target = [u8; 3];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputOInt4 {
+impl core::ops::DerefMut for OutputOInt4Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[u8; 3]> for OutputOInt4Memory {
+    fn eq(&self, elements: &[u8; 3]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -1161,47 +3249,47 @@ impl core::ops::DerefMut for OutputOInt4 {
 #[repr(C)]
 pub struct Inputs<'a> {
     /// Input `i_float16`: float16, 5 elements, 10 bytes.
-    pub i_float16: &'a InputIFloat16,
+    pub i_float16: &'a InputIFloat16Memory,
     /// Input `i_float32`: float32, 5 elements, 20 bytes.
-    pub i_float32: &'a InputIFloat32,
+    pub i_float32: &'a InputIFloat32Memory,
     /// Input `i_float64`: float64, 5 elements, 40 bytes.
-    pub i_float64: &'a InputIFloat64,
+    pub i_float64: &'a InputIFloat64Memory,
     /// Input `i_int8`: int8, 5 elements, 5 bytes.
-    pub i_int8: &'a InputIInt8,
+    pub i_int8: &'a InputIInt8Memory,
     /// Input `i_int16`: int16, 5 elements, 10 bytes.
-    pub i_int16: &'a InputIInt16,
+    pub i_int16: &'a InputIInt16Memory,
     /// Input `i_int32`: int32, 5 elements, 20 bytes.
-    pub i_int32: &'a InputIInt32,
+    pub i_int32: &'a InputIInt32Memory,
     /// Input `i_int64`: int64, 5 elements, 40 bytes.
-    pub i_int64: &'a InputIInt64,
+    pub i_int64: &'a InputIInt64Memory,
     /// Input `i_uint8`: uint8, 5 elements, 5 bytes.
-    pub i_uint8: &'a InputIUint8,
+    pub i_uint8: &'a InputIUint8Memory,
     /// Input `i_uint16`: uint16, 5 elements, 10 bytes.
-    pub i_uint16: &'a InputIUint16,
+    pub i_uint16: &'a InputIUint16Memory,
     /// Input `i_uint32`: uint32, 5 elements, 20 bytes.
-    pub i_uint32: &'a InputIUint32,
+    pub i_uint32: &'a InputIUint32Memory,
     /// Input `i_uint64`: uint64, 5 elements, 40 bytes.
-    pub i_uint64: &'a InputIUint64,
+    pub i_uint64: &'a InputIUint64Memory,
     /// Input `i_int4`: int4, 3 elements, 3 bytes.
-    pub i_int4: &'a InputIInt4,
+    pub i_int4: &'a InputIInt4Memory,
 }
 
 impl<'a> Inputs<'a> {
     /// Borrows the buffers, in the order of the archive.
     #[allow(clippy::too_many_arguments)]
     pub const fn new(
-        i_float16: &'a InputIFloat16,
-        i_float32: &'a InputIFloat32,
-        i_float64: &'a InputIFloat64,
-        i_int8: &'a InputIInt8,
-        i_int16: &'a InputIInt16,
-        i_int32: &'a InputIInt32,
-        i_int64: &'a InputIInt64,
-        i_uint8: &'a InputIUint8,
-        i_uint16: &'a InputIUint16,
-        i_uint32: &'a InputIUint32,
-        i_uint64: &'a InputIUint64,
-        i_int4: &'a InputIInt4,
+        i_float16: &'a InputIFloat16Memory,
+        i_float32: &'a InputIFloat32Memory,
+        i_float64: &'a InputIFloat64Memory,
+        i_int8: &'a InputIInt8Memory,
+        i_int16: &'a InputIInt16Memory,
+        i_int32: &'a InputIInt32Memory,
+        i_int64: &'a InputIInt64Memory,
+        i_uint8: &'a InputIUint8Memory,
+        i_uint16: &'a InputIUint16Memory,
+        i_uint32: &'a InputIUint32Memory,
+        i_uint64: &'a InputIUint64Memory,
+        i_int4: &'a InputIInt4Memory,
     ) -> Self {
         Self {
             i_float16,
@@ -1224,47 +3312,47 @@ impl<'a> Inputs<'a> {
 #[repr(C)]
 pub struct Outputs<'a> {
     /// Output `o_float16`: float16, 5 elements, 10 bytes.
-    pub o_float16: &'a mut OutputOFloat16,
+    pub o_float16: &'a mut OutputOFloat16Memory,
     /// Output `o_float32`: float32, 5 elements, 20 bytes.
-    pub o_float32: &'a mut OutputOFloat32,
+    pub o_float32: &'a mut OutputOFloat32Memory,
     /// Output `o_float64`: float64, 5 elements, 40 bytes.
-    pub o_float64: &'a mut OutputOFloat64,
+    pub o_float64: &'a mut OutputOFloat64Memory,
     /// Output `o_int8`: int8, 5 elements, 5 bytes.
-    pub o_int8: &'a mut OutputOInt8,
+    pub o_int8: &'a mut OutputOInt8Memory,
     /// Output `o_int16`: int16, 5 elements, 10 bytes.
-    pub o_int16: &'a mut OutputOInt16,
+    pub o_int16: &'a mut OutputOInt16Memory,
     /// Output `o_int32`: int32, 5 elements, 20 bytes.
-    pub o_int32: &'a mut OutputOInt32,
+    pub o_int32: &'a mut OutputOInt32Memory,
     /// Output `o_int64`: int64, 5 elements, 40 bytes.
-    pub o_int64: &'a mut OutputOInt64,
+    pub o_int64: &'a mut OutputOInt64Memory,
     /// Output `o_uint8`: uint8, 5 elements, 5 bytes.
-    pub o_uint8: &'a mut OutputOUint8,
+    pub o_uint8: &'a mut OutputOUint8Memory,
     /// Output `o_uint16`: uint16, 5 elements, 10 bytes.
-    pub o_uint16: &'a mut OutputOUint16,
+    pub o_uint16: &'a mut OutputOUint16Memory,
     /// Output `o_uint32`: uint32, 5 elements, 20 bytes.
-    pub o_uint32: &'a mut OutputOUint32,
+    pub o_uint32: &'a mut OutputOUint32Memory,
     /// Output `o_uint64`: uint64, 5 elements, 40 bytes.
-    pub o_uint64: &'a mut OutputOUint64,
+    pub o_uint64: &'a mut OutputOUint64Memory,
     /// Output `o_int4`: int4, 3 elements, 3 bytes.
-    pub o_int4: &'a mut OutputOInt4,
+    pub o_int4: &'a mut OutputOInt4Memory,
 }
 
 impl<'a> Outputs<'a> {
     /// Borrows the buffers, in the order of the archive.
     #[allow(clippy::too_many_arguments)]
     pub const fn new(
-        o_float16: &'a mut OutputOFloat16,
-        o_float32: &'a mut OutputOFloat32,
-        o_float64: &'a mut OutputOFloat64,
-        o_int8: &'a mut OutputOInt8,
-        o_int16: &'a mut OutputOInt16,
-        o_int32: &'a mut OutputOInt32,
-        o_int64: &'a mut OutputOInt64,
-        o_uint8: &'a mut OutputOUint8,
-        o_uint16: &'a mut OutputOUint16,
-        o_uint32: &'a mut OutputOUint32,
-        o_uint64: &'a mut OutputOUint64,
-        o_int4: &'a mut OutputOInt4,
+        o_float16: &'a mut OutputOFloat16Memory,
+        o_float32: &'a mut OutputOFloat32Memory,
+        o_float64: &'a mut OutputOFloat64Memory,
+        o_int8: &'a mut OutputOInt8Memory,
+        o_int16: &'a mut OutputOInt16Memory,
+        o_int32: &'a mut OutputOInt32Memory,
+        o_int64: &'a mut OutputOInt64Memory,
+        o_uint8: &'a mut OutputOUint8Memory,
+        o_uint16: &'a mut OutputOUint16Memory,
+        o_uint32: &'a mut OutputOUint32Memory,
+        o_uint64: &'a mut OutputOUint64Memory,
+        o_int4: &'a mut OutputOInt4Memory,
     ) -> Self {
         Self {
             o_float16,
@@ -1319,53 +3407,53 @@ mod ffi {
 // The same facts are asserted in C by `layout.c`.
 const _: () = {
     use core::mem::{align_of, offset_of, size_of};
-    assert!(size_of::<[u16; 5]>() == 10);
+    assert!(size_of::<InputIFloat16Memory>() == 10);
     assert!(align_of::<InputIFloat16>() == 64);
-    assert!(size_of::<[f32; 5]>() == 20);
+    assert!(size_of::<InputIFloat32Memory>() == 20);
     assert!(align_of::<InputIFloat32>() == 64);
-    assert!(size_of::<[f64; 5]>() == 40);
+    assert!(size_of::<InputIFloat64Memory>() == 40);
     assert!(align_of::<InputIFloat64>() == 64);
-    assert!(size_of::<[i8; 5]>() == 5);
+    assert!(size_of::<InputIInt8Memory>() == 5);
     assert!(align_of::<InputIInt8>() == 64);
-    assert!(size_of::<[i16; 5]>() == 10);
+    assert!(size_of::<InputIInt16Memory>() == 10);
     assert!(align_of::<InputIInt16>() == 64);
-    assert!(size_of::<[i32; 5]>() == 20);
+    assert!(size_of::<InputIInt32Memory>() == 20);
     assert!(align_of::<InputIInt32>() == 64);
-    assert!(size_of::<[i64; 5]>() == 40);
+    assert!(size_of::<InputIInt64Memory>() == 40);
     assert!(align_of::<InputIInt64>() == 64);
-    assert!(size_of::<[u8; 5]>() == 5);
+    assert!(size_of::<InputIUint8Memory>() == 5);
     assert!(align_of::<InputIUint8>() == 64);
-    assert!(size_of::<[u16; 5]>() == 10);
+    assert!(size_of::<InputIUint16Memory>() == 10);
     assert!(align_of::<InputIUint16>() == 64);
-    assert!(size_of::<[u32; 5]>() == 20);
+    assert!(size_of::<InputIUint32Memory>() == 20);
     assert!(align_of::<InputIUint32>() == 64);
-    assert!(size_of::<[u64; 5]>() == 40);
+    assert!(size_of::<InputIUint64Memory>() == 40);
     assert!(align_of::<InputIUint64>() == 64);
-    assert!(size_of::<[u8; 3]>() == 3);
+    assert!(size_of::<InputIInt4Memory>() == 3);
     assert!(align_of::<InputIInt4>() == 64);
-    assert!(size_of::<[u16; 5]>() == 10);
+    assert!(size_of::<OutputOFloat16Memory>() == 10);
     assert!(align_of::<OutputOFloat16>() == 64);
-    assert!(size_of::<[f32; 5]>() == 20);
+    assert!(size_of::<OutputOFloat32Memory>() == 20);
     assert!(align_of::<OutputOFloat32>() == 64);
-    assert!(size_of::<[f64; 5]>() == 40);
+    assert!(size_of::<OutputOFloat64Memory>() == 40);
     assert!(align_of::<OutputOFloat64>() == 64);
-    assert!(size_of::<[i8; 5]>() == 5);
+    assert!(size_of::<OutputOInt8Memory>() == 5);
     assert!(align_of::<OutputOInt8>() == 64);
-    assert!(size_of::<[i16; 5]>() == 10);
+    assert!(size_of::<OutputOInt16Memory>() == 10);
     assert!(align_of::<OutputOInt16>() == 64);
-    assert!(size_of::<[i32; 5]>() == 20);
+    assert!(size_of::<OutputOInt32Memory>() == 20);
     assert!(align_of::<OutputOInt32>() == 64);
-    assert!(size_of::<[i64; 5]>() == 40);
+    assert!(size_of::<OutputOInt64Memory>() == 40);
     assert!(align_of::<OutputOInt64>() == 64);
-    assert!(size_of::<[u8; 5]>() == 5);
+    assert!(size_of::<OutputOUint8Memory>() == 5);
     assert!(align_of::<OutputOUint8>() == 64);
-    assert!(size_of::<[u16; 5]>() == 10);
+    assert!(size_of::<OutputOUint16Memory>() == 10);
     assert!(align_of::<OutputOUint16>() == 64);
-    assert!(size_of::<[u32; 5]>() == 20);
+    assert!(size_of::<OutputOUint32Memory>() == 20);
     assert!(align_of::<OutputOUint32>() == 64);
-    assert!(size_of::<[u64; 5]>() == 40);
+    assert!(size_of::<OutputOUint64Memory>() == 40);
     assert!(align_of::<OutputOUint64>() == 64);
-    assert!(size_of::<[u8; 3]>() == 3);
+    assert!(size_of::<OutputOInt4Memory>() == 3);
     assert!(align_of::<OutputOInt4>() == 64);
     const WORD: usize = size_of::<usize>();
     assert!(size_of::<Inputs<'_>>() == 12 * WORD);

@@ -11,4 +11,4 @@ pub mod default;
 pub mod support;
 
 pub use default::*;
-pub use support::{DType, Error, Hook};
+pub use support::{BufferError, DType, Error, Hook};

@@ -11,4 +11,4 @@ pub mod my_net;
 pub mod support;
 
 pub use my_net::*;
-pub use support::{DType, Error, Hook};
+pub use support::{BufferError, DType, Error, Hook};

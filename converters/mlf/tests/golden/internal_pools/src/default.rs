@@ -5,7 +5,7 @@
 //! * Input `x`: float32, 4 elements, 16 bytes.
 //! * Output `y`: float32, 4 elements, 16 bytes.
 
-use super::support::{DType, Error, Once};
+use super::support::{BufferError, DType, Error, Once, check_buffer};
 
 /// Input `x`: float32, 4 elements, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -41,16 +41,103 @@ impl From<[f32; 4]> for InputX {
 }
 
 impl core::ops::Deref for InputX {
+    type Target = InputXMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputX {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputX`] in any memory, at an address that is a multiple of 16.
+///
+/// [`InputX`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputXMemory([f32; 4]);
+
+impl InputXMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputX::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputX::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputX::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for InputXMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputX {
+impl core::ops::DerefMut for InputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 4]> for InputXMemory {
+    fn eq(&self, elements: &[f32; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -88,16 +175,103 @@ impl From<[f32; 4]> for OutputY {
 }
 
 impl core::ops::Deref for OutputY {
+    type Target = OutputYMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputY {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputY`] in any memory, at an address that is a multiple of 16.
+///
+/// [`OutputY`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputYMemory([f32; 4]);
+
+impl OutputYMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputY::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputY::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputY::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputYMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputY {
+impl core::ops::DerefMut for OutputYMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 4]> for OutputYMemory {
+    fn eq(&self, elements: &[f32; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -105,12 +279,12 @@ impl core::ops::DerefMut for OutputY {
 #[repr(C)]
 pub struct Inputs<'a> {
     /// Input `x`: float32, 4 elements, 16 bytes.
-    pub x: &'a InputX,
+    pub x: &'a InputXMemory,
 }
 
 impl<'a> Inputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(x: &'a InputX) -> Self {
+    pub const fn new(x: &'a InputXMemory) -> Self {
         Self { x }
     }
 }
@@ -119,12 +293,12 @@ impl<'a> Inputs<'a> {
 #[repr(C)]
 pub struct Outputs<'a> {
     /// Output `y`: float32, 4 elements, 16 bytes.
-    pub y: &'a mut OutputY,
+    pub y: &'a mut OutputYMemory,
 }
 
 impl<'a> Outputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(y: &'a mut OutputY) -> Self {
+    pub const fn new(y: &'a mut OutputYMemory) -> Self {
         Self { y }
     }
 }
@@ -169,9 +343,9 @@ mod ffi {
 // The same facts are asserted in C by `layout.c`.
 const _: () = {
     use core::mem::{align_of, offset_of, size_of};
-    assert!(size_of::<[f32; 4]>() == 16);
+    assert!(size_of::<InputXMemory>() == 16);
     assert!(align_of::<InputX>() == 16);
-    assert!(size_of::<[f32; 4]>() == 16);
+    assert!(size_of::<OutputYMemory>() == 16);
     assert!(align_of::<OutputY>() == 16);
     const WORD: usize = size_of::<usize>();
     assert!(size_of::<Inputs<'_>>() == WORD);

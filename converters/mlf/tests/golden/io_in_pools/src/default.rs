@@ -8,7 +8,7 @@
 //! * Workspace pool `dtcm`: 16 bytes.
 //! * Workspace pool `sram`: 40 bytes.
 
-use super::support::{DType, Error, Slot};
+use super::support::{BufferError, DType, Error, Slot, check_buffer};
 
 /// Input `x_0`: float32, shape `[2, 2]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -31,18 +31,6 @@ impl InputX0 {
     pub const fn new() -> Self {
         Self([0.0; 4])
     }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested(&self) -> &[[f32; 2]; 2] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &*(&raw const self.0).cast() }
-    }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 2]; 2] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &mut *(&raw mut self.0).cast() }
-    }
 }
 
 impl Default for InputX0 {
@@ -58,16 +46,115 @@ impl From<[f32; 4]> for InputX0 {
 }
 
 impl core::ops::Deref for InputX0 {
+    type Target = InputX0Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputX0 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputX0`] in any memory, at an address that is a multiple of 16.
+///
+/// [`InputX0`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputX0Memory([f32; 4]);
+
+impl InputX0Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputX0::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputX0::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputX0::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested(&self) -> &[[f32; 2]; 2] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 2]; 2] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+impl core::ops::Deref for InputX0Memory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputX0 {
+impl core::ops::DerefMut for InputX0Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 4]> for InputX0Memory {
+    fn eq(&self, elements: &[f32; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -92,18 +179,6 @@ impl InputBias {
     pub const fn new() -> Self {
         Self([0; 4])
     }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested(&self) -> &[i16; 4] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &*(&raw const self.0).cast() }
-    }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested_mut(&mut self) -> &mut [i16; 4] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &mut *(&raw mut self.0).cast() }
-    }
 }
 
 impl Default for InputBias {
@@ -119,16 +194,115 @@ impl From<[i16; 4]> for InputBias {
 }
 
 impl core::ops::Deref for InputBias {
+    type Target = InputBiasMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputBias {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputBias`] in any memory, at an address that is a multiple of 16.
+///
+/// [`InputBias`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputBiasMemory([i16; 4]);
+
+impl InputBiasMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputBias::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[i16]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i16]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputBias::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i16) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputBias::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i16,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested(&self) -> &[i16; 4] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested_mut(&mut self) -> &mut [i16; 4] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+impl core::ops::Deref for InputBiasMemory {
     type Target = [i16; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputBias {
+impl core::ops::DerefMut for InputBiasMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i16; 4]> for InputBiasMemory {
+    fn eq(&self, elements: &[i16; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -166,16 +340,103 @@ impl From<[f32; 4]> for OutputY {
 }
 
 impl core::ops::Deref for OutputY {
+    type Target = OutputYMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for OutputY {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`OutputY`] in any memory, at an address that is a multiple of 16.
+///
+/// [`OutputY`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputYMemory([f32; 4]);
+
+impl OutputYMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`OutputY::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`OutputY::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`OutputY::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputYMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for OutputY {
+impl core::ops::DerefMut for OutputYMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 4]> for OutputYMemory {
+    fn eq(&self, elements: &[f32; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -239,16 +500,16 @@ impl Default for Sram {
 #[repr(C)]
 pub struct Inputs<'a> {
     /// Input `x_0`: float32, shape `[2, 2]`, 16 bytes.
-    pub x_0: &'a mut InputX0,
+    pub x_0: &'a mut InputX0Memory,
     /// Input `bias`: int16, shape `[4]`, 8 bytes.
-    pub bias: &'a mut InputBias,
+    pub bias: &'a mut InputBiasMemory,
 }
 
 /// The model's outputs. It lies in the workspace pools.
 #[repr(C)]
 pub struct Outputs<'a> {
     /// Output `y`: float32, 4 elements, 16 bytes.
-    pub y: &'a OutputY,
+    pub y: &'a OutputYMemory,
 }
 
 /// The memory that the model works in.
@@ -330,11 +591,11 @@ mod ffi {
 // The same facts are asserted in C by `layout.c`.
 const _: () = {
     use core::mem::{align_of, offset_of, size_of};
-    assert!(size_of::<[f32; 4]>() == 16);
+    assert!(size_of::<InputX0Memory>() == 16);
     assert!(align_of::<InputX0>() == 16);
-    assert!(size_of::<[i16; 4]>() == 8);
+    assert!(size_of::<InputBiasMemory>() == 8);
     assert!(align_of::<InputBias>() == 16);
-    assert!(size_of::<[f32; 4]>() == 16);
+    assert!(size_of::<OutputYMemory>() == 16);
     assert!(align_of::<OutputY>() == 16);
     assert!(size_of::<Dtcm>() >= 16);
     assert!(align_of::<Dtcm>() == 16);

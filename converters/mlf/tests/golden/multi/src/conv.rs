@@ -5,7 +5,7 @@
 //! * Input `data`: int8, shape `[1, 8, 8, 3]`, 192 bytes.
 //! * Output `output`: int8, 256 elements, 256 bytes.
 
-use super::support::{DType, Error};
+use super::support::{BufferError, DType, Error, check_buffer};
 
 /// Input `data`: int8, shape `[1, 8, 8, 3]`, 192 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,18 +28,6 @@ impl InputData {
     pub const fn new() -> Self {
         Self([0; 192])
     }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested(&self) -> &[[[[i8; 3]; 8]; 8]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &*(&raw const self.0).cast() }
-    }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested_mut(&mut self) -> &mut [[[[i8; 3]; 8]; 8]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &mut *(&raw mut self.0).cast() }
-    }
 }
 
 impl Default for InputData {
@@ -55,16 +43,115 @@ impl From<[i8; 192]> for InputData {
 }
 
 impl core::ops::Deref for InputData {
+    type Target = InputDataMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputData {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputData`] in any memory, at an address that is a multiple of 16.
+///
+/// [`InputData`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputDataMemory([i8; 192]);
+
+impl InputDataMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputData::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[i8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 192, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 192, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputData::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 192);
+        check_buffer(slice, 192, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputData::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 192);
+        check_buffer(slice, 192, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested(&self) -> &[[[[i8; 3]; 8]; 8]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested_mut(&mut self) -> &mut [[[[i8; 3]; 8]; 8]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+impl core::ops::Deref for InputDataMemory {
     type Target = [i8; 192];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputData {
+impl core::ops::DerefMut for InputDataMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i8; 192]> for InputDataMemory {
+    fn eq(&self, elements: &[i8; 192]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -102,16 +189,103 @@ impl From<[i8; 256]> for Output {
 }
 
 impl core::ops::Deref for Output {
+    type Target = OutputMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for Output {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`Output`] in any memory, at an address that is a multiple of 16.
+///
+/// [`Output`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputMemory([i8; 256]);
+
+impl OutputMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`Output::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[i8]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 256, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [i8]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 256, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`Output::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const i8) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 256);
+        check_buffer(slice, 256, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`Output::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut i8,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 256);
+        check_buffer(slice, 256, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputMemory {
     type Target = [i8; 256];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for Output {
+impl core::ops::DerefMut for OutputMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[i8; 256]> for OutputMemory {
+    fn eq(&self, elements: &[i8; 256]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -119,12 +293,12 @@ impl core::ops::DerefMut for Output {
 #[repr(C)]
 pub struct Inputs<'a> {
     /// Input `data`: int8, shape `[1, 8, 8, 3]`, 192 bytes.
-    pub data: &'a InputData,
+    pub data: &'a InputDataMemory,
 }
 
 impl<'a> Inputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(data: &'a InputData) -> Self {
+    pub const fn new(data: &'a InputDataMemory) -> Self {
         Self { data }
     }
 }
@@ -133,12 +307,12 @@ impl<'a> Inputs<'a> {
 #[repr(C)]
 pub struct Outputs<'a> {
     /// Output `output`: int8, 256 elements, 256 bytes.
-    pub output: &'a mut Output,
+    pub output: &'a mut OutputMemory,
 }
 
 impl<'a> Outputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(output: &'a mut Output) -> Self {
+    pub const fn new(output: &'a mut OutputMemory) -> Self {
         Self { output }
     }
 }
@@ -179,9 +353,9 @@ mod ffi {
 // The same facts are asserted in C by `layout.c`.
 const _: () = {
     use core::mem::{align_of, offset_of, size_of};
-    assert!(size_of::<[i8; 192]>() == 192);
+    assert!(size_of::<InputDataMemory>() == 192);
     assert!(align_of::<InputData>() == 16);
-    assert!(size_of::<[i8; 256]>() == 256);
+    assert!(size_of::<OutputMemory>() == 256);
     assert!(align_of::<Output>() == 16);
     const WORD: usize = size_of::<usize>();
     assert!(size_of::<Inputs<'_>>() == WORD);

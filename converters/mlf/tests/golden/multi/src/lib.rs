@@ -12,4 +12,4 @@ pub mod conv;
 pub mod mlp;
 pub mod support;
 
-pub use support::{DType, Error, Hook, Slot};
+pub use support::{BufferError, DType, Error, Hook, Slot};

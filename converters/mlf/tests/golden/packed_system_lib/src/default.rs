@@ -5,7 +5,9 @@
 //! * Input `x`: float32, shape `[1, 4]`, 16 bytes.
 //! * Output `output0`: float32, shape `[1, 4]`, 16 bytes.
 
-use super::support::{DL_TENSOR_HANDLE, DType, DlDataType, DlTensor, Error, TvmValue};
+use super::support::{
+    BufferError, DL_TENSOR_HANDLE, DType, DlDataType, DlTensor, Error, TvmValue, check_buffer,
+};
 
 /// Input `x`: float32, shape `[1, 4]`, 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,18 +30,6 @@ impl InputX {
     pub const fn new() -> Self {
         Self([0.0; 4])
     }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested(&self) -> &[[f32; 4]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &*(&raw const self.0).cast() }
-    }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 4]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &mut *(&raw mut self.0).cast() }
-    }
 }
 
 impl Default for InputX {
@@ -55,16 +45,115 @@ impl From<[f32; 4]> for InputX {
 }
 
 impl core::ops::Deref for InputX {
+    type Target = InputXMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for InputX {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`InputX`] in any memory, at an address that is a multiple of 16.
+///
+/// [`InputX`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputXMemory([f32; 4]);
+
+impl InputXMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`InputX::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`InputX::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`InputX::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested(&self) -> &[[f32; 4]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 4]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+impl core::ops::Deref for InputXMemory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for InputX {
+impl core::ops::DerefMut for InputXMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 4]> for InputXMemory {
+    fn eq(&self, elements: &[f32; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -89,18 +178,6 @@ impl Output0 {
     pub const fn new() -> Self {
         Self([0.0; 4])
     }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested(&self) -> &[[f32; 4]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &*(&raw const self.0).cast() }
-    }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 4]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &mut *(&raw mut self.0).cast() }
-    }
 }
 
 impl Default for Output0 {
@@ -116,16 +193,115 @@ impl From<[f32; 4]> for Output0 {
 }
 
 impl core::ops::Deref for Output0 {
+    type Target = Output0Memory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for Output0 {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`Output0`] in any memory, at an address that is a multiple of 16.
+///
+/// [`Output0`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct Output0Memory([f32; 4]);
+
+impl Output0Memory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`Output0::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 4, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`Output0::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`Output0::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 4);
+        check_buffer(slice, 4, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested(&self) -> &[[f32; 4]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 4]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+impl core::ops::Deref for Output0Memory {
     type Target = [f32; 4];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for Output0 {
+impl core::ops::DerefMut for Output0Memory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 4]> for Output0Memory {
+    fn eq(&self, elements: &[f32; 4]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -133,12 +309,12 @@ impl core::ops::DerefMut for Output0 {
 #[repr(C)]
 pub struct Inputs<'a> {
     /// Input `x`: float32, shape `[1, 4]`, 16 bytes.
-    pub x: &'a InputX,
+    pub x: &'a InputXMemory,
 }
 
 impl<'a> Inputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(x: &'a InputX) -> Self {
+    pub const fn new(x: &'a InputXMemory) -> Self {
         Self { x }
     }
 }
@@ -147,12 +323,12 @@ impl<'a> Inputs<'a> {
 #[repr(C)]
 pub struct Outputs<'a> {
     /// Output `output0`: float32, shape `[1, 4]`, 16 bytes.
-    pub output0: &'a mut Output0,
+    pub output0: &'a mut Output0Memory,
 }
 
 impl<'a> Outputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(output0: &'a mut Output0) -> Self {
+    pub const fn new(output0: &'a mut Output0Memory) -> Self {
         Self { output0 }
     }
 }
@@ -237,8 +413,8 @@ mod ffi {
 // The same facts are asserted in C by `layout.c`.
 const _: () = {
     use core::mem::{align_of, size_of};
-    assert!(size_of::<[f32; 4]>() == 16);
+    assert!(size_of::<InputXMemory>() == 16);
     assert!(align_of::<InputX>() == 16);
-    assert!(size_of::<[f32; 4]>() == 16);
+    assert!(size_of::<Output0Memory>() == 16);
     assert!(align_of::<Output0>() == 16);
 };

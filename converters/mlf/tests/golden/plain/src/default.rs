@@ -5,7 +5,7 @@
 //! * Input `input`: float32, shape `[1, 16]`, 64 bytes.
 //! * Output `output`: float32, 5 elements, 20 bytes.
 
-use super::support::{Arena, DType, Error, Once};
+use super::support::{Arena, BufferError, DType, Error, Once, check_buffer};
 
 /// Input `input`: float32, shape `[1, 16]`, 64 bytes.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -28,18 +28,6 @@ impl Input {
     pub const fn new() -> Self {
         Self([0.0; 16])
     }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested(&self) -> &[[f32; 16]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &*(&raw const self.0).cast() }
-    }
-
-    /// The elements as nested arrays, outermost dimension first.
-    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 16]; 1] {
-        // SAFETY: nested arrays have the layout of the flat array of equal length.
-        unsafe { &mut *(&raw mut self.0).cast() }
-    }
 }
 
 impl Default for Input {
@@ -55,16 +43,115 @@ impl From<[f32; 16]> for Input {
 }
 
 impl core::ops::Deref for Input {
+    type Target = InputMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for Input {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`Input`] in any memory, at an address that is a multiple of 16.
+///
+/// [`Input`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct InputMemory([f32; 16]);
+
+impl InputMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`Input::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 16, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 16, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`Input::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 16);
+        check_buffer(slice, 16, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`Input::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 16);
+        check_buffer(slice, 16, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested(&self) -> &[[f32; 16]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+
+    /// The elements as nested arrays, outermost dimension first.
+    pub const fn as_nested_mut(&mut self) -> &mut [[f32; 16]; 1] {
+        // SAFETY: nested arrays have the layout of the flat array of equal length.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+impl core::ops::Deref for InputMemory {
     type Target = [f32; 16];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for Input {
+impl core::ops::DerefMut for InputMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 16]> for InputMemory {
+    fn eq(&self, elements: &[f32; 16]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -102,16 +189,103 @@ impl From<[f32; 5]> for Output {
 }
 
 impl core::ops::Deref for Output {
+    type Target = OutputMemory;
+
+    #[inline]
+    fn deref(&self) -> &Self::Target {
+        // SAFETY: the array's layout is the target's, and it is aligned in `Self`.
+        unsafe { &*(&raw const self.0).cast() }
+    }
+}
+
+impl core::ops::DerefMut for Output {
+    #[inline]
+    fn deref_mut(&mut self) -> &mut Self::Target {
+        // SAFETY: as above.
+        unsafe { &mut *(&raw mut self.0).cast() }
+    }
+}
+
+/// The elements of [`Output`] in any memory, at an address that is a multiple of 16.
+///
+/// [`Output`] owns such memory. Memory that exists already, such as a DMA buffer, is borrowed
+/// without a copy.
+#[derive(Debug, PartialEq)]
+#[repr(transparent)]
+pub struct OutputMemory([f32; 5]);
+
+impl OutputMemory {
+    /// Borrows the elements of an array or a slice.
+    ///
+    /// # Errors
+    /// The length is not [`Output::LEN`], or the address is not a multiple of 16.
+    pub fn from_slice(elements: &[f32]) -> Result<&Self, BufferError> {
+        check_buffer(elements, 5, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &*elements.as_ptr().cast() })
+    }
+
+    /// Borrows the elements of an array or a slice mutably.
+    ///
+    /// # Errors
+    /// As of [`from_slice`](Self::from_slice).
+    pub fn from_mut_slice(elements: &mut [f32]) -> Result<&mut Self, BufferError> {
+        check_buffer(elements, 5, 16)?;
+        // SAFETY: length and alignment were checked, and the layout is the array's.
+        Ok(unsafe { &mut *elements.as_mut_ptr().cast() })
+    }
+
+    /// Borrows [`Output::LEN`] elements at an address.
+    ///
+    /// # Errors
+    /// The address is null or not a multiple of 16.
+    ///
+    /// # Safety
+    /// The elements are initialized and readable during `'a`, and nothing writes them, also no DMA.
+    pub unsafe fn from_borrowed_ptr<'a>(elements: *const f32) -> Result<&'a Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &*elements.cast() })
+    }
+
+    /// Borrows [`Output::LEN`] elements at an address mutably.
+    ///
+    /// # Errors
+    /// As of [`from_borrowed_ptr`](Self::from_borrowed_ptr).
+    ///
+    /// # Safety
+    /// The elements are initialized and writable during `'a`, and nothing else accesses them, also no
+    /// DMA.
+    pub unsafe fn from_borrowed_mut_ptr<'a>(
+        elements: *mut f32,
+    ) -> Result<&'a mut Self, BufferError> {
+        let slice = core::ptr::slice_from_raw_parts(elements, 5);
+        check_buffer(slice, 5, 16)?;
+        // SAFETY: the caller's contract; the alignment was checked.
+        Ok(unsafe { &mut *elements.cast() })
+    }
+}
+
+impl core::ops::Deref for OutputMemory {
     type Target = [f32; 5];
 
+    #[inline]
     fn deref(&self) -> &Self::Target {
         &self.0
     }
 }
 
-impl core::ops::DerefMut for Output {
+impl core::ops::DerefMut for OutputMemory {
+    #[inline]
     fn deref_mut(&mut self) -> &mut Self::Target {
         &mut self.0
+    }
+}
+
+impl PartialEq<[f32; 5]> for OutputMemory {
+    fn eq(&self, elements: &[f32; 5]) -> bool {
+        self.0 == *elements
     }
 }
 
@@ -119,12 +293,12 @@ impl core::ops::DerefMut for Output {
 #[repr(C)]
 pub struct Inputs<'a> {
     /// Input `input`: float32, shape `[1, 16]`, 64 bytes.
-    pub input: &'a Input,
+    pub input: &'a InputMemory,
 }
 
 impl<'a> Inputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(input: &'a Input) -> Self {
+    pub const fn new(input: &'a InputMemory) -> Self {
         Self { input }
     }
 }
@@ -133,12 +307,12 @@ impl<'a> Inputs<'a> {
 #[repr(C)]
 pub struct Outputs<'a> {
     /// Output `output`: float32, 5 elements, 20 bytes.
-    pub output: &'a mut Output,
+    pub output: &'a mut OutputMemory,
 }
 
 impl<'a> Outputs<'a> {
     /// Borrows the buffers, in the order of the archive.
-    pub const fn new(output: &'a mut Output) -> Self {
+    pub const fn new(output: &'a mut OutputMemory) -> Self {
         Self { output }
     }
 }
@@ -208,9 +382,9 @@ mod ffi {
 // The same facts are asserted in C by `layout.c`.
 const _: () = {
     use core::mem::{align_of, offset_of, size_of};
-    assert!(size_of::<[f32; 16]>() == 64);
+    assert!(size_of::<InputMemory>() == 64);
     assert!(align_of::<Input>() == 16);
-    assert!(size_of::<[f32; 5]>() == 20);
+    assert!(size_of::<OutputMemory>() == 20);
     assert!(align_of::<Output>() == 16);
     const WORD: usize = size_of::<usize>();
     assert!(size_of::<Inputs<'_>>() == WORD);

@@ -127,6 +127,64 @@ impl core::fmt::Display for Error {
 
 impl core::error::Error for Error {}
 
+/// Why memory that exists already can't be borrowed as a tensor or as constants.
+#[non_exhaustive]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BufferError {
+    /// The memory has another number of elements.
+    Length {
+        /// Elements that the model needs.
+        expected: usize,
+        /// Elements that were given.
+        found: usize,
+    },
+    /// The address is not a multiple of the model's alignment.
+    Alignment {
+        /// The model's alignment in bytes.
+        expected: usize,
+    },
+    /// The address is null.
+    Null,
+}
+
+impl core::fmt::Display for BufferError {
+    fn fmt(&self, f: &mut core::fmt::Formatter<'_>) -> core::fmt::Result {
+        match self {
+            BufferError::Length { expected, found } => {
+                write!(f, "{found} elements; the model needs {expected}")
+            }
+            BufferError::Alignment { expected } => {
+                write!(f, "the address is not a multiple of {expected}")
+            }
+            BufferError::Null => f.write_str("the address is null"),
+        }
+    }
+}
+
+impl core::error::Error for BufferError {}
+
+/// Checks length and address of memory for `length` elements, before anything reads it.
+pub(crate) fn check_buffer<T>(
+    memory: *const [T],
+    length: usize,
+    alignment: usize,
+) -> Result<(), BufferError> {
+    if memory.is_null() {
+        Err(BufferError::Null)
+    } else if memory.len() != length {
+        Err(BufferError::Length {
+            expected: length,
+            found: memory.len(),
+        })
+    } else if !(memory.cast::<u8>() as usize).is_multiple_of(alignment) {
+        Err(BufferError::Alignment {
+            expected: alignment,
+        })
+    } else {
+        Ok(())
+    }
+}
+
 /// A flag that at most one caller ever wins.
 ///
 /// Where the target has no atomic read-modify-write (thumbv6m, riscv32i), a splitter of two words that
