@@ -16,7 +16,7 @@ from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import ops
-from converters.tf.tests.onnx_graphs import Network, agree, saved
+from converters.tf.tests.onnx_graphs import Dims, Network, agree, saved
 from tools.codegen.conversion import UnsupportedError, UsageError
 
 
@@ -317,6 +317,25 @@ def test_functions_of_the_file_and_branches(tmp_path: Path) -> None:
     model = helper.make_model(graph, functions=[body], opset_imports=versions, ir_version=9)
     agree(model, tmp_path, batches=(2,), whole=1)
     agree(model, tmp_path, batches=(2,), whole=2)
+
+
+def test_branches_that_read_an_outer_tensor_in_another_layout(tmp_path: Path) -> None:
+    """A copy that the first branch makes is not there for the second one, nor after both."""
+    net = Network(17)
+    image = net("Relu", "x")
+    branches = []
+    for name, size in (("then", 1), ("else", 3)):
+        weight = net.weight(f"{name}.weight", 4, 4, size, size)
+        pads = [(size - 1) // 2] * 4
+        node = helper.make_node("Conv", [image, weight], [name], pads=pads, kernel_shape=[size] * 2)
+        info = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        branches.append(helper.make_graph([node], name, [], [info]))
+    chosen = net("If", "flag", then_branch=branches[0], else_branch=branches[1])
+    y = net("Add", chosen, net.conv(image, (4, 4), 3, "/after"))
+    inputs: dict[str, Dims] = {"x": ["N", 4, 6, 5], "flag": []}
+    model = net.model(inputs, [y, net("Flatten", image)], [np.float32, np.bool_])
+    for whole in (1, 2):
+        agree(model, tmp_path, batches=(2,), whole=whole)
 
 
 def test_half_precision_is_computed_in_float32(tmp_path: Path) -> None:
