@@ -12,7 +12,7 @@ from onnx import TensorProto
 
 from converters.tf.load.onnx import fused, quantized
 from converters.tf.load.onnx.registry import HANDLERS
-from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, checked
+from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, agree, checked
 from tools.codegen.conversion import UnsupportedError
 
 tested: set[str] = set()
@@ -621,6 +621,42 @@ def test_recurrent_layers(tmp_path: Path, op: str, direction: str, given: bool) 
         return [y for after in (0, 1) for y in layer(net, x, linear_before_reset=after)]
 
     _check(tmp_path, ["N", steps, inputs], body, 14)
+
+
+@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
+@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
+def test_sequences_of_different_lengths(tmp_path: Path, op: str, direction: str) -> None:
+    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
+    ways = 2 if direction == "bidirectional" else 1
+    net = Network(14)
+    weights = [
+        net.weight("w", ways, gates * 6, 3),
+        net.weight("r", ways, gates * 6, 6),
+        net.weight("b", ways, 2 * gates * 6),
+    ]
+    attrs: dict[str, Any] = {"hidden_size": 6, "direction": direction}
+    if op == "GRU":
+        attrs["linear_before_reset"] = 1
+    count = 3 if op == "LSTM" else 2
+    swapped = net("Transpose", "x", perm=[1, 0, 2])
+    y, *ends = net.many(op, count, swapped, *weights, "lengths", **attrs)
+    outputs = [net("Transpose", y, perm=[2, 0, 1, 3])]
+    outputs += [net("Transpose", end, perm=[1, 0, 2]) for end in ends]
+    inputs: dict[str, Dims] = {"x": ["N", 5, 3], "lengths": ["N"]}
+    model = net.model(inputs, outputs, [np.float32, np.int32])
+    graph = agree(model, tmp_path, batches=(1, 4, 17), whole=6)
+    kinds = [type(node.op).__name__.upper() for node in graph.nodes]
+    assert kinds.count({"RNN": "SIMPLERNN"}.get(op, op)) == ways
+    assert "LOOP" not in kinds
+
+
+def test_constant_lengths_of_sequences(tmp_path: Path) -> None:
+    net = Network(14)
+    weights = [net.weight("w", 1, 24, 3), net.weight("r", 1, 24, 6), net.weight("b", 1, 48)]
+    lengths = net.constant(np.array([2, 5, 1], np.int32))
+    y, end, _ = net.many("LSTM", 3, "x", *weights, lengths, hidden_size=6)
+    model = net.model({"x": [5, 3, 3]}, [y, end])
+    agree(model, tmp_path, batches=(1,))
 
 
 @pytest.mark.parametrize("axis", [-1, 1])
