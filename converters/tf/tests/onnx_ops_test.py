@@ -12,7 +12,15 @@ from onnx import TensorProto
 
 from converters.tf.load.onnx import fused, quantized
 from converters.tf.load.onnx.registry import HANDLERS
-from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, agree, checked
+from converters.tf.tests.onnx_graphs import (
+    LEARNED,
+    MICROSOFT,
+    Body,
+    Dims,
+    Network,
+    agree,
+    checked,
+)
 from tools.codegen.conversion import UnsupportedError
 
 tested: set[str] = set()
@@ -116,6 +124,27 @@ def test_softmax_before_version_13_is_over_all_axes_from_one(tmp_path: Path) -> 
     _check(tmp_path, IMAGE, _op("Softmax"), 11)
     _check(tmp_path, IMAGE, _op("LogSoftmax", axis=2), 11)
     _check(tmp_path, ROWS, _op("Softmax"), 11)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_shifts(tmp_path: Path, kind: Any, direction: str) -> None:
+    net = Network(18)
+    known = net("BitShift", "x", net.constant(np.array([0, 1, 7, 3, 5], kind)), direction=direction)
+    given = net("BitShift", net.constant(np.array([1, 3, 9, 77, 255], kind)), "x", direction=direction)
+    inputs: dict[str, Dims] = {"x": ROWS}
+    agree(net.model(inputs, [known, given], [kind]), tmp_path, whole=8)
+    tested.add("BitShift")
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.uint8, np.int64])
+def test_bits(tmp_path: Path, kind: Any) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        other = net.constant(np.array([1, 6, 12, 3, 127], kind))
+        pairs = [net(f"Bitwise{op}", x, other) for op in ("And", "Or", "Xor")]
+        return [*pairs, net("BitwiseNot", x)]
+
+    _check(tmp_path, ROWS, body, 18, kind)
 
 
 ARITHMETIC = ["Add", "Sub", "Mul", "Div", "Max", "Min", "Mean", "Sum", "Mod"]
@@ -588,6 +617,30 @@ def test_operators_that_onnx_says_in_others(tmp_path: Path) -> None:
     _check(tmp_path, ["N", 5, 24], body, 23)
 
 
+def test_the_statistics_of_a_layer_norm(tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        scale, shift = net.weight("s", 9, 7), net.weight("t", 9, 7)
+        return net.many("LayerNormalization", 3, x, scale, shift, axis=-2, epsilon=1e-3)
+
+    _check(tmp_path, IMAGE, body, 17)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_pools_of_powers(tmp_path: Path, power: int) -> None:
+    attrs: dict[str, Any] = {"p": power, "kernel_shape": [3, 2], "strides": [2, 1]}
+    _check(tmp_path, IMAGE, _op("LpPool", **attrs, pads=[1, 0, 1, 1]), 18)
+
+
+@pytest.mark.parametrize("reduction", ["add", "max", "min"])
+def test_what_is_written_together_with_computed_tensors(tmp_path: Path, reduction: str) -> None:
+    def body(net: Network, x: str) -> str:
+        rows = net.constant(np.array([[2], [-1], [2]], np.int64))
+        updates = net("Neg", net("Gather", x, net.ints(0, 1, 2)))
+        return net("ScatterND", x, rows, updates, reduction=reduction)
+
+    tested.update(checked(tmp_path, [4, 5], body, 18, batches=(1,)))
+
+
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
 @pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
 @pytest.mark.parametrize("given", [False, True])
@@ -621,42 +674,6 @@ def test_recurrent_layers(tmp_path: Path, op: str, direction: str, given: bool) 
         return [y for after in (0, 1) for y in layer(net, x, linear_before_reset=after)]
 
     _check(tmp_path, ["N", steps, inputs], body, 14)
-
-
-@pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])
-@pytest.mark.parametrize("direction", ["forward", "reverse", "bidirectional"])
-def test_sequences_of_different_lengths(tmp_path: Path, op: str, direction: str) -> None:
-    gates = {"LSTM": 4, "GRU": 3, "RNN": 1}[op]
-    ways = 2 if direction == "bidirectional" else 1
-    net = Network(14)
-    weights = [
-        net.weight("w", ways, gates * 6, 3),
-        net.weight("r", ways, gates * 6, 6),
-        net.weight("b", ways, 2 * gates * 6),
-    ]
-    attrs: dict[str, Any] = {"hidden_size": 6, "direction": direction}
-    if op == "GRU":
-        attrs["linear_before_reset"] = 1
-    count = 3 if op == "LSTM" else 2
-    swapped = net("Transpose", "x", perm=[1, 0, 2])
-    y, *ends = net.many(op, count, swapped, *weights, "lengths", **attrs)
-    outputs = [net("Transpose", y, perm=[2, 0, 1, 3])]
-    outputs += [net("Transpose", end, perm=[1, 0, 2]) for end in ends]
-    inputs: dict[str, Dims] = {"x": ["N", 5, 3], "lengths": ["N"]}
-    model = net.model(inputs, outputs, [np.float32, np.int32])
-    graph = agree(model, tmp_path, batches=(1, 4, 17), whole=6)
-    kinds = [type(node.op).__name__.upper() for node in graph.nodes]
-    assert kinds.count({"RNN": "SIMPLERNN"}.get(op, op)) == ways
-    assert "LOOP" not in kinds
-
-
-def test_constant_lengths_of_sequences(tmp_path: Path) -> None:
-    net = Network(14)
-    weights = [net.weight("w", 1, 24, 3), net.weight("r", 1, 24, 6), net.weight("b", 1, 48)]
-    lengths = net.constant(np.array([2, 5, 1], np.int32))
-    y, end, _ = net.many("LSTM", 3, "x", *weights, lengths, hidden_size=6)
-    model = net.model({"x": [5, 3, 3]}, [y, end])
-    agree(model, tmp_path, batches=(1,))
 
 
 @pytest.mark.parametrize("axis", [-1, 1])

@@ -16,7 +16,15 @@ from converters.tf.load.onnx.old import OLDEST, renewed
 from tools.codegen.conversion import Problem, UnsupportedError
 
 # Operators that onnx itself says in others.
-_COMPOSED = ("AffineGrid", "Attention", "CenterCropPad", "RotaryEmbedding", "SwiGLU")
+_COMPOSED = frozenset(
+    [
+        *("AffineGrid", "Attention", "BlackmanWindow", "CausalConvWithState", "CenterCropPad"),
+        *("HammingWindow", "HannWindow", "LinearAttention", "NegativeLogLikelihoodLoss"),
+        *("RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU"),
+    ]
+)
+# How deep such operators are said in others of them.
+_DEEPEST = 4
 # What half precision and narrow whole numbers are computed in.
 _WIDER = {"float16": "float32", "bfloat16": "float32", "int4": "int8", "uint4": "uint8"}
 _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
@@ -134,9 +142,12 @@ class _Reader:
         if model.functions:
             self._check_calls(model)
             model = self.onnx.inliner.inline_local_functions(model)
-        composed = {n.op_type for n in model.graph.node if not n.domain}.intersection(_COMPOSED)
-        if composed:
-            model = self._decomposed(model, [("", name) for name in sorted(composed)])
+        for _ in range(_DEEPEST):
+            ops = {n.op_type for n in model.graph.node if not n.domain}
+            composed = sorted(ops.intersection(_COMPOSED))
+            if not composed:
+                break
+            model = self._decomposed(model, [("", name) for name in composed])
         self.versions = {
             "" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import
         }

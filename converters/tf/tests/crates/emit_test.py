@@ -21,7 +21,7 @@ from converters.tf.emit.options import (
 )
 from converters.tf.emit.vendor import strip
 from converters.tf.passes import chains
-from converters.tf.plan import arena as plan
+from converters.tf.plan import scratch as plan
 from converters.tf.plan import tiles
 from converters.tf.plan.arena import Step, plan_memory
 from converters.tf.tests.crates import graphs
