@@ -80,7 +80,8 @@ def _needs(graph: ir.Graph, same: set[ir.Value]) -> tuple[int, list[int]]:
         graph: A graph, or the body of a loop.
         same: The values; what has the same elements is added.
     """
-    least, sizes = 0, []
+    least = 0
+    sizes: list[int] = []
     for node in graph.nodes:
         op = node.op
         if moves(op) and same.intersection(node.present):

@@ -468,7 +468,8 @@ def test_files_of_old_versions(tmp_path: Path, version: int) -> None:
     row = net("Reshape", shift, shape=[3, 1]) if version < 5 else shift
     x = net("Sub", x, net("Abs", row), broadcast=1, axis=1)
     x = net("Dropout", x, is_test=1)
-    x = net("PRelu", x, shift, **({"consumed_inputs": [0, 0]} if version == 1 else {}))
+    extra = {"consumed_inputs": [0, 0]} if version == 1 else {}
+    x = net("PRelu", x, shift, **extra)
     x = net("GlobalAveragePool", x)
     rows = net.ints(-1, 3)
     x = net("Reshape", x, shape=[-1, 3]) if version < 5 else net("Reshape", x, rows)

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
@@ -16,7 +17,7 @@ from converters.tf.tests.onnx_graphs import Dims, Network, agree, checked, saved
 
 @pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
 def test_shifts_by_all_bits(tmp_path: Path, direction: str) -> None:
-    """onnxruntime leaves them to the machine; ONNX's own tests shift all bits out."""
+    """ONNX's own tests shift all bits out; onnxruntime leaves it to the machine."""
     net = Network(18)
     y = net("BitShift", net.constant(np.array([-9, 9], np.int32)), "x", direction=direction)
     path = saved(net.model({"x": ["N", 2]}, [y], [np.int32]), tmp_path)
@@ -29,6 +30,21 @@ def test_shifts_by_all_bits(tmp_path: Path, direction: str) -> None:
     assert interpret(graph, {"x": given})[y].tolist() == expected[direction]
 
 
+@pytest.mark.parametrize(
+    ("kind", "expected"),
+    [(TensorProto.INT4, [7, -8, -1, 0, 7, -8]), (TensorProto.UINT4, [7, 8, 15, 0, 7, 8])],
+)
+def test_casts_to_four_bits_lose_the_upper_ones(
+    tmp_path: Path, kind: int, expected: list[int]
+) -> None:
+    net = Network(21)
+    wide = net("Cast", net("Cast", "x", to=kind), to=TensorProto.FLOAT)
+    path = saved(net.model({"x": ["N", 6]}, [wide]), tmp_path)
+    graph = convert(load(path, LoadOptions()).trace)
+    given = np.array([[-9, -8, -1, 0, 7, 8]], np.float32)
+    assert interpret(graph, {"x": given})[wide].tolist() == [expected]
+
+
 @pytest.mark.parametrize("reduction", ["none", "sum", "mean"])
 @pytest.mark.parametrize("weighted", [False, True])
 def test_losses(tmp_path: Path, reduction: str, weighted: bool) -> None:
@@ -37,7 +53,7 @@ def test_losses(tmp_path: Path, reduction: str, weighted: bool) -> None:
     def body(net: Network, x: str) -> list[str]:
         labels = net.constant(np.array([[0, 4, 1], [2, 2, 3]], np.int64))
         weights = [net("Abs", net.weight("w", 5))] if weighted else []
-        attrs = {"reduction": reduction, "ignore_index": 2}
+        attrs: dict[str, Any] = {"reduction": reduction, "ignore_index": 2}
         scores = net("LogSoftmax", x, axis=1)
         return [
             *net.many("SoftmaxCrossEntropyLoss", 2, x, labels, *weights, **attrs),

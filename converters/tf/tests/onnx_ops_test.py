@@ -131,7 +131,8 @@ def test_softmax_before_version_13_is_over_all_axes_from_one(tmp_path: Path) -> 
 def test_shifts(tmp_path: Path, kind: Any, direction: str) -> None:
     net = Network(18)
     known = net("BitShift", "x", net.constant(np.array([0, 1, 7, 3, 5], kind)), direction=direction)
-    given = net("BitShift", net.constant(np.array([1, 3, 9, 77, 255], kind)), "x", direction=direction)
+    numbers = net.constant(np.array([1, 3, 9, 77, 255], kind))
+    given = net("BitShift", numbers, "x", direction=direction)
     inputs: dict[str, Dims] = {"x": ROWS}
     agree(net.model(inputs, [known, given], [kind]), tmp_path, whole=8)
     tested.add("BitShift")

@@ -124,9 +124,7 @@ def _wide(data: Array | None) -> Array | None:
     return data.astype(np.float64) if data is not None and data.dtype == np.float32 else data
 
 
-def _loop(
-    op: ir.Loop, carried: list[Array], batch: int, change: Change | None
-) -> list[Array]:
+def _loop(op: ir.Loop, carried: list[Array], batch: int, change: Change | None) -> list[Array]:
     (trips,) = ir.shape_at((op.trips,), batch)
     for turn in range(trips):
         if op.going is not None and not carried[op.going]:

@@ -205,12 +205,20 @@ def _where(ctx: Context) -> Result:
     return ctx.elementwise(tf.where, 0, 1, 2)
 
 
+# The least numbers of ONNX's types of four bits, uint4 and int4, of which upper bits are lost.
+_FOUR_BITS = {21: 0, 22: -8}
+
+
 def _cast(ctx: Context) -> Result:
     dtype = dtype_of(ctx.attr("to"))
     if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
         raise Refused(f"a cast to {dtype}")
 
+    least = _FOUR_BITS.get(int(ctx.attr("to")))
+
     def cast(x: Any) -> Any:
+        if least is not None:
+            x = tf.bitwise.bitwise_and(tf.cast(x, tf.int32) - least, 15) + least
         return x if x.dtype.name == dtype else tf.cast(x, dtype)
 
     return ctx.elementwise(cast, 0)

@@ -159,7 +159,13 @@ _PLAIN = ("align_corners", "asymmetric", "half_pixel")
 def _resize(ctx: Context) -> Result:
     mode = ctx.text("mode", "nearest", ["nearest", "linear", "cubic"])
     old = ctx.node.op == "Upsample" or ctx.node.version < 11
-    known = ["half_pixel", "half_pixel_symmetric", "pytorch_half_pixel", "align_corners", "asymmetric"]
+    known = [
+        "half_pixel",
+        "half_pixel_symmetric",
+        "pytorch_half_pixel",
+        "align_corners",
+        "asymmetric",
+    ]
     where = ctx.text("coordinate_transformation_mode", "asymmetric" if old else "half_pixel", known)
     rounding = ctx.text(
         "nearest_mode",

@@ -188,7 +188,7 @@ def _aligned(ctx: Context) -> Context:
     wide = (*shape, *(1,) * after)
     second = ctx.value(1)
     if isinstance(second, Known):
-        known = second.view(("old", after), lambda a: a.reshape([int(d) for d in wide]))
+        known = second.view(("old", after), lambda a: a.reshape(*a.shape, *(1,) * after))
         return replace(ctx, args=(ctx.value(0), known))
     return replace(ctx, args=(ctx.value(0), ctx.reshape(1, wide)))
 
