@@ -11,6 +11,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.describe import features as recorded
 from converters.tf.describe.architecture import FOLDER, description_files
+from converters.tf.describe.steady import settled, unsettled
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
@@ -27,6 +28,11 @@ Progress = Callable[[str], None]
 _HALF_TOLERANCE = 2e-2
 # The same for int8: a last bit before it can decide to which of 127 steps a number is rounded.
 _INT8_TOLERANCE = 1e-2
+# What is said of an output that rounding decides for the recorded inputs.
+_DOUBTFUL = (
+    "rounding decides it for the recorded inputs, such as the order of nearly equal scores, so that"
+    " the crate's own test may fail (record other inputs, and pass them as --path_to_fv)"
+)
 
 
 @dataclass(frozen=True)
@@ -60,6 +66,7 @@ class Result:
         weight_file_bytes: Bytes of the file with them.
         rounding: By how much rounded weights change an output for the recorded inputs, at most, in
             units of its largest element; `None` if they are as the model has them.
+        notes: What the user has to know about the crate.
         files: Content by path in the output folder.
     """
 
@@ -67,6 +74,7 @@ class Result:
     weights: WeightsMode
     weight_file_bytes: int
     rounding: float | None
+    notes: tuple[str, ...]
     files: dict[str, bytes]
 
 
@@ -101,22 +109,14 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     graph = rounded(graph_of(loaded, progress), options.weight_type)
     progress("plan memory")
     plan = plan_memory(graph, options.inplace, options.memdrop)
-    progress("predict")
-    if request.features is None:
-        features = recorded.made(graph, loaded.predict)
-    else:
-        features = recorded.read(request.features, graph, loaded.predict)
-    rounding = None
-    if options.weight_type is not WeightType.FLOAT32:
-        progress("predict with rounded weights")
-        own = Features(features.inputs, interpret(graph, features.inputs))
-        rounding = _difference(own, features)
-        features = own
-    progress("write Rust")
     if loaded.trace.half:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     if any(v.data is not None and v.data.dtype == "int8" for v in loaded.trace.variables.values()):
         options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
+    progress("predict, and check what rounding decides")
+    features, rounding, doubtful = _features(request, graph, loaded, options.tolerance)
+    notes = [*loaded.notes, *(f"output {name}: {_DOUBTFUL}" for name in doubtful)]
+    progress("write Rust")
     try:
         crate = emit_crate(graph, options, features, request.rustfmt)
     except OSError as err:
@@ -127,7 +127,33 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         for name, content in description_files(loaded.trace).items():
             files[f"{FOLDER}/{name}"] = content
     size = len(crate["model/model_weights.bin"])
-    return Result(plan, options.weights_for(size), size, rounding, dict(sorted(files.items())))
+    weights = options.weights_for(size)
+    return Result(plan, weights, size, rounding, tuple(notes), dict(sorted(files.items())))
+
+
+def _features(
+    request: Request, graph: ir.Graph, loaded: Loaded, tolerance: float
+) -> tuple[Features, float | None, tuple[str, ...]]:
+    """Returns the features, by how much rounded weights change them, and what rounding decides."""
+    differences: dict[int, float] = {}
+
+    def draw(attempt: int) -> Features:
+        if request.features is None:
+            features = recorded.made(graph, loaded.predict, attempt)
+        else:
+            features = recorded.read(request.features, graph, loaded.predict)
+        if request.options.weight_type is WeightType.FLOAT32:
+            return features
+        own = Features(features.inputs, interpret(graph, features.inputs))
+        differences[id(own)] = _difference(own, features)
+        return own
+
+    if request.features is None:
+        features, doubtful = settled(graph, draw, tolerance)
+    else:
+        features = draw(0)
+        doubtful = unsettled(graph, features, tolerance)
+    return features, differences.get(id(features)), doubtful
 
 
 def _advice(reason: str) -> str:

@@ -197,6 +197,8 @@ def _convert() -> int:
     if result.rounding is not None and not _JSON.value:
         what = f"{_TYPE.value} weights change outputs by up to {result.rounding:.1e} of the largest"
         print(f"tf2rust: {what}; the file has {result.weight_file_bytes:,} bytes", file=sys.stderr)
+    for note in () if _JSON.value else result.notes:
+        print(f"tf2rust: note: {note}", file=sys.stderr)
     if out is not None:
         write_folder(out, result.files, _OVERWRITE.value)
         seconds = time.monotonic() - start
@@ -208,6 +210,7 @@ def _convert() -> int:
             "weight_type": str(options.weight_type),
             "weight_file_bytes": result.weight_file_bytes,
             "rounding": result.rounding,
+            "notes": list(result.notes),
             "files": list(result.files),
         }
         print(json.dumps(report, indent=2))

@@ -68,6 +68,8 @@ def _main(_: Sequence[str]) -> int:
     except ConversionError as err:
         print(f"rust_model: {err}", file=sys.stderr)
         return 1
+    for note in result.notes:
+        print(f"rust_model: note: {note}", file=sys.stderr)
     prefix = "rust_generated_code/"
     files = {path.removeprefix(prefix): content for path, content in result.files.items()}
     Path(_RUST.value).write_text(crate_root(files), "utf-8")

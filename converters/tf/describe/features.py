@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import zipfile
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -19,9 +19,13 @@ from tools.codegen.conversion import Problem
 _EXAMPLES = 3
 # Integers that are made for an input of which nothing is known.
 _INTEGERS = 10
+# The same for further attempts, after which only 0 is left.
+_FEWER = (_INTEGERS, _INTEGERS, 5, 2)
 # Ops whose results have no other elements than their operands; a `Select` chooses between an index
 # and what a negative one stands for.
 _MOVED = (ir.BroadcastTo, ir.Cast, ir.Concat, ir.Reshape, ir.Select, ir.Slice, ir.Transpose)
+# Functions that leave integers as they are.
+_ROUNDED = (ir.Fn.ABS, ir.Fn.CEIL, ir.Fn.FLOOR, ir.Fn.ROUND)
 _DIVISIONS = (
     ir.BinaryKind.DIV,
     ir.BinaryKind.FLOOR_DIV,
@@ -32,20 +36,28 @@ _DIVISIONS = (
 _TOLERANCE = 1e-3
 
 
-def made(graph: ir.Graph, predict: Predict) -> Features:
+def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
     """Returns the model's predictions for inputs that are always the same.
+
+    Args:
+        graph: The graph.
+        predict: The model.
+        attempt: Other inputs for every number; integers of which nothing is known become smaller.
 
     Raises:
         FeaturesError: The model refuses the inputs.
     """
-    random = np.random.default_rng(2021)
+    random = np.random.default_rng(2021 + attempt)
+    most = _FEWER[attempt] if attempt < len(_FEWER) else 1
     inputs = {}
     for port in graph.inputs:
         shape = ir.shape_at(port.value.shape, _EXAMPLES)
         kind = port.value.dtype.numpy
-        least, limit = (0, 2) if kind.kind == "b" else _limits(graph, port.value)
+        least, limit, table = _limits(graph, port.value, most)
+        if kind.kind == "b":
+            least, limit = 0, 2
         whole = random.integers(least, limit, shape)
-        data = random.normal(size=shape) if kind.kind == "f" else whole
+        data = random.normal(size=shape) if kind.kind == "f" and not table else whole
         inputs[port.name] = data.astype(kind)
     try:
         return Features(inputs, predict(inputs))
@@ -55,23 +67,60 @@ def made(graph: ir.Graph, predict: Predict) -> Features:
         raise FeaturesError(Problem("made features", what, advice)) from err
 
 
-def _limits(graph: ir.Graph, value: ir.Value) -> tuple[int, int]:
-    """Returns between which numbers an input must be: a divisor, or an index into tables."""
-    least, sizes = 0, []
-    same = {value}
+def _limits(graph: ir.Graph, value: ir.Value, most: int) -> tuple[int, int, bool]:
+    """Returns between which integers an input must be, and whether it is an index into tables."""
+    least, sizes = _needs(graph, {value})
+    return least, max(least + 1, min(sizes, default=most)), bool(sizes)
+
+
+def _needs(graph: ir.Graph, same: set[ir.Value]) -> tuple[int, list[int]]:
+    """Returns the least number that some values may be, and the sizes of what they index.
+
+    Args:
+        graph: A graph, or the body of a loop.
+        same: The values; what has the same elements is added.
+    """
+    least = 0
+    sizes: list[int] = []
     for node in graph.nodes:
-        if isinstance(node.op, _MOVED) and same.intersection(node.present):
+        op = node.op
+        if moves(op) and same.intersection(node.present):
             same.update(node.outputs)
+        if isinstance(op, ir.Loop):
+            inner = {
+                port.value
+                for port, carried in zip(op.body.inputs[1:], node.present, strict=True)
+                if carried in same
+            }
+            within, more = _needs(op.body, inner)
+            least, sizes = max(least, within), sizes + more
         second = node.operand(1)
         if second is None or second not in same:
             continue
-        if isinstance(node.op, ir.Gather):
-            size = node.input.shape[node.op.axis]
-            if isinstance(size, int):
-                sizes.append(size)
-        elif isinstance(node.op, ir.Binary) and node.op.kind in _DIVISIONS:
+        sizes += [d for d in _indexed(node) if isinstance(d, int)]
+        if isinstance(op, ir.Binary) and op.kind in _DIVISIONS:
             least = 1
-    return least, max(least + 1, min(sizes, default=_INTEGERS))
+    return least, sizes
+
+
+def moves(op: ir.Op) -> bool:
+    """Returns whether integers come out of an op as they went in."""
+    rounded = isinstance(op, ir.Unary) and op.function.kind in _ROUNDED
+    return rounded or isinstance(op, _MOVED)
+
+
+def _indexed(node: ir.Node) -> Sequence[ir.Dim]:
+    """Returns the sizes of the axes that the second operand of a node indexes."""
+    op, shape = node.op, node.input.shape
+    if isinstance(op, ir.Gather):
+        return shape[op.axis : op.axis + 1]
+    if isinstance(op, ir.Update):
+        return shape[:1]
+    if isinstance(op, ir.Scatter):
+        depth = node.present[1].shape[-1]
+        assert isinstance(depth, int)
+        return shape[op.batch_dims : op.batch_dims + depth]
+    return ()
 
 
 def read(path: Path, graph: ir.Graph, predict: Predict) -> Features:

@@ -222,7 +222,10 @@ def _runtime(values: Mapping[str, Any], users: Iterable[str]) -> dict[str, str]:
         for tree in re.findall(r"^pub use (?:crate::)?runtime::([^;]+);", text, re.MULTILINE)
         for name in re.findall(r"\b[A-Z]\w+", tree)
     }
-    return shaken(files, users, public)
+    files = shaken(files, users, public)
+    # A crate needs std or has none of it: a feature to choose would end in one that can't compile.
+    std = str(values["std"]).lower()
+    return {path: text.replace('feature = "std"', std) for path, text in files.items()}
 
 
 def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any]:

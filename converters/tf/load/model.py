@@ -8,7 +8,7 @@ import re
 import tempfile
 import warnings
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +30,7 @@ from converters.tf.load.onnx.trace import trace_onnx
 from converters.tf.load.saved_model.file import trace_graph_def, trace_saved_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite.model import trace_tflite
+from converters.tf.lower.assigned import carried
 from converters.tf.lower.trace import Loaded, Trace
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
@@ -89,7 +90,12 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         check_trace(path, loaded.trace)
     _check_names(path, loaded.trace)
     _check_weights(path, loaded)
-    return loaded
+    notes = [*options.shapes.assumed]
+    for name in carried(loaded.trace):
+        what = "TensorFlow carries its value from call to call; here every call starts with the"
+        advice = "to carry it, make it an input and an output of the model"
+        notes.append(f"variable {name}: {what} value in the file ({advice})")
+    return replace(loaded, notes=tuple(notes))
 
 
 def _traced(path: Path, kind: Kind, options: LoadOptions) -> Loaded:

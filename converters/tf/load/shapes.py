@@ -19,9 +19,11 @@ class FixedShapes:
 
     Attributes:
         shapes: Dimensions without the batch, by input; the empty name is for an only input.
+        assumed: What `resolved` took for dimensions that nobody gave: a line for each input.
     """
 
     shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    assumed: list[str] = field(default_factory=list, compare=False)
 
     def resolved(
         self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]
@@ -77,7 +79,13 @@ class FixedShapes:
         if None not in shape[1:]:
             return shape
         if len(shape) == 4 and shape[3] in _IMAGE_CHANNELS and shape[1] in (None, _IMAGE_SIDE):
-            return (shape[0], _IMAGE_SIDE, shape[2] or _IMAGE_SIDE, shape[3])
+            taken = (shape[0], _IMAGE_SIDE, shape[2] or _IMAGE_SIDE, shape[3])
+            self.assumed.append(
+                f"input {name}: its shape {_text(shape)} leaves the size open; {_text(taken)} is "
+                f"taken, for another give --input_shape {name}="
+                + ",".join(str(d or "?") for d in shape[1:])
+            )
+            return taken
         raise UsageError(
             Problem(
                 f"input {name}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from converters.tf.lower.trace import FunctionName, TraceFunction, TraceNode
+from converters.tf.lower.trace import FunctionName, Trace, TraceFunction, TraceNode
 
 # Ops whose result is what their variable, the first operand, holds afterwards.
 WRITERS = frozenset(["AssignVariableOp", "AssignAddVariableOp", "AssignSubVariableOp"])
@@ -40,6 +40,31 @@ def written_before(
             if before:
                 found.setdefault(node.name, {})[place] = max(before, key=lambda n: own[n])
     return found
+
+
+def carried(trace: Trace) -> tuple[str, ...]:
+    """Returns the variables whose value TensorFlow carries from one call to the next, sorted.
+
+    A variable that the model writes before it reads it carries nothing, nor does one that it never
+    reads, such as a counter of calls.
+    """
+    before = written_before(trace.main, trace.functions)
+    written: set[str] = set()
+    added: set[str] = set()
+    read: dict[str, bool] = {}
+    for node in trace.main.nodes.values():
+        for place, ref in enumerate(node.inputs):
+            if ref.node not in trace.variables:
+                continue
+            if _writes(node, place, trace.functions):
+                written.add(ref.node)
+            if node.op in WRITERS:
+                added |= {ref.node} if node.op != "AssignVariableOp" else set()
+            else:
+                first = place not in before.get(node.name, {})
+                read[ref.node] = read.get(ref.node, False) or first
+    kept = {v for v in written if v in read and (read[v] or v in added)}
+    return tuple(sorted({trace.variables[v].name for v in kept}))
 
 
 def _writes(node: TraceNode, place: int, functions: Mapping[str, TraceFunction]) -> bool:

@@ -145,7 +145,9 @@ class Loaded:
     Attributes:
         trace: As plain data.
         predict: Runs the model in TensorFlow: arrays by input name to arrays by output name.
+        notes: What the converter decided, or does otherwise than TensorFlow.
     """
 
     trace: Trace
     predict: Predict
+    notes: tuple[str, ...] = ()

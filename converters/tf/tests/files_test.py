@@ -137,6 +137,42 @@ def test_features_hold_places_along_an_axis() -> None:
     assert set(np.unique(made(graph, lambda _: {}).inputs["places"])) == {0, 1, 2, 3}
 
 
+def test_features_of_floats_that_are_indices() -> None:
+    """As Keras' `Embedding` reads its input, which is float32 by default."""
+    b = Builder()
+    words = ir.Value(ir.DType.F32, (ir.Batch(), 90), name="words")
+    numbers = ir.Value(ir.DType.F32, (ir.Batch(), 90), name="numbers")
+    table = ir.constant(np.zeros((4, 1), np.float32))
+    rounded = b.unary(ir.Fn.ROUND, words)
+    found = b.gather(table, b.cast(rounded, ir.DType.I32), 0)
+    whole = b.cast(numbers, ir.DType.I32)
+    ports = tuple(ir.Port(v.name, v) for v in (words, numbers))
+    outputs = (ir.Port("found", found), ir.Port("whole", whole))
+    graph = ir.Graph("g", ports, outputs, tuple(b.nodes))
+    inputs = made(graph, lambda _: {}).inputs
+    assert set(np.unique(inputs["words"])) == {0.0, 1.0, 2.0, 3.0}
+    assert inputs["numbers"].min() < 0
+
+
+def test_features_of_what_a_loop_indexes() -> None:
+    place = ir.Value(ir.DType.I32, (), name="place")
+    turn, inner, kept = (ir.Value(ir.DType.I32, (), name=name) for name in ("turn", "i", "kept"))
+    b = Builder()
+    taken = b.gather(ir.constant(np.array([3, 5], np.int32)), inner, 0)
+    total = b.binary(ir.BinaryKind.ADD, kept, taken)
+    body = ir.Graph(
+        "body",
+        tuple(ir.Port(v.name, v) for v in (turn, inner, kept)),
+        (ir.Port("i", inner), ir.Port("kept", total)),
+        tuple(b.nodes),
+    )
+    results = tuple(ir.Value(ir.DType.I32, (), name=name) for name in ("i", "sum"))
+    loop = ir.Node(ir.Loop(3, body), (place, ir.constant(np.zeros((), np.int32))), results)
+    graph = ir.Graph("g", (ir.Port("place", place),), (ir.Port("sum", results[1]),), (loop,))
+    drawn = {int(made(graph, lambda _: {}, attempt).inputs["place"]) for attempt in range(20)}
+    assert drawn == {0, 1}
+
+
 def test_recorded_features(tmp_path: Path) -> None:
     path = tmp_path / "features.npz"
     x = np.arange(6, dtype=np.float32).reshape(2, 3)

@@ -77,6 +77,31 @@ def test_a_conversion_and_the_same_again(model: Path, tmp_path: Path) -> None:
     assert "--overwrite" in refused.stderr
 
 
+def test_what_the_converter_decides_is_said(tmp_path: Path) -> None:
+    image = keras.Input((None, None, 3), name="image")
+    rows = keras.Input((5, 4), batch_size=1, name="rows")
+    given = keras.Input((8,), name="given")
+    best = keras.ops.argmax(layers.Softmax()(layers.Dense(3)(given) * 1e-7), -1)
+    models = {
+        "image": (keras.Model(image, layers.GlobalAveragePooling2D()(image)), "[?, 224, 224, 3]"),
+        "state": (keras.Model(rows, layers.LSTM(3, stateful=True)(rows)), "variable lstm/"),
+        "close": (keras.Model(given, best), "rounding decides it"),
+        "words": (keras.Model(given, layers.Embedding(30, 4)(given)), ""),
+    }
+    for name, (model, what) in models.items():
+        path = tmp_path / f"{name}.keras"
+        model.save(path)
+        arguments = ["--path_to_tf_model", path, "--path_to_save", tmp_path / name]
+        done = _run(*arguments)
+        assert done.returncode == 0, done.stderr
+        notes = [line for line in done.stderr.splitlines() if line.startswith("tf2rust: note: ")]
+        assert len(notes) == bool(what), done.stderr
+        report = json.loads(_run(*arguments, "--overwrite", "--json").stdout)
+        assert len(report["notes"]) == len(notes)
+        for line in [*notes, *report["notes"]]:
+            assert what in line
+
+
 def test_features_of_another_model_leave_nothing(model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", other=np.zeros(3))
     out = tmp_path / "out"

@@ -12,11 +12,12 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from converters.tf import ir
 from converters.tf.errors import FileError
+from converters.tf.ir.meaning.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import ops
-from converters.tf.tests.onnx_graphs import Network, agree, saved
+from converters.tf.tests.onnx_graphs import Dims, Network, agree, saved
 from tools.codegen.conversion import UnsupportedError, UsageError
 
 
@@ -319,6 +320,25 @@ def test_functions_of_the_file_and_branches(tmp_path: Path) -> None:
     agree(model, tmp_path, batches=(2,), whole=2)
 
 
+def test_branches_that_read_an_outer_tensor_in_another_layout(tmp_path: Path) -> None:
+    """A copy that the first branch makes is not there for the second one, nor after both."""
+    net = Network(17)
+    image = net("Relu", "x")
+    branches = []
+    for name, size in (("then", 1), ("else", 3)):
+        weight = net.weight(f"{name}.weight", 4, 4, size, size)
+        pads = [(size - 1) // 2] * 4
+        node = helper.make_node("Conv", [image, weight], [name], pads=pads, kernel_shape=[size] * 2)
+        info = helper.make_tensor_value_info(name, TensorProto.FLOAT, None)
+        branches.append(helper.make_graph([node], name, [], [info]))
+    chosen = net("If", "flag", then_branch=branches[0], else_branch=branches[1])
+    y = net("Add", chosen, net.conv(image, (4, 4), 3, "/after"))
+    inputs: dict[str, Dims] = {"x": ["N", 4, 6, 5], "flag": []}
+    model = net.model(inputs, [y, net("Flatten", image)], [np.float32, np.bool_])
+    for whole in (1, 2):
+        agree(model, tmp_path, batches=(2,), whole=whole)
+
+
 def test_half_precision_is_computed_in_float32(tmp_path: Path) -> None:
     net = Network(17)
     weight = net.constant(np.eye(4, 3, dtype=np.float16), "fc.weight")
@@ -429,11 +449,49 @@ def test_truncated_files(tmp_path: Path) -> None:
             load(path, LoadOptions())
 
 
-@pytest.mark.parametrize("version", [6, 1000])
-def test_versions_that_are_not_known(tmp_path: Path, version: int) -> None:
+def test_versions_that_are_not_known(tmp_path: Path) -> None:
     model = _resnet()
-    model.opset_import[0].version = version
-    with pytest.raises(UnsupportedError, match=f"version {version} of ONNX's operators"):
+    model.opset_import[0].version = 1000
+    with pytest.raises(UnsupportedError, match="version 1000 of ONNX's operators"):
+        load(saved(model, tmp_path), LoadOptions())
+
+
+@pytest.mark.parametrize("version", [1, 3, 6])
+def test_files_of_old_versions(tmp_path: Path, version: int) -> None:
+    """Their operators broadcast along an axis that they name, and had attributes for operands."""
+    net = Network(version)
+    weight, shift = net.weight("w", 4, 3), net.weight("shift", 3)
+    norm = [net.constant(np.abs(net.random.normal(size=3)).astype(np.float32)) for _ in range(4)]
+    extra: dict[str, Any] = {"consumed_inputs": [0, 0, 0, 1, 1]} if version == 1 else {}
+    x = net("BatchNormalization", "x", *norm, is_test=1, epsilon=1e-3, **extra)
+    x = net("Add", x, shift, broadcast=1, axis=1)
+    row = net("Reshape", shift, shape=[3, 1]) if version < 5 else shift
+    x = net("Sub", x, net("Abs", row), broadcast=1, axis=1)
+    x = net("Dropout", x, is_test=1)
+    extra = {"consumed_inputs": [0, 0]} if version == 1 else {}
+    x = net("PRelu", x, shift, **extra)
+    x = net("GlobalAveragePool", x)
+    rows = net.ints(-1, 3)
+    x = net("Reshape", x, shape=[-1, 3]) if version < 5 else net("Reshape", x, rows)
+    y = net("Gemm", x, weight, net.weight("c", 4), broadcast=1, transB=1)
+    model = net.model({"x": ["N", 3, 2, 2]}, [y])
+    loaded = load(saved(model, tmp_path), LoadOptions())
+    graph = convert(loaded.trace)
+    given = np.random.default_rng(3).normal(size=(2, 3, 2, 2)).astype(np.float32)
+    arrays = {c.name: numpy_helper.to_array(c) for c in net.constants}
+    scale, bias, mean, var = (arrays[name].reshape(3, 1, 1) for name in norm)
+    shifted = arrays["shift"][:, None, None]
+    expected = (given - mean) / np.sqrt(var + 1e-3) * scale + bias + shifted - np.abs(shifted)
+    expected = np.where(expected > 0, expected, expected * shifted)
+    expected = expected.mean((2, 3)) @ arrays["w"].T + arrays["c"]
+    for found in (interpret(graph, {"x": given}), loaded.predict({"x": given})):
+        np.testing.assert_allclose(found[y], expected, rtol=1e-5, atol=1e-5)
+
+
+def test_files_of_old_versions_that_onnx_does_not_convert(tmp_path: Path) -> None:
+    net = Network(1)
+    model = net.model({"x": ["N", 4]}, [net("Nothing", "x")])
+    with pytest.raises(UnsupportedError, match="version 1 of ONNX's operators, which onnx can't"):
         load(saved(model, tmp_path), LoadOptions())
 
 

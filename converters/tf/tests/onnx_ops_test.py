@@ -12,7 +12,15 @@ from onnx import TensorProto
 
 from converters.tf.load.onnx import fused, quantized
 from converters.tf.load.onnx.registry import HANDLERS
-from converters.tf.tests.onnx_graphs import LEARNED, MICROSOFT, Body, Dims, Network, checked
+from converters.tf.tests.onnx_graphs import (
+    LEARNED,
+    MICROSOFT,
+    Body,
+    Dims,
+    Network,
+    agree,
+    checked,
+)
 from tools.codegen.conversion import UnsupportedError
 
 tested: set[str] = set()
@@ -116,6 +124,28 @@ def test_softmax_before_version_13_is_over_all_axes_from_one(tmp_path: Path) -> 
     _check(tmp_path, IMAGE, _op("Softmax"), 11)
     _check(tmp_path, IMAGE, _op("LogSoftmax", axis=2), 11)
     _check(tmp_path, ROWS, _op("Softmax"), 11)
+
+
+@pytest.mark.parametrize("kind", [np.uint8, np.uint32])
+@pytest.mark.parametrize("direction", ["LEFT", "RIGHT"])
+def test_shifts(tmp_path: Path, kind: Any, direction: str) -> None:
+    net = Network(18)
+    known = net("BitShift", "x", net.constant(np.array([0, 1, 7, 3, 5], kind)), direction=direction)
+    numbers = net.constant(np.array([1, 3, 9, 77, 255], kind))
+    given = net("BitShift", numbers, "x", direction=direction)
+    inputs: dict[str, Dims] = {"x": ROWS}
+    agree(net.model(inputs, [known, given], [kind]), tmp_path, whole=8)
+    tested.add("BitShift")
+
+
+@pytest.mark.parametrize("kind", [np.int16, np.int32, np.uint8, np.int64])
+def test_bits(tmp_path: Path, kind: Any) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        other = net.constant(np.array([1, 6, 12, 3, 127], kind))
+        pairs = [net(f"Bitwise{op}", x, other) for op in ("And", "Or", "Xor")]
+        return [*pairs, net("BitwiseNot", x)]
+
+    _check(tmp_path, ROWS, body, 18, kind)
 
 
 ARITHMETIC = ["Add", "Sub", "Mul", "Div", "Max", "Min", "Mean", "Sum", "Mod"]
@@ -586,6 +616,30 @@ def test_operators_that_onnx_says_in_others(tmp_path: Path) -> None:
         return net("Attention", q, k, v, q_num_heads=2, kv_num_heads=2)
 
     _check(tmp_path, ["N", 5, 24], body, 23)
+
+
+def test_the_statistics_of_a_layer_norm(tmp_path: Path) -> None:
+    def body(net: Network, x: str) -> list[str]:
+        scale, shift = net.weight("s", 9, 7), net.weight("t", 9, 7)
+        return net.many("LayerNormalization", 3, x, scale, shift, axis=-2, epsilon=1e-3)
+
+    _check(tmp_path, IMAGE, body, 17)
+
+
+@pytest.mark.parametrize("power", [1, 2, 3])
+def test_pools_of_powers(tmp_path: Path, power: int) -> None:
+    attrs: dict[str, Any] = {"p": power, "kernel_shape": [3, 2], "strides": [2, 1]}
+    _check(tmp_path, IMAGE, _op("LpPool", **attrs, pads=[1, 0, 1, 1]), 18)
+
+
+@pytest.mark.parametrize("reduction", ["add", "max", "min"])
+def test_what_is_written_together_with_computed_tensors(tmp_path: Path, reduction: str) -> None:
+    def body(net: Network, x: str) -> str:
+        rows = net.constant(np.array([[2], [-1], [2]], np.int64))
+        updates = net("Neg", net("Gather", x, net.ints(0, 1, 2)))
+        return net("ScatterND", x, rows, updates, reduction=reduction)
+
+    tested.update(checked(tmp_path, [4, 5], body, 18, batches=(1,)))
 
 
 @pytest.mark.parametrize("op", ["LSTM", "GRU", "RNN"])

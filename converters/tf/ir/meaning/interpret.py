@@ -7,6 +7,7 @@ elements is rounded before its activation, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -19,20 +20,25 @@ from converters.tf.ir.meaning.functions import BINARY, COMPARE, apply
 from converters.tf.ir.meaning.systems import SYSTEMS
 
 _MANY = {**BLOCKS, **SYSTEMS}
+# What a node's result becomes: for tests of how much depends on rounding.
+Change = Callable[[ir.Node, Array], Array]
 
 
-def interpret(graph: ir.Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
+def interpret(
+    graph: ir.Graph, inputs: Mapping[str, Array], change: Change | None = None
+) -> dict[str, Array]:
     """Runs a graph.
 
     Args:
         graph: What to run.
         inputs: An array for every input; all agree about the batch size.
+        change: Changes every result before it is read.
 
     Returns:
         An array for every output, by name.
 
     Raises:
-        ValueError: An input is missing or has another shape.
+        ValueError: An input is missing or has another shape, or an index is outside its axis.
     """
     batch = _batch(graph, inputs)
     values: dict[ir.Value, Array] = {}
@@ -42,7 +48,7 @@ def interpret(graph: ir.Graph, inputs: Mapping[str, Array]) -> dict[str, Array]:
         if data.shape != expected:
             raise ValueError(f"input {port.name} has shape {data.shape}, not {expected}")
         values[port.value] = data
-    run_nodes(graph, values, batch)
+    run_nodes(graph, values, batch, change)
     return {port.name: _read(port.value, values) for port in graph.outputs}
 
 
@@ -60,21 +66,38 @@ def _read(value: ir.Value, values: Mapping[ir.Value, Array]) -> Array:
     return value.data if value.data is not None else values[value]
 
 
-def run_nodes(graph: ir.Graph, values: dict[ir.Value, Array], batch: int) -> None:
-    """Adds the results of all nodes to `values`, which holds the graph's inputs."""
+def run_nodes(
+    graph: ir.Graph,
+    values: dict[ir.Value, Array],
+    batch: int,
+    change: Change | None = None,
+) -> None:
+    """Adds the results of all nodes to `values`, which holds the graph's inputs.
+
+    Raises:
+        ValueError: An index is outside its axis, or negative: crates count from the start only.
+    """
     for node in graph.nodes:
+        if isinstance(node.op, ir.Gather) and node.op.wrap:
+            node = replace(node, op=replace(node.op, wrap=False))
         operands = [None if v is None else _read(v, values) for v in node.inputs]
-        for value, data in zip(node.outputs, evaluate(node, operands, batch), strict=True):
-            values[value] = data
+        results = evaluate(node, operands, batch, change)
+        for value, data in zip(node.outputs, results, strict=True):
+            values[value] = data if change is None else change(node, data)
 
 
-def evaluate(node: ir.Node, operands: list[Array | None], batch: int = 1) -> list[Array]:
+def evaluate(
+    node: ir.Node,
+    operands: list[Array | None],
+    batch: int = 1,
+    change: Change | None = None,
+) -> list[Array]:
     """Returns the results of one node."""
     shapes = [ir.shape_at(v.shape, batch) for v in node.outputs]
     op = node.op
     with np.errstate(all="ignore"):
         if isinstance(op, ir.Loop):
-            results = _loop(op, [_present(o) for o in operands], batch)
+            results = _loop(op, [_present(o) for o in operands], batch, change)
         elif type(op) in _MANY:
             results = _MANY[type(op)](op, [_wide(o) for o in operands])
         elif type(op) in SPATIAL:
@@ -101,14 +124,14 @@ def _wide(data: Array | None) -> Array | None:
     return data.astype(np.float64) if data is not None and data.dtype == np.float32 else data
 
 
-def _loop(op: ir.Loop, carried: list[Array], batch: int) -> list[Array]:
+def _loop(op: ir.Loop, carried: list[Array], batch: int, change: Change | None) -> list[Array]:
     (trips,) = ir.shape_at((op.trips,), batch)
     for turn in range(trips):
         if op.going is not None and not carried[op.going]:
             break
         turns: list[Array] = [np.asarray(turn, np.int32), *carried]
         values = {p.value: v for p, v in zip(op.body.inputs, turns, strict=True)}
-        run_nodes(op.body, values, batch)
+        run_nodes(op.body, values, batch, change)
         carried = [_read(port.value, values) for port in op.body.outputs]
     return carried
 

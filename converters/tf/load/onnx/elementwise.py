@@ -42,6 +42,26 @@ def _binary(function: Function) -> Handler:
     return handler
 
 
+def _bit_shift(ctx: Context) -> Result:
+    """An amount that is no bit of the type shifts all bits out; TensorFlow's takes the last bit."""
+    left = ctx.text("direction", "", ["LEFT", "RIGHT"]) == "LEFT"
+    amount = ctx.value(1)
+    shift = tf.bitwise.left_shift if left else tf.bitwise.right_shift
+
+    def shifted(x: Any, by: Any) -> Any:
+        found = shift(x, by)
+        bits = 8 * x.dtype.size
+        if isinstance(amount, Known) and np.all((amount.data >= 0) & (amount.data < bits)):
+            return found
+        zero = tf.zeros([], x.dtype)
+        out = zero if left or x.dtype.is_unsigned else shift(x, tf.constant(bits - 1, x.dtype))
+        there = by < tf.constant(bits, by.dtype)
+        there = there if by.dtype.is_unsigned else tf.logical_and(there, by >= 0)
+        return tf.where(there, found, out)
+
+    return ctx.elementwise(shifted, 0, 1)
+
+
 def _divide(a: Any, b: Any) -> Any:
     """Divides; by a root as TensorFlow's norms do, which the passes recognise."""
     if a.dtype.is_integer:
@@ -185,12 +205,20 @@ def _where(ctx: Context) -> Result:
     return ctx.elementwise(tf.where, 0, 1, 2)
 
 
+# The least numbers of ONNX's types of four bits, uint4 and int4, of which upper bits are lost.
+_FOUR_BITS = {21: 0, 22: -8}
+
+
 def _cast(ctx: Context) -> Result:
     dtype = dtype_of(ctx.attr("to"))
     if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
         raise Refused(f"a cast to {dtype}")
 
+    least = _FOUR_BITS.get(int(ctx.attr("to")))
+
     def cast(x: Any) -> Any:
+        if least is not None:
+            x = tf.bitwise.bitwise_and(tf.cast(x, tf.int32) - least, 15) + least
         return x if x.dtype.name == dtype else tf.cast(x, dtype)
 
     return ctx.elementwise(cast, 0)
@@ -264,6 +292,7 @@ OPS: Mapping[str, Handler] = {
             "Asinh": tf.asinh,
             "Atan": tf.atan,
             "Atanh": tf.atanh,
+            "BitwiseNot": tf.bitwise.invert,
             "Ceil": tf.math.ceil,
             "Cos": tf.cos,
             "Cosh": tf.cosh,
@@ -295,6 +324,9 @@ OPS: Mapping[str, Handler] = {
         for op, function in {
             "Add": tf.add,
             "And": tf.logical_and,
+            "BitwiseAnd": tf.bitwise.bitwise_and,
+            "BitwiseOr": tf.bitwise.bitwise_or,
+            "BitwiseXor": tf.bitwise.bitwise_xor,
             "Div": _divide,
             "Equal": tf.equal,
             "Greater": tf.greater,
@@ -307,6 +339,7 @@ OPS: Mapping[str, Handler] = {
             "Xor": tf.not_equal,
         }.items()
     },
+    "BitShift": _bit_shift,
     "Cast": _cast,
     "CastLike": _cast_like,
     "Celu": _celu,

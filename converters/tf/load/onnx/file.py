@@ -12,12 +12,19 @@ import numpy as np
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array
+from converters.tf.load.onnx.old import OLDEST, renewed
 from tools.codegen.conversion import Problem, UnsupportedError
 
-# The oldest version of ONNX's operators that is read, of 2017.
-_OLDEST = 7
 # Operators that onnx itself says in others.
-_COMPOSED = ("AffineGrid", "Attention", "CenterCropPad", "RotaryEmbedding", "SwiGLU")
+_COMPOSED = frozenset(
+    [
+        *("AffineGrid", "Attention", "BlackmanWindow", "CausalConvWithState", "CenterCropPad"),
+        *("HammingWindow", "HannWindow", "LinearAttention", "NegativeLogLikelihoodLoss"),
+        *("RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU"),
+    ]
+)
+# How deep such operators are said in others of them.
+_DEEPEST = 4
 # What half precision and narrow whole numbers are computed in.
 _WIDER = {"float16": "float32", "bfloat16": "float32", "int4": "int8", "uint4": "uint8"}
 _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
@@ -97,6 +104,7 @@ def read_model(path: Path) -> Graph:
         import onnx
         import onnx.inliner
         import onnx.shape_inference
+        import onnx.version_converter
     except ImportError as err:
         problem = Problem(str(path), "the Python package onnx is not installed", "pip install onnx")
         raise UnsupportedError(problem) from err
@@ -130,17 +138,35 @@ class _Reader:
             raise FileError(Problem(str(self.path), "it is truncated or no ONNX file")) from err
         if not model.ir_version or not model.opset_import or not model.HasField("graph"):
             self.refuse("it is no ONNX model: it has no version or no graph")
+        model = self._renewed(model)
         if model.functions:
             self._check_calls(model)
             model = self.onnx.inliner.inline_local_functions(model)
-        composed = {n.op_type for n in model.graph.node if not n.domain}.intersection(_COMPOSED)
-        if composed:
-            model = self._decomposed(model, [("", name) for name in sorted(composed)])
+        for _ in range(_DEEPEST):
+            ops = {n.op_type for n in model.graph.node if not n.domain}
+            composed = sorted(ops.intersection(_COMPOSED))
+            if not composed:
+                break
+            model = self._decomposed(model, [("", name) for name in composed])
         self.versions = {
             "" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import
         }
         self._check_version()
         return self._graph(model.graph, frozenset())
+
+    def _renewed(self, model: Any) -> Any:
+        """Returns a model of old operators in those of a later version."""
+        versions = [o.version for o in model.opset_import if o.domain in ("", "ai.onnx")]
+        if not versions or not 0 < versions[0] < OLDEST:
+            return model
+        try:
+            return renewed(model, self.onnx)
+        except Exception as err:  # It has no counterpart for some operators.
+            what = (
+                f"version {versions[0]} of ONNX's operators, which onnx can't convert to version "
+                f"{OLDEST}: {shortened(err)}"
+            )
+            raise UnsupportedError(Problem(str(self.path), what, "export it again")) from err
 
     def _decomposed(self, model: Any, names: list[tuple[str, str]]) -> Any:
         """Returns a model with some operators in others; that asks for the types of all tensors."""
@@ -168,10 +194,10 @@ class _Reader:
         return value
 
     def _check_version(self) -> None:
-        version, newest = self.versions.get("", _OLDEST), self.onnx.defs.onnx_opset_version()
-        if not _OLDEST <= version <= newest:
-            what = f"version {version} of ONNX's operators; {_OLDEST} to {newest} are known"
-            advice = "export it again" if version < _OLDEST else "pip install --upgrade onnx"
+        version, newest = self.versions.get("", OLDEST), self.onnx.defs.onnx_opset_version()
+        if not OLDEST <= version <= newest:
+            what = f"version {version} of ONNX's operators; {OLDEST} to {newest} are known"
+            advice = "export it again" if version < OLDEST else "pip install --upgrade onnx"
             raise UnsupportedError(Problem(str(self.path), what, advice))
 
     def _check_calls(self, model: Any) -> None:

@@ -152,10 +152,20 @@ def _given(ctx: Context) -> tuple[list[float] | None, list[Any] | None]:
     return ([float(s) for s in ctx.array(2).ravel()] or None) if ctx.has(2) else None, None
 
 
+# Which places of pixels TensorFlow's own op knows.
+_PLAIN = ("align_corners", "asymmetric", "half_pixel")
+
+
 def _resize(ctx: Context) -> Result:
     mode = ctx.text("mode", "nearest", ["nearest", "linear", "cubic"])
     old = ctx.node.op == "Upsample" or ctx.node.version < 11
-    known = ["half_pixel", "pytorch_half_pixel", "align_corners", "asymmetric"]
+    known = [
+        "half_pixel",
+        "half_pixel_symmetric",
+        "pytorch_half_pixel",
+        "align_corners",
+        "asymmetric",
+    ]
     where = ctx.text("coordinate_transformation_mode", "asymmetric" if old else "half_pixel", known)
     rounding = ctx.text(
         "nearest_mode",
@@ -169,7 +179,7 @@ def _resize(ctx: Context) -> Result:
     x = ctx.last(0)
     slope = float(ctx.attr("cubic_coeff_a", -0.75))
     outside = bool(ctx.attr("exclude_outside", 0))
-    plain = mode == "linear" and len(spatial) == 2 and where != "pytorch_half_pixel"
+    plain = mode == "linear" and len(spatial) == 2 and where in _PLAIN
     exact = scales is None or all(
         n * s == o for n, s, o in zip(spatial, scales, outputs, strict=True)
     )
@@ -179,7 +189,7 @@ def _resize(ctx: Context) -> Result:
         raise Refused("align_corners with scales that give no whole sizes")
     whole = [o // n if o % n == 0 else 0 for n, o in zip(spatial, outputs, strict=True)]
     repeats = (where == "asymmetric" and rounding == "floor") or (
-        where.endswith("half_pixel") and rounding.startswith("round")
+        "half_pixel" in where and rounding.startswith("round")
     )
     if mode == "nearest" and len(spatial) == 2 and all(whole) and exact and repeats:
         return ctx.result_last(tf.image.resize(x, outputs, "nearest"))
@@ -214,6 +224,9 @@ def _places(n: int, o: int, scale: float, where: str) -> Array:
         return at / scale
     if where == "pytorch_half_pixel" and o == 1:
         return at * 0
+    if where == "half_pixel_symmetric":  # The same distance from both ends.
+        offset = n / 2 * (1 - o / (n * scale))
+        return offset + (at + 0.5) / scale - 0.5
     return (at + 0.5) / scale - 0.5
 
 

@@ -73,14 +73,19 @@ def _row_axes(ctx: Context) -> tuple[Any, list[int], tuple[int, ...]]:
 
 
 def layer_norm(ctx: Context) -> Result:
-    """Returns rows without their mean and of variance 1, times operand 1, plus operand 2."""
-    if any(ctx.node.outputs[1:]):
-        raise Refused("the statistics of a layer norm")
+    """Returns rows without their mean and of variance 1, times operand 1, plus operand 2.
+
+    Where the node has names for them, also the mean, and the reciprocal of the deviation.
+    """
     x, axes, order = _row_axes(ctx)
     mean, variance = tf.nn.moments(x, axes, keepdims=True)
-    y = (x - mean) * tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))
+    inverse = tf.math.rsqrt(variance + float(ctx.attr("epsilon", 1e-5)))
+    y = (x - mean) * inverse
     y = y * ctx.form(1)
-    return ctx.result(y + ctx.form(2) if ctx.has(2) else y, order)
+    y = ctx.result(y + ctx.form(2) if ctx.has(2) else y, order)
+    if not any(ctx.node.outputs[1:]):
+        return y
+    return [y, ctx.result(mean, order), ctx.result(inverse, order)][: len(ctx.node.outputs)]
 
 
 def rms_norm(ctx: Context) -> Result:

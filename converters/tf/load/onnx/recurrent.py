@@ -46,7 +46,9 @@ class _Weights:
 Step = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 
-def _loop(x: Any, states: Sequence[Any], step: Step, steps: int, reverse: bool) -> Any:
+def _loop(
+    x: Any, states: Sequence[Any], step: Step, steps: int, reverse: bool, mask: Any = None
+) -> Any:
     """Returns the states of every step `[steps, batch, units]` and the last ones.
 
     Args:
@@ -55,15 +57,24 @@ def _loop(x: Any, states: Sequence[Any], step: Step, steps: int, reverse: bool) 
         step: Gets a row and the states, returns the new states.
         steps: Number of rows.
         reverse: Whether it starts at the last row.
+        mask: Which rows a sequence has `[steps, batch, 1]`; where it has none, the states stay and
+            the output is zero.
     """
     if reverse:
         x = tf.reverse(x, [0])
+        mask = None if mask is None else tf.reverse(mask, [0])
+    present = None if mask is None else tf.TensorArray(mask.dtype, steps).unstack(mask)
     rows = tf.TensorArray(x.dtype, steps).unstack(x)
     written = tf.TensorArray(x.dtype, steps, element_shape=states[0].shape)
 
     def turn(time: Any, out: Any, *now: Any) -> Any:
         new = step(rows.read(time), now)
-        return (time + 1, out.write(time, new[0]), *new)
+        if present is None:
+            return (time + 1, out.write(time, new[0]), *new)
+        there = present.read(time)
+        shown = tf.where(there, new[0], tf.zeros_like(new[0]))
+        kept = (tf.where(there, a, b) for a, b in zip(new, now, strict=True))
+        return (time + 1, out.write(time, shown), *kept)
 
     _, out, *final = tf.while_loop(
         lambda time, *_: time < steps,
@@ -200,8 +211,7 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
         if len(shape) != 3:
             raise Refused(f"a sequence of {len(shape)} axes")
         steps = fixed(shape[1 if batch_first else 0], "the number of steps")
-        if ctx.has(4) and any(n != steps for n in _lengths(ctx)):
-            raise Refused("sequences of different lengths (sequence_lens)")
+        mask = _mask(ctx, steps)
         units = int(ctx.known(2).data.shape[-1])
         x = ctx.form(0, order)
         batch = shape[0 if batch_first else 1]
@@ -213,7 +223,7 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
             first = [
                 _start(ctx, 5 + i, direction, batch_first, batch, units) for i in range(states)
             ]
-            sequence, final = _loop(x, first, step, steps, reverse)
+            sequence, final = _loop(x, first, step, steps, reverse, mask)
             sequences.append(sequence)
             finals.append(final)
         axis = 2 if batch_first else 1
@@ -229,11 +239,16 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
     return handler
 
 
-def _lengths(ctx: Context) -> list[int]:
-    value = ctx.value(4)
-    if not isinstance(value, Known):
-        raise Refused("lengths of sequences that the model is given (sequence_lens)")
-    return [int(n) for n in value.data.ravel()]
+def _mask(ctx: Context, steps: int) -> Any:
+    """Returns which rows each sequence has `[steps, batch, 1]`, or nothing if all have all."""
+    if not ctx.has(4):
+        return None
+    lengths = ctx.value(4)
+    if isinstance(lengths, Known) and np.all(lengths.data == steps):
+        return None
+    rows = tf.range(steps, dtype=tf.int32)[None, :]
+    there = rows < tf.cast(ctx.form(4), tf.int32)[:, None]
+    return tf.transpose(there)[:, :, None]
 
 
 def _placed(sequence: Any, batch_first: bool) -> Any:

@@ -43,14 +43,12 @@ HANDLERS: Mapping[str, Handler] = {
     op: handler for family in _FAMILIES for op, handler in family.OPS.items()
 }
 
-_BITS = "operations on bits"
 _RANDOM = "random numbers"
 _SIZE = "the size of its result depends on what the model is given"
 _STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
 
 REFUSED: Mapping[str, str] = {
-    **dict.fromkeys(("BitShift", "BitwiseAnd", "BitwiseNot", "BitwiseOr", "BitwiseXor"), _BITS),
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
     **dict.fromkeys(("Compress", "NonZero", "Unique"), _SIZE),
@@ -60,10 +58,8 @@ REFUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
-    "Det": "determinants",
     "com.microsoft.DynamicQuantizeLSTM": "quantized by the range of each call; leave LSTM out of "
     "the operators that are quantized (op_types_to_quantize)",
-    "LpPool": "a pool of powers",
     "ai.onnx.ml.TreeEnsemble": "trees of version 5; export for version 3 or 4 of ai.onnx.ml",
     "ai.onnx.ml.ZipMap": "a list of dictionaries; export with options={'zipmap': False}",
     "Scan": "a loop over sequences; export LSTM and GRU as the operators of that name",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -16,6 +16,7 @@ from converters.tf.load.onnx import numbered, quantized
 from converters.tf.load.onnx.context import Context
 from converters.tf.load.onnx.file import Graph, Node
 from converters.tf.load.onnx.naming import Names
+from converters.tf.load.onnx.old import AXIS
 from converters.tf.load.onnx.registry import HANDLERS, REFUSED
 from converters.tf.load.onnx.shape_data import DIMENSIONS, MOVING
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value
@@ -97,6 +98,7 @@ class Nodes:
             self._layer = before
 
     def _results(self, ctx: Context) -> list[Value]:
+        ctx = _aligned(ctx)
         given = [v for v in ctx.args if v is not None]
         op = ctx.node.op
         levels = {v.levels for v in given if isinstance(v, Tensor) and v.levels}
@@ -172,6 +174,23 @@ class Nodes:
         if symbol.dims.ndim == 0:
             return parts[0]
         return tf.reshape(tf.stack(parts), symbol.dims.shape)
+
+
+def _aligned(ctx: Context) -> Context:
+    """Returns a node whose second operand has the axes to broadcast as NumPy does."""
+    axis = ctx.attr(AXIS)
+    if axis is None:
+        return ctx
+    rank, shape = ctx.rank(0), ctx.shape(1)
+    after = rank - int(axis) % max(rank, 1) - len(shape)
+    if after <= 0:
+        return ctx
+    wide = (*shape, *(1,) * after)
+    second = ctx.value(1)
+    if isinstance(second, Known):
+        known = second.view(("old", after), lambda a: a.reshape(*a.shape, *(1,) * after))
+        return replace(ctx, args=(ctx.value(0), known))
+    return replace(ctx, args=(ctx.value(0), ctx.reshape(1, wide)))
 
 
 _SHAPES = frozenset(["Shape", "Size"])

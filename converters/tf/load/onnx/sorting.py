@@ -64,14 +64,25 @@ def _scatter_nd(ctx: Context) -> Result:
     return Known(data)
 
 
+# What is there already and what is written, put together.
+_MEETING = {
+    "add": tf.tensor_scatter_nd_add,
+    "max": tf.tensor_scatter_nd_max,
+    "min": tf.tensor_scatter_nd_min,
+}
+
+
 def _written(ctx: Context) -> Result:
     """Chooses between what was there and what is written, by places that are constants."""
-    ctx.text("reduction", "none", ["none"])
+    reduction = ctx.text("reduction", "none", ["none", *_MEETING])
     places, shape = ctx.array(1), ctx.shape(0)
     depth = places.shape[-1]
     sizes = [fixed(d, "the size of what is written to") for d in shape[:depth]]
     if depth > len(shape) or np.any(places < -np.array(sizes)) or np.any(places >= sizes):
         raise Refused(f"places outside of {sizes}")
+    if reduction != "none":
+        places = tf.constant(np.where(places < 0, places + sizes, places))
+        return ctx.result(_MEETING[reduction](ctx.form(0), places, ctx.form(2)), None, shape)
     rest = tuple(range(depth, len(shape)))
     order = (*rest, *range(depth))
     kept = [shape[axis] for axis in rest]

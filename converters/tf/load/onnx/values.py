@@ -55,13 +55,18 @@ class Tensor:
         return str(next(iter(self.forms.values())).dtype.name)
 
     def form(self, order: Order | None = None) -> Any:
-        """Returns the tensor in an order of axes, by default ONNX's."""
+        """Returns the tensor in an order of axes, by default ONNX's.
+
+        A copy is kept only in the graph that has the tensor: one that a branch made is of no use
+        outside of it.
+        """
         wanted = stated(self.rank) if order is None else order
         found = self.forms.get(wanted)
         if found is None:
             have, tensor = next(iter(self.forms.items()))
             found = tf.transpose(tensor, [have.index(axis) for axis in wanted])
-            self.forms[wanted] = found
+            if tf.executing_eagerly() or found.graph is tensor.graph:
+                self.forms[wanted] = found
         return found
 
     def transposed(self, perm: Sequence[int]) -> Tensor:

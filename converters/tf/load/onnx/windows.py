@@ -366,6 +366,22 @@ def average_pool(ctx: Context) -> Result:
     return ctx.result_last(y)
 
 
+def _lp_pool(ctx: Context) -> Result:
+    """Returns the root of the sum of the powers that a window sees."""
+    power = int(ctx.attr("p", 2))
+    inner = ctx.inner(
+        ctx.elementwise(lambda x: tf.square(x) if power == 2 else tf.pow(tf.abs(x), power), 0),
+        count_include_pad=1,
+    )
+    window = window_of(inner, tuple(ctx.attr("kernel_shape") or ()))
+    if any(window.beyond):
+        raise Refused("a pool of powers that reaches beyond the padding (ceil_mode)")
+    taps = math.prod(window.size)
+    mean = ctx.tensor(average_pool(inner))
+    root = tf.sqrt if power == 2 else lambda x: tf.pow(x, 1.0 / power)
+    return ctx.combined(lambda x: root(x * float(taps)), [mean])
+
+
 def _counts(spatial: Sequence[int], window: Window, with_pads: bool) -> Array:
     """Returns how many elements each window counts."""
     result = np.ones((), np.float64)
@@ -395,5 +411,6 @@ OPS: Mapping[str, Handler] = {
     "ConvTranspose": _conv_transpose,
     "GlobalAveragePool": _global_pool("mean"),
     "GlobalMaxPool": _global_pool("max"),
+    "LpPool": _lp_pool,
     "MaxPool": _max_pool,
 }

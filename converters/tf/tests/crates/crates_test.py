@@ -243,6 +243,7 @@ def test_many_weights_where_the_compiler_embeds_them(tmp_path: Path) -> None:
 
 
 def test_plain_cargo(tmp_path: Path) -> None:
+    """Also where a workspace asks for no default features."""
     graph = mlp()
     write(emitted(graph, Options(graph.name, "graphs.py", binary=True)), tmp_path)
     cargo = os.environ.get("CARGO") or shutil.which("cargo")
@@ -251,5 +252,5 @@ def test_plain_cargo(tmp_path: Path) -> None:
     env = {**os.environ, "CARGO_HOME": str(tmp_path / "home")}
     if "RUSTC" in os.environ:
         env["RUSTC"] = str(Path(os.environ["RUSTC"]).absolute())
-    command = [str(Path(cargo).absolute()), "test", "--offline", "--quiet"]
+    command = [str(Path(cargo).absolute()), "test", "--offline", "--quiet", "--no-default-features"]
     assert _OK in must([*command, "--config=profile.dev.opt-level=0"], tmp_path, env)

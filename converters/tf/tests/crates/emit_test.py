@@ -21,7 +21,7 @@ from converters.tf.emit.options import (
 )
 from converters.tf.emit.vendor import strip
 from converters.tf.passes import chains
-from converters.tf.plan import arena as plan
+from converters.tf.plan import scratch as plan
 from converters.tf.plan import tiles
 from converters.tf.plan.arena import Step, plan_memory
 from converters.tf.tests.crates import graphs
@@ -232,6 +232,13 @@ def test_only_needed_files_are_copied() -> None:
     assert b"#![no_std]" in bare["src/lib.rs"]
 
 
+@pytest.mark.parametrize("profile", Profile)
+def test_a_crate_has_no_feature_that_it_could_not_be_without(profile: Profile) -> None:
+    files = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=profile))
+    assert "features" not in tomllib.loads(files["Cargo.toml"].decode())
+    assert not [path for path, text in files.items() if re.search(rb"\bfeature = ", text)]
+
+
 @pytest.mark.parametrize("place", ['path=../r "q"', "git=https://example.org/r", "version=1.2.3"])
 def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
     options = Options(
@@ -240,8 +247,8 @@ def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
     files = emitted(graphs.mlp(), options)
     manifest = tomllib.loads(files["Cargo.toml"].decode())
     key, _, value = place.partition("=")
-    assert manifest["dependencies"] == {"tfp-runtime": {key: value, "default-features": False}}
-    assert manifest["features"]["std"] == ["tfp-runtime/std"]
+    runtime = {key: value, "default-features": False, "features": ["std"]}
+    assert manifest["dependencies"] == {"tfp-runtime": runtime}
     assert "depends on the crate `tfp-runtime`" in files["README.md"].decode()
 
 

@@ -1,0 +1,117 @@
+"""Recorded outputs that rounding decides are found, and other inputs are drawn."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+from converters.tf import ir
+from converters.tf.describe.steady import settled, unsettled
+from converters.tf.emit.crate import Features
+from converters.tf.errors import FeaturesError
+from converters.tf.ir.build import Builder
+from converters.tf.ir.meaning.interpret import interpret
+from tools.codegen.conversion import Problem
+
+_TOLERANCE = 1e-5
+Body = Callable[[Builder, ir.Value], ir.Value]
+
+
+def _graph(body: Body, size: int = 2) -> ir.Graph:
+    b = Builder()
+    x = ir.Value(ir.DType.F32, (ir.Batch(), size), name="x")
+    y = body(b, x)
+    return ir.Graph("g", (ir.Port("x", x),), (ir.Port("y", y),), tuple(b.nodes))
+
+
+def _features(graph: ir.Graph, *rows: list[float]) -> Features:
+    inputs = {"x": np.array(rows, np.float32)}
+    return Features(inputs, interpret(graph, inputs))
+
+
+def _best(b: Builder, x: ir.Value) -> ir.Value:
+    scores = b.unary(ir.Fn.EXP, x)
+    return b.emit(ir.ArgExtreme(1), [scores], (ir.Batch(),), ir.DType.I64)
+
+
+def _truncated(b: Builder, x: ir.Value) -> ir.Value:
+    return b.cast(b.unary(ir.Fn.EXP, x), ir.DType.I32)
+
+
+def _above(b: Builder, x: ir.Value) -> ir.Value:
+    limit = b.scalar(float(np.exp(np.float32(0.7))), ir.DType.F32)
+    return b.compare(ir.CompareKind.GT, b.unary(ir.Fn.EXP, x), limit)
+
+
+@pytest.mark.parametrize(
+    ("body", "close", "apart"),
+    [
+        (_best, [0.5, 0.50000006], [0.5, 0.6]),
+        (_truncated, [0.69314706, 0.1], [0.5, 0.6]),
+        (_above, [0.7, 0.1], [0.8, 0.1]),
+    ],
+)
+def test_what_rounding_decides(body: Body, close: list[float], apart: list[float]) -> None:
+    graph = _graph(body)
+    assert unsettled(graph, _features(graph, [0.1, 0.9], close), _TOLERANCE) == ("y",)
+    assert unsettled(graph, _features(graph, [0.1, 0.9], apart), _TOLERANCE) == ()
+
+
+def test_equal_scores_that_are_exact_are_no_matter_of_rounding() -> None:
+    def body(b: Builder, x: ir.Value) -> ir.Value:
+        cut = b.unary(ir.Fn.CLAMP, x, 0.0, 6.0)
+        return b.emit(ir.ArgExtreme(1), [cut], (ir.Batch(),), ir.DType.I64)
+
+    graph = _graph(body, 4)
+    features = _features(graph, [-1.5, -0.5, -0.25, -0.1], [7.5, 8.5, 1.0, 9.5])
+    assert unsettled(graph, features, _TOLERANCE) == ()
+
+
+def test_a_continuous_model_is_not_computed_again(monkeypatch: pytest.MonkeyPatch) -> None:
+    graph = _graph(lambda b, x: b.unary(ir.Fn.EXP, x))
+    features = _features(graph, [1.0, 2.0])
+    monkeypatch.setattr("converters.tf.describe.steady.interpret", None)
+    assert unsettled(graph, features, _TOLERANCE) == ()
+
+
+def test_other_inputs_are_drawn() -> None:
+    graph = _graph(_best)
+    rows = [[0.5, 0.50000006], [0.5, 0.6]]
+    drawn: list[int] = []
+
+    def draw(attempt: int) -> Features:
+        drawn.append(attempt)
+        if attempt == 0:
+            raise FeaturesError(Problem("made features", "refused"))
+        return _features(graph, rows[min(attempt - 1, 1)])
+
+    features, doubtful = settled(graph, draw, _TOLERANCE)
+    assert (drawn, doubtful) == ([0, 1, 2], ())
+    assert np.array_equal(features.inputs["x"], np.array(rows[1:], np.float32))
+    _, doubtful = settled(graph, lambda _: _features(graph, rows[0]), _TOLERANCE)
+    assert doubtful == ("y",)
+
+    def fails(attempt: int) -> Features:
+        raise FeaturesError(Problem("made features", f"attempt {attempt}"))
+
+    with pytest.raises(FeaturesError, match="attempt 0"):
+        settled(graph, fails, _TOLERANCE)
+
+
+def test_what_the_crate_refuses_is_refused() -> None:
+    """A crate counts indices from the start, whatever the model does with negative ones."""
+
+    def body(b: Builder, x: ir.Value) -> ir.Value:
+        place = b.cast(b.unary(ir.Fn.NEG, x), ir.DType.I32)
+        table = ir.constant(np.arange(4, dtype=np.float32))
+        return b.emit(ir.Gather(0, wrap=True), [table, place], x.shape)
+
+    graph = _graph(body)
+    good = _features(graph, [-1.0, -3.0])
+    assert unsettled(graph, good, _TOLERANCE) == ()
+    bad = {"x": np.array([[1.0, -3.0]], np.float32)}
+    with pytest.raises(ValueError, match="an index is not below 4"):
+        interpret(graph, bad)
+    assert unsettled(graph, Features(bad, good.outputs), _TOLERANCE) == ("y",)
