@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 
 use crate::attr::AttrValue;
-use crate::shape::Shape;
+use crate::base::shape::Shape;
 use crate::wire::{
     Field, Reader, Writer, attr_proto, read_floats, read_ints, read_shape, shape_proto,
 };

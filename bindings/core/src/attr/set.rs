@@ -5,12 +5,12 @@ use std::ptr;
 
 use tfp_sys::{ClientApi, TF_OperationDescription, TF_Tensor, TFE_Op};
 
-use crate::api::{Status, c_string};
 use crate::attr::AttrValue;
-use crate::error::{Error, Result};
-use crate::shape::Shape;
-use crate::small_vec::SmallVec;
-use crate::wire;
+use crate::attr::proto::attr_proto;
+use crate::base::api::{Status, c_string};
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::base::small_vec::SmallVec;
 
 /// How lists that the C API wants in another form are held.
 type List<T> = SmallVec<T, 8>;
@@ -112,7 +112,7 @@ pub(crate) unsafe fn set_in_graph(
                 status.check_ref()?;
             }
             AttrValue::Func(_) | AttrValue::FuncList(_) => {
-                let proto = wire::attr_proto(value)?;
+                let proto = attr_proto(value)?;
                 let data = proto.as_ptr().cast();
                 c.TF_SetAttrValueProto(desc, name, data, proto.len(), status.as_ptr());
                 status.check_ref()?;
@@ -199,7 +199,7 @@ pub(crate) unsafe fn set_in_eager(
                 status.check_ref()?;
             }
             AttrValue::Func(_) | AttrValue::FuncList(_) | AttrValue::TensorList(_) => {
-                let proto = wire::attr_proto(value)?;
+                let proto = attr_proto(value)?;
                 let (data, length) = (proto.as_ptr().cast(), proto.len());
                 let set = &api.eager_c_api_experimental;
                 set.TFE_OpSetAttrValueProto(op, name, data, length, status.as_ptr());

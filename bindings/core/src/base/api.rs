@@ -6,7 +6,7 @@ use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_Code, TF_OK, TF_Status};
 
-use crate::error::{Code, Error, ErrorKind, Result};
+use crate::base::error::{Code, Error, ErrorKind, Result};
 
 /// Returns TensorFlow's functions; the first call finds and opens its libraries.
 ///

@@ -5,7 +5,7 @@ use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_Buffer};
 
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
 
 /// An empty buffer, for TensorFlow to fill.
 pub(crate) struct OutBuffer {

@@ -2,8 +2,8 @@
 
 use tfp_sys::{ClientApi, TF_DeviceList};
 
-use crate::api::{Status, text_from_ptr};
-use crate::error::{Error, Result};
+use crate::base::api::{Status, text_from_ptr};
+use crate::base::error::{Error, Result};
 
 /// A device that a session or an eager context can use.
 #[derive(Clone, Debug, PartialEq, Eq)]

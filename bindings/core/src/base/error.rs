@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::dtype::DataType;
-use crate::shape::Shape;
+use crate::base::dtype::DataType;
+use crate::base::shape::Shape;
 
 /// What every fallible function of this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;

@@ -4,9 +4,9 @@ use std::ffi::CString;
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-use crate::api::{Status, api, text_from_ptr};
-use crate::buffer::OutBuffer;
-use crate::error::{Error, Result};
+use crate::base::api::{Status, api, text_from_ptr};
+use crate::base::buffer::OutBuffer;
+use crate::base::error::{Error, Result};
 
 /// Returns TensorFlow's version, as `2.21.0`.
 ///
@@ -35,7 +35,7 @@ pub fn all_ops() -> Result<Vec<u8>> {
 pub fn kernels(op_type: Option<&str>) -> Result<Vec<u8>> {
     let api = api()?;
     let status = Status::new(api)?;
-    let name = op_type.map(crate::api::c_string).transpose()?;
+    let name = op_type.map(crate::base::api::c_string).transpose()?;
     // SAFETY: name and status are alive; the caller of either function owns the buffer.
     let buffer = unsafe {
         match &name {

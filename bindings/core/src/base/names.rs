@@ -4,7 +4,7 @@ use std::cell::Cell;
 use std::collections::HashMap;
 use std::hash::{BuildHasherDefault, Hasher};
 
-use crate::small_vec::SmallVec;
+use crate::base::small_vec::SmallVec;
 
 /// A name that is being made. Usual ones need no allocation.
 pub(crate) type NameBuf = SmallVec<u8, 96>;

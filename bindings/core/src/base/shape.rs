@@ -2,9 +2,7 @@
 
 use std::fmt;
 
-use crate::error::Result;
-use crate::small_vec::SmallVec;
-use crate::wire;
+use crate::base::small_vec::SmallVec;
 
 /// The number of dimensions that TensorFlow allows.
 pub(crate) const MAX_RANK: usize = 254;
@@ -44,20 +42,6 @@ impl Shape {
     /// Returns the shape with dimensions as the C API writes them; `None` is an unknown rank.
     pub(crate) const fn from_dims(dims: Option<SmallVec<i64, 6>>) -> Self {
         Self { dims }
-    }
-
-    /// Reads a serialized `TensorShapeProto`. Names of dimensions are not kept.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none.
-    pub fn from_proto(bytes: &[u8]) -> Result<Self> {
-        wire::read_shape(bytes)
-    }
-
-    /// Returns the shape as a serialized `TensorShapeProto`.
-    #[must_use]
-    pub fn to_proto(&self) -> Vec<u8> {
-        wire::shape_proto(self)
     }
 
     /// Whether a tensor may have these dimensions.

@@ -1,6 +1,6 @@
 //! Statuses of TensorFlow as errors of this crate.
 
-use crate::api::Status;
+use crate::base::api::Status;
 use crate::*;
 
 #[test]

@@ -1,59 +1,20 @@
 //! Attributes from operands: inference, checks, and constants of the right type.
 
 use crate::attr::AttrValue;
-use crate::call::Lengths;
-use crate::context::Context;
-use crate::dtype::{DataType, TypeSet};
-use crate::error::{Error, ErrorKind, Result};
-use crate::op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
-use crate::operand::{Literal, Operand, Value};
-use crate::small_vec::SmallVec;
-
-/// The value of an attribute that operands determine.
-#[derive(Clone, Debug, PartialEq)]
-pub enum Slot {
-    /// Nothing determines it.
-    Unset,
-    /// The length of a list.
-    Int(i64),
-    /// The type of an operand.
-    Type(DataType),
-    /// The types of a list.
-    Types(SmallVecTypes),
-}
-
-impl Slot {
-    /// Returns the slot as an attribute's value; unset, it is the default.
-    pub(crate) fn value(&self) -> AttrValue<'_> {
-        match self {
-            Self::Unset => AttrValue::Default,
-            Self::Int(value) => AttrValue::Int(*value),
-            Self::Type(dtype) => AttrValue::Type(*dtype),
-            Self::Types(types) => AttrValue::TypeList(types),
-        }
-    }
-}
-
-/// A list of types.
-pub type SmallVecTypes = Vec<DataType>;
-
-/// A [`Slot`] per attribute of the op.
-pub type Slots = SmallVec<Slot, 8>;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::op::{ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
+use crate::base::small_vec::SmallVec;
+use crate::call::lengths::Lengths;
+use crate::call::operand::{Literal, Operand, Value};
+use crate::call::slot::{Slot, Slots, SmallVecTypes, allowed_types, bad_attr};
+use crate::tensor::Tensor;
 
 #[cold]
 fn bad_input(desc: &OpDesc, input: &ArgDesc, problem: impl Into<String>) -> Error {
     Error::new(ErrorKind::Input {
         op: desc.name_str().to_owned(),
         input: text(input.name).to_owned(),
-        problem: problem.into(),
-    })
-}
-
-#[cold]
-pub(crate) fn bad_attr(desc: &OpDesc, attr: &AttrDesc, problem: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Attribute {
-        op: desc.name_str().to_owned(),
-        attr: text(attr.name).to_owned(),
         problem: problem.into(),
     })
 }
@@ -312,25 +273,18 @@ fn weak_type(desc: &OpDesc, attr: &AttrDesc, literals: &[&Literal<'_>]) -> Resul
     ))
 }
 
-pub(crate) fn allowed_types(attr: &AttrDesc) -> TypeSet {
-    match attr.allowed {
-        Allowed::Types(types) => types,
-        _ => TypeSet::ANY,
-    }
-}
-
-/// Replaces tensors and literals by constants of the context.
-pub(crate) fn make_constants<C: Context + ?Sized>(
+/// Replaces tensors and literals by values, which `constant` makes.
+pub(crate) fn make_constants<V>(
     desc: &'static OpDesc,
-    operands: &mut [Operand<'_, C::Value>],
+    operands: &mut [Operand<'_, V>],
     lengths: &[u32],
     slots: &Slots,
-    context: &C,
+    constant: impl Fn(&Tensor) -> Result<V>,
 ) -> Result<()> {
     for (input, range) in ranges(desc, lengths) {
         for (position, operand) in operands[range].iter_mut().enumerate() {
-            let constant = match operand {
-                Operand::Tensor(tensor) => context.constant(tensor)?,
+            let made = match operand {
+                Operand::Tensor(tensor) => constant(tensor)?,
                 Operand::Literal(literal) => {
                     let dtype = target_type(desc, input, position, slots)?;
                     let fits = literal.fits(dtype).map_err(at_input(desc, input))?;
@@ -343,16 +297,16 @@ pub(crate) fn make_constants<C: Context + ?Sized>(
                         ));
                     }
                     match literal.as_tensor(dtype) {
-                        Some(tensor) => context.constant(tensor)?,
+                        Some(tensor) => constant(tensor)?,
                         None => {
-                            let made = literal.to_tensor(dtype).map_err(at_input(desc, input))?;
-                            context.constant(&made)?
+                            let tensor = literal.to_tensor(dtype).map_err(at_input(desc, input))?;
+                            constant(&tensor)?
                         }
                     }
                 }
                 Operand::Value(_) | Operand::Owned(_) => continue,
             };
-            *operand = Operand::Owned(constant);
+            *operand = Operand::Owned(made);
         }
     }
     Ok(())

@@ -1,10 +1,10 @@
 //! Literals as tensors: which element types hold their values, and the conversion.
 
-use crate::dtype::DataType;
-use crate::element::{BFloat16, Half};
-use crate::error::{Error, Result};
-use crate::operand::{Literal, Repr};
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::call::operand::{Literal, Repr};
 use crate::tensor::Tensor;
+use crate::tensor::element::{BFloat16, Half};
 
 /// A number of any element type, without loss.
 #[derive(Clone, Copy, Debug)]

@@ -6,11 +6,11 @@
 
 use ndarray::{ArrayBase, ArrayViewD, CowArray, Data, Dimension, IxDyn, OwnedRepr, ViewRepr};
 
-use crate::element::Element;
-use crate::error::{Error, Result};
-use crate::memory::Buffer;
-use crate::operand::{IntoOperand, Literal, Operand};
+use crate::base::error::{Error, Result};
+use crate::call::operand::{IntoOperand, Literal, Operand};
 use crate::tensor::Tensor;
+use crate::tensor::element::Element;
+use crate::tensor::memory::Buffer;
 
 fn dims_of<S: Data, D: Dimension>(array: &ArrayBase<S, D>) -> Result<Vec<i64>> {
     let dims = array.shape().iter().map(|&dim| i64::try_from(dim));

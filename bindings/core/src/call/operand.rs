@@ -1,11 +1,10 @@
 //! Operands: what may be passed where an op takes a tensor.
 
-use crate::context::Context;
-use crate::dtype::DataType;
-use crate::element::{BFloat16, Half};
-use crate::element::{Complex, Element, Nested, bytes_of};
-use crate::error::{Error, Result};
-use crate::shape::Shape;
+use crate::base::dtype::DataType;
+use crate::base::error::Result;
+use crate::base::shape::Shape;
+use crate::tensor::element::{BFloat16, Half};
+use crate::tensor::element::{Complex, Element, Nested, bytes_of};
 use crate::tensor::{Tensor, items};
 
 /// A tensor value of a context: an output in a graph, a handle in eager mode.
@@ -35,58 +34,6 @@ pub enum Operand<'a, V> {
     Tensor(&'a Tensor),
     /// Rust data, which becomes a constant of the type that the other operands imply.
     Literal(Literal<'a>),
-}
-
-impl<V: Value> Operand<'_, V> {
-    /// Returns the operand as a value of an element type; tensors and literals become constants, and a
-    /// literal takes the type when its values allow it.
-    ///
-    /// # Errors
-    /// [`ErrorKind::DType`](crate::ErrorKind::DType), naming `what`, for an operand of another type,
-    /// and what TensorFlow says.
-    pub fn into_value<C>(self, context: &C, dtype: DataType, what: &str) -> Result<V>
-    where
-        C: Context<Value = V> + ?Sized,
-    {
-        let found = match &self {
-            Self::Value(value) => value.dtype().base(),
-            Self::Owned(value) => value.dtype().base(),
-            Self::Tensor(tensor) => tensor.dtype(),
-            Self::Literal(literal) if literal.fits(dtype)? => {
-                return match literal.as_tensor(dtype) {
-                    Some(tensor) => context.constant(tensor),
-                    None => context.constant(&literal.to_tensor(dtype)?),
-                };
-            }
-            Self::Literal(literal) => literal.dtype()?,
-        };
-        if found != dtype {
-            return Err(Error::dtype(what, dtype, found));
-        }
-        self.into_own_value(context)
-    }
-
-    /// Returns the operand as a value; tensors and literals become constants of their own type.
-    ///
-    /// # Errors
-    /// What TensorFlow says.
-    pub fn into_own_value<C>(self, context: &C) -> Result<V>
-    where
-        C: Context<Value = V> + ?Sized,
-    {
-        match self {
-            Self::Value(value) => Ok(value.clone()),
-            Self::Owned(value) => Ok(value),
-            Self::Tensor(tensor) => context.constant(tensor),
-            Self::Literal(literal) => {
-                let dtype = literal.dtype()?;
-                match literal.as_tensor(dtype) {
-                    Some(tensor) => context.constant(tensor),
-                    None => context.constant(&literal.to_tensor(dtype)?),
-                }
-            }
-        }
-    }
 }
 
 /// Rust data as an operand. Its element type gives way to that of values and tensors beside it, as
@@ -350,7 +297,7 @@ pub trait IntoOperands<'a, V> {
 }
 
 /// The operands of a call.
-pub type Operands<'a, V> = crate::small_vec::SmallVec<Operand<'a, V>, 4>;
+pub type Operands<'a, V> = crate::base::small_vec::SmallVec<Operand<'a, V>, 4>;
 
 impl<'a, V, T> IntoOperands<'a, V> for &'a [T]
 where

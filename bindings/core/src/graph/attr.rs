@@ -2,15 +2,16 @@
 
 use std::ffi::c_int;
 
-use crate::api::{Status, c_string};
-use crate::buffer::OutBuffer;
-use crate::dtype::DataType;
-use crate::error::{Error, Result};
-use crate::op::{AttrKind, OpDesc};
-use crate::operation::Operation;
-use crate::shape::Shape;
+use crate::attr::proto::read_shape;
+use crate::base::api::{Status, c_string};
+use crate::base::buffer::OutBuffer;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::op::{AttrKind, OpDesc};
+use crate::base::shape::Shape;
+use crate::base::wire::{Reader, read_floats, read_ints};
+use crate::graph::operation::Operation;
 use crate::tensor::Tensor;
-use crate::wire::{Reader, read_floats, read_ints, read_shape};
 
 /// The value of an attribute, as it was read.
 #[derive(Debug)]
@@ -246,18 +247,19 @@ impl Operation {
 fn decode(kind: AttrKind, bytes: &[u8]) -> Result<Attr> {
     let (mut ints, mut floats, mut strings) = (Vec::new(), Vec::new(), Vec::new());
     let (mut shapes, mut funcs) = (Vec::new(), Vec::new());
-    let mut take = |number: u32, field: crate::wire::Field<'_>, is_list: bool| -> Result<()> {
-        match number {
-            2 => strings.push(field.bytes().to_vec()),
-            3 | 5 | 6 => read_ints(field, &mut ints)?,
-            4 => read_floats(field, &mut floats),
-            7 => shapes.push(read_shape(field.bytes())?),
-            9 if is_list => funcs.push(read_func(field.bytes())?),
-            10 if !is_list => funcs.push(read_func(field.bytes())?),
-            _ => {}
-        }
-        Ok(())
-    };
+    let mut take =
+        |number: u32, field: crate::base::wire::Field<'_>, is_list: bool| -> Result<()> {
+            match number {
+                2 => strings.push(field.bytes().to_vec()),
+                3 | 5 | 6 => read_ints(field, &mut ints)?,
+                4 => read_floats(field, &mut floats),
+                7 => shapes.push(read_shape(field.bytes())?),
+                9 if is_list => funcs.push(read_func(field.bytes())?),
+                10 if !is_list => funcs.push(read_func(field.bytes())?),
+                _ => {}
+            }
+            Ok(())
+        };
     for field in Reader::new("AttrValue", bytes) {
         match field? {
             (1, list) => {

@@ -1,9 +1,8 @@
 //! What a serialized `GraphDef` and `FunctionDef` say, as far as it is looked at before TensorFlow
 //! gets it.
 
-use crate::error::Result;
-use crate::in_place::{self, Sharing};
-use crate::wire::Reader;
+use crate::base::error::Result;
+use crate::base::wire::Reader;
 
 /// A `NodeDef`.
 #[derive(Clone, Debug, Default)]
@@ -58,18 +57,6 @@ impl<'d> GraphDef<'d> {
             }
         }
         Ok(graph)
-    }
-}
-
-impl GraphDef<'_> {
-    /// Returns what the operations of the graph and its functions may write to.
-    pub(crate) fn sharing(&self) -> Sharing {
-        let functions = self.functions.iter().map(|function| &function.body);
-        functions
-            .chain([&self.body])
-            .map(|body| in_place::sharing(body).0)
-            .max()
-            .unwrap_or_default()
     }
 }
 

@@ -1,55 +1,19 @@
-//! Functions: graphs that ops call.
+//! Graphs that become functions, and the functions of a graph.
 
 use std::ffi::CString;
-use std::fmt;
-use std::ptr::{self, NonNull};
-use std::sync::{Arc, Weak};
+use std::ptr;
 
-use tfp_sys::{ClientApi, TF_Function, TF_Operation, TF_Output};
+use tfp_sys::{TF_Operation, TF_Output};
 
-use crate::api::{Status, api, c_string, text_from_ptr};
 use crate::attr::AttrValue;
-use crate::buffer::OutBuffer;
-use crate::error::{Error, Result};
+use crate::attr::function::Function;
+use crate::attr::proto::attr_proto;
+use crate::base::api::{Status, api, c_string};
+use crate::base::error::{Error, Result};
 use crate::graph::Graph;
-use crate::graph_def::FunctionDef;
-use crate::in_place::{self, Sharing};
-use crate::operation::{Operation, Output, count_of};
-use crate::wire;
-
-struct FunctionInner {
-    raw: NonNull<TF_Function>,
-    api: &'static ClientApi,
-    name: String,
-    sharing: Sharing,
-}
-
-// SAFETY: a function does not change: an attribute is set only on a copy that nobody else has yet.
-unsafe impl Send for FunctionInner {}
-// SAFETY: as above.
-unsafe impl Sync for FunctionInner {}
-
-impl Drop for FunctionInner {
-    fn drop(&mut self) {
-        // SAFETY: the function is alive, and this is its end; graphs and contexts have their own.
-        unsafe { self.api.c_api.TF_DeleteFunction(self.raw.as_ptr()) };
-    }
-}
-
-/// A graph with arguments and results, which ops call by its name. A clone is the same function.
-#[derive(Clone)]
-pub struct Function {
-    inner: Arc<FunctionInner>,
-}
-
-/// What tells a function from any other, also from later ones; it does not keep the function.
-pub(crate) struct FunctionId(Weak<FunctionInner>);
-
-impl FunctionId {
-    pub(crate) fn is_of(&self, function: &Function) -> bool {
-        std::ptr::eq(self.0.as_ptr(), Arc::as_ptr(&function.inner))
-    }
-}
+use crate::graph::def::FunctionDef;
+use crate::graph::in_place;
+use crate::graph::operation::{Operation, Output, count_of};
 
 /// What becomes a function, besides its arguments and results; see [`Graph::to_function`].
 #[derive(Clone, Debug, Default)]
@@ -67,42 +31,6 @@ pub struct FunctionOptions<'a> {
 }
 
 impl Function {
-    /// Takes a function that TensorFlow gave away, whose operations write to at most so much.
-    ///
-    /// # Safety
-    /// `raw` is null or a function that nothing else deletes.
-    pub(crate) unsafe fn from_owned_ptr(
-        raw: *mut TF_Function,
-        api: &'static ClientApi,
-        sharing: Sharing,
-    ) -> Result<Self> {
-        let Some(raw) = NonNull::new(raw) else {
-            return Err(Error::internal("TensorFlow returned a null function"));
-        };
-        // SAFETY: the function is alive, and so is its name.
-        let name = unsafe { text_from_ptr(api.c_api.TF_FunctionName(raw.as_ptr())) };
-        Ok(Self {
-            inner: Arc::new(FunctionInner {
-                raw,
-                api,
-                name,
-                sharing,
-            }),
-        })
-    }
-
-    pub(crate) fn sharing(&self) -> Sharing {
-        self.inner.sharing
-    }
-
-    pub(crate) fn id(&self) -> FunctionId {
-        FunctionId(Arc::downgrade(&self.inner))
-    }
-
-    pub(crate) fn as_ptr(&self) -> *mut TF_Function {
-        self.inner.raw.as_ptr()
-    }
-
     /// Makes a function of a serialized `FunctionDef`.
     ///
     /// # Errors
@@ -125,40 +53,17 @@ impl Function {
         unsafe { Self::from_owned_ptr(raw, api, sharing) }
     }
 
-    /// Returns the function as a serialized `FunctionDef`.
-    ///
-    /// # Errors
-    /// What TensorFlow says.
-    pub fn to_function_def(&self) -> Result<Vec<u8>> {
-        let api = self.inner.api;
-        let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
-        // SAFETY: function, buffer and status are alive.
-        unsafe {
-            let status = status.as_ptr();
-            api.c_api
-                .TF_FunctionToFunctionDef(self.as_ptr(), buffer.as_ptr(), status);
-        }
-        status.check()?;
-        Ok(buffer.as_slice().to_vec())
-    }
-
-    /// Returns the name.
-    #[must_use]
-    pub fn name(&self) -> &str {
-        &self.inner.name
-    }
-
     /// Returns a copy with an attribute set.
     ///
     /// # Errors
     /// What TensorFlow says about the value.
     pub fn with_attr(&self, name: &str, value: &AttrValue<'_>) -> Result<Self> {
         let copy = Self::from_function_def(&self.to_function_def()?)?;
-        let (name, proto) = (c_string(name)?, wire::attr_proto(value)?);
-        let status = Status::new(copy.inner.api)?;
+        let (name, proto) = (c_string(name)?, attr_proto(value)?);
+        let status = Status::new(copy.api())?;
         // SAFETY: the function is new and used by this thread alone; name and bytes are alive.
         unsafe {
-            copy.inner.api.c_api.TF_FunctionSetAttrValueProto(
+            copy.api().c_api.TF_FunctionSetAttrValueProto(
                 copy.as_ptr(),
                 name.as_ptr(),
                 proto.as_ptr().cast(),
@@ -169,33 +74,54 @@ impl Function {
         status.check()?;
         Ok(copy)
     }
-
-    /// Returns an attribute as a serialized `AttrValue`.
-    ///
-    /// # Errors
-    /// TensorFlow's status for an attribute that the function does not have.
-    pub fn attr(&self, name: &str) -> Result<Vec<u8>> {
-        let api = self.inner.api;
-        let name = c_string(name)?;
-        let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
-        // SAFETY: function, name, buffer and status are alive.
-        unsafe {
-            let (out, status) = (buffer.as_ptr(), status.as_ptr());
-            api.c_api
-                .TF_FunctionGetAttrValueProto(self.as_ptr(), name.as_ptr(), out, status);
-        }
-        status.check()?;
-        Ok(buffer.as_slice().to_vec())
-    }
-}
-
-impl fmt::Debug for Function {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Function '{}'", self.name())
-    }
 }
 
 impl Graph {
+    /// Adds a function, and all that it calls, to the graph's library; does nothing when the same
+    /// function is there.
+    ///
+    /// # Errors
+    /// TensorFlow's status when another function of the name is there.
+    pub fn add_function(&self, function: &Function) -> Result<()> {
+        self.inner.shares(function.sharing());
+        let status = Status::new(self.inner.api)?;
+        // SAFETY: graph, function and status are alive; there is no gradient function.
+        unsafe {
+            self.inner.api.c_api.TF_GraphCopyFunction(
+                self.inner.as_ptr(),
+                function.as_ptr(),
+                std::ptr::null(),
+                status.as_ptr(),
+            );
+        }
+        status.check()
+    }
+
+    /// Returns the functions of the graph's library.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn functions(&self) -> Result<Vec<Function>> {
+        let api = self.inner.api;
+        let status = Status::new(api)?;
+        let _guard = self.inner.lock();
+        // SAFETY: the graph is alive.
+        let count = unsafe { api.c_api.TF_GraphNumFunctions(self.inner.as_ptr()) };
+        let mut raw = vec![std::ptr::null_mut(); usize::try_from(count).unwrap_or(0)];
+        // SAFETY: the graph is alive, and `raw` has room for `count` functions.
+        let found = unsafe {
+            let data = raw.as_mut_ptr();
+            api.c_api
+                .TF_GraphGetFunctions(self.inner.as_ptr(), data, count, status.as_ptr())
+        };
+        status.check()?;
+        raw.truncate(usize::try_from(found).unwrap_or(0));
+        // SAFETY: the caller of the function owns each function.
+        raw.into_iter()
+            .map(|raw| unsafe { Function::from_owned_ptr(raw, api, self.inner.sharing()) })
+            .collect()
+    }
+
     /// Makes a function of this graph's operations; `inputs` become its arguments.
     ///
     /// # Errors

@@ -5,13 +5,13 @@ use std::ptr::{self, NonNull};
 
 use tfp_sys::{ClientApi, TF_ImportGraphDefOptions, TF_ImportGraphDefResults};
 
-use crate::api::{Status, c_string};
-use crate::buffer::lend;
-use crate::error::{Error, Result};
+use crate::base::api::{Status, c_string};
+use crate::base::buffer::lend;
+use crate::base::error::{Error, Result};
+use crate::base::wire::Reader;
 use crate::graph::Graph;
-use crate::graph_def::GraphDef;
-use crate::operation::{Operation, Output};
-use crate::wire::Reader;
+use crate::graph::def::GraphDef;
+use crate::graph::operation::{Operation, Output};
 
 /// How a `GraphDef` is imported: every option of the C API.
 #[derive(Clone, Debug, Default)]

@@ -12,35 +12,13 @@
 //! - A function with either can't be called eagerly, except with the copy in its body.
 
 use crate::attr::AttrValue;
+use crate::attr::sharing::Sharing;
+use crate::base::error::{Error, Result};
+use crate::base::op::{ArgDesc, AttrDesc, AttrKind, OpDesc, TypeOf};
 use crate::call::Call;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::graph_def::{Body, Node};
-use crate::op::{ArgDesc, AttrDesc, AttrKind, OpDesc, TypeOf};
-use crate::operand::{Operand, Value};
-
-/// What a graph's operations may write to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-#[repr(u8)]
-pub(crate) enum Sharing {
-    /// Memory of their own.
-    #[default]
-    Nothing,
-    /// Memory that they returned.
-    Results,
-    /// Memory that they were given, or returned.
-    Operands,
-}
-
-impl Sharing {
-    pub(crate) const fn from_number(number: u8) -> Self {
-        match number {
-            0 => Self::Nothing,
-            1 => Self::Results,
-            _ => Self::Operands,
-        }
-    }
-}
+use crate::call::Context;
+use crate::call::operand::{Operand, Value};
+use crate::graph::def::{Body, GraphDef, Node};
 
 /// Returns a copy of a tensor in memory of its own.
 static DEEP_COPY: OpDesc = OpDesc {
@@ -140,4 +118,16 @@ pub(crate) fn check_function(name: &[u8], body: &Body<'_>) -> Result<()> {
         String::from_utf8_lossy(name),
         String::from_utf8_lossy(operation),
     )))
+}
+
+impl GraphDef<'_> {
+    /// Returns what the operations of the graph and its functions may write to.
+    pub(crate) fn sharing(&self) -> Sharing {
+        let functions = self.functions.iter().map(|function| &function.body);
+        functions
+            .chain([&self.body])
+            .map(|body| self::sharing(body).0)
+            .max()
+            .unwrap_or_default()
+    }
 }

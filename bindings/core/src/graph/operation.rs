@@ -7,14 +7,14 @@ use std::sync::Arc;
 
 use tfp_sys::{TF_Input, TF_Operation, TF_Output};
 
-use crate::api::{Status, c_string, text_from_ptr};
-use crate::buffer::OutBuffer;
-use crate::dtype::DataType;
-use crate::error::{Error, Result};
-use crate::graph::{Graph, GraphInner};
-use crate::operand::Value;
-use crate::set_attr::c_int_len;
-use crate::shape::Shape;
+use crate::attr::set::c_int_len;
+use crate::base::api::{Status, c_string, text_from_ptr};
+use crate::base::buffer::OutBuffer;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::call::operand::Value;
+use crate::graph::inner::GraphInner;
 
 /// An operation of a graph, which it keeps alive.
 #[derive(Clone)]
@@ -52,14 +52,6 @@ impl Operation {
     #[inline]
     pub(crate) fn as_ptr(&self) -> *mut TF_Operation {
         self.raw.as_ptr()
-    }
-
-    /// Returns the graph.
-    #[must_use]
-    pub fn graph(&self) -> Graph {
-        Graph {
-            inner: Arc::clone(&self.graph),
-        }
     }
 
     /// Returns the name, which is unique in the graph.

@@ -6,14 +6,17 @@ use std::ffi::{CStr, CString};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::attr::AttrValue;
-use crate::call::{Call, Results};
-use crate::context::Context;
-use crate::dtype::{DataType, TypeSet};
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::dtype::{DataType, TypeSet};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::op::{
+    Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text,
+};
+use crate::base::wire::{Field, Reader, read_ints};
+use crate::call::Call;
+use crate::call::Context;
+use crate::call::operand::{IntoOperand, IntoOperands, Value};
+use crate::call::results::Results;
 use crate::graph::Graph;
-use crate::op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
-use crate::operand::{IntoOperand, IntoOperands, Value};
-use crate::wire::{Field, Reader, read_ints};
 
 impl OpDesc {
     /// Returns the description of a type of op that TensorFlow has, also one of a loaded library.

@@ -6,20 +6,22 @@ use std::sync::Arc;
 
 use tfp_sys::{TF_OperationDescription, TF_Output};
 
-use crate::api::{Status, c_string};
+use crate::attr::set::set_in_graph;
+use crate::attr::sharing::Sharing;
 use crate::attr::{AttrValue, Bytes};
-use crate::call::{Call, Prepared, Results};
-use crate::context::Context;
-use crate::device;
-use crate::dtype::DataType;
-use crate::error::{Error, Result};
+use crate::base::api::{Status, c_string};
+use crate::base::device;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::names::NameBuf;
+use crate::base::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
+use crate::base::small_vec::SmallVec;
+use crate::call::Call;
+use crate::call::Context;
+use crate::call::results::{Prepared, Results};
 use crate::graph::Graph;
-use crate::in_place::{self, Sharing};
-use crate::names::NameBuf;
-use crate::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
-use crate::operation::{Operation, Output, count_of};
-use crate::set_attr::set_in_graph;
-use crate::small_vec::SmallVec;
+use crate::graph::in_place;
+use crate::graph::operation::{Operation, Output, count_of};
 use crate::tensor::Tensor;
 
 /// A place in a graph to which operations are added: a name prefix, a device, control inputs.
@@ -379,6 +381,14 @@ impl Context for Scope {
             .map(|index| operation.known_output(index))
             .collect();
         prepared.results(values, operation)
+    }
+}
+
+impl Graph {
+    /// Returns the outermost scope, with which operations are added.
+    #[must_use]
+    pub fn scope(&self) -> Scope {
+        Scope::root(self)
     }
 }
 

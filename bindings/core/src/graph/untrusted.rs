@@ -3,11 +3,12 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::dtype::DataType;
-use crate::error::{Error, Result};
-use crate::graph_def::{Body, FunctionDef, GraphDef, Node};
-use crate::op::{AttrDefault, OpDesc};
-use crate::wire::{Reader, read_shape};
+use crate::attr::proto::read_shape;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::op::{AttrDefault, OpDesc};
+use crate::base::wire::Reader;
+use crate::graph::def::{Body, FunctionDef, GraphDef, Node};
 
 /// The most bytes of a constant.
 const MOST_BYTES: u64 = 1 << 40;

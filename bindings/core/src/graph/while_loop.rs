@@ -5,16 +5,16 @@ use std::collections::HashSet;
 use tfp_sys::{TF_Output, TF_WhileParams};
 
 use crate::OpBuilder;
-use crate::api::{Status, c_string};
-use crate::attr_reader::Attr;
-use crate::dtype::DataType;
-use crate::error::{Error, ErrorKind, Result};
+use crate::base::api::{Status, c_string};
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::shape::Shape;
+use crate::base::wire::{Reader, Writer};
 use crate::graph::Graph;
-use crate::import::ImportOptions;
-use crate::operation::{Operation, Output, count_of};
-use crate::scope::Scope;
-use crate::shape::Shape;
-use crate::wire::{Reader, Writer};
+use crate::graph::attr::Attr;
+use crate::graph::import::ImportOptions;
+use crate::graph::operation::{Operation, Output, count_of};
+use crate::graph::scope::Scope;
 
 /// A condition or a body: a graph of its own that becomes a part of the loop.
 struct Part {
@@ -340,8 +340,8 @@ fn without_nodes(graph_def: &[u8], names: &[String]) -> Result<Vec<u8>> {
             }
         }
         match field {
-            crate::wire::Field::Bytes(bytes) if is_kept => out.bytes(number, bytes),
-            crate::wire::Field::Varint(value) if is_kept => out.int(number, value as i64),
+            crate::base::wire::Field::Bytes(bytes) if is_kept => out.bytes(number, bytes),
+            crate::base::wire::Field::Varint(value) if is_kept => out.int(number, value as i64),
             _ => {}
         }
     }

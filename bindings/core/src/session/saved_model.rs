@@ -7,18 +7,19 @@ use std::path::Path;
 use std::ptr;
 
 use super::{RawOptions, Session, SessionOptions};
-use crate::api::{Status, c_string};
-use crate::buffer::OutBuffer;
-use crate::dtype::DataType;
-use crate::error::{Error, ErrorKind, Result};
+use crate::attr::proto::read_shape;
+use crate::attr::set::c_int_len;
+use crate::base::api::{Status, c_string};
+use crate::base::buffer::OutBuffer;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::shape::Shape;
+use crate::base::wire::Reader;
 use crate::graph::Graph;
-use crate::graph_def::GraphDef;
-use crate::operation::Output;
-use crate::set_attr::c_int_len;
-use crate::shape::Shape;
+use crate::graph::def::GraphDef;
+use crate::graph::operation::Output;
+use crate::graph::untrusted::check_graph_def;
 use crate::tensor::Tensor;
-use crate::untrusted::check_graph_def;
-use crate::wire::{Reader, read_shape};
 
 /// A loaded SavedModel.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! The Rust types of tensor elements.
 
-use crate::dtype::DataType;
+use crate::base::dtype::DataType;
 
 /// A Rust type whose bytes are a tensor's element.
 ///

@@ -5,8 +5,8 @@ use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_TString};
 
-use crate::element::Element;
-use crate::error::{Error, Result};
+use crate::base::error::{Error, Result};
+use crate::tensor::element::Element;
 
 /// The alignment at which TensorFlow uses memory in place; it copies anything less aligned.
 pub const ALIGNMENT: usize = 64;
