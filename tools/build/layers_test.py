@@ -45,6 +45,51 @@ CORE: Table = {
     "session": "attr base graph tensor",
 }
 
+CLIENT: Table = {
+    "context": "",
+    "function": "context",
+    "variable": "context",
+    "sparse": "context",
+    "ragged": "context sparse",
+    "tensor_list": "context",
+    "table": "context",
+    "random": "context variable",
+    "files": "",
+    "gradient": "",
+    "gradient/rule": "context",
+    "gradient/shapes": "context",
+    "gradient/slices": "context",
+    "gradient/einsum": "context gradient/rule gradient/shapes",
+    "gradient/rules": "context gradient/einsum gradient/rule gradient/shapes",
+    "gradient/registry": "context gradient/rule gradient/rules",
+    "gradient/engine": "context gradient/registry gradient/rule gradient/slices",
+    "gradient/graph": "context gradient/engine",
+    "gradient/calls": "context function gradient/engine gradient/graph gradient/rule",
+    "gradient/of_graph": "context gradient/calls gradient/engine gradient/graph",
+    "gradient/of_tape": "context gradient/calls gradient/engine",
+    "gradient/custom": "context gradient/engine gradient/registry gradient/rule",
+    "control_flow": "context function gradient/calls",
+    "checkpoint": "files variable",
+    "saved_model": "checkpoint context files function gradient/registry table variable",
+    "nn": "",
+    "nn/activation": "",
+    "nn/initializer": "",
+    "nn/loss": "",
+    "nn/metric": "nn/loss",
+    "nn/regularizer": "context",
+    "nn/weights": "context nn/initializer nn/regularizer variable",
+    "nn/functional": "nn/activation",
+    "nn/layer": (
+        "context nn/activation nn/functional nn/initializer nn/regularizer nn/weights variable"
+    ),
+    "nn/optimizer": "context nn/initializer nn/loss variable",
+    "nn/training": (
+        "checkpoint context files gradient/of_graph nn/layer nn/loss nn/metric nn/optimizer"
+        " saved_model variable"
+    ),
+    "nn/dataset": "function nn/training",
+}
+
 TF2RUST: Table = {
     "errors": "tools/codegen",
     "ir": "",
@@ -88,6 +133,7 @@ TOOLS: Table = {
 CONVERTERS: Table = {"package": "tools/package"}
 
 RUST: Mapping[str, Table] = {
+    "bindings/client/src": CLIENT,
     "bindings/core/src": CORE,
     "kernels/src": KERNELS,
 }
@@ -116,6 +162,11 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
 
 CIRCLES: Mapping[str, str] = {
     # The file with which a circle begins, in the order of the alphabet.
+    "bindings/client/src/context/any.rs": (
+        "a context is one of four kinds: two hold a context around them, a tape holds records, and"
+        " the gradient of a record is computed in a context"
+    ),
+    "bindings/client/src/saved_model/write.rs": "a writer, and the parts that read its lists",
     "bindings/core/src/eager/context.rs": "one object: a context, its handles and executors",
     "bindings/core/src/session.rs": "a run of a session is made by a method of the session",
     "kernels/src/base/error.rs": "an error holds shapes, a shape returns errors",

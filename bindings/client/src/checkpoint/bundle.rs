@@ -9,7 +9,7 @@ use tfp_core::{DataType, EagerContext, Error, ErrorKind, Result, Shape, Tensor};
 use tfp_ops::{restore_v2, save_v2};
 
 use super::table::{read_table, write_table};
-use crate::files::{self, Beside, folder_of, unwritten};
+use crate::files::{self, Beside, file_error, folder_of, unwritten};
 
 /// A checkpoint that is open for reading: tensors by name.
 ///
@@ -19,15 +19,6 @@ use crate::files::{self, Beside, folder_of, unwritten};
 pub struct CheckpointReader {
     prefix: PathBuf,
     entries: BTreeMap<String, (DataType, Shape)>,
-}
-
-/// An error about a file.
-#[cold]
-pub(crate) fn file_error(path: &Path, problem: impl Into<String>) -> Error {
-    Error::new(ErrorKind::File {
-        path: path.display().to_string(),
-        problem: problem.into(),
-    })
 }
 
 /// Reads a file.

@@ -3,169 +3,23 @@
 use std::borrow::Cow;
 
 use tfp_core::{
-    Attr, AttrValue, Call, Context, DataType, EagerContext, Error, ErrorKind, Graph, IntoOperand,
-    Operand, Operation, Output, Result, Results, Scope, Shape, Tensor, TensorHandle, Value,
+    AttrValue, Call, Context, EagerContext, Graph, Operation, Output, Result, Results, Scope,
+    Shape, Tensor, TensorHandle,
 };
 
-use crate::function::FuncGraph;
-use crate::tape::Tape;
+use crate::context::func_graph::FuncGraph;
+use crate::context::tape::Tape;
+use crate::context::value::AnyValue;
 
 /// The host, as a device.
 pub(crate) const HOST: &str = "/device:CPU:0";
 
-/// A tensor value of any mode.
-///
-/// Two are equal when they are the same tensor of the same graph or eager context.
-#[derive(Clone, Debug)]
-pub enum AnyValue {
-    /// An output in a graph.
-    Output(Output),
-    /// A tensor of an eager context.
-    Handle(TensorHandle),
-}
-
-impl Value for AnyValue {
-    #[inline]
-    fn dtype(&self) -> DataType {
-        match self {
-            Self::Output(output) => output.dtype(),
-            Self::Handle(handle) => handle.dtype(),
-        }
-    }
-
-    fn shape(&self) -> Result<Shape> {
-        Self::shape(self)
-    }
-}
-
-impl PartialEq for AnyValue {
-    fn eq(&self, other: &Self) -> bool {
-        match (self, other) {
-            (Self::Output(a), Self::Output(b)) => a == b,
-            (Self::Handle(a), Self::Handle(b)) => a.id() == b.id(),
-            _ => false,
-        }
-    }
-}
-
-impl Eq for AnyValue {}
-
-impl std::hash::Hash for AnyValue {
-    fn hash<H: std::hash::Hasher>(&self, state: &mut H) {
-        match self {
-            Self::Output(output) => output.hash(state),
-            Self::Handle(handle) => handle.id().hash(state),
-        }
-    }
-}
-
-impl AnyValue {
-    /// Returns the element type; that of the values for a reference.
-    #[must_use]
-    pub fn dtype(&self) -> DataType {
-        Value::dtype(self).base()
-    }
-
-    /// Returns what is known of the shape, which is everything in eager mode.
-    ///
-    /// # Errors
-    /// What TensorFlow says.
-    pub fn shape(&self) -> Result<Shape> {
-        match self {
-            Self::Output(output) => output.shape(),
-            Self::Handle(handle) => handle.shape(),
-        }
-    }
-
-    /// Returns the value where it is known now: in eager mode always, in a graph for a constant.
-    ///
-    /// # Errors
-    /// What TensorFlow says.
-    pub fn known(&self) -> Result<Option<Tensor>> {
-        match self {
-            Self::Handle(handle) => handle.to_tensor().map(Some),
-            Self::Output(output) => match output.operation().op_type().as_str() {
-                "Const" => match output.operation().attr("value")? {
-                    Attr::Tensor(tensor) => Ok(Some(tensor)),
-                    _ => Ok(None),
-                },
-                _ => Ok(None),
-            },
-        }
-    }
-
-    /// Returns the output of a graph.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Foreign`] for a tensor of an eager context.
-    pub fn output(&self) -> Result<&Output> {
-        match self {
-            Self::Output(output) => Ok(output),
-            Self::Handle(_) => Err(foreign(
-                "a tensor of an eager context was used where an output of a graph is expected",
-            )),
-        }
-    }
-
-    /// Returns the tensor of an eager context.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Foreign`] for an output of a graph.
-    pub fn handle(&self) -> Result<&TensorHandle> {
-        match self {
-            Self::Handle(handle) => Ok(handle),
-            Self::Output(output) => Err(foreign(format!(
-                "output '{}' of a graph was used where a tensor of an eager context is expected",
-                output.name()
-            ))),
-        }
-    }
-}
+/// What the names of functions that this crate traces begin with; a number and a hash follow.
+pub(crate) const OWN_PREFIX: &str = "tfp_";
 
 /// Whether a function was traced by this crate.
 pub(crate) fn is_own(function: &tfp_core::Function) -> bool {
-    function.name().starts_with(crate::function::OWN_PREFIX)
-}
-
-#[cold]
-pub(crate) fn foreign(what: impl Into<String>) -> Error {
-    Error::new(ErrorKind::Foreign { what: what.into() })
-}
-
-impl From<Output> for AnyValue {
-    fn from(output: Output) -> Self {
-        Self::Output(output)
-    }
-}
-
-impl From<TensorHandle> for AnyValue {
-    fn from(handle: TensorHandle) -> Self {
-        Self::Handle(handle)
-    }
-}
-
-impl From<&Output> for AnyValue {
-    fn from(output: &Output) -> Self {
-        Self::Output(output.clone())
-    }
-}
-
-impl From<&TensorHandle> for AnyValue {
-    fn from(handle: &TensorHandle) -> Self {
-        Self::Handle(handle.clone())
-    }
-}
-
-impl<'a> IntoOperand<'a, AnyValue> for &'a Output {
-    fn into_operand(self) -> Operand<'a, AnyValue> {
-        Operand::Owned(self.into())
-    }
-}
-
-impl<'a> IntoOperand<'a, AnyValue> for &'a TensorHandle {
-    fn into_operand(self) -> Operand<'a, AnyValue> {
-        Operand::Owned(self.into())
-    }
+    function.name().starts_with(OWN_PREFIX)
 }
 
 /// A context whose values fit [`AnyValue`]: every context of this crate.
@@ -182,7 +36,7 @@ pub trait Mode: Context + Clone {
     /// Returns a value of any mode as one of this context.
     ///
     /// # Errors
-    /// [`ErrorKind::Foreign`] for a value of another mode.
+    /// [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) for a value of another mode.
     #[allow(
         clippy::wrong_self_convention,
         reason = "the context decides what it takes: a function captures"
@@ -250,7 +104,7 @@ impl AnyContext {
     /// where the name is empty.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`] for a NUL byte in the name.
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a NUL byte in the name.
     pub fn on_device(&self, device: &str) -> Result<Self> {
         Ok(match self {
             Self::Scope(scope) => Self::Scope(scope.on_device(device)?),

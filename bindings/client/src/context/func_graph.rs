@@ -9,8 +9,9 @@ use tfp_core::{
     Shape, Tensor,
 };
 
-use crate::any::{AnyContext, AnyValue, is_own};
-use crate::op_info::OpInfo;
+use crate::context::any::{AnyContext, is_own};
+use crate::context::op_info::OpInfo;
+use crate::context::value::AnyValue;
 
 /// A graph that becomes the body of a function.
 ///

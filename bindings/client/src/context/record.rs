@@ -1,12 +1,38 @@
 //! An op that was added or executed, as gradient functions see it.
 
+use std::fmt;
+use std::sync::Arc;
+
 use tfp_core::{
     Attr, AttrValue, Bytes, DataType, Error, ErrorKind, FuncRef, Function, OpDesc, Operation,
     Prepared, Result, Shape, Slot, Tensor, Value,
 };
 
-use crate::any::AnyValue;
-use crate::op_info::OpInfo;
+use crate::context::any::AnyContext;
+use crate::context::op_info::OpInfo;
+use crate::context::slices::Gradient;
+use crate::context::value::AnyValue;
+
+/// Takes the context of the gradients, the op, the gradients of its outputs, and of which inputs one
+/// is wanted; returns those of the inputs.
+type DynRule = dyn Fn(
+        &AnyContext,
+        &OpRecord,
+        &[Option<Gradient<AnyValue>>],
+        &[bool],
+    ) -> Result<Vec<Option<Gradient<AnyValue>>>>
+    + Send
+    + Sync;
+
+/// A gradient function of the user, or of one recorded op.
+#[derive(Clone)]
+pub(crate) struct SharedRule(pub(crate) Arc<DynRule>);
+
+impl fmt::Debug for SharedRule {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("a custom gradient")
+    }
+}
 
 /// An op with its inputs, outputs and attributes, in a graph or on a tape.
 #[derive(Debug)]
@@ -16,7 +42,7 @@ pub struct OpRecord {
     pub(crate) outputs: Vec<AnyValue>,
     pub(crate) attrs: Attrs,
     // The rule of a custom gradient.
-    pub(crate) custom: Option<super::registry::SharedRule>,
+    pub(crate) custom: Option<SharedRule>,
 }
 
 /// Where the attributes are.

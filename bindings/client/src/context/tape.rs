@@ -9,12 +9,9 @@ use tfp_core::{
     Results, Tensor, TensorHandle,
 };
 
-use crate::any::{AnyContext, AnyValue, Mode, foreign};
-use crate::gradient::calls::{self, CALLS};
-use crate::gradient::engine::{self, Question, is_differentiable};
-use crate::gradient::record::OpRecord;
-use crate::gradient::registry::SharedRule;
-use crate::gradient::{Gradient, GradientOptions, Unconnected};
+use crate::context::any::{AnyContext, Mode};
+use crate::context::record::{Attrs, OpRecord, SharedRule};
+use crate::context::value::{foreign, is_differentiable};
 
 /// An eager context that records what is executed with it, so that it can be differentiated.
 ///
@@ -47,6 +44,7 @@ use crate::gradient::{Gradient, GradientOptions, Unconnected};
 pub struct Tape {
     parent: Box<AnyContext>,
     eager: EagerContext,
+    calls: &'static dyn Calls,
     inner: Arc<Inner>,
 }
 
@@ -62,6 +60,35 @@ struct State {
     watched: Vec<TensorHandle>,
     tracked: HashSet<usize>,
     records: Vec<Arc<OpRecord>>,
+}
+
+/// The ops that call functions: their gradients are other calls.
+pub(crate) const CALLS: &[&str] = &[
+    "PartitionedCall",
+    "StatefulPartitionedCall",
+    "If",
+    "StatelessIf",
+    "Case",
+    "StatelessCase",
+    "While",
+    "StatelessWhile",
+];
+
+/// The ops that read a variable so that a gradient flows.
+pub(crate) const READS: &[&str] = &["ReadVariableOp", "ResourceGather", "ResourceGatherNd"];
+
+/// How a tape executes ops of [`CALLS`], so that they can be differentiated.
+pub(crate) trait Calls: Send + Sync {
+    /// Returns, for each input of a call, whether it is a variable that the functions read.
+    fn read_variables(&self, cx: &AnyContext, op: &OpRecord) -> Result<Vec<bool>>;
+
+    /// Executes a call and records it; `None` where its gradient does not matter.
+    fn execute(
+        &self,
+        tape: &Tape,
+        op: OpRecord,
+        tracked: &[bool],
+    ) -> Result<Option<Vec<TensorHandle>>>;
 }
 
 /// An eager context or a tape, over which a tape can be made.
@@ -83,20 +110,13 @@ impl EagerMode for Tape {
 }
 
 impl Tape {
-    /// Begins to record over an eager context or another tape.
-    #[must_use]
-    pub fn new(parent: &impl EagerMode) -> Self {
-        Self::with(parent, true)
-    }
-
-    /// Begins to record; variables are watched only if [`Self::watch`] says so.
-    #[must_use]
-    pub fn without_variables(parent: &impl EagerMode) -> Self {
-        Self::with(parent, false)
-    }
-
-    fn with(parent: &impl EagerMode, watches_variables: bool) -> Self {
+    pub(crate) fn with(
+        parent: &impl EagerMode,
+        watches_variables: bool,
+        calls: &'static dyn Calls,
+    ) -> Self {
         Self {
+            calls,
             parent: Box::new(parent.any()),
             eager: parent.eager_context().clone(),
             inner: Arc::new(Inner {
@@ -128,6 +148,7 @@ impl Tape {
         Ok(Self {
             parent: Box::new(self.parent.on_device(device)?),
             eager: self.eager.on_device(device)?,
+            calls: self.calls,
             inner: Arc::clone(&self.inner),
         })
     }
@@ -159,7 +180,7 @@ impl Tape {
         Ok(())
     }
 
-    fn check_own(&self, tensor: &TensorHandle) -> Result<()> {
+    pub(crate) fn check_own(&self, tensor: &TensorHandle) -> Result<()> {
         if tensor.context().is_same(&self.eager) {
             return Ok(());
         }
@@ -213,97 +234,14 @@ impl Tape {
         self.len() == 0
     }
 
-    /// Returns the gradient of the sum of `y` with respect to one `x`, as a tensor.
+    /// Returns the ops that were recorded, and for each `x` whether something was recorded for it.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`] when `y` does not depend on `x`, and as for [`Self::gradients`].
-    pub fn gradient(&self, y: &TensorHandle, x: &TensorHandle) -> Result<TensorHandle> {
-        let found = self.gradients(&[y], &[x])?.pop().flatten();
-        found.ok_or_else(|| {
-            Error::argument(
-                "the value to differentiate does not depend on the tensor by what the tape \
-                 recorded: watch it before it is used",
-            )
-        })
-    }
-
-    /// Returns the gradients of the sum of all `ys` with respect to each of `xs`, as tensors.
-    ///
-    /// They are executed on the tape's parent. A gradient is `None` where no `y` depends on the
-    /// `x` by ops that were recorded.
-    ///
-    /// # Errors
-    /// [`ErrorKind::NotFound`] names an op that has no gradient function; [`ErrorKind::Foreign`] a
-    /// tensor of another context; [`ErrorKind::Closed`] a closed tape; [`ErrorKind::Argument`] a `y`
-    /// that is not of a floating-point type.
-    pub fn gradients(
-        &self,
-        ys: &[&TensorHandle],
-        xs: &[&TensorHandle],
-    ) -> Result<Vec<Option<TensorHandle>>> {
-        self.gradients_with(ys, xs, &GradientOptions::default())?
-            .into_iter()
-            .map(|grad| {
-                grad.map(|grad| {
-                    let any = grad.try_map(|handle| Ok(AnyValue::Handle(handle)))?;
-                    any.dense(&*self.parent)?.handle().cloned()
-                })
-                .transpose()
-            })
-            .collect()
-    }
-
-    /// The same as [`Self::gradients`], with options and with slices as they are.
-    ///
-    /// # Errors
-    /// As for [`Self::gradients`], [`ErrorKind::DType`] and [`ErrorKind::Shape`] for a given gradient
-    /// that does not fit its `y`.
-    pub fn gradients_with(
-        &self,
-        ys: &[&TensorHandle],
-        xs: &[&TensorHandle],
-        options: &GradientOptions<'_, TensorHandle>,
-    ) -> Result<Vec<Option<Gradient<TensorHandle>>>> {
-        let own = |list: &[&TensorHandle]| -> Result<Vec<AnyValue>> {
-            list.iter()
-                .map(|&handle| self.check_own(handle).map(|()| handle.into()))
-                .collect()
-        };
-        let (ys, any_xs) = (own(ys)?, own(xs)?);
-        let stops = own(&options.stop.iter().collect::<Vec<_>>())?;
-        let mut grad_ys = Vec::with_capacity(options.grad_ys.len());
-        for grad in options.grad_ys {
-            if let Some(grad) = grad {
-                self.check_own(grad)?;
-            }
-            grad_ys.push(grad.as_ref().map(AnyValue::from));
-        }
-        let (records, known): (_, Vec<bool>) = {
-            let state = self.open()?;
-            let known = xs.iter().map(|x| state.tracked.contains(&x.id()));
-            (state.records.clone(), known.collect())
-        };
-        let records: Vec<&OpRecord> = records.iter().map(|record| &**record).collect();
-        let question = Question {
-            ys: &ys,
-            grad_ys: &grad_ys,
-            xs: &any_xs,
-            stops: &stops,
-        };
-        engine::differentiate(&self.parent, &records, &question)?
-            .into_iter()
-            .zip(any_xs.iter().zip(known))
-            .map(|(grad, (x, known))| {
-                // An op may have been recorded for another input than one that nobody watched.
-                let grad = grad.filter(|_| known);
-                let grad = match (grad, options.unconnected) {
-                    (None, Unconnected::Zeros) => Some(engine::zeros_of(&self.parent, x)?.into()),
-                    (grad, _) => grad,
-                };
-                grad.map(|grad| grad.try_map(|value| value.handle().cloned()))
-                    .transpose()
-            })
-            .collect()
+    /// [`ErrorKind::Closed`].
+    pub(crate) fn recorded(&self, xs: &[&TensorHandle]) -> Result<(Vec<Arc<OpRecord>>, Vec<bool>)> {
+        let state = self.open()?;
+        let known = xs.iter().map(|x| state.tracked.contains(&x.id()));
+        Ok((state.records.clone(), known.collect()))
     }
 
     fn record(
@@ -331,7 +269,7 @@ impl Tape {
         desc: &'static OpDesc,
         handles: &[&TensorHandle],
     ) -> Result<()> {
-        let read: Vec<bool> = if calls::READS.contains(&desc.name_str()) {
+        let read: Vec<bool> = if READS.contains(&desc.name_str()) {
             vec![true]
         } else if CALLS.contains(&desc.name_str())
             && handles
@@ -342,7 +280,8 @@ impl Tape {
             for function in record.functions() {
                 self.eager.add_function(function)?;
             }
-            calls::read_variables(&AnyContext::Eager(self.eager.clone()), &record)?
+            self.calls
+                .read_variables(&AnyContext::Eager(self.eager.clone()), &record)?
         } else {
             return Ok(());
         };
@@ -375,7 +314,7 @@ impl Tape {
             op_type: op_type.to_owned(),
             inputs: inputs.into_iter().map(Into::into).collect(),
             outputs: outputs.iter().map(Into::into).collect(),
-            attrs: crate::gradient::record::Attrs::Values(Vec::new(), Vec::new()),
+            attrs: Attrs::Values(Vec::new(), Vec::new()),
             custom: Some(rule),
         }));
         Ok(())
@@ -412,7 +351,7 @@ impl Context for Tape {
         let is_tracked = tracked.contains(&true);
         if is_tracked && is_call {
             let record = self.record(&prepared, attrs, desc, &handles, &[])?;
-            if let Some(outputs) = calls::on_tape(self, record, &tracked)? {
+            if let Some(outputs) = self.calls.execute(self, record, &tracked)? {
                 return prepared.results(outputs.into_iter().collect(), ());
             }
         }

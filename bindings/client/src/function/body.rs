@@ -8,15 +8,28 @@ use tfp_core::{
     DataType, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output, Result, Shape,
 };
 
-use super::graph_function::name_of;
-use crate::any::AnyContext;
-use crate::op_info::OpInfo;
+use crate::context::any::AnyContext;
+use crate::context::op_info::OpInfo;
 
 fn bad(problem: impl Into<String>) -> Error {
     Error::new(ErrorKind::Proto {
         message: "FunctionDef",
         problem: problem.into(),
     })
+}
+
+/// Returns the name of a serialized `FunctionDef`.
+pub(crate) fn name_of(def: &[u8]) -> Result<String> {
+    for field in Reader::new("FunctionDef", def) {
+        if let (1, signature) = field? {
+            for field in Reader::new("OpDef", signature.bytes()) {
+                if let (1, name) = field? {
+                    return Ok(name.text());
+                }
+            }
+        }
+    }
+    Ok(String::new())
 }
 
 /// A function with all that it calls, each as a serialized `FunctionDef`.

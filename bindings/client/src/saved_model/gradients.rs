@@ -8,7 +8,7 @@ use tfp_ops::stateful_partitioned_call;
 
 use super::proto::{Kind, MetaGraph};
 use super::structure::Structure;
-use crate::any::AnyValue;
+use crate::context::value::AnyValue;
 use crate::gradient::register_gradient;
 
 /// A `RegisteredGradient`.

@@ -16,8 +16,10 @@ use super::gradients::{self, Registered, op_types, registered};
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
 use super::structure::{Spec, tell_types};
-use crate::any::{AnyValue, Mode};
-use crate::checkpoint::{CheckpointReader, Objects, VALUE, file_error, index_path, read_objects};
+use crate::checkpoint::{CheckpointReader, Objects, VALUE, index_path, read_objects};
+use crate::context::any::Mode;
+use crate::context::value::AnyValue;
+use crate::files::file_error;
 use crate::function::body::read_signature;
 use crate::variable::Variable;
 
