@@ -61,7 +61,7 @@ pub fn shape_proto(shape: &Shape) -> Vec<u8> {
 /// Returns an `AttrValue`. Tensors must be plain or strings.
 ///
 /// # Errors
-/// [`ErrorKind::Argument`] for a tensor that can't be written.
+/// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a tensor that can't be written.
 pub fn attr_proto(value: &AttrValue<'_>) -> Result<Vec<u8>> {
     let mut out = Writer::new();
     let mut list = Writer::new();
