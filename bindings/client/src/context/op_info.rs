@@ -38,16 +38,16 @@ impl OpInfo {
             match field? {
                 (4, attr) => {
                     let (mut name, mut default) = (String::new(), None);
-                    for field in Reader::new("OpDef.AttrDef", attr.bytes()) {
+                    for field in Reader::new("OpDef.AttrDef", attr.bytes()?) {
                         match field? {
-                            (1, field) => name = field.text(),
-                            (3, field) => default = Some(field.bytes().to_vec()),
+                            (1, field) => name = field.text()?,
+                            (3, field) => default = Some(field.bytes()?.to_vec()),
                             _ => {}
                         }
                     }
                     info.defaults.extend(default.map(|default| (name, default)));
                 }
-                (17, field) => info.is_stateful = field.int() != 0,
+                (17, field) => info.is_stateful = field.int()? != 0,
                 _ => {}
             }
         }

@@ -611,7 +611,7 @@ fn check_versions(graph_def: &[u8]) -> Result<()> {
     let mut empty = Writer::new();
     for field in Reader::new("GraphDef", graph_def) {
         if let (4, versions) = field? {
-            empty.bytes(4, versions.bytes());
+            empty.bytes(4, versions.bytes()?);
         }
     }
     Graph::new()?

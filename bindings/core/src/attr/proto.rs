@@ -30,14 +30,14 @@ pub fn read_shape(bytes: &[u8]) -> Result<Shape> {
         match field? {
             (2, dim) => {
                 let mut size = 0;
-                for field in Reader::new("TensorShapeProto.Dim", dim.bytes()) {
+                for field in Reader::new("TensorShapeProto.Dim", dim.bytes()?) {
                     if let (1, value) = field? {
-                        size = value.int();
+                        size = value.int()?;
                     }
                 }
                 dims.push(size);
             }
-            (3, unknown) if unknown.int() != 0 => return Ok(Shape::unknown()),
+            (3, unknown) if unknown.int()? != 0 => return Ok(Shape::unknown()),
             _ => {}
         }
     }

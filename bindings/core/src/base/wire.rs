@@ -16,33 +16,61 @@ pub enum Field<'a> {
 }
 
 impl<'a> Field<'a> {
-    /// Returns the integer; zero for a field of another kind.
-    pub fn int(self) -> i64 {
+    #[cold]
+    fn other(self, expected: &str) -> Error {
+        let found = match self {
+            Self::Varint(_) => "an integer".to_owned(),
+            Self::Fixed64(_) => "a number of eight bytes".to_owned(),
+            Self::Fixed32(_) => "a number of four bytes".to_owned(),
+            Self::Bytes(bytes) => format!("{} bytes", bytes.len()),
+        };
+        Error::new(ErrorKind::Proto {
+            message: "field",
+            problem: format!("expected {expected}, found {found}"),
+        })
+    }
+
+    /// Returns the integer, truth value or enumerator.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`] for a field of another kind.
+    pub fn int(self) -> Result<i64> {
         match self {
-            Self::Varint(value) | Self::Fixed64(value) => value as i64,
-            Self::Fixed32(value) => value.into(),
-            Self::Bytes(_) => 0,
+            Self::Varint(value) => Ok(value as i64),
+            _ => Err(self.other("an integer")),
         }
     }
 
-    /// Returns the bytes; none for a field of another kind.
-    pub fn bytes(self) -> &'a [u8] {
+    /// Returns the bytes of a string, a message or a packed list.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`] for a field of another kind.
+    pub fn bytes(self) -> Result<&'a [u8]> {
         match self {
-            Self::Bytes(bytes) => bytes,
-            _ => &[],
+            Self::Bytes(bytes) => Ok(bytes),
+            _ => Err(self.other("bytes")),
         }
     }
 
-    /// Returns the text; other bytes are replaced.
-    pub fn text(self) -> String {
-        String::from_utf8_lossy(self.bytes()).into_owned()
+    /// Returns the text.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`] for a field of another kind, and for bytes that are not UTF-8.
+    pub fn text(self) -> Result<String> {
+        match std::str::from_utf8(self.bytes()?) {
+            Ok(text) => Ok(text.to_owned()),
+            Err(_) => Err(self.other("text in UTF-8")),
+        }
     }
 
-    /// Returns the 32-bit float; zero for a field of another kind.
-    pub fn float(self) -> f32 {
+    /// Returns the 32-bit float.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`] for a field of another kind.
+    pub fn float(self) -> Result<f32> {
         match self {
-            Self::Fixed32(bits) => f32::from_bits(bits),
-            _ => 0.0,
+            Self::Fixed32(bits) => Ok(f32::from_bits(bits)),
+            _ => Err(self.other("a float")),
         }
     }
 }
@@ -74,19 +102,21 @@ impl<'a> Reader<'a> {
 
     fn varint(&mut self) -> Result<u64> {
         let mut value = 0;
-        for shift in (0..70).step_by(7) {
+        for shift in (0..64).step_by(7) {
             let Some(&byte) = self.bytes.get(self.at) else {
                 return Err(self.bad("an integer is cut off"));
             };
             self.at += 1;
-            if shift < 64 {
-                value |= u64::from(byte & 0x7f) << shift;
+            // The tenth byte has the last bit.
+            if shift == 63 && byte > 1 {
+                return Err(self.bad("an integer has more than 64 bits"));
             }
+            value |= u64::from(byte & 0x7f) << shift;
             if byte < 0x80 {
                 return Ok(value);
             }
         }
-        Err(self.bad("an integer has more than ten bytes"))
+        Err(self.bad("an integer has more than 64 bits"))
     }
 
     fn take(&mut self, length: u64) -> Result<&'a [u8]> {
@@ -151,9 +181,12 @@ impl<'a> Iterator for Reader<'a> {
 }
 
 /// Reads a list of integers, packed or one by one.
+///
+/// # Errors
+/// [`ErrorKind::Proto`] for a field of another kind, and a list that is cut off.
 pub fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
     let Field::Bytes(bytes) = field else {
-        list.push(field.int());
+        list.push(field.int()?);
         return Ok(());
     };
     let mut reader = Reader::new("packed list", bytes);
@@ -164,15 +197,20 @@ pub fn read_ints(field: Field<'_>, list: &mut Vec<i64>) -> Result<()> {
 }
 
 /// Reads a list of floats, packed or one by one.
-pub fn read_floats(field: Field<'_>, list: &mut Vec<f32>) {
-    match field {
-        Field::Bytes(bytes) => list.extend(
-            bytes
-                .chunks_exact(4)
-                .map(|b| f32::from_le_bytes([b[0], b[1], b[2], b[3]])),
-        ),
-        _ => list.push(field.float()),
+///
+/// # Errors
+/// [`ErrorKind::Proto`] for a field of another kind, and a list that is cut off.
+pub fn read_floats(field: Field<'_>, list: &mut Vec<f32>) -> Result<()> {
+    let Field::Bytes(bytes) = field else {
+        list.push(field.float()?);
+        return Ok(());
+    };
+    let (floats, rest) = bytes.as_chunks::<4>();
+    if !rest.is_empty() {
+        return Err(field.other("floats of four bytes each"));
     }
+    list.extend(floats.iter().map(|&float| f32::from_le_bytes(float)));
+    Ok(())
 }
 
 /// Writes the fields of a message.
@@ -215,6 +253,22 @@ impl Writer {
         self.raw_varint(u64::from(number) << 3 | 2);
         self.raw_varint(value.len() as u64);
         self.0.extend_from_slice(value);
+    }
+
+    /// Appends a field as it was read.
+    pub fn field(&mut self, number: u32, field: Field<'_>) {
+        match field {
+            Field::Varint(value) => self.int(number, value as i64),
+            Field::Bytes(bytes) => self.bytes(number, bytes),
+            Field::Fixed64(value) => {
+                self.raw_varint(u64::from(number) << 3 | 1);
+                self.0.extend(value.to_le_bytes());
+            }
+            Field::Fixed32(value) => {
+                self.raw_varint(u64::from(number) << 3 | 5);
+                self.0.extend(value.to_le_bytes());
+            }
+        }
     }
 
     /// Appends a message.

@@ -166,7 +166,7 @@ impl Operation {
         let info = self.attr_info(name)?;
         let proto = self.attr_proto(name)?;
         if let Some(Ok((9, placeholder))) = Reader::new("AttrValue", &proto).next() {
-            return Ok(Attr::Placeholder(placeholder.text()));
+            return Ok(Attr::Placeholder(placeholder.text()?));
         }
         match info.kind {
             AttrKind::Tensor => self.tensor_attr(name).map(Attr::Tensor),
@@ -250,12 +250,12 @@ fn decode(kind: AttrKind, bytes: &[u8]) -> Result<Attr> {
     let mut take =
         |number: u32, field: crate::base::wire::Field<'_>, is_list: bool| -> Result<()> {
             match number {
-                2 => strings.push(field.bytes().to_vec()),
+                2 => strings.push(field.bytes()?.to_vec()),
                 3 | 5 | 6 => read_ints(field, &mut ints)?,
-                4 => read_floats(field, &mut floats),
-                7 => shapes.push(read_shape(field.bytes())?),
-                9 if is_list => funcs.push(read_func(field.bytes())?),
-                10 if !is_list => funcs.push(read_func(field.bytes())?),
+                4 => read_floats(field, &mut floats)?,
+                7 => shapes.push(read_shape(field.bytes()?)?),
+                9 if is_list => funcs.push(read_func(field.bytes()?)?),
+                10 if !is_list => funcs.push(read_func(field.bytes()?)?),
                 _ => {}
             }
             Ok(())
@@ -263,12 +263,12 @@ fn decode(kind: AttrKind, bytes: &[u8]) -> Result<Attr> {
     for field in Reader::new("AttrValue", bytes) {
         match field? {
             (1, list) => {
-                for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+                for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                     let (number, field) = field?;
                     take(number, field, true)?;
                 }
             }
-            (9, name) => return Ok(Attr::Placeholder(name.text())),
+            (9, name) => return Ok(Attr::Placeholder(name.text()?)),
             (number, field) => take(number, field, false)?,
         }
     }
@@ -301,13 +301,13 @@ fn read_func(bytes: &[u8]) -> Result<FuncAttr> {
     let mut func = FuncAttr::default();
     for field in Reader::new("NameAttrList", bytes) {
         match field? {
-            (1, name) => func.name = name.text(),
+            (1, name) => func.name = name.text()?,
             (2, entry) => {
                 let (mut name, mut value) = (String::new(), Vec::new());
-                for field in Reader::new("NameAttrList.AttrEntry", entry.bytes()) {
+                for field in Reader::new("NameAttrList.AttrEntry", entry.bytes()?) {
                     match field? {
-                        (1, field) => name = field.text(),
-                        (2, field) => value = field.bytes().to_vec(),
+                        (1, field) => name = field.text()?,
+                        (2, field) => value = field.bytes()?.to_vec(),
                         _ => {}
                     }
                 }

@@ -45,11 +45,11 @@ impl<'d> GraphDef<'d> {
         let mut graph = Self::default();
         for field in Reader::new("GraphDef", bytes) {
             match field? {
-                (1, node) => graph.body.nodes.push(Node::read(node.bytes())?),
+                (1, node) => graph.body.nodes.push(Node::read(node.bytes()?)?),
                 (2, library) => {
-                    for field in Reader::new("FunctionDefLibrary", library.bytes()) {
+                    for field in Reader::new("FunctionDefLibrary", library.bytes()?) {
                         if let (1, function) = field? {
-                            graph.functions.push(FunctionDef::read(function.bytes())?);
+                            graph.functions.push(FunctionDef::read(function.bytes()?)?);
                         }
                     }
                 }
@@ -70,14 +70,14 @@ impl<'d> FunctionDef<'d> {
         for field in Reader::new("FunctionDef", bytes) {
             match field? {
                 (1, signature) => {
-                    for field in Reader::new("OpDef", signature.bytes()) {
+                    for field in Reader::new("OpDef", signature.bytes()?) {
                         if let (1, name) = field? {
-                            function.name = name.bytes();
+                            function.name = name.bytes()?;
                         }
                     }
                 }
-                (3, node) => function.body.nodes.push(Node::read(node.bytes())?),
-                (4, entry) => function.body.results.push(read_entry(entry.bytes())?.1),
+                (3, node) => function.body.nodes.push(Node::read(node.bytes()?)?),
+                (4, entry) => function.body.results.push(read_entry(entry.bytes()?)?.1),
                 _ => {}
             }
         }
@@ -90,10 +90,10 @@ impl<'d> Node<'d> {
         let mut node = Self::default();
         for field in Reader::new("NodeDef", bytes) {
             match field? {
-                (1, name) => node.name = name.bytes(),
-                (2, op) => node.op = op.bytes(),
-                (3, input) => node.inputs.push(input.bytes()),
-                (5, entry) => node.attrs.push(read_entry(entry.bytes())?),
+                (1, name) => node.name = name.bytes()?,
+                (2, op) => node.op = op.bytes()?,
+                (3, input) => node.inputs.push(input.bytes()?),
+                (5, entry) => node.attrs.push(read_entry(entry.bytes()?)?),
                 _ => {}
             }
         }
@@ -106,8 +106,8 @@ fn read_entry(bytes: &[u8]) -> Result<(&[u8], &[u8])> {
     let (mut key, mut value) = (&[][..], &[][..]);
     for field in Reader::new("map entry", bytes) {
         match field? {
-            (1, field) => key = field.bytes(),
-            (2, field) => value = field.bytes(),
+            (1, field) => key = field.bytes()?,
+            (2, field) => value = field.bytes()?,
             _ => {}
         }
     }

@@ -122,9 +122,12 @@ impl Graph {
             let (1, node) = field else {
                 continue;
             };
-            for field in Reader::new("NodeDef", node.bytes()).map_while(Result::ok) {
-                if let (1, name) = field {
-                    let name = format!("{prefix}/{}", name.text());
+            let Ok(node) = node.bytes() else {
+                continue;
+            };
+            for field in Reader::new("NodeDef", node).map_while(Result::ok) {
+                if let (1, Ok(name)) = (field.0, field.1.text()) {
+                    let name = format!("{prefix}/{name}");
                     if !name.contains('\0') && self.operation(&name).is_ok() {
                         return Err(Error::argument(format!(
                             "the import would add '{name}', which is in the graph already"

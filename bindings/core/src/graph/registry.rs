@@ -64,10 +64,10 @@ fn parse(bytes: &[u8]) -> Result<OpDesc> {
     let (mut inputs, mut outputs, mut attrs) = (Vec::new(), Vec::new(), Vec::new());
     for field in Reader::new("OpDef", bytes) {
         match field? {
-            (1, field) => name = leak_name(field.bytes())?,
-            (2, field) => inputs.push(field.bytes()),
-            (3, field) => outputs.push(field.bytes()),
-            (4, field) => attrs.push(parse_attr(field.bytes())?),
+            (1, field) => name = leak_name(field.bytes()?)?,
+            (2, field) => inputs.push(field.bytes()?),
+            (3, field) => outputs.push(field.bytes()?),
+            (4, field) => attrs.push(parse_attr(field.bytes()?)?),
             _ => {}
         }
     }
@@ -101,15 +101,14 @@ fn parse(bytes: &[u8]) -> Result<OpDesc> {
 
 fn parse_arg(bytes: &[u8], attrs: &[AttrDesc]) -> Result<ArgDesc> {
     let index = |field: Field<'_>| -> Result<u8> {
-        let found = attrs
-            .iter()
-            .position(|attr| attr.name.to_bytes() == field.bytes());
+        let name = field.bytes()?;
+        let found = attrs.iter().position(|attr| attr.name.to_bytes() == name);
         found
             .and_then(|index| u8::try_from(index).ok())
             .ok_or_else(|| {
                 bad(format!(
                     "an argument names no attribute: {:?}",
-                    field.text()
+                    String::from_utf8_lossy(name)
                 ))
             })
     };
@@ -117,14 +116,14 @@ fn parse_arg(bytes: &[u8], attrs: &[AttrDesc]) -> Result<ArgDesc> {
     let (mut ty, mut count, mut types, mut is_ref) = (None, None, None, false);
     for field in Reader::new("OpDef.ArgDef", bytes) {
         match field? {
-            (1, field) => name = leak_name(field.bytes())?,
-            (3, field) if field.int() != 0 => {
-                ty = Some(TypeOf::Fixed(DataType::from_number(field.int() as u32)));
+            (1, field) => name = leak_name(field.bytes()?)?,
+            (3, field) if field.int()? != 0 => {
+                ty = Some(TypeOf::Fixed(DataType::from_number(field.int()? as u32)));
             }
-            (4, field) if !field.bytes().is_empty() => ty = Some(TypeOf::Attr(index(field)?)),
-            (5, field) if !field.bytes().is_empty() => count = Some(index(field)?),
-            (6, field) if !field.bytes().is_empty() => types = Some(index(field)?),
-            (16, field) => is_ref = field.int() != 0,
+            (4, field) if !field.bytes()?.is_empty() => ty = Some(TypeOf::Attr(index(field)?)),
+            (5, field) if !field.bytes()?.is_empty() => count = Some(index(field)?),
+            (6, field) if !field.bytes()?.is_empty() => types = Some(index(field)?),
+            (16, field) => is_ref = field.int()? != 0,
             _ => {}
         }
     }
@@ -143,12 +142,12 @@ fn parse_attr(bytes: &[u8]) -> Result<AttrDesc> {
     let mut has_minimum = false;
     for field in Reader::new("OpDef.AttrDef", bytes) {
         match field? {
-            (1, field) => attr.name = leak_name(field.bytes())?,
-            (2, field) => attr.kind = attr_kind(&field.text())?,
-            (3, field) => default = Some(field.bytes()),
-            (5, field) => has_minimum = field.int() != 0,
-            (6, field) => minimum = Some(field.int()),
-            (7, field) => allowed = Some(field.bytes()),
+            (1, field) => attr.name = leak_name(field.bytes()?)?,
+            (2, field) => attr.kind = attr_kind(&field.text()?)?,
+            (3, field) => default = Some(field.bytes()?),
+            (5, field) => has_minimum = field.int()? != 0,
+            (6, field) => minimum = Some(field.int()?),
+            (7, field) => allowed = Some(field.bytes()?),
             _ => {}
         }
     }
@@ -191,9 +190,9 @@ fn parse_default(kind: AttrKind, bytes: &[u8]) -> Result<AttrDefault> {
     let mut single = 0;
     for field in Reader::new("AttrValue", bytes) {
         match field? {
-            (3 | 6, field) => single = field.int(),
+            (3 | 6, field) => single = field.int()?,
             (1, list) => {
-                for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+                for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                     if let (6, field) = field? {
                         read_ints(field, &mut types)?;
                     }
@@ -220,10 +219,10 @@ fn parse_allowed(bytes: &[u8]) -> Result<Allowed> {
     let (mut types, mut strings) = (Vec::new(), Vec::new());
     for field in Reader::new("AttrValue", bytes) {
         if let (1, list) = field? {
-            for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+            for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                 match field? {
                     (6, field) => read_ints(field, &mut types)?,
-                    (2, field) => strings.push(&*field.text().leak()),
+                    (2, field) => strings.push(&*field.text()?.leak()),
                     _ => {}
                 }
             }

@@ -7,7 +7,7 @@ use crate::attr::proto::read_shape;
 use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::op::{AttrDefault, OpDesc};
-use crate::base::wire::Reader;
+use crate::base::wire::{Field, Reader};
 use crate::graph::def::{Body, FunctionDef, GraphDef, Node};
 
 /// The most bytes of a constant.
@@ -170,7 +170,7 @@ fn check_constants(body: &Body<'_>, place: &str) -> Result<()> {
         for (name, value) in &node.attrs {
             for field in Reader::new("AttrValue", value) {
                 if let (8, tensor) = field? {
-                    check_tensor(tensor.bytes()).map_err(|problem| {
+                    check_tensor(tensor.bytes()?).map_err(|problem| {
                         Error::argument(format!(
                             "attribute '{}' of operation '{}' of {place}: {problem}",
                             show(name),
@@ -186,15 +186,20 @@ fn check_constants(body: &Body<'_>, place: &str) -> Result<()> {
 
 /// Checks a `TensorProto`; returns what is wrong.
 fn check_tensor(bytes: &[u8]) -> std::result::Result<(), String> {
+    let text = |error: Error| error.to_string();
     let (mut number, mut shape, mut content) = (0, None, 0_u64);
     for field in Reader::new("TensorProto", bytes) {
-        match field.map_err(|error| error.to_string())? {
-            (1, value) => number = value.int(),
+        match field.map_err(text)? {
+            (1, value) => number = value.int().map_err(text)?,
             (2, value) => {
-                shape = Some(read_shape(value.bytes()).map_err(|error| error.to_string())?);
+                let bytes = value.bytes().map_err(text)?;
+                shape = Some(read_shape(bytes).map_err(text)?);
             }
             // Numbers that are written one by one take a byte at least.
-            (_, value) => content = content.saturating_add((value.bytes().len() as u64).max(1)),
+            (_, Field::Bytes(bytes)) => {
+                content = content.saturating_add((bytes.len() as u64).max(1));
+            }
+            _ => content = content.saturating_add(1),
         }
     }
     let Some(shape) = shape else {
@@ -231,11 +236,11 @@ fn functions_of(value: &[u8], found: &mut Called, depth: usize) -> Result<()> {
     }
     for field in Reader::new("AttrValue", value) {
         match field? {
-            (10, function) => function_of(function.bytes(), found, depth)?,
+            (10, function) => function_of(function.bytes()?, found, depth)?,
             (1, list) => {
-                for field in Reader::new("ListValue", list.bytes()) {
+                for field in Reader::new("ListValue", list.bytes()?) {
                     if let (9, function) = field? {
-                        function_of(function.bytes(), found, depth)?;
+                        function_of(function.bytes()?, found, depth)?;
                     }
                 }
             }
@@ -249,11 +254,11 @@ fn functions_of(value: &[u8], found: &mut Called, depth: usize) -> Result<()> {
 fn function_of(bytes: &[u8], found: &mut Called, depth: usize) -> Result<()> {
     for field in Reader::new("NameAttrList", bytes) {
         match field? {
-            (1, name) => drop(found.insert(name.bytes().to_vec())),
+            (1, name) => drop(found.insert(name.bytes()?.to_vec())),
             (2, entry) => {
-                for field in Reader::new("AttrEntry", entry.bytes()) {
+                for field in Reader::new("AttrEntry", entry.bytes()?) {
                     if let (2, value) = field? {
-                        functions_of(value.bytes(), found, depth + 1)?;
+                        functions_of(value.bytes()?, found, depth + 1)?;
                     }
                 }
             }

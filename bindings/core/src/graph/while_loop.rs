@@ -333,16 +333,14 @@ fn without_nodes(graph_def: &[u8], names: &[String]) -> Result<Vec<u8>> {
         let (number, field) = field?;
         let mut is_kept = true;
         if number == 1 {
-            for field in Reader::new("NodeDef", field.bytes()) {
+            for field in Reader::new("NodeDef", field.bytes()?) {
                 if let (1, name) = field? {
-                    is_kept = !names.contains(&name.text());
+                    is_kept = !names.contains(&name.text()?);
                 }
             }
         }
-        match field {
-            crate::base::wire::Field::Bytes(bytes) if is_kept => out.bytes(number, bytes),
-            crate::base::wire::Field::Varint(value) if is_kept => out.int(number, value as i64),
-            _ => {}
+        if is_kept {
+            out.field(number, field);
         }
     }
     Ok(out.into_bytes())

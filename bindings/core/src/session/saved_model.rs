@@ -105,7 +105,7 @@ impl SavedModel {
         let meta_graph_def = meta.as_slice().to_vec();
         for field in Reader::new("MetaGraphDef", &meta_graph_def) {
             if let (2, graph_def) = field? {
-                let sharing = GraphDef::read(graph_def.bytes())?.sharing();
+                let sharing = GraphDef::read(graph_def.bytes()?)?.sharing();
                 graph.inner.shares(sharing);
             }
         }
@@ -207,9 +207,9 @@ fn check_model(path: &Path) -> Result<()> {
     };
     for field in Reader::new("SavedModel", &bytes) {
         let (2, meta_graph) = field? else { continue };
-        for field in Reader::new("MetaGraphDef", meta_graph.bytes()) {
+        for field in Reader::new("MetaGraphDef", meta_graph.bytes()?) {
             if let (2, graph_def) = field? {
-                check_graph_def(graph_def.bytes())?;
+                check_graph_def(graph_def.bytes()?)?;
             }
         }
     }
@@ -221,7 +221,7 @@ fn read_signatures(bytes: &[u8]) -> Result<BTreeMap<String, Signature>> {
     let mut signatures = BTreeMap::new();
     for field in Reader::new("MetaGraphDef", bytes) {
         if let (5, entry) = field? {
-            let (name, value) = read_entry(entry.bytes())?;
+            let (name, value) = read_entry(entry.bytes()?)?;
             signatures.insert(name, read_signature(value)?);
         }
     }
@@ -233,7 +233,7 @@ fn read_signature(bytes: &[u8]) -> Result<Signature> {
     for field in Reader::new("SignatureDef", bytes) {
         match field? {
             (number @ (1 | 2), entry) => {
-                let (name, value) = read_entry(entry.bytes())?;
+                let (name, value) = read_entry(entry.bytes()?)?;
                 let list = if number == 1 {
                     &mut signature.inputs
                 } else {
@@ -241,7 +241,7 @@ fn read_signature(bytes: &[u8]) -> Result<Signature> {
                 };
                 list.insert(name, read_tensor_info(value)?);
             }
-            (3, method) => signature.method = method.text(),
+            (3, method) => signature.method = method.text()?,
             _ => {}
         }
     }
@@ -252,11 +252,11 @@ fn read_tensor_info(bytes: &[u8]) -> Result<TensorInfo> {
     let mut info = TensorInfo::default();
     for field in Reader::new("TensorInfo", bytes) {
         match field? {
-            (1, name) => info.name = name.text(),
+            (1, name) => info.name = name.text()?,
             (2, dtype) => {
-                info.dtype = u32::try_from(dtype.int()).ok().map(DataType::from_number);
+                info.dtype = u32::try_from(dtype.int()?).ok().map(DataType::from_number);
             }
-            (3, shape) => info.shape = read_shape(shape.bytes())?,
+            (3, shape) => info.shape = read_shape(shape.bytes()?)?,
             _ => {}
         }
     }
@@ -268,8 +268,8 @@ fn read_entry(bytes: &[u8]) -> Result<(String, &[u8])> {
     let (mut name, mut value) = (String::new(), &[][..]);
     for field in Reader::new("map entry", bytes) {
         match field? {
-            (1, field) => name = field.text(),
-            (2, field) => value = field.bytes(),
+            (1, field) => name = field.text()?,
+            (2, field) => value = field.bytes()?,
             _ => {}
         }
     }
