@@ -31,6 +31,9 @@ _FOREIGN: Final = re.compile(
     r'id="(?:trait-implementations|synthetic-implementations|blanket-implementations|deref-methods-[^"]*'
     r'|foreign-impls|implementors|synthetic-implementors)"'
 )
+_REDIRECT: Final = '<meta http-equiv="refresh"'
+"""Of a page at the path by which a private module knows an item that is public elsewhere."""
+
 _MEMBER: Final = re.compile(
     r'id="(?:method|tymethod|variant|structfield|associatedconstant|associatedtype)\.(\w+)"'
 )
@@ -56,7 +59,7 @@ def items(pages: Mapping[str, str]) -> dict[str, list[str]]:
     for path, text in pages.items():
         match = _PAGE.fullmatch(path)
         crate = path.partition("/")[0]
-        if match and crate in found:
+        if match and crate in found and _REDIRECT not in text:
             name = "::".join([*match["module"].split("/"), match["name"]])
             found[crate].append(" ".join([match["kind"], name, *members(text)]))
     return {crate: sorted(lines) for crate, lines in found.items()}

@@ -39,6 +39,16 @@ def test_members_that_foreign_traits_give_are_not_recorded() -> None:
     assert public_api.items(pages)["tfp_core"] == ["enum tfp_core::graph::Mode A new"]
 
 
+def test_paths_through_private_modules_are_not_recorded() -> None:
+    pages = {
+        "tfp_core/struct.Tensor.html": '<section id="method.new">',
+        "tfp_core/tensor/struct.Tensor.html": (
+            '<head><meta http-equiv="refresh" content="0;URL=../../tfp_core/struct.Tensor.html">'
+        ),
+    }
+    assert public_api.items(pages)["tfp_core"] == ["struct tfp_core::Tensor new"]
+
+
 def test_what_is_gone_is_named() -> None:
     recorded = ["struct a::B new old", "fn a::f", "enum a::E A"]
     now = ["struct a::B more new", "enum a::E A Z", "fn a::g"]

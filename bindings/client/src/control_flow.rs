@@ -8,8 +8,9 @@ use tfp_core::{
 };
 use tfp_ops as ops;
 
-use crate::any::{AnyContext, AnyValue, Mode};
-use crate::function::FuncGraph;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::func_graph::FuncGraph;
+use crate::context::value::AnyValue;
 use crate::function::identities;
 use crate::function::traced::Traced;
 use crate::gradient::calls::loops::call_loop;

@@ -8,15 +8,22 @@ use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use tfp_core::Result;
-
-use crate::checkpoint::file_error;
+use tfp_core::{Error, ErrorKind, Result};
 
 /// What follows a target's name in the name of a folder beside it.
 const BESIDE: &str = "_temp_";
 
+/// An error about a file.
+#[cold]
+pub(crate) fn file_error(path: &Path, problem: impl Into<String>) -> Error {
+    Error::new(ErrorKind::File {
+        path: path.display().to_string(),
+        problem: problem.into(),
+    })
+}
+
 /// An error about what can't be written.
-pub(crate) fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> tfp_core::Error + '_ {
+pub(crate) fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     move |error| file_error(path, format!("it can't be written: {error}"))
 }
 

@@ -5,21 +5,21 @@
 //! function serves graphs, tapes and functions that are being traced, and what it computes can be
 //! differentiated again.
 
-pub(crate) mod call;
 pub(crate) mod calls;
 mod custom;
 mod einsum;
 pub(crate) mod engine;
 pub(crate) mod graph;
-pub(crate) mod record;
+mod of_graph;
+mod of_tape;
 pub(crate) mod registry;
+pub(crate) mod rule;
 mod rules;
 mod shapes;
 mod slices;
 
-pub use call::{Backward, InputGradients};
 pub use custom::custom_gradient;
-pub use graph::{GradientOptions, Unconnected, gradients, gradients_with};
-pub use record::OpRecord;
+pub use engine::{GradientOptions, Unconnected};
+pub use of_graph::{gradients, gradients_with};
 pub use registry::{differentiable_ops, register_gradient};
-pub use slices::{Gradient, IndexedSlices};
+pub use rule::{Backward, InputGradients};

@@ -12,36 +12,38 @@
 pub use tfp_core::*;
 pub use tfp_ops as ops;
 
-mod any;
 mod checkpoint;
+mod context;
 mod control_flow;
 mod files;
 mod function;
 mod gradient;
 pub mod nn;
-mod op_info;
 mod ragged;
 mod random;
 mod saved_model;
 mod sparse;
 mod table;
-mod tape;
 mod tensor_list;
 mod variable;
 
-pub use any::{AnyContext, AnyValue, Mode};
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
+pub use context::any::{AnyContext, Mode};
+pub use context::func_graph::FuncGraph;
+pub use context::record::OpRecord;
+pub use context::slices::{Gradient, IndexedSlices};
+pub use context::tape::{EagerMode, Tape};
+pub use context::value::AnyValue;
 pub use control_flow::{Branch, LoopOptions, case, cond, while_loop, while_loop_with};
-pub use function::{FuncGraph, GraphFunction};
+pub use function::GraphFunction;
 pub use gradient::{
-    Backward, Gradient, GradientOptions, IndexedSlices, InputGradients, OpRecord, Unconnected,
-    custom_gradient, differentiable_ops, gradients, gradients_with, register_gradient,
+    Backward, GradientOptions, InputGradients, Unconnected, custom_gradient, differentiable_ops,
+    gradients, gradients_with, register_gradient,
 };
 pub use ragged::RaggedTensor;
 pub use random::{RandomAlgorithm, RandomGenerator};
 pub use saved_model::{Model, ModelFunction, ModelWriter, SessionModel, Spec};
 pub use sparse::SparseTensor;
 pub use table::{Column, LookupTable};
-pub use tape::{EagerMode, Tape};
 pub use tensor_list::TensorList;
 pub use variable::{Variable, VariableOptions, initialize, set_in, values_in};

@@ -3,7 +3,7 @@
 use tfp_core::{DataType, Element, Error, IntoOperand, Result, Tensor, TensorHandle, Value};
 use tfp_ops as ops;
 
-use crate::any::Mode;
+use crate::context::any::Mode;
 use crate::sparse::SparseTensor;
 
 /// A tensor whose rows have different lengths: the values of all rows, and where rows begin.

@@ -3,7 +3,7 @@
 use tfp_core::{DataType, Error, IntoOperand, Result, Tensor};
 use tfp_ops as ops;
 
-use crate::any::{HOST, Mode};
+use crate::context::any::{HOST, Mode};
 use crate::variable::{Variable, VariableOptions};
 
 /// How random numbers are made of a state.

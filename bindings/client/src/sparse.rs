@@ -5,7 +5,7 @@ use tfp_core::{
 };
 use tfp_ops as ops;
 
-use crate::any::Mode;
+use crate::context::any::Mode;
 
 /// A sparse tensor of a context: three dense ones.
 ///

@@ -8,7 +8,8 @@ use tfp_core::{
 };
 use tfp_ops as ops;
 
-use crate::any::{AnyContext, AnyValue, HOST, Mode};
+use crate::context::any::{AnyContext, HOST, Mode};
+use crate::context::value::AnyValue;
 
 /// The column of a text file that is a key or value of a table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -3,7 +3,7 @@
 use tfp_core::{DataType, IntoOperand, Result, Shape, Tensor, Value};
 use tfp_ops as ops;
 
-use crate::any::Mode;
+use crate::context::any::Mode;
 
 /// A list of tensors of one element type. Changes return another list.
 #[derive(Clone, Debug)]

@@ -14,7 +14,8 @@ use tfp_ops::{
     var_handle_op, var_is_initialized_op,
 };
 
-use crate::any::{AnyContext, AnyValue, Mode};
+use crate::context::any::{AnyContext, Mode};
+use crate::context::value::AnyValue;
 
 /// The shared name of resources that live as long as a handle of them does.
 pub(crate) const ANONYMOUS: &str = "cd2c89b7-88b7-44c8-ad83-06c2a9158347";

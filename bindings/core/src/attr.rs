@@ -1,9 +1,17 @@
 //! Attribute values, as a call borrows them.
 
-use crate::dtype::DataType;
-use crate::error::Result;
-use crate::function::Function;
-use crate::shape::Shape;
+pub(crate) mod function;
+pub(crate) mod proto;
+pub(crate) mod set;
+pub(crate) mod sharing;
+
+#[cfg(test)]
+mod proto_test;
+
+use crate::attr::function::Function;
+use crate::base::dtype::DataType;
+use crate::base::error::Result;
+use crate::base::shape::Shape;
 use crate::tensor::Tensor;
 
 /// A string attribute: any bytes. Texts convert to it.

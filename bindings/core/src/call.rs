@@ -1,68 +1,75 @@
-//! One call of an op: its operands on the way in, its values on the way out.
+//! One call of an op, and the place where calls go: a graph to which they add operations, or an
+//! eager context that executes them.
+
+mod check;
+pub(crate) mod infer;
+pub(crate) mod lengths;
+mod literal;
+#[cfg(feature = "ndarray")]
+mod ndarray;
+pub(crate) mod operand;
+pub(crate) mod results;
+pub(crate) mod slot;
+
+#[cfg(test)]
+mod call_test;
 
 use crate::attr::AttrValue;
-use crate::check;
-use crate::context::Context;
-use crate::error::{Error, Result};
-use crate::infer::{self, Slots};
-use crate::op::{ArgKind, OpDesc};
-use crate::operand::{IntoOperand, IntoOperands, Operand, Operands, Value};
-use crate::small_vec::{IntoIter, SmallVec};
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::op::OpDesc;
+use crate::call::lengths::Lengths;
+use crate::call::operand::{IntoOperand, IntoOperands, Operand, Operands, Value};
+use crate::call::results::{Prepared, Results};
+use crate::tensor::Tensor;
 
-/// The number of tensors of each argument.
-#[derive(Clone)]
-pub(crate) enum Lengths {
-    /// One of each, as almost always. At most as many as [`ONES`].
-    Ones(usize),
-    /// Any.
-    Any(SmallVec<u32, 6>),
+/// A graph scope or an eager context.
+///
+/// Every generated op function, and every function that is written over them, takes a context as
+/// its first argument and so serves both modes: one call adds an operation to a graph, or executes it.
+pub trait Context {
+    /// A tensor value: an output of an operation in a graph, a handle in eager mode.
+    type Value: Value;
+
+    /// What remains of a call beside its values: the operation in a graph, nothing in eager mode.
+    type Operation;
+
+    /// Makes a constant.
+    ///
+    /// # Errors
+    /// What TensorFlow says, as for a type that it can't hold.
+    fn constant(&self, tensor: &Tensor) -> Result<Self::Value>;
+
+    /// Adds or executes one op.
+    ///
+    /// `attrs` has a value per attribute that is not inferred, in the order of the description.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Input`](crate::ErrorKind::Input) or
+    /// [`ErrorKind::Attribute`](crate::ErrorKind::Attribute) for what the op's description rules
+    /// out, [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for a value of another graph or
+    /// context, and [`ErrorKind::Status`](crate::ErrorKind::Status) for what TensorFlow refuses.
+    fn execute(
+        &self,
+        call: &mut Call<'_, Self::Value>,
+        attrs: &[AttrValue<'_>],
+    ) -> Result<Results<Self::Value, Self::Operation>>;
 }
 
-static ONES: [u32; 64] = [1; 64];
+impl<C: Context + ?Sized> Context for &C {
+    type Value = C::Value;
+    type Operation = C::Operation;
 
-impl Lengths {
-    #[inline]
-    pub(crate) const fn new() -> Self {
-        Self::Ones(0)
+    fn constant(&self, tensor: &Tensor) -> Result<Self::Value> {
+        (**self).constant(tensor)
     }
 
-    #[inline]
-    pub(crate) fn push(&mut self, length: u32) {
-        match self {
-            Self::Ones(count) if length == 1 && *count < ONES.len() => *count += 1,
-            _ => self.push_any(length),
-        }
-    }
-
-    #[inline(never)]
-    fn push_any(&mut self, length: u32) {
-        if let Self::Ones(count) = self {
-            *self = Self::Any(ONES[..*count].iter().copied().collect());
-        }
-        if let Self::Any(list) = self {
-            list.push(length);
-        }
-    }
-
-    /// Returns the number of tensors of all arguments.
-    #[inline]
-    fn total(&self) -> usize {
-        match self {
-            Self::Ones(count) => *count,
-            Self::Any(list) => list.iter().map(|&length| length as usize).sum(),
-        }
-    }
-}
-
-impl std::ops::Deref for Lengths {
-    type Target = [u32];
-
-    #[inline]
-    fn deref(&self) -> &[u32] {
-        match self {
-            Self::Ones(count) => &ONES[..*count],
-            Self::Any(list) => list,
-        }
+    fn execute(
+        &self,
+        call: &mut Call<'_, Self::Value>,
+        attrs: &[AttrValue<'_>],
+    ) -> Result<Results<Self::Value, Self::Operation>> {
+        (**self).execute(call, attrs)
     }
 }
 
@@ -150,7 +157,7 @@ impl<'a, V: Value> Call<'a, V> {
                 &mut self.operands,
                 &self.lengths,
                 &slots,
-                context,
+                |tensor| context.constant(tensor),
             )?;
         }
         let outputs = infer::output_lengths(self.desc, &slots, attrs)?;
@@ -164,151 +171,54 @@ impl<'a, V: Value> Call<'a, V> {
     }
 }
 
-/// A call whose operands are values, whose attributes are known and which was checked.
-pub struct Prepared<'c, V> {
-    desc: &'static OpDesc,
-    operands: &'c [Operand<'c, V>],
-    lengths: &'c [u32],
-    slots: Slots,
-    outputs: Lengths,
-}
-
-impl<'c, V: Value> Prepared<'c, V> {
-    /// Returns the values of each input, in order.
-    pub fn inputs(&self) -> impl Iterator<Item = (bool, &'c [Operand<'c, V>])> {
-        let (operands, desc) = (self.operands, self.desc);
-        let mut next = 0;
-        desc.inputs
-            .iter()
-            .zip(self.lengths)
-            .map(move |(input, &length)| {
-                let first = next;
-                next += length as usize;
-                let is_list = !matches!(input.kind, ArgKind::One(_));
-                (is_list, &operands[first..next])
-            })
-    }
-
-    /// Returns all values, those of lists one by one.
-    pub fn values(&self) -> impl Iterator<Item = &'c V> {
-        self.operands.iter().filter_map(Operand::value)
-    }
-
-    /// Returns the attributes that the operands determine.
-    #[must_use]
-    pub fn inferred(&self) -> &Slots {
-        &self.slots
-    }
-
-    /// Returns how many values the op will have.
-    #[must_use]
-    #[inline]
-    pub fn output_count(&self) -> usize {
-        self.outputs.total()
-    }
-
-    /// Makes the results of the values that the op had.
+impl<V: Value> Operand<'_, V> {
+    /// Returns the operand as a value of an element type; tensors and literals become constants, and a
+    /// literal takes the type when its values allow it.
     ///
     /// # Errors
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when their number is not
-    /// [`Self::output_count`].
-    #[inline]
-    pub fn results<O>(&self, values: SmallVec<V, 4>, operation: O) -> Result<Results<V, O>> {
-        if values.len() != self.output_count() {
-            return Err(self.wrong_count(values.len()));
+    /// [`ErrorKind::DType`](crate::ErrorKind::DType), naming `what`, for an operand of another type,
+    /// and what TensorFlow says.
+    pub fn into_value<C>(self, context: &C, dtype: DataType, what: &str) -> Result<V>
+    where
+        C: Context<Value = V> + ?Sized,
+    {
+        let found = match &self {
+            Self::Value(value) => value.dtype().base(),
+            Self::Owned(value) => value.dtype().base(),
+            Self::Tensor(tensor) => tensor.dtype(),
+            Self::Literal(literal) if literal.fits(dtype)? => {
+                return match literal.as_tensor(dtype) {
+                    Some(tensor) => context.constant(tensor),
+                    None => context.constant(&literal.to_tensor(dtype)?),
+                };
+            }
+            Self::Literal(literal) => literal.dtype()?,
+        };
+        if found != dtype {
+            return Err(Error::dtype(what, dtype, found));
         }
-        Ok(Results {
-            desc: self.desc,
-            values: values.into_iter(),
-            lengths: self.outputs.clone(),
-            next: 0,
-            operation,
-        })
+        self.into_own_value(context)
     }
-}
 
-impl<V> Prepared<'_, V> {
-    #[cold]
-    fn wrong_count(&self, found: usize) -> Error {
-        Error::internal(format!(
-            "{} has {found} outputs, expected {}",
-            self.desc.name_str(),
-            self.outputs.total()
-        ))
-    }
-}
-
-impl<V> Operand<'_, V> {
-    /// Returns the value, which every operand of a prepared call has.
-    #[must_use]
-    #[inline]
-    pub fn value(&self) -> Option<&V> {
+    /// Returns the operand as a value; tensors and literals become constants of their own type.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn into_own_value<C>(self, context: &C) -> Result<V>
+    where
+        C: Context<Value = V> + ?Sized,
+    {
         match self {
-            Self::Value(value) => Some(value),
-            Self::Owned(value) => Some(value),
-            Self::Tensor(_) | Self::Literal(_) => None,
+            Self::Value(value) => Ok(value.clone()),
+            Self::Owned(value) => Ok(value),
+            Self::Tensor(tensor) => context.constant(tensor),
+            Self::Literal(literal) => {
+                let dtype = literal.dtype()?;
+                match literal.as_tensor(dtype) {
+                    Some(tensor) => context.constant(tensor),
+                    None => context.constant(&literal.to_tensor(dtype)?),
+                }
+            }
         }
-    }
-}
-
-/// What a call returns: values, taken in the order of the op's outputs.
-pub struct Results<V, O> {
-    desc: &'static OpDesc,
-    values: IntoIter<V, 4>,
-    lengths: Lengths,
-    next: usize,
-    operation: O,
-}
-
-impl<V, O> Results<V, O> {
-    #[inline]
-    fn next_length(&mut self) -> Result<u32> {
-        let length = self.lengths.get(self.next).copied();
-        self.next += 1;
-        length.ok_or_else(|| self.wrong("has no further output"))
-    }
-
-    #[cold]
-    fn wrong(&self, problem: &str) -> Error {
-        Error::internal(format!("{} {problem}", self.desc.name_str()))
-    }
-
-    /// Takes the next output, which is a single tensor.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when there is none or it is a list.
-    #[inline]
-    pub fn one(&mut self) -> Result<V> {
-        let length = self.next_length()?;
-        match self.values.next() {
-            Some(value) if length == 1 => Ok(value),
-            _ => Err(self.wrong("has a list where one output was expected")),
-        }
-    }
-
-    /// Takes the next output, which is a list.
-    ///
-    /// # Errors
-    /// [`ErrorKind::Internal`](crate::ErrorKind::Internal) when there is none.
-    pub fn list(&mut self) -> Result<Vec<V>> {
-        let length = self.next_length()? as usize;
-        Ok(self.values.by_ref().take(length).collect())
-    }
-
-    /// Takes all remaining values, those of lists one by one.
-    #[must_use]
-    pub fn all(self) -> Vec<V> {
-        self.values.collect()
-    }
-
-    /// Returns the operation, when nothing else of the call matters.
-    pub fn operation(self) -> O {
-        self.operation
-    }
-
-    /// Returns the number of tensors of each output.
-    #[must_use]
-    pub fn lengths(&self) -> &[u32] {
-        &self.lengths
     }
 }

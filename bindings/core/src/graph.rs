@@ -1,92 +1,33 @@
 //! Graphs and the operations in them.
 
+pub(crate) mod attr;
+pub(crate) mod def;
+pub(crate) mod function;
+pub(crate) mod import;
+pub(crate) mod in_place;
+pub(crate) mod inner;
+pub(crate) mod operation;
+pub(crate) mod registry;
+pub(crate) mod scope;
+pub(crate) mod untrusted;
+pub(crate) mod while_loop;
+
 use std::ffi::CString;
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use tfp_sys::{ClientApi, TF_Graph, TF_Operation};
 
-use crate::api::{Status, api, c_string};
-use crate::buffer::OutBuffer;
-use crate::error::{Error, Result};
-use crate::function::Function;
-use crate::in_place::{self, Sharing};
-use crate::names::Names;
-use crate::operation::{Operation, Output};
-use crate::scope::Scope;
-use crate::shape::Shape;
-use crate::small_vec::SmallVec;
-
-/// A graph, which every operation and session on it keeps alive.
-pub(crate) struct GraphInner {
-    raw: NonNull<TF_Graph>,
-    pub(crate) api: &'static ClientApi,
-    // Held while operations or edges are added or edges are read: TensorFlow reads edges unguarded.
-    names: Mutex<Names>,
-    epoch: AtomicU64,
-    sharing: AtomicU8,
-    is_owned: bool,
-}
-
-/// Returns a number that was not returned before.
-fn new_epoch() -> u64 {
-    static NEXT: AtomicU64 = AtomicU64::new(1);
-    NEXT.fetch_add(1, Ordering::Relaxed)
-}
-
-// SAFETY: the C API guards a graph by its own mutex; what it does not guard, `names` does.
-unsafe impl Send for GraphInner {}
-// SAFETY: as above.
-unsafe impl Sync for GraphInner {}
-
-impl GraphInner {
-    pub(crate) fn as_ptr(&self) -> *mut TF_Graph {
-        self.raw.as_ptr()
-    }
-
-    pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
-        self.names.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Returns a number that this graph alone has, as long as no shape in it is set.
-    #[inline]
-    pub(crate) fn epoch(&self) -> u64 {
-        self.epoch.load(Ordering::Acquire)
-    }
-
-    /// Notes what operations that are added may write to.
-    pub(crate) fn shares(&self, sharing: Sharing) {
-        self.sharing.fetch_max(sharing as u8, Ordering::AcqRel);
-    }
-
-    /// Returns what the operations may write to.
-    #[inline]
-    pub(crate) fn sharing(&self) -> Sharing {
-        Sharing::from_number(self.sharing.load(Ordering::Acquire))
-    }
-
-    /// Whether the graph has an operation of a name, which must end in a NUL byte.
-    pub(crate) fn has(&self, name: &[u8]) -> bool {
-        // SAFETY: the graph is alive and the name is a C string.
-        let found = unsafe {
-            self.api
-                .c_api
-                .TF_GraphOperationByName(self.as_ptr(), name.as_ptr().cast())
-        };
-        !found.is_null()
-    }
-}
-
-impl Drop for GraphInner {
-    fn drop(&mut self) {
-        if self.is_owned {
-            // SAFETY: the graph is alive, and nothing of this crate refers to it any more.
-            unsafe { self.api.c_api.TF_DeleteGraph(self.raw.as_ptr()) };
-        }
-    }
-}
+use crate::attr::sharing::Sharing;
+use crate::base::api::{Status, api, c_string};
+use crate::base::buffer::OutBuffer;
+use crate::base::error::{Error, Result};
+use crate::base::names::Names;
+use crate::base::shape::Shape;
+use crate::base::small_vec::SmallVec;
+use crate::graph::inner::GraphInner;
+use crate::graph::operation::{Operation, Output};
 
 /// A graph of operations.
 ///
@@ -140,14 +81,7 @@ impl Graph {
         };
         match NonNull::new(raw) {
             Some(raw) => Ok(Self {
-                inner: Arc::new(GraphInner {
-                    raw,
-                    api,
-                    names: Mutex::new(names),
-                    epoch: AtomicU64::new(new_epoch()),
-                    sharing: AtomicU8::new(Sharing::Nothing as u8),
-                    is_owned,
-                }),
+                inner: Arc::new(GraphInner::new(raw, api, names, is_owned)),
             }),
             None => Err(Error::internal("TensorFlow returned a null graph")),
         }
@@ -157,12 +91,6 @@ impl Graph {
     #[must_use]
     pub fn is_same(&self, other: &Self) -> bool {
         Arc::ptr_eq(&self.inner, &other.inner)
-    }
-
-    /// Returns the outermost scope, with which operations are added.
-    #[must_use]
-    pub fn scope(&self) -> Scope {
-        Scope::root(self)
     }
 
     pub(crate) fn unique_scope(&self, name: &str) -> String {
@@ -324,7 +252,7 @@ impl Graph {
         self.check_own(output)?;
         let status = Status::new(self.inner.api)?;
         let (dims, rank) = match shape.dims() {
-            Some(dims) => (dims.as_ptr(), crate::set_attr::c_int_len(dims.len())?),
+            Some(dims) => (dims.as_ptr(), crate::attr::set::c_int_len(dims.len())?),
             None => (std::ptr::null(), -1),
         };
         // SAFETY: the output is of this graph; `dims` has `rank` elements.
@@ -333,8 +261,7 @@ impl Graph {
             let api = &self.inner.api.c_api;
             api.TF_GraphSetTensorShape(graph, raw, dims, rank, status.as_ptr());
         }
-        // After the call, so that who reads the new epoch sees the new shape.
-        self.inner.epoch.store(new_epoch(), Ordering::Release);
+        self.inner.renew_epoch();
         status.check()
     }
 
@@ -424,9 +351,9 @@ impl Graph {
                     .as_ref()
                     .map_or(std::ptr::null(), |prefix| prefix.as_ptr()),
                 y.as_mut_ptr(),
-                crate::set_attr::c_int_len(y.len())?,
+                crate::attr::set::c_int_len(y.len())?,
                 x_raw.as_mut_ptr(),
-                crate::set_attr::c_int_len(x.len())?,
+                crate::attr::set::c_int_len(x.len())?,
                 if dy.is_empty() {
                     std::ptr::null_mut()
                 } else {
@@ -489,7 +416,7 @@ impl Graph {
         let status = Status::new(self.inner.api)?;
         let destination = tfp_sys::TF_Input {
             oper: consumer.as_ptr(),
-            index: crate::set_attr::c_int_len(input)?,
+            index: crate::attr::set::c_int_len(input)?,
         };
         let _guard = self.inner.lock();
         // SAFETY: both operations are of this graph, whose edges nobody else reads under the lock.
@@ -499,51 +426,6 @@ impl Graph {
             api.TF_UpdateEdge(graph, source, destination, status.as_ptr());
         }
         status.check()
-    }
-
-    /// Adds a function, and all that it calls, to the graph's library; does nothing when the same
-    /// function is there.
-    ///
-    /// # Errors
-    /// TensorFlow's status when another function of the name is there.
-    pub fn add_function(&self, function: &Function) -> Result<()> {
-        self.inner.shares(function.sharing());
-        let status = Status::new(self.inner.api)?;
-        // SAFETY: graph, function and status are alive; there is no gradient function.
-        unsafe {
-            self.inner.api.c_api.TF_GraphCopyFunction(
-                self.inner.as_ptr(),
-                function.as_ptr(),
-                std::ptr::null(),
-                status.as_ptr(),
-            );
-        }
-        status.check()
-    }
-
-    /// Returns the functions of the graph's library.
-    ///
-    /// # Errors
-    /// What TensorFlow says.
-    pub fn functions(&self) -> Result<Vec<Function>> {
-        let api = self.inner.api;
-        let status = Status::new(api)?;
-        let _guard = self.inner.lock();
-        // SAFETY: the graph is alive.
-        let count = unsafe { api.c_api.TF_GraphNumFunctions(self.inner.as_ptr()) };
-        let mut raw = vec![std::ptr::null_mut(); usize::try_from(count).unwrap_or(0)];
-        // SAFETY: the graph is alive, and `raw` has room for `count` functions.
-        let found = unsafe {
-            let data = raw.as_mut_ptr();
-            api.c_api
-                .TF_GraphGetFunctions(self.inner.as_ptr(), data, count, status.as_ptr())
-        };
-        status.check()?;
-        raw.truncate(usize::try_from(found).unwrap_or(0));
-        // SAFETY: the caller of the function owns each function.
-        raw.into_iter()
-            .map(|raw| unsafe { Function::from_owned_ptr(raw, api, self.inner.sharing()) })
-            .collect()
     }
 }
 
@@ -558,5 +440,15 @@ fn foreign(operation: &Operation) -> Error {
 impl fmt::Debug for Graph {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Graph({} operations)", self.operations().count())
+    }
+}
+
+impl Operation {
+    /// Returns the graph.
+    #[must_use]
+    pub fn graph(&self) -> Graph {
+        Graph {
+            inner: Arc::clone(self.inner()),
+        }
     }
 }

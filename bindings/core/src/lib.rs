@@ -33,82 +33,51 @@
     missing_docs
 )]
 
-mod api;
 mod attr;
-mod attr_reader;
-mod buffer;
+mod base;
 mod call;
-mod check;
-mod context;
-mod device;
-mod dtype;
 mod eager;
-mod element;
-mod error;
-mod function;
 mod graph;
-mod graph_def;
-mod import;
-mod in_place;
-mod infer;
-mod library;
-mod literal;
-mod memory;
-mod names;
-#[cfg(feature = "ndarray")]
-mod ndarray;
-pub mod op;
-mod operand;
-mod operation;
-mod registry;
-mod scope;
 mod session;
-mod set_attr;
-mod shape;
-mod small_vec;
 mod tensor;
-mod untrusted;
-mod while_loop;
-pub mod wire;
 
-pub use api::api;
+pub use attr::function::Function;
 pub use attr::{AttrValue, Bytes, FuncRef};
-pub use attr_reader::{Attr, AttrInfo, FuncAttr};
-pub use call::{Call, Prepared, Results};
-pub use context::Context;
-pub use device::Device;
-pub use dtype::{DataType, TypeSet};
+pub use base::api::api;
+pub use base::device::Device;
+pub use base::dtype::{DataType, TypeSet};
+pub use base::error::{Code, Error, ErrorKind, Result};
+pub use base::library::{all_ops, kernels, load_op_library, load_pluggable_device, version};
+pub use base::op;
+pub use base::op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
+pub use base::shape::Shape;
+pub use base::small_vec::SmallVec;
+pub use call::operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, Value};
+pub use call::results::{Prepared, Results};
+pub use call::slot::{Slot, Slots};
+pub use call::{Call, Context};
 pub use eager::{EagerContext, EagerOptions, Executor, PlacementPolicy, TensorHandle};
-pub use element::{
+pub use graph::Graph;
+pub use graph::attr::{Attr, AttrInfo, FuncAttr};
+pub use graph::function::FunctionOptions;
+pub use graph::import::{ImportOptions, Imported};
+pub use graph::operation::{Operation, Output};
+pub use graph::registry::OpBuilder;
+pub use graph::scope::Scope;
+pub use graph::untrusted::check_graph_def;
+pub use session::{
+    Callable, Fetched, PartialRun, Run, SavedModel, Session, SessionOptions, Signature, TensorInfo,
+};
+pub use tensor::Tensor;
+pub use tensor::element::{
     BFloat16, Complex, Element, Float4E2M1Fn, Float8E4M3B11FnUz, Float8E4M3Fn, Float8E4M3FnUz,
     Float8E5M2, Float8E5M2FnUz, Half, Int2, Int4, Nested, QInt8, QInt16, QInt32, QUInt8, QUInt16,
     UInt2, UInt4,
 };
-pub use error::{Code, Error, ErrorKind, Result};
-pub use function::{Function, FunctionOptions};
-pub use graph::Graph;
-pub use import::{ImportOptions, Imported};
-pub use infer::{Slot, Slots};
-pub use library::{all_ops, kernels, load_op_library, load_pluggable_device, version};
-pub use memory::{ALIGNMENT, Buffer};
-pub use op::{Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
-pub use operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, Value};
-pub use operation::{Operation, Output};
-pub use registry::OpBuilder;
-pub use scope::Scope;
-pub use session::{
-    Callable, Fetched, PartialRun, Run, SavedModel, Session, SessionOptions, Signature, TensorInfo,
-};
-pub use shape::Shape;
-pub use small_vec::SmallVec;
-pub use tensor::Tensor;
-pub use untrusted::check_graph_def;
+pub use tensor::memory::{ALIGNMENT, Buffer};
 
-#[cfg(test)]
-mod call_test;
-#[cfg(test)]
-mod dtype_test;
-#[cfg(test)]
-mod status_test;
-#[cfg(test)]
-mod wire_test;
+/// The wire format of protocol buffers: fields, and the messages that attributes consist of.
+pub mod wire {
+    pub use crate::attr::proto::{attr_proto, func_proto, read_shape, shape_proto};
+    pub use crate::base::wire::{Field, Reader, Writer, read_floats, read_ints};
+}

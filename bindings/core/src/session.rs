@@ -17,11 +17,11 @@ use std::ptr::{self, NonNull};
 
 use tfp_sys::{ClientApi, TF_Session, TF_SessionOptions};
 
-use crate::api::{Status, api, c_string};
-use crate::device::{self, Device};
-use crate::error::{Error, Result};
+use crate::base::api::{Status, api, c_string};
+use crate::base::device::{self, Device};
+use crate::base::error::{Error, Result};
 use crate::graph::Graph;
-use crate::operation::{Operation, Output};
+use crate::graph::operation::{Operation, Output};
 use crate::tensor::Tensor;
 
 /// How a session is made.

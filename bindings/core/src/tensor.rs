@@ -1,6 +1,8 @@
 //! Tensors in host memory.
 
+pub(crate) mod element;
 mod make;
+pub(crate) mod memory;
 mod show;
 
 pub(crate) use make::items;
@@ -11,13 +13,13 @@ use std::ptr::NonNull;
 
 use tfp_sys::{ClientApi, TF_TString, TF_Tensor};
 
-use crate::api::Status;
-use crate::dtype::DataType;
-use crate::element::Element;
-use crate::error::{Error, Result};
-use crate::memory::TString;
-use crate::shape::{MAX_RANK, Shape};
-use crate::small_vec::SmallVec;
+use crate::base::api::Status;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::{MAX_RANK, Shape};
+use crate::base::small_vec::SmallVec;
+use crate::tensor::element::Element;
+use crate::tensor::memory::TString;
 
 /// An n-dimensional array in host memory, of any element type.
 ///

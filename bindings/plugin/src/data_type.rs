@@ -67,6 +67,14 @@ types! {
     UINT64 = 23, "uint64", 8;
     FLOAT8_E5M2 = 24, "float8_e5m2", 1;
     FLOAT8_E4M3FN = 25, "float8_e4m3fn", 1;
+    FLOAT8_E4M3FNUZ = 26, "float8_e4m3fnuz", 1;
+    FLOAT8_E4M3B11FNUZ = 27, "float8_e4m3b11fnuz", 1;
+    FLOAT8_E5M2FNUZ = 28, "float8_e5m2fnuz", 1;
+    INT4 = 29, "int4", 1;
+    UINT4 = 30, "uint4", 1;
+    INT2 = 31, "int2", 1;
+    UINT2 = 32, "uint2", 1;
+    FLOAT4_E2M1FN = 33, "float4_e2m1fn", 1;
 }
 
 impl DataType {

@@ -9,7 +9,7 @@ use tfp_core::{DataType, EagerContext, Error, ErrorKind, Result, Shape, Tensor};
 use tfp_ops::{restore_v2, save_v2};
 
 use super::table::{read_table, write_table};
-use crate::files::{self, Beside, folder_of, unwritten};
+use crate::files::{self, Beside, file_error, folder_of, unwritten};
 
 /// A checkpoint that is open for reading: tensors by name.
 ///
@@ -19,15 +19,6 @@ use crate::files::{self, Beside, folder_of, unwritten};
 pub struct CheckpointReader {
     prefix: PathBuf,
     entries: BTreeMap<String, (DataType, Shape)>,
-}
-
-/// An error about a file.
-#[cold]
-pub(crate) fn file_error(path: &Path, problem: impl Into<String>) -> Error {
-    Error::new(ErrorKind::File {
-        path: path.display().to_string(),
-        problem: problem.into(),
-    })
 }
 
 /// Reads a file.
@@ -142,8 +133,8 @@ fn read_entry(bytes: &[u8]) -> Result<(DataType, Shape)> {
     let (mut dtype, mut shape) = (0, Shape::scalar());
     for field in Reader::new("BundleEntryProto", bytes) {
         match field? {
-            (1, value) => dtype = value.int(),
-            (2, value) => shape = read_shape(value.bytes())?,
+            (1, value) => dtype = value.int()?,
+            (2, value) => shape = read_shape(value.bytes()?)?,
             _ => {}
         }
     }
@@ -201,7 +192,7 @@ fn count_of_files(prefix: &Path) -> Option<i64> {
     let table = read_table(&std::fs::read(index_path(prefix)).ok()?).ok()?;
     let header = table.get(&[][..])?;
     let mut fields = Reader::new("BundleHeaderProto", header).map_while(Result::ok);
-    fields.find_map(|(number, value)| (number == 1).then(|| value.int()))
+    fields.find_map(|(number, value)| (number == 1).then(|| value.int().ok())?)
 }
 
 /// Changes the number of files in a `BundleHeaderProto`.
@@ -210,8 +201,8 @@ fn with_count(header: &[u8], count: i64) -> Result<Vec<u8>> {
     out.int(1, count);
     for field in Reader::new("BundleHeaderProto", header) {
         match field? {
-            (2, endianness) => out.int(2, endianness.int()),
-            (3, version) => out.bytes(3, version.bytes()),
+            (2, endianness) => out.int(2, endianness.int()?),
+            (3, version) => out.bytes(3, version.bytes()?),
             _ => {}
         }
     }

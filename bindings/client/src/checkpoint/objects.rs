@@ -41,7 +41,7 @@ impl Objects {
         let mut objects = Vec::new();
         for field in Reader::new("TrackableObjectGraph", bytes) {
             if let (1, node) = field? {
-                objects.push(read_object(node.bytes())?);
+                objects.push(read_object(node.bytes()?)?);
             }
         }
         let count = objects.len();
@@ -156,10 +156,10 @@ fn read_object(bytes: &[u8]) -> Result<Object> {
         match field? {
             (1, child) => {
                 let (mut id, mut name) = (0, String::new());
-                for field in Reader::new("ObjectReference", child.bytes()) {
+                for field in Reader::new("ObjectReference", child.bytes()?) {
                     match field? {
-                        (1, value) => id = value.int(),
-                        (2, value) => name = value.text(),
+                        (1, value) => id = value.int()?,
+                        (2, value) => name = value.text()?,
                         _ => {}
                     }
                 }
@@ -168,11 +168,11 @@ fn read_object(bytes: &[u8]) -> Result<Object> {
             }
             (2, attribute) => {
                 let (mut name, mut found) = (String::new(), Attribute::default());
-                for field in Reader::new("SerializedTensor", attribute.bytes()) {
+                for field in Reader::new("SerializedTensor", attribute.bytes()?) {
                     match field? {
-                        (1, value) => name = value.text(),
-                        (2, value) => found.full_name = value.text(),
-                        (3, value) => found.key = value.text(),
+                        (1, value) => name = value.text()?,
+                        (2, value) => found.full_name = value.text()?,
+                        (3, value) => found.key = value.text()?,
                         _ => {}
                     }
                 }

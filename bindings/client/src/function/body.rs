@@ -3,20 +3,33 @@
 use std::collections::{HashMap, HashSet};
 
 use tfp_core::op::{ArgKind, AttrDefault};
-use tfp_core::wire::{Reader, Writer, shape_proto};
+use tfp_core::wire::{Field, Reader, Writer, shape_proto};
 use tfp_core::{
     DataType, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output, Result, Shape,
 };
 
-use super::graph_function::name_of;
-use crate::any::AnyContext;
-use crate::op_info::OpInfo;
+use crate::context::any::AnyContext;
+use crate::context::op_info::OpInfo;
 
 fn bad(problem: impl Into<String>) -> Error {
     Error::new(ErrorKind::Proto {
         message: "FunctionDef",
         problem: problem.into(),
     })
+}
+
+/// Returns the name of a serialized `FunctionDef`.
+pub(crate) fn name_of(def: &[u8]) -> Result<String> {
+    for field in Reader::new("FunctionDef", def) {
+        if let (1, signature) = field? {
+            for field in Reader::new("OpDef", signature.bytes()?) {
+                if let (1, name) = field? {
+                    return name.text();
+                }
+            }
+        }
+    }
+    Ok(String::new())
 }
 
 /// A function with all that it calls, each as a serialized `FunctionDef`.
@@ -84,7 +97,7 @@ fn called_functions(def: &[u8]) -> Result<Vec<String>> {
     fn of_func(bytes: &[u8], names: &mut Vec<String>) -> Result<()> {
         for field in Reader::new("NameAttrList", bytes) {
             if let (1, name) = field? {
-                names.push(name.text());
+                names.push(name.text()?);
             }
         }
         Ok(())
@@ -92,17 +105,17 @@ fn called_functions(def: &[u8]) -> Result<Vec<String>> {
     let mut names = Vec::new();
     for field in Reader::new("FunctionDef", def) {
         let (3, node) = field? else { continue };
-        for field in Reader::new("NodeDef", node.bytes()) {
+        for field in Reader::new("NodeDef", node.bytes()?) {
             let (5, entry) = field? else { continue };
-            for field in Reader::new("NodeDef.AttrEntry", entry.bytes()) {
+            for field in Reader::new("NodeDef.AttrEntry", entry.bytes()?) {
                 let (2, value) = field? else { continue };
-                for field in Reader::new("AttrValue", value.bytes()) {
+                for field in Reader::new("AttrValue", value.bytes()?) {
                     match field? {
-                        (10, func) => of_func(func.bytes(), &mut names)?,
+                        (10, func) => of_func(func.bytes()?, &mut names)?,
                         (1, list) => {
-                            for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+                            for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                                 if let (9, func) = field? {
-                                    of_func(func.bytes(), &mut names)?;
+                                    of_func(func.bytes()?, &mut names)?;
                                 }
                             }
                         }
@@ -131,7 +144,7 @@ struct Node<'a> {
     name: String,
     op: String,
     inputs: Vec<String>,
-    rest: Vec<(u32, &'a [u8])>,
+    rest: Vec<(u32, Field<'a>)>,
     attrs: Vec<(String, &'a [u8])>,
 }
 
@@ -139,22 +152,22 @@ fn read_node(bytes: &[u8]) -> Result<Node<'_>> {
     let mut node = Node::default();
     for field in Reader::new("NodeDef", bytes) {
         match field? {
-            (1, name) => node.name = name.text(),
-            (2, op) => node.op = op.text(),
-            (3, input) => node.inputs.push(input.text()),
+            (1, name) => node.name = name.text()?,
+            (2, op) => node.op = op.text()?,
+            (3, input) => node.inputs.push(input.text()?),
             (number, field) => {
                 if number == 5 {
                     let (mut name, mut value) = (String::new(), &[][..]);
-                    for field in Reader::new("NodeDef.AttrEntry", field.bytes()) {
+                    for field in Reader::new("NodeDef.AttrEntry", field.bytes()?) {
                         match field? {
-                            (1, field) => name = field.text(),
-                            (2, field) => value = field.bytes(),
+                            (1, field) => name = field.text()?,
+                            (2, field) => value = field.bytes()?,
                             _ => {}
                         }
                     }
                     node.attrs.push((name, value));
                 }
-                node.rest.push((number, field.bytes()));
+                node.rest.push((number, field));
             }
         }
     }
@@ -178,10 +191,10 @@ fn attr_length(node: &Node<'_>, info: &OpInfo, index: u8) -> Result<usize> {
     let mut length = 0;
     for field in Reader::new("AttrValue", value) {
         match field? {
-            (3, value) => length = usize::try_from(value.int()).unwrap_or(0),
+            (3, value) => length = usize::try_from(value.int()?).unwrap_or(0),
             (1, list) => {
                 let mut types = Vec::new();
-                for field in Reader::new("AttrValue.ListValue", list.bytes()) {
+                for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                     if let (6, field) = field? {
                         tfp_core::wire::read_ints(field, &mut types)?;
                     }
@@ -219,8 +232,8 @@ fn text_entry(bytes: &[u8]) -> Result<(String, String)> {
     let (mut key, mut value) = (String::new(), String::new());
     for field in Reader::new("FunctionDef.Entry", bytes) {
         match field? {
-            (1, field) => key = field.text(),
-            (2, field) => value = field.text(),
+            (1, field) => key = field.text()?,
+            (2, field) => value = field.text()?,
             _ => {}
         }
     }
@@ -235,8 +248,8 @@ fn read_argument(bytes: &[u8]) -> Result<(String, DataType)> {
     let (mut name, mut dtype) = (String::new(), None);
     for field in Reader::new("OpDef.ArgDef", bytes) {
         match field? {
-            (1, field) => name = field.text(),
-            (3, field) => dtype = u32::try_from(field.int()).ok(),
+            (1, field) => name = field.text()?,
+            (3, field) => dtype = u32::try_from(field.int()?).ok(),
             _ => {}
         }
     }
@@ -253,10 +266,10 @@ pub(crate) fn read_signature(def: &[u8]) -> Result<(Arguments, Arguments)> {
     let (mut arguments, mut results) = (Vec::new(), Vec::new());
     for field in Reader::new("FunctionDef", def) {
         let (1, signature) = field? else { continue };
-        for field in Reader::new("OpDef", signature.bytes()) {
+        for field in Reader::new("OpDef", signature.bytes()?) {
             match field? {
-                (2, argument) => arguments.push(read_argument(argument.bytes())?),
-                (3, result) => results.push(read_argument(result.bytes())?),
+                (2, argument) => arguments.push(read_argument(argument.bytes()?)?),
+                (3, result) => results.push(read_argument(result.bytes()?)?),
                 _ => {}
             }
         }
@@ -272,9 +285,9 @@ impl Body {
         let (mut nodes, mut returned, mut controls) = (Vec::new(), HashMap::new(), Vec::new());
         for field in Reader::new("FunctionDef", def) {
             match field? {
-                (3, node) => nodes.push(read_node(node.bytes())?),
-                (4, entry) => returned.extend([text_entry(entry.bytes())?]),
-                (6, entry) => controls.push(text_entry(entry.bytes())?.1),
+                (3, node) => nodes.push(read_node(node.bytes()?)?),
+                (4, entry) => returned.extend([text_entry(entry.bytes()?)?]),
+                (6, entry) => controls.push(text_entry(entry.bytes()?)?.1),
                 _ => {}
             }
         }
@@ -346,8 +359,8 @@ impl Body {
                 for input in &inputs {
                     to.bytes(3, input.as_bytes());
                 }
-                for (number, bytes) in &node.rest {
-                    to.bytes(*number, bytes);
+                for &(number, field) in &node.rest {
+                    to.field(number, field);
                 }
             });
         }

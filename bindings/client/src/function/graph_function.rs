@@ -1,11 +1,13 @@
 //! Functions as users trace and call them.
 
-use tfp_core::{DataType, Error, ErrorKind, Function, Output, Result, Shape, wire::Reader};
+use tfp_core::{DataType, Error, ErrorKind, Function, Output, Result, Shape};
 use tfp_ops as ops;
 
+use super::body;
 use super::traced::Traced;
-use super::{FuncGraph, body};
-use crate::any::{AnyContext, AnyValue, Mode};
+use crate::context::any::{AnyContext, Mode};
+use crate::context::func_graph::FuncGraph;
+use crate::context::value::AnyValue;
 
 /// A function: a graph with arguments and results that an op calls.
 ///
@@ -231,18 +233,4 @@ pub(crate) fn identities(cx: &AnyContext, values: &[AnyValue]) -> Result<Vec<Any
         .iter()
         .map(|value| ops::identity(cx, value))
         .collect()
-}
-
-/// Returns the name of a serialized `FunctionDef`.
-pub(crate) fn name_of(def: &[u8]) -> Result<String> {
-    for field in Reader::new("FunctionDef", def) {
-        if let (1, signature) = field? {
-            for field in Reader::new("OpDef", signature.bytes()) {
-                if let (1, name) = field? {
-                    return Ok(name.text());
-                }
-            }
-        }
-    }
-    Ok(String::new())
 }

@@ -8,9 +8,11 @@ use tfp_core::{
     Result, Shape,
 };
 
-use super::{FuncGraph, OWN_PREFIX};
-use crate::any::{AnyContext, AnyValue};
-use crate::op_info::OpInfo;
+use crate::context::any::AnyContext;
+use crate::context::any::OWN_PREFIX;
+use crate::context::func_graph::FuncGraph;
+use crate::context::op_info::OpInfo;
+use crate::context::value::AnyValue;
 
 /// A function with the functions that it calls.
 #[derive(Clone, Debug)]

@@ -8,50 +8,21 @@ mod branches;
 mod call;
 mod derivative;
 pub(crate) mod loops;
+mod plan;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tfp_core::{DataType, Error, Operation, Output, Result, Shape, TensorHandle};
 
-use super::call::{Backward, InputGradients};
-use super::engine::is_differentiable;
-use super::record::OpRecord;
-use super::registry::SharedRule;
-use crate::any::{AnyContext, AnyValue, Mode};
-use crate::function::OWN_PREFIX;
+use self::plan::{Plan, Ran, Wanted};
+use super::rule::{Backward, InputGradients, shared};
+use crate::context::any::OWN_PREFIX;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::record::OpRecord;
+use crate::context::tape::{CALLS, Calls, READS, Tape};
+use crate::context::value::{AnyValue, is_differentiable};
 use crate::function::body::{Body, Library};
-use crate::tape::Tape;
-
-/// The ops of this file.
-pub(crate) const CALLS: &[&str] = &[
-    "PartitionedCall",
-    "StatefulPartitionedCall",
-    "If",
-    "StatelessIf",
-    "Case",
-    "StatelessCase",
-    "While",
-    "StatelessWhile",
-];
-
-/// What a call returned: its outputs, and what its gradient needs.
-type Ran = (Vec<AnyValue>, Vec<AnyValue>);
-
-/// How a call is exchanged, and differentiated then.
-trait Plan: Send + Sync {
-    /// Calls with the same inputs; returns the outputs of the original call, and what is kept.
-    fn forward(&self, cx: &AnyContext, inputs: &[AnyValue]) -> Result<Ran>;
-
-    /// Returns the gradients of the inputs.
-    fn backward(
-        &self,
-        cx: &AnyContext,
-        inputs: &[AnyValue],
-        ran: &Ran,
-        grads: &[Option<AnyValue>],
-    ) -> Result<Vec<Option<AnyValue>>>;
-}
 
 /// Plans of calls on tapes, which repeat with the same functions and shapes.
 type Plans = HashMap<String, Arc<dyn Plan>>;
@@ -67,36 +38,6 @@ fn called(op: &OpRecord) -> Result<Vec<String>> {
         "Case" | "StatelessCase" => op.function_list("branches")?,
         _ => vec![op.function("then_branch")?, op.function("else_branch")?],
     })
-}
-
-/// The ops that read a variable so that a gradient flows.
-pub(crate) const READS: &[&str] = &["ReadVariableOp", "ResourceGather", "ResourceGatherNd"];
-
-/// Returns, for each input of a call, whether it is a variable that the functions read.
-pub(crate) fn read_variables(cx: &AnyContext, op: &OpRecord) -> Result<Vec<bool>> {
-    static KNOWN: Mutex<Option<HashMap<String, Vec<bool>>>> = Mutex::new(None);
-    let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
-    let names = called(op)?;
-    let key = format!("{} {names:?}", op.op_type());
-    if let Some(found) = known().as_ref().and_then(|known| known.get(&key)) {
-        return Ok(found.clone());
-    }
-    let first = usize::from(op.op_type().ends_with("If") || op.op_type().ends_with("Case"));
-    let mut found = vec![false; op.inputs().len()];
-    for name in &names {
-        let body = Body::import(&Library::of(cx, name)?, &[])?;
-        for (input, reads) in body.inputs.iter().zip(&mut found[first..]) {
-            *reads |= input.dtype() == DataType::RESOURCE
-                && input.operation().consumers(0).iter().any(|(consumer, _)| {
-                    let op_type = consumer.op_type();
-                    READS.contains(&op_type.as_str()) || CALLS.contains(&op_type.as_str())
-                });
-        }
-    }
-    if names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
-        known().get_or_insert_default().insert(key, found.clone());
-    }
-    Ok(found)
 }
 
 /// Returns the plan of a call on a tape, one that was made before where there is one.
@@ -128,14 +69,6 @@ fn repeated_plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<
     }
     known.insert(key, Arc::clone(&made));
     Ok(made)
-}
-
-/// Which gradients there are and which are wanted.
-pub(super) struct Wanted<'a> {
-    /// For each output, whether it has a gradient.
-    grads: &'a [bool],
-    /// For each input, whether its gradient is wanted.
-    needs: &'a [bool],
 }
 
 fn plan(cx: &AnyContext, op: &OpRecord, wanted: &Wanted<'_>) -> Result<Box<dyn Plan>> {
@@ -213,60 +146,91 @@ fn exchange(cx: &AnyContext, old: &Operation, new: &[AnyValue]) -> Result<()> {
     Ok(())
 }
 
-/// Executes a call on a tape; `None` where its gradient does not matter.
-pub(crate) fn on_tape(
-    tape: &Tape,
-    op: OpRecord,
-    tracked: &[bool],
-) -> Result<Option<Vec<TensorHandle>>> {
-    let parent = tape.parent();
-    let any: AnyContext = tape.any();
-    let types = match op.op_type() {
-        "While" | "StatelessWhile" => op.inputs().iter().map(AnyValue::dtype).collect(),
-        _ => match op.attr("Tout")? {
-            tfp_core::Attr::TypeList(types) => types,
-            _ => Vec::new(),
-        },
-    };
-    let flows: Vec<bool> = types
-        .iter()
-        .map(|&dtype| is_differentiable(dtype) && dtype != DataType::RESOURCE)
-        .collect();
-    if !flows.contains(&true) {
-        return Ok(None);
+/// The calls of a tape.
+pub(super) struct OnTape;
+
+impl Calls for OnTape {
+    fn read_variables(&self, cx: &AnyContext, op: &OpRecord) -> Result<Vec<bool>> {
+        static KNOWN: Mutex<Option<HashMap<String, Vec<bool>>>> = Mutex::new(None);
+        let known = || KNOWN.lock().unwrap_or_else(PoisonError::into_inner);
+        let names = called(op)?;
+        let key = format!("{} {names:?}", op.op_type());
+        if let Some(found) = known().as_ref().and_then(|known| known.get(&key)) {
+            return Ok(found.clone());
+        }
+        let first = usize::from(op.op_type().ends_with("If") || op.op_type().ends_with("Case"));
+        let mut found = vec![false; op.inputs().len()];
+        for name in &names {
+            let body = Body::import(&Library::of(cx, name)?, &[])?;
+            for (input, reads) in body.inputs.iter().zip(&mut found[first..]) {
+                *reads |= input.dtype() == DataType::RESOURCE
+                    && input.operation().consumers(0).iter().any(|(consumer, _)| {
+                        let op_type = consumer.op_type();
+                        READS.contains(&op_type.as_str()) || CALLS.contains(&op_type.as_str())
+                    });
+            }
+        }
+        if names.iter().all(|name| name.starts_with(OWN_PREFIX)) {
+            known().get_or_insert_default().insert(key, found.clone());
+        }
+        Ok(found)
     }
-    for function in op.functions() {
-        parent.add_function(function)?;
-    }
-    let wanted = Wanted {
-        grads: &flows,
-        needs: tracked,
-    };
-    let plan = repeated_plan(&any, &op, &wanted)?;
-    let (outputs, kept) = plan.forward(parent, op.inputs())?;
-    let handles: Vec<TensorHandle> = outputs
-        .iter()
-        .map(|value| value.handle().cloned())
-        .collect::<Result<_>>()?;
-    let inputs: Vec<TensorHandle> = op
-        .inputs()
-        .iter()
-        .map(|value| value.handle().cloned())
-        .collect::<Result<_>>()?;
-    let ran = (outputs, kept);
-    let rule = SharedRule(Arc::new(move |c: &Backward<'_>| {
-        let grads: Vec<Option<AnyValue>> = flows
+
+    fn execute(
+        &self,
+        tape: &Tape,
+        op: OpRecord,
+        tracked: &[bool],
+    ) -> Result<Option<Vec<TensorHandle>>> {
+        let parent = tape.parent();
+        let any: AnyContext = tape.any();
+        let types = match op.op_type() {
+            "While" | "StatelessWhile" => op.inputs().iter().map(AnyValue::dtype).collect(),
+            _ => match op.attr("Tout")? {
+                tfp_core::Attr::TypeList(types) => types,
+                _ => Vec::new(),
+            },
+        };
+        let flows: Vec<bool> = types
             .iter()
-            .enumerate()
-            .map(|(index, flows)| match flows {
-                true => c.grad(index).map(Some),
-                false => Ok(None),
-            })
+            .map(|&dtype| is_differentiable(dtype) && dtype != DataType::RESOURCE)
+            .collect();
+        if !flows.contains(&true) {
+            return Ok(None);
+        }
+        for function in op.functions() {
+            parent.add_function(function)?;
+        }
+        let wanted = Wanted {
+            grads: &flows,
+            needs: tracked,
+        };
+        let plan = repeated_plan(&any, &op, &wanted)?;
+        let (outputs, kept) = plan.forward(parent, op.inputs())?;
+        let handles: Vec<TensorHandle> = outputs
+            .iter()
+            .map(|value| value.handle().cloned())
             .collect::<Result<_>>()?;
-        let found = plan.backward(c.cx, c.op.inputs(), &ran, &grads)?;
-        Ok(found.into_iter().map(|grad| grad.map(Into::into)).collect())
-    }));
-    let flowing: Vec<TensorHandle> = handles.clone();
-    tape.record_custom(op.op_type(), inputs, &flowing, rule)?;
-    Ok(Some(handles))
+        let inputs: Vec<TensorHandle> = op
+            .inputs()
+            .iter()
+            .map(|value| value.handle().cloned())
+            .collect::<Result<_>>()?;
+        let ran = (outputs, kept);
+        let rule = shared(move |c: &Backward<'_>| {
+            let grads: Vec<Option<AnyValue>> = flows
+                .iter()
+                .enumerate()
+                .map(|(index, flows)| match flows {
+                    true => c.grad(index).map(Some),
+                    false => Ok(None),
+                })
+                .collect::<Result<_>>()?;
+            let found = plan.backward(c.cx, c.op.inputs(), &ran, &grads)?;
+            Ok(found.into_iter().map(|grad| grad.map(Into::into)).collect())
+        });
+        let flowing: Vec<TensorHandle> = handles.clone();
+        tape.record_custom(op.op_type(), inputs, &flowing, rule)?;
+        Ok(Some(handles))
+    }
 }

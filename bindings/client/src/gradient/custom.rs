@@ -1,16 +1,18 @@
 //! Gradients that the user gives along with a computation.
 
 use std::hash::{BuildHasher, Hasher, RandomState};
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Arc, OnceLock};
 
 use tfp_core::{Error, IntoOperand, Operand, Result, Scope, TensorHandle};
 use tfp_ops as ops;
 
-use super::call::{Backward, InputGradients};
-use super::record::{Attrs, OpRecord};
-use super::registry::{SharedRule, register_gradient};
-use crate::any::{AnyContext, AnyValue, Mode};
+use super::engine::GRADIENT_ATTR;
+use super::registry::register_gradient;
+use super::rule::{Backward, InputGradients, shared};
+use crate::context::any::{AnyContext, Mode};
+use crate::context::record::{Attrs, OpRecord};
+use crate::context::value::AnyValue;
 
 /// Computes with a custom gradient.
 ///
@@ -88,7 +90,7 @@ fn in_graph(
         grads.extend(backward(&inner)?);
         Ok(grads)
     });
-    let mark = |scope: &Scope| scope.with_attr(super::graph::GRADIENT_ATTR, &name);
+    let mark = |scope: &Scope| scope.with_attr(GRADIENT_ATTR, &name);
     let marked = match cx {
         AnyContext::Scope(scope) => AnyContext::Scope(mark(scope)?),
         AnyContext::Func(func) => {
@@ -128,7 +130,7 @@ fn on_tapes(
     let handles = |list: &[AnyValue]| -> Result<Vec<TensorHandle>> {
         list.iter().map(|value| value.handle().cloned()).collect()
     };
-    let rule = SharedRule(Arc::new(backward));
+    let rule = shared(backward);
     for tape in tapes {
         let (from, to) = (handles(inputs)?, handles(&outputs)?);
         tape.record_custom("custom_gradient", from, &to, rule.clone())?;

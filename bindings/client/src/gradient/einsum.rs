@@ -5,9 +5,10 @@ use std::collections::BTreeSet;
 use tfp_core::{Error, Result};
 use tfp_ops::*;
 
-use super::call::{Backward, InputGradients, Run};
+use super::rule::{Backward, InputGradients};
 use super::shapes::{conj, unbroadcast};
-use crate::any::AnyValue;
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
 
 /// An equation with its ellipsis written as one label.
 struct Equation {

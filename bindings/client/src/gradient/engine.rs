@@ -6,21 +6,55 @@
 
 use std::collections::{HashMap, HashSet};
 
-use tfp_core::{DataType, Error, ErrorKind, Output, Result, Shape};
+use tfp_core::{DataType, Error, ErrorKind, Operation, Output, Result, Shape};
 use tfp_ops as ops;
 
-use super::call::Backward;
-use super::record::OpRecord;
 use super::registry::{self, Known};
-use super::slices::{self, Gradient};
-use crate::any::{AnyContext, AnyValue, foreign};
+use super::rule::{Backward, Rule};
+use super::slices;
+use crate::context::any::AnyContext;
+use crate::context::record::OpRecord;
+use crate::context::slices::Gradient;
+use crate::context::value::AnyValue;
+use crate::context::value::foreign;
+use crate::context::value::is_differentiable;
 
-/// Whether a gradient flows through tensors of a type.
-pub(crate) fn is_differentiable(dtype: DataType) -> bool {
-    let dtype = dtype.base();
-    dtype.is_float()
-        || dtype.is_complex()
-        || matches!(dtype, DataType::RESOURCE | DataType::VARIANT)
+/// The attribute by which an operation chooses another gradient function.
+pub(crate) const GRADIENT_ATTR: &str = "_gradient_op_type";
+
+pub(crate) fn has_gradient_attr(operation: &Operation) -> bool {
+    operation.attr_info(GRADIENT_ATTR).is_ok()
+}
+
+/// What is returned where nothing depends on an `x`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Unconnected {
+    /// `None`.
+    #[default]
+    None,
+    /// Zeros of the `x`'s shape.
+    Zeros,
+}
+
+/// How gradients are computed.
+#[derive(Clone, Debug)]
+pub struct GradientOptions<'a, V> {
+    /// The gradients of each `y`: one per `y`, ones where `None`; empty for ones everywhere.
+    pub grad_ys: &'a [Option<V>],
+    /// What is returned where nothing depends on an `x`.
+    pub unconnected: Unconnected,
+    /// Values that count as constants.
+    pub stop: &'a [V],
+}
+
+impl<V> Default for GradientOptions<'_, V> {
+    fn default() -> Self {
+        Self {
+            grad_ys: &[],
+            unconnected: Unconnected::None,
+            stop: &[],
+        }
+    }
 }
 
 /// A question about gradients.
@@ -29,6 +63,8 @@ pub(crate) struct Question<'a> {
     pub(crate) grad_ys: &'a [Option<AnyValue>],
     pub(crate) xs: &'a [AnyValue],
     pub(crate) stops: &'a [AnyValue],
+    /// The gradient function of ops that call functions.
+    pub(crate) calls: Rule,
 }
 
 /// Returns the gradients of `ys` at the beginning of the way back.
@@ -114,7 +150,7 @@ pub(crate) fn differentiate(
             needs.push(Vec::new());
             continue;
         }
-        if !matches!(known(record), Some(Known::Stops)) {
+        if !matches!(known(record, question.calls), Some(Known::Stops)) {
             active.extend(
                 record
                     .outputs
@@ -145,7 +181,7 @@ pub(crate) fn differentiate(
         if of_outputs.iter().all(Option::is_none) {
             continue;
         }
-        let of_inputs = backward(cx, record, &of_outputs, needs)?;
+        let of_inputs = backward(cx, record, question.calls, &of_outputs, needs)?;
         if of_inputs.len() != record.inputs.len() {
             return Err(Error::argument(format!(
                 "the gradient function of {} returned {} gradients, the op has {} inputs",
@@ -180,24 +216,25 @@ pub(crate) fn differentiate(
 }
 
 /// Returns what is known of the op's gradient.
-fn known(record: &OpRecord) -> Option<Known> {
+fn known(record: &OpRecord, calls: Rule) -> Option<Known> {
     if let Some(rule) = &record.custom {
         return Some(Known::User(rule.clone()));
     }
     if let Some(operation) = record.operation()
-        && super::graph::has_gradient_attr(operation)
-        && let Ok(name) = record.text(super::graph::GRADIENT_ATTR)
+        && has_gradient_attr(operation)
+        && let Ok(name) = record.text(GRADIENT_ATTR)
     {
         // A name that nobody registered is an error when the gradient is asked for.
-        return registry::find(&name);
+        return registry::find(&name, calls);
     }
-    registry::find(&record.op_type)
+    registry::find(&record.op_type, calls)
 }
 
 /// Returns the gradients of an op's inputs.
 fn backward(
     cx: &AnyContext,
     record: &OpRecord,
+    calls: Rule,
     grads: &[Option<Gradient<AnyValue>>],
     needs: &[bool],
 ) -> Result<Vec<Option<Gradient<AnyValue>>>> {
@@ -207,9 +244,9 @@ fn backward(
         grads,
         needs,
     };
-    match known(record) {
+    match known(record, calls) {
         Some(Known::Rule(rule)) => rule(&call),
-        Some(Known::User(rule)) => (rule.0)(&call),
+        Some(Known::User(rule)) => (rule.0)(cx, record, grads, needs),
         Some(Known::Stops) => Ok(vec![None; record.inputs.len()]),
         None => from_tensorflow(&call),
     }
@@ -233,7 +270,7 @@ fn from_tensorflow(call: &Backward<'_>) -> Result<Vec<Option<Gradient<AnyValue>>
     let (Some(operation), Some(graph)) = (call.op.operation(), call.cx.graph()) else {
         return Err(missing(call.op));
     };
-    if !operation.graph().is_same(graph) || super::graph::has_gradient_attr(operation) {
+    if !operation.graph().is_same(graph) || has_gradient_attr(operation) {
         return Err(missing(call.op));
     }
     let (mut ys, mut dys) = (Vec::new(), Vec::new());

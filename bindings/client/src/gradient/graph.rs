@@ -1,4 +1,4 @@
-//! Gradients in a graph.
+//! Questions about outputs of a graph.
 #![allow(
     clippy::mutable_key_type,
     reason = "a value's hash and equality are those of its place, which does not change"
@@ -9,118 +9,10 @@ use std::collections::{HashMap, HashSet};
 use tfp_core::{Error, ErrorKind, Operation, Output, Result};
 
 use super::engine::{self, Question};
-use super::record::OpRecord;
-use super::slices::Gradient;
-use crate::any::{AnyContext, AnyValue, Mode, foreign};
-
-/// The attribute by which an operation chooses another gradient function.
-pub(crate) const GRADIENT_ATTR: &str = "_gradient_op_type";
-
-pub(crate) fn has_gradient_attr(operation: &Operation) -> bool {
-    operation.attr_info(GRADIENT_ATTR).is_ok()
-}
-
-/// What is returned where nothing depends on an `x`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Unconnected {
-    /// `None`.
-    #[default]
-    None,
-    /// Zeros of the `x`'s shape.
-    Zeros,
-}
-
-/// How gradients are computed.
-#[derive(Clone, Debug)]
-pub struct GradientOptions<'a, V> {
-    /// The gradients of each `y`: one per `y`, ones where `None`; empty for ones everywhere.
-    pub grad_ys: &'a [Option<V>],
-    /// What is returned where nothing depends on an `x`.
-    pub unconnected: Unconnected,
-    /// Values that count as constants.
-    pub stop: &'a [V],
-}
-
-impl<V> Default for GradientOptions<'_, V> {
-    fn default() -> Self {
-        Self {
-            grad_ys: &[],
-            unconnected: Unconnected::None,
-            stop: &[],
-        }
-    }
-}
-
-/// Adds the gradients of the sum of all `ys` with respect to each of `xs` to a graph.
-///
-/// `cx` is a graph, a scope or a function that is being traced; the `ys` are outputs of its graph.
-/// An `x` is an output: a placeholder, a constant, an intermediate value, or the resource of a
-/// variable, whose gradient is that of the variable's value. In a function an `x` from outside
-/// stands for its captured input. The gradient is `None` where no `y` depends on the `x`; slices
-/// ([`gradients_with`]) are made dense.
-///
-/// An op's gradient is added by its function in the registry; ops without one take TensorFlow's
-/// own where there is one. All gradient functions are made of ops that have gradients too, so
-/// gradients can be differentiated again.
-///
-/// # Errors
-/// [`ErrorKind::NotFound`] names an op that has no gradient function; [`ErrorKind::Foreign`] an
-/// output of another graph; [`ErrorKind::Argument`] a `y` that is not of a floating-point type.
-pub fn gradients<C>(cx: &C, ys: &[C::Value], xs: &[C::Value]) -> Result<Vec<Option<C::Value>>>
-where
-    C: Mode,
-{
-    gradients_with(cx, ys, xs, &GradientOptions::default())?
-        .into_iter()
-        .map(|grad| grad.map(|grad| grad.dense(cx)).transpose())
-        .collect()
-}
-
-/// The same as [`gradients`], with options and with slices as they are.
-///
-/// # Errors
-/// As for [`gradients`], [`ErrorKind::DType`] and [`ErrorKind::Shape`] for a given gradient that
-/// does not fit its `y`.
-pub fn gradients_with<C>(
-    cx: &C,
-    ys: &[C::Value],
-    xs: &[C::Value],
-    options: &GradientOptions<'_, C::Value>,
-) -> Result<Vec<Option<Gradient<C::Value>>>>
-where
-    C: Mode,
-{
-    let any = |list: &[C::Value]| -> Vec<AnyValue> { list.iter().map(|v| cx.to_any(v)).collect() };
-    let given: Vec<Option<AnyValue>> = options
-        .grad_ys
-        .iter()
-        .map(|grad| grad.as_ref().map(|grad| cx.to_any(grad)))
-        .collect();
-    let found = in_graph(
-        &cx.any(),
-        &Question {
-            ys: &any(ys),
-            grad_ys: &given,
-            xs: &any(xs),
-            stops: &any(options.stop),
-        },
-    )?;
-    let cx_any = cx.any();
-    found
-        .into_iter()
-        .zip(xs)
-        .map(|(grad, x)| {
-            let grad = match (grad, options.unconnected) {
-                (None, Unconnected::Zeros) => {
-                    Some(engine::zeros_of(&cx_any, &cx.to_any(x))?.into())
-                }
-                (grad, _) => grad,
-            };
-            grad.map(|grad| grad.try_map(|value| cx.from_any(value)))
-                .transpose()
-        })
-        .collect()
-}
+use crate::context::any::AnyContext;
+use crate::context::record::OpRecord;
+use crate::context::slices::Gradient;
+use crate::context::value::{AnyValue, foreign};
 
 /// Answers a question about outputs of a graph.
 ///
@@ -187,6 +79,7 @@ pub(crate) fn in_graph(
         grad_ys: question.grad_ys,
         xs: &xs,
         stops: &stops,
+        calls: question.calls,
     };
     if has_loop {
         return loops(cx, &question);

@@ -1,28 +1,14 @@
 //! The registry of gradient functions, by type of op.
 
 use std::collections::HashMap;
-use std::fmt;
-use std::sync::{Arc, OnceLock, PoisonError, RwLock};
+use std::sync::{OnceLock, PoisonError, RwLock};
 
 use tfp_core::Result;
 
-use super::call::{Backward, InputGradients};
+use super::rule::{Backward, InputGradients, Rule, shared};
 use super::rules;
-
-/// A gradient function of this crate.
-pub(crate) type Rule = fn(&Backward<'_>) -> Result<InputGradients>;
-
-type DynRule = dyn Fn(&Backward<'_>) -> Result<InputGradients> + Send + Sync;
-
-/// A gradient function of the user.
-#[derive(Clone)]
-pub(crate) struct SharedRule(pub(crate) Arc<DynRule>);
-
-impl fmt::Debug for SharedRule {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("a custom gradient")
-    }
-}
+use crate::context::record::SharedRule;
+use crate::context::tape::CALLS;
 
 /// What the registry says of a type of op.
 #[derive(Clone)]
@@ -52,11 +38,15 @@ fn user() -> &'static RwLock<HashMap<String, SharedRule>> {
     USER.get_or_init(RwLock::default)
 }
 
-/// Returns what is known of a type of op.
-pub(crate) fn find(op_type: &str) -> Option<Known> {
+/// Returns what is known of a type of op; `calls` is the gradient function of those that call
+/// functions, which asks for gradients itself.
+pub(crate) fn find(op_type: &str, calls: Rule) -> Option<Known> {
     let users = user().read().unwrap_or_else(PoisonError::into_inner);
     if let Some(rule) = users.get(op_type) {
         return Some(Known::User(rule.clone()));
+    }
+    if CALLS.contains(&op_type) {
+        return Some(Known::Rule(calls));
     }
     table().get(op_type).map(|rule| match rule {
         Some(rule) => Known::Rule(*rule),
@@ -82,7 +72,7 @@ pub fn register_gradient(
     op_type: &str,
     function: impl Fn(&Backward<'_>) -> Result<InputGradients> + Send + Sync + 'static,
 ) {
-    let rule = SharedRule(Arc::new(function));
+    let rule = shared(function);
     let replaced = user()
         .write()
         .unwrap_or_else(PoisonError::into_inner)
@@ -98,6 +88,7 @@ pub fn differentiable_ops() -> Vec<&'static str> {
         .iter()
         .filter(|(_, rule)| rule.is_some())
         .map(|(&name, _)| name)
+        .chain(CALLS.iter().copied())
         .collect();
     names.sort_unstable();
     names
@@ -106,5 +97,5 @@ pub fn differentiable_ops() -> Vec<&'static str> {
 /// Returns how many types of op have a gradient function, those of the user too.
 pub(crate) fn count() -> usize {
     let users = user().read().unwrap_or_else(PoisonError::into_inner);
-    users.len() + table().values().filter(|rule| rule.is_some()).count()
+    users.len() + CALLS.len() + table().values().filter(|rule| rule.is_some()).count()
 }

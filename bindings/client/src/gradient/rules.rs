@@ -2,7 +2,6 @@
 
 mod array;
 mod binary;
-mod control;
 mod conv;
 mod factor;
 mod fourier;
@@ -16,16 +15,12 @@ mod sparse;
 mod unary;
 mod variable;
 
-use super::registry::Rule;
-
-/// The gradient functions of a group of ops.
-type Rules = &'static [(&'static str, Rule)];
+use super::rule::Rules;
 
 /// All groups.
 pub(super) static ALL: &[Rules] = &[
     array::RULES,
     binary::RULES,
-    control::RULES,
     conv::RULES,
     factor::RULES,
     fourier::RULES,

@@ -3,8 +3,9 @@
 use tfp_core::{DataType, Result, Tensor};
 use tfp_ops::{self as ops, StridedSliceOptions, SumOptions};
 
-use super::call::Run;
-use crate::any::{AnyContext, AnyValue};
+use crate::context::any::AnyContext;
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
 
 /// Sums a gradient over the axes along which `x` was broadcast to the gradient's shape.
 pub(crate) fn unbroadcast(cx: &AnyContext, grad: AnyValue, x: &AnyValue) -> Result<AnyValue> {

@@ -5,7 +5,18 @@ use tfp_ops as ops;
 
 use super::Loss;
 use super::loss::{as_type, last_mean, same_rank, total};
-use super::training::Goal;
+
+/// Which values of a measure are better.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Goal {
+    /// Those that the measure by its name says: smaller losses and errors, larger accuracies.
+    #[default]
+    Auto,
+    /// Smaller ones.
+    Min,
+    /// Larger ones.
+    Max,
+}
 
 /// How many thresholds Keras' area under a curve has.
 const AUC_THRESHOLDS: usize = 200;

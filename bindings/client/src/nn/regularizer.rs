@@ -2,7 +2,8 @@
 
 use tfp_core::Result;
 
-use crate::any::{AnyContext, AnyValue};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
 use crate::ops;
 
 /// A penalty of a variable `w`, which is part of the loss: `l1 * sum(|w|) + l2 * sum(w * w)`. Names and

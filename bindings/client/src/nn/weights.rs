@@ -5,7 +5,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use tfp_core::{DataType, Result};
 
 use super::{Initializer, Regularizer};
-use crate::any::{AnyContext, AnyValue, HOST, Mode};
+use crate::context::any::{AnyContext, HOST, Mode};
+use crate::context::value::AnyValue;
 use crate::ops;
 use crate::variable::{Variable, VariableOptions};
 

@@ -8,7 +8,7 @@ use tfp_ops::stateful_partitioned_call;
 
 use super::proto::{Kind, MetaGraph};
 use super::structure::Structure;
-use crate::any::AnyValue;
+use crate::context::value::AnyValue;
 use crate::gradient::register_gradient;
 
 /// A `RegisteredGradient`.
@@ -25,13 +25,13 @@ pub(super) fn registered(graph_def: &[u8]) -> Result<Vec<Registered>> {
     let mut list = Vec::new();
     for field in Reader::new("GraphDef", graph_def) {
         let (2, library) = field? else { continue };
-        for field in Reader::new("FunctionDefLibrary", library.bytes()) {
+        for field in Reader::new("FunctionDefLibrary", library.bytes()?) {
             let (3, entry) = field? else { continue };
             let (mut function, mut op_type) = (String::new(), String::new());
-            for field in Reader::new("RegisteredGradient", entry.bytes()) {
+            for field in Reader::new("RegisteredGradient", entry.bytes()?) {
                 match field? {
-                    (1, value) => function = value.text(),
-                    (2, value) => op_type = value.text(),
+                    (1, value) => function = value.text()?,
+                    (2, value) => op_type = value.text()?,
                     _ => {}
                 }
             }

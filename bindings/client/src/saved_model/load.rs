@@ -16,8 +16,10 @@ use super::gradients::{self, Registered, op_types, registered};
 use super::proto::{Kind, MetaGraph, read_model};
 use super::rename::renamed_functions;
 use super::structure::{Spec, tell_types};
-use crate::any::{AnyValue, Mode};
-use crate::checkpoint::{CheckpointReader, Objects, VALUE, file_error, index_path, read_objects};
+use crate::checkpoint::{CheckpointReader, Objects, VALUE, index_path, read_objects};
+use crate::context::any::Mode;
+use crate::context::value::AnyValue;
+use crate::files::file_error;
 use crate::function::body::read_signature;
 use crate::variable::Variable;
 
@@ -609,7 +611,7 @@ fn check_versions(graph_def: &[u8]) -> Result<()> {
     let mut empty = Writer::new();
     for field in Reader::new("GraphDef", graph_def) {
         if let (4, versions) = field? {
-            empty.bytes(4, versions.bytes());
+            empty.bytes(4, versions.bytes()?);
         }
     }
     Graph::new()?

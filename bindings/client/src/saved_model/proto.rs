@@ -7,7 +7,8 @@ use tfp_core::wire::{Reader, read_ints, read_shape};
 use tfp_core::{DataType, Error, ErrorKind, Result, Shape};
 
 use super::structure::Structure;
-use crate::checkpoint::{file_error, read_file};
+use crate::checkpoint::read_file;
+use crate::files::file_error;
 
 /// The version of the format that this crate knows.
 const SCHEMA: i64 = 1;
@@ -85,8 +86,8 @@ pub(super) fn parse_model(bytes: &[u8]) -> Result<Vec<MetaGraph>> {
     let (mut schema, mut parts) = (0, Vec::new());
     for field in Reader::new("SavedModel", bytes) {
         match field? {
-            (1, value) => schema = value.int(),
-            (2, value) => parts.push(value.bytes()),
+            (1, value) => schema = value.int()?,
+            (2, value) => parts.push(value.bytes()?),
             _ => {}
         }
     }
@@ -107,21 +108,21 @@ pub(super) fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
     for field in Reader::new("MetaGraphDef", bytes) {
         match field? {
             (1, info) => {
-                for field in Reader::new("MetaInfoDef", info.bytes()) {
+                for field in Reader::new("MetaInfoDef", info.bytes()?) {
                     if let (4, tag) = field? {
-                        meta.tags.push(tag.text());
+                        meta.tags.push(tag.text()?);
                     }
                 }
             }
-            (2, graph) => meta.graph_def = graph.bytes().to_vec(),
+            (2, graph) => meta.graph_def = graph.bytes()?.to_vec(),
             (6, asset) => {
-                for field in Reader::new("AssetFileDef", asset.bytes()) {
+                for field in Reader::new("AssetFileDef", asset.bytes()?) {
                     if let (2, name) = field? {
-                        meta.assets.push(name.text());
+                        meta.assets.push(name.text()?);
                     }
                 }
             }
-            (7, objects) => read_objects(objects.bytes(), &mut meta)?,
+            (7, objects) => read_objects(objects.bytes()?, &mut meta)?,
             _ => {}
         }
     }
@@ -133,13 +134,13 @@ pub(super) fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
 fn read_objects(bytes: &[u8], meta: &mut MetaGraph) -> Result<()> {
     for field in Reader::new("SavedObjectGraph", bytes) {
         match field? {
-            (1, node) => meta.nodes.push(read_node(node.bytes())?),
+            (1, node) => meta.nodes.push(read_node(node.bytes()?)?),
             (2, entry) => {
                 let (mut name, mut function) = (String::new(), ConcreteFunction::default());
-                for field in Reader::new("ConcreteFunctionsEntry", entry.bytes()) {
+                for field in Reader::new("ConcreteFunctionsEntry", entry.bytes()?) {
                     match field? {
-                        (1, key) => name = key.text(),
-                        (2, value) => function = read_concrete(value.bytes())?,
+                        (1, key) => name = key.text()?,
+                        (2, value) => function = read_concrete(value.bytes()?)?,
                         _ => {}
                     }
                 }
@@ -163,8 +164,8 @@ fn read_concrete(bytes: &[u8]) -> Result<ConcreteFunction> {
                     .map(|id| usize::try_from(id).unwrap_or(usize::MAX));
                 function.bound_inputs.extend(known);
             }
-            (3, value) => function.inputs = Structure::read(value.bytes())?,
-            (4, value) => function.outputs = Structure::read(value.bytes())?,
+            (3, value) => function.inputs = Structure::read(value.bytes()?)?,
+            (4, value) => function.outputs = Structure::read(value.bytes()?)?,
             _ => {}
         }
     }
@@ -175,14 +176,14 @@ fn read_node(bytes: &[u8]) -> Result<Node> {
     let mut node = Node::default();
     for field in Reader::new("SavedObject", bytes) {
         let (number, value) = field?;
-        let inner = value.bytes();
+        let inner = || value.bytes();
         match number {
             1 => {
                 let (mut id, mut name) = (-1, String::new());
-                for field in Reader::new("ObjectReference", inner) {
+                for field in Reader::new("ObjectReference", inner()?) {
                     match field? {
-                        (1, value) => id = value.int(),
-                        (2, value) => name = value.text(),
+                        (1, value) => id = value.int()?,
+                        (2, value) => name = value.text()?,
                         _ => {}
                     }
                 }
@@ -192,28 +193,28 @@ fn read_node(bytes: &[u8]) -> Result<Node> {
             }
             5 => {
                 let mut index = 0;
-                for field in Reader::new("SavedAsset", inner) {
+                for field in Reader::new("SavedAsset", inner()?) {
                     if let (1, value) = field? {
-                        index = value.int();
+                        index = value.int()?;
                     }
                 }
                 node.kind = Kind::Asset(usize::try_from(index).unwrap_or(usize::MAX));
             }
-            6 => node.kind = Kind::Function(texts("SavedFunction", 1, inner)?),
-            7 => node.kind = read_variable(inner)?,
+            6 => node.kind = Kind::Function(texts("SavedFunction", 1, inner()?)?),
+            7 => node.kind = read_variable(inner()?)?,
             8 => {
-                let mut name = texts("SavedBareConcreteFunction", 1, inner)?;
-                let keywords = texts("SavedBareConcreteFunction", 2, inner)?;
+                let mut name = texts("SavedBareConcreteFunction", 1, inner()?)?;
+                let keywords = texts("SavedBareConcreteFunction", 2, inner()?)?;
                 node.kind = Kind::ConcreteFunction(name.pop().unwrap_or_default(), keywords);
             }
             9 => {
-                let mut name = texts("SavedConstant", 1, inner)?;
+                let mut name = texts("SavedConstant", 1, inner()?)?;
                 node.kind = Kind::Constant(name.pop().unwrap_or_default());
             }
             10 => node.kind = Kind::Resource,
             12 => {
-                let mut name = texts("CapturedTensor", 1, inner)?;
-                let mut function = texts("CapturedTensor", 2, inner)?;
+                let mut name = texts("CapturedTensor", 1, inner()?)?;
+                let mut function = texts("CapturedTensor", 2, inner()?)?;
                 let last = |list: &mut Vec<String>| list.pop().unwrap_or_default();
                 node.kind = Kind::Captured(last(&mut name), last(&mut function));
             }
@@ -229,7 +230,7 @@ fn texts(message: &'static str, number: u32, bytes: &[u8]) -> Result<Vec<String>
     for field in Reader::new(message, bytes) {
         let (found, value) = field?;
         if found == number {
-            list.push(value.text());
+            list.push(value.text()?);
         }
     }
     Ok(list)
@@ -240,10 +241,10 @@ fn read_variable(bytes: &[u8]) -> Result<Kind> {
     let (mut trainable, mut name) = (false, String::new());
     for field in Reader::new("SavedVariable", bytes) {
         match field? {
-            (1, value) => number = value.int(),
-            (2, value) => shape = read_shape(value.bytes())?,
-            (3, value) => trainable = value.int() != 0,
-            (6, value) => name = value.text(),
+            (1, value) => number = value.int()?,
+            (2, value) => shape = read_shape(value.bytes()?)?,
+            (3, value) => trainable = value.int()? != 0,
+            (6, value) => name = value.text()?,
             _ => {}
         }
     }

@@ -24,9 +24,9 @@ pub(super) fn renamed_functions(
     let mut bodies = Vec::new();
     for field in Reader::new("GraphDef", graph_def) {
         let (2, library) = field? else { continue };
-        for field in Reader::new("FunctionDefLibrary", library.bytes()) {
+        for field in Reader::new("FunctionDefLibrary", library.bytes()?) {
             if let (1, function) = field? {
-                bodies.push(function.bytes());
+                bodies.push(function.bytes()?);
             }
         }
     }
@@ -55,9 +55,9 @@ pub(super) fn renamed_functions(
 fn function_name(function_def: &[u8]) -> Result<String> {
     for field in Reader::new("FunctionDef", function_def) {
         let (1, signature) = field? else { continue };
-        for field in Reader::new("OpDef", signature.bytes()) {
+        for field in Reader::new("OpDef", signature.bytes()?) {
             if let (1, name) = field? {
-                return Ok(name.text());
+                return name.text();
             }
         }
     }
@@ -68,7 +68,7 @@ fn function_name(function_def: &[u8]) -> Result<String> {
 fn is_named(attr_entry: &[u8], name: &[u8]) -> Result<bool> {
     for field in Reader::new("AttrEntry", attr_entry) {
         if let (1, key) = field? {
-            return Ok(key.bytes() == name);
+            return Ok(key.bytes()? == name);
         }
     }
     Ok(false)
@@ -97,10 +97,7 @@ fn copy(message: &'static str, bytes: &[u8], part: Part<'_>) -> Result<Vec<u8>> 
                 Some(changed) => out.bytes(number, &changed),
                 None => out.bytes(number, inner),
             },
-            Field::Varint(value) => out.int(number, value as i64),
-            Field::Fixed32(bits) => out.float(number, f32::from_bits(bits)),
-            // No message in a function has a field of eight bytes.
-            Field::Fixed64(_) => {}
+            other => out.field(number, other),
         }
     }
     Ok(out.into_bytes())

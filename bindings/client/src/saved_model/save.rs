@@ -7,7 +7,8 @@ use tfp_core::{Error, Result, Tensor};
 
 use super::load::{Model, variables_prefix};
 use super::write::{MODEL, delete_fingerprint, is_of_model};
-use crate::checkpoint::{CheckpointReader, file_error, index_path, read_objects, write_tensors};
+use crate::checkpoint::{CheckpointReader, index_path, read_objects, write_tensors};
+use crate::files::file_error;
 use crate::files::{self, replace_folder};
 
 impl Model {

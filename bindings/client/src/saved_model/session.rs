@@ -8,7 +8,8 @@ use tfp_core::{Attr, DataType, Operation, Output, Result, SavedModel, SessionOpt
 use super::load::{object_paths, variables_prefix};
 use super::proto::{Kind, MetaGraph, read_meta_graph, read_model};
 use super::save::save_with;
-use crate::checkpoint::{CheckpointReader, VALUE, file_error, index_path, read_objects};
+use crate::checkpoint::{CheckpointReader, VALUE, index_path, read_objects};
+use crate::files::file_error;
 use crate::variable::{Variable, values_in};
 
 /// A SavedModel that was loaded into a graph with a session, also one of TensorFlow 1.

@@ -89,17 +89,17 @@ impl Structure {
         }
         for field in Reader::new("StructuredValue", bytes) {
             let (number, value) = field?;
-            let inner = value.bytes();
+            let inner = || value.bytes();
             structure = match number {
-                33 | 35 => Self::Tensor(read_spec(inner)?),
-                34 => Self::Composite(read_components(inner)?),
-                51 => Self::List(read_list(inner, depth)?),
-                52 => Self::Tuple(read_list(inner, depth)?),
+                33 | 35 => Self::Tensor(read_spec(inner()?)?),
+                34 => Self::Composite(read_components(inner()?)?),
+                51 => Self::List(read_list(inner()?, depth)?),
+                52 => Self::Tuple(read_list(inner()?, depth)?),
                 53 => {
                     let mut map = std::collections::BTreeMap::new();
-                    for field in Reader::new("DictValue", inner) {
+                    for field in Reader::new("DictValue", inner()?) {
                         if let (1, entry) = field? {
-                            let (key, value) = read_pair(entry.bytes(), depth)?;
+                            let (key, value) = read_pair(entry.bytes()?, depth)?;
                             map.insert(key, value);
                         }
                     }
@@ -107,9 +107,9 @@ impl Structure {
                 }
                 54 => {
                     let mut list = Vec::new();
-                    for field in Reader::new("NamedTupleValue", inner) {
+                    for field in Reader::new("NamedTupleValue", inner()?) {
                         if let (2, pair) = field? {
-                            list.push(read_pair(pair.bytes(), depth)?.1);
+                            list.push(read_pair(pair.bytes()?, depth)?.1);
                         }
                     }
                     Self::Tuple(list)
@@ -200,8 +200,8 @@ fn read_pair(bytes: &[u8], depth: usize) -> Result<(String, Structure)> {
     let (mut key, mut value) = (String::new(), Structure::Nothing);
     for field in Reader::new("PairValue", bytes) {
         match field? {
-            (1, field) => key = field.text(),
-            (2, field) => value = Structure::read_at(field.bytes(), depth + 1)?,
+            (1, field) => key = field.text()?,
+            (2, field) => value = Structure::read_at(field.bytes()?, depth + 1)?,
             _ => {}
         }
     }
@@ -212,7 +212,7 @@ fn read_list(bytes: &[u8], depth: usize) -> Result<Vec<Structure>> {
     let mut list = Vec::new();
     for field in Reader::new("ListValue", bytes) {
         if let (1, item) = field? {
-            list.push(Structure::read_at(item.bytes(), depth + 1)?);
+            list.push(Structure::read_at(item.bytes()?, depth + 1)?);
         }
     }
     Ok(list)
@@ -222,10 +222,10 @@ fn read_spec(bytes: &[u8]) -> Result<Spec> {
     let mut spec = Spec::default();
     for field in Reader::new("TensorSpecProto", bytes) {
         match field? {
-            (1, name) => spec.name = name.text(),
-            (2, shape) => spec.shape = read_shape(shape.bytes())?,
+            (1, name) => spec.name = name.text()?,
+            (2, shape) => spec.shape = read_shape(shape.bytes()?)?,
             (3, dtype) => {
-                spec.dtype = DataType::from_number(u32::try_from(dtype.int()).unwrap_or(0));
+                spec.dtype = DataType::from_number(u32::try_from(dtype.int()?).unwrap_or(0));
             }
             _ => {}
         }
@@ -238,7 +238,7 @@ fn read_components(bytes: &[u8]) -> Result<usize> {
     let mut count = 0;
     for field in Reader::new("TypeSpecProto", bytes) {
         if let (4, value) = field? {
-            count = value.int();
+            count = value.int()?;
         }
     }
     match usize::try_from(count) {

@@ -8,9 +8,10 @@ use tfp_core::{Context, DataType, Error, Graph, Result, Session, Shape, Tensor};
 use tfp_ops::{initialize_table_v2, lookup_table_import_v2};
 
 use super::trace::{Traced, trace};
-use crate::any::{AnyValue, Mode};
-use crate::checkpoint::file_error;
+use crate::context::any::Mode;
+use crate::context::value::AnyValue;
 use crate::files;
+use crate::files::file_error;
 use crate::table::LookupTable;
 
 /// What a model has of a table.

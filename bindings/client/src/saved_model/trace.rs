@@ -7,8 +7,8 @@ use tfp_core::{
 };
 
 use super::structure::Spec;
-use crate::any::AnyValue;
-use crate::function::FuncGraph;
+use crate::context::func_graph::FuncGraph;
+use crate::context::value::AnyValue;
 
 /// A function with what it captured.
 #[derive(Debug)]

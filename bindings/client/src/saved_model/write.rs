@@ -18,8 +18,8 @@ use super::load::variables_prefix;
 use super::tables::Tables;
 use super::trace::{Traced, cut, trace};
 use crate::checkpoint::{OBJECT_GRAPH_KEY, Objects, value_key, write_tensors};
+use crate::context::func_graph::FuncGraph;
 use crate::files::{self, replace_folder};
-use crate::function::FuncGraph;
 use crate::table::LookupTable;
 use crate::variable::{Variable, values_in};
 

@@ -10,7 +10,7 @@ use tfp_ops::{
 };
 
 use super::Variable;
-use crate::any::Mode;
+use crate::context::any::Mode;
 
 impl Variable {
     /// Returns an operand as a value of the variable's type, once it is known to fit.

@@ -145,7 +145,7 @@ fn without(bytes: &[u8], path: &[u32]) -> Vec<u8> {
             }
             ((number, Field::Bytes(inner)), _) => out.bytes(number, inner),
             ((number, Field::Fixed32(bits)), _) => out.float(number, f32::from_bits(bits)),
-            ((number, field), _) => out.int(number, field.int()),
+            ((number, field), _) => out.field(number, field),
         }
     }
     out.into_bytes()

@@ -13,23 +13,24 @@ use tfp_sys::{
 use super::executor::{Executor, RawExecutor};
 use super::handle::TensorHandle;
 use super::pool::{OpPool, thread_number};
-use crate::api::{Status, api, c_string};
 use crate::attr::AttrValue;
-use crate::buffer::OutBuffer;
-use crate::call::{Call, Prepared, Results};
-use crate::context::Context;
-use crate::device::{self, Device};
-use crate::error::{Error, ErrorKind, Result};
-use crate::function::{Function, FunctionId};
-use crate::graph_def::FunctionDef;
-use crate::in_place;
-use crate::infer::bad_attr;
-use crate::op::{ArgKind, OpDesc, text};
-use crate::operation::count_of;
-use crate::set_attr::{c_int_len, set_in_eager};
-use crate::small_vec::SmallVec;
+use crate::attr::function::{Function, FunctionId};
+use crate::attr::set::{c_int_len, set_in_eager};
+use crate::base::api::{Status, api, c_string};
+use crate::base::buffer::OutBuffer;
+use crate::base::device::{self, Device};
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::op::{ArgKind, OpDesc, text};
+use crate::base::small_vec::SmallVec;
+use crate::call::Call;
+use crate::call::Context;
+use crate::call::results::{Prepared, Results};
+use crate::call::slot::bad_attr;
+use crate::graph::def::FunctionDef;
+use crate::graph::in_place;
+use crate::graph::operation::count_of;
+use crate::graph::untrusted::Calls;
 use crate::tensor::Tensor;
-use crate::untrusted::Calls;
 
 /// What happens when an operand is not on the device of the op.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

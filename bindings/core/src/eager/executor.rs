@@ -6,8 +6,8 @@ use std::sync::Arc;
 use tfp_sys::{ClientApi, TFE_Executor};
 
 use super::context::EagerContext;
-use crate::api::Status;
-use crate::error::{Error, Result};
+use crate::base::api::Status;
+use crate::base::error::{Error, Result};
 
 /// TensorFlow's executor, alive as long as a thread may use it.
 pub(super) struct RawExecutor {

@@ -8,11 +8,11 @@ use std::sync::Arc;
 use tfp_sys::TFE_TensorHandle;
 
 use super::context::{ContextInner, EagerContext};
-use crate::api::{Status, c_string, text_from_ptr};
-use crate::dtype::DataType;
-use crate::error::{Error, Result};
-use crate::operand::Value;
-use crate::shape::Shape;
+use crate::base::api::{Status, c_string, text_from_ptr};
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::call::operand::Value;
 use crate::tensor::Tensor;
 
 struct HandleInner {

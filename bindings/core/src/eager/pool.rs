@@ -8,9 +8,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tfp_sys::{ClientApi, TFE_Context, TFE_Op};
 
-use crate::api::Status;
-use crate::error::{Error, Result};
-use crate::op::OpDesc;
+use crate::base::api::Status;
+use crate::base::error::{Error, Result};
+use crate::base::op::OpDesc;
 
 /// How many ops wait at most; more are deleted.
 const CAPACITY: usize = 32;

@@ -7,10 +7,10 @@ use tfp_sys::{TF_Operation, TF_Output, TF_Tensor};
 use super::Session;
 use super::fed::check_feed;
 use super::run::run;
-use crate::error::{Error, Result};
-use crate::operation::{Operation, Output};
-use crate::shape::Shape;
-use crate::small_vec::SmallVec;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::base::small_vec::SmallVec;
+use crate::graph::operation::{Operation, Output};
 use crate::tensor::Tensor;
 
 /// A run whose feeds, fetches and targets are fixed. Several threads may call it together.

@@ -7,11 +7,11 @@ use std::mem::ManuallyDrop;
 
 use tfp_sys::{TF_Output, TF_Tensor};
 
-use crate::error::{Error, Result};
+use crate::attr::sharing::Sharing;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
 use crate::graph::Graph;
-use crate::in_place::Sharing;
-use crate::operation::Output;
-use crate::shape::Shape;
+use crate::graph::operation::Output;
 use crate::tensor::Tensor;
 
 /// How many outputs a thread remembers; a power of two.

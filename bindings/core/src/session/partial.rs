@@ -7,9 +7,9 @@ use tfp_sys::{TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
 use super::fed::{check_feeds, fed_copies, fetched};
-use crate::api::Status;
-use crate::error::{Error, Result};
-use crate::operation::{Operation, Output, count_of};
+use crate::base::api::Status;
+use crate::base::error::{Error, Result};
+use crate::graph::operation::{Operation, Output, count_of};
 use crate::tensor::Tensor;
 
 /// A run that goes on over several calls, with values between them: what was computed stays.

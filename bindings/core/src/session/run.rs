@@ -6,11 +6,11 @@ use tfp_sys::{TF_Buffer, TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
 use super::fed::{check_feeds, fed_copies, fetched};
-use crate::api::Status;
-use crate::buffer::{OutBuffer, lend};
-use crate::error::Result;
-use crate::operation::{Operation, Output, count_of};
-use crate::small_vec::SmallVec;
+use crate::base::api::Status;
+use crate::base::buffer::{OutBuffer, lend};
+use crate::base::error::Result;
+use crate::base::small_vec::SmallVec;
+use crate::graph::operation::{Operation, Output, count_of};
 use crate::tensor::Tensor;
 
 /// A run of a session that is being put together.

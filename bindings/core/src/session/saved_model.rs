@@ -7,18 +7,19 @@ use std::path::Path;
 use std::ptr;
 
 use super::{RawOptions, Session, SessionOptions};
-use crate::api::{Status, c_string};
-use crate::buffer::OutBuffer;
-use crate::dtype::DataType;
-use crate::error::{Error, ErrorKind, Result};
+use crate::attr::proto::read_shape;
+use crate::attr::set::c_int_len;
+use crate::base::api::{Status, c_string};
+use crate::base::buffer::OutBuffer;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, ErrorKind, Result};
+use crate::base::shape::Shape;
+use crate::base::wire::Reader;
 use crate::graph::Graph;
-use crate::graph_def::GraphDef;
-use crate::operation::Output;
-use crate::set_attr::c_int_len;
-use crate::shape::Shape;
+use crate::graph::def::GraphDef;
+use crate::graph::operation::Output;
+use crate::graph::untrusted::check_graph_def;
 use crate::tensor::Tensor;
-use crate::untrusted::check_graph_def;
-use crate::wire::{Reader, read_shape};
 
 /// A loaded SavedModel.
 #[derive(Debug)]
@@ -104,7 +105,7 @@ impl SavedModel {
         let meta_graph_def = meta.as_slice().to_vec();
         for field in Reader::new("MetaGraphDef", &meta_graph_def) {
             if let (2, graph_def) = field? {
-                let sharing = GraphDef::read(graph_def.bytes())?.sharing();
+                let sharing = GraphDef::read(graph_def.bytes()?)?.sharing();
                 graph.inner.shares(sharing);
             }
         }
@@ -206,9 +207,9 @@ fn check_model(path: &Path) -> Result<()> {
     };
     for field in Reader::new("SavedModel", &bytes) {
         let (2, meta_graph) = field? else { continue };
-        for field in Reader::new("MetaGraphDef", meta_graph.bytes()) {
+        for field in Reader::new("MetaGraphDef", meta_graph.bytes()?) {
             if let (2, graph_def) = field? {
-                check_graph_def(graph_def.bytes())?;
+                check_graph_def(graph_def.bytes()?)?;
             }
         }
     }
@@ -220,7 +221,7 @@ fn read_signatures(bytes: &[u8]) -> Result<BTreeMap<String, Signature>> {
     let mut signatures = BTreeMap::new();
     for field in Reader::new("MetaGraphDef", bytes) {
         if let (5, entry) = field? {
-            let (name, value) = read_entry(entry.bytes())?;
+            let (name, value) = read_entry(entry.bytes()?)?;
             signatures.insert(name, read_signature(value)?);
         }
     }
@@ -232,7 +233,7 @@ fn read_signature(bytes: &[u8]) -> Result<Signature> {
     for field in Reader::new("SignatureDef", bytes) {
         match field? {
             (number @ (1 | 2), entry) => {
-                let (name, value) = read_entry(entry.bytes())?;
+                let (name, value) = read_entry(entry.bytes()?)?;
                 let list = if number == 1 {
                     &mut signature.inputs
                 } else {
@@ -240,7 +241,7 @@ fn read_signature(bytes: &[u8]) -> Result<Signature> {
                 };
                 list.insert(name, read_tensor_info(value)?);
             }
-            (3, method) => signature.method = method.text(),
+            (3, method) => signature.method = method.text()?,
             _ => {}
         }
     }
@@ -251,11 +252,11 @@ fn read_tensor_info(bytes: &[u8]) -> Result<TensorInfo> {
     let mut info = TensorInfo::default();
     for field in Reader::new("TensorInfo", bytes) {
         match field? {
-            (1, name) => info.name = name.text(),
+            (1, name) => info.name = name.text()?,
             (2, dtype) => {
-                info.dtype = u32::try_from(dtype.int()).ok().map(DataType::from_number);
+                info.dtype = u32::try_from(dtype.int()?).ok().map(DataType::from_number);
             }
-            (3, shape) => info.shape = read_shape(shape.bytes())?,
+            (3, shape) => info.shape = read_shape(shape.bytes()?)?,
             _ => {}
         }
     }
@@ -267,8 +268,8 @@ fn read_entry(bytes: &[u8]) -> Result<(String, &[u8])> {
     let (mut name, mut value) = (String::new(), &[][..]);
     for field in Reader::new("map entry", bytes) {
         match field? {
-            (1, field) => name = field.text(),
-            (2, field) => value = field.bytes(),
+            (1, field) => name = field.text()?,
+            (2, field) => value = field.bytes()?,
             _ => {}
         }
     }

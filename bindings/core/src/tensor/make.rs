@@ -6,12 +6,12 @@ use std::ptr::NonNull;
 use tfp_sys::{ClientApi, TF_Tensor};
 
 use super::{Tensor, byte_len, c_int_of, check_count, count, product};
-use crate::api::api;
-use crate::dtype::DataType;
-use crate::element::{Element, Nested, bytes_of};
-use crate::error::{Error, Result};
-use crate::memory::{ALIGNMENT, Buffer, StringBuffer, TString};
-use crate::shape::Shape;
+use crate::base::api::api;
+use crate::base::dtype::DataType;
+use crate::base::error::{Error, Result};
+use crate::base::shape::Shape;
+use crate::tensor::element::{Element, Nested, bytes_of};
+use crate::tensor::memory::{ALIGNMENT, Buffer, StringBuffer, TString};
 
 impl Tensor {
     /// Makes a tensor of zeros (empty strings for `STRING`).

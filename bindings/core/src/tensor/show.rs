@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::Tensor;
-use crate::dtype::DataType;
-use crate::element::{BFloat16, Complex, Element, Half};
+use crate::base::dtype::DataType;
+use crate::tensor::element::{BFloat16, Complex, Element, Half};
 
 /// Up to how many elements are all written.
 const ALL: usize = 1000;

@@ -98,7 +98,7 @@ fn messages(bytes: &[u8], number: u32) -> Result<Vec<&[u8]>> {
     for field in Reader::new("RunMetadata", bytes) {
         let (at, field) = field?;
         if at == number {
-            found.push(field.bytes());
+            found.push(field.bytes()?);
         }
     }
     Ok(found)

@@ -5,11 +5,12 @@ use tfp_ops as ops;
 
 use super::derivative::Derivative;
 use super::{Plan, Ran, Wanted};
-use crate::any::{AnyContext, AnyValue, Mode};
-use crate::function::FuncGraph;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::func_graph::FuncGraph;
+use crate::context::record::OpRecord;
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
 use crate::function::traced::Traced;
-use crate::gradient::call::Run;
-use crate::gradient::record::OpRecord;
 
 pub(super) struct BranchPlan {
     is_case: bool,

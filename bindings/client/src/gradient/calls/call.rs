@@ -4,9 +4,10 @@ use tfp_core::{Result, Shape};
 
 use super::derivative::Derivative;
 use super::{Plan, Ran, Wanted};
-use crate::any::{AnyContext, AnyValue};
+use crate::context::any::AnyContext;
+use crate::context::record::OpRecord;
+use crate::context::value::AnyValue;
 use crate::function::traced::Traced;
-use crate::gradient::record::OpRecord;
 
 pub(super) struct CallPlan {
     derivative: Derivative,

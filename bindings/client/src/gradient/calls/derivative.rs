@@ -4,8 +4,9 @@ use tfp_core::{DataType, Output, Result, Shape};
 use tfp_ops as ops;
 
 use super::Wanted;
-use crate::any::{AnyContext, AnyValue, Mode};
-use crate::function::FuncGraph;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::func_graph::FuncGraph;
+use crate::context::value::AnyValue;
 use crate::function::body::{Body, Library};
 use crate::function::traced::Traced;
 use crate::gradient::engine::Question;
@@ -71,6 +72,7 @@ impl Derivative {
             grad_ys: &dys,
             xs: &xs,
             stops: &[],
+            calls: super::gradient,
         };
         let found = in_graph(&cx_back, &question)?;
         let mut results = vec![None; body.inputs.len()];

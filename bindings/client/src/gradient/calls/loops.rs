@@ -9,13 +9,14 @@ use tfp_ops as ops;
 use super::branches::zeros;
 use super::derivative::{Derivative, Source};
 use super::{Plan, Ran, Wanted};
-use crate::any::{AnyContext, AnyValue, Mode};
-use crate::function::FuncGraph;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::func_graph::FuncGraph;
+use crate::context::record::OpRecord;
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::context::value::is_differentiable;
 use crate::function::body::{Body, Library};
 use crate::function::traced::Traced;
-use crate::gradient::call::Run;
-use crate::gradient::engine::is_differentiable;
-use crate::gradient::record::OpRecord;
 
 /// Where the backward loop has a value of an iteration from.
 #[derive(Clone)]

@@ -3,11 +3,12 @@
 use tfp_core::Result;
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::context::run::Run;
+use crate::context::slices::Gradient;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients};
 use crate::gradient::shapes::{conj, unbroadcast};
-use crate::gradient::slices::Gradient;
 
 type Partial<'c> = dyn Fn(&Backward<'_>, &AnyValue) -> Result<AnyValue> + 'c;
 

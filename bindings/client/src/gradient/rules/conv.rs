@@ -3,10 +3,11 @@
 use tfp_core::{AttrValue, Result};
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run, one};
-use crate::gradient::slices::Gradient;
+use crate::context::run::Run;
+use crate::context::slices::Gradient;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients, one};
 
 const CONV_2D: &[&str] = &[
     "strides",

@@ -5,10 +5,11 @@
 use tfp_core::{Error, Result, Tensor};
 use tfp_ops::*;
 
-use super::Rules;
 use super::linalg::{adjoint, batched, expand_last, mm, triangle};
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run, one};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients, one};
 use crate::gradient::shapes::conj;
 
 /// Rows and columns, which have to be known.

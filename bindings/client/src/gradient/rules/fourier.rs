@@ -3,10 +3,11 @@
 use tfp_core::Result;
 use tfp_ops::*;
 
-use super::Rules;
 use super::unary::real_part;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run, one};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients, one};
 use crate::gradient::shapes::{elements_from, reshape_like};
 
 /// The number of points of a transform over the last `axes` axes of a value.
@@ -86,7 +87,7 @@ fn inverse_real_grad(c: &Backward<'_>, forth: &str, axes: i32) -> Result<InputGr
     let (x, length, g) = (c.input(0), c.input(1), c.grad(0)?);
     let dtype = x.dtype();
     let spectrum = c.run_with(forth, &[&g, length], &[], &[("Tcomplex", dtype.into())])?;
-    let spectrum = crate::gradient::call::first(spectrum)?;
+    let spectrum = crate::context::run::first(spectrum)?;
     let last = gather_v2(c.cx, length, axes - 1, 0, GatherV2Options::default())?;
     let frequencies = range(c.cx, 0, add_v2(c.cx, floor_div(c.cx, &last, 2)?, 1)?, 1)?;
     let doubled = mul(c.cx, &frequencies, 2)?;

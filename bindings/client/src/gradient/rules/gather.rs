@@ -3,11 +3,13 @@
 use tfp_core::{DataType, Result};
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::context::run::Run;
+use crate::context::slices::Gradient;
+use crate::context::slices::IndexedSlices;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients};
 use crate::gradient::shapes::{elements_from, known_ints};
-use crate::gradient::slices::{Gradient, IndexedSlices};
 
 /// The slices of a table of `shape` whose rows were taken.
 fn row_slices(c: &Backward<'_>, shape: AnyValue, indices: &AnyValue) -> Result<Gradient<AnyValue>> {

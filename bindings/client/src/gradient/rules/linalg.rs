@@ -3,11 +3,12 @@
 use tfp_core::Result;
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run, one};
+use crate::context::run::Run;
+use crate::context::slices::Gradient;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients, one};
 use crate::gradient::shapes::{conj, unbroadcast};
-use crate::gradient::slices::Gradient;
 
 type Product = fn(&Backward<'_>, &AnyValue, &AnyValue, bool, bool) -> Result<AnyValue>;
 

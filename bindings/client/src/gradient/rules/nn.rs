@@ -3,10 +3,11 @@
 use tfp_core::{AttrValue, DataType, Result};
 use tfp_ops::*;
 
-use super::Rules;
 use super::array::leading;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run, one};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients, one};
 use crate::gradient::shapes::reshape_like;
 
 /// Sum over the last axis, which is kept.

@@ -3,9 +3,10 @@
 use tfp_core::{DataType, OpBuilder, Result};
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients};
 use crate::gradient::shapes::{reshape_like, unbroadcast};
 
 /// The number of each element, in the shape of a tensor.
@@ -35,7 +36,7 @@ fn to_tensor_grad(c: &Backward<'_>) -> Result<InputGradients> {
     let nothing = c.cx.constant_of(&tfp_core::Tensor::scalar(-1_i64)?)?;
     let ids = numbers(c, values)?;
     let kinds = c.op.attr("row_partition_types")?;
-    let places = crate::gradient::record::with_borrowed(&kinds, |kinds| {
+    let places = crate::context::record::with_borrowed(&kinds, |kinds| {
         let call = OpBuilder::new("RaggedTensorToTensor")?
             .input(c.input(0))
             .input(&ids)
@@ -44,7 +45,7 @@ fn to_tensor_grad(c: &Backward<'_>) -> Result<InputGradients> {
             .attr("row_partition_types", kinds)?;
         Ok::<_, tfp_core::Error>(call.execute(c.cx)?.all())
     })?;
-    let places = crate::gradient::call::first(places)?;
+    let places = crate::context::run::first(places)?;
     let mut found = vec![None; c.op.inputs.len()];
     found[1] = Some(gathered(c, &g, &places, values)?.into());
     let rest = select_v2(c.cx, less(c.cx, &places, 0_i64)?, &g, zeros_like(c.cx, &g)?)?;

@@ -3,9 +3,10 @@
 use tfp_core::{DataType, Result};
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients};
 use crate::gradient::shapes::{count_as, kept_shape};
 
 /// Returns a gradient of a reduction with the reduced axes kept.

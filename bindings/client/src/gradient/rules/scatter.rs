@@ -3,9 +3,10 @@
 use tfp_core::Result;
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients};
 
 fn update(tensor: AnyValue, updates: AnyValue) -> Result<InputGradients> {
     Ok(vec![Some(tensor.into()), None, Some(updates.into())])

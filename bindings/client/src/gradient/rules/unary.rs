@@ -5,9 +5,10 @@ use std::f64::consts::{FRAC_2_SQRT_PI, PI};
 use tfp_core::{DataType, Result};
 use tfp_ops::*;
 
-use super::Rules;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run, one};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients, one};
 use crate::gradient::shapes::conj;
 
 /// `dy` times the conjugate of a derivative.

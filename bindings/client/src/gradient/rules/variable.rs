@@ -3,10 +3,11 @@
 use tfp_core::{DataType, Result};
 use tfp_ops::*;
 
-use super::Rules;
 use super::array::leading;
-use crate::any::AnyValue;
-use crate::gradient::call::{Backward, InputGradients, Run};
+use crate::context::run::Run;
+use crate::context::value::AnyValue;
+use crate::gradient::rule::Rules;
+use crate::gradient::rule::{Backward, InputGradients};
 use crate::gradient::shapes::elements_from;
 
 /// The type of the elements of the list whose gradient is asked for.

@@ -19,7 +19,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tfp_core::{Context, Error, Operation, Result, Tensor};
 
 use super::{Regularizer, Weights};
-use crate::any::{AnyContext, AnyValue};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
 use crate::ops;
 
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};

@@ -4,7 +4,8 @@ use tfp_core::Result;
 
 use super::conv::{check_pairs, windows};
 use super::{Built, Layer, channels, wrong_input};
-use crate::any::{AnyContext, AnyValue};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
 use crate::nn::Weights;
 use crate::nn::functional::{self as f, Padding, Pool, not_causal};
 use crate::ops;

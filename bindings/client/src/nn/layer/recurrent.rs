@@ -3,7 +3,7 @@
 use tfp_core::Result;
 
 use super::{Built, Forward, Layer, check_sizes, wrong_input};
-use crate::any::AnyValue;
+use crate::context::value::AnyValue;
 use crate::nn::functional::{self as f, Gru, Lstm, MultiHead, RnnOptions, SimpleRnn};
 use crate::nn::{Activation, Initializer, Weights};
 use crate::ops;

@@ -5,7 +5,7 @@ use std::fmt;
 use tfp_core::{Error, ErrorKind, Result};
 
 use super::{Built, Forward, LARGEST, Layer, Pass};
-use crate::any::AnyValue;
+use crate::context::value::AnyValue;
 use crate::nn::Weights;
 
 /// A model of layers, one after the other.

@@ -6,7 +6,8 @@ use std::collections::btree_map::Entry;
 use tfp_core::{DataType, Error, Operation, Result, Tensor};
 
 use super::{Change, Clip, Rule, Schedule, State};
-use crate::any::{AnyContext, AnyValue};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
 use crate::nn::Initializer;
 use crate::nn::loss::as_type;
 use crate::ops;

@@ -3,19 +3,8 @@
 use tfp_core::{Error, Result, Tensor};
 
 use super::{Callback, Control, Logs, Trainer};
+use crate::nn::metric::Goal;
 use crate::nn::optimizer::Rule;
-
-/// Which values of a measure are better.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Goal {
-    /// Those that the measure by its name says: smaller losses and errors, larger accuracies.
-    #[default]
-    Auto,
-    /// Smaller ones.
-    Min,
-    /// Larger ones.
-    Max,
-}
 
 /// A measure that is watched.
 #[derive(Clone, Debug)]

@@ -4,15 +4,16 @@ use std::path::Path;
 
 use tfp_core::{Context, EagerContext, Operation, Output, Result, Session, Shape, Tensor};
 
-use super::Plan;
-use crate::any::{AnyContext, AnyValue, Mode};
+use super::plan::Plan;
+use crate::context::any::{AnyContext, Mode};
+use crate::context::tape::Tape;
+use crate::context::value::AnyValue;
 use crate::gradient::gradients;
 use crate::nn::layer::{Pass, Sequential};
 use crate::nn::loss::Fit;
 use crate::nn::optimizer::Rule;
 use crate::ops;
 use crate::saved_model::ModelWriter;
-use crate::tape::Tape;
 use crate::variable::{self, Variable};
 
 /// Where steps happen.

@@ -4,68 +4,23 @@ mod batches;
 mod best;
 mod callback;
 mod engine;
+mod plan;
 mod progress;
 mod saving;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
 use super::layer::Sequential;
-use super::optimizer::{Optimizer, Rule};
-use super::{Loss, Meter, Metric};
+use super::optimizer::Rule;
+use super::{Meter, Metric};
 use engine::Engine;
 
+pub use crate::nn::metric::Goal;
 pub use batches::{Batch, Batches, Source};
-pub use best::{EarlyStopping, Goal, SaveBest};
+pub use best::{EarlyStopping, SaveBest};
 pub use callback::{Callback, Control, Logs};
+pub use plan::Plan;
 pub use progress::Progress;
-
-/// How a model is trained.
-#[derive(Clone, Debug)]
-pub struct Plan<R> {
-    /// What is made small.
-    pub loss: Loss,
-    /// What is measured beside it.
-    pub metrics: Vec<Metric>,
-    /// How variables change.
-    pub optimizer: Optimizer<R>,
-    /// The element type of inputs.
-    pub input: DataType,
-    /// The element type of truths.
-    pub truth: DataType,
-}
-
-impl<R: Rule> Plan<R> {
-    /// A plan for float32 inputs and truths, or class numbers of type int64 where the loss takes
-    /// them.
-    #[must_use]
-    pub fn new(loss: Loss, rule: R) -> Self {
-        let truth = match loss {
-            Loss::SparseCategoricalCrossentropy { .. } => DataType::INT64,
-            _ => DataType::FLOAT,
-        };
-        Self {
-            loss,
-            metrics: Vec::new(),
-            optimizer: Optimizer::new(rule),
-            input: DataType::FLOAT,
-            truth,
-        }
-    }
-
-    /// Adds a metric.
-    #[must_use]
-    pub fn metric(mut self, metric: Metric) -> Self {
-        self.metrics.push(metric);
-        self
-    }
-
-    /// Sets the learning rate, a number or a schedule.
-    #[must_use]
-    pub fn rate(mut self, rate: impl Into<super::optimizer::Schedule>) -> Self {
-        self.optimizer = self.optimizer.rate(rate);
-        self
-    }
-}
 
 /// A model in training: in a graph with a session of its own, or in eager mode with a tape per step,
 /// as the context of its variables says.

@@ -5,7 +5,8 @@ use std::path::Path;
 use tfp_core::{Error, Result, Tensor};
 
 use super::Trainer;
-use crate::checkpoint::{Checkpoint, file_error, index_path};
+use crate::checkpoint::{Checkpoint, index_path};
+use crate::files::file_error;
 use crate::nn::Meter;
 use crate::nn::optimizer::Rule;
 use crate::saved_model::ModelWriter;

@@ -11,8 +11,8 @@ use tfp_ops::{
 use super::ModelWriter;
 use super::called::{Called, Captured};
 use super::objects::node_name;
-use crate::any::AnyValue;
 use crate::checkpoint::OBJECT_GRAPH_KEY;
+use crate::context::value::AnyValue;
 use crate::saved_model::tables::Tables;
 use crate::saved_model::trace::{Traced, is_resource};
 use crate::variable::Variable;

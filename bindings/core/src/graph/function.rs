@@ -1,0 +1,223 @@
+//! Graphs that become functions, and the functions of a graph.
+
+use std::ffi::CString;
+use std::ptr;
+
+use tfp_sys::{TF_Operation, TF_Output};
+
+use crate::attr::AttrValue;
+use crate::attr::function::Function;
+use crate::attr::proto::attr_proto;
+use crate::base::api::{Status, api, c_string};
+use crate::base::error::{Error, Result};
+use crate::graph::Graph;
+use crate::graph::def::FunctionDef;
+use crate::graph::in_place;
+use crate::graph::operation::{Operation, Output, count_of};
+
+/// What becomes a function, besides its arguments and results; see [`Graph::to_function`].
+#[derive(Clone, Debug, Default)]
+pub struct FunctionOptions<'a> {
+    /// Whether a hash of the body is appended to the name.
+    pub append_hash: bool,
+    /// The operations of the body; all of the graph when `None`.
+    pub operations: Option<&'a [Operation]>,
+    /// A name per result; derived from the operations when empty.
+    pub output_names: &'a [&'a str],
+    /// Operations that run whenever the function is called, each with a name of its own.
+    pub control_outputs: &'a [(&'a str, Operation)],
+    /// A text for people; empty for none.
+    pub description: &'a str,
+}
+
+impl Function {
+    /// Makes a function of a serialized `FunctionDef`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, what
+    /// [`check_graph_def`](crate::check_graph_def) says of a function, and TensorFlow's status.
+    pub fn from_function_def(bytes: &[u8]) -> Result<Self> {
+        let api = api()?;
+        let function = FunctionDef::read(bytes)?;
+        function.check()?;
+        let (sharing, _) = in_place::sharing(&function.body);
+        let status = Status::new(api)?;
+        // SAFETY: the bytes and the status are alive.
+        let raw = unsafe {
+            let data = bytes.as_ptr().cast();
+            api.c_api
+                .TF_FunctionImportFunctionDef(data, bytes.len(), status.as_ptr())
+        };
+        status.check()?;
+        // SAFETY: the caller of the function owns the result.
+        unsafe { Self::from_owned_ptr(raw, api, sharing) }
+    }
+
+    /// Returns a copy with an attribute set.
+    ///
+    /// # Errors
+    /// What TensorFlow says about the value.
+    pub fn with_attr(&self, name: &str, value: &AttrValue<'_>) -> Result<Self> {
+        let copy = Self::from_function_def(&self.to_function_def()?)?;
+        let (name, proto) = (c_string(name)?, attr_proto(value)?);
+        let status = Status::new(copy.api())?;
+        // SAFETY: the function is new and used by this thread alone; name and bytes are alive.
+        unsafe {
+            copy.api().c_api.TF_FunctionSetAttrValueProto(
+                copy.as_ptr(),
+                name.as_ptr(),
+                proto.as_ptr().cast(),
+                proto.len(),
+                status.as_ptr(),
+            );
+        }
+        status.check()?;
+        Ok(copy)
+    }
+}
+
+impl Graph {
+    /// Adds a function, and all that it calls, to the graph's library; does nothing when the same
+    /// function is there.
+    ///
+    /// # Errors
+    /// TensorFlow's status when another function of the name is there.
+    pub fn add_function(&self, function: &Function) -> Result<()> {
+        self.inner.shares(function.sharing());
+        let status = Status::new(self.inner.api)?;
+        // SAFETY: graph, function and status are alive; there is no gradient function.
+        unsafe {
+            self.inner.api.c_api.TF_GraphCopyFunction(
+                self.inner.as_ptr(),
+                function.as_ptr(),
+                std::ptr::null(),
+                status.as_ptr(),
+            );
+        }
+        status.check()
+    }
+
+    /// Returns the functions of the graph's library.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn functions(&self) -> Result<Vec<Function>> {
+        let api = self.inner.api;
+        let status = Status::new(api)?;
+        let _guard = self.inner.lock();
+        // SAFETY: the graph is alive.
+        let count = unsafe { api.c_api.TF_GraphNumFunctions(self.inner.as_ptr()) };
+        let mut raw = vec![std::ptr::null_mut(); usize::try_from(count).unwrap_or(0)];
+        // SAFETY: the graph is alive, and `raw` has room for `count` functions.
+        let found = unsafe {
+            let data = raw.as_mut_ptr();
+            api.c_api
+                .TF_GraphGetFunctions(self.inner.as_ptr(), data, count, status.as_ptr())
+        };
+        status.check()?;
+        raw.truncate(usize::try_from(found).unwrap_or(0));
+        // SAFETY: the caller of the function owns each function.
+        raw.into_iter()
+            .map(|raw| unsafe { Function::from_owned_ptr(raw, api, self.inner.sharing()) })
+            .collect()
+    }
+
+    /// Makes a function of this graph's operations; `inputs` become its arguments.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Foreign`](crate::ErrorKind::Foreign) for what is of another graph, and
+    /// TensorFlow's status for a body that needs what is neither in it nor an argument.
+    pub fn to_function(
+        &self,
+        name: &str,
+        inputs: &[Output],
+        outputs: &[Output],
+        options: &FunctionOptions<'_>,
+    ) -> Result<Function> {
+        inputs
+            .iter()
+            .chain(outputs)
+            .try_for_each(|output| self.check_own(output))?;
+        let controls = options.control_outputs;
+        let body = options.operations.unwrap_or(&[]);
+        let operations = body
+            .iter()
+            .chain(controls.iter().map(|(_, operation)| operation));
+        operations
+            .into_iter()
+            .try_for_each(|operation| self.check_operation(operation))?;
+        if !options.output_names.is_empty() && options.output_names.len() != outputs.len() {
+            return Err(Error::argument(format!(
+                "{} names are given for {} results of function {name:?}",
+                options.output_names.len(),
+                outputs.len()
+            )));
+        }
+        let api = self.inner.api;
+        let c_name = c_string(name)?;
+        let description = c_string(options.description)?;
+        let body_raw: Vec<*const TF_Operation> = body
+            .iter()
+            .map(|operation| operation.as_ptr().cast_const())
+            .collect();
+        let raw = |list: &[Output]| list.iter().map(Output::raw).collect::<Vec<TF_Output>>();
+        let (inputs, outputs) = (raw(inputs), raw(outputs));
+        let names = |list: Vec<&str>| {
+            list.into_iter()
+                .map(c_string)
+                .collect::<Result<Vec<CString>>>()
+        };
+        let output_names = names(options.output_names.to_vec())?;
+        let control_names = names(controls.iter().map(|(name, _)| *name).collect())?;
+        let pointers = |list: &[CString]| list.iter().map(|name| name.as_ptr()).collect::<Vec<_>>();
+        let (output_names, control_names_raw) = (pointers(&output_names), pointers(&control_names));
+        let control_raw: Vec<*const TF_Operation> = controls
+            .iter()
+            .map(|(_, operation)| operation.as_ptr().cast_const())
+            .collect();
+        let count = match options.operations {
+            Some(_) => count_of(&body_raw)?,
+            None => -1,
+        };
+        let status = Status::new(api)?;
+        let guard = self.inner.lock();
+        // SAFETY: all operations are of this graph, every list has the length that is passed with
+        // it, and every name is a C string that lives here.
+        let function = unsafe {
+            api.c_api.TF_GraphToFunctionWithControlOutputs(
+                self.inner.as_ptr(),
+                c_name.as_ptr(),
+                options.append_hash.into(),
+                count,
+                if count < 0 {
+                    ptr::null()
+                } else {
+                    body_raw.as_ptr()
+                },
+                count_of(&inputs)?,
+                inputs.as_ptr(),
+                count_of(&outputs)?,
+                outputs.as_ptr(),
+                if output_names.is_empty() {
+                    ptr::null()
+                } else {
+                    output_names.as_ptr()
+                },
+                count_of(&control_raw)?,
+                control_raw.as_ptr(),
+                control_names_raw.as_ptr(),
+                ptr::null(),
+                if options.description.is_empty() {
+                    ptr::null()
+                } else {
+                    description.as_ptr()
+                },
+                status.as_ptr(),
+            )
+        };
+        drop(guard);
+        status.check()?;
+        // SAFETY: the caller of the function owns the result.
+        unsafe { Function::from_owned_ptr(function, api, self.inner.sharing()) }
+    }
+}
