@@ -8,8 +8,7 @@ use tfp_core::{
     Result, Shape,
 };
 
-use crate::context::any::AnyContext;
-use crate::context::any::OWN_PREFIX;
+use crate::context::any::{AnyContext, OWN_PREFIX};
 use crate::context::func_graph::FuncGraph;
 use crate::context::op_info::OpInfo;
 use crate::context::value::AnyValue;

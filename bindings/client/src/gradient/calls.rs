@@ -17,8 +17,7 @@ use tfp_core::{DataType, Error, Operation, Output, Result, Shape, TensorHandle};
 
 use self::plan::{Plan, Ran, Wanted};
 use super::rule::{Backward, InputGradients, shared};
-use crate::context::any::OWN_PREFIX;
-use crate::context::any::{AnyContext, Mode};
+use crate::context::any::{AnyContext, Mode, OWN_PREFIX};
 use crate::context::record::OpRecord;
 use crate::context::tape::{CALLS, Calls, READS, Tape};
 use crate::context::value::{AnyValue, is_differentiable};

@@ -15,9 +15,7 @@ use super::slices;
 use crate::context::any::AnyContext;
 use crate::context::record::OpRecord;
 use crate::context::slices::Gradient;
-use crate::context::value::AnyValue;
-use crate::context::value::foreign;
-use crate::context::value::is_differentiable;
+use crate::context::value::{AnyValue, foreign, is_differentiable};
 
 /// The attribute by which an operation chooses another gradient function.
 pub(crate) const GRADIENT_ATTR: &str = "_gradient_op_type";

@@ -22,8 +22,10 @@ use crate::context::value::AnyValue;
 /// gradients can be differentiated again.
 ///
 /// # Errors
-/// [`ErrorKind::NotFound`](tfp_core::ErrorKind::NotFound) names an op that has no gradient function; [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) an
-/// output of another graph; [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) a `y` that is not of a floating-point type.
+/// [`ErrorKind::NotFound`](tfp_core::ErrorKind::NotFound) names an op that has no gradient
+/// function; [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) an output of another graph;
+/// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) a `y` that is not of a floating-point
+/// type.
 pub fn gradients<C>(cx: &C, ys: &[C::Value], xs: &[C::Value]) -> Result<Vec<Option<C::Value>>>
 where
     C: Mode,
@@ -37,8 +39,8 @@ where
 /// The same as [`gradients`], with options and with slices as they are.
 ///
 /// # Errors
-/// As for [`gradients`], [`ErrorKind::DType`](tfp_core::ErrorKind::DType) and [`ErrorKind::Shape`](tfp_core::ErrorKind::Shape) for a given gradient that
-/// does not fit its `y`.
+/// As for [`gradients`], [`ErrorKind::DType`](tfp_core::ErrorKind::DType) and
+/// [`ErrorKind::Shape`](tfp_core::ErrorKind::Shape) for a given gradient that does not fit its `y`.
 pub fn gradients_with<C>(
     cx: &C,
     ys: &[C::Value],

@@ -25,7 +25,8 @@ impl Tape {
     /// Returns the gradient of the sum of `y` with respect to one `x`, as a tensor.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) when `y` does not depend on `x`, and as for [`Self::gradients`].
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) when `y` does not depend on `x`, and
+    /// as for [`Self::gradients`].
     pub fn gradient(&self, y: &TensorHandle, x: &TensorHandle) -> Result<TensorHandle> {
         let found = self.gradients(&[y], &[x])?.pop().flatten();
         found.ok_or_else(|| {
@@ -42,9 +43,11 @@ impl Tape {
     /// `x` by ops that were recorded.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`](tfp_core::ErrorKind::NotFound) names an op that has no gradient function; [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) a
-    /// tensor of another context; [`ErrorKind::Closed`](tfp_core::ErrorKind::Closed) a closed tape; [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) a `y`
-    /// that is not of a floating-point type.
+    /// [`ErrorKind::NotFound`](tfp_core::ErrorKind::NotFound) names an op that has no gradient
+    /// function; [`ErrorKind::Foreign`](tfp_core::ErrorKind::Foreign) a tensor of another context;
+    /// [`ErrorKind::Closed`](tfp_core::ErrorKind::Closed) a closed tape;
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) a `y` that is not of a floating-point
+    /// type.
     pub fn gradients(
         &self,
         ys: &[&TensorHandle],
@@ -65,8 +68,9 @@ impl Tape {
     /// The same as [`Self::gradients`], with options and with slices as they are.
     ///
     /// # Errors
-    /// As for [`Self::gradients`], [`ErrorKind::DType`](tfp_core::ErrorKind::DType) and [`ErrorKind::Shape`](tfp_core::ErrorKind::Shape) for a given gradient
-    /// that does not fit its `y`.
+    /// As for [`Self::gradients`], [`ErrorKind::DType`](tfp_core::ErrorKind::DType) and
+    /// [`ErrorKind::Shape`](tfp_core::ErrorKind::Shape) for a given gradient that does not fit its
+    /// `y`.
     pub fn gradients_with(
         &self,
         ys: &[&TensorHandle],

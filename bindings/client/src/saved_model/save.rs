@@ -8,8 +8,7 @@ use tfp_core::{Error, Result, Tensor};
 use super::load::{Model, variables_prefix};
 use super::write::{MODEL, delete_fingerprint, is_of_model};
 use crate::checkpoint::{CheckpointReader, index_path, read_objects, write_tensors};
-use crate::files::file_error;
-use crate::files::{self, replace_folder};
+use crate::files::{self, file_error, replace_folder};
 
 impl Model {
     /// Writes the model to another folder, with the values that its variables have now.

@@ -251,7 +251,7 @@ fn read_components(bytes: &[u8]) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use tfp_core::wire::Writer;
+    use tfp_core::wire::{Field, Writer};
     use tfp_core::{DataType, Shape};
 
     use super::{Spec, Structure};
@@ -273,6 +273,21 @@ mod tests {
         assert_eq!(read, structure);
         let names: Vec<String> = read.flatten().into_iter().map(|spec| spec.name).collect();
         assert_eq!(names, ["first", "a", "z"]);
+    }
+
+    #[test]
+    fn values_that_are_not_tensors_are_nothing() {
+        // StructuredValue.float64_value and int64_value.
+        for value in [(11, Field::Fixed64(1)), (12, Field::Varint(1))] {
+            let mut out = Writer::new();
+            out.field(value.0, value.1);
+            let read = Structure::read(&out.into_bytes()).expect("a structure");
+            assert_eq!(read, Structure::Nothing);
+        }
+        let mut out = Writer::new();
+        out.int(51, 1);
+        let error = Structure::read(&out.into_bytes()).expect_err("a list that is a number");
+        assert!(error.to_string().contains("expected bytes"), "{error}");
     }
 
     #[test]

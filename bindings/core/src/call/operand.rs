@@ -3,8 +3,7 @@
 use crate::base::dtype::DataType;
 use crate::base::error::Result;
 use crate::base::shape::Shape;
-use crate::tensor::element::{BFloat16, Half};
-use crate::tensor::element::{Complex, Element, Nested, bytes_of};
+use crate::tensor::element::{BFloat16, Complex, Element, Half, Nested, bytes_of};
 use crate::tensor::{Tensor, items};
 
 /// A tensor value of a context: an output in a graph, a handle in eager mode.

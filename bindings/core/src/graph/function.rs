@@ -10,10 +10,9 @@ use crate::attr::function::Function;
 use crate::attr::proto::attr_proto;
 use crate::base::api::{Status, api, c_string};
 use crate::base::error::{Error, Result};
-use crate::graph::Graph;
 use crate::graph::def::FunctionDef;
-use crate::graph::in_place;
 use crate::graph::operation::{Operation, Output, count_of};
+use crate::graph::{Graph, in_place};
 
 /// What becomes a function, besides its arguments and results; see [`Graph::to_function`].
 #[derive(Clone, Debug, Default)]

@@ -15,9 +15,8 @@ use crate::attr::AttrValue;
 use crate::attr::sharing::Sharing;
 use crate::base::error::{Error, Result};
 use crate::base::op::{ArgDesc, AttrDesc, AttrKind, OpDesc, TypeOf};
-use crate::call::Call;
-use crate::call::Context;
 use crate::call::operand::{Operand, Value};
+use crate::call::{Call, Context};
 use crate::graph::def::{Body, GraphDef, Node};
 
 /// Returns a copy of a tensor in memory of its own.

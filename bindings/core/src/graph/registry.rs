@@ -12,10 +12,9 @@ use crate::base::op::{
     Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text,
 };
 use crate::base::wire::{Field, Reader, read_ints};
-use crate::call::Call;
-use crate::call::Context;
 use crate::call::operand::{IntoOperand, IntoOperands, Value};
 use crate::call::results::Results;
+use crate::call::{Call, Context};
 use crate::graph::Graph;
 
 impl OpDesc {

@@ -16,12 +16,10 @@ use crate::base::error::{Error, Result};
 use crate::base::names::NameBuf;
 use crate::base::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
 use crate::base::small_vec::SmallVec;
-use crate::call::Call;
-use crate::call::Context;
 use crate::call::results::{Prepared, Results};
-use crate::graph::Graph;
-use crate::graph::in_place;
+use crate::call::{Call, Context};
 use crate::graph::operation::{Operation, Output, count_of};
+use crate::graph::{Graph, in_place};
 use crate::tensor::Tensor;
 
 /// A place in a graph to which operations are added: a name prefix, a device, control inputs.

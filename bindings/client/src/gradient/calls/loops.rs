@@ -13,8 +13,7 @@ use crate::context::any::{AnyContext, Mode};
 use crate::context::func_graph::FuncGraph;
 use crate::context::record::OpRecord;
 use crate::context::run::Run;
-use crate::context::value::AnyValue;
-use crate::context::value::is_differentiable;
+use crate::context::value::{AnyValue, is_differentiable};
 use crate::function::body::{Body, Library};
 use crate::function::traced::Traced;
 

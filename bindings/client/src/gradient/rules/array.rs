@@ -3,11 +3,9 @@
 use tfp_core::{DataType, Error, ErrorKind, Result};
 use tfp_ops::*;
 
-use crate::context::run::Run;
-use crate::context::run::first;
+use crate::context::run::{Run, first};
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients, one};
+use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::{elements_from, known_ints, reshape_like};
 
 /// The gradient of the first input; the others have none.

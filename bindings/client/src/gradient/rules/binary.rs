@@ -6,8 +6,7 @@ use tfp_ops::*;
 use crate::context::run::Run;
 use crate::context::slices::Gradient;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients};
+use crate::gradient::rule::{Backward, InputGradients, Rules};
 use crate::gradient::shapes::{conj, unbroadcast};
 
 type Partial<'c> = dyn Fn(&Backward<'_>, &AnyValue) -> Result<AnyValue> + 'c;

@@ -8,8 +8,7 @@ use tfp_ops::*;
 use super::linalg::{adjoint, batched, expand_last, mm, triangle};
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients, one};
+use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::conj;
 
 /// Rows and columns, which have to be known.

@@ -6,8 +6,7 @@ use tfp_ops::*;
 use super::unary::real_part;
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients, one};
+use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::{elements_from, reshape_like};
 
 /// The number of points of a transform over the last `axes` axes of a value.

@@ -4,11 +4,9 @@ use tfp_core::{DataType, Result};
 use tfp_ops::*;
 
 use crate::context::run::Run;
-use crate::context::slices::Gradient;
-use crate::context::slices::IndexedSlices;
+use crate::context::slices::{Gradient, IndexedSlices};
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients};
+use crate::gradient::rule::{Backward, InputGradients, Rules};
 use crate::gradient::shapes::{elements_from, known_ints};
 
 /// The slices of a table of `shape` whose rows were taken.

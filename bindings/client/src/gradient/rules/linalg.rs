@@ -6,8 +6,7 @@ use tfp_ops::*;
 use crate::context::run::Run;
 use crate::context::slices::Gradient;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients, one};
+use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::{conj, unbroadcast};
 
 type Product = fn(&Backward<'_>, &AnyValue, &AnyValue, bool, bool) -> Result<AnyValue>;

@@ -6,8 +6,7 @@ use tfp_ops::*;
 use super::array::leading;
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients, one};
+use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::reshape_like;
 
 /// Sum over the last axis, which is kept.

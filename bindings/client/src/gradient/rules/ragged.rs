@@ -5,8 +5,7 @@ use tfp_ops::*;
 
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients};
+use crate::gradient::rule::{Backward, InputGradients, Rules};
 use crate::gradient::shapes::{reshape_like, unbroadcast};
 
 /// The number of each element, in the shape of a tensor.

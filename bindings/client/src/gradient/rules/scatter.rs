@@ -5,8 +5,7 @@ use tfp_ops::*;
 
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients};
+use crate::gradient::rule::{Backward, InputGradients, Rules};
 
 fn update(tensor: AnyValue, updates: AnyValue) -> Result<InputGradients> {
     Ok(vec![Some(tensor.into()), None, Some(updates.into())])

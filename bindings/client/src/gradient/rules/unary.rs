@@ -7,8 +7,7 @@ use tfp_ops::*;
 
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients, one};
+use crate::gradient::rule::{Backward, InputGradients, Rules, one};
 use crate::gradient::shapes::conj;
 
 /// `dy` times the conjugate of a derivative.

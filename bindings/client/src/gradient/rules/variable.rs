@@ -6,8 +6,7 @@ use tfp_ops::*;
 use super::array::leading;
 use crate::context::run::Run;
 use crate::context::value::AnyValue;
-use crate::gradient::rule::Rules;
-use crate::gradient::rule::{Backward, InputGradients};
+use crate::gradient::rule::{Backward, InputGradients, Rules};
 use crate::gradient::shapes::elements_from;
 
 /// The type of the elements of the list whose gradient is asked for.
