@@ -112,6 +112,4 @@ def test_what_the_crate_refuses_is_refused() -> None:
     good = _features(graph, [-1.0, -3.0])
     assert unsettled(graph, good, _TOLERANCE) == ()
     bad = {"x": np.array([[1.0, -3.0]], np.float32)}
-    with pytest.raises(ValueError, match="an index is not below 4"):
-        interpret(graph, bad)
     assert unsettled(graph, Features(bad, good.outputs), _TOLERANCE) == ("y",)

@@ -7,7 +7,6 @@ elements is rounded before its activation, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -72,14 +71,8 @@ def run_nodes(
     batch: int,
     change: Change | None = None,
 ) -> None:
-    """Adds the results of all nodes to `values`, which holds the graph's inputs.
-
-    Raises:
-        ValueError: An index is outside its axis, or negative: crates count from the start only.
-    """
+    """Adds the results of all nodes to `values`, which holds the graph's inputs."""
     for node in graph.nodes:
-        if isinstance(node.op, ir.Gather) and node.op.wrap:
-            node = replace(node, op=replace(node.op, wrap=False))
         operands = [None if v is None else _read(v, values) for v in node.inputs]
         results = evaluate(node, operands, batch, change)
         for value, data in zip(node.outputs, results, strict=True):
