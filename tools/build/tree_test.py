@@ -16,7 +16,7 @@ _REGISTRIES = re.compile(
             ("crates", "io/api"),
             ("static.crates", "io"),
             ("registry.npmjs", "org"),
-            ("deb.debian", "org"),
+            (".debian", "org"),
             ("proxy.golang", "org"),
             ("repo1.maven", "org"),
         )

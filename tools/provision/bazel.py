@@ -93,23 +93,19 @@ def judge_suite(
     return Choice(suite, versions, exact)
 
 
-def choose_suite(
-    pins: Pins, apt: PackageSource, archive: Source, past: PackageSource
-) -> tuple[Choice, PackageSource]:
+def choose_suite(pins: Pins, apt: PackageSource, archive: Source) -> Choice:
     """Finds the suite to take Bazel and the rule sets from.
 
     The first suite with the pinned versions wins. If there is none, it is the first with a Bazel of
-    the same major version that is not too old; then testing of the day when it had the pinned
-    versions; then the first with a Bazel of the next major version.
+    the same major version that is not too old, then the first with one of the next major version.
 
     Args:
         pins: the pins.
         apt: reads the suites of ``archive``.
         archive: Debian's archive for this machine.
-        past: reads the archive of former days.
 
     Returns:
-        The choice, and the source that is pointed at its suite.
+        The choice; ``apt`` is pointed at its suite.
 
     Raises:
         StartError: no suite will do; says what each one has.
@@ -139,23 +135,13 @@ def choose_suite(
             newer = judge_suite(pins, suite, versions, next_major=True)
             third = third or (newer if isinstance(newer, Choice) else None)
         elif verdict.exact:
-            return verdict, apt
+            return verdict
         else:
             second = second or verdict
-    if second is None and len(reasons) > sum("cannot be read" in reason for reason in reasons):
-        day = Source(pins.debian_snapshot, (), ("main",), ())
-        suite = pins.suites[0]
-        try:
-            past.update(f"Debian {suite} of a former day", [day.line(suite)], pins.not_needed)
-            verdict = judge_suite(pins, suite, past.versions(names))
-            if isinstance(verdict, Choice):
-                return verdict, past
-        except StartError as error:
-            reasons.append(f"the archive of former days cannot be read ({error.found})")
     second = second or third
     if second is not None:
         look(second.suite)
-        return second, apt
+        return second
     if last is not None and len(reasons) == sum("cannot be read" in reason for reason in reasons):
         raise last
     raise StartError(

@@ -10,7 +10,6 @@ from tools.provision import bazel, glibc, interpreter, rust
 from tools.provision.apt import archive_of
 from tools.provision.formatter import fill_buildifier
 from tools.provision.messages import StartError, folder_bytes, progress
-from tools.provision.mirror import Mirror
 from tools.provision.wheels import fill_rule_wheels, fill_wheel, parse_rule_wheels
 from tools.provision.work import Work
 
@@ -41,12 +40,8 @@ def provisioned_rules(work: Work, with_bazel: bool) -> Path:
 
     def fill(stage: Path, final: Path) -> None:
         host, codename = work.host()
-        choice, source = bazel.choose_suite(
-            work.pins,
-            work.packages("bazel"),
-            archive_of(host, codename),
-            Mirror(work.client()),
-        )
+        source = work.packages("bazel")
+        choice = bazel.choose_suite(work.pins, source, archive_of(host, codename))
         bazel.fill_bazel(work.pins, choice, source, work.runner, patchelf, stage, final)
 
     def check(final: Path) -> None:

@@ -61,6 +61,14 @@ def elsewhere(machine: Machine, monkeypatch: pytest.MonkeyPatch) -> Machine:
     return machine
 
 
+def test_elsewhere_than_on_debian_a_mirror_has_to_be_named(
+    elsewhere: Machine, tmp_path: Path
+) -> None:
+    elsewhere.add_program("bazel")
+    with pytest.raises(StartError, match="TFP_DEBIAN_MIRROR is not set"):
+        run(elsewhere, tmp_path / "cache", TFP_UPSTREAM="1")
+
+
 @pytest.mark.parametrize("old", [True, False])
 def test_a_machine_without_the_version_gets_debians(
     old: bool, elsewhere: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
@@ -112,7 +120,7 @@ def test_without_a_mirror_an_unknown_version_is_an_error(
 ) -> None:
     elsewhere.client = Client({})
     elsewhere.fault = None
-    with pytest.raises(StartError, match="Name or service not known"):
+    with pytest.raises(StartError, match="TFP_DEBIAN_MIRROR is not set"):
         run(elsewhere, tmp_path / "cache")
     left = {path.name.split("-")[0] for path in (tmp_path / "cache").iterdir()}
     assert left <= {"lock", "patchelf"}

@@ -84,11 +84,8 @@ class Pins:
     python_versions: tuple[str, ...]
     python_preferred: str
     python_suites: Mapping[str, str]
-    debian_mirror: str
-    debian_security: str
     debian_release: str
     debian_pip: str
-    debian_snapshot: str
     wheels: Mapping[str, Wheel]
     rule_wheels: Mapping[str, Wheel]
     probes: Mapping[str, str]
@@ -124,11 +121,8 @@ def parse_pins(data: Mapping[str, Any]) -> Pins:
         python_versions=tuple(python["versions"]),
         python_preferred=python["preferred"],
         python_suites=dict(python["suites"]),
-        debian_mirror=debian["mirror"],
-        debian_security=debian["security"],
         debian_release=debian["release"],
         debian_pip=debian["pip"],
-        debian_snapshot=debian["snapshot"],
         wheels=_wheels(data["wheels"]),
         rule_wheels=_wheels(data["rule_wheels"]),
         probes=dict(data["probes"]),

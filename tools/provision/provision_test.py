@@ -14,7 +14,6 @@ from tools.provision import bazel, plan, provision, rust, start
 from tools.provision.apt import Package
 from tools.provision.command import Outcome
 from tools.provision.messages import StartError
-from tools.provision.mirror import Mirror
 from tools.provision.testing.fakes import Machine, default_versions, rust_versions
 
 KEY = "key"
@@ -456,41 +455,13 @@ def test_the_official_release_where_its_site_is_reached(machine: Machine, tmp_pa
     assert Path(made.argv[0]).read_text() == "bazel"
 
 
-def past(machine: Machine, monkeypatch: pytest.MonkeyPatch, versions: dict[str, str]) -> None:
-    """Lets the archive of former days have these versions."""
-
-    class Past(Mirror):
-        def update(self, label: str, lines: Sequence[str], pretend: Sequence[str] | None) -> None:
-            if not versions:
-                raise StartError("reading", "no such host", "wait")
-            assert lines == [f"deb {machine.pins.debian_snapshot} testing main"]
-
-        def versions(self, names: Sequence[str]) -> dict[str, str]:
-            return versions
-
-    monkeypatch.setattr("tools.provision.folders.Mirror", Past)
-
-
 def moved_on(machine: Machine) -> None:
     newer = default_versions(machine.pins) | {"bazel-bootstrap": "8.4.0-1"}
     machine.suites = {"testing": newer, "unstable": newer, "stable": {}}
 
 
-def test_suites_that_all_moved_on_are_left_for_a_former_day(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_once_all_suites_moved_on_the_next_bazel_is_taken(machine: Machine, tmp_path: Path) -> None:
     moved_on(machine)
-    past(machine, monkeypatch, default_versions(machine.pins))
-    with pytest.raises(StartError, match="which the index lacks"):  # it has no files here
-        run(machine, tmp_path / "cache")
-    assert machine.called("--extract") == 0
-
-
-def test_without_a_former_day_the_next_bazel_is_taken(
-    machine: Machine, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    moved_on(machine)
-    past(machine, monkeypatch, {})
     notes = " ".join(run(machine, tmp_path / "cache").notes)
     assert "Bazel 8.4.0 (pinned 7.7.1) from Debian testing, which has moved on" in notes
 

@@ -125,13 +125,10 @@ def debian_entries(host: list[Source], codename: str) -> list[str]:
     ]
 
 
-def security_entries(pins: Pins, archive: Source, codename: str) -> list[str]:
-    """Where a release's security suite may be: beside the archive on its mirror, and at Debian."""
-    places = (f"{archive.uri.rstrip('/')}-security", pins.debian_security)
-    return [
-        Source(place, (), ("main",), archive.options).line(f"{codename}-security")
-        for place in places
-    ]
+def security_entry(archive: Source, codename: str) -> str:
+    """A release's security suite, which mirrors have beside the archive."""
+    place = f"{archive.uri.rstrip('/')}-security"
+    return Source(place, (), ("main",), archive.options).line(f"{codename}-security")
 
 
 def choose_release(
@@ -155,10 +152,9 @@ def choose_release(
     own = debian_entries(host, codename) or [archive.line(codename)]
     pinned = pins.debian_release
     attempts = [(codename, own)]
-    attempts += [(codename, [*own, line]) for line in security_entries(pins, archive, codename)]
+    attempts.append((codename, [*own, security_entry(archive, codename)]))
     if codename != pinned:
-        main = archive.line(pinned)
-        attempts += [(pinned, [main, line]) for line in security_entries(pins, archive, pinned)]
+        attempts.append((pinned, [archive.line(pinned), security_entry(archive, pinned)]))
     first: StartError | None = None
     for release, lines in attempts:
         try:

@@ -96,12 +96,21 @@ class Work:
         """The archives to use and the code name of the Debian release that stands for this machine.
 
         On Debian they are those of apt's configuration. Elsewhere, and where TFP_DEBIAN_MIRROR
-        names a mirror, they are that mirror (or the public one) and the pinned release.
+        names a mirror, they are that mirror and the pinned release.
+
+        Raises:
+            StartError: this is not Debian, and no mirror is named.
         """
         sources = self._apt_sources()
         if sources is not None:
             return sources, host_release()[1]
-        mirror = self.environ.get("TFP_DEBIAN_MIRROR") or self.pins.debian_mirror
+        mirror = self.environ.get("TFP_DEBIAN_MIRROR")
+        if not mirror:
+            raise StartError(
+                "finding a Debian mirror",
+                "this is not Debian with apt, and TFP_DEBIAN_MIRROR is not set",
+                "set it to the address of a mirror of Debian",
+            )
         release = self.pins.debian_release
         return [Source(mirror, (release,), ("main",), ())], release
 
