@@ -33,7 +33,7 @@ _FOLDER = flags.DEFINE_string("folder", "/var/tmp/tfp-systems", "Where systems a
 _MIRROR = flags.DEFINE_string(
     "mirror", os.environ.get("TFP_DEBIAN_MIRROR"), "A mirror of Debian.", required=True
 )
-_PACKAGES = flags.DEFINE_list("packages", ["python3", "gcc", "g++"], "What is installed.")
+_PACKAGES = flags.DEFINE_list("packages", ["python3"], "What is installed.")
 _WRITE = flags.DEFINE_string("write", None, "The page whose rows are replaced.")
 _JSON = flags.DEFINE_bool("json", False, "Print JSON in place of lines.")
 
