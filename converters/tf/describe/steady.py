@@ -17,7 +17,7 @@ from converters.tf.describe.features import moves
 from converters.tf.emit.crate import Features
 from converters.tf.errors import FeaturesError
 from converters.tf.ir import Array
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.plan.costs import macs
 
 # Sets of inputs that are tried.

@@ -9,8 +9,8 @@ from converters.tf import ir
 from converters.tf.emit.context import Context
 from converters.tf.emit.functions import activation_words, float_literal
 from converters.tf.emit.names import wishes
+from converters.tf.ir.sizes import is_depthwise, is_pointwise_sum
 from converters.tf.plan.arena import Step
-from converters.tf.plan.sizes import is_depthwise, is_pointwise_sum
 
 Emit = Callable[[Context, Step], list[str]]
 

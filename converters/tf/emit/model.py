@@ -14,9 +14,9 @@ from converters.tf.emit.names import Scope, camel, snake
 from converters.tf.emit.ops import OPS
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.weights import WeightFile, lay_out, rust_type
+from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.passes.rounded import WeightType
 from converters.tf.plan.arena import Plan, plan_memory
-from converters.tf.plan.sizes import elements, is_fixed
 
 
 @dataclass(frozen=True)

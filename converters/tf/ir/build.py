@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir.meaning.interpret import evaluate
+from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.symbolic import size_at_one
 
 # A computed constant of more elements is kept as nodes if it is larger than its operands.

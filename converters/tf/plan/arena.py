@@ -13,13 +13,13 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
+from converters.tf.ir.sizes import elements, is_fixed, is_pointwise_sum
 from converters.tf.ir.symbolic import size_at_one
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
 from converters.tf.plan.costs import macs
 from converters.tf.plan.scratch import scratch_elements
-from converters.tf.plan.sizes import elements, is_fixed, is_pointwise_sum
 
 ALIGN = 64
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Callable, Mapping
 
 from converters.tf import ir
-from converters.tf.plan.sizes import elements, numbers, present
+from converters.tf.ir.sizes import elements, numbers, present
 
 
 def macs(node: ir.Node) -> int:

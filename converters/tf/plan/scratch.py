@@ -8,8 +8,8 @@ from __future__ import annotations
 import math
 
 from converters.tf import ir
-from converters.tf.plan import tiles
-from converters.tf.plan.sizes import elements, is_depthwise, is_pointwise_sum, numbers, present
+from converters.tf.ir.ops import tiles
+from converters.tf.ir.sizes import elements, is_depthwise, is_pointwise_sum, numbers, present
 
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
 _LANES = (8, 16)

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from converters.tf.ir import Array, BinaryKind, CompareKind, Fn, Function
-from converters.tf.ir.meaning.special import SPECIAL
+from converters.tf.ir.ops.special import SPECIAL
 
 _erf: Any = np.vectorize(math.erf, otypes=[np.float64])
 _erfc: Any = np.vectorize(math.erfc, otypes=[np.float64])

@@ -20,9 +20,9 @@ from converters.tf.emit.options import (
     WeightsMode,
 )
 from converters.tf.emit.vendor import strip
+from converters.tf.ir.ops import tiles
 from converters.tf.passes import chains
 from converters.tf.plan import scratch as plan
-from converters.tf.plan import tiles
 from converters.tf.plan.arena import Step, plan_memory
 from converters.tf.tests.crates import graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
