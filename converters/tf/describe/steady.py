@@ -18,7 +18,6 @@ from converters.tf.emit.crate import Features
 from converters.tf.errors import FeaturesError
 from converters.tf.ir import Array
 from converters.tf.ir.interpret import interpret
-from converters.tf.plan.costs import macs
 
 # Sets of inputs that are tried.
 _ATTEMPTS = 5
@@ -73,7 +72,7 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
     """Returns outputs that depend on rounding, or all if the graph refuses the inputs."""
     if not _jumps(graph, {port.value for port in graph.inputs}):
         return ()
-    large = sum(macs(node) for node in graph.nodes) > _LARGE
+    large = sum(node.op.macs(node) for node in graph.nodes) > _LARGE
     strict = _counting(graph)
     found: set[str] = set()
     for seed in range(_TRIALS_OF_LARGE if large else _TRIALS):

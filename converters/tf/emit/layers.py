@@ -9,7 +9,7 @@ from converters.tf import ir
 from converters.tf.emit.context import Context
 from converters.tf.emit.functions import activation_words, float_literal
 from converters.tf.emit.names import wishes
-from converters.tf.ir.sizes import is_depthwise, is_pointwise_sum
+from converters.tf.ir.ops.conv import is_depthwise, is_pointwise_sum
 from converters.tf.plan.arena import Step
 
 Emit = Callable[[Context, Step], list[str]]
@@ -456,17 +456,6 @@ LAYERS: Mapping[type[object], Emit] = {
     ir.SimpleRnn: _simple_rnn,
 }
 
-# Operands that are packed when a model is made and not read afterwards.
-PACKED: Mapping[type[object], tuple[int, ...]] = {
-    ir.Conv: (1,),
-    ir.ConvTranspose: (1,),
-    ir.Dense: (1,),
-    ir.Gru: (1, 2),
-    ir.Lstm: (1, 2),
-    ir.ScaledDense: (1,),
-    ir.SimpleRnn: (1, 2),
-}
-
 
 def packed_constants(graph: ir.Graph) -> set[ir.Value]:
     """Returns the constants that are only packed."""
@@ -476,7 +465,7 @@ def packed_constants(graph: ir.Graph) -> set[ir.Value]:
         # All that a chain reads, its links read.
         if isinstance(node.op, ir.Chain):
             continue
-        places = () if is_depthwise(node) else PACKED.get(type(node.op), ())
+        places = () if is_depthwise(node) else node.op.packed
         for index, value in enumerate(node.inputs):
             if value is not None and value.data is not None:
                 (packed if index in places else read).add(value)

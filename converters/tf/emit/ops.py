@@ -10,22 +10,13 @@ from converters.tf.emit.functions import ADD_CLAMP, BINARY, COMPARE, REDUCE, flo
 from converters.tf.emit.layers import LAYERS, Emit, axis, embedding, is_embedding
 from converters.tf.emit.names import wishes
 from converters.tf.emit.systems import SYSTEMS
+from converters.tf.ir.ops.elementwise import changes_size
 from converters.tf.plan.arena import Step
-
-# Whole numbers whose conversions are those of `elementwise`.
-_NUMBERS = (ir.DType.I32, ir.DType.I64)
 
 
 def _result(c: Context, node: ir.Node, default: str) -> str:
     value = node.output
     return c.name_slot(value, *wishes(value.name or node.layer, default))
-
-
-def _operand(node: ir.Node, index: int) -> ir.Value:
-    value = node.operand(index)
-    if value is None:
-        raise ValueError(f"{type(node.op).__name__} of layer {node.layer!r} lacks operand {index}")
-    return value
 
 
 def _shaped(c: Context, value: ir.Value) -> str:
@@ -63,7 +54,7 @@ def _fused_add(c: Context, op: ir.Binary, dtype: ir.DType) -> str | None:
 def _binary(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Binary)
-    a, b = _operand(node, 0), _operand(node, 1)
+    a, b = node.given(0), node.given(1)
     _elements(c, a.dtype)
     fused = _fused_add(c, node.op, a.dtype)
     op = fused or c.kernel(BINARY[node.op.kind])
@@ -90,7 +81,7 @@ def _binary(c: Context, step: Step) -> list[str]:
 def _compare(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Compare)
-    a, b = _operand(node, 0), _operand(node, 1)
+    a, b = node.given(0), node.given(1)
     _elements(c, a.dtype)
     op = c.kernel(COMPARE[node.op.kind])
     out = _result(c, node, str(node.op.kind))
@@ -102,16 +93,8 @@ def _compare(c: Context, step: Step) -> list[str]:
 def _select(c: Context, step: Step) -> list[str]:
     node = step.node
     c.use("elementwise")
-    operands = ", ".join(_shaped(c, _operand(node, i)) for i in range(3))
+    operands = ", ".join(_shaped(c, node.given(i)) for i in range(3))
     return [f"elementwise::select(m, {operands}, {_result(c, node, 'select')})?;"]
-
-
-def changes_size(node: ir.Node) -> bool:
-    """Returns whether a conversion between whole numbers drops or adds upper bits."""
-    source, target = node.input.dtype, node.output.dtype
-    if source.numpy.kind not in "iub" or target.numpy.kind not in "iu":
-        return False
-    return target not in _NUMBERS or source not in (*_NUMBERS, ir.DType.BOOL, ir.DType.U8)
 
 
 def _cast(c: Context, step: Step) -> list[str]:
@@ -127,7 +110,7 @@ def _scale_shift(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.ScaleShift)
     c.use("elementwise")
-    operands = ", ".join(c.source(_operand(node, i)) for i in range(3))
+    operands = ", ".join(c.source(node.given(i)) for i in range(3))
     out = _result(c, node, "scaled")
     return [f"elementwise::scale_shift(m, {operands}, {c.activation(node.op.activation)}, {out})?;"]
 
@@ -143,14 +126,14 @@ def _mat_mul(c: Context, step: Step) -> list[str]:
         activation = c.activation(node.op.activation)
         finish = f"mat_mul::Finish {{ bias: {c.optional_source(bias)}, activation: {activation} }}"
     transposed = f"({str(node.op.transpose_a).lower()}, {str(node.op.transpose_b).lower()})"
-    a, b = _shaped(c, _operand(node, 0)), _shaped(c, _operand(node, 1))
+    a, b = _shaped(c, node.given(0)), _shaped(c, node.given(1))
     out = _result(c, node, "product")
     return [f"mat_mul::mat_mul(m, {a}, {b}, {transposed}, {finish}, ({out}, {c.scratch(step)}))?;"]
 
 
 def _whole_product(c: Context, step: Step) -> list[str]:
     node = step.node
-    a, b = _operand(node, 0), _operand(node, 1)
+    a, b = node.given(0), node.given(1)
     c.use("whole")
     groups = "1" if b.rank == 2 else c.product(a.shape[:-2])
     sizes = f"({groups}, {c.dim(a.shape[-1])}, {c.dim(b.shape[-1])})"
@@ -162,7 +145,7 @@ def _suppress(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Suppress)
     c.use("suppress", "kernels::ops::image::suppress::Limits")
-    boxes, scores = _operand(node, 0), _operand(node, 1)
+    boxes, scores = node.given(0), node.given(1)
     overlap, score = float_literal(node.op.overlap), float_literal(node.op.score)
     order = str(node.op.in_order).lower()
     limits = f"Limits {{ overlap: {overlap}, score: {score}, in_order: {order} }}"
@@ -301,7 +284,7 @@ def _gather(c: Context, step: Step) -> list[str]:
         return embedding(c, step)
     c.use("gather")
     out = _result(c, node, "gathered")
-    x, indices = _shaped(c, node.input), _shaped(c, _operand(node, 1))
+    x, indices = _shaped(c, node.input), _shaped(c, node.given(1))
     axes = f"({node.op.axis}, {node.op.batch_dims})"
     return [f"gather::gather(m, {x}, {indices}, {axes}, {out})?;"]
 
@@ -349,7 +332,7 @@ def _resize(c: Context, step: Step) -> list[str]:
 def _update(c: Context, step: Step) -> list[str]:
     node = step.node
     c.use("layout")
-    x, index, part = (c.source(_operand(node, i)) for i in range(3))
+    x, index, part = (c.source(node.given(i)) for i in range(3))
     out = _result(c, node, "updated")
     if step.onto is not None:
         return [f"layout::update_in_place(m, {index}, {part}, {out})?;"]
@@ -360,7 +343,7 @@ def _scatter(c: Context, step: Step) -> list[str]:
     node = step.node
     assert isinstance(node.op, ir.Scatter)
     c.use("scatter", "kernels::ops::moving::scatter::Reduction")
-    x, indices, updates = (_operand(node, i) for i in range(3))
+    x, indices, updates = (node.given(i) for i in range(3))
     lead, depth = node.op.batch_dims, indices.shape[-1]
     assert isinstance(depth, int)
     groups = c.product(x.shape[:lead])

@@ -1,15 +1,84 @@
-"""Nodes and graphs, and what every op says about itself: its card."""
+"""Nodes and graphs, and the card of an op: all that it says about itself."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import ClassVar
 
-from converters.tf.ir.values import Value
+from converters.tf.ir.operands import Operands
+from converters.tf.ir.types import SINGLE, unserved
+from converters.tf.ir.values import Array, DType, Shape, Value
 
 
 class Op:
-    """What a node computes; the ops of a family are side by side in a file of `ops`."""
+    """What a node computes.
+
+    The fields of a class are the attributes of its op, its docstring names operands and results,
+    and its methods are all that passes, memory plan and emitters ask for. The methods here are
+    those of an op without anything special. The ops of a family are in one file of `ops`.
+
+    Attributes:
+        single: Whether operands are float32, apart from masks of truth values.
+        packed: Operands that are packed when a model is made, and not read afterwards.
+    """
+
+    single: ClassVar[bool] = False
+    packed: ClassVar[tuple[int, ...]] = ()
+
+    def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...] | None:
+        """Returns the shapes of the results; `None` if they do not follow from the operands.
+
+        Args:
+            x: The shapes of the operands, `()` for one that is left out.
+
+        Raises:
+            ShapeError: The operands do not fit together.
+        """
+        return None
+
+    def meaning(self, x: Operands, shape: tuple[int, ...]) -> Sequence[Array]:
+        """Returns the results in NumPy; the interpreter rounds them to their types.
+
+        Args:
+            x: The operands, of which floats are best read by `x.wide()`.
+            shape: The shape of the first result.
+
+        Raises:
+            ArithmeticError: The call is an error: an integer division by 0.
+            ValueError: The call is an error: an index outside of its axis.
+        """
+        raise NotImplementedError(f"{type(self).__name__} has no meaning of its own")
+
+    def computes_single(self) -> bool:
+        """Returns whether floats are computed in float32 alone."""
+        return self.single
+
+    def refused(self, node: Node) -> list[str]:
+        """Returns why the runtime does not serve the element types of a node."""
+        found = {v.dtype for v in node.present} - {DType.BOOL} if self.single else set()
+        name = type(self).__name__
+        return [reason for dtype in sorted(found) for reason in unserved(name, dtype, SINGLE)]
+
+    def macs(self, node: Node) -> int:
+        """Returns the multiplications with addition of a node for one example."""
+        return 0
+
+    def scratch(self, node: Node, packed: bool = True) -> int:
+        """Returns the f32 elements of scratch memory that a node needs for one example.
+
+        It is what the kernel asks for, at most, at any SIMD level; a test compares them
+        (`converters/tf/tests/crates/scratch_test.py`).
+
+        Args:
+            node: The node.
+            packed: Whether matrices of weights are packed beforehand.
+        """
+        return 0
+
+    def overwritten(self, node: Node) -> tuple[int, ...]:
+        """Returns the operands in whose memory the result may be computed."""
+        return ()
 
     def bodies(self) -> tuple[Graph, ...]:
         """Returns the graphs that the op runs."""
@@ -43,6 +112,18 @@ class Node:
         """Returns an operand, or `None` if it is left out."""
         return self.inputs[index] if index < len(self.inputs) else None
 
+    def given(self, index: int) -> Value:
+        """Returns an operand.
+
+        Raises:
+            ValueError: It is left out.
+        """
+        value = self.operand(index)
+        if value is None:
+            name = type(self.op).__name__
+            raise ValueError(f"{name} of layer {self.layer!r} lacks operand {index}")
+        return value
+
     @property
     def present(self) -> tuple[Value, ...]:
         """Returns the operands that are there."""
@@ -55,10 +136,7 @@ class Node:
         Raises:
             ValueError: It is left out.
         """
-        first = self.operand(0)
-        if first is None:
-            raise ValueError(f"{type(self.op).__name__} of layer {self.layer!r} has no operand")
-        return first
+        return self.given(0)
 
     @property
     def output(self) -> Value:

@@ -10,7 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.ir.values import Array, Batch, Dim, Shape
 
 Objects: TypeAlias = npt.NDArray[Any]
 

@@ -1,11 +1,12 @@
-"""Ops with a graph inside."""
+"""Ops with a graph inside; what they mean is in `interpret.py`."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from converters.tf.ir.graph import Graph, Op
-from converters.tf.ir.values import Dim
+from converters.tf.ir.values import Dim, Shape
 
 __all__ = ["Loop"]
 
@@ -28,6 +29,10 @@ class Loop(Op):
     trips: Dim
     body: Graph
     going: int | None = None
+
+    def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Returns the shapes of the carried values."""
+        return tuple(x)
 
     def bodies(self) -> tuple[Graph, ...]:
         """Returns the body."""
