@@ -5,22 +5,24 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.emit.context import Field
 from converters.tf.emit.model import ModelText, PortText, feature_keys, model_text
 from converters.tf.emit.names import Scope, camel
 from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.shake import shaken
+from converters.tf.emit.statements import Code, Kind, Name, code
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
-from tools.codegen.rust import RustText, check_one_line, code_span, one_line, string_literal
+from tools.codegen.rust import check_one_line, code_span, one_line, string_literal
 from tools.codegen.rustfmt import format_rust
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -55,6 +57,8 @@ _SKELETON_NO_STD = (
     "kernels::base::parallel::Serial",
     "memory::Memory",
 )
+# What the functions of blocks name.
+_BLOCKS = frozenset(["error::Error", "memory::Memory"])
 # How tensors of the crates without std name the types of their elements.
 _VARIANTS = {
     "f32": "Float32",
@@ -94,23 +98,15 @@ class _Group:
     """A function that makes some of the layers."""
 
     name: str
-    fields: list[Any]
+    fields: Sequence[Field]
 
     @property
     def w(self) -> bool:
-        return any(_needs_w(f.value) for f in self.fields)
+        return _name(Kind.WEIGHTS, (f.value for f in self.fields))
 
     @property
     def p(self) -> bool:
-        return any(_needs_p(f.value) for f in self.fields)
-
-
-def _needs_w(value: str) -> bool:
-    return re.search(r"\bw, ", value) is not None
-
-
-def _needs_p(value: str) -> bool:
-    return re.search(r", p\)", value) is not None
+        return _name(Kind.PARALLEL, (f.value for f in self.fields))
 
 
 @dataclass(frozen=True)
@@ -119,15 +115,24 @@ class _Part:
 
     name: str
     doc: str
-    lines: list[str]
+    lines: Sequence[Code]
 
     @property
     def x(self) -> bool:
-        return any(re.search(r"\bx\.", line) for line in self.lines)
+        return _name(Kind.INPUT, self.lines)
 
     @property
     def b(self) -> bool:
-        return any(re.search(r"[\[(, ]b[\], )]", line) for line in self.lines)
+        return _name(Kind.BATCH, self.lines)
+
+    @property
+    def call(self) -> Code:
+        return code(f"self.{self.name}({'x, ' if self.x else ''}m)?;")
+
+
+def _name(kind: Kind, codes: Iterable[Code]) -> bool:
+    """Returns whether one of the codes has a name of a kind."""
+    return any(c.has(kind) for c in codes)
 
 
 def emit_crate(
@@ -148,7 +153,7 @@ def emit_crate(
         CodegenError: rustfmt refuses a text: a defect of the emitters.
     """
     text = model_text(graph, options)
-    env = environment(_TEMPLATES, check_one_line)
+    env = environment(_TEMPLATES, _printed)
     values = _values(text, graph, options)
     templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)
     if text.blocks:
@@ -167,6 +172,16 @@ def emit_crate(
     files["model/thresholds.json"] = (options.thresholds or THRESHOLDS).encode()
     files["testdata/features.npz"] = npz_bytes(features_arrays(graph, features))
     return dict(sorted(files.items()))
+
+
+def _printed(value: object) -> object:
+    """Returns what a template prints, every line of code checked by itself."""
+    if not isinstance(value, Code | Name):
+        return check_one_line(value)
+    text = str(value)
+    for line in text.split("\n"):
+        check_one_line(line)
+    return text
 
 
 @functools.cache
@@ -240,40 +255,20 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
     # `X` is how both a tensor and its place may be written.
     taken |= {slot.name for slot in text.slots}
     types = tensor_types(ports, taken)
-    needs_w = any(_needs_w(f.value) for f in text.fields)
-    needs_p = any(_needs_p(f.value) for f in text.fields)
+    made = _Group("build", text.fields)
     deliver = _deliver_lines(text, "" if std else ".as_mut_slice()")
-    uses = set(text.uses) | set(_SKELETON if std else _SKELETON_NO_STD)
+    skeleton = set(_SKELETON if std else _SKELETON_NO_STD)
     if text.weights.has_records:
-        uses.add("stored::expanded")
-    if needs_p:
-        uses.add("kernels::base::parallel::Serial")
+        skeleton.add("stored::expanded")
+    if made.p:
+        skeleton.add("kernels::base::parallel::Serial")
     if text.binary:
-        uses |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
-    for function in ("deliver", "deliver_bools"):
-        if any(line.startswith(f"{function}(") for line in deliver):
-            uses.add(f"ports::{function}")
-    body = "\n".join([*text.lines, *deliver, *(f"{f.type} {f.value}" for f in text.fields)])
-    body += (
-        " expanded Engine Workspace Error Memory examples Weights Aligned Serial Thresholds DType"
-    )
-    body += " BinaryModelResult"
-    block_body = "\n".join(
-        [*(line for b in text.blocks for line in b.lines)]
-        + [r.type for b in text.blocks for r in b.roles]
-        + ["Error Memory"]
-    )
+        skeleton |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
+    calls = [part.call for part in parts] or text.lines
+    codes = [*text.lines, *(f.value for f in text.fields), *deliver]
     imports = ["crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]
-    imports += [f"crate::runtime::{use}" for use in uses if _names(use, body)]
-    block_uses = uses | {"memory::Slot"}
-    block_imports = [f"crate::runtime::{use}" for use in block_uses if _names(use, block_body)]
-    if "Tensor<" in block_body:
-        block_imports.append("crate::runtime::weights::Tensor")
-    calls = list(text.lines)
-    if parts:
-        calls = [f"self.{p.name}({'x, ' if p.x else ''}m)?;" for p in parts]
-    batch_call = any(re.search(r"[\[(, ]b[\], )]", line) for line in calls)
+    imports += _of_runtime(skeleton.union(*(c.uses for c in codes)))
     return {
         "mark": f"@generated by tf2rust from {one_line(options.source)}. Do not edit.",
         "name": one_line(graph.name).replace("`", "'"),
@@ -286,14 +281,14 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
             "slots": [_slot(s) for s in text.slots],
             "binary": text.binary,
             "weights_file": False,
-            "needs_w": needs_w,
-            "needs_p": needs_p,
-            "uses_batch": batch_call,
-            "uses_memory": any(re.search(r"\bm\b", line) for line in [*calls, *deliver]),
-            "calls": list(map(RustText, calls)),
+            "needs_w": made.w,
+            "needs_p": made.p,
+            "uses_batch": _name(Kind.BATCH, calls),
+            "uses_memory": bool(calls) or _name(Kind.MEMORY, deliver),
+            "calls": calls,
             "parts": parts,
             "groups": _groups(text),
-            "blocks": [replace(b, lines=tuple(map(RustText, b.lines))) for b in text.blocks],
+            "blocks": text.blocks,
         },
         "std": std,
         "linked": options.runtime is RuntimeMode.CRATE,
@@ -328,10 +323,10 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "weight_bytes": sum(
             t.value.data.nbytes for t in text.weights.tensors.values() if t.value.data is not None
         ),
-        "uses": sorted(uses),
+        "uses": sorted(skeleton.union(text.uses, text.needs, *(c.uses for c in deliver))),
         "imports": _grouped(imports),
-        "block_imports": _grouped(block_imports),
-        "place_weights": any(r.kind == "tensor" for b in text.blocks for r in b.roles),
+        "block_imports": _grouped(_of_runtime(_BLOCKS.union(*(b.imports for b in text.blocks)))),
+        "place_weights": any(r.kind is Kind.TENSOR for b in text.blocks for r in b.roles),
         "batch_lines": _batch_lines(text),
         "any_batch": all(p.fixed for p in text.outputs),
         "array_result": f"Vec<{text.outputs[0].type}>" if len(text.outputs) == 1 else "Outputs",
@@ -413,9 +408,8 @@ def _slot(slot: Any) -> dict[str, object]:
     }
 
 
-def _names(use: str, text: str) -> bool:
-    """Returns whether a text names what an import brings."""
-    return re.search(rf"\b{use.rpartition('::')[2]}\b", text) is not None
+def _of_runtime(uses: Iterable[str]) -> list[str]:
+    return [f"crate::runtime::{use}" for use in uses]
 
 
 def _grouped(paths: list[str]) -> list[str]:
@@ -443,8 +437,8 @@ def _parts(text: ModelText) -> list[_Part]:
     size = -(-len(text.lines) // count)
     parts = []
     for i in range(count):
-        lines: list[str] = [RustText(line) for line in text.lines[i * size : (i + 1) * size]]
-        layers = re.findall(r"\bself\.(\w+)", "\n".join(lines))
+        lines = text.lines[i * size : (i + 1) * size]
+        layers = [name.name for line in lines for name in line.names(Kind.FIELD)]
         ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
         parts.append(_Part(f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines))
     return parts
@@ -452,15 +446,14 @@ def _parts(text: ModelText) -> list[_Part]:
 
 def _groups(text: ModelText) -> list[_Group]:
     """Returns functions that make some layers each, or none if one function makes all."""
-    groups: list[list[Any]] = [[]]
+    groups: list[list[Field]] = [[]]
     made = 0
     for field in text.fields:
-        count = field.value.count(")?")
-        if made + count > _GROUP and groups[-1]:
+        if made + field.made > _GROUP and groups[-1]:
             groups.append([])
             made = 0
         groups[-1].append(field)
-        made += count
+        made += field.made
     if len(groups) == 1:
         return []
     return [_Group(f"layers_{i + 1}", fields) for i, fields in enumerate(groups)]
@@ -486,9 +479,10 @@ def _batch_lines(text: ModelText) -> list[str]:
     return [*lines, "Ok(batch)"]
 
 
-def _deliver_lines(text: ModelText, slice_of: str) -> list[str]:
-    return [
-        f"{'deliver_bools' if p.type == 'bool' else 'deliver'}({string_literal(p.name)}, "
-        f"{p.source}, outputs.{p.field}{slice_of})?;"
-        for p in text.outputs
-    ]
+def _deliver_lines(text: ModelText, slice_of: str) -> list[Code]:
+    lines = []
+    for p in text.outputs:
+        function = "deliver_bools" if p.type == "bool" else "deliver"
+        parts = (string_literal(p.name), p.source or "", f"outputs.{p.field}{slice_of}")
+        lines.append(code(f"{function}({{}}, {{}}, {{}})?;", *parts, use=[f"ports::{function}"]))
+    return lines

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -49,6 +49,19 @@ def float_literal(value: float) -> str:
         return "f32::INFINITY" if value > 0 else "f32::NEG_INFINITY"
     text = str(np.float32(value))
     return text if "." in text or "e" in text else f"{text}.0"
+
+
+def typed_literal(value: float, dtype: ir.DType) -> str:
+    """Returns a number as a literal of a type."""
+    if dtype in (ir.DType.F32, ir.DType.F64):
+        text = float_literal(value)
+        return text.replace("f32::", "f64::") if dtype is ir.DType.F64 else text
+    return str(int(value))
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Returns integers as a slice."""
+    return "&[" + ", ".join(str(n) for n in numbers) + "]"
 
 
 _RELUS = ((ir.RELU.params, "RELU"), (ir.RELU6.params, "RELU6"))

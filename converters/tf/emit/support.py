@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from converters.tf import ir
-from converters.tf.emit.ops import OPS
+from converters.tf.emit.ops.registry import OPS
 from converters.tf.plan import arena as plan
 
 # As many axes as the kernels' shapes have.

@@ -20,7 +20,7 @@ class Op:
 
     Attributes:
         single: Whether operands are float32, apart from masks of truth values.
-        packed: Operands that are packed when a model is made, and not read afterwards.
+        packed: Which operands `packed_operands` returns.
     """
 
     single: ClassVar[bool] = False
@@ -59,6 +59,10 @@ class Op:
         found = {v.dtype for v in node.present} - {DType.BOOL} if self.single else set()
         name = type(self).__name__
         return [reason for dtype in sorted(found) for reason in unserved(name, dtype, SINGLE)]
+
+    def packed_operands(self, node: Node) -> tuple[int, ...]:
+        """Returns the operands that are packed when a model is made, and not read afterwards."""
+        return self.packed
 
     def macs(self, node: Node) -> int:
         """Returns the multiplications with addition of a node for one example."""

@@ -49,7 +49,6 @@ class Conv(Op):
     activation: Function | None = None
 
     single = True
-    packed = (1,)
 
     def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
         """Returns `[batch, *stops, Cout]`."""
@@ -76,6 +75,10 @@ class Conv(Op):
                     rows = part[..., g * inner : (g + 1) * inner]
                     result[..., columns] += rows @ weights[tap][:, columns]
         return [finish(result, [x.get(2), x.get(3)], self.activation)]
+
+    def packed_operands(self, node: Node) -> tuple[int, ...]:
+        """Returns the filter, but not one per channel."""
+        return () if is_depthwise(node) else (1,)
 
     def macs(self, node: Node) -> int:
         """Returns the weights of a filter for each element of the result."""
