@@ -8,7 +8,7 @@ struct of places, of which each use of the block has a constant.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from converters.tf.emit.context import Field, SlotName
@@ -150,6 +150,9 @@ class Blocks:
         self._shapes = _numbered(line.shape() for line in lines)
         self._reads_input = [line.has(Kind.INPUT) for line in lines]
         self._named = [list(line.names(*_NAMED)) for line in lines]
+        # The same as numbers, which are quick to compare.
+        numbers = iter(_numbered(itertools.chain.from_iterable(self._named)))
+        self._numbers = [list(itertools.islice(numbers, len(named))) for named in self._named]
         self._claimed = [False] * len(lines)
         self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
@@ -164,9 +167,9 @@ class Blocks:
 
     def _key(self, start: int, length: int) -> tuple[int, ...]:
         """Returns the numbers of the things that the statements name: equal ones are the same."""
-        numbers: dict[Name, int] = {}
-        names = self._names_in(start, length)
-        return tuple(numbers.setdefault(name, len(numbers)) for name in names)
+        known: dict[int, int] = {}
+        names = itertools.chain.from_iterable(self._numbers[start : start + length])
+        return tuple([known.setdefault(name, len(known)) for name in names])
 
     def _longer(self, runs: list[_Run], length: int) -> list[list[_Run]]:
         """Makes the runs a statement longer; returns those of equal shapes together.
@@ -317,10 +320,10 @@ class Blocks:
         return Use(field, constant, tuple(fields), tuple(places), start)
 
 
-def _numbered(shapes: Iterable[tuple[object, ...]]) -> list[int]:
-    """Returns numbers that are equal where the shapes are."""
-    numbers: dict[tuple[object, ...], int] = {}
-    return [numbers.setdefault(shape, len(numbers)) for shape in shapes]
+def _numbered(things: Iterable[Hashable]) -> list[int]:
+    """Returns numbers that are equal where the things are."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(thing, len(numbers)) for thing in things]
 
 
 def _common_prefix(names: Sequence[str]) -> str:

@@ -8,10 +8,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.ir import sizes
 from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.sizes import ShapeError as ShapeError
 from converters.tf.ir.sizes import broadcast as broadcast
-from converters.tf.ir.symbolic import size_at_one
 
 # A computed constant of more elements is kept as nodes if it is larger than its operands.
 _FOLD_LIMIT = 1 << 16
@@ -106,8 +106,8 @@ class Builder:
             return None
         if any(isinstance(d, ir.Batch) for v in node.outputs for d in v.shape):
             return None
-        size = sum(size_at_one(v.shape) for v in node.outputs)
-        if size > _FOLD_LIMIT and size > sum(size_at_one(v.shape) for v in node.present):
+        size = sum(sizes.elements(v.shape) for v in node.outputs)
+        if size > _FOLD_LIMIT and size > sum(sizes.elements(v.shape) for v in node.present):
             return None
         try:
             results = evaluate(node, [None if v is None else v.data for v in node.inputs])
