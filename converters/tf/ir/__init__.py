@@ -2,14 +2,14 @@
 
 `values.py` says what a tensor is; images and sequences are channels last. An op says everything
 that a kernel needs, except what the shapes of its operands and results say (`Reshape` has no
-attribute).
+attribute). Its class is its card: `Op` says what a card has, and `ops` has the cards by families.
 
 An operand that is left out is `None`, and operands at the end may be missing: read them with
 `Node.operand`. A value is the output of one node, an input of the graph, or has `data`: then it is
-a constant, and the same object wherever it is used. `interpret.py` gives the meaning of every op
-in NumPy; the tests hold it against TensorFlow.
+a constant, and the same object wherever it is used. `interpret.py` runs a graph by the meanings of
+its ops in NumPy; the tests hold it against TensorFlow.
 
-Each family of ops lists its public names, which are names of this module, too.
+The public names of each family, its `__all__`, are also names of this module.
 """
 
 # ruff: noqa: F403
