@@ -15,7 +15,7 @@ from converters.tf.describe.steady import settled, unsettled
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded

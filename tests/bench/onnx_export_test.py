@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.lower.convert import convert
 from tests.bench.models.onnx_export import export

@@ -107,7 +107,7 @@ TF2RUST: Table = {
         "errors load load/keras load/onnx load/saved_model load/tflite lower tools/codegen"
     ),
     "emit": "ir passes plan tools/codegen",
-    "describe": "emit errors ir lower plan tools/codegen",
+    "describe": "emit errors ir lower tools/codegen",
     "tf2rust": "describe emit ir load/model lower lower/convert passes plan tools/codegen",
     "cli": "emit errors ir load load/model plan tf2rust tools/codegen",
 }

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from pathlib import Path
 
 _TOKEN = re.compile(
@@ -70,11 +70,12 @@ _NAMED = frozenset(["g", "graph", "model", "node", "p", "port", "source", "value
 _WRITERS = frozenset(["c_comment", "code_span", "one_line", "snake", "string_literal", "wishes"])
 
 
-def unwritten(emitters: Iterable[Path]) -> list[str]:
+def unwritten(emitters: Iterable[Path], builders: Collection[str] = ()) -> list[str]:
     """Returns texts of an input that f-strings hold as they are, other than those of errors.
 
     Args:
         emitters: Files of Python.
+        builders: Functions whose arguments become code as they are, as the parts of f-strings do.
 
     Returns:
         `file: expression`, each once, sorted.
@@ -84,9 +85,19 @@ def unwritten(emitters: Iterable[Path]) -> list[str]:
         tree = ast.parse(path.read_text("utf-8"))
         errors = {id(n) for r in ast.walk(tree) if isinstance(r, ast.Raise) for n in ast.walk(r)}
         for text in ast.walk(tree):
-            if isinstance(text, ast.JoinedStr) and id(text) not in errors:
-                found |= {f"{path.name}: {foreign}" for foreign in _foreign(text)}
+            if _is_code(text, builders) and id(text) not in errors:
+                found |= {
+                    f"{path.name}: {foreign}"
+                    for part in ast.iter_child_nodes(text)
+                    for foreign in _foreign(part)
+                }
     return sorted(found)
+
+
+def _is_code(tree: ast.AST, builders: Collection[str]) -> bool:
+    if isinstance(tree, ast.Call):
+        return isinstance(tree.func, ast.Name) and tree.func.id in builders
+    return isinstance(tree, ast.JoinedStr)
 
 
 def _foreign(tree: ast.AST) -> list[str]:

@@ -12,7 +12,6 @@ from rich.text import Text
 from converters.tf import ir
 from converters.tf.emit.options import WeightsMode
 from converters.tf.plan.arena import Plan, Step
-from converters.tf.plan.costs import macs
 
 _PLACES = {
     WeightsMode.EMBED: "weights: in the program",
@@ -55,7 +54,8 @@ def _rows(step: Step) -> Iterator[Row]:
         return
     for link in node.op.links:
         weights = {v for v in link.present if v.data is not None}
-        yield _row(link, macs(link), sum(v.data.nbytes for v in weights if v.data is not None))
+        weight_bytes = sum(v.data.nbytes for v in weights if v.data is not None)
+        yield _row(link, link.op.macs(link), weight_bytes)
 
 
 def _row(node: ir.Node, cost: int, weight_bytes: int) -> Row:

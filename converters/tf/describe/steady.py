@@ -17,8 +17,7 @@ from converters.tf.describe.features import moves
 from converters.tf.emit.crate import Features
 from converters.tf.errors import FeaturesError
 from converters.tf.ir import Array
-from converters.tf.ir.meaning.interpret import interpret
-from converters.tf.plan.costs import macs
+from converters.tf.ir.interpret import interpret
 
 # Sets of inputs that are tried.
 _ATTEMPTS = 5
@@ -73,7 +72,7 @@ def unsettled(graph: ir.Graph, features: Features, tolerance: float) -> tuple[st
     """Returns outputs that depend on rounding, or all if the graph refuses the inputs."""
     if not _jumps(graph, {port.value for port in graph.inputs}):
         return ()
-    large = sum(macs(node) for node in graph.nodes) > _LARGE
+    large = sum(node.op.macs(node) for node in graph.nodes) > _LARGE
     strict = _counting(graph)
     found: set[str] = set()
     for seed in range(_TRIALS_OF_LARGE if large else _TRIALS):

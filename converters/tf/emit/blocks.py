@@ -8,23 +8,22 @@ struct of places, of which each use of the block has a constant.
 from __future__ import annotations
 
 import itertools
-import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from converters.tf.emit.context import Field, SlotName
 from converters.tf.emit.names import Scope, camel, screaming, snake
-from converters.tf.emit.weights import Tensor, rust_type
+from converters.tf.emit.statements import Code, Kind, Name
 
 # Shortest and longest run of statements that is worth a struct.
 _SHORTEST = 3
 _LONGEST = 80
 # Statements that a block saves, at least.
 _SAVED = 4
-_TOKEN = re.compile(
-    r"self\.(?P<field>\w+)|weights::(?P<tensor>\w+)"
-    r"|\bx\.(?P<input>\w+)|(?<!::)\b(?P<slot>[A-Z][A-Z0-9_]+)\b"
-)
+# The types of places.
+_PLACES = {Kind.SLOT: "memory::Slot", Kind.TENSOR: "weights::Tensor"}
+# What the uses of a block differ in.
+_NAMED = (Kind.FIELD, Kind.SLOT, Kind.TENSOR)
 
 
 @dataclass(frozen=True)
@@ -34,12 +33,14 @@ class Role:
     Attributes:
         name: Its field in the block or in the places.
         type: Its Rust type.
-        kind: `field`, `slot` or `tensor`.
+        kind: `FIELD`, `SLOT` or `TENSOR`.
+        path: Path of a layer's type below the runtime.
     """
 
     name: str
     type: str
-    kind: str
+    kind: Kind
+    path: str = ""
 
 
 @dataclass(frozen=True)
@@ -57,7 +58,7 @@ class Use:
     name: str
     constant: str
     fields: tuple[Field, ...]
-    places: tuple[str, ...]
+    places: tuple[Name, ...]
     start: int
 
 
@@ -76,23 +77,30 @@ class Block:
     type: str
     doc: str
     roles: tuple[Role, ...]
-    lines: tuple[str, ...]
+    lines: tuple[Code, ...]
     uses: tuple[Use, ...]
 
     @property
     def fields(self) -> tuple[Role, ...]:
         """Returns the layers."""
-        return tuple(r for r in self.roles if r.kind == "field")
+        return tuple(r for r in self.roles if r.kind is Kind.FIELD)
 
     @property
     def places(self) -> tuple[Role, ...]:
         """Returns the rest."""
-        return tuple(r for r in self.roles if r.kind != "field")
+        return tuple(r for r in self.roles if r.kind is not Kind.FIELD)
 
     @property
     def uses_batch(self) -> bool:
         """Returns whether the statements name the batch."""
-        return any(re.search(r"[\[(, ]b[\], )]", line) for line in self.lines)
+        return any(line.has(Kind.BATCH) for line in self.lines)
+
+    @property
+    def imports(self) -> frozenset[str]:
+        """Returns what the statements and the types of the roles import from the runtime."""
+        kinds = {r.kind for r in self.roles}
+        own = frozenset(path for kind, path in _PLACES.items() if kind in kinds)
+        return own.union(*(line.uses for line in self.lines), (r.path for r in self.fields))
 
 
 @dataclass
@@ -101,7 +109,7 @@ class _Run:
 
     Attributes:
         start: The first one.
-        shape: The first start of a run of the same length whose skeletons are equal.
+        shape: The first start of a run of the same length with statements of equal shapes.
         free: Whether no block has one of them, none names an input, and none before them names one
             of their layers.
         reach: The last statement that names one of their layers.
@@ -124,29 +132,31 @@ class Blocks:
 
     def __init__(
         self,
-        lines: Sequence[str],
+        lines: Sequence[Code],
         fields: Sequence[Field],
         slots: Sequence[SlotName],
-        tensors: Sequence[Tensor],
         taken: frozenset[str] = frozenset(),
     ) -> None:
         """Takes the statements of a model, what they name, and names that no type may have."""
         self._lines = list(lines)
         self._fields = {f.name: f for f in fields}
-        self._slots = {s.name: s for s in slots}
-        self._tensors = {t.name: t for t in tensors}
-        self._used = [_fields(line) for line in lines]
+        # The layers that each statement names, as often as it does.
+        self._used = [[name.name for name in line.names(Kind.FIELD)] for line in lines]
         # The first and the last statement that names a layer.
         self._reach: dict[str, tuple[int, int]] = {}
         for index, used in enumerate(self._used):
             for name in used:
                 self._reach[name] = (self._reach.get(name, (index, index))[0], index)
-        self._skeletons = [self._skeleton(line) for line in lines]
-        self._named = [[m[0] for m in self._matches(i, 1)] for i in range(len(lines))]
+        self._shapes = _numbered(line.shape() for line in lines)
+        self._reads_input = [line.has(Kind.INPUT) for line in lines]
+        self._named = [list(line.names(*_NAMED)) for line in lines]
+        # The same as numbers, which are quick to compare.
+        numbers = iter(_numbered(itertools.chain.from_iterable(self._named)))
+        self._numbers = [list(itertools.islice(numbers, len(named))) for named in self._named]
         self._claimed = [False] * len(lines)
         self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
-        self._constants = Scope(frozenset(self._slots))
+        self._constants = Scope(frozenset(s.name for s in slots))
 
     def find(self) -> list[Block]:
         """Returns the blocks, those that save most first."""
@@ -155,45 +165,29 @@ class Blocks:
             blocks.append(self._block(*best))
         return blocks
 
-    def _skeleton(self, line: str) -> str:
-        def word(match: re.Match[str]) -> str:
-            if match["field"]:
-                known = self._fields.get(match["field"])
-                return f"self.<{known.type if known else match['field']}>"
-            if match["slot"]:
-                known_slot = self._slots.get(match["slot"])
-                if known_slot is None:
-                    return match["slot"]
-                return f"<{rust_type(known_slot.place.dtype)}>"
-            if match["tensor"]:
-                return f"<weights of {rust_type(self._tensors[match['tensor']].value.dtype)}>"
-            return "<input>" if match["input"] else "<place>"
-
-        return _TOKEN.sub(word, line)
-
     def _key(self, start: int, length: int) -> tuple[int, ...]:
         """Returns the numbers of the things that the statements name: equal ones are the same."""
-        numbers: dict[str, int] = {}
-        named = itertools.chain.from_iterable(self._named[start : start + length])
-        return tuple(numbers.setdefault(text, len(numbers)) for text in named)
+        known: dict[int, int] = {}
+        names = itertools.chain.from_iterable(self._numbers[start : start + length])
+        return tuple([known.setdefault(name, len(known)) for name in names])
 
     def _longer(self, runs: list[_Run], length: int) -> list[list[_Run]]:
-        """Makes the runs a statement longer; returns those with equal skeletons together.
+        """Makes the runs a statement longer; returns those of equal shapes together.
 
         Args:
             runs: Of one statement less; those that would pass the end are left out from here on.
             length: How many statements they have then.
         """
         del runs[len(self._lines) - length + 1 :]
-        shapes: dict[tuple[int, str], list[_Run]] = {}
+        shapes: dict[tuple[int, int], list[_Run]] = {}
         for run in runs:
             last = run.start + length - 1
-            run.free &= not self._claimed[last] and "<input>" not in self._skeletons[last]
+            run.free &= not self._claimed[last] and not self._reads_input[last]
             for name in self._used[last]:
                 run.reach = max(run.reach, self._reach[name][1])
                 run.free &= self._reach[name][0] >= run.start
             run.layers += len(self._used[last])
-            same = shapes.setdefault((run.shape, self._skeletons[last]), [])
+            same = shapes.setdefault((run.shape, self._shapes[last]), [])
             same.append(run)
             run.shape = same[0].start
         return list(shapes.values())
@@ -216,7 +210,7 @@ class Blocks:
         return None if best is None else (best[1], best[2])
 
     def _groups(self, starts: Sequence[int], length: int) -> list[list[int]]:
-        """Returns runs of equal skeletons that name things alike, and do not overlap."""
+        """Returns runs of equal shapes that name things alike, and do not overlap."""
         groups: dict[tuple[int, ...], list[int]] = {}
         for start in starts:
             group = groups.setdefault(self._key(start, length), [])
@@ -250,27 +244,27 @@ class Blocks:
         first = starts[0]
         prefix = self._prefix(first, length)
         roles = self._roles(first, length, prefix)
-        words = [w for w in re.split(r"[_\d]+", prefix) if w]
-        base = camel("_".join(words), "") if words else ""
+        words = "".join("_" if c.isdigit() else c for c in prefix).strip("_")
+        base = camel(words, "") if words else ""
         kind = self._type_name(base if len(base) > 3 else f"{base}Block")
         uses = [self._use(start, length, roles, kind) for start in starts]
         for start in starts:
             for index in range(start, start + length):
                 self._claimed[index] = True
-        layers = ", ".join(dict.fromkeys(r.type for r in roles.values() if r.kind == "field"))
-        names = {
-            text: ("self." if role.kind == "field" else "p.") + role.name
-            for text, role in roles.items()
-        }
-        lines = tuple(
-            _TOKEN.sub(lambda m: names.get(m[0], m[0]), line)
-            for line in self._lines[first : first + length]
-        )
-        ends = [
-            self._fields[_label(m)].doc.partition(":")[0]
-            for m in self._matches(first, length)
-            if m["field"]
+        layers = ", ".join(dict.fromkeys(r.type for r in roles.values() if r.kind is Kind.FIELD))
+
+        def renamed(name: Name) -> str | Name:
+            if name not in roles:
+                return name
+            return ("self." if name.kind is Kind.FIELD else "p.") + roles[name].name
+
+        lines = tuple(line.renamed(renamed) for line in self._lines[first : first + length])
+        used = [
+            self._fields[name.name]
+            for name in self._names_in(first, length)
+            if name.kind is Kind.FIELD
         ]
+        ends = [field.doc.partition(":")[0] for field in used]
         doc = f"{layers}: {ends[0]} to {ends[-1]}, and {len(uses) - 1} more like it."
         return Block(kind, doc, tuple(roles.values()), lines, tuple(uses))
 
@@ -285,61 +279,51 @@ class Blocks:
         self._type_names |= {name, f"{name}Places"}
         return name
 
-    def _roles(self, start: int, length: int, prefix: str) -> dict[str, Role]:
+    def _roles(self, start: int, length: int, prefix: str) -> dict[Name, Role]:
         scope = Scope(frozenset(["p", "m", "b", "run"]))
         places = Scope()
-        roles: dict[str, Role] = {}
-        for match in self._matches(start, length):
-            text, label = match[0], _label(match)
-            if text in roles:
+        roles: dict[Name, Role] = {}
+        for name in self._names_in(start, length):
+            if name in roles:
                 continue
-            short = label.lower()
+            short = name.name.lower()
             if prefix and short.startswith(prefix) and len(short) > len(prefix) + 1:
                 short = short[len(prefix) + 1 :]
-            if match["field"]:
+            if name.kind is Kind.FIELD:
                 wish = scope.unique(snake(short, "layer"))
-                roles[text] = Role(wish, self._fields[label].type, "field")
-            elif match["tensor"]:
-                kind = rust_type(self._tensors[label].value.dtype)
+                roles[name] = Role(wish, name.type, name.kind, self._fields[name.name].path)
+            elif name.kind is Kind.TENSOR:
                 wish = places.unique(snake(short, "weights"))
-                roles[text] = Role(wish, f"Tensor<{kind}>", "tensor")
+                roles[name] = Role(wish, f"Tensor<{name.type}>", name.kind)
             else:
-                kind = rust_type(self._slots[label].place.dtype)
-                outside = prefix and not label.lower().startswith(prefix)
+                outside = prefix and not name.name.lower().startswith(prefix)
                 wish = places.unique("input" if outside else snake(short, "tensor"))
-                roles[text] = Role(wish, f"Slot<{kind}>", "slot")
+                roles[name] = Role(wish, f"Slot<{name.type}>", name.kind)
         return roles
 
-    def _matches(self, start: int, length: int) -> Iterator[re.Match[str]]:
-        """Yields what a run names, without words that only look like it."""
-        for line in self._lines[start : start + length]:
-            for match in _TOKEN.finditer(line):
-                if not match["slot"] or match["slot"] in self._slots:
-                    yield match
+    def _names_in(self, start: int, length: int) -> Iterator[Name]:
+        """Yields what a run names, each as often as it does."""
+        return itertools.chain.from_iterable(self._named[start : start + length])
 
-    def _use(self, start: int, length: int, roles: Mapping[str, Role], kind: str) -> Use:
-        texts = {match[0]: _label(match) for match in self._matches(start, length)}
+    def _use(self, start: int, length: int, roles: Mapping[Name, Role], kind: str) -> Use:
         fields = []
         places = []
-        for role, (text, label) in zip(roles.values(), texts.items(), strict=True):
-            if role.kind == "field":
-                fields.append(self._fields[label])
+        names = dict.fromkeys(self._names_in(start, length))
+        for role, name in zip(roles.values(), names, strict=True):
+            if role.kind is Kind.FIELD:
+                fields.append(self._fields[name.name])
             else:
-                places.append(text)
+                places.append(name)
         prefix = self._prefix(start, length) or snake(kind, "block")
-        name = self._names.unique(snake(prefix, "block"))
-        constant = screaming(self._constants.unique(name.upper(), f"{name.upper()}_PLACES"))
-        return Use(name, constant, tuple(fields), tuple(places), start)
+        field = self._names.unique(snake(prefix, "block"))
+        constant = screaming(self._constants.unique(field.upper(), f"{field.upper()}_PLACES"))
+        return Use(field, constant, tuple(fields), tuple(places), start)
 
 
-def _fields(line: str) -> list[str]:
-    """Returns the layers that a statement names, each as often as it does."""
-    return [match["field"] for match in _TOKEN.finditer(line) if match["field"]]
-
-
-def _label(match: re.Match[str]) -> str:
-    """Returns the name that a text stands for."""
-    return match["field"] or match["tensor"] or match["slot"] or match[0]
+def _numbered(things: Iterable[Hashable]) -> list[int]:
+    """Returns numbers that are equal where the things are."""
+    numbers: dict[Hashable, int] = {}
+    return [numbers.setdefault(thing, len(numbers)) for thing in things]
 
 
 def _common_prefix(names: Sequence[str]) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,13 +18,11 @@ class Kernel:
     Attributes:
         path: Its path below `kernels`.
         value: The expression that makes one; `{a}` and `{b}` are parameters.
-        types: Element types that it takes.
         named: Parameters for which the type has a constant, and its name.
     """
 
     path: str
     value: str = ""
-    types: frozenset[ir.DType] = frozenset([ir.DType.F32])
     named: tuple[tuple[tuple[float, ...], str], ...] = ()
 
     def expression(self, params: tuple[float, ...] = ()) -> str:
@@ -53,30 +51,33 @@ def float_literal(value: float) -> str:
     return text if "." in text or "e" in text else f"{text}.0"
 
 
-_F = frozenset([ir.DType.F32])
-_FF = frozenset([ir.DType.F32, ir.DType.F64])
-_FI = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32])
-_FW = frozenset([ir.DType.F32, ir.DType.I64, ir.DType.I32])
-_EQ = frozenset([ir.DType.F32, ir.DType.F64, ir.DType.I64, ir.DType.I32, ir.DType.BOOL])
-_BOOL = frozenset([ir.DType.BOOL])
-_I = frozenset([ir.DType.I64, ir.DType.I32])
+def typed_literal(value: float, dtype: ir.DType) -> str:
+    """Returns a number as a literal of a type."""
+    if dtype in (ir.DType.F32, ir.DType.F64):
+        text = float_literal(value)
+        return text.replace("f32::", "f64::") if dtype is ir.DType.F64 else text
+    return str(int(value))
+
+
+def numbers_text(numbers: Iterable[int]) -> str:
+    """Returns integers as a slice."""
+    return "&[" + ", ".join(str(n) for n in numbers) + "]"
+
 
 _RELUS = ((ir.RELU.params, "RELU"), (ir.RELU6.params, "RELU6"))
 ADD_CLAMP = Kernel("frame::clamp::AddClamp", "AddClamp { low: @a, high: @b }", named=_RELUS)
 
 UNARY: Mapping[ir.Fn, Kernel] = {
-    ir.Fn.ABS: Kernel("ops::elementwise::unary::Abs", types=_FI),
-    ir.Fn.NEG: Kernel("ops::elementwise::unary::Neg", types=_FI),
-    ir.Fn.SIGN: Kernel(
-        "ops::elementwise::unary::Sign", types=frozenset([*_F, ir.DType.I64, ir.DType.I32])
-    ),
+    ir.Fn.ABS: Kernel("ops::elementwise::unary::Abs"),
+    ir.Fn.NEG: Kernel("ops::elementwise::unary::Neg"),
+    ir.Fn.SIGN: Kernel("ops::elementwise::unary::Sign"),
     ir.Fn.FLOOR: Kernel("ops::elementwise::unary::Floor"),
     ir.Fn.CEIL: Kernel("ops::elementwise::unary::Ceil"),
-    ir.Fn.ROUND: Kernel("ops::elementwise::unary::Round", types=frozenset([*_F, ir.DType.I64])),
-    ir.Fn.SQUARE: Kernel("ops::elementwise::unary::Square", types=_FI),
-    ir.Fn.SQRT: Kernel("ops::elementwise::unary::Sqrt", types=_FF),
+    ir.Fn.ROUND: Kernel("ops::elementwise::unary::Round"),
+    ir.Fn.SQUARE: Kernel("ops::elementwise::unary::Square"),
+    ir.Fn.SQRT: Kernel("ops::elementwise::unary::Sqrt"),
     ir.Fn.RSQRT: Kernel("ops::elementwise::unary::Rsqrt"),
-    ir.Fn.RECIPROCAL: Kernel("ops::elementwise::unary::Reciprocal", types=_FF),
+    ir.Fn.RECIPROCAL: Kernel("ops::elementwise::unary::Reciprocal"),
     ir.Fn.EXP: Kernel("ops::elementwise::unary::Exp"),
     ir.Fn.EXPM1: Kernel("ops::elementwise::unary::Expm1"),
     ir.Fn.LOG: Kernel("ops::elementwise::unary::Log"),
@@ -96,10 +97,10 @@ UNARY: Mapping[ir.Fn, Kernel] = {
     ir.Fn.ERF: Kernel("ops::elementwise::unary::Erf"),
     ir.Fn.ERFC: Kernel("ops::elementwise::unary::Erfc"),
     ir.Fn.SIGMOID: Kernel("ops::elementwise::unary::Sigmoid"),
-    ir.Fn.LOGICAL_NOT: Kernel("ops::elementwise::logical::LogicalNot", types=_BOOL),
-    ir.Fn.IS_NAN: Kernel("ops::elementwise::logical::IsNan", types=_FF),
-    ir.Fn.IS_INF: Kernel("ops::elementwise::logical::IsInf", types=_FF),
-    ir.Fn.IS_FINITE: Kernel("ops::elementwise::logical::IsFinite", types=_FF),
+    ir.Fn.LOGICAL_NOT: Kernel("ops::elementwise::logical::LogicalNot"),
+    ir.Fn.IS_NAN: Kernel("ops::elementwise::logical::IsNan"),
+    ir.Fn.IS_INF: Kernel("ops::elementwise::logical::IsInf"),
+    ir.Fn.IS_FINITE: Kernel("ops::elementwise::logical::IsFinite"),
     ir.Fn.CLAMP: Kernel("frame::clamp::Clamp", "Clamp { low: @a, high: @b }", named=_RELUS),
     ir.Fn.LEAKY_RELU: Kernel("ops::elementwise::leaky_relu::LeakyRelu", "LeakyRelu { alpha: @a }"),
     ir.Fn.ELU: Kernel("ops::elementwise::activation::Elu", "Elu { alpha: @a }"),
@@ -145,50 +146,48 @@ IN_PLACE: Mapping[ir.Fn, Kernel] = {
 }
 
 BINARY: Mapping[ir.BinaryKind, Kernel] = {
-    ir.BinaryKind.ADD: Kernel("ops::elementwise::binary::Add", types=_FI),
-    ir.BinaryKind.SUB: Kernel("ops::elementwise::binary::Sub", types=_FI),
-    ir.BinaryKind.MUL: Kernel("ops::elementwise::binary::Mul", types=_FI),
-    ir.BinaryKind.DIV: Kernel("ops::elementwise::division::Div", types=_FI),
-    ir.BinaryKind.DIV_NO_NAN: Kernel("ops::elementwise::binary::DivNoNan", types=_FF),
-    ir.BinaryKind.MUL_NO_NAN: Kernel("ops::elementwise::binary::MulNoNan", types=_FF),
-    ir.BinaryKind.MAX: Kernel("ops::elementwise::binary::Maximum", types=_FI),
-    ir.BinaryKind.MIN: Kernel("ops::elementwise::binary::Minimum", types=_FI),
-    ir.BinaryKind.POW: Kernel("ops::elementwise::division::Pow", types=_FW),
-    ir.BinaryKind.FLOOR_DIV: Kernel("ops::elementwise::division::FloorDiv", types=_FW),
-    ir.BinaryKind.FLOOR_MOD: Kernel("ops::elementwise::division::FloorMod", types=_FI),
-    ir.BinaryKind.TRUNC_MOD: Kernel("ops::elementwise::division::TruncateMod", types=_FI),
-    ir.BinaryKind.SQUARED_DIFFERENCE: Kernel(
-        "ops::elementwise::binary::SquaredDifference", types=_FI
-    ),
-    ir.BinaryKind.PRELU: Kernel("ops::elementwise::leaky_relu::PRelu", types=_FF),
+    ir.BinaryKind.ADD: Kernel("ops::elementwise::binary::Add"),
+    ir.BinaryKind.SUB: Kernel("ops::elementwise::binary::Sub"),
+    ir.BinaryKind.MUL: Kernel("ops::elementwise::binary::Mul"),
+    ir.BinaryKind.DIV: Kernel("ops::elementwise::division::Div"),
+    ir.BinaryKind.DIV_NO_NAN: Kernel("ops::elementwise::binary::DivNoNan"),
+    ir.BinaryKind.MUL_NO_NAN: Kernel("ops::elementwise::binary::MulNoNan"),
+    ir.BinaryKind.MAX: Kernel("ops::elementwise::binary::Maximum"),
+    ir.BinaryKind.MIN: Kernel("ops::elementwise::binary::Minimum"),
+    ir.BinaryKind.POW: Kernel("ops::elementwise::division::Pow"),
+    ir.BinaryKind.FLOOR_DIV: Kernel("ops::elementwise::division::FloorDiv"),
+    ir.BinaryKind.FLOOR_MOD: Kernel("ops::elementwise::division::FloorMod"),
+    ir.BinaryKind.TRUNC_MOD: Kernel("ops::elementwise::division::TruncateMod"),
+    ir.BinaryKind.SQUARED_DIFFERENCE: Kernel("ops::elementwise::binary::SquaredDifference"),
+    ir.BinaryKind.PRELU: Kernel("ops::elementwise::leaky_relu::PRelu"),
     ir.BinaryKind.ATAN2: Kernel("ops::elementwise::binary::Atan2"),
-    ir.BinaryKind.LOGICAL_AND: Kernel("ops::elementwise::logical::LogicalAnd", types=_BOOL),
-    ir.BinaryKind.LOGICAL_OR: Kernel("ops::elementwise::logical::LogicalOr", types=_BOOL),
-    ir.BinaryKind.LOGICAL_XOR: Kernel("ops::elementwise::compare::NotEqual", types=_BOOL),
-    ir.BinaryKind.BIT_AND: Kernel("ops::elementwise::bitwise::BitwiseAnd", types=_I),
-    ir.BinaryKind.BIT_OR: Kernel("ops::elementwise::bitwise::BitwiseOr", types=_I),
-    ir.BinaryKind.BIT_XOR: Kernel("ops::elementwise::bitwise::BitwiseXor", types=_I),
-    ir.BinaryKind.BIT_LEFT: Kernel("ops::elementwise::shift::ShiftLeft", types=_I),
-    ir.BinaryKind.BIT_RIGHT: Kernel("ops::elementwise::shift::ShiftRight", types=_I),
+    ir.BinaryKind.LOGICAL_AND: Kernel("ops::elementwise::logical::LogicalAnd"),
+    ir.BinaryKind.LOGICAL_OR: Kernel("ops::elementwise::logical::LogicalOr"),
+    ir.BinaryKind.LOGICAL_XOR: Kernel("ops::elementwise::compare::NotEqual"),
+    ir.BinaryKind.BIT_AND: Kernel("ops::elementwise::bitwise::BitwiseAnd"),
+    ir.BinaryKind.BIT_OR: Kernel("ops::elementwise::bitwise::BitwiseOr"),
+    ir.BinaryKind.BIT_XOR: Kernel("ops::elementwise::bitwise::BitwiseXor"),
+    ir.BinaryKind.BIT_LEFT: Kernel("ops::elementwise::shift::ShiftLeft"),
+    ir.BinaryKind.BIT_RIGHT: Kernel("ops::elementwise::shift::ShiftRight"),
 }
 
 COMPARE: Mapping[ir.CompareKind, Kernel] = {
-    ir.CompareKind.EQ: Kernel("ops::elementwise::compare::Equal", types=_EQ),
-    ir.CompareKind.NE: Kernel("ops::elementwise::compare::NotEqual", types=_EQ),
-    ir.CompareKind.LT: Kernel("ops::elementwise::compare::Less", types=_FI),
-    ir.CompareKind.LE: Kernel("ops::elementwise::compare::LessEqual", types=_FI),
-    ir.CompareKind.GT: Kernel("ops::elementwise::compare::Greater", types=_FI),
-    ir.CompareKind.GE: Kernel("ops::elementwise::compare::GreaterEqual", types=_FI),
+    ir.CompareKind.EQ: Kernel("ops::elementwise::compare::Equal"),
+    ir.CompareKind.NE: Kernel("ops::elementwise::compare::NotEqual"),
+    ir.CompareKind.LT: Kernel("ops::elementwise::compare::Less"),
+    ir.CompareKind.LE: Kernel("ops::elementwise::compare::LessEqual"),
+    ir.CompareKind.GT: Kernel("ops::elementwise::compare::Greater"),
+    ir.CompareKind.GE: Kernel("ops::elementwise::compare::GreaterEqual"),
 }
 
 REDUCE: Mapping[ir.ReduceKind, Kernel] = {
-    ir.ReduceKind.SUM: Kernel("ops::reduction::reductions::Sum", types=_FI),
-    ir.ReduceKind.MEAN: Kernel("ops::reduction::reductions::Mean", types=_FF),
-    ir.ReduceKind.MAX: Kernel("ops::reduction::reductions::Max", types=_FI),
-    ir.ReduceKind.MIN: Kernel("ops::reduction::reductions::Min", types=_FI),
-    ir.ReduceKind.PROD: Kernel("ops::reduction::reductions::Prod", types=_FI),
-    ir.ReduceKind.ALL: Kernel("ops::reduction::reductions::All", types=_BOOL),
-    ir.ReduceKind.ANY: Kernel("ops::reduction::reductions::Any", types=_BOOL),
+    ir.ReduceKind.SUM: Kernel("ops::reduction::reductions::Sum"),
+    ir.ReduceKind.MEAN: Kernel("ops::reduction::reductions::Mean"),
+    ir.ReduceKind.MAX: Kernel("ops::reduction::reductions::Max"),
+    ir.ReduceKind.MIN: Kernel("ops::reduction::reductions::Min"),
+    ir.ReduceKind.PROD: Kernel("ops::reduction::reductions::Prod"),
+    ir.ReduceKind.ALL: Kernel("ops::reduction::reductions::All"),
+    ir.ReduceKind.ANY: Kernel("ops::reduction::reductions::Any"),
 }
 
 
@@ -198,7 +197,6 @@ def unary(function: ir.Function, dtype: ir.DType) -> Kernel:
         if function.params == (0.0, math.inf) and dtype is not ir.DType.F32:
             return Kernel(
                 "ops::elementwise::unary::Relu",
-                types=frozenset([ir.DType.F64, ir.DType.I64, ir.DType.I32]),
             )
         return UNARY[ir.Fn.CLAMP]
     return UNARY[function.kind]

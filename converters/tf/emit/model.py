@@ -9,14 +9,14 @@ from types import MappingProxyType
 from converters.tf import ir
 from converters.tf.emit.blocks import Block, Blocks
 from converters.tf.emit.context import Context, Field, SlotName
-from converters.tf.emit.layers import packed_constants
 from converters.tf.emit.names import Scope, camel, snake
-from converters.tf.emit.ops import OPS
+from converters.tf.emit.ops.registry import OPS
 from converters.tf.emit.options import Options, Profile
-from converters.tf.emit.weights import WeightFile, lay_out, rust_type
+from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
+from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, rust_type
+from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.passes.rounded import WeightType
 from converters.tf.plan.arena import Plan, plan_memory
-from converters.tf.plan.sizes import elements, is_fixed
 
 
 @dataclass(frozen=True)
@@ -33,7 +33,7 @@ class PortText:
         shape: The shape as text.
         dims: The shape for one example.
         leading: Whether examples follow each other, each in one piece, or there is no batch.
-        source: Expression of an output's elements; empty for an input.
+        source: Expression of an output's elements; nothing for an input.
     """
 
     field: str
@@ -45,7 +45,7 @@ class PortText:
     shape: str
     dims: tuple[int, ...]
     leading: bool
-    source: str = ""
+    source: Code | None = None
 
     @property
     def zero(self) -> str:
@@ -66,8 +66,8 @@ class ModelText:
         slots: Places of tensors.
         lines: Statements of a run.
         blocks: Repeated parts.
-        uses: Imports below the runtime.
-        uses_batch: Whether the statements name the batch.
+        uses: What layers and statements import, as paths below the runtime.
+        needs: Files below the runtime that they need and do not name.
         weights: The file of weights.
         plan: The memory plan.
         binary: The column of the output that is the decision value, or nothing.
@@ -79,10 +79,10 @@ class ModelText:
     outputs: tuple[PortText, ...]
     fields: tuple[Field, ...]
     slots: tuple[SlotName, ...]
-    lines: tuple[str, ...]
+    lines: tuple[Code, ...]
     blocks: tuple[Block, ...]
     uses: frozenset[str]
-    uses_batch: bool
+    needs: frozenset[str]
     weights: WeightFile
     plan: Plan
     binary: tuple[int, int] | None
@@ -136,18 +136,16 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     input_keys, output_keys = feature_keys(graph)
     scope = Scope()
     inputs = []
-    expressions: dict[ir.Value, str] = {}
+    expressions: dict[ir.Value, Code] = {}
     for port in graph.inputs:
         field = scope.unique(snake(port.name, "input"))
         inputs.append(_port(port, field, input_keys[port.name]))
-        bools = port.value.dtype is ir.DType.BOOL
-        slice_of = f"x.{field}" if std else f"x.{field}.as_slice()"
-        expressions[port.value] = f"of_bools({slice_of})" if bools else slice_of
-    context = Context(plan, weights, expressions)
-    if any(p.value.dtype is ir.DType.BOOL for p in graph.inputs):
-        context.use("bytes::of_bools")
-    for step in plan.steps:
-        context.lines += OPS[type(step.node.op)](context, step)
+        slice_of = code("{}" if std else "{}.as_slice()", Name(Kind.INPUT, field))
+        if port.value.dtype is ir.DType.BOOL:
+            slice_of = code("of_bools({})", slice_of, use=["bytes::of_bools"])
+        expressions[port.value] = slice_of
+    context = Context(plan, weights, expressions, OPS)
+    lines = [line for step in plan.steps for line in context.statements(step)]
     scope = Scope()
     made = {value: node for node in graph.nodes for value in node.outputs}
     outputs = []
@@ -156,10 +154,11 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         source = _output(context, port.value)
         outputs.append(_port(port, field, output_keys[port.name], source, made))
     slots = tuple(context.slots.values())
-    tensors = tuple(weights.tensors.values())
-    taken = _TYPES.union(path.rpartition("::")[2] for path in context.imports)
+    codes = [*lines, *(f.value for f in context.fields), *(p.source for p in outputs if p.source)]
+    uses = frozenset[str]().union(*(c.uses for c in codes))
+    taken = _TYPES.union(path.rpartition("::")[2] for path in uses)
     name = _type_name(options.name, taken)
-    blocks = tuple(Blocks(context.lines, context.fields, slots, tensors, taken | {name}).find())
+    blocks = tuple(Blocks(lines, context.fields, slots, taken | {name}).find())
     return ModelText(
         crate=_crate_name(options.name),
         type=name,
@@ -167,17 +166,17 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         outputs=tuple(outputs),
         fields=tuple(_with_blocks(context.fields, blocks)),
         slots=slots,
-        lines=tuple(_calls(context.lines, blocks)),
+        lines=tuple(_calls(lines, blocks)),
         blocks=blocks,
-        uses=frozenset(context.imports),
-        uses_batch=context.uses_batch,
+        uses=uses,
+        needs=frozenset[str]().union(*(c.needs for c in codes)),
         weights=weights,
         plan=plan,
         binary=binary_column(graph) if options.binary else None,
     )
 
 
-def _calls(lines: Sequence[str], blocks: Sequence[Block]) -> list[str]:
+def _calls(lines: Sequence[Code], blocks: Sequence[Block]) -> list[Code]:
     """Returns the statements with a call for every use of a block."""
     starts = {use.start: (block, use) for block in blocks for use in block.uses}
     out = []
@@ -185,7 +184,8 @@ def _calls(lines: Sequence[str], blocks: Sequence[Block]) -> list[str]:
     for index, line in enumerate(lines):
         if index in starts:
             block, use = starts[index]
-            out.append(f"self.{use.name}.run(m, &{use.constant})?;")
+            field = Name(Kind.FIELD, use.name, block.type)
+            out.append(code("{}.run(m, &{})?;", field, use.constant))
             skip = len(block.lines)
         if skip:
             skip -= 1
@@ -199,13 +199,12 @@ def _with_blocks(fields: Sequence[Field], blocks: Sequence[Block]) -> list[Field
     inside: dict[str, Field] = {}
     for block in blocks:
         for use in block.uses:
-            values = ", ".join(
-                f"{role.name}: {f.value}" for role, f in zip(block.fields, use.fields, strict=True)
-            )
+            places = ", ".join(f"{role.name}: {{}}" for role in block.fields)
+            template = f"{block.type} {{ {places} }}"
+            value = code(template, *(f.value for f in use.fields))
             first, last = (f.doc.partition(":")[0] for f in (use.fields[0], use.fields[-1]))
-            whole = Field(
-                use.name, block.type, f"{first} to {last}", f"{block.type} {{ {values} }}", ()
-            )
+            made = sum(f.made for f in use.fields)
+            whole = Field(use.name, block.type, "", f"{first} to {last}", value, made)
             inside |= {f.name: whole for f in use.fields}
     return list(dict.fromkeys(inside.get(f.name, f) for f in fields))
 
@@ -239,7 +238,7 @@ def _port(
     port: ir.Port,
     field: str,
     key: str,
-    source: str = "",
+    source: Code | None = None,
     made: Mapping[ir.Value, ir.Node] = MappingProxyType({}),
 ) -> PortText:
     value = port.value
@@ -274,10 +273,10 @@ def _follow(value: ir.Value, made: Mapping[ir.Value, ir.Node]) -> bool:
         value = before[0]
 
 
-def _output(c: Context, value: ir.Value) -> str:
+def _output(c: Context, value: ir.Value) -> Code:
     root = c.plan.root(value)
     if root.data is not None:
-        return f"{c.tensor(root)}.of(m.weights)?"
+        return code("{}.of({}.weights)?", c.tensor(root), MEMORY)
     if root in c.inputs:
         return c.inputs[root]
-    return f"m.get({c.slot(value)})?"
+    return code("{}.get({})?", MEMORY, c.slot(value))

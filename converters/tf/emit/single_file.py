@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
-
-_MODULE = re.compile(r"^(pub |)mod (\w+);$", re.MULTILINE)
 
 
 def crate_root(files: Mapping[str, bytes]) -> str:
@@ -23,13 +20,14 @@ def test_root(files: Mapping[str, bytes], path: str) -> str:
 
 
 def _with_modules(text: str, files: Mapping[str, bytes], folder: str) -> str:
-    def module(match: re.Match[str]) -> str:
-        visible, name = match.groups()
-        paths = (f"{folder}/{name}.rs", f"{folder}/{name}/mod.rs")
-        body = next(files[path] for path in paths if path in files).decode()
-        return f"{visible}mod {name} {{\n{_indented(body)}}}"
-
-    return _MODULE.sub(module, text)
+    for path, content in files.items():
+        place = path.removeprefix(f"{folder}/").removesuffix("/mod.rs").removesuffix(".rs")
+        if not path.startswith(f"{folder}/") or "/" in place:
+            continue
+        body = _indented(content.decode())
+        for start in ("\nmod", "\npub mod"):
+            text = text.replace(f"{start} {place};\n", f"{start} {place} {{\n{body}}}\n")
+    return text
 
 
 def _indented(text: str) -> str:

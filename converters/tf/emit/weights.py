@@ -125,3 +125,18 @@ def little_endian(value: ir.Value) -> bytes:
 def rust_type(dtype: ir.DType) -> str:
     """Returns the Rust type of elements in memory."""
     return "u8" if dtype is ir.DType.BOOL else str(dtype)
+
+
+def packed_constants(graph: ir.Graph) -> set[ir.Value]:
+    """Returns the constants that are only packed."""
+    packed: set[ir.Value] = set()
+    read: set[ir.Value] = {port.value for port in graph.outputs}
+    for node in graph.all_nodes():
+        # All that a chain reads, its links read.
+        if isinstance(node.op, ir.Chain):
+            continue
+        places = node.op.packed_operands(node)
+        for index, value in enumerate(node.inputs):
+            if value is not None and value.data is not None:
+                (packed if index in places else read).add(value)
+    return packed - read

@@ -8,81 +8,13 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir.meaning.interpret import evaluate
-from converters.tf.ir.symbolic import size_at_one
+from converters.tf.ir import sizes
+from converters.tf.ir.interpret import evaluate
+from converters.tf.ir.sizes import ShapeError as ShapeError
+from converters.tf.ir.sizes import broadcast as broadcast
 
 # A computed constant of more elements is kept as nodes if it is larger than its operands.
 _FOLD_LIMIT = 1 << 16
-
-
-#: Ops whose operands are float32, apart from masks of truth values.
-SINGLE: frozenset[type[object]] = frozenset(
-    [
-        ir.Attention,
-        ir.Cholesky,
-        ir.Conv,
-        ir.ConvTranspose,
-        ir.Dense,
-        ir.GroupNorm,
-        ir.Gru,
-        ir.LogDeterminant,
-        ir.Lstm,
-        ir.MatMul,
-        ir.Norm,
-        ir.Pool,
-        ir.Resize,
-        ir.ScaleShift,
-        ir.ScaledDense,
-        ir.SimpleRnn,
-        ir.Softmax,
-        ir.Solve,
-        ir.Suppress,
-        ir.TriangularSolve,
-    ]
-)
-# Functions that float64 has, too.
-_WIDE_UNARY = frozenset(
-    [
-        ir.Fn.ABS,
-        ir.Fn.IS_FINITE,
-        ir.Fn.IS_INF,
-        ir.Fn.IS_NAN,
-        ir.Fn.NEG,
-        ir.Fn.RECIPROCAL,
-        ir.Fn.SQRT,
-        ir.Fn.SQUARE,
-    ]
-)
-_NARROW_BINARY = frozenset([ir.BinaryKind.ATAN2, ir.BinaryKind.FLOOR_DIV, ir.BinaryKind.POW])
-
-
-def _is_single(op: ir.Op) -> bool:
-    """Returns whether an op computes floats in float32 alone."""
-    if isinstance(op, ir.Unary):
-        return op.function.kind not in _WIDE_UNARY
-    if isinstance(op, ir.Binary):
-        return op.kind in _NARROW_BINARY
-    return type(op) in SINGLE
-
-
-class ShapeError(ValueError):
-    """Operands do not fit together."""
-
-
-def broadcast(*shapes: ir.Shape) -> ir.Shape:
-    """Returns the shape that NumPy's broadcasting gives.
-
-    Raises:
-        ShapeError: The shapes do not fit together for every batch size.
-    """
-    rank = max(len(s) for s in shapes)
-    result: list[ir.Dim] = []
-    for axis in range(-rank, 0):
-        dims = {s[axis] for s in shapes if len(s) >= -axis} - {1}
-        if len(dims) > 1:
-            raise ShapeError(f"shapes {', '.join(map(ir.shape_text, shapes))} don't broadcast")
-        result.append(dims.pop() if dims else 1)
-    return tuple(result)
 
 
 class Builder:
@@ -110,7 +42,7 @@ class Builder:
         """Adds a node and returns its results."""
         while inputs and inputs[-1] is None:
             inputs = inputs[:-1]
-        if _is_single(op) and any(v is not None and v.dtype is ir.DType.F64 for v in inputs):
+        if op.computes_single() and any(v is not None and v.dtype is ir.DType.F64 for v in inputs):
             return self._narrowed(op, inputs, outputs)
         results = tuple(ir.Value(dtype, shape, None, self.layer) for dtype, shape in outputs)
         node = ir.Node(op, tuple(inputs), results, self.layer, self.doc)
@@ -143,11 +75,26 @@ class Builder:
         self,
         op: ir.Op,
         inputs: Sequence[ir.Value | None],
-        shape: ir.Shape,
+        shape: ir.Shape | None = None,
         dtype: ir.DType | None = None,
     ) -> ir.Value:
-        """Adds a node with one result; its type is that of the first operand unless given."""
+        """Adds a node with one result; its type is that of the first operand unless given.
+
+        Args:
+            op: What it computes.
+            inputs: Its operands.
+            shape: The shape of the result; without it, the op says the shape.
+            dtype: The type of the result.
+
+        Raises:
+            ShapeError: The operands do not fit together.
+        """
         first = inputs[0]
+        if shape is None:
+            shapes = op.shapes([() if v is None else v.shape for v in inputs])
+            if shapes is None:
+                raise ShapeError(f"the shape of {type(op).__name__} is not in its operands")
+            (shape,) = shapes
         if dtype is None:
             if first is None:
                 raise ShapeError("a node without operands needs an element type")
@@ -159,8 +106,8 @@ class Builder:
             return None
         if any(isinstance(d, ir.Batch) for v in node.outputs for d in v.shape):
             return None
-        size = sum(size_at_one(v.shape) for v in node.outputs)
-        if size > _FOLD_LIMIT and size > sum(size_at_one(v.shape) for v in node.present):
+        size = sum(sizes.elements(v.shape) for v in node.outputs)
+        if size > _FOLD_LIMIT and size > sum(sizes.elements(v.shape) for v in node.present):
             return None
         try:
             results = evaluate(node, [None if v is None else v.data for v in node.inputs])
@@ -177,24 +124,24 @@ class Builder:
         """Applies a function."""
         to_bool = kind in (ir.Fn.IS_NAN, ir.Fn.IS_INF, ir.Fn.IS_FINITE)
         function = ir.Function(kind, tuple(float(p) for p in params))
-        return self.emit(ir.Unary(function), [x], x.shape, ir.DType.BOOL if to_bool else x.dtype)
+        dtype = ir.DType.BOOL if to_bool else x.dtype
+        return self.emit(ir.Unary(function), [x], dtype=dtype)
 
     def binary(self, kind: ir.BinaryKind, a: ir.Value, b: ir.Value) -> ir.Value:
         """Combines two tensors."""
-        return self.emit(ir.Binary(kind), [a, b], broadcast(a.shape, b.shape))
+        return self.emit(ir.Binary(kind), [a, b])
 
     def compare(self, kind: ir.CompareKind, a: ir.Value, b: ir.Value) -> ir.Value:
         """Compares two tensors."""
-        return self.emit(ir.Compare(kind), [a, b], broadcast(a.shape, b.shape), ir.DType.BOOL)
+        return self.emit(ir.Compare(kind), [a, b], dtype=ir.DType.BOOL)
 
     def select(self, condition: ir.Value, then: ir.Value, other: ir.Value) -> ir.Value:
         """Chooses elementwise."""
-        shape = broadcast(condition.shape, then.shape, other.shape)
-        return self.emit(ir.Select(), [condition, then, other], shape, then.dtype)
+        return self.emit(ir.Select(), [condition, then, other], dtype=then.dtype)
 
     def cast(self, x: ir.Value, dtype: ir.DType) -> ir.Value:
         """Converts elements."""
-        return x if x.dtype is dtype else self.emit(ir.Cast(), [x], x.shape, dtype)
+        return x if x.dtype is dtype else self.emit(ir.Cast(), [x], dtype=dtype)
 
     def reshape(self, x: ir.Value, shape: ir.Shape) -> ir.Value:
         """Gives the elements another shape."""
@@ -214,11 +161,10 @@ class Builder:
         perm = tuple(int(p) for p in perm)
         if perm == tuple(range(x.rank)):
             return x
-        shape = tuple(x.shape[p] for p in perm)
         moved = [p for p in perm if x.shape[p] != 1]
         if moved == sorted(moved):
-            return self.reshape(x, shape)
-        return self.emit(ir.Transpose(perm), [x], shape)
+            return self.reshape(x, tuple(x.shape[p] for p in perm))
+        return self.emit(ir.Transpose(perm), [x])
 
     def broadcast_to(self, x: ir.Value, shape: ir.Shape) -> ir.Value:
         """Repeats a tensor."""
@@ -252,15 +198,7 @@ class Builder:
         """
         if len(parts) == 1:
             return parts[0]
-        sizes = [p.shape[axis] for p in parts]
-        rest = {p.shape[:axis] + p.shape[axis + 1 :] for p in parts}
-        if len(rest) > 1:
-            raise ShapeError(f"parts {', '.join(ir.shape_text(p.shape) for p in parts)} differ")
-        if any(isinstance(s, ir.Batch) for s in sizes):
-            raise ShapeError("tensors are joined along the batch")
-        total = sum(s for s in sizes if isinstance(s, int))
-        shape = (*parts[0].shape[:axis], total, *parts[0].shape[axis + 1 :])
-        return self.emit(ir.Concat(axis), parts, shape)
+        return self.emit(ir.Concat(axis), parts)
 
     def pad(
         self,
@@ -276,16 +214,8 @@ class Builder:
         """
         if not any(sum(p) for p in padding):
             return x
-        shape: list[ir.Dim] = []
-        for dim, (before, after) in zip(x.shape, padding, strict=True):
-            if isinstance(dim, ir.Batch):
-                if before or after:
-                    raise ShapeError("the batch is padded")
-                shape.append(dim)
-            else:
-                shape.append(dim + before + after)
         op = ir.Pad(tuple((int(b), int(a)) for b, a in padding), mode, float(value))
-        return self.emit(op, [x], tuple(shape))
+        return self.emit(op, [x])
 
     def reduce(
         self, kind: ir.ReduceKind, x: ir.Value, axes: Sequence[int], keepdims: bool = False
@@ -298,13 +228,10 @@ class Builder:
         places = tuple(sorted({int(a) % x.rank if x.rank else 0 for a in axes}))
         if not places:
             return x
-        if any(isinstance(x.shape[a], ir.Batch) for a in places):
-            raise ShapeError("the batch is reduced")
-        kept = [1 if i in places else d for i, d in enumerate(x.shape)]
-        shape = tuple(d for i, d in enumerate(kept) if keepdims or i not in places)
+        op = ir.Reduce(kind, places, keepdims)
         if all(x.shape[a] == 1 for a in places):
-            return self.reshape(x, shape)
-        return self.emit(ir.Reduce(kind, places, keepdims), [x], shape)
+            return self.reshape(x, *op.shapes([x.shape]))
+        return self.emit(op, [x])
 
     def mat_mul(
         self, a: ir.Value, b: ir.Value, transpose_a: bool = False, transpose_b: bool = False
@@ -320,18 +247,8 @@ class Builder:
             if transpose_a:
                 a = self.transpose(a, [*range(a.rank - 2), a.rank - 1, a.rank - 2])
             kernel = self.transpose(b, [1, 0]) if transpose_b else b
-            if a.shape[-1] != kernel.shape[0]:
-                raise ShapeError(
-                    f"{ir.shape_text(a.shape)} times {ir.shape_text(kernel.shape)} don't fit"
-                )
-            return self.emit(ir.Dense(), [a, kernel], (*a.shape[:-1], kernel.shape[1]))
-        left = (a.shape[-1], a.shape[-2]) if transpose_a else (a.shape[-2], a.shape[-1])
-        right = (b.shape[-1], b.shape[-2]) if transpose_b else (b.shape[-2], b.shape[-1])
-        if left[1] != right[0]:
-            raise ShapeError(f"{ir.shape_text(a.shape)} times {ir.shape_text(b.shape)} don't fit")
-        lead = broadcast(a.shape[:-2], b.shape[:-2])
-        op = ir.MatMul(bool(transpose_a), bool(transpose_b))
-        return self.emit(op, [a, b], (*lead, left[0], right[1]))
+            return self.emit(ir.Dense(), [a, kernel])
+        return self.emit(ir.MatMul(bool(transpose_a), bool(transpose_b)), [a, b])
 
     def _whole_product(
         self, a: ir.Value, b: ir.Value, transpose_a: bool, transpose_b: bool
@@ -340,13 +257,11 @@ class Builder:
             self.transpose(x, [*range(x.rank - 2), x.rank - 1, x.rank - 2]) if turned else x
             for x, turned in ((a, transpose_a), (b, transpose_b))
         )
-        if left.shape[-1] != right.shape[-2]:
-            raise ShapeError(f"{ir.shape_text(a.shape)} times {ir.shape_text(b.shape)} don't fit")
         lead = broadcast(left.shape[:-2], right.shape[:-2])
         left = self.broadcast_to(left, (*lead, *left.shape[-2:]))
         if right.rank > 2:
             right = self.broadcast_to(right, (*lead, *right.shape[-2:]))
-        return self.emit(ir.WholeProduct(), [left, right], (*left.shape[:-1], right.shape[-1]))
+        return self.emit(ir.WholeProduct(), [left, right])
 
     def gather(
         self, params: ir.Value, indices: ir.Value, axis: int, batch_dims: int = 0
@@ -358,9 +273,7 @@ class Builder:
         """
         if isinstance(params.shape[axis], ir.Batch):
             raise ShapeError("examples of the batch are taken by index")
-        lead = params.shape[:axis]
-        shape = (*lead, *indices.shape[batch_dims:], *params.shape[axis + 1 :])
-        return self.emit(ir.Gather(axis, batch_dims), [params, indices], shape)
+        return self.emit(ir.Gather(axis, batch_dims), [params, indices])
 
 
 def static(dim: ir.Dim, what: str) -> int:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
@@ -10,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.ir.values import Array, Batch, Dim, Shape
 
 Objects: TypeAlias = npt.NDArray[Any]
 
@@ -182,8 +181,3 @@ def complete(target: Sequence[Dim], total: Dim) -> Shape:
             raise NotSymbolicError(f"{rest} elements out of {total}")
         raise ValueError(f"{rest} elements out of {total}")
     return tuple(shape)
-
-
-def size_at_one(shape: Shape) -> int:
-    """Returns the number of elements at batch size 1."""
-    return math.prod(d.scale if isinstance(d, Batch) else d for d in shape)

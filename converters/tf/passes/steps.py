@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from converters.tf import ir
-from converters.tf.ir.symbolic import size_at_one
+from converters.tf.ir.sizes import elements
 from converters.tf.passes.rewrite import Match, rewrite
 
 # Bytes that all steps of an example may have together. Of more, each op would find nothing of what
@@ -112,7 +112,7 @@ class _Steps:
 
     def _is_far(self, node: ir.Node) -> bool:
         """Returns whether what all steps write here is more than the second cache holds."""
-        sizes = (size_at_one(v.shape) * v.dtype.bytes for v in node.outputs)
+        sizes = (elements(v.shape) * v.dtype.bytes for v in node.outputs)
         return self.count * max(sizes) > _NEAR_BYTES
 
     def _by_example(self, node: ir.Node) -> bool:

@@ -9,17 +9,14 @@ because an op writes one piece of the arena and reads around it.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
-from converters.tf.ir.symbolic import size_at_one
+from converters.tf.ir.sizes import elements, is_fixed, numbers
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
 from converters.tf.passes.scaled import with_scaled_products
-from converters.tf.plan.costs import macs
-from converters.tf.plan.scratch import scratch_elements
-from converters.tf.plan.sizes import elements, is_fixed, is_pointwise_sum
 
 ALIGN = 64
 
@@ -289,8 +286,8 @@ class _Planner:
                 # One turn is counted of a loop that the inputs end.
                 turns = 1
                 if isinstance(node.op, ir.Loop) and node.op.going is None:
-                    turns = size_at_one((node.op.trips,))
-                cost = macs(node) + turns * sum(step.macs for step in inner)
+                    (turns,) = numbers((node.op.trips,))
+                cost = node.op.macs(node) + turns * sum(step.macs for step in inner)
                 yield Step(node, place, ontos[node], cost, size, inner)
 
         size = max((b.at + b.size for b in self.blocks), default=0)
@@ -323,7 +320,7 @@ class _Planner:
             self.homes[value] = (block, part)
             offset += size
         self.blocks.append(block)
-        size = _padded(4 * scratch_elements(node, self.packed))
+        size = _padded(4 * node.op.scratch(node, self.packed))
         if not size:
             return None
         part = _Part(offset, size, index, index)
@@ -333,9 +330,9 @@ class _Planner:
     def _onto(self, node: ir.Node, index: int) -> int | None:
         """Returns the operand that may be overwritten, because nobody reads it afterwards."""
         out = node.outputs[0]
-        if scratch_elements(node, self.packed):
+        if node.op.scratch(node, self.packed):
             return None
-        for operand in _candidates(node):
+        for operand in node.op.overwritten(node):
             value = node.operand(operand)
             if value is None or value.dtype != out.dtype:
                 continue
@@ -352,24 +349,6 @@ class _Planner:
 
 def _same_batch(a: ir.Value, b: ir.Value) -> bool:
     return is_fixed(a.shape) == is_fixed(b.shape)
-
-
-def _candidates(node: ir.Node) -> Iterable[int]:
-    op = node.op
-    if isinstance(op, ir.Unary):
-        return (0,)
-    if isinstance(op, ir.Binary):
-        return tuple(i for i in (0, 1) if _shape(node, i) == node.output.shape)
-    if isinstance(op, ir.Dense | ir.ScaledDense) and node.operand(3) is not None:
-        return (3,)
-    if is_pointwise_sum(node):
-        return (3,)
-    return ()
-
-
-def _shape(node: ir.Node, index: int) -> ir.Shape | None:
-    value = node.operand(index)
-    return None if value is None else value.shape
 
 
 def _pack(blocks: list[_Block]) -> None:

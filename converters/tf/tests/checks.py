@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, Phase, settings
 
 from converters.tf import ir
 from converters.tf.emit.support import problems
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded

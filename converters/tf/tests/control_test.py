@@ -12,7 +12,7 @@ import pytest
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.lower.trace import Loaded

@@ -23,7 +23,7 @@ from tensorflow.core.protobuf import saved_model_pb2
 
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.files import Kind, kind_of
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert

@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 from keras import layers
 
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import TOLERANCE, check, difference, inputs_for

@@ -16,7 +16,7 @@ from keras import layers
 from converters.tf import tf2rust
 from converters.tf.emit.options import Options
 from converters.tf.emit.support import problems
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, trace_model
 from converters.tf.lower.convert import convert
 from converters.tf.lower.graph import Unsupported

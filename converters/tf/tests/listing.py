@@ -143,7 +143,7 @@ def compared(
         shapes: Dimensions that the model leaves open: a `FixedShapes`.
         wide: Returns the model in float64, which is asked where the difference is too large.
     """
-    from converters.tf.ir.meaning.interpret import interpret
+    from converters.tf.ir.interpret import interpret
     from converters.tf.load.model import trace_model
     from converters.tf.plan.arena import plan_memory
     from converters.tf.tf2rust import graph_of

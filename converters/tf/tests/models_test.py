@@ -15,7 +15,7 @@ from keras import layers
 from converters.tf import ir
 from converters.tf.describe.architecture import description_files, layer_connections, overview_rows
 from converters.tf.errors import FileError
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert

@@ -12,7 +12,7 @@ from onnx import TensorProto, external_data_helper, helper, numpy_helper
 
 from converters.tf import ir
 from converters.tf.errors import FileError
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert

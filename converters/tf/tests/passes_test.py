@@ -8,7 +8,7 @@ import pytest
 from converters.tf import ir
 from converters.tf.ir import Batch, BinaryKind, Fn
 from converters.tf.ir.build import Builder, ShapeError, broadcast
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.ir.symbolic import (
     NotSymbolicError,
     add,

@@ -12,7 +12,7 @@ import tensorflow as tf
 
 from converters.tf import ir
 from converters.tf.ir import Fn
-from converters.tf.ir.meaning.functions import apply
+from converters.tf.ir.ops.functions import apply
 from converters.tf.tests.checks import checked
 
 _EXACT: dict[Fn, Callable[..., Any]] = {

@@ -12,7 +12,7 @@ from converters.tf.describe.steady import settled, unsettled
 from converters.tf.emit.crate import Features
 from converters.tf.errors import FeaturesError
 from converters.tf.ir.build import Builder
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from tools.codegen.conversion import Problem
 
 _TOLERANCE = 1e-5

@@ -10,7 +10,7 @@ import pytest
 import tensorflow as tf
 from keras import layers
 
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.tests.checks import check, checked, model_of, ops
 from tools.codegen.conversion import UnsupportedError
 

@@ -16,7 +16,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 from converters.tf import ir
 from converters.tf.emit.options import Options
 from converters.tf.errors import FileError
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.lower.convert import convert

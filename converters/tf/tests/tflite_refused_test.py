@@ -14,7 +14,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.checks import randomize

@@ -8,7 +8,7 @@ from tensorflow.lite.python import schema_py_generated as schema
 
 from converters.tf import ir
 from converters.tf.emit.support import problems
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.tflite.model import HANDLERS
 from converters.tf.lower.convert import convert

@@ -8,7 +8,7 @@ import numpy as np
 from onnx import helper, numpy_helper
 
 from converters.tf import ir
-from converters.tf.plan.sizes import is_depthwise
+from converters.tf.ir.ops.conv import is_depthwise
 
 _UNARY = {
     ir.Fn.SIGMOID: "Sigmoid",

@@ -13,7 +13,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 
 EXAMPLES = 3
 

@@ -16,7 +16,7 @@ from converters.tf.emit import crate
 from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.tests.crates.crates import (
     compile_and_test,
     emitted,

@@ -20,14 +20,15 @@ from converters.tf.emit.options import (
     WeightsMode,
 )
 from converters.tf.emit.vendor import strip
+from converters.tf.ir.ops import conv, tiles
 from converters.tf.passes import chains
-from converters.tf.plan import scratch as plan
-from converters.tf.plan import tiles
 from converters.tf.plan.arena import Step, plan_memory
-from converters.tf.tests.crates import graphs
+from converters.tf.tests.crates import graphs, more_graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
 from converters.tf.tests.crates.golden_files import GOLDENS, difference
 from tools.codegen.conversion import UsageError
+
+MORE = (more_graphs.written, more_graphs.each, more_graphs.systems, more_graphs.sizes)
 
 
 @pytest.mark.parametrize("name", GOLDENS)
@@ -106,7 +107,7 @@ def test_the_scratch_of_chains_is_planned_with_the_numbers_of_the_kernels() -> N
     files = emitted(graphs.chained(), Options("chained", "graphs.py"))
     (text,) = (c.decode() for p, c in files.items() if p.endswith("conv/chain.rs"))
     found = dict(re.findall(r"^(?:pub )?const ([A-Z_]+): usize = ([^;]+);", text, re.MULTILINE))
-    planned = {n: getattr(plan, f"_CHAIN_{n}") for n in ("NEAR", "TASKS", "LEAST_LINES", "LINE")}
+    planned = {n: getattr(conv, f"CHAIN_{n}") for n in ("NEAR", "TASKS", "LEAST_LINES", "LINE")}
     planned["MAX_LINKS"] = chains.MAX_LINKS
     assert {name: _number(found[name]) for name in planned} == planned
 
@@ -202,6 +203,19 @@ def test_live_tensors_do_not_overlap(make: object, memdrop: bool) -> None:
             if plan.places[value].elements:
                 alive[value] = last.get(value, index)
             assert plan.places[value].end <= plan.arena_bytes
+
+
+@pytest.mark.parametrize("make", (*graphs.GRAPHS, *MORE), ids=lambda make: make.__name__)
+def test_shapes_that_follow_from_operands_are_those_of_the_nodes(make: object) -> None:
+    assert callable(make)
+    graph: ir.Graph = make()
+    followed = 0
+    for node in graph.all_nodes():
+        shapes = node.op.shapes([() if v is None else v.shape for v in node.inputs])
+        if shapes is not None:
+            assert shapes == tuple(v.shape for v in node.outputs), node.op
+            followed += 1
+    assert followed
 
 
 Event = tuple[Step, tuple[ir.Value, ...], tuple[ir.Value, ...]]

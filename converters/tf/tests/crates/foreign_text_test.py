@@ -103,15 +103,21 @@ def test_such_a_crate_is_laid_out() -> None:
 
 
 def test_emitters_write_foreign_text_by_one_function() -> None:
-    """An f-string puts no name of the file between its own text, unless a writer made it safe."""
-    emitters = (Path(__file__).parents[2] / "emit").glob("*.py")
-    assert unwritten(emitters) == sorted(_NO_TEXT_OF_A_FILE)
+    """No f-string and no code holds a name of the file, unless a writer made it safe."""
+    emitters = (Path(__file__).parents[2] / "emit").rglob("*.py")
+    assert unwritten(emitters, ("code", "call", "method")) == sorted(_NO_TEXT_OF_A_FILE)
+
+
+def test_a_name_of_the_file_in_code_is_found(tmp_path: Path) -> None:
+    file = tmp_path / "ports.py"
+    file.write_text('a = code("{}", port.name)\nb = code("{}", string_literal(port.name))\n')
+    assert unwritten([file], ["code"]) == ["ports.py: port.name"]
+    assert unwritten([file]) == []
 
 
 # What looks like one, with the reason.
 _NO_TEXT_OF_A_FILE = {
-    "crate.py: p.name": "the name of a generated function",
-    "layers.py: node.layer": "a name that `wishes` makes an identifier of",
+    "sequence.py: node.layer": "a name that `wishes` makes an identifier of",
     "model.py: port.name": "a key of `features.npz`, which templates get as a string literal",
 }
 

@@ -16,7 +16,6 @@ from pathlib import Path
 import pytest
 
 from converters.tf import ir
-from converters.tf.plan.scratch import scratch_elements
 
 LEVELS = ("portable", "avx2", "avx512")
 DRAWS = 1500
@@ -304,7 +303,7 @@ def test_a_plan_has_what_the_kernels_ask_for(drawn: Callable[[random.Random], Ca
     cases = [drawn(draw) for _ in range(DRAWS)]
     wrong = []
     for case, kernels in zip(cases, _asked(cases), strict=True):
-        planned = scratch_elements(case.node, case.packed) * case.batch
+        planned = case.node.op.scratch(case.node, case.packed) * case.batch
         asked = kernels + case.more
         times, beside = case.slack
         if planned < asked:
@@ -318,4 +317,4 @@ def test_a_large_product_is_not_packed_for_all_matrices() -> None:
     """Its batch is gone through one product after the other."""
     a, b = value(12, 500, 1500), value(12, 1500, 64)
     node = ir.Node(ir.MatMul(False, False), (a, b), (value(12, 500, 64),))
-    assert scratch_elements(node) == 512 * 64
+    assert node.op.scratch(node) == 512 * 64

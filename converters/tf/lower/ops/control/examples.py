@@ -15,7 +15,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind
 from converters.tf.ir.build import Builder, broadcast, static
-from converters.tf.ir.meaning.interpret import evaluate
+from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.symbolic import Symbol, divide, multiply, product
 from converters.tf.lower.graph import Context, Result, Tensor, Unsupported
 from converters.tf.lower.tensors import Bounds, Numbered, Rows

@@ -7,7 +7,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind
 from converters.tf.ir.build import Builder
-from converters.tf.ir.meaning.functions import BINARY
+from converters.tf.ir.ops.elementwise import BINARY
 from converters.tf.lower.graph import Context, Handler, Result
 
 

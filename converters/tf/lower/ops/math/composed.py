@@ -7,7 +7,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn, ReduceKind
 from converters.tf.ir.build import Builder, static
-from converters.tf.ir.symbolic import size_at_one
+from converters.tf.ir.sizes import elements
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 
 # Sums of so many elements of an example are computed for each of its results.
@@ -35,7 +35,7 @@ def _searched(kind: CompareKind) -> Handler:
         rows, values = ctx.value(0), ctx.value(1)
         build, out = ctx.build, ctx.dtype("out_type")
         count = static(rows.shape[-1], "a sorted row")
-        if count * size_at_one(values.shape[-1:]) > _MOST_PAIRS:
+        if count * elements(values.shape[-1:]) > _MOST_PAIRS:
             raise Unsupported("a search for many values in a long row")
         wide = build.reshape(rows, (*rows.shape[:-1], 1, count))
         each = build.reshape(values, (*values.shape, 1))

@@ -6,15 +6,14 @@ They are computed in other ways than the kernels do it.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
-from converters.tf.ir import Array, Fn
+from converters.tf.ir.values import Array
 
-_erf: Any = np.vectorize(math.erf, otypes=[np.float64])
-_erfc: Any = np.vectorize(math.erfc, otypes=[np.float64])
+erf: Any = np.vectorize(math.erf, otypes=[np.float64])
+erfc: Any = np.vectorize(math.erfc, otypes=[np.float64])
 
 # Numerators and denominators of the Bernoulli numbers that the series of `digamma` has.
 _BERNOULLI = ((1, 6), (-1, 30), (1, 42), (-1, 30), (5, 66), (-691, 2730), (7, 6))
@@ -50,29 +49,31 @@ def _above(p: Array) -> Array:
     x = np.sqrt(-2 * np.log(known))
     # Newton's method for the logarithm, which is convex, from above.
     for _ in range(12):
-        above = _erfc(x / math.sqrt(2)) / 2
+        above = erfc(x / math.sqrt(2)) / 2
         density = np.exp(-x * x / 2) / math.sqrt(2 * math.pi)
         x = x + (np.log(above) - np.log(known)) * above / density
     return np.where(p > 0, x, np.where(p == 0, np.inf, np.nan))
 
 
-def _quantile(p: Array) -> Array:
+def quantile(p: Array) -> Array:
+    """Returns what a normally distributed number is below with a probability."""
     inside = (p >= 0) & (p <= 1)
     least = np.where(inside, np.minimum(p, 1 - p), np.nan)
     return np.asarray(np.where(p < 0.5, -1, 1) * _above(least))
 
 
-def _inverse_erf(x: Array) -> Array:
+def inverse_erf(x: Array) -> Array:
+    """Returns the inverse of the error function."""
     small = np.where(np.abs(x) <= 0.5, x, 0)
     near = small * math.sqrt(math.pi) / 2
     for _ in range(6):
-        near = near - (_erf(near) - small) * math.sqrt(math.pi) / 2 * np.exp(near * near)
-    far = np.copysign(_quantile((1 + np.abs(x)) / 2) / math.sqrt(2), x)
+        near = near - (erf(near) - small) * math.sqrt(math.pi) / 2 * np.exp(near * near)
+    far = np.copysign(quantile((1 + np.abs(x)) / 2) / math.sqrt(2), x)
     return np.where(np.abs(x) <= 0.5, near, far)
 
 
-def _scaled_bessel(order: int, x: Array) -> Array:
-    """Returns a modified Bessel function times `exp(-|x|)`."""
+def scaled_bessel(order: int, x: Array) -> Array:
+    """Returns `bessel` times `exp(-|x|)`."""
     size = np.abs(x)
     near = np.where(size < 30, size, 0)
     term = np.exp(-near) * (near / 2) ** order
@@ -91,17 +92,10 @@ def _scaled_bessel(order: int, x: Array) -> Array:
     return np.copysign(result, x) if order else result
 
 
-def _bessel(order: int, x: Array) -> Array:
-    return np.exp(np.abs(x)) * _scaled_bessel(order, x)
+def bessel(order: int, x: Array) -> Array:
+    """Returns a modified Bessel function of the first kind, of order 0 or 1."""
+    return np.exp(np.abs(x)) * scaled_bessel(order, x)
 
 
-SPECIAL: dict[Fn, Callable[..., Any]] = {
-    Fn.LGAMMA: np.vectorize(_log_gamma, otypes=[np.float64]),
-    Fn.DIGAMMA: np.vectorize(_digamma, otypes=[np.float64]),
-    Fn.ERFINV: _inverse_erf,
-    Fn.NDTRI: _quantile,
-    Fn.BESSEL_I0: lambda x: _bessel(0, x),
-    Fn.BESSEL_I0E: lambda x: _scaled_bessel(0, x),
-    Fn.BESSEL_I1: lambda x: _bessel(1, x),
-    Fn.BESSEL_I1E: lambda x: _scaled_bessel(1, x),
-}
+log_gamma: Any = np.vectorize(_log_gamma, otypes=[np.float64])
+digamma: Any = np.vectorize(_digamma, otypes=[np.float64])

@@ -1,0 +1,31 @@
+"""The emitters of all ops, by class; a `Reshape` moves nothing and has none."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from converters.tf import ir
+from converters.tf.emit.context import Emit
+from converters.tf.emit.ops import (
+    control,
+    conv,
+    elementwise,
+    image,
+    matrix,
+    moving,
+    norm,
+    reduction,
+    sequence,
+)
+
+OPS: Mapping[type[ir.Op], Emit] = {
+    **control.OPS,
+    **conv.OPS,
+    **elementwise.OPS,
+    **image.OPS,
+    **matrix.OPS,
+    **moving.OPS,
+    **norm.OPS,
+    **reduction.OPS,
+    **sequence.OPS,
+}
