@@ -14,8 +14,8 @@ _C = ("libc6",)
 _CPP = ("libgcc-s1", "libstdc++6")
 OWN_PACKAGES = (*_C, *_CPP)
 
-# What the extension modules of wheels need of the C and C++ libraries. The loader does not apply the
-# rpath of a program to libraries that have a RUNPATH: it would take these from the machine's
+# What the extension modules of wheels need of the C and C++ libraries. The loader does not apply
+# the rpath of a program to libraries that have a RUNPATH: it would take these from the machine's
 # folders, where they fit only the machine's older C library. What a program itself needs is loaded
 # by its rpath, before them, and serves all of them by its name.
 OWN_LIBRARIES = (
