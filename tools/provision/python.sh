@@ -10,25 +10,32 @@ fail() {
 
 has() { command -v "$1" > /dev/null 2>&1; }
 
-# The mirror that TFP_DEBIAN_MIRROR names, else the first one of apt on Debian.
-mirror() {
+# The mirror that TFP_DEBIAN_MIRROR names, else the archives of apt on Debian, a line each.
+mirrors() {
   if [ -n "$TFP_DEBIAN_MIRROR" ]; then
     echo "${TFP_DEBIAN_MIRROR%/}"
   elif has apt-get && grep -qs '^ID=debian' /etc/os-release; then
     cat /etc/apt/sources.list /etc/apt/sources.list.d/* 2> /dev/null |
       sed -n -e 's/^deb  *\(\[[^]]*\] *\)\{0,1\}\(http[^ ]*\).*/\2/p' -e 's/^URIs: *\(http[^ ]*\).*/\1/p' |
-      sed -e '/security/d' -e 's,/$,,' | head -n 1
+      sed -e 's,/$,,' | sort -u
   fi
 }
 
 fetch() { # URL FILE
   if has curl; then
-    curl --fail --silent --show-error --location --retry 3 --output "$2" "$1"
+    curl --fail --silent --location --retry 3 --output "$2" "$1"
   elif has wget; then
     wget -q -O "$2" "$1"
   else
     /usr/lib/apt/apt-helper -qq download-file "$1" "$2"
   fi
+}
+
+fetch_package() { # SHA256 PATH FILE
+  for mirror in $mirrors; do
+    fetch "$mirror/$2" "$3" > /dev/null 2>&1 && echo "$1  $3" | sha256sum -c > /dev/null 2>&1 && return
+  done
+  return 1
 }
 
 unpack() { # FILE FOLDER
@@ -58,8 +65,8 @@ final=$1/$name
 if [ ! -x "$final/python3" ]; then
   has curl || has wget || has apt-get || fail "curl and wget are not there"
   has dpkg-deb || { has xz && has tar; } || fail "tar and xz are not there"
-  from=$(mirror)
-  [ -n "$from" ] || fail "TFP_DEBIAN_MIRROR does not name a mirror of Debian"
+  mirrors=$(mirrors)
+  [ -n "$mirrors" ] || fail "TFP_DEBIAN_MIRROR does not name a mirror of Debian"
   stage=$1/.$name.$$
   trap 'rm -rf "$stage"' EXIT
   trap 'exit 130' INT TERM
@@ -67,8 +74,8 @@ if [ ! -x "$final/python3" ]; then
   echo "tfp: no Python on this machine: fetching one (7 MB)" >&2
   while read -r hash path; do
     case $hash in \#* | "") continue ;; esac
-    fetch "$from/$path" "$stage/deb" || fail "$from/$path did not arrive"
-    echo "$hash  $stage/deb" | sha256sum -c > /dev/null 2>&1 || fail "$from/$path has another hash than python.list says"
+    fetch_package "$hash" "$path" "$stage/deb" ||
+      fail "$path did not arrive with the hash in python.list from $(echo $mirrors)"
     unpack "$stage/deb" "$stage" || fail "$path cannot be unpacked"
   done < "$list"
   rm -f "$stage/deb"
