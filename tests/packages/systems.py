@@ -33,7 +33,6 @@ _FOLDER = flags.DEFINE_string("folder", "/var/tmp/tfp-systems", "Where systems a
 _MIRROR = flags.DEFINE_string(
     "mirror", os.environ.get("TFP_DEBIAN_MIRROR"), "A mirror of Debian.", required=True
 )
-_PACKAGES = flags.DEFINE_list("packages", ["python3"], "What is installed.")
 _WRITE = flags.DEFINE_string("write", None, "The page whose rows are replaced.")
 _JSON = flags.DEFINE_bool("json", False, "Print JSON in place of lines.")
 
@@ -53,21 +52,26 @@ class System:
         name: What it stands for.
         suite: The Debian suite that it is made of.
         release: Its os-release where it plays another distribution, or empty.
+        packages: What is installed.
     """
 
     name: str
     suite: str
     release: str = ""
+    packages: tuple[str, ...] = ("python3",)
 
 
+FEDORA: Final = "ID=fedora\nVERSION_ID=42\n"
 SYSTEMS: Final = (
     System("Debian 11", "bullseye"),
     System("Debian 12", "bookworm"),
     System("Debian 13", "trixie"),
     System("Ubuntu 22.04", "bookworm", "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=jammy\n"),
     System("Ubuntu 24.04", "trixie", "ID=ubuntu\nID_LIKE=debian\nVERSION_CODENAME=noble\n"),
-    System("Fedora 42", "trixie", "ID=fedora\nVERSION_ID=42\n"),
+    System("Fedora 42", "trixie", FEDORA),
     System("RHEL 9", "bullseye", 'ID="rhel"\nID_LIKE="fedora"\nVERSION_ID="9.6"\n'),
+    System("Debian 13 without Python", "trixie", packages=()),
+    System("Fedora 42 without Python", "trixie", FEDORA, ("curl", "xz-utils")),
 )
 
 
@@ -105,16 +109,16 @@ class Result:
         )
 
 
-def make_base(folder: pathlib.Path, suite: str) -> pathlib.Path:
+def make_base(folder: pathlib.Path, suite: str, packages: Sequence[str]) -> pathlib.Path:
     """Returns the root folder of a suite, made by debootstrap unless it is there."""
-    base = folder / suite
+    base = folder / "-".join([suite, *packages])
     if not (base / "made").exists():
         shutil.rmtree(base, ignore_errors=True)
         subprocess.run(
             [
                 "debootstrap",
                 "--variant=minbase",
-                f"--include={','.join(['ca-certificates', *_PACKAGES.value])}",
+                f"--include={','.join(['ca-certificates', *packages])}",
                 suite,
                 str(base),
                 _MIRROR.value,
@@ -173,20 +177,15 @@ def bring_settings(base: pathlib.Path) -> None:
             (base / "etc/apt/apt.conf.d" / conf.name).write_text("\n".join(kept) + "\n")
 
 
-def ask(base: pathlib.Path, code: str) -> str:
-    """Returns what a program of the system's Python prints."""
-    done = subprocess.run(
-        ["chroot", str(base), "/usr/bin/python3", "-c", code],
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    return done.stdout.strip() or "none"
+def ask(base: pathlib.Path, *argv: str) -> str:
+    """Returns the last word that a program of the system prints."""
+    done = subprocess.run(["chroot", str(base), *argv], capture_output=True, text=True, check=False)
+    return (done.stdout.split() or ["none"])[-1]
 
 
 def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: str) -> Result:
     """Makes a system, puts a checkout into an empty home, and runs the command."""
-    base = make_base(folder, system.suite)
+    base = make_base(folder, system.suite, system.packages)
     bring_settings(base)
     home = folder / f"home-{re.sub(r'[^a-z0-9]+', '-', system.name.lower())}"
     shutil.rmtree(home, ignore_errors=True)
@@ -216,8 +215,8 @@ def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: 
     return Result(
         system.name,
         system.suite,
-        ask(base, "import platform; print(platform.python_version())"),
-        ask(base, "import os; print(os.confstr('CS_GNU_LIBC_VERSION').split()[1])"),
+        ask(base, "python3", "--version"),
+        ask(base, "getconf", "GNU_LIBC_VERSION"),
         run,
         seconds,
         "; ".join(

@@ -12,6 +12,24 @@ LOADER = "ld-linux-x86-64.so.2"
 LIBRARY_FOLDERS = ("/usr/lib/x86_64-linux-gnu", "/usr/lib64", "/lib64", "/lib/x86_64-linux-gnu")
 _C = ("libc6",)
 _CPP = ("libgcc-s1", "libstdc++6")
+OWN_PACKAGES = (*_C, *_CPP)
+
+# What the extension modules of wheels need of the C and C++ libraries. The loader does not apply
+# the rpath of a program to libraries that have a RUNPATH: it would take these from the machine's
+# folders, where they fit only the machine's older C library. What a program itself needs is loaded
+# by its rpath, before them, and serves all of them by its name.
+OWN_LIBRARIES = (
+    "libanl.so.1",
+    "libcrypt.so.1",
+    "libdl.so.2",
+    "libgcc_s.so.1",
+    "libm.so.6",
+    "libpthread.so.0",
+    "libresolv.so.2",
+    "librt.so.1",
+    "libstdc++.so.6",
+    "libutil.so.1",
+)
 
 
 def host_version() -> tuple[int, ...] | None:

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from tools.provision.apt import PackageSource
 from tools.provision.command import Runner, must
-from tools.provision.glibc import LOADER
+from tools.provision.glibc import LOADER, OWN_LIBRARIES, OWN_PACKAGES
 from tools.provision.messages import StartError
 
-LAYOUT = 1
+LAYOUT = 2
 """Raised when the code here lays the folder out otherwise: makes a new folder."""
 
 LIBRARIES = "usr/lib/x86_64-linux-gnu"
@@ -70,21 +70,29 @@ def fill_python(
         own_libraries: whether the program runs on the C library that comes along.
     """
     label = f"Python {version}"
-    packages = source.closure([f"python{version}"], "choosing the packages of Python")
+    wanted = [f"python{version}", *(OWN_PACKAGES if own_libraries else ())]
+    packages = source.closure(wanted, "choosing the packages of Python")
     source.unpack(source.fetch(packages, stage / "deb", label), stage, label)
     shutil.rmtree(stage / "deb")
     gather_libraries(stage)
     drop_spare(stage)
-    argv = [str(patchelf), "--force-rpath", "--set-rpath", str(final / LIBRARIES)]
+    program = stage / f"usr/bin/python{version}"
+    paths = ["--force-rpath", "--set-rpath", str(final / LIBRARIES)]
+    needed: list[str] = []
     if own_libraries:
-        argv += ["--set-interpreter", str(final / LIBRARIES / LOADER)]
-    must(
-        runner,
-        [*argv, str(stage / f"usr/bin/python{version}")],
-        f"patching Python {version}",
-        INSTALL,
-        cwd=str(stage),
-    )
+        paths += ["--set-interpreter", str(final / LIBRARIES / LOADER)]
+        for library in OWN_LIBRARIES:
+            if (stage / LIBRARIES / library).exists():
+                needed += ["--add-needed", library]
+    # In a start of its own: Debian's patchelf 0.14 damages the rpath when it does both.
+    for options in filter(None, (needed, paths)):
+        must(
+            runner,
+            [str(patchelf), *options, str(program)],
+            f"patching Python {version}",
+            INSTALL,
+            cwd=str(stage),
+        )
 
 
 def gather_libraries(stage: Path) -> None:

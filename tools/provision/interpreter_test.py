@@ -32,12 +32,16 @@ def a_suite(libraries: dict[str, str]) -> dict[str, tuple[str, str, dict[str, by
     }
     libc: dict[str, bytes | str] = {
         "./lib/x86_64-linux-gnu/libc.so.6": b"c",
+        "./lib/x86_64-linux-gnu/libpthread.so.0": b"threads",
         "./lib/x86_64-linux-gnu/ld-linux-x86-64.so.2": b"loader",
         "./lib64/ld-linux-x86-64.so.2": "/lib/x86_64-linux-gnu/ld-linux-x86-64.so.2",
     }
+    cpp: dict[str, bytes | str] = {"./usr/lib/x86_64-linux-gnu/libstdc++.so.6": b"c++"}
     return {
         "python3.11": ("3.11.2-6", "libc6 (>= 2.36)", program),
         "libc6": ("2.36-9", "", libc),
+        "libgcc-s1": ("12.2.0-14", "", {}),
+        "libstdc++6": ("12.2.0-14", "", cpp),
     } | {name: (version, "", {}) for name, version in libraries.items()}
 
 
@@ -90,6 +94,9 @@ def test_a_machine_without_the_version_gets_debians(
     assert loader.exists() == old
     assert elsewhere.called("--set-interpreter") == old
     assert elsewhere.called(str(loader)) == old
+    for library in ("libpthread.so.0", "libstdc++.so.6"):
+        assert (folder / LIBRARIES / library).exists() == old
+        assert elsewhere.called(library) == old
 
 
 def test_the_preferred_version_of_the_machine_is_used(machine: Machine, tmp_path: Path) -> None:

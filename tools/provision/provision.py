@@ -51,11 +51,20 @@ def provision(
         finally:
             shutil.rmtree(cache.root / "stage", ignore_errors=True)
         write_whole(plan_file(root, key), plan_text(plan))
-        write_whole(root / "python", f"{interpreter()}\n")
+        write_whole(root / "python", f"{later_python(root, work.python)}\n")
         if environ.get("TFP_VERBOSE") != "1":
             for note in plan.notes:
                 say(note)
         return plan
+
+
+def later_python(root: Path, chosen: str) -> str:
+    """The interpreter of later starts: this one, unless ``python.sh`` brought it.
+
+    That one lies in the cache folder ``root`` and starts only by its script; the interpreter of the
+    build, ``chosen``, takes its place.
+    """
+    return chosen if root.resolve() in Path(interpreter()).parents else interpreter()
 
 
 def decide(work: Work, key: str) -> Plan:

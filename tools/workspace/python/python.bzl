@@ -23,7 +23,7 @@ py_runtime(
     files = ["library.sha256"],
     interpreter = "python3",
     python_version = "PY3",
-    stub_shebang = "#!/usr/bin/env python3",
+    stub_shebang = "{shebang}",
 )
 
 py_runtime_pair(
@@ -39,6 +39,16 @@ toolchain(
 )
 """
 
+# The search path of actions. Programs start by a stub that any Python runs; where the path has none,
+# it is the toolchain's own, by a name that other machines do not share.
+_ACTION_PATH = ["/bin", "/usr/bin", "/usr/local/bin"]
+
+def _shebang(rctx, python):
+    for folder in _ACTION_PATH:
+        if rctx.path(folder + "/python3").exists:
+            return "#!/usr/bin/env python3"
+    return "#!{}".format(python)
+
 def _python_impl(rctx):
     named = rctx.os.environ.get("TFP_PYTHON", "")
     python = rctx.path(named) if named else (rctx.which("python3.11") or rctx.which("python3"))
@@ -51,7 +61,7 @@ def _python_impl(rctx):
         fail("python: {} is not a working Python from 3.11 to 3.13; set TFP_PYTHON to one.\n{}".format(python, probe.stderr))
     rctx.file("library.sha256", probe.stdout)
     rctx.symlink(python, "python3")
-    rctx.file("BUILD", _BUILD)
+    rctx.file("BUILD", _BUILD.replace("{shebang}", _shebang(rctx, python)))
 
 host_python = repository_rule(
     implementation = _python_impl,

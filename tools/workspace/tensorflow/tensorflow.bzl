@@ -45,6 +45,13 @@ filegroup(
     srcs = glob(["site-packages/tensorflow/**/gen_*.py"]),
 )
 """),
+    # The data alone: scikit-learn itself needs SciPy, 35 MB more.
+    "scikit-learn": package_annotation(additive_build_content = """\
+filegroup(
+    name = "digits",
+    srcs = ["site-packages/sklearn/datasets/data/digits.csv.gz"],
+)
+"""),
     "ruff": package_annotation(additive_build_content = """\
 filegroup(
     name = "program",
