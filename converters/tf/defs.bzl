@@ -1,4 +1,7 @@
-"""`rust_model`: a trained Keras or TensorFlow model as a Rust library, its test and its bench."""
+"""`rust_model`: a trained Keras or TensorFlow model as a Rust library, its test and its bench.
+
+With `web = True`, also as an npm package.
+"""
 
 load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_library", "rust_test")
 
@@ -70,6 +73,86 @@ _rust_model_files = rule(
     },
 )
 
+def _web_model_impl(ctx):
+    folder = ctx.actions.declare_directory(ctx.label.name)
+    sysroot = ctx.file._wasm_root.dirname
+    arguments = ctx.actions.args()
+    arguments.add(ctx.executable._program)
+    arguments.add(folder.path)
+    arguments.add("--path_to_tf_model", ctx.file.model.path)
+    arguments.add("--model_name", ctx.attr.crate_name)
+    arguments.add("--target", "web")
+    arguments.add("--quiet")
+    arguments.add_all(ctx.attr.flags)
+    inputs = [ctx.file.model] + ctx.files.custom_objects
+    for file in ctx.files.custom_objects:
+        arguments.add("--custom_objects", file)
+    if ctx.file.recorded:
+        arguments.add("--path_to_fv", ctx.file.recorded)
+        inputs.append(ctx.file.recorded)
+    ctx.actions.run_shell(
+        arguments = [arguments],
+        # The program replaces folders, and Bazel has made this one.
+        command = """set -eu
+program=$1 folder=$2
+shift 2
+"$program" "$@" --path_to_save "$folder.all"
+cp -R "$folder.all/web/." "$folder"
+rm -rf "$folder.all"
+""",
+        env = {
+            "TF2RUST_RUSTC": ctx.file._rustc.path,
+            "TF2RUST_RUSTFMT": ctx.file._rustfmt.path,
+            "TF2RUST_WASM_SYSROOT": sysroot,
+        },
+        inputs = inputs,
+        mnemonic = "Tf2RustWeb",
+        outputs = [folder],
+        progress_message = "Converting %{label} for the browser",
+        tools = [ctx.executable._program, ctx.file._rustc, ctx.file._rustfmt, ctx.file._wasm_root] +
+                ctx.files._sysroot + ctx.files._wasm_std,
+    )
+    return [DefaultInfo(files = depset([folder]), runfiles = ctx.runfiles([folder]))]
+
+_web_model = rule(
+    implementation = _web_model_impl,
+    attrs = {
+        "crate_name": attr.string(mandatory = True),
+        "custom_objects": attr.label_list(allow_files = [".py"]),
+        "flags": attr.string_list(),
+        "model": attr.label(allow_single_file = True, mandatory = True),
+        "recorded": attr.label(allow_single_file = [".npz"]),
+        "_program": attr.label(
+            default = "//converters/tf:tf2rust",
+            executable = True,
+            cfg = "exec",
+        ),
+        "_rustc": attr.label(
+            allow_single_file = True,
+            default = "@rust_sysroot//:bin/rustc",
+            cfg = "exec",
+        ),
+        "_rustfmt": attr.label(
+            allow_single_file = True,
+            default = "@rust_sysroot//:bin/rustfmt",
+            cfg = "exec",
+        ),
+        "_sysroot": attr.label(
+            default = "@rust_sysroot//:sysroot",
+            cfg = "exec",
+        ),
+        "_wasm_root": attr.label(
+            allow_single_file = True,
+            default = "@rust_std_wasm32//:root",
+            cfg = "exec",
+        ),
+        "_wasm_std": attr.label(
+            default = "@rust_std_wasm32//:rust_std",
+            cfg = "exec",
+        ),
+    },
+)
+
 def rust_model(
         name,
         model,
@@ -78,8 +161,12 @@ def rust_model(
         crate_name = None,
         flags = [],
         custom_objects = [],
+        web = False,
         **kwargs):
     """Makes a `rust_library` of a model, a test `<name>_test` and a program `<name>_bench`.
+
+    With `web`, `<name>_web` is a folder: the npm package. It is built when it is asked for, because
+    it needs Rust's standard library for WebAssembly.
 
     Args:
       name: name of the library.
@@ -91,6 +178,7 @@ def rust_model(
       flags: further flags of `//converters/tf:rust_model`, such as `["--input_shape=224,224,3"]`.
       custom_objects: Python files with classes that the model file names; they run, so they also
         need `flags = ["--allow_custom_code"]`.
+      web: whether there is an npm package.
       **kwargs: as for `rust_library`.
     """
     crate = crate_name or name
@@ -145,3 +233,15 @@ def rust_model(
         rustc_env = {"CARGO_MANIFEST_DIR": "."},
         deps = [name],
     )
+    if web:
+        _web_model(
+            name = name + "_web",
+            testonly = testonly,
+            crate_name = crate,
+            custom_objects = custom_objects,
+            flags = flags,
+            model = model,
+            recorded = features,
+            tags = ["manual"],
+            visibility = kwargs.get("visibility"),
+        )

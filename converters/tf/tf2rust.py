@@ -12,7 +12,8 @@ from converters.tf import ir
 from converters.tf.describe import features as recorded
 from converters.tf.describe.architecture import FOLDER, description_files
 from converters.tf.describe.steady import settled, unsettled
-from converters.tf.emit.crate import Features, emit_crate
+from converters.tf.emit.crate import Features, crate_files
+from converters.tf.emit.model import ModelText, model_text
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.ir.interpret import interpret
@@ -67,6 +68,8 @@ class Result:
         rounding: By how much rounded weights change an output for the recorded inputs, at most, in
             units of its largest element; `None` if they are as the model has them.
         notes: What the user has to know about the crate.
+        text: The model as the crate's templates saw it.
+        options: How the crate is.
         files: Content by path in the output folder.
     """
 
@@ -75,6 +78,8 @@ class Result:
     weight_file_bytes: int
     rounding: float | None
     notes: tuple[str, ...]
+    text: ModelText
+    options: Options
     files: dict[str, bytes]
 
 
@@ -117,8 +122,9 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
     features, rounding, doubtful = _features(request, graph, loaded, options.tolerance)
     notes = [*loaded.notes, *(f"output {name}: {_DOUBTFUL}" for name in doubtful)]
     progress("write Rust")
+    text = model_text(graph, options)
     try:
-        crate = emit_crate(graph, options, features, request.rustfmt)
+        crate = crate_files(text, graph, options, features, request.rustfmt)
     except OSError as err:
         raise UsageError(Problem(str(request.rustfmt), f"can't be started: {err}")) from err
     files = {f"rust_generated_code/{path}": content for path, content in crate.items()}
@@ -128,7 +134,9 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
             files[f"{FOLDER}/{name}"] = content
     size = len(crate["model/model_weights.bin"])
     weights = options.weights_for(size)
-    return Result(plan, weights, size, rounding, tuple(notes), dict(sorted(files.items())))
+    return Result(
+        plan, weights, size, rounding, tuple(notes), text, options, dict(sorted(files.items()))
+    )
 
 
 def _features(

@@ -20,6 +20,7 @@ def tfp_dependencies():
     cc_toolchains(name = "cc")
     rust_sysroot(name = "rust_sysroot")
     rust_std(name = "rust_std_aarch64", triple = "aarch64-unknown-linux-gnu")
+    rust_std(name = "rust_std_wasm32", optional = True, triple = "wasm32-unknown-unknown")
     crates_repository(
         name = "crates",
         cargo = "@rust_sysroot//:bin/cargo",

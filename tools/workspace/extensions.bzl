@@ -39,6 +39,7 @@ def _tfp_impl(module_ctx):
     cc_toolchains(name = "cc")
     rust_sysroot(name = "rust_sysroot")
     rust_std(name = "rust_std_aarch64", triple = "aarch64-unknown-linux-gnu")
+    rust_std(name = "rust_std_wasm32", optional = True, triple = "wasm32-unknown-unknown")
     crates_repository(
         name = "crates",
         cargo = "@rust_sysroot//:bin/cargo",

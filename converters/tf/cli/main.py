@@ -37,10 +37,12 @@ from converters.tf.emit.options import (
     Profile,
     RuntimeMode,
     RuntimePlace,
+    Target,
     WeightsMode,
     WeightType,
 )
 from converters.tf.errors import FileError
+from converters.tf.web.compile import Compiler, find_compiler
 from tools.codegen import program
 from tools.codegen.conversion import ConversionError, Problem, UsageError
 
@@ -73,6 +75,12 @@ _TYPE = flags.DEFINE_enum_class(
     " then; the model still computes in float32",
 )
 _PROFILE = flags.DEFINE_enum_class("profile", Profile.STD, Profile, "what the crate may use")
+_TARGET = flags.DEFINE_enum_class(
+    "target",
+    Target.CRATE,
+    Target,
+    "what to write: web adds an npm package in the folder web, compiled by an installed rustc",
+)
 _RUNTIME = flags.DEFINE_enum_class(
     "runtime", RuntimeMode.INCLUDE, RuntimeMode, "whether the runtime comes as source or as a crate"
 )
@@ -141,6 +149,19 @@ def _rustfmt() -> str | None:
     return os.environ.get("TF2RUST_RUSTFMT") or shutil.which("rustfmt")
 
 
+def _web_compiler() -> Compiler:
+    """Returns what compiles WebAssembly, before the work that needs it."""
+    for flag, wrong in (
+        ("--profile", _PROFILE.value is not Profile.STD),
+        ("--runtime", _RUNTIME.value is not RuntimeMode.INCLUDE),
+        ("--binary_classification", _BINARY.value),
+    ):
+        if wrong:
+            what = "--target=web compiles a crate with std and the runtime inside, and only that"
+            raise UsageError(Problem(flag, what, "leave it out, or leave out --target=web"))
+    return find_compiler(os.environ)
+
+
 def _convert() -> int:
     if not _MODEL.value:
         raise UsageError(Problem("--path_to_tf_model", "no model given"))
@@ -152,6 +173,7 @@ def _convert() -> int:
     linked = _RUNTIME.value is RuntimeMode.CRATE
     if _RUNTIME_FROM.value and not linked:
         raise UsageError(Problem("--runtime_from", "only --runtime=crate depends on a crate"))
+    compiler = _web_compiler() if _TARGET.value is Target.WEB else None
     place = RuntimePlace.parse(_RUNTIME_FROM.value) if linked else RuntimePlace()
     model = Path(_MODEL.value)
     shapes = parse_shapes(_SHAPE.value)
@@ -189,6 +211,11 @@ def _convert() -> int:
     )
     start = time.monotonic()
     result = tf2rust.run(request, _progress)
+    files = result.files
+    if compiler is not None and out is not None:
+        from converters.tf.web.package import web_files
+
+        files = {**files, **web_files(result.text, result.options, files, compiler, _progress)}
     if options.binary and binary_column(result.plan.graph) is None:
         what = (
             "the model has not one output of one or two floats, so there are no confidence levels"
@@ -200,9 +227,11 @@ def _convert() -> int:
     for note in () if _JSON.value else result.notes:
         print(f"tf2rust: note: {note}", file=sys.stderr)
     if out is not None:
-        write_folder(out, result.files, _OVERWRITE.value)
+        write_folder(out, files, _OVERWRITE.value)
         seconds = time.monotonic() - start
-        _done(f"wrote {len(result.files)} files to {out} in {seconds:.1f} s")
+        _done(f"wrote {len(files)} files to {out} in {seconds:.1f} s")
+        for path in sorted(p for p in files if p.endswith(".wasm")):
+            _done(f"{out / path} has {len(files[path]):,} bytes")
     if _JSON.value:
         report = {
             "ok": True,
@@ -211,7 +240,7 @@ def _convert() -> int:
             "weight_file_bytes": result.weight_file_bytes,
             "rounding": result.rounding,
             "notes": list(result.notes),
-            "files": list(result.files),
+            "files": list(files),
         }
         print(json.dumps(report, indent=2))
     elif _EXPLAIN.value:
@@ -250,7 +279,7 @@ def supervised(argv: Sequence[str]) -> int:
 
 def run() -> None:
     """Entry point of the program; under `bazel run`, paths are relative to the caller's folder."""
-    for name in ("TF2RUST_RUSTFMT",):
+    for name in ("TF2RUST_RUSTC", "TF2RUST_RUSTFMT", "TF2RUST_WASM_SYSROOT"):
         if name in os.environ:
             os.environ[name] = str(Path(os.environ[name]).absolute())
     program.run("tf2rust", supervised, _joined)

@@ -9,7 +9,7 @@ from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.folder import replace_folder
 
 # What a folder holds that this program made.
-PARTS = ("rust_generated_code", "saved_model_from_tensorflow")
+PARTS = ("rust_generated_code", "saved_model_from_tensorflow", "web")
 
 
 def check_folder(out: Path, overwrite: bool) -> None:

@@ -114,9 +114,21 @@ def emit_crate(
     features: Features,
     rustfmt: str | None = None,
 ) -> dict[str, bytes]:
+    """Returns all files of a crate, by path in its folder; see `crate_files`."""
+    return crate_files(model_text(graph, options), graph, options, features, rustfmt)
+
+
+def crate_files(
+    text: ModelText,
+    graph: ir.Graph,
+    options: Options,
+    features: Features,
+    rustfmt: str | None = None,
+) -> dict[str, bytes]:
     """Returns all files of a crate, by path in its folder.
 
     Args:
+        text: The graph as statements and fields.
         graph: A graph without problems (see `support.problems`).
         options: How the crate is to be.
         features: Recorded inputs and outputs.
@@ -125,7 +137,6 @@ def emit_crate(
     Raises:
         CodegenError: rustfmt refuses a text: a defect of the emitters.
     """
-    text = model_text(graph, options)
     env = environment(_TEMPLATES, _printed)
     values = _values(text, graph, options)
     templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)

@@ -30,6 +30,13 @@ class Profile(StrEnum):
     NO_STD = "no_std"
 
 
+class Target(StrEnum):
+    """What a conversion writes beside the crate."""
+
+    CRATE = "crate"
+    WEB = "web"
+
+
 class RuntimeMode(StrEnum):
     """Whether the runtime comes as source or as a crate."""
 

@@ -22,6 +22,7 @@ _SHA256S = {
     "cargo-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "e74edd2cf7d0f1f1383b4f00eb90c843750bc489e2ccf7214e6476678a907425",
     "clippy-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "ac779bc9839dd47180806b133e4e2563c4a34716284cd5b8fede8ef289f452ca",
     "rust-std-1.95.0-aarch64-unknown-linux-gnu.tar.xz": "3a21b271b1ff973b94d69b25e7a39992f9fbcae1ab6d9475844a23e6ad3908ac",
+    "rust-std-1.95.0-wasm32-unknown-unknown.tar.xz": "5587b89ff69623d09e476439d44a24453b4e4ea3d5e0b53a5c0a935151ff3fd1",
     "rust-std-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "047ea7098803d3500fa1072e9cee5392697e21525559e4458128a2bf874aa382",
     "rustc-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "8426a3d170a5879f5682f5fbdd024a1779b3951e7baba685af2d6dc32a6dfc15",
     "rustfmt-1.95.0-x86_64-unknown-linux-gnu.tar.xz": "f1b2a7301513ffdd95ebf22ebbdd932e4d17fc806f748d93924740d0297b1396",
@@ -115,6 +116,9 @@ _STD_BUILD = """\
 load("@rules_rust//rust:toolchain.bzl", "rust_stdlib_filegroup")
 
 package(default_visibility = ["//visibility:public"])
+
+# What is in the repository's folder, for programs that take the folder.
+exports_files(["root"])
 """
 
 def _sysroot(rctx):
@@ -181,12 +185,14 @@ def _std_impl(rctx):
     sysroot = _sysroot(rctx)
     if sysroot:
         std = sysroot.get_child("lib").get_child("rustlib").get_child(target)
-        if not std.get_child("lib").exists:
+        if std.get_child("lib").exists:
+            rctx.watch(std.get_child("lib"))
+            rctx.symlink(std, "lib/rustlib/" + target)
+        elif not rctx.attr.optional:
             fail("rust: {} has no library for {}; install it (rustup target add {}) or name a toolchain that has it with TFP_RUST_SYSROOT".format(sysroot, target, target))
-        rctx.watch(std.get_child("lib"))
-        rctx.symlink(std, "lib/rustlib/" + target)
     else:
         load_rust_stdlib(rctx, iso_date = None, target_triple = triple(target), version = _VERSION)
+    rctx.file("root", "")
     rctx.file("BUILD", _STD_BUILD + _STD.format(triple = target))
 
 rust_std = repository_rule(
@@ -196,6 +202,7 @@ rust_std = repository_rule(
 
 It is in the toolchain that `rust_sysroot` finds, or downloaded where that is.""",
     attrs = {
+        "optional": attr.bool(doc = "Whether the repository is empty where a local toolchain lacks the library."),
         "sha256s": attr.string_dict(default = _SHA256S, doc = "Hashes of the archives of a download."),
         "triple": attr.string(mandatory = True, doc = "The target, as rustc names it."),
     },

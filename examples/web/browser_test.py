@@ -1,0 +1,100 @@
+"""The package and the demo in a browser without a window: `CHROMIUM` names it, or it is on PATH."""
+
+from __future__ import annotations
+
+import contextlib
+import http.server
+import json
+import os
+import shutil
+import subprocess
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import ClassVar
+
+import numpy as np
+import pytest
+
+from examples.web import serve
+
+_HERE = Path(__file__).parent
+_NAMES = ("chromium", "chromium-browser", "google-chrome")
+_SECONDS = 120
+_PAGE = (
+    b'<!doctype html><meta charset="utf-8"><body>'
+    b'<script type="module" src="/browser_test.js"></script>'
+)
+
+
+class _Handler(serve.Handler):
+    """The demo, the page of the test, its features, and where it says what it found."""
+
+    found: ClassVar[dict[str, object]] = {}
+    done = threading.Event()
+
+    def log_message(self, format: str, *args: object) -> None:
+        """Says nothing."""
+
+    def do_GET(self) -> None:  # noqa: N802 (http.server calls it)
+        answers = {"/test.html": (_PAGE, "text/html"), "/features.json": (_features(), "text/json")}
+        if self.path not in answers:
+            super().do_GET()
+            return
+        content, kind = answers[self.path]
+        self.send_response(200)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(content)))
+        self.end_headers()
+        self.wfile.write(content)
+
+    def do_POST(self) -> None:  # noqa: N802 (http.server calls it)
+        length = int(self.headers["Content-Length"])
+        _Handler.found = json.loads(self.rfile.read(length))
+        self.send_response(204)
+        self.end_headers()
+        _Handler.done.set()
+
+
+def _features() -> bytes:
+    with np.load(_HERE.parent / "tf2rust" / "features.npz") as arrays:
+        found = {
+            "images": arrays["image"].ravel().tolist(),
+            "digits": arrays["predictions"].ravel().tolist(),
+            "tolerance": 1e-5,
+        }
+    return json.dumps(found).encode()
+
+
+@contextlib.contextmanager
+def _served() -> Iterator[int]:
+    web = http.server.ThreadingHTTPServer(("127.0.0.1", 0), _Handler)
+    thread = threading.Thread(target=web.serve_forever, daemon=True)
+    thread.start()
+    try:
+        yield web.server_port
+    finally:
+        web.shutdown()
+        web.server_close()
+
+
+def _browser() -> str:
+    named = os.environ.get("CHROMIUM")
+    found = named or next(filter(None, map(shutil.which, _NAMES)), None)
+    if not found:
+        pytest.fail("no browser: install chromium, or name one with CHROMIUM")
+    return found
+
+
+def test_page_computes_what_keras_does(tmp_path: Path) -> None:
+    with _served() as port:
+        flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+        command = [_browser(), *flags, f"http://127.0.0.1:{port}/test.html"]
+        with subprocess.Popen(
+            command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
+        ) as browser:
+            answered = _Handler.done.wait(_SECONDS)
+            browser.terminate()
+    assert answered, f"the page said nothing in {_SECONDS} s"
+    assert _Handler.found["failures"] == []
+    assert _Handler.found["checks"] == 17

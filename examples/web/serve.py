@@ -1,0 +1,65 @@
+"""Serves the demo page and the model's npm package on this machine.
+
+Exit codes: 0 ended by Ctrl-C; 2 wrong usage or a port that is taken.
+"""
+
+from __future__ import annotations
+
+import functools
+import http.server
+import os
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from absl import app, flags
+
+_PORT = flags.DEFINE_integer("port", 8000, "port on this machine; 0 for any that is free", 0, 65535)
+
+_TYPES = {".js": "text/javascript", ".wasm": "application/wasm"}
+_PAGE = Path(__file__).parent
+_MODEL = _PAGE.parent / "tf2rust" / "mnist_web"
+
+
+class Handler(http.server.SimpleHTTPRequestHandler):
+    """The page at `/`, and the package at `/mnist/`."""
+
+    def translate_path(self, path: str) -> str:
+        """Returns the file of an address."""
+        package = path.startswith("/mnist/")
+        self.directory = str(_MODEL if package else _PAGE)
+        return super().translate_path(path.removeprefix("/mnist") if package else path)
+
+    def guess_type(self, path: str | os.PathLike[str]) -> str:
+        """Returns the types that browsers insist on."""
+        return _TYPES.get(Path(path).suffix) or super().guess_type(path)
+
+    def end_headers(self) -> None:
+        """Adds that nothing is kept, so that a new build is seen."""
+        self.send_header("Cache-Control", "no-store")
+        super().end_headers()
+
+
+def server(port: int) -> http.server.ThreadingHTTPServer:
+    """Returns a server of the page on a port of this machine."""
+    return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler))
+
+
+def _main(_: Sequence[str]) -> int:
+    try:
+        web = server(_PORT.value)
+    except OSError as err:
+        print(f"serve: port {_PORT.value}: {err.strerror}; pass --port 0", file=sys.stderr)
+        return 2
+    print(f"serve: open http://127.0.0.1:{web.server_port}/ (Ctrl-C ends)", flush=True)
+    try:
+        web.serve_forever()
+    except KeyboardInterrupt:
+        pass
+    finally:
+        web.server_close()
+    return 0
+
+
+if __name__ == "__main__":
+    app.run(_main)
