@@ -56,10 +56,6 @@ class Reshape(Op):
         """Returns the elements with the new shape."""
         return [x[0].reshape(shape)]
 
-    def refused(self, node: Node) -> list[str]:
-        """Returns nothing: no element moves."""
-        return []
-
 
 @dataclass(frozen=True)
 class Concat(Op):
