@@ -48,6 +48,7 @@ PACKAGES: Final = (
     Package("//kernels:crate", _CRATES_TEST),
     Package("//bindings/sys/loader:crate", _CRATES_TEST),
     Package("//bindings/sys:crate", _CRATES_TEST),
+    Package("//bindings/wire:crate", _CRATES_TEST),
     Package("//bindings/plugin:crate", _CRATES_TEST),
     Package("//bindings/core:crate", _CRATES_TEST),
     Package("//bindings/ops:crate", _CRATES_TEST),
