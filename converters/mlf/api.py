@@ -307,16 +307,16 @@ def _tensors(tensors: tuple[Tensor, ...], side: str, types: Scope) -> tuple[Tens
     fields = Scope()
     result = []
     for tensor in tensors:
-        camel = type_name(tensor.name, "Unnamed")
-        if not camel.startswith(side):
-            camel = side + camel
+        kind = type_name(tensor.name, "Unnamed")
+        if not kind.startswith(side):
+            kind = type_name(f"{side}_{tensor.name}", side)
         dtype = DTYPES[tensor.dtype]
         storage = max(dtype.bits, 8)
         result.append(
             TensorApi(
                 tensor=tensor,
                 side=side.lower(),
-                type_name=types.unique(camel),
+                type_name=types.unique(kind),
                 memory_name="",
                 field=fields.unique(field_name(tensor.name, "unnamed")),
                 element=dtype.rust,
