@@ -9,9 +9,16 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from converters.mlf.model import CFile, Device, Entry, Interface, Pool, PoolKind, Tensor
-from converters.mlf.names import KEYWORDS, Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.rules import DTYPES, RESERVED_CRATES, RESERVED_MODULES, wants_token
 from tools.codegen.conversion import Problem, UsageError
+from tools.codegen.names import (
+    KEYWORDS,
+    PATH_KEYWORDS,
+    Scope,
+    constant_name,
+    field_name,
+    type_name,
+)
 
 _MODEL_TYPES = (
     "Model", "Inputs", "Outputs", "WorkspacePools", "Devices", "Pending", "DType", "Error", "Once",
@@ -153,10 +160,11 @@ def crate_api(
         that cannot be applied.
     """
     _check_crate_name(name)
-    modules = Scope(*RESERVED_MODULES)
+    modules = Scope(RESERVED_MODULES)
     prefix = _content_prefix(name, models) if link_prefix is None else link_prefix
     apis = tuple(
-        _model_api(m, modules.unique(rust_snake(m.name)), sections, prefix) for m in models
+        _model_api(m, modules.unique(field_name(m.name, "unnamed")), sections, prefix)
+        for m in models
     )
     known = {key for a in apis for p in a.pools for key in _section_keys(a.model, p.pool)}
     unknown = sorted(set(sections) - known)
@@ -177,7 +185,7 @@ def _check_crate_name(name: str) -> None:
     if name and not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_-]{0,63}", name):
         what = f"{name!r}; expected a letter, then letters, digits, '_' and '-', 64 at most"
         raise UsageError(Problem("--crate_name", what))
-    if name in KEYWORDS | RESERVED_CRATES:
+    if name in KEYWORDS | PATH_KEYWORDS | RESERVED_CRATES:
         raise UsageError(Problem("--crate_name", f"{name!r} means something else in Rust"))
 
 
@@ -224,7 +232,7 @@ def _prefixed_symbols(model: Interface, link_prefix: str) -> dict[str, str]:
 def _model_api(
     model: Interface, module: str, sections: Mapping[str, str], link_prefix: str
 ) -> ModelApi:
-    types = Scope(*_MODEL_TYPES)
+    types = Scope(_MODEL_TYPES)
     inputs = _tensors(model.inputs, "Input", types)
     outputs = _tensors(model.outputs, "Output", types)
     fields = Scope()
@@ -233,10 +241,10 @@ def _model_api(
     pools = tuple(
         PoolApi(
             pool,
-            types.unique(rust_camel(pool.name)),
+            types.unique(type_name(pool.name, "Unnamed")),
             "",
-            fields.unique(rust_snake(pool.name)),
-            statics.unique(rust_const(pool.name)),
+            fields.unique(field_name(pool.name, "unnamed")),
+            statics.unique(constant_name(pool.name, "unnamed")),
             next((sections[k] for k in _section_keys(model, pool) if k in sections), ""),
             pool.name in holding,
         )
@@ -264,8 +272,8 @@ def _model_api(
         )
         for side, found in model.io_slots.items()
     }
-    constants = Scope(*(p.static_name for p in pools))
-    methods = Scope("new", "take", "run", "start", "launch", "is_finished")
+    constants = Scope(p.static_name for p in pools)
+    methods = Scope(("new", "take", "run", "start", "launch", "is_finished"))
     renames = {}
     if model.allocator_bytes is not None:
         for tvm, verb in (
@@ -285,9 +293,10 @@ def _model_api(
         devices=devices,
         slots=slots,
         quantization={
-            constants.unique(rust_const(k)): v for k, v in sorted(model.quantization.items())
+            constants.unique(constant_name(k, "unnamed")): v
+            for k, v in sorted(model.quantization.items())
         },
-        starters={methods.unique(rust_snake(s)): s for s in model.starters},
+        starters={methods.unique(field_name(s, "unnamed")): s for s in model.starters},
         renames=renames,
         symbols=_prefixed_symbols(model, link_prefix),
         link_prefix=link_prefix,
@@ -298,18 +307,18 @@ def _tensors(tensors: tuple[Tensor, ...], side: str, types: Scope) -> tuple[Tens
     fields = Scope()
     result = []
     for tensor in tensors:
-        camel = rust_camel(tensor.name)
-        if not camel.startswith(side):
-            camel = side + camel
+        kind = type_name(tensor.name, "Unnamed")
+        if not kind.startswith(side):
+            kind = type_name(f"{side}_{tensor.name}", side)
         dtype = DTYPES[tensor.dtype]
         storage = max(dtype.bits, 8)
         result.append(
             TensorApi(
                 tensor=tensor,
                 side=side.lower(),
-                type_name=types.unique(camel),
+                type_name=types.unique(kind),
                 memory_name="",
-                field=fields.unique(rust_snake(tensor.name)),
+                field=fields.unique(field_name(tensor.name, "unnamed")),
                 element=dtype.rust,
                 zero=dtype.zero,
                 variant=dtype.variant,
@@ -323,7 +332,7 @@ def _devices(model: Interface, types: Scope, link_prefix: str) -> tuple[DeviceAp
     fields = Scope()
     result = []
     for device in model.devices:
-        name = fields.unique(rust_snake(device.name))
+        name = fields.unique(field_name(device.name, "unnamed"))
         hooks = tuple(
             HookApi(
                 hook=hook,
@@ -333,6 +342,6 @@ def _devices(model: Interface, types: Scope, link_prefix: str) -> tuple[DeviceAp
             )
             for hook in device.hooks
         )
-        generic = types.unique(rust_camel(device.name)) if hooks else None
+        generic = types.unique(type_name(device.name, "Unnamed")) if hooks else None
         result.append(DeviceApi(device, name, generic, hooks))
     return tuple(result)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from converters.mlf.api import CrateApi, crate_api
 from converters.mlf.emit import Output, emit_crate
-from converters.mlf.emit_test import GoldenCase
+from converters.mlf.emit_golden import GoldenCase
 from converters.mlf.errors import ArchiveError
 from converters.mlf.golden_vectors import golden_cases, read_npz
 from converters.mlf.join import Options, check_used, model_of_header, models_of_archive

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from converters.mlf.api import CrateApi, ModelApi
 from converters.mlf.emit_c import emit_guards, emit_includes, emit_originals, emit_units
+from converters.mlf.emit_golden import GoldenCase, emit_golden_test
 from converters.mlf.emit_rust import emit_model, emit_support, pool_file
-from converters.mlf.emit_test import GoldenCase, emit_golden_test
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render
 from converters.mlf.rules import C_FLAGS

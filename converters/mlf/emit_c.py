@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from converters.mlf.api import ModelApi
 from converters.mlf.model import PoolKind
-from converters.mlf.names import Scope
 from converters.mlf.render import static_text
+from tools.codegen.names import Scope
 from tools.codegen.rust import c_comment
 
 #: Headers copied into every crate, by their path under the include folder.
@@ -73,7 +73,7 @@ def emit_units(api: ModelApi) -> dict[str, str]:
         )
         for source in model.sources
     }
-    stems = Scope(*(name.removesuffix(".c") for name in units))
+    stems = Scope(name.removesuffix(".c") for name in units)
     units[f"{stems.unique(f'{api.module}_layout')}.c"] = _layout(api)
     return units
 

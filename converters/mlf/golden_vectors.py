@@ -10,7 +10,7 @@ import zlib
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from converters.mlf.emit_test import GoldenCase
+from converters.mlf.emit_golden import GoldenCase
 from converters.mlf.errors import FormatError, MismatchError
 from converters.mlf.model import Interface, Tensor
 from converters.mlf.rules import DTYPES

@@ -38,7 +38,7 @@ mod tests {
     #[test]
     fn names_and_sizes_agree() {
         for &(dtype, data_type) in TYPES {
-            assert_eq!(data_type.name(), Some(dtype.name()));
+            assert_eq!(data_type.to_string(), dtype.name());
             assert_eq!(data_type.size(), Some(dtype.size()));
             assert_eq!(from_tensorflow(data_type), Some(dtype));
             assert_eq!(to_tensorflow(dtype), Some(data_type));

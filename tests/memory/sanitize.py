@@ -29,6 +29,7 @@ CRATES: Mapping[str, tuple[tuple[str, ...], tuple[str, ...]]] = {
     "bindings/plugin": (("--tests",), ()),
     "bindings/sys": (("--tests",), ()),
     "bindings/sys/loader": (("--tests",), ()),
+    "bindings/wire": (("--tests",), ()),
     "kernels": (("--lib",), ("threads",)),
     "plugin": (("--lib",), ()),
 }

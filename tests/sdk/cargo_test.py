@@ -13,7 +13,7 @@ import pytest
 
 CARGO, CC, RUSTC = (Path(os.environ[name]).absolute() for name in ("CARGO", "CC", "RUSTC"))
 LIBRARY = Path(os.environ["TF_LIBRARY"]).absolute()
-FOLDERS = ("bindings/plugin", "bindings/sys")
+FOLDERS = ("bindings/plugin", "bindings/sys", "bindings/wire")
 
 MAIN = """
 use tfp_sys::{ClientApi, TF_BFLOAT16, TF_OK};

@@ -133,9 +133,18 @@ TOOLS: Table = {
 
 CONVERTERS: Table = {"package": "tools/package"}
 
+WIRE: Table = {
+    "error": "",
+    "reader": "error",
+    "writer": "",
+    "data_type": "",
+    "type_set": "data_type",
+}
+
 RUST: Mapping[str, Table] = {
     "bindings/client/src": CLIENT,
     "bindings/core/src": CORE,
+    "bindings/wire/src": WIRE,
     "kernels/src": KERNELS,
 }
 

@@ -53,6 +53,17 @@ def test_no_source_file_passes_the_hard_cap() -> None:
     assert not long, f"split these files; a file of over {_HARD_CAP} lines is two rooms: {long}"
 
 
+def test_a_file_is_named_test_only_if_it_has_tests() -> None:
+    marks = {"_test.py": "def test_", "_test.rs": "#[test]"}
+    product = [
+        name
+        for name, text in texts()
+        for suffix, mark in marks.items()
+        if name.endswith(suffix) and mark not in text
+    ]
+    assert not product, f"name these files after what they hold: {product}"
+
+
 def test_links_between_documents_exist() -> None:
     broken = []
     for name, text in texts():

@@ -31,7 +31,12 @@ WORDS = {
 LONGEST_SENTENCE = 25
 LONGEST_BULLET = 40
 
-PUBLIC_CRATES = ("bindings/client/src", "bindings/core/src", "bindings/plugin/src")
+PUBLIC_CRATES = (
+    "bindings/client/src",
+    "bindings/core/src",
+    "bindings/plugin/src",
+    "bindings/wire/src",
+)
 
 SKIPPED = {
     # Prefix of a path: why its text is not judged.

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import TypeAlias
+
+from tools.codegen.conversion import Problem
 
 
 @dataclass(frozen=True, order=True)
@@ -24,43 +27,35 @@ class Location:
         return ":".join(parts)
 
 
-@dataclass(frozen=True)
-class Problem:
-    """One thing in the input that the generator refuses.
-
-    Attributes:
-        where: The place in the input.
-        what: What failed, with what was expected and what was available.
-    """
-
-    where: Location
-    what: str
-
-    def __str__(self) -> str:
-        """Returns the problem on one line: `place: error: text`."""
-        return f"{self.where}: error: {self.what}"
+Finding: TypeAlias = tuple[Location, str]
+"""A place in the input, and what failed there: what was expected, what was available."""
 
 
 class CodegenError(Exception):
     """Every problem that one stage found in its input; the stage wrote nothing.
 
     Attributes:
-        problems: The problems, sorted by place, never empty.
+        found: The places and what failed there, sorted, never empty.
     """
 
-    def __init__(self, problems: Iterable[Problem]) -> None:
-        """Sorts the problems by place.
+    def __init__(self, found: Iterable[Finding]) -> None:
+        """Sorts what was found by place.
 
         Args:
-            problems: At least one problem.
+            found: At least one place with what failed there.
 
         Raises:
-            ValueError: There is no problem.
+            ValueError: There is none.
         """
-        self.problems = tuple(sorted(problems, key=lambda p: (p.where, p.what)))
-        if not self.problems:
+        self.found = tuple(sorted(found))
+        if not self.found:
             raise ValueError("CodegenError needs at least one problem")
         super().__init__("\n".join(str(p) for p in self.problems))
+
+    @property
+    def problems(self) -> tuple[Problem, ...]:
+        """The same for people: `file:line`, and `error: text` as compilers print it."""
+        return tuple(Problem(str(where), f"error: {what}") for where, what in self.found)
 
     @classmethod
     def at(cls, where: Location, what: str) -> CodegenError:
@@ -70,7 +65,7 @@ class CodegenError(Exception):
             where: The place in the input.
             what: What failed.
         """
-        return cls([Problem(where, what)])
+        return cls([(where, what)])
 
 
 class Collector:
@@ -78,7 +73,7 @@ class Collector:
 
     def __init__(self) -> None:
         """Starts with no problem."""
-        self._problems: list[Problem] = []
+        self._found: list[Finding] = []
 
     def add(self, where: Location, what: str) -> None:
         """Notes a problem.
@@ -87,7 +82,7 @@ class Collector:
             where: The place in the input.
             what: What failed.
         """
-        self._problems.append(Problem(where, what))
+        self._found.append((where, what))
 
     def extend(self, error: CodegenError) -> None:
         """Notes every problem of an error.
@@ -95,7 +90,7 @@ class Collector:
         Args:
             error: The error that a part of the work raised.
         """
-        self._problems.extend(error.problems)
+        self._found.extend(error.found)
 
     def check(self) -> None:
         """Raises what was collected.
@@ -103,5 +98,5 @@ class Collector:
         Raises:
             CodegenError: At least one problem was noted.
         """
-        if self._problems:
-            raise CodegenError(self._problems)
+        if self._found:
+            raise CodegenError(self._found)

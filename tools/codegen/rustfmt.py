@@ -5,7 +5,7 @@ from __future__ import annotations
 import subprocess
 from collections.abc import Mapping
 
-from tools.codegen.errors import CodegenError, Location, Problem
+from tools.codegen.errors import Collector, Location
 
 
 def format_rust(files: Mapping[str, str], rustfmt: str, edition: str = "2024") -> dict[str, str]:
@@ -25,18 +25,14 @@ def format_rust(files: Mapping[str, str], rustfmt: str, edition: str = "2024") -
     """
     command = [rustfmt, "--edition", edition, "--emit", "stdout", "--quiet"]
     out: dict[str, str] = {}
-    problems: list[Problem] = []
+    problems = Collector()
     for name, text in files.items():
         done = subprocess.run(
             command, input=text, capture_output=True, text=True, encoding="utf-8", check=False
         )
         if done.returncode != 0 or (text.strip() and not done.stdout):
-            problems.append(
-                Problem(
-                    Location(name), f"rustfmt refuses the generated text: {done.stderr.strip()}"
-                )
-            )
+            said = " ".join(done.stderr.split())
+            problems.add(Location(name), f"rustfmt refuses the generated text: {said}")
         out[name] = done.stdout
-    if problems:
-        raise CodegenError(problems)
+    problems.check()
     return out

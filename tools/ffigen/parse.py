@@ -15,7 +15,7 @@ from pathlib import Path
 
 from clang import cindex
 
-from tools.codegen.errors import CodegenError, Collector, Location, Problem
+from tools.codegen.errors import CodegenError, Collector, Finding, Location
 
 SYSROOT = Path(__file__).resolve().parent / "sysroot"
 # The last libclang on the package index is 18; another one may print types differently, so it is
@@ -203,7 +203,7 @@ def _parse_unit(include_dir: Path, text: str) -> cindex.TranslationUnit:
         raise CodegenError.at(Location(str(include_dir)), f"libclang gave up: {error}") from error
 
 
-def _errors(include_dir: Path, unit: cindex.TranslationUnit) -> Iterator[tuple[Problem, int]]:
+def _errors(include_dir: Path, unit: cindex.TranslationUnit) -> Iterator[tuple[Finding, int]]:
     """Yields compile errors with their line in the wrapper (0: in a header)."""
     prefix = str(include_dir) + "/"
     for diagnostic in unit.diagnostics:
@@ -212,13 +212,13 @@ def _errors(include_dir: Path, unit: cindex.TranslationUnit) -> Iterator[tuple[P
         where = diagnostic.location
         name = str(where.file.name) if where.file else "<command line>"
         place = Location(name.removeprefix(prefix), where.line, where.column)
-        yield Problem(place, diagnostic.spelling), where.line if name == WRAPPER else 0
+        yield (place, diagnostic.spelling), where.line if name == WRAPPER else 0
 
 
 def _check_diagnostics(include_dir: Path, unit: cindex.TranslationUnit) -> None:
-    problems = [problem for problem, _ in _errors(include_dir, unit)]
-    if problems:
-        raise CodegenError(problems)
+    found = [finding for finding, _ in _errors(include_dir, unit)]
+    if found:
+        raise CodegenError(found)
 
 
 def _read_macros(
@@ -256,8 +256,8 @@ def _evaluate(
     ]
     unit = _parse_unit(include_dir, includes + "".join(lines))
     failed: dict[int, str] = {}
-    for problem, line in _errors(include_dir, unit):
-        failed.setdefault(line - first, problem.what)
+    for (_, what), line in _errors(include_dir, unit):
+        failed.setdefault(line - first, what)
     values: dict[int, int] = {}
     types: dict[int, str] = {}
     for cursor in unit.cursor.get_children():

@@ -1,9 +1,11 @@
 """Builds every package, tests each outside of the repository, and prints what came out.
 
+What else a release promises is tested, too: public items, licences, one version, owners.
+
 With `--out`, as `//tools:release` calls it, the packages are copied there with a page that lists
 them (`pip install --find-links` reads it, hashes included) and their digests in `SHA256SUMS`.
 
-Exit status: 0 if all packages are built and pass, 1 if not.
+Exit status: 0 if all packages are built and everything passes, 1 if not.
 """
 
 from __future__ import annotations
@@ -19,7 +21,7 @@ import subprocess
 import sys
 import tempfile
 import urllib.parse
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from absl import app, flags
@@ -48,12 +50,21 @@ PACKAGES: Final = (
     Package("//kernels:crate", _CRATES_TEST),
     Package("//bindings/sys/loader:crate", _CRATES_TEST),
     Package("//bindings/sys:crate", _CRATES_TEST),
+    Package("//bindings/wire:crate", _CRATES_TEST),
     Package("//bindings/plugin:crate", _CRATES_TEST),
     Package("//bindings/core:crate", _CRATES_TEST),
     Package("//bindings/ops:crate", _CRATES_TEST),
     Package("//bindings/client:crate", _CRATES_TEST),
     Package("//converters/runtime:crate", _CRATES_TEST),
 )
+
+CHECKS: Final = (
+    "//docs:public_api_test",
+    "//tools/build:cargo_manifests_test",
+    "//tools/build:deny_test",
+    "//tools/build:owners_test",
+)
+"""Tests of what RELEASING.md promises beside the packages."""
 
 
 @dataclasses.dataclass(frozen=True)
@@ -146,6 +157,12 @@ def rows_of(events: str, packages: Sequence[Package] = PACKAGES) -> list[Row]:
     return rows
 
 
+def checks_of(events: str, checks: Sequence[str] = CHECKS) -> dict[str, str]:
+    """Returns `passed`, `failed` or `not run` for each check, from the events of the build."""
+    _, tests = outcomes(events)
+    return {check: tests.get(check, "not run") for check in checks}
+
+
 def copy_to(out: pathlib.Path, rows: Sequence[Row]) -> None:
     """Copies the packages and writes their list into a folder, which is made if it is not there."""
     out.mkdir(parents=True, exist_ok=True)
@@ -193,21 +210,24 @@ def main(argv: Sequence[str]) -> int:
         return 2
     labels = [package.target for package in PACKAGES]
     tests = sorted({package.test for package in PACKAGES})
-    rows = rows_of(bazel_test(pathlib.Path(workspace), [*labels, *tests]))
+    events = bazel_test(pathlib.Path(workspace), [*labels, *tests, *CHECKS])
+    rows, checks = rows_of(events), checks_of(events)
     if _OUT.value:
         out = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", ".")) / _OUT.value
         copy_to(out, rows)
         count = sum(bool(row.file) for row in rows)
         print(f"release_check: {count} packages, index.html, SHA256SUMS: {out}", file=sys.stderr)
     if _JSON.value:
-        print(json.dumps([dataclasses.asdict(row) for row in rows], indent=2))
+        packages = [dataclasses.asdict(row) for row in rows]
+        print(json.dumps({"packages": packages, "checks": checks}, indent=2))
     else:
-        print_table(rows)
-    return 0 if all(row.file and row.test == "passed" for row in rows) else 1
+        print_tables(rows, checks)
+    is_good = all(row.file and row.test == "passed" for row in rows)
+    return 0 if is_good and set(checks.values()) == {"passed"} else 1
 
 
-def print_table(rows: Sequence[Row]) -> None:
-    """Prints the rows for people."""
+def print_tables(rows: Sequence[Row], checks: Mapping[str, str]) -> None:
+    """Prints packages and checks for people."""
     from rich.console import Console
     from rich.table import Table
 
@@ -222,7 +242,10 @@ def print_table(rows: Sequence[Row]) -> None:
             row.target,
             row.test if row.test == "passed" else f"[red]{row.test}",
         )
-    Console(width=None if sys.stdout.isatty() else 140).print(table)
+    console = Console(width=None if sys.stdout.isatty() else 140)
+    console.print(table)
+    for check, result in checks.items():
+        console.print(f"{check}: {result if result == 'passed' else f'[red]{result}'}")
 
 
 if __name__ == "__main__":

@@ -75,6 +75,14 @@ def test_without_events_nothing_is_built_and_nothing_passes() -> None:
     assert not any(row.file or row.test == "passed" for row in rows)
 
 
+def test_a_check_that_was_not_run_did_not_pass(tmp_path: pathlib.Path) -> None:
+    told = events(tmp_path / "x")
+    wanted = ("//tests:a_test", "//tests:b_test", "//tests:c_test")
+    found = release_check.checks_of(told, wanted)
+    assert list(found.values()) == ["passed", "failed", "not run"]
+    assert set(release_check.checks_of("").values()) == {"not run"}
+
+
 def test_copies_replace_what_is_there(tmp_path: pathlib.Path) -> None:
     file = tmp_path / "a-1.whl"
     file.write_bytes(b"new")
@@ -104,12 +112,19 @@ def test_the_table_says_what_is_missing(
 ) -> None:
     file = tmp_path / "a-1.whl"
     file.write_bytes(b"wheel")
-    release_check.print_table(release_check.rows_of(events(file), PACKAGES))
+    rows = release_check.rows_of(events(file), PACKAGES)
+    release_check.print_tables(rows, {"//checks:e_test": "failed"})
     lines = [line for line in capsys.readouterr().out.splitlines() if "//" in line]
-    assert len(lines) == len(PACKAGES)
+    assert len(lines) == len(PACKAGES) + 1
     for line, parts in zip(
         lines,
-        (("a-1.whl", "passed"), ("not built", "failed"), ("not built", "not run"), ("not built",)),
+        (
+            ("a-1.whl", "passed"),
+            ("not built", "failed"),
+            ("not built", "not run"),
+            ("not built",),
+            ("//checks:e_test: failed",),
+        ),
         strict=True,
     ):
         assert all(part in line for part in parts)

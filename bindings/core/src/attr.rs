@@ -9,10 +9,10 @@ pub(crate) mod sharing;
 mod proto_test;
 
 use crate::attr::function::Function;
-use crate::base::dtype::DataType;
 use crate::base::error::Result;
 use crate::base::shape::Shape;
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
 
 /// A string attribute: any bytes. Texts convert to it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]

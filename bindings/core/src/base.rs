@@ -4,14 +4,12 @@
 pub(crate) mod api;
 pub(crate) mod buffer;
 pub(crate) mod device;
-pub(crate) mod dtype;
 pub(crate) mod error;
 pub(crate) mod library;
 pub(crate) mod names;
 pub mod op;
 pub(crate) mod shape;
 pub(crate) mod small_vec;
-pub mod wire;
 
 #[cfg(test)]
 mod dtype_test;

@@ -15,13 +15,13 @@ pub(crate) mod slot;
 mod call_test;
 
 use crate::attr::AttrValue;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::op::OpDesc;
 use crate::call::lengths::Lengths;
 use crate::call::operand::{IntoOperand, IntoOperands, Operand, Operands, Value};
 use crate::call::results::{Prepared, Results};
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
 
 /// A graph scope or an eager context.
 ///

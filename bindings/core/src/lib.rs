@@ -45,7 +45,6 @@ pub use attr::function::Function;
 pub use attr::{AttrValue, Bytes, FuncRef};
 pub use base::api::api;
 pub use base::device::Device;
-pub use base::dtype::{DataType, TypeSet};
 pub use base::error::{Code, Error, ErrorKind, Result};
 pub use base::library::{all_ops, kernels, load_op_library, load_pluggable_device, version};
 pub use base::op;
@@ -75,9 +74,12 @@ pub use tensor::element::{
     UInt2, UInt4,
 };
 pub use tensor::memory::{ALIGNMENT, Buffer};
+#[doc(inline)]
+pub use tfp_wire::{DataType, TypeSet};
 
 /// The wire format of protocol buffers: fields, and the messages that attributes consist of.
 pub mod wire {
     pub use crate::attr::proto::{attr_proto, func_proto, read_shape, shape_proto};
-    pub use crate::base::wire::{Field, Reader, Writer, read_floats, read_ints};
+    #[doc(inline)]
+    pub use tfp_wire::{Field, Reader, Value, Writer};
 }

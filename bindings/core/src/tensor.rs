@@ -14,12 +14,12 @@ use std::ptr::NonNull;
 use tfp_sys::{ClientApi, TF_TString, TF_Tensor};
 
 use crate::base::api::Status;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::{MAX_RANK, Shape};
 use crate::base::small_vec::SmallVec;
 use crate::tensor::element::Element;
 use crate::tensor::memory::TString;
+use tfp_wire::DataType;
 
 /// An n-dimensional array in host memory, of any element type.
 ///
@@ -71,7 +71,8 @@ impl Tensor {
         };
         // SAFETY: the tensor is alive.
         let held = unsafe { c.TF_TensorByteSize(raw.as_ptr()) };
-        let expected = tensor.dtype.size().checked_mul(tensor.len);
+        // What elements without a size need is not known here.
+        let expected = tensor.dtype.size().unwrap_or(0).checked_mul(tensor.len);
         match expected.filter(|&expected| expected <= held) {
             Some(_) => Ok(tensor),
             None => Err(too_small(&tensor, held)),
@@ -183,7 +184,7 @@ impl Tensor {
 
     /// Whether nothing else has the memory, or it is of a type whose elements are not read.
     pub(crate) fn is_alone(&self) -> bool {
-        if self.dtype.size() == 0 && self.dtype != DataType::STRING {
+        if self.dtype.size().is_none() && self.dtype != DataType::STRING {
             return true;
         }
         // SAFETY: the tensor is alive; the function only compares its reference count.
@@ -417,12 +418,11 @@ pub(crate) fn check_count(elements: usize, dims: &[i64]) -> Result<()> {
 }
 
 fn byte_len(dtype: DataType, count: usize) -> Result<usize> {
-    let size = dtype.size();
-    if size == 0 || dtype.is_ref() {
+    let Some(size) = dtype.size().filter(|_| !dtype.is_ref()) else {
         return Err(Error::argument(format!(
             "the elements of {dtype} are not plain bytes"
         )));
-    }
+    };
     size.checked_mul(count)
         .filter(|&bytes| isize::try_from(bytes).is_ok())
         .ok_or_else(|| Error::argument(format!("{count} elements of {dtype} overflow memory")))

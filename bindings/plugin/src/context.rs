@@ -349,7 +349,7 @@ impl<'a> Context<'a> {
                 self.api.kernels.TF_AllocateOutput(
                     self.raw.as_ptr(),
                     number,
-                    data_type.to_raw(),
+                    data_type.raw(),
                     pointer,
                     rank,
                     bytes,
@@ -483,7 +483,7 @@ impl<'a> Context<'a> {
                 self.api.kernels.TF_AllocateOutput(
                     self.raw.as_ptr(),
                     plan.index,
-                    layout.data_type().to_raw(),
+                    layout.data_type().raw(),
                     dims,
                     layout.rank(),
                     layout.bytes(),
@@ -541,7 +541,7 @@ impl<'a> Context<'a> {
             unsafe {
                 self.api.kernels.TF_AllocateTemp(
                     self.raw.as_ptr(),
-                    data_type.to_raw(),
+                    data_type.raw(),
                     pointer,
                     rank,
                     &mut attributes,

@@ -140,12 +140,9 @@ impl Eager {
         let rank = c_int::try_from(dims.len()).map_err(|_| Error::internal("the rank is wrong"))?;
         // SAFETY: the dimensions are `rank` long and fit the number of bytes.
         let raw = unsafe {
-            self.api.tf_tensor.TF_AllocateTensor(
-                data_type.to_raw(),
-                dims.as_ptr(),
-                rank,
-                bytes.len(),
-            )
+            self.api
+                .tf_tensor
+                .TF_AllocateTensor(data_type.raw(), dims.as_ptr(), rank, bytes.len())
         };
         // SAFETY: the callee passed ownership of a fresh tensor.
         let tensor = unsafe { Tensor::from_owned_ptr(raw, self.api, "a constant")? };
@@ -295,7 +292,7 @@ impl Op<'_> {
         // SAFETY: the op and the name are live; the callee copies what it gets.
         unsafe {
             match value {
-                Attr::Type(value) => functions.TFE_OpSetAttrType(op, name_ptr, value.to_raw()),
+                Attr::Type(value) => functions.TFE_OpSetAttrType(op, name_ptr, value.raw()),
                 Attr::Bool(value) => functions.TFE_OpSetAttrBool(op, name_ptr, (*value).into()),
                 Attr::Int(value) => functions.TFE_OpSetAttrInt(op, name_ptr, *value),
                 Attr::Float(value) => functions.TFE_OpSetAttrFloat(op, name_ptr, *value),
@@ -359,7 +356,7 @@ impl Op<'_> {
                 let len = count(bytes.len())?;
                 functions.TFE_OpSetAttrBoolList(op, name_ptr, bytes.as_ptr(), len);
             } else if !types.is_empty() {
-                let raw: Vec<_> = types.iter().map(|value| value.to_raw()).collect();
+                let raw: Vec<_> = types.iter().map(|value| value.raw()).collect();
                 let len = count(raw.len())?;
                 functions.TFE_OpSetAttrTypeList(op, name_ptr, raw.as_ptr(), len);
             } else if !shapes.is_empty() {

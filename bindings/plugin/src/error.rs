@@ -134,6 +134,12 @@ impl Error {
     }
 }
 
+impl From<tfp_wire::Error> for Error {
+    fn from(error: tfp_wire::Error) -> Self {
+        Self::invalid(error.to_string())
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.message)

@@ -121,8 +121,7 @@ pub(crate) fn byte_size(data_type: DataType, dims: &[usize]) -> Result<usize> {
     let element = data_type
         .size()
         .ok_or_else(|| Error::internal(format!("a {data_type} tensor has no plain bytes")))?;
-    let bytes = extent(element, dims)
-        .ok_or_else(|| impossible(data_type.name().unwrap_or("strange"), dims))?;
+    let bytes = extent(element, dims).ok_or_else(|| impossible(&data_type.to_string(), dims))?;
     Ok(if dims.contains(&0) { 0 } else { bytes })
 }
 

@@ -15,9 +15,9 @@ use crate::context::Context;
 use crate::device::PlatformInfo;
 use crate::error::{Error, Result};
 use crate::kernel::{Kernel, c_name};
-use crate::proto::wire;
 use crate::registration::{Registration, RegistrationError};
 use crate::status::with_status;
+use tfp_wire::Reader;
 
 /// The op that carries the mark: every TensorFlow has it, and a kernel with a label of its own is
 /// never chosen for a node that does not ask for it.
@@ -70,10 +70,10 @@ fn any_kernel(op: &str, wanted: Field, text: &str) -> Result<bool> {
         let buffer = NonNull::new(raw).map(|raw| Buffer::from_owned_ptr(raw, api));
         status.take()?;
         let buffer = buffer.ok_or_else(|| Error::internal("TensorFlow gave no kernel list"))?;
-        for kernel in wire::fields(buffer.bytes()) {
-            for field in wire::fields(kernel?.value.bytes("kernel")?) {
-                let field = field?;
-                if field.number == wanted as u32 && field.value.text("KernelDef")? == text {
+        for kernel in Reader::new("KernelList", buffer.bytes()) {
+            for field in Reader::new("KernelDef", kernel?.1.bytes()?) {
+                let (number, field) = field?;
+                if number == wanted as u32 && field.text()? == text {
                     return Ok(true);
                 }
             }

@@ -375,7 +375,7 @@ impl<'a> ShapeContext<'a> {
     /// If there is no such attribute.
     pub fn attr_type(&self, name: &str) -> Result<DataType> {
         let name = c_name(name)?;
-        let mut value = DataType(0).to_raw();
+        let mut value = DataType::from_number(0).raw();
         // SAFETY: context and status are live, the name is a C string.
         unsafe {
             self.api.ops.TF_ShapeInferenceContext_GetAttrType(

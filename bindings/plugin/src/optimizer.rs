@@ -15,8 +15,8 @@ use crate::executor::check_size;
 use crate::kernel::c_name;
 use crate::proto::attr::{PartialShape, parse_shape};
 use crate::proto::graph::GraphDef;
-use crate::proto::wire;
 use crate::status::with_status;
+use tfp_wire::Reader;
 
 /// Rewrites graphs.
 pub trait Optimizer: Send + Sync + Sized + 'static {
@@ -342,15 +342,14 @@ impl Drop for Properties {
 /// Reads an `OpInfo.TensorProperties`.
 fn parse_properties(message: &[u8]) -> Result<(DataType, PartialShape)> {
     // TensorFlow leaves the shape of rank 0 out, and writes one of unknown rank.
-    let mut properties = (DataType(0), Some(Vec::new()));
-    for field in wire::fields(message) {
-        let field = field?;
-        match field.number {
-            1 => {
-                let number = i32::try_from(field.value.int("properties.dtype")?);
-                properties.0 = DataType(number.unwrap_or(0));
+    let mut properties = (DataType::from_number(0), Some(Vec::new()));
+    for field in Reader::new("OpInfo.TensorProperties", message) {
+        match field? {
+            (1, dtype) => {
+                let number = u32::try_from(dtype.int()?).unwrap_or(0);
+                properties.0 = DataType::from_number(number);
             }
-            2 => properties.1 = parse_shape(field.value.bytes("properties.shape")?)?,
+            (2, shape) => properties.1 = parse_shape(shape.bytes()?)?,
             _ => {}
         }
     }

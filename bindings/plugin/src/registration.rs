@@ -305,7 +305,7 @@ impl Registration {
                     api.kernels.TF_KernelBuilder_TypeConstraint(
                         builder,
                         attr.as_ptr(),
-                        data_type.to_raw(),
+                        data_type.raw(),
                         status.as_ptr(),
                     );
                 }

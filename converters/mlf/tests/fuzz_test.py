@@ -17,7 +17,6 @@ from hypothesis import strategies as st
 from converters.mlf.convert import Request, convert
 from converters.mlf.golden_vectors import read_npz
 from converters.mlf.join import Options, model_of_header
-from converters.mlf.names import rust_camel, rust_const, rust_snake
 from converters.mlf.parse.archive import parse_archive, read_archive
 from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata
@@ -28,6 +27,7 @@ from converters.mlf.parse.relay import parse_main_signature
 from converters.mlf.tests.dialects import DIALECTS, tar_of
 from converters.mlf.tests.requests import TESTDATA
 from tools.codegen.conversion import ConversionError
+from tools.codegen.names import constant_name, field_name, type_name
 
 
 def zipped(files: Mapping[str, bytes]) -> bytes:
@@ -147,8 +147,8 @@ def test_npz(data: bytes) -> None:
 @QUICK
 @given(st.text(max_size=60))
 def test_names_are_identifiers(name: str) -> None:
-    for convert_name in (rust_snake, rust_camel, rust_const):
-        result = convert_name(name)
+    for made in (field_name, type_name, constant_name):
+        result = made(name, "x")
         assert result.isidentifier() and result.isascii()
 
 

@@ -13,7 +13,6 @@ from pathlib import Path
 import pytest
 
 from converters.mlf.errors import ArchiveError, FormatError
-from converters.mlf.names import Scope, rust_camel, rust_const, rust_snake
 from converters.mlf.parse import archive as archive_module
 from converters.mlf.parse.archive import member_name, parse_archive, read_archive
 from converters.mlf.parse.c_header import Define, parse_header
@@ -312,18 +311,6 @@ def test_relay_signature() -> None:
     ]
     assert [t.shape for t in found.outputs] == [(1, 4), (2,)]
     assert parse_main_signature("no main") is None
-
-
-def test_names() -> None:
-    assert [rust_snake(n) for n in ("type", "aB", "a__b", "1x", "HTTPServer", "é")] == [
-        "type_", "a_b", "a_b", "n1x", "http_server", "unnamed",
-    ]  # fmt: skip
-    assert [rust_camel(n) for n in ("conv2d_1", "a_1_2", "x")] == ["Conv2d1", "A1_2", "X"]
-    assert rust_const("bias_data") == "BIAS_DATA"
-    scope = Scope("a")
-    assert [scope.unique("a"), scope.unique("a"), scope.unique("X1"), scope.unique("X1")] == [
-        "a_2", "a_3", "X1", "X12",
-    ]  # fmt: skip
 
 
 @pytest.mark.parametrize(

@@ -12,8 +12,9 @@ from collections.abc import Hashable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from converters.tf.emit.context import Field, SlotName
-from converters.tf.emit.names import Scope, camel, screaming, snake
+from converters.tf.emit.names import snake
 from converters.tf.emit.statements import Code, Kind, Name
+from tools.codegen.names import Scope, type_name
 
 # Shortest and longest run of statements that is worth a struct.
 _SHORTEST = 3
@@ -245,7 +246,7 @@ class Blocks:
         prefix = self._prefix(first, length)
         roles = self._roles(first, length, prefix)
         words = "".join("_" if c.isdigit() else c for c in prefix).strip("_")
-        base = camel(words, "") if words else ""
+        base = type_name(words, "") if words else ""
         kind = self._type_name(base if len(base) > 3 else f"{base}Block")
         uses = [self._use(start, length, roles, kind) for start in starts]
         for start in starts:
@@ -316,7 +317,7 @@ class Blocks:
                 places.append(name)
         prefix = self._prefix(start, length) or snake(kind, "block")
         field = self._names.unique(snake(prefix, "block"))
-        constant = screaming(self._constants.unique(field.upper(), f"{field.upper()}_PLACES"))
+        constant = self._constants.unique(field.upper(), f"{field.upper()}_PLACES")
         return Use(field, constant, tuple(fields), tuple(places), start)
 
 

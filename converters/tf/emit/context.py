@@ -7,11 +7,12 @@ from dataclasses import dataclass, field
 
 from converters.tf import ir
 from converters.tf.emit.functions import IN_PLACE, Kernel, float_literal, unary
-from converters.tf.emit.names import Scope, field_scope, screaming, wishes
+from converters.tf.emit.names import field_scope, wishes
 from converters.tf.emit.statements import BATCH, Code, Kind, Name, Part, code
 from converters.tf.emit.weights import WeightFile, rust_type
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Place, Plan, Step
+from tools.codegen.names import Scope
 from tools.codegen.rust import code_span, string_literal
 
 
@@ -99,7 +100,7 @@ class Context:
         """Names the place of a value; `names` are wishes in snake case."""
         known = self.slots.get(value)
         if known is None:
-            name = screaming(self._slots.unique(*(n for n in names if n)))
+            name = self._slots.unique(*(n for n in names if n)).upper()
             doc = f"{rust_type(value.dtype)}, `{ir.shape_text(value.shape)}`"
             known = SlotName(name, self.plan.places[value], doc)
             self.slots[value] = known
@@ -163,7 +164,7 @@ class Context:
         """Returns the name of a step's scratch memory."""
         value = ir.Value(ir.DType.F32, (ir.Batch(step.scratch.elements),))
         names = [f"{wish}_scratch" for wish in wishes(step.node.layer, "step")]
-        name = screaming(self._slots.unique(*names))
+        name = self._slots.unique(*names).upper()
         self.slots[value] = SlotName(name, step.scratch, "f32, between the steps of a layer")
         return _slot(self.slots[value])
 

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from converters.tf import ir
 from converters.tf.emit.blocks import Block, Blocks
 from converters.tf.emit.context import Context, Field, SlotName
-from converters.tf.emit.names import Scope, camel, snake
+from converters.tf.emit.names import snake
 from converters.tf.emit.ops.registry import OPS
 from converters.tf.emit.options import Options, Profile
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
@@ -17,6 +17,7 @@ from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, ru
 from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.passes.rounded import WeightType
 from converters.tf.plan.arena import Plan, plan_memory
+from tools.codegen.names import Scope, type_name
 
 
 @dataclass(frozen=True)
@@ -225,12 +226,12 @@ _TYPES = frozenset(
 
 
 def _crate_name(name: str) -> str:
-    crate = snake(name, "model").removeprefix("r#")
+    crate = snake(name, "model")
     return f"{crate}_model" if crate in _CRATES else crate
 
 
 def _type_name(name: str, taken: frozenset[str]) -> str:
-    kind = camel(name, "Model")
+    kind = type_name(name, "Model")
     return f"{kind}Model" if kind in taken else kind
 
 

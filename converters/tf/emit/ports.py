@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 
 from converters.tf.emit.model import ModelText, PortText
-from converters.tf.emit.names import Scope, camel
 from converters.tf.emit.statements import Code, code
+from tools.codegen.names import Scope, type_name
 from tools.codegen.rust import one_line, string_literal
 
 # What a module without std declares, imports or has from the language.
@@ -77,7 +77,7 @@ class Dynamic:
 def tensor_types(ports: Sequence[PortText], taken: Iterable[str]) -> list[str]:
     """Returns the names of the types of inputs and outputs, of the crates without std."""
     scope = Scope(_TENSORS_NOT | set(taken))
-    names = [camel(port.name, "Tensor") for port in ports]
+    names = [type_name(port.name, "Tensor") for port in ports]
     return [scope.unique(name, f"{name}Tensor") for name in names]
 
 

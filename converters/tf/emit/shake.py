@@ -23,9 +23,11 @@ _USE = re.compile(rf"{_VISIBLE}use ([^;]+);")
 _INVOKES = re.compile(r"(?:\w+::)*(\w+)! ?[({[]")
 _IMPL = re.compile(r"(?:unsafe )?impl\b")
 _WORD = re.compile(r"\w+")
-# Names whose traits give methods that are called without the trait's name.
-_METHODS_OF = frozenset(
-    {"*", "_", "Read", "Write", "Seek", "FileExt", "Hash", "FromStr", "AsRawFd", "BufRead"}
+# Imports that a file keeps whatever words it has: `*` and `_` bring names that are not told, and
+# traits of std bring methods, which are called without the trait's name. Methods of our own traits
+# are read from the sources; those of std are not there to be read.
+_KEPT_IMPORTS = frozenset(
+    {"*", "_", "AsRawFd", "BufRead", "FileExt", "FromStr", "Hash", "Read", "Seek", "Write"}
 )
 
 
@@ -66,7 +68,7 @@ class _Scope:
         """Whether an import serves a file with these words."""
         return (
             name in words
-            or name in _METHODS_OF
+            or name in _KEPT_IMPORTS
             or bool(words & self.methods.get(name, frozenset()))
         )
 

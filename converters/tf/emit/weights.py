@@ -9,8 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.emit.names import Scope, screaming, wishes
+from converters.tf.emit.names import wishes
 from converters.tf.emit.stored import record
+from tools.codegen.names import Scope
 
 HEADER = 64
 # The last byte is the version of the format.
@@ -77,7 +78,7 @@ def lay_out(graph: ir.Graph, packed: Collection[ir.Value], rounded: bool) -> Wei
     records = {v: small for v, small in found.items() if small is not None}
     # What follows the kept ones is given back; plain tensors come first, whatever becomes of them.
     ordered = sorted(values, key=lambda v: (v in records, v in packed))
-    names = {v: screaming(scope.unique(wishes(v.name, "constant")[-1])) for v in values}
+    names = {v: scope.unique(wishes(v.name, "constant")[-1]).upper() for v in values}
     tensors: dict[ir.Value, Tensor] = {}
     body = bytearray()
     size = plain = kept = HEADER

@@ -81,7 +81,7 @@ class _Port:
 
 def _property(port: PortText) -> str:
     """Returns the name in JavaScript: as in Rust, where keywords of Rust have a mark."""
-    name = port.field.removeprefix("r#")
+    name = port.field
     return name[:-1] if name.endswith("_") and name[:-1] in KEYWORDS else name
 
 

@@ -136,10 +136,9 @@ impl Emit for Nodes<'_> {
         let first = self.input(0)?;
         let (Edge::Data(anchor, _) | Edge::Control(anchor)) = edge(&first);
         let mut tensor = Writer::new();
-        tensor
-            .int(1, i64::from(data_type.0))
-            .bytes(2, &[])
-            .bytes(4, bytes);
+        tensor.int(1, data_type.number().into());
+        tensor.bytes(2, &[]);
+        tensor.bytes(4, bytes);
         let attrs = [
             ("dtype", Attr::Type(data_type)),
             ("value", Attr::Tensor(tensor.into_bytes())),

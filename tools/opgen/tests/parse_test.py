@@ -40,7 +40,7 @@ def test_any_bytes_give_ops_or_an_error_with_the_file(data: bytes) -> None:
     try:
         read_op_list(data, "ops.pb")
     except CodegenError as error:
-        assert all(problem.where.file == "ops.pb" for problem in error.problems)
+        assert all(where.file == "ops.pb" for where, _ in error.found)
 
 
 def test_every_problem_is_in_one_report() -> None:

@@ -6,7 +6,7 @@ Globs stop at package boundaries; `@checkout` does not, so a linter needs no lis
 _SKIP = [".git", "target", "__pycache__", "node_modules"]
 
 _BUILD = """\
-package(default_visibility = ["@tfp//tests/hermetic:__subpackages__", "@tfp//tests/packages:__pkg__", "@tfp//tools/build:__subpackages__"])
+package(default_visibility = ["@tfp//docs:__pkg__", "@tfp//tests/hermetic:__subpackages__", "@tfp//tests/packages:__pkg__", "@tfp//tools/build:__subpackages__"])
 
 filegroup(
     name = "files",

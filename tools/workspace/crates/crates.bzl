@@ -138,7 +138,10 @@ def _crates_impl(rctx):
             package = packages[identity]
             rctx.file("vendor/{}/BUILD".format(_folder(package)), _build_file(package, node, packages))
     folders = ["//vendor/{}:package".format(_folder(packages[each])) for each in nodes if each != root]
-    top.append(_rule("filegroup", [("name", "packages"), ("srcs", repr(sorted(folders)))]))
+
+    # Crates of other platforms are no targets, but a directory source has to hold all of the lock.
+    everything = repr(sorted(folders)) + ' + glob(["vendor/**"])'
+    top.append(_rule("filegroup", [("name", "packages"), ("srcs", everything)]))
     for dep in nodes[root]["deps"]:
         top.append(_rule("alias", [("name", dep["name"]), ("actual", _label(packages[dep["pkg"]]))]))
     rctx.file("BUILD", "\n".join(top))

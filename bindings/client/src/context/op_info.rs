@@ -40,7 +40,7 @@ impl OpInfo {
                     let (mut name, mut default) = (String::new(), None);
                     for field in Reader::new("OpDef.AttrDef", attr.bytes()?) {
                         match field? {
-                            (1, field) => name = field.text()?,
+                            (1, field) => name = field.text()?.to_owned(),
                             (3, field) => default = Some(field.bytes()?.to_vec()),
                             _ => {}
                         }

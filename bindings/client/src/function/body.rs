@@ -3,7 +3,7 @@
 use std::collections::{HashMap, HashSet};
 
 use tfp_core::op::{ArgKind, AttrDefault};
-use tfp_core::wire::{Field, Reader, Writer, shape_proto};
+use tfp_core::wire::{Reader, Writer, shape_proto};
 use tfp_core::{
     DataType, Error, ErrorKind, Function, Graph, ImportOptions, Operation, Output, Result, Shape,
 };
@@ -24,7 +24,7 @@ pub(crate) fn name_of(def: &[u8]) -> Result<String> {
         if let (1, signature) = field? {
             for field in Reader::new("OpDef", signature.bytes()?) {
                 if let (1, name) = field? {
-                    return name.text();
+                    return Ok(name.text()?.to_owned());
                 }
             }
         }
@@ -97,7 +97,7 @@ fn called_functions(def: &[u8]) -> Result<Vec<String>> {
     fn of_func(bytes: &[u8], names: &mut Vec<String>) -> Result<()> {
         for field in Reader::new("NameAttrList", bytes) {
             if let (1, name) = field? {
-                names.push(name.text()?);
+                names.push(name.text()?.to_owned());
             }
         }
         Ok(())
@@ -144,7 +144,7 @@ struct Node<'a> {
     name: String,
     op: String,
     inputs: Vec<String>,
-    rest: Vec<(u32, Field<'a>)>,
+    rest: Vec<&'a [u8]>,
     attrs: Vec<(String, &'a [u8])>,
 }
 
@@ -152,22 +152,22 @@ fn read_node(bytes: &[u8]) -> Result<Node<'_>> {
     let mut node = Node::default();
     for field in Reader::new("NodeDef", bytes) {
         match field? {
-            (1, name) => node.name = name.text()?,
-            (2, op) => node.op = op.text()?,
-            (3, input) => node.inputs.push(input.text()?),
+            (1, name) => node.name = name.text()?.to_owned(),
+            (2, op) => node.op = op.text()?.to_owned(),
+            (3, input) => node.inputs.push(input.text()?.to_owned()),
             (number, field) => {
                 if number == 5 {
                     let (mut name, mut value) = (String::new(), &[][..]);
                     for field in Reader::new("NodeDef.AttrEntry", field.bytes()?) {
                         match field? {
-                            (1, field) => name = field.text()?,
+                            (1, field) => name = field.text()?.to_owned(),
                             (2, field) => value = field.bytes()?,
                             _ => {}
                         }
                     }
                     node.attrs.push((name, value));
                 }
-                node.rest.push((number, field));
+                node.rest.push(field.raw());
             }
         }
     }
@@ -196,7 +196,7 @@ fn attr_length(node: &Node<'_>, info: &OpInfo, index: u8) -> Result<usize> {
                 let mut types = Vec::new();
                 for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                     if let (6, field) = field? {
-                        tfp_core::wire::read_ints(field, &mut types)?;
+                        field.ints(&mut types)?;
                     }
                 }
                 length = types.len();
@@ -232,8 +232,8 @@ fn text_entry(bytes: &[u8]) -> Result<(String, String)> {
     let (mut key, mut value) = (String::new(), String::new());
     for field in Reader::new("FunctionDef.Entry", bytes) {
         match field? {
-            (1, field) => key = field.text()?,
-            (2, field) => value = field.text()?,
+            (1, field) => key = field.text()?.to_owned(),
+            (2, field) => value = field.text()?.to_owned(),
             _ => {}
         }
     }
@@ -248,7 +248,7 @@ fn read_argument(bytes: &[u8]) -> Result<(String, DataType)> {
     let (mut name, mut dtype) = (String::new(), None);
     for field in Reader::new("OpDef.ArgDef", bytes) {
         match field? {
-            (1, field) => name = field.text()?,
+            (1, field) => name = field.text()?.to_owned(),
             (3, field) => dtype = u32::try_from(field.int()?).ok(),
             _ => {}
         }
@@ -359,8 +359,8 @@ impl Body {
                 for input in &inputs {
                     to.bytes(3, input.as_bytes());
                 }
-                for &(number, field) in &node.rest {
-                    to.field(number, field);
+                for field in &node.rest {
+                    to.raw(field);
                 }
             });
         }

@@ -30,8 +30,8 @@ pub(super) fn registered(graph_def: &[u8]) -> Result<Vec<Registered>> {
             let (mut function, mut op_type) = (String::new(), String::new());
             for field in Reader::new("RegisteredGradient", entry.bytes()?) {
                 match field? {
-                    (1, value) => function = value.text()?,
-                    (2, value) => op_type = value.text()?,
+                    (1, value) => function = value.text()?.to_owned(),
+                    (2, value) => op_type = value.text()?.to_owned(),
                     _ => {}
                 }
             }

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use tfp_core::wire::{Reader, read_ints, read_shape};
+use tfp_core::wire::{Reader, read_shape};
 use tfp_core::{DataType, Error, ErrorKind, Result, Shape};
 
 use super::structure::Structure;
@@ -110,7 +110,7 @@ pub(super) fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
             (1, info) => {
                 for field in Reader::new("MetaInfoDef", info.bytes()?) {
                     if let (4, tag) = field? {
-                        meta.tags.push(tag.text()?);
+                        meta.tags.push(tag.text()?.to_owned());
                     }
                 }
             }
@@ -118,7 +118,7 @@ pub(super) fn read_meta_graph(bytes: &[u8]) -> Result<MetaGraph> {
             (6, asset) => {
                 for field in Reader::new("AssetFileDef", asset.bytes()?) {
                     if let (2, name) = field? {
-                        meta.assets.push(name.text()?);
+                        meta.assets.push(name.text()?.to_owned());
                     }
                 }
             }
@@ -139,7 +139,7 @@ fn read_objects(bytes: &[u8], meta: &mut MetaGraph) -> Result<()> {
                 let (mut name, mut function) = (String::new(), ConcreteFunction::default());
                 for field in Reader::new("ConcreteFunctionsEntry", entry.bytes()?) {
                     match field? {
-                        (1, key) => name = key.text()?,
+                        (1, key) => name = key.text()?.to_owned(),
                         (2, value) => function = read_concrete(value.bytes()?)?,
                         _ => {}
                     }
@@ -158,7 +158,7 @@ fn read_concrete(bytes: &[u8]) -> Result<ConcreteFunction> {
         match field? {
             (2, value) => {
                 let mut ids = Vec::new();
-                read_ints(value, &mut ids)?;
+                value.ints(&mut ids)?;
                 let known = ids
                     .into_iter()
                     .map(|id| usize::try_from(id).unwrap_or(usize::MAX));
@@ -183,7 +183,7 @@ fn read_node(bytes: &[u8]) -> Result<Node> {
                 for field in Reader::new("ObjectReference", inner()?) {
                     match field? {
                         (1, value) => id = value.int()?,
-                        (2, value) => name = value.text()?,
+                        (2, value) => name = value.text()?.to_owned(),
                         _ => {}
                     }
                 }
@@ -230,7 +230,7 @@ fn texts(message: &'static str, number: u32, bytes: &[u8]) -> Result<Vec<String>
     for field in Reader::new(message, bytes) {
         let (found, value) = field?;
         if found == number {
-            list.push(value.text()?);
+            list.push(value.text()?.to_owned());
         }
     }
     Ok(list)
@@ -244,7 +244,7 @@ fn read_variable(bytes: &[u8]) -> Result<Kind> {
             (1, value) => number = value.int()?,
             (2, value) => shape = read_shape(value.bytes()?)?,
             (3, value) => trainable = value.int()? != 0,
-            (6, value) => name = value.text()?,
+            (6, value) => name = value.text()?.to_owned(),
             _ => {}
         }
     }

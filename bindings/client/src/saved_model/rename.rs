@@ -3,7 +3,7 @@
 use std::cell::Cell;
 use std::collections::BTreeSet;
 
-use tfp_core::wire::{Field, Reader, Writer};
+use tfp_core::wire::{Reader, Value, Writer};
 use tfp_core::{Error, Result};
 
 use crate::variable::ANONYMOUS;
@@ -57,7 +57,7 @@ fn function_name(function_def: &[u8]) -> Result<String> {
         let (1, signature) = field? else { continue };
         for field in Reader::new("OpDef", signature.bytes()?) {
             if let (1, name) = field? {
-                return name.text();
+                return Ok(name.text()?.to_owned());
             }
         }
     }
@@ -92,12 +92,13 @@ fn copy(message: &'static str, bytes: &[u8], part: Part<'_>) -> Result<Vec<u8>> 
     let mut out = Writer::new();
     for field in Reader::new(message, bytes) {
         let (number, field) = field?;
-        match field {
-            Field::Bytes(inner) => match part(number, inner)? {
-                Some(changed) => out.bytes(number, &changed),
-                None => out.bytes(number, inner),
-            },
-            other => out.field(number, other),
+        let changed = match field.value() {
+            Value::Bytes(inner) => part(number, inner)?,
+            _ => None,
+        };
+        match changed {
+            Some(changed) => out.bytes(number, &changed),
+            None => out.raw(field.raw()),
         }
     }
     Ok(out.into_bytes())

@@ -200,7 +200,7 @@ fn read_pair(bytes: &[u8], depth: usize) -> Result<(String, Structure)> {
     let (mut key, mut value) = (String::new(), Structure::Nothing);
     for field in Reader::new("PairValue", bytes) {
         match field? {
-            (1, field) => key = field.text()?,
+            (1, field) => key = field.text()?.to_owned(),
             (2, field) => value = Structure::read_at(field.bytes()?, depth + 1)?,
             _ => {}
         }
@@ -222,7 +222,7 @@ fn read_spec(bytes: &[u8]) -> Result<Spec> {
     let mut spec = Spec::default();
     for field in Reader::new("TensorSpecProto", bytes) {
         match field? {
-            (1, name) => spec.name = name.text()?,
+            (1, name) => spec.name = name.text()?.to_owned(),
             (2, shape) => spec.shape = read_shape(shape.bytes()?)?,
             (3, dtype) => {
                 spec.dtype = DataType::from_number(u32::try_from(dtype.int()?).unwrap_or(0));
@@ -251,7 +251,7 @@ fn read_components(bytes: &[u8]) -> Result<usize> {
 
 #[cfg(test)]
 mod tests {
-    use tfp_core::wire::{Field, Writer};
+    use tfp_core::wire::Writer;
     use tfp_core::{DataType, Shape};
 
     use super::{Spec, Structure};
@@ -278,9 +278,10 @@ mod tests {
     #[test]
     fn values_that_are_not_tensors_are_nothing() {
         // StructuredValue.float64_value and int64_value.
-        for value in [(11, Field::Fixed64(1)), (12, Field::Varint(1))] {
-            let mut out = Writer::new();
-            out.field(value.0, value.1);
+        let (mut float, mut int) = (Writer::new(), Writer::new());
+        float.double(11, 1.0);
+        int.int(12, 1);
+        for out in [float, int] {
             let read = Structure::read(&out.into_bytes()).expect("a structure");
             assert_eq!(read, Structure::Nothing);
         }

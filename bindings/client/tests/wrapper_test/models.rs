@@ -3,7 +3,7 @@
 use std::fs;
 
 use tfp::ops;
-use tfp::wire::{Field, Reader, Writer};
+use tfp::wire::{Reader, Writer};
 use tfp::{
     Column, DataType, EagerContext, ErrorKind, Graph, LookupTable, Model, ModelWriter, Result,
     Session, SessionModel, SessionOptions, Shape, Tensor, Variable, initialize, set_in,
@@ -140,12 +140,10 @@ fn without(bytes: &[u8], path: &[u32]) -> Vec<u8> {
     for field in Reader::new("message", bytes) {
         match (field.expect("a field"), path) {
             ((number, _), [last]) if number == *last => {}
-            ((number, Field::Bytes(inner)), [first, rest @ ..]) if number == *first => {
-                out.bytes(number, &without(inner, rest));
+            ((number, field), [first, rest @ ..]) if number == *first => {
+                out.bytes(number, &without(field.bytes().expect("a message"), rest));
             }
-            ((number, Field::Bytes(inner)), _) => out.bytes(number, inner),
-            ((number, Field::Fixed32(bits)), _) => out.float(number, f32::from_bits(bits)),
-            ((number, field), _) => out.field(number, field),
+            ((_, field), _) => out.raw(field.raw()),
         }
     }
     out.into_bytes()

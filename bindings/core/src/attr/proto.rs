@@ -1,11 +1,11 @@
 //! Shapes, tensors and attribute values as protocol buffers.
 
 use crate::attr::{AttrValue, FuncRef};
-use crate::base::dtype::DataType;
 use crate::base::error::Result;
 use crate::base::shape::Shape;
-use crate::base::wire::{Reader, Writer};
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
+use tfp_wire::{Reader, Writer};
 
 impl Shape {
     /// Reads a serialized `TensorShapeProto`. Names of dimensions are not kept.

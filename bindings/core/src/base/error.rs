@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use crate::base::dtype::DataType;
 use crate::base::shape::Shape;
+use tfp_wire::DataType;
 
 /// What every fallible function of this crate returns.
 pub type Result<T, E = Error> = std::result::Result<T, E>;
@@ -361,6 +361,15 @@ impl fmt::Display for Error {
             ErrorKind::File { path, problem } => write!(f, "'{path}': {problem}"),
             ErrorKind::Closed { what } => write!(f, "the {what} is closed"),
         }
+    }
+}
+
+impl From<tfp_wire::Error> for Error {
+    fn from(error: tfp_wire::Error) -> Self {
+        Self::new(ErrorKind::Proto {
+            message: error.message_type(),
+            problem: error.into_problem(),
+        })
     }
 }
 

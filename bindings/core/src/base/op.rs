@@ -80,7 +80,7 @@
 
 use std::ffi::CStr;
 
-use crate::base::dtype::{DataType, TypeSet};
+use tfp_wire::{DataType, TypeSet};
 
 /// What the core needs to know about an op. One `static` per op, written by the generator.
 #[derive(Debug)]

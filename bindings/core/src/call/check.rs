@@ -1,11 +1,11 @@
 //! Checks of attributes against the op's description, before TensorFlow sees them.
 
 use crate::attr::AttrValue;
-use crate::base::dtype::{DataType, TypeSet};
 use crate::base::error::{Error, Result};
 use crate::base::op::{Allowed, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
 use crate::base::shape::{MAX_RANK, Shape};
 use crate::call::slot::{Slot, Slots, allowed_types, bad_attr};
+use tfp_wire::{DataType, TypeSet};
 
 /// Checks inferred and given attributes against the op's description.
 pub(crate) fn check_attrs(

@@ -1,7 +1,6 @@
 //! Attributes from operands: inference, checks, and constants of the right type.
 
 use crate::attr::AttrValue;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::op::{ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text};
 use crate::base::small_vec::SmallVec;
@@ -9,6 +8,7 @@ use crate::call::lengths::Lengths;
 use crate::call::operand::{Literal, Operand, Value};
 use crate::call::slot::{Slot, Slots, SmallVecTypes, allowed_types, bad_attr};
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
 
 #[cold]
 fn bad_input(desc: &OpDesc, input: &ArgDesc, problem: impl Into<String>) -> Error {

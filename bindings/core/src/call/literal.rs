@@ -1,10 +1,10 @@
 //! Literals as tensors: which element types hold their values, and the conversion.
 
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::call::operand::{Literal, Repr};
 use crate::tensor::Tensor;
 use crate::tensor::element::{BFloat16, Half};
+use tfp_wire::DataType;
 
 /// A number of any element type, without loss.
 #[derive(Clone, Copy, Debug)]
@@ -139,7 +139,7 @@ fn is_number(dtype: DataType) -> bool {
 }
 
 fn integer_range(dtype: DataType) -> (i128, i128) {
-    let bits = 8 * dtype.size() as u32;
+    let bits = 8 * dtype.size().unwrap_or(1) as u32;
     let signed = matches!(
         dtype,
         DataType::INT8 | DataType::INT16 | DataType::INT32 | DataType::INT64
@@ -154,7 +154,7 @@ fn integer_range(dtype: DataType) -> (i128, i128) {
 /// Reads elements of a type that [`is_number`].
 fn numbers(dtype: DataType, bytes: &[u8]) -> impl Iterator<Item = Number> + '_ {
     bytes
-        .chunks_exact(dtype.size().max(1))
+        .chunks_exact(dtype.size().unwrap_or(1))
         .map(move |element| read(dtype, element))
 }
 
@@ -203,7 +203,7 @@ fn write(number: Number, dtype: DataType, bytes: &mut Vec<u8>) -> Result<()> {
             )));
         }
         // In two's complement the low bytes of a wider integer are the narrower one.
-        bytes.extend_from_slice(&value.to_le_bytes()[..dtype.size()]);
+        bytes.extend_from_slice(&value.to_le_bytes()[..dtype.size().unwrap_or(0)]);
         return Ok(());
     }
     if let Number::Integer(value) = number

@@ -1,10 +1,10 @@
 //! Operands: what may be passed where an op takes a tensor.
 
-use crate::base::dtype::DataType;
 use crate::base::error::Result;
 use crate::base::shape::Shape;
 use crate::tensor::element::{BFloat16, Complex, Element, Half, Nested, bytes_of};
 use crate::tensor::{Tensor, items};
+use tfp_wire::DataType;
 
 /// A tensor value of a context: an output in a graph, a handle in eager mode.
 pub trait Value: Clone + Sized + 'static {

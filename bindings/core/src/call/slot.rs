@@ -1,10 +1,10 @@
 //! Attributes that the operands of a call determine.
 
 use crate::attr::AttrValue;
-use crate::base::dtype::{DataType, TypeSet};
 use crate::base::error::{Error, ErrorKind};
 use crate::base::op::{Allowed, AttrDesc, OpDesc, text};
 use crate::base::small_vec::SmallVec;
+use tfp_wire::{DataType, TypeSet};
 
 /// The value of an attribute that operands determine.
 #[derive(Clone, Debug, PartialEq)]

@@ -5,13 +5,13 @@ use std::ffi::c_int;
 use crate::attr::proto::read_shape;
 use crate::base::api::{Status, c_string};
 use crate::base::buffer::OutBuffer;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::op::{AttrKind, OpDesc};
 use crate::base::shape::Shape;
-use crate::base::wire::{Reader, read_floats, read_ints};
 use crate::graph::operation::Operation;
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
+use tfp_wire::Reader;
 
 /// The value of an attribute, as it was read.
 #[derive(Debug)]
@@ -166,7 +166,7 @@ impl Operation {
         let info = self.attr_info(name)?;
         let proto = self.attr_proto(name)?;
         if let Some(Ok((9, placeholder))) = Reader::new("AttrValue", &proto).next() {
-            return Ok(Attr::Placeholder(placeholder.text()?));
+            return Ok(Attr::Placeholder(placeholder.text()?.to_owned()));
         }
         match info.kind {
             AttrKind::Tensor => self.tensor_attr(name).map(Attr::Tensor),
@@ -247,19 +247,18 @@ impl Operation {
 fn decode(kind: AttrKind, bytes: &[u8]) -> Result<Attr> {
     let (mut ints, mut floats, mut strings) = (Vec::new(), Vec::new(), Vec::new());
     let (mut shapes, mut funcs) = (Vec::new(), Vec::new());
-    let mut take =
-        |number: u32, field: crate::base::wire::Field<'_>, is_list: bool| -> Result<()> {
-            match number {
-                2 => strings.push(field.bytes()?.to_vec()),
-                3 | 5 | 6 => read_ints(field, &mut ints)?,
-                4 => read_floats(field, &mut floats)?,
-                7 => shapes.push(read_shape(field.bytes()?)?),
-                9 if is_list => funcs.push(read_func(field.bytes()?)?),
-                10 if !is_list => funcs.push(read_func(field.bytes()?)?),
-                _ => {}
-            }
-            Ok(())
-        };
+    let mut take = |number: u32, field: tfp_wire::Field<'_>, is_list: bool| -> Result<()> {
+        match number {
+            2 => strings.push(field.bytes()?.to_vec()),
+            3 | 5 | 6 => field.ints(&mut ints)?,
+            4 => field.floats(&mut floats)?,
+            7 => shapes.push(read_shape(field.bytes()?)?),
+            9 if is_list => funcs.push(read_func(field.bytes()?)?),
+            10 if !is_list => funcs.push(read_func(field.bytes()?)?),
+            _ => {}
+        }
+        Ok(())
+    };
     for field in Reader::new("AttrValue", bytes) {
         match field? {
             (1, list) => {
@@ -268,7 +267,7 @@ fn decode(kind: AttrKind, bytes: &[u8]) -> Result<Attr> {
                     take(number, field, true)?;
                 }
             }
-            (9, name) => return Ok(Attr::Placeholder(name.text()?)),
+            (9, name) => return Ok(Attr::Placeholder(name.text()?.to_owned())),
             (number, field) => take(number, field, false)?,
         }
     }
@@ -301,12 +300,12 @@ fn read_func(bytes: &[u8]) -> Result<FuncAttr> {
     let mut func = FuncAttr::default();
     for field in Reader::new("NameAttrList", bytes) {
         match field? {
-            (1, name) => func.name = name.text()?,
+            (1, name) => func.name = name.text()?.to_owned(),
             (2, entry) => {
                 let (mut name, mut value) = (String::new(), Vec::new());
                 for field in Reader::new("NameAttrList.AttrEntry", entry.bytes()?) {
                     match field? {
-                        (1, field) => name = field.text()?,
+                        (1, field) => name = field.text()?.to_owned(),
                         (2, field) => value = field.bytes()?.to_vec(),
                         _ => {}
                     }

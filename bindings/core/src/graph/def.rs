@@ -2,7 +2,7 @@
 //! gets it.
 
 use crate::base::error::Result;
-use crate::base::wire::Reader;
+use tfp_wire::Reader;
 
 /// A `NodeDef`.
 #[derive(Clone, Debug, Default)]

@@ -8,10 +8,10 @@ use tfp_sys::{ClientApi, TF_ImportGraphDefOptions, TF_ImportGraphDefResults};
 use crate::base::api::{Status, c_string};
 use crate::base::buffer::lend;
 use crate::base::error::{Error, Result};
-use crate::base::wire::Reader;
 use crate::graph::Graph;
 use crate::graph::def::GraphDef;
 use crate::graph::operation::{Operation, Output};
+use tfp_wire::Reader;
 
 /// How a `GraphDef` is imported: every option of the C API.
 #[derive(Clone, Debug, Default)]

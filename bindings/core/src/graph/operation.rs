@@ -10,11 +10,11 @@ use tfp_sys::{TF_Input, TF_Operation, TF_Output};
 use crate::attr::set::c_int_len;
 use crate::base::api::{Status, c_string, text_from_ptr};
 use crate::base::buffer::OutBuffer;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 use crate::call::operand::Value;
 use crate::graph::inner::GraphInner;
+use tfp_wire::DataType;
 
 /// An operation of a graph, which it keeps alive.
 #[derive(Clone)]

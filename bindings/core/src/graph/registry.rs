@@ -6,16 +6,16 @@ use std::ffi::{CStr, CString};
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use crate::attr::AttrValue;
-use crate::base::dtype::{DataType, TypeSet};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::op::{
     Allowed, ArgDesc, ArgKind, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf, text,
 };
-use crate::base::wire::{Field, Reader, read_ints};
 use crate::call::operand::{IntoOperand, IntoOperands, Value};
 use crate::call::results::Results;
 use crate::call::{Call, Context};
 use crate::graph::Graph;
+use tfp_wire::{DataType, TypeSet};
+use tfp_wire::{Field, Reader};
 
 impl OpDesc {
     /// Returns the description of a type of op that TensorFlow has, also one of a loaded library.
@@ -142,7 +142,7 @@ fn parse_attr(bytes: &[u8]) -> Result<AttrDesc> {
     for field in Reader::new("OpDef.AttrDef", bytes) {
         match field? {
             (1, field) => attr.name = leak_name(field.bytes()?)?,
-            (2, field) => attr.kind = attr_kind(&field.text()?)?,
+            (2, field) => attr.kind = attr_kind(field.text()?)?,
             (3, field) => default = Some(field.bytes()?),
             (5, field) => has_minimum = field.int()? != 0,
             (6, field) => minimum = Some(field.int()?),
@@ -193,7 +193,7 @@ fn parse_default(kind: AttrKind, bytes: &[u8]) -> Result<AttrDefault> {
             (1, list) => {
                 for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                     if let (6, field) = field? {
-                        read_ints(field, &mut types)?;
+                        field.ints(&mut types)?;
                     }
                 }
             }
@@ -220,8 +220,8 @@ fn parse_allowed(bytes: &[u8]) -> Result<Allowed> {
         if let (1, list) = field? {
             for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
                 match field? {
-                    (6, field) => read_ints(field, &mut types)?,
-                    (2, field) => strings.push(&*field.text()?.leak()),
+                    (6, field) => field.ints(&mut types)?,
+                    (2, field) => strings.push(&*field.text()?.to_owned().leak()),
                     _ => {}
                 }
             }

@@ -11,7 +11,6 @@ use crate::attr::sharing::Sharing;
 use crate::attr::{AttrValue, Bytes};
 use crate::base::api::{Status, c_string};
 use crate::base::device;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::names::NameBuf;
 use crate::base::op::{ArgDesc, AttrDefault, AttrDesc, AttrKind, OpDesc, TypeOf};
@@ -21,6 +20,7 @@ use crate::call::{Call, Context};
 use crate::graph::operation::{Operation, Output, count_of};
 use crate::graph::{Graph, in_place};
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
 
 /// A place in a graph to which operations are added: a name prefix, a device, control inputs.
 ///

@@ -4,11 +4,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use crate::attr::proto::read_shape;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::op::{AttrDefault, OpDesc};
-use crate::base::wire::{Field, Reader};
 use crate::graph::def::{Body, FunctionDef, GraphDef, Node};
+use tfp_wire::DataType;
+use tfp_wire::{Reader, Value};
 
 /// The most bytes of a constant.
 const MOST_BYTES: u64 = 1 << 40;
@@ -186,7 +186,9 @@ fn check_constants(body: &Body<'_>, place: &str) -> Result<()> {
 
 /// Checks a `TensorProto`; returns what is wrong.
 fn check_tensor(bytes: &[u8]) -> std::result::Result<(), String> {
-    let text = |error: Error| error.to_string();
+    fn text(error: impl ToString) -> String {
+        error.to_string()
+    }
     let (mut number, mut shape, mut content) = (0, None, 0_u64);
     for field in Reader::new("TensorProto", bytes) {
         match field.map_err(text)? {
@@ -196,10 +198,13 @@ fn check_tensor(bytes: &[u8]) -> std::result::Result<(), String> {
                 shape = Some(read_shape(bytes).map_err(text)?);
             }
             // Numbers that are written one by one take a byte at least.
-            (_, Field::Bytes(bytes)) => {
-                content = content.saturating_add((bytes.len() as u64).max(1));
+            (_, field) => {
+                let bytes = match field.value() {
+                    Value::Bytes(bytes) => bytes.len().max(1),
+                    _ => 1,
+                };
+                content = content.saturating_add(bytes as u64);
             }
-            _ => content = content.saturating_add(1),
         }
     }
     let Some(shape) = shape else {
@@ -212,7 +217,7 @@ fn check_tensor(bytes: &[u8]) -> std::result::Result<(), String> {
     let count = dims.iter().try_fold(1_u64, |count, &dim| {
         count.checked_mul(u64::try_from(dim).ok()?)
     });
-    let size = (dtype.size() as u64).max(1);
+    let size = dtype.size().unwrap_or(1) as u64;
     let is_list = dims.len() == 1 && matches!(dtype, DataType::INT32 | DataType::INT64);
     let fits = |count: u64| {
         let bytes = count.checked_mul(size);

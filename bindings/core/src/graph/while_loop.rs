@@ -6,15 +6,15 @@ use tfp_sys::{TF_Output, TF_WhileParams};
 
 use crate::OpBuilder;
 use crate::base::api::{Status, c_string};
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::shape::Shape;
-use crate::base::wire::{Reader, Writer};
 use crate::graph::Graph;
 use crate::graph::attr::Attr;
 use crate::graph::import::ImportOptions;
 use crate::graph::operation::{Operation, Output, count_of};
 use crate::graph::scope::Scope;
+use tfp_wire::DataType;
+use tfp_wire::{Reader, Writer};
 
 /// A condition or a body: a graph of its own that becomes a part of the loop.
 struct Part {
@@ -335,12 +335,13 @@ fn without_nodes(graph_def: &[u8], names: &[String]) -> Result<Vec<u8>> {
         if number == 1 {
             for field in Reader::new("NodeDef", field.bytes()?) {
                 if let (1, name) = field? {
-                    is_kept = !names.contains(&name.text()?);
+                    let name = name.text()?;
+                    is_kept = !names.iter().any(|dropped| dropped == name);
                 }
             }
         }
         if is_kept {
-            out.field(number, field);
+            out.raw(field.raw());
         }
     }
     Ok(out.into_bytes())

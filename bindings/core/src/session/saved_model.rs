@@ -11,15 +11,15 @@ use crate::attr::proto::read_shape;
 use crate::attr::set::c_int_len;
 use crate::base::api::{Status, c_string};
 use crate::base::buffer::OutBuffer;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::shape::Shape;
-use crate::base::wire::Reader;
 use crate::graph::Graph;
 use crate::graph::def::GraphDef;
 use crate::graph::operation::Output;
 use crate::graph::untrusted::check_graph_def;
 use crate::tensor::Tensor;
+use tfp_wire::DataType;
+use tfp_wire::Reader;
 
 /// A loaded SavedModel.
 #[derive(Debug)]
@@ -241,7 +241,7 @@ fn read_signature(bytes: &[u8]) -> Result<Signature> {
                 };
                 list.insert(name, read_tensor_info(value)?);
             }
-            (3, method) => signature.method = method.text()?,
+            (3, method) => signature.method = method.text()?.to_owned(),
             _ => {}
         }
     }
@@ -252,7 +252,7 @@ fn read_tensor_info(bytes: &[u8]) -> Result<TensorInfo> {
     let mut info = TensorInfo::default();
     for field in Reader::new("TensorInfo", bytes) {
         match field? {
-            (1, name) => info.name = name.text()?,
+            (1, name) => info.name = name.text()?.to_owned(),
             (2, dtype) => {
                 info.dtype = u32::try_from(dtype.int()?).ok().map(DataType::from_number);
             }
@@ -268,7 +268,7 @@ fn read_entry(bytes: &[u8]) -> Result<(String, &[u8])> {
     let (mut name, mut value) = (String::new(), &[][..]);
     for field in Reader::new("map entry", bytes) {
         match field? {
-            (1, field) => name = field.text()?,
+            (1, field) => name = field.text()?.to_owned(),
             (2, field) => value = field.bytes()?,
             _ => {}
         }

@@ -1,6 +1,6 @@
 //! The Rust types of tensor elements.
 
-use crate::base::dtype::DataType;
+use tfp_wire::DataType;
 
 /// A Rust type whose bytes are a tensor's element.
 ///
@@ -19,6 +19,11 @@ pub unsafe trait Element: Copy + Default + PartialEq + Send + Sync + 'static {
     }
 }
 
+/// Whether a Rust type is as large as the elements of a tensor.
+const fn is_size_of<T>(dtype: DataType) -> bool {
+    matches!(dtype.size(), Some(size) if size == size_of::<T>())
+}
+
 macro_rules! plain {
     ($($rust:ty = $dtype:ident;)*) => {
         $(
@@ -26,7 +31,7 @@ macro_rules! plain {
             unsafe impl Element for $rust {
                 const DTYPE: DataType = DataType::$dtype;
             }
-            const _: () = assert!(size_of::<$rust>() == DataType::$dtype.size());
+            const _: () = assert!(is_size_of::<$rust>(DataType::$dtype));
         )*
     };
 }
@@ -65,7 +70,7 @@ macro_rules! wrapped {
             unsafe impl Element for $name {
                 const DTYPE: DataType = DataType::$dtype;
             }
-            const _: () = assert!(size_of::<$name>() == DataType::$dtype.size());
+            const _: () = assert!(is_size_of::<$name>(DataType::$dtype));
         )*
     };
 }
@@ -129,13 +134,13 @@ impl<T> Complex<T> {
 unsafe impl Element for Complex<f32> {
     const DTYPE: DataType = DataType::COMPLEX64;
 }
-const _: () = assert!(size_of::<Complex<f32>>() == DataType::COMPLEX64.size());
+const _: () = assert!(is_size_of::<Complex<f32>>(DataType::COMPLEX64));
 
 // SAFETY: two floats of 8 bytes without padding; every bit pattern is valid.
 unsafe impl Element for Complex<f64> {
     const DTYPE: DataType = DataType::COMPLEX128;
 }
-const _: () = assert!(size_of::<Complex<f64>>() == DataType::COMPLEX128.size());
+const _: () = assert!(is_size_of::<Complex<f64>>(DataType::COMPLEX128));
 
 impl BFloat16 {
     /// Rounds to the nearest, ties to even; NaN stays NaN.

@@ -7,11 +7,11 @@ use tfp_sys::{ClientApi, TF_Tensor};
 
 use super::{Tensor, byte_len, c_int_of, check_count, count, product};
 use crate::base::api::api;
-use crate::base::dtype::DataType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 use crate::tensor::element::{Element, Nested, bytes_of};
 use crate::tensor::memory::{ALIGNMENT, Buffer, StringBuffer, TString};
+use tfp_wire::DataType;
 
 impl Tensor {
     /// Makes a tensor of zeros (empty strings for `STRING`).

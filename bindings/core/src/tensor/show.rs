@@ -3,8 +3,8 @@
 use std::fmt;
 
 use super::Tensor;
-use crate::base::dtype::DataType;
 use crate::tensor::element::{BFloat16, Complex, Element, Half};
+use tfp_wire::DataType;
 
 /// Up to how many elements are all written.
 const ALL: usize = 1000;

@@ -2,7 +2,7 @@
 
 use crate::data_type::DataType;
 use crate::error::{Error, Result};
-use crate::proto::wire::{self, Writer};
+use tfp_wire::{Reader, Writer};
 
 /// A shape; `None` for an unknown rank, -1 for an unknown dimension.
 pub type PartialShape = Option<Vec<i64>>;
@@ -78,20 +78,18 @@ impl Attr {
     /// If the message is malformed or holds no value.
     pub fn parse(message: &[u8]) -> Result<Self> {
         let mut found = None;
-        for field in wire::fields(message) {
-            let field = field?;
-            let value = field.value;
-            found = Some(match field.number {
-                1 => Self::List(AttrList::parse(value.bytes("list")?)?),
-                2 => Self::String(value.bytes("s")?.to_vec()),
-                3 => Self::Int(value.int("i")?),
-                4 => Self::Float(value.float("f")?),
-                5 => Self::Bool(value.int("b")? != 0),
-                6 => Self::Type(data_type(value.int("type")?)?),
-                7 => Self::Shape(parse_shape(value.bytes("shape")?)?),
-                8 => Self::Tensor(value.bytes("tensor")?.to_vec()),
-                9 => Self::Placeholder(value.text("placeholder")?.to_owned()),
-                10 => Self::Func(value.bytes("func")?.to_vec()),
+        for field in Reader::new("AttrValue", message) {
+            found = Some(match field? {
+                (1, value) => Self::List(AttrList::parse(value.bytes()?)?),
+                (2, value) => Self::String(value.bytes()?.to_vec()),
+                (3, value) => Self::Int(value.int()?),
+                (4, value) => Self::Float(value.float()?),
+                (5, value) => Self::Bool(value.int()? != 0),
+                (6, value) => Self::Type(data_type(value.int()?)?),
+                (7, value) => Self::Shape(parse_shape(value.bytes()?)?),
+                (8, value) => Self::Tensor(value.bytes()?.to_vec()),
+                (9, value) => Self::Placeholder(value.text()?.to_owned()),
+                (10, value) => Self::Func(value.bytes()?.to_vec()),
                 _ => continue,
             });
         }
@@ -107,7 +105,7 @@ impl Attr {
             Self::Int(value) => w.int(3, *value),
             Self::Float(value) => w.float(4, *value),
             Self::Bool(value) => w.int(5, i64::from(*value)),
-            Self::Type(value) => w.int(6, i64::from(value.0)),
+            Self::Type(value) => w.int(6, value.number().into()),
             Self::Shape(value) => w.bytes(7, &shape_bytes(value)),
             Self::Tensor(value) => w.bytes(8, value),
             Self::Placeholder(value) => w.bytes(9, value.as_bytes()),
@@ -121,27 +119,25 @@ impl Attr {
 impl AttrList {
     fn parse(message: &[u8]) -> Result<Self> {
         let mut list = Self::default();
-        for field in wire::fields(message) {
-            let field = field?;
-            let value = field.value;
+        for field in Reader::new("AttrValue.ListValue", message) {
             let mut ints = Vec::new();
-            match field.number {
-                2 => list.strings.push(value.bytes("list.s")?.to_vec()),
-                3 => value.ints("list.i", &mut list.ints)?,
-                4 => value.floats("list.f", &mut list.floats)?,
-                5 => {
-                    value.ints("list.b", &mut ints)?;
+            match field? {
+                (2, value) => list.strings.push(value.bytes()?.to_vec()),
+                (3, value) => value.ints(&mut list.ints)?,
+                (4, value) => value.floats(&mut list.floats)?,
+                (5, value) => {
+                    value.ints(&mut ints)?;
                     list.bools.extend(ints.iter().map(|&b| b != 0));
                 }
-                6 => {
-                    value.ints("list.type", &mut ints)?;
+                (6, value) => {
+                    value.ints(&mut ints)?;
                     for number in ints {
                         list.types.push(data_type(number)?);
                     }
                 }
-                7 => list.shapes.push(parse_shape(value.bytes("list.shape")?)?),
-                8 => list.tensors.push(value.bytes("list.tensor")?.to_vec()),
-                9 => list.funcs.push(value.bytes("list.func")?.to_vec()),
+                (7, value) => list.shapes.push(parse_shape(value.bytes()?)?),
+                (8, value) => list.tensors.push(value.bytes()?.to_vec()),
+                (9, value) => list.funcs.push(value.bytes()?.to_vec()),
                 _ => {}
             }
         }
@@ -163,7 +159,7 @@ impl AttrList {
             w.int(5, i64::from(value));
         }
         for value in &self.types {
-            w.int(6, i64::from(value.0));
+            w.int(6, value.number().into());
         }
         for value in &self.shapes {
             w.bytes(7, &shape_bytes(value));
@@ -179,28 +175,26 @@ impl AttrList {
 }
 
 fn data_type(number: i64) -> Result<DataType> {
-    i32::try_from(number)
-        .map(DataType)
+    u32::try_from(number)
+        .map(DataType::from_number)
         .map_err(|_| Error::invalid(format!("data type {number} is out of range")))
 }
 
 /// Reads a `TensorShapeProto`.
 pub(crate) fn parse_shape(message: &[u8]) -> Result<PartialShape> {
     let mut dims = Vec::new();
-    for field in wire::fields(message) {
-        let field = field?;
-        match field.number {
-            2 => {
+    for field in Reader::new("TensorShapeProto", message) {
+        match field? {
+            (2, dim) => {
                 let mut size = 0;
-                for inner in wire::fields(field.value.bytes("shape.dim")?) {
-                    let inner = inner?;
-                    if inner.number == 1 {
-                        size = inner.value.int("shape.dim.size")?;
+                for field in Reader::new("TensorShapeProto.Dim", dim.bytes()?) {
+                    if let (1, value) = field? {
+                        size = value.int()?;
                     }
                 }
                 dims.push(size);
             }
-            3 if field.value.int("shape.unknown_rank")? != 0 => return Ok(None),
+            (3, unknown) if unknown.int()? != 0 => return Ok(None),
             _ => {}
         }
     }

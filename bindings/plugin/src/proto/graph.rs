@@ -2,7 +2,7 @@
 
 use crate::error::{Error, Result};
 use crate::proto::attr::Attr;
-use crate::proto::wire::{self, Writer};
+use tfp_wire::{Reader, Writer};
 
 /// A graph. Functions, versions and all other fields keep their bytes.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -37,13 +37,10 @@ impl GraphDef {
     /// If the message is malformed.
     pub fn parse(message: &[u8]) -> Result<Self> {
         let mut graph = Self::default();
-        for field in wire::fields(message) {
-            let field = field?;
-            match field.number {
-                1 => graph
-                    .nodes
-                    .push(NodeDef::parse(field.value.bytes("node")?)?),
-                _ => graph.other.extend_from_slice(field.raw),
+        for field in Reader::new("GraphDef", message) {
+            match field? {
+                (1, node) => graph.nodes.push(NodeDef::parse(node.bytes()?)?),
+                (_, field) => graph.other.extend_from_slice(field.raw()),
             }
         }
         Ok(graph)
@@ -68,16 +65,14 @@ impl NodeDef {
     /// If the message is malformed.
     pub fn parse(message: &[u8]) -> Result<Self> {
         let mut node = Self::default();
-        for field in wire::fields(message) {
-            let field = field?;
-            let value = field.value;
-            match field.number {
-                1 => node.name = value.text("node.name")?.to_owned(),
-                2 => node.op = value.text("node.op")?.to_owned(),
-                3 => node.inputs.push(value.text("node.input")?.to_owned()),
-                4 => node.device = value.text("node.device")?.to_owned(),
-                5 => node.attrs.push(parse_entry(value.bytes("node.attr")?)?),
-                _ => node.other.extend_from_slice(field.raw),
+        for field in Reader::new("NodeDef", message) {
+            match field? {
+                (1, value) => node.name = value.text()?.to_owned(),
+                (2, value) => node.op = value.text()?.to_owned(),
+                (3, value) => node.inputs.push(value.text()?.to_owned()),
+                (4, value) => node.device = value.text()?.to_owned(),
+                (5, value) => node.attrs.push(parse_entry(value.bytes()?)?),
+                (_, field) => node.other.extend_from_slice(field.raw()),
             }
         }
         Ok(node)
@@ -97,7 +92,8 @@ impl NodeDef {
         }
         for (name, value) in &self.attrs {
             w.message(5, |w| {
-                w.bytes(1, name.as_bytes()).bytes(2, value);
+                w.bytes(1, name.as_bytes());
+                w.bytes(2, value);
             });
         }
         w.raw(&self.other);
@@ -134,11 +130,10 @@ impl NodeDef {
 
 fn parse_entry(message: &[u8]) -> Result<(String, Vec<u8>)> {
     let mut entry = (String::new(), Vec::new());
-    for field in wire::fields(message) {
-        let field = field?;
-        match field.number {
-            1 => entry.0 = field.value.text("node.attr.key")?.to_owned(),
-            2 => entry.1 = field.value.bytes("node.attr.value")?.to_vec(),
+    for field in Reader::new("NodeDef.AttrEntry", message) {
+        match field? {
+            (1, name) => entry.0 = name.text()?.to_owned(),
+            (2, value) => entry.1 = value.bytes()?.to_vec(),
             _ => {}
         }
     }
@@ -153,12 +148,13 @@ mod tests {
     #[test]
     fn unknown_fields_survive() {
         let mut node = Writer::new();
-        node.bytes(1, b"a").bytes(2, b"NoOp").bytes(77, b"new");
+        node.bytes(1, b"a");
+        node.bytes(2, b"NoOp");
+        node.bytes(77, b"new");
         let mut graph = Writer::new();
-        graph
-            .bytes(1, &node.into_bytes())
-            .bytes(4, b"versions")
-            .int(99, 5);
+        graph.bytes(1, &node.into_bytes());
+        graph.bytes(4, b"versions");
+        graph.int(99, 5);
         let bytes = graph.into_bytes();
         let parsed = GraphDef::parse(&bytes).unwrap();
         assert_eq!(parsed.nodes[0].op, "NoOp");

@@ -6,5 +6,10 @@
 pub mod attr;
 pub mod graph;
 pub mod opdef;
-pub mod wire;
 pub mod xspace;
+
+/// The wire format: numbered fields, one after the other.
+pub mod wire {
+    #[doc(inline)]
+    pub use tfp_wire::{Field, Reader, Value, Writer};
+}

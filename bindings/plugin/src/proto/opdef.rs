@@ -3,7 +3,7 @@
 use crate::data_type::DataType;
 use crate::error::Result;
 use crate::proto::attr::Attr;
-use crate::proto::wire;
+use tfp_wire::Reader;
 
 /// The definition of an op.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -36,19 +36,12 @@ impl OpDef {
     /// If the message is malformed.
     pub fn parse(message: &[u8]) -> Result<Self> {
         let mut op = Self::default();
-        for field in wire::fields(message) {
-            let field = field?;
-            match field.number {
-                1 => op.name = field.value.text("op.name")?.to_owned(),
-                2 => op
-                    .inputs
-                    .push(first_text(field.value.bytes("op.input_arg")?)?),
-                3 => op
-                    .outputs
-                    .push(first_text(field.value.bytes("op.output_arg")?)?),
-                4 => op
-                    .attrs
-                    .push(AttrDef::parse(field.value.bytes("op.attr")?)?),
+        for field in Reader::new("OpDef", message) {
+            match field? {
+                (1, name) => op.name = name.text()?.to_owned(),
+                (2, input) => op.inputs.push(first_text(input.bytes()?)?),
+                (3, output) => op.outputs.push(first_text(output.bytes()?)?),
+                (4, attr) => op.attrs.push(AttrDef::parse(attr.bytes()?)?),
                 _ => {}
             }
         }
@@ -60,10 +53,9 @@ impl OpDef {
     /// # Errors
     /// If the message is malformed.
     pub fn find(op_list: &[u8], name: &str) -> Result<Option<Self>> {
-        for field in wire::fields(op_list) {
-            let field = field?;
-            if field.number == 1 {
-                let message = field.value.bytes("op")?;
+        for field in Reader::new("OpList", op_list) {
+            if let (1, op) = field? {
+                let message = op.bytes()?;
                 if first_text(message)? == name {
                     return Self::parse(message).map(Some);
                 }
@@ -76,14 +68,12 @@ impl OpDef {
 impl AttrDef {
     fn parse(message: &[u8]) -> Result<Self> {
         let mut attr = Self::default();
-        for field in wire::fields(message) {
-            let field = field?;
-            match field.number {
-                1 => attr.name = field.value.text("attr.name")?.to_owned(),
-                2 => attr.kind = field.value.text("attr.type")?.to_owned(),
-                7 => {
-                    let value = Attr::parse(field.value.bytes("attr.allowed_values")?)?;
-                    if let Attr::List(list) = value {
+        for field in Reader::new("OpDef.AttrDef", message) {
+            match field? {
+                (1, name) => attr.name = name.text()?.to_owned(),
+                (2, kind) => attr.kind = kind.text()?.to_owned(),
+                (7, allowed) => {
+                    if let Attr::List(list) = Attr::parse(allowed.bytes()?)? {
                         attr.allowed_types = list.types;
                     }
                 }
@@ -96,10 +86,9 @@ impl AttrDef {
 
 /// Field 1 of a message, which is its name in every message read here.
 fn first_text(message: &[u8]) -> Result<String> {
-    for field in wire::fields(message) {
-        let field = field?;
-        if field.number == 1 {
-            return Ok(field.value.text("name")?.to_owned());
+    for field in Reader::new("OpDef.ArgDef", message) {
+        if let (1, name) = field? {
+            return Ok(name.text()?.to_owned());
         }
     }
     Ok(String::new())

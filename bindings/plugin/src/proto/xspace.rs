@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use crate::proto::wire::Writer;
+use tfp_wire::Writer;
 
 /// A statistic of an event.
 #[derive(Clone, Debug, PartialEq)]
@@ -83,8 +83,10 @@ impl<'a> Ids<'a> {
     fn write(&self, w: &mut Writer, field: u32) {
         for (id, name) in (1..).zip(&self.names) {
             w.message(field, |w| {
-                w.int(1, id).message(2, |w| {
-                    w.int(1, id).bytes(2, name.as_bytes());
+                w.int(1, id);
+                w.message(2, |w| {
+                    w.int(1, id);
+                    w.bytes(2, name.as_bytes());
                 });
             });
         }
@@ -94,17 +96,18 @@ impl<'a> Ids<'a> {
 fn write_plane(w: &mut Writer, plane: &Plane) {
     let mut events = Ids::default();
     let mut stats = Ids::default();
-    w.int(1, plane.id).bytes(2, plane.name.as_bytes());
+    w.int(1, plane.id);
+    w.bytes(2, plane.name.as_bytes());
     for line in &plane.lines {
         w.message(3, |w| {
-            w.int(1, line.id)
-                .bytes(2, line.name.as_bytes())
-                .int(3, line.timestamp_ns);
+            w.int(1, line.id);
+            w.bytes(2, line.name.as_bytes());
+            w.int(3, line.timestamp_ns);
             for event in &line.events {
                 w.message(4, |w| {
-                    w.int(1, events.id(&event.name))
-                        .int(2, event.offset_ps)
-                        .int(3, event.duration_ps);
+                    w.int(1, events.id(&event.name));
+                    w.int(2, event.offset_ps);
+                    w.int(3, event.duration_ps);
                     for (name, stat) in &event.stats {
                         w.message(4, |w| {
                             w.int(1, stats.id(name));
@@ -112,7 +115,7 @@ fn write_plane(w: &mut Writer, plane: &Plane) {
                                 Stat::Double(value) => w.double(2, *value),
                                 Stat::Int(value) => w.int(4, *value),
                                 Stat::Text(value) => w.bytes(5, value.as_bytes()),
-                            };
+                            }
                         });
                     }
                 });
@@ -126,7 +129,7 @@ fn write_plane(w: &mut Writer, plane: &Plane) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::proto::wire::fields;
+    use tfp_wire::Reader;
 
     #[test]
     fn names_are_shared_by_events() {
@@ -147,10 +150,10 @@ mod tests {
             }],
         };
         let bytes = to_bytes(&[plane]);
-        let space: Vec<_> = fields(&bytes).map(Result::unwrap).collect();
+        let space: Vec<_> = Reader::new("XSpace", &bytes).map(Result::unwrap).collect();
         assert_eq!(space.len(), 1);
-        let plane = space[0].value.bytes("plane").unwrap();
-        let numbers: Vec<_> = fields(plane).map(|f| f.unwrap().number).collect();
+        let plane = Reader::new("XPlane", space[0].1.bytes().unwrap());
+        let numbers: Vec<_> = plane.map(|field| field.unwrap().0).collect();
         assert_eq!(numbers, [1, 2, 3, 4, 5]);
     }
 }

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from converters.mlf.convert import Request, Result, convert
-from converters.mlf.emit_test import body_lines
+from converters.mlf.emit_golden import body_lines
 from converters.mlf.tests.bare_metal.build_firmware import build_crate, link, run_firmware
 from converters.mlf.tests.bare_metal.provision import Tools, provision
 from converters.mlf.tests.dialects import DIALECTS

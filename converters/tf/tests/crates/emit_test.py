@@ -11,7 +11,7 @@ import pytest
 
 from converters.tf import ir
 from converters.tf.emit.crate import emit_crate
-from converters.tf.emit.names import Scope, snake
+from converters.tf.emit.names import snake
 from converters.tf.emit.options import (
     Options,
     Profile,
@@ -83,15 +83,6 @@ def test_long_names_lose_whole_words(name: str, short: str) -> None:
     assert snake(name, "default") == short
 
 
-def test_names_are_in_snake_case_and_differ() -> None:
-    scope = Scope()
-    wished = ("loop", "Loop", "LOOP", "type", "Type", "a__b", "a_b", "_a", "__", "größe", "1st")
-    found = [scope.unique(snake(name, "x")) for name in wished]
-    assert len(set(found)) == len(wished)
-    for name in found:
-        assert re.fullmatch(r"(r#)?[a-z][a-z0-9]*(_[a-z0-9]+)*_?", name), name
-
-
 def test_the_scratch_of_tiles_is_planned_with_the_numbers_of_the_kernels() -> None:
     files = emitted(graphs.tiled(), Options("tiled", "graphs.py"))
     texts = (
@@ -124,14 +115,6 @@ def _number(text: str) -> int:
     """Returns the value of a product or of a power of two."""
     shifted = re.fullmatch(r"1 << (\d+)", text)
     return 1 << int(shifted[1]) if shifted else math.prod(map(int, text.split(" * ")))
-
-
-@pytest.mark.parametrize(
-    ("name", "expected"),
-    [("block_1_expand", "block_1_expand"), ("Conv2D", "conv2d"), ("type", "type_"), ("é", "x")],
-)
-def test_snake_case(name: str, expected: str) -> None:
-    assert snake(name, "x") == expected
 
 
 def test_vendored_sources_have_no_tests_and_no_tables() -> None:

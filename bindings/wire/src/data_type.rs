@@ -28,15 +28,15 @@ macro_rules! data_types {
                 }
             }
 
-            /// Returns the bytes of an element: 0 for types whose elements are not plain bytes
+            /// Returns the bytes of an element; `None` for types whose elements are not plain bytes
             /// (string, resource, variant) and for unknown ones.
             ///
             /// The types of fewer than 8 bits take a whole byte per element.
             #[must_use]
-            pub const fn size(self) -> usize {
+            pub const fn size(self) -> Option<usize> {
                 match self.base().0 {
-                    $($number => $size,)*
-                    _ => 0,
+                    $($number => if $size == 0 { None } else { Some($size) },)*
+                    _ => None,
                 }
             }
         }
@@ -128,11 +128,15 @@ impl DataType {
         self.0
     }
 
-    pub(crate) const fn from_raw(raw: TF_DataType) -> Self {
+    /// Returns the type of a number of the C API.
+    #[must_use]
+    pub const fn from_raw(raw: TF_DataType) -> Self {
         Self(raw.0)
     }
 
-    pub(crate) const fn raw(self) -> TF_DataType {
+    /// Returns the number for the C API.
+    #[must_use]
+    pub const fn raw(self) -> TF_DataType {
         TF_DataType(self.0)
     }
 
@@ -171,13 +175,39 @@ impl DataType {
     /// Whether elements are real floating-point numbers of any width.
     #[must_use]
     pub const fn is_float(self) -> bool {
-        TypeSet::FLOATS.contains(self.base())
+        matches!(
+            self.base(),
+            Self::FLOAT
+                | Self::DOUBLE
+                | Self::HALF
+                | Self::BFLOAT16
+                | Self::FLOAT8_E5M2
+                | Self::FLOAT8_E4M3FN
+                | Self::FLOAT8_E4M3FNUZ
+                | Self::FLOAT8_E4M3B11FNUZ
+                | Self::FLOAT8_E5M2FNUZ
+                | Self::FLOAT4_E2M1FN
+        )
     }
 
     /// Whether elements are integers, signed or not, of any width, quantized ones aside.
     #[must_use]
     pub const fn is_integer(self) -> bool {
-        TypeSet::INTEGERS.contains(self.base())
+        matches!(
+            self.base(),
+            Self::INT32
+                | Self::UINT8
+                | Self::INT16
+                | Self::INT8
+                | Self::INT64
+                | Self::UINT16
+                | Self::UINT32
+                | Self::UINT64
+                | Self::INT4
+                | Self::UINT4
+                | Self::INT2
+                | Self::UINT2
+        )
     }
 
     /// Whether elements are complex numbers.
@@ -213,87 +243,5 @@ impl fmt::Display for DataType {
 impl fmt::Debug for DataType {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Display::fmt(self, f)
-    }
-}
-
-/// A set of element types: what an attribute allows.
-#[derive(Clone, Copy, PartialEq, Eq, Hash)]
-pub struct TypeSet(u64);
-
-impl TypeSet {
-    /// Every type.
-    pub const ANY: Self = Self(u64::MAX);
-    const FLOATS: Self = Self::of(&[
-        DataType::FLOAT,
-        DataType::DOUBLE,
-        DataType::HALF,
-        DataType::BFLOAT16,
-        DataType::FLOAT8_E5M2,
-        DataType::FLOAT8_E4M3FN,
-        DataType::FLOAT8_E4M3FNUZ,
-        DataType::FLOAT8_E4M3B11FNUZ,
-        DataType::FLOAT8_E5M2FNUZ,
-        DataType::FLOAT4_E2M1FN,
-    ]);
-    const INTEGERS: Self = Self::of(&[
-        DataType::INT32,
-        DataType::UINT8,
-        DataType::INT16,
-        DataType::INT8,
-        DataType::INT64,
-        DataType::UINT16,
-        DataType::UINT32,
-        DataType::UINT64,
-        DataType::INT4,
-        DataType::UINT4,
-        DataType::INT2,
-        DataType::UINT2,
-    ]);
-
-    /// Returns the set of some types, whose numbers must be below 64.
-    #[must_use]
-    pub const fn of(types: &[DataType]) -> Self {
-        let mut bits = 0;
-        let mut index = 0;
-        while index < types.len() {
-            assert!(types[index].0 < 64, "only base types can be in a set");
-            bits |= 1 << types[index].0;
-            index += 1;
-        }
-        Self(bits)
-    }
-
-    /// Whether the set holds a type, or the type that a reference refers to.
-    #[must_use]
-    #[inline]
-    pub const fn contains(self, dtype: DataType) -> bool {
-        let number = dtype.base().0;
-        self.0 == u64::MAX || (number < 64 && self.0 >> number & 1 == 1)
-    }
-
-    /// Returns the types of the set, in order of their number; all known ones for [`Self::ANY`].
-    pub fn iter(self) -> impl Iterator<Item = DataType> {
-        DataType::ALL
-            .iter()
-            .copied()
-            .filter(move |&dtype| self.contains(dtype))
-    }
-}
-
-impl fmt::Display for TypeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if *self == Self::ANY {
-            return f.write_str("any type");
-        }
-        for (index, dtype) in self.iter().enumerate() {
-            write!(f, "{}{dtype}", if index > 0 { ", " } else { "" })?;
-        }
-        Ok(())
-    }
-}
-
-impl fmt::Debug for TypeSet {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{{{self}}}")
     }
 }
