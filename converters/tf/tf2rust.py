@@ -16,6 +16,8 @@ from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.model import ModelText, model_text
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
+from converters.tf.errors import FileError
+from converters.tf.ir import budget
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
@@ -109,6 +111,27 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         what = "crates without std have no confidence levels"
         advice = "leave it out, or leave out --profile=no_std"
         raise UsageError(Problem("--binary_classification", what, advice))
+    with budget.limited(_stored(request.model), lambda where: _passed(request.model, where)):
+        return _converted(request, progress)
+
+
+def _stored(model: Path) -> int:
+    """Returns the bytes of a model file or folder."""
+    files = model.rglob("*") if model.is_dir() else [model]
+    return sum(file.stat().st_size for file in files if file.is_file())
+
+
+def _passed(model: Path, where: str) -> FileError:
+    """Returns the error for a model whose constants take too long to compute."""
+    place = f" at {where}" if where else ""
+    what = f"computing its constants passes the limit for a model of its size{place}"
+    return FileError(
+        Problem(str(model), what, "let the program that exports the model compute its constants")
+    )
+
+
+def _converted(request: Request, progress: Progress) -> Result:
+    options = request.options
     progress("load")
     loaded = load(request.model, request.load)
     graph = rounded(graph_of(loaded, progress), options.weight_type)

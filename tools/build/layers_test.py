@@ -108,7 +108,7 @@ TF2RUST: Table = {
     ),
     "emit": "ir passes plan tools/codegen",
     "describe": "emit errors ir lower tools/codegen",
-    "tf2rust": "describe emit ir load/model lower lower/convert passes plan tools/codegen",
+    "tf2rust": "describe emit errors ir load/model lower lower/convert passes plan tools/codegen",
     "web": "emit tools/codegen",
     "cli": "emit errors ir load load/model plan tf2rust tools/codegen web",
 }

@@ -51,6 +51,19 @@ impl Graph {
         unsafe { Self::from_owned_ptr(raw, api) }
     }
 
+    /// Makes an empty graph that is for functions only ([`Self::to_function`]).
+    ///
+    /// Functions that are added to it are kept as they are: TensorFlow copies none of them. It has
+    /// therefore no session that can run a call.
+    ///
+    /// # Errors
+    /// As for [`Self::new`].
+    pub fn of_bodies() -> Result<Self> {
+        let graph = Self::new()?;
+        graph.inner.functions().aside = true;
+        Ok(graph)
+    }
+
     /// Takes an empty graph that TensorFlow gave away.
     ///
     /// # Safety

@@ -84,6 +84,20 @@ pub fn of_bools(values: &[bool]) -> &[u8] {
 #[repr(C, align(64))]
 pub struct Aligned<T: ?Sized>(pub T);
 
+/// So many elements of one value.
+///
+/// # Errors
+/// [`Error::Memory`] if there is no memory for them.
+#[cfg(feature = "std")]
+pub fn filled<T: Clone>(value: T, len: usize) -> Result<std::vec::Vec<T>> {
+    let mut elements = std::vec::Vec::new();
+    elements.try_reserve_exact(len).map_err(|_| Error::Memory {
+        bytes: len.saturating_mul(size_of::<T>()),
+    })?;
+    elements.resize(len, value);
+    Ok(elements)
+}
+
 /// Memory at a boundary of [`ALIGN`] bytes, zero at first.
 #[cfg(feature = "std")]
 #[derive(Clone, Debug, Default)]
@@ -95,22 +109,12 @@ pub struct AlignedBytes {
 #[cfg(feature = "std")]
 impl AlignedBytes {
     /// So many bytes.
-    #[must_use]
-    pub fn zeroed(len: usize) -> Self {
-        Self {
-            lines: std::vec![Aligned([0; ALIGN]); len.div_ceil(ALIGN)],
-            len,
-        }
-    }
-
-    /// So many bytes if there is memory for them.
-    #[must_use]
-    pub fn try_zeroed(len: usize) -> Option<Self> {
-        let mut lines = std::vec::Vec::new();
-        let count = len.div_ceil(ALIGN);
-        lines.try_reserve_exact(count).ok()?;
-        lines.resize(count, Aligned([0; ALIGN]));
-        Some(Self { lines, len })
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is no memory for them.
+    pub fn zeroed(len: usize) -> Result<Self> {
+        let lines = filled(Aligned([0; ALIGN]), len.div_ceil(ALIGN))?;
+        Ok(Self { lines, len })
     }
 
     /// The bytes.
@@ -145,7 +149,7 @@ mod tests {
 
     #[test]
     fn numbers_are_seen_where_they_lie() {
-        let mut bytes = AlignedBytes::zeroed(16);
+        let mut bytes = AlignedBytes::zeroed(16).unwrap();
         view_mut::<f32>(bytes.as_mut_slice()).unwrap()[1] = 1.5;
         assert_eq!(view::<f32>(bytes.as_slice()).unwrap(), [0.0, 1.5, 0.0, 0.0]);
         assert_eq!(view::<u16>(&bytes.as_slice()[2..]).unwrap().len(), 7);
@@ -154,17 +158,20 @@ mod tests {
     #[test]
     fn more_bytes_than_there_are_is_no_panic() {
         for len in [usize::MAX, usize::MAX - 63, isize::MAX as usize, 1 << 62] {
-            assert!(AlignedBytes::try_zeroed(len).is_none());
+            assert!(matches!(
+                AlignedBytes::zeroed(len),
+                Err(Error::Memory { .. })
+            ));
         }
         for len in [0, 1, 64, 1000] {
-            let bytes = AlignedBytes::try_zeroed(len).unwrap();
+            let bytes = AlignedBytes::zeroed(len).unwrap();
             assert_eq!(bytes.as_slice(), std::vec![0; len]);
         }
     }
 
     #[test]
     fn bytes_that_are_no_numbers_are_refused() {
-        let mut bytes = AlignedBytes::zeroed(16);
+        let mut bytes = AlignedBytes::zeroed(16).unwrap();
         for range in [1..5, 0..15, 2..16] {
             let part = &mut bytes.as_mut_slice()[range];
             assert!(view::<f32>(part).is_err() && view_mut::<f32>(part).is_err());

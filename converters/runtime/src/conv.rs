@@ -213,7 +213,7 @@ impl Taps {
         {
             let sizes = &layer.sizes;
             let len = PackedFilter::len(direction, sizes).map_err(at(layer.name))?;
-            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>());
+            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>())?;
             let out = view_mut(packed.as_mut_slice())?;
             PackedFilter::pack(direction, sizes, elements, out, parallel)
                 .map_err(at(layer.name))?;

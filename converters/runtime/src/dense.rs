@@ -52,7 +52,7 @@ impl Panels {
         #[cfg(feature = "std")]
         {
             let size = PackedSize::new(rows, columns).map_err(at(layer))?;
-            let mut packed = AlignedBytes::zeroed(size.len() * size_of::<f32>());
+            let mut packed = AlignedBytes::zeroed(size.len() * size_of::<f32>())?;
             let out = view_mut(packed.as_mut_slice())?;
             let matrix = Matrix::rows(elements, columns);
             Packed::pack(&matrix, (rows, columns), out, parallel).map_err(at(layer))?;

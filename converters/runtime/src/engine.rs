@@ -19,7 +19,7 @@ impl Workspace {
     #[must_use]
     pub fn with_bytes(bytes: usize) -> Self {
         Self {
-            bytes: AlignedBytes::try_zeroed(bytes).unwrap_or_default(),
+            bytes: AlignedBytes::zeroed(bytes).unwrap_or_default(),
         }
     }
 

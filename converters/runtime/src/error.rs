@@ -74,6 +74,12 @@ pub enum Error {
         /// What was expected.
         expected: &'static str,
     },
+    /// There is not as much memory: for weights, packed weights or outputs.
+    #[cfg(feature = "std")]
+    Memory {
+        /// Bytes that were asked for.
+        bytes: usize,
+    },
     /// A file of weights can't be read.
     #[cfg(feature = "std")]
     File(std::io::Error),
@@ -121,6 +127,8 @@ impl fmt::Display for Error {
                 write!(f, "thresholds.json, byte {position}: {reason}")
             }
             Self::Plan { expected } => write!(f, "the model's memory plan: expected {expected}"),
+            #[cfg(feature = "std")]
+            Self::Memory { bytes } => write!(f, "there is no memory for {bytes} bytes"),
             #[cfg(feature = "std")]
             Self::File(error) => write!(f, "weights: {error}"),
         }

@@ -130,7 +130,7 @@ impl Columns {
         {
             let matrix = Matrix::rows(elements.get(first..).unwrap_or_default(), ld);
             let len = Packed::len(rows, columns).map_err(at(layer))?;
-            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>());
+            let mut packed = AlignedBytes::zeroed(len * size_of::<f32>())?;
             let out = view_mut(packed.as_mut_slice())?;
             Packed::pack(&matrix, (rows, columns), out, parallel).map_err(at(layer))?;
             Ok(Self {

@@ -30,11 +30,12 @@ pub const RECORD: usize = 16;
 /// the records after it as `f32`; `len` bytes in all.
 ///
 /// # Errors
-/// [`Error::Weights`] if the records do not give so many bytes.
+/// [`Error::Weights`] if the records do not give so many bytes, [`Error::Memory`] if there is no
+/// memory for them.
 pub fn expanded(weights: &Weights, plain: usize, len: usize) -> Result<Weights> {
     let bytes = weights.bytes();
     let (before, mut records) = bytes.split_at_checked(plain).ok_or_else(|| ends(len))?;
-    let mut all = AlignedBytes::zeroed(len);
+    let mut all = AlignedBytes::zeroed(len)?;
     let (same, mut rest) = all
         .as_mut_slice()
         .split_at_mut_checked(plain)
@@ -181,7 +182,7 @@ mod tests {
     }
 
     fn owned(bytes: &[u8]) -> Weights {
-        let mut owned = AlignedBytes::zeroed(bytes.len());
+        let mut owned = AlignedBytes::zeroed(bytes.len()).unwrap();
         owned.as_mut_slice().copy_from_slice(bytes);
         Weights::Owned(owned)
     }

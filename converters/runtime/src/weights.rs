@@ -141,7 +141,7 @@ fn summed(
     len: usize,
     mut fill: impl FnMut(&mut [u8]) -> Result<()>,
 ) -> Result<Weights> {
-    let mut owned = crate::bytes::AlignedBytes::zeroed(len);
+    let mut owned = crate::bytes::AlignedBytes::zeroed(len)?;
     let (head, body) = owned.as_mut_slice().split_at_mut(HEADER.min(len));
     head.copy_from_slice(&header[..head.len()]);
     let mut sums = crate::sums::Sums::default();
@@ -189,7 +189,8 @@ impl Weights {
     /// A copy of weights that the caller has.
     ///
     /// # Errors
-    /// As [`Weights::embedded`], and if the sums of their bytes are not those of the header.
+    /// As [`Weights::embedded`], also if the sums of their bytes are not those of the header;
+    /// [`Error::Memory`] if there is not as much.
     pub fn copied(bytes: &[u8], fingerprint: u64, len: usize) -> Result<Self> {
         check(bytes, fingerprint, len)?;
         let (header, mut rest) = bytes.split_first_chunk().ok_or_else(outside)?;
@@ -344,5 +345,58 @@ mod tests {
                 assert_eq!(reason(&weights), expected);
             }
         }
+    }
+
+    /// Runs a test again in a process with so many KiB of addresses.
+    #[cfg(target_os = "linux")]
+    fn limited(test: &str, kib: u32) {
+        let limited = format!("ulimit -v {kib} && exec \"$0\" --exact {test}");
+        let this = std::env::current_exe().unwrap();
+        let mut command = std::process::Command::new("sh");
+        let command = command.args([std::ffi::OsStr::new("-c"), limited.as_ref(), this.as_ref()]);
+        let done = command.env("TFP_LIMITED", "1").output().unwrap();
+        let text = String::from_utf8_lossy(&done.stdout);
+        assert!(done.status.success(), "{text}");
+        assert!(text.contains("1 passed"), "{text}");
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn weights_that_memory_has_no_room_for_are_an_error() {
+        if std::env::var_os("TFP_LIMITED").is_none() {
+            let test = "weights::tests::weights_that_memory_has_no_room_for_are_an_error";
+            return limited(test, 1 << 19);
+        }
+        let len = 1 << 30;
+        let mut header = written(0);
+        header[16..24].copy_from_slice(&((len - HEADER) as u64).to_le_bytes());
+        let name = format!("tfp_large_weights_{}.bin", std::process::id());
+        let path = std::env::temp_dir().join(name);
+        std::fs::write(&path, header).unwrap();
+        // The file has a hole: it takes no space.
+        let file = std::fs::File::options().write(true).open(&path).unwrap();
+        file.set_len(len as u64).unwrap();
+        let found = Weights::from_file(&path, FINGERPRINT, len);
+        std::fs::remove_file(&path).unwrap();
+        assert!(
+            matches!(found, Err(Error::Memory { bytes }) if bytes == len),
+            "{found:?}"
+        );
+        let found = crate::bytes::filled(0.0_f32, len / 4).map(|x| x.len());
+        assert!(
+            matches!(found, Err(Error::Memory { bytes }) if bytes == len),
+            "{found:?}"
+        );
+    }
+
+    #[test]
+    fn a_file_that_is_not_there_is_an_error() {
+        let path = std::env::temp_dir().join("tfp_no_such_weights.bin");
+        let found = Weights::from_file(&path, FINGERPRINT, HEADER);
+        let kind = match found {
+            Err(Error::File(error)) => error.kind(),
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(kind, std::io::ErrorKind::NotFound);
     }
 }

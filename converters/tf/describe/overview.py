@@ -88,7 +88,7 @@ def overview_png(title: str, rows: Sequence[Row]) -> bytes:
     for text in picture.texts:
         draw.text(text.at, text.text, fill=text.color, font=_FONT)
     content = io.BytesIO()
-    image.save(content, "PNG", optimize=True)
+    image.save(content, "PNG")
     return content.getvalue()
 
 

@@ -19,6 +19,8 @@ from tools.codegen.names import Scope, type_name
 # Shortest and longest run of statements that is worth a struct.
 _SHORTEST = 3
 _LONGEST = 80
+# How far back a run named for the last time what it names first, and where.
+_NEW = (1 << 60, 0)
 # Statements that a block saves, at least.
 _SAVED = 4
 # The types of places.
@@ -106,26 +108,23 @@ class Block:
 
 @dataclass
 class _Run:
-    """Statements that may become a block.
+    """Statements that may become a block: no block has one of them, and none names an input.
 
     Attributes:
         start: The first one.
-        shape: The first start of a run of the same length with statements of equal shapes.
-        free: Whether no block has one of them, none names an input, and none before them names one
-            of their layers.
+        like: The first start of a run that differs from it at most as the uses of a block do.
         reach: The last statement that names one of their layers.
         layers: How often they name a layer.
     """
 
     start: int
-    shape: int = 0
-    free: bool = True
+    like: int = 0
     reach: int = -1
     layers: int = 0
 
     def usable(self, length: int) -> bool:
         """Returns whether their layers are used nowhere else, and there are some."""
-        return self.free and self.reach < self.start + length and self.layers > 1
+        return self.reach < self.start + length and self.layers > 1
 
 
 class Blocks:
@@ -143,18 +142,13 @@ class Blocks:
         self._fields = {f.name: f for f in fields}
         # The layers that each statement names, as often as it does.
         self._used = [[name.name for name in line.names(Kind.FIELD)] for line in lines]
-        # The first and the last statement that names a layer.
-        self._reach: dict[str, tuple[int, int]] = {}
-        for index, used in enumerate(self._used):
-            for name in used:
-                self._reach[name] = (self._reach.get(name, (index, index))[0], index)
         self._shapes = _numbered(line.shape() for line in lines)
-        self._reads_input = [line.has(Kind.INPUT) for line in lines]
         self._named = [list(line.names(*_NAMED)) for line in lines]
-        # The same as numbers, which are quick to compare.
-        numbers = iter(_numbered(itertools.chain.from_iterable(self._named)))
-        self._numbers = [list(itertools.islice(numbers, len(named))) for named in self._named]
-        self._claimed = [False] * len(lines)
+        # Whether a statement may be in a block, and the first and the last that name its layers.
+        self._open = [not line.has(Kind.INPUT) for line in lines]
+        self._spans = self._layer_spans()
+        self._back = self._named_back()
+        self._farthest = [max((way for way, _ in back), default=0) for back in self._back]
         self._type_names = {*taken, *(f.type for f in fields)}
         self._names = Scope(frozenset({*self._fields, "weights", "engine", "thresholds"}))
         self._constants = Scope(frozenset(s.name for s in slots))
@@ -166,58 +160,88 @@ class Blocks:
             blocks.append(self._block(*best))
         return blocks
 
-    def _key(self, start: int, length: int) -> tuple[int, ...]:
-        """Returns the numbers of the things that the statements name: equal ones are the same."""
-        known: dict[int, int] = {}
-        names = itertools.chain.from_iterable(self._numbers[start : start + length])
-        return tuple([known.setdefault(name, len(known)) for name in names])
+    def _layer_spans(self) -> list[tuple[int, int]]:
+        """Returns for each statement the first and the last that name one of its layers."""
+        reach: dict[str, tuple[int, int]] = {}
+        for index, used in enumerate(self._used):
+            for name in used:
+                reach[name] = (reach.get(name, (index, index))[0], index)
+        return [
+            (
+                min((reach[name][0] for name in used), default=index),
+                max((reach[name][1] for name in used), default=-1),
+            )
+            for index, used in enumerate(self._used)
+        ]
 
-    def _longer(self, runs: list[_Run], length: int) -> list[list[_Run]]:
-        """Makes the runs a statement longer; returns those of equal shapes together.
+    def _named_back(self) -> list[tuple[tuple[int, int], ...]]:
+        """Returns for all that each statement names where it was named last.
+
+        That is how many statements back, and at which place there.
+        """
+        result = []
+        last: dict[Name, tuple[int, int]] = {}
+        for index, named in enumerate(self._named):
+            found = []
+            for place, name in enumerate(named):
+                before = last.get(name)
+                found.append((index - before[0], before[1]) if before else _NEW)
+                last[name] = (index, place)
+            result.append(tuple(found))
+        return result
+
+    def _again(self, start: int, index: int) -> tuple[tuple[int, int], ...]:
+        """Returns where a run from `start` named last what its statement `index` names.
+
+        Two runs name things alike if this is the same for each of their statements.
+        """
+        back = self._back[index]
+        far = index - start
+        if self._farthest[index] <= far:
+            return back
+        return tuple((way, place) if way <= far else _NEW for way, place in back)
+
+    def _longer(self, runs: Sequence[_Run], length: int) -> list[list[_Run]]:
+        """Makes the runs a statement longer; returns those that are alike together.
+
+        Those that pass the end, can't become a block or are like no other are left out.
 
         Args:
-            runs: Of one statement less; those that would pass the end are left out from here on.
+            runs: Of one statement less.
             length: How many statements they have then.
         """
-        del runs[len(self._lines) - length + 1 :]
-        shapes: dict[tuple[int, int], list[_Run]] = {}
+        groups: dict[tuple[int, int, tuple[tuple[int, int], ...]], list[_Run]] = {}
         for run in runs:
             last = run.start + length - 1
-            run.free &= not self._claimed[last] and not self._reads_input[last]
-            for name in self._used[last]:
-                run.reach = max(run.reach, self._reach[name][1])
-                run.free &= self._reach[name][0] >= run.start
+            if last >= len(self._lines) or not self._open[last]:
+                continue
+            first, end = self._spans[last]
+            if first < run.start:
+                continue
+            run.reach = max(run.reach, end)
             run.layers += len(self._used[last])
-            same = shapes.setdefault((run.shape, self._shapes[last]), [])
-            same.append(run)
-            run.shape = same[0].start
-        return list(shapes.values())
+            key = run.like, self._shapes[last], self._again(run.start, last)
+            groups.setdefault(key, []).append(run)
+        for alike in groups.values():
+            for run in alike:
+                run.like = alike[0].start
+        return [alike for alike in groups.values() if len(alike) > 1]
 
     def _best(self) -> tuple[list[int], int] | None:
         best: tuple[float, list[int], int] | None = None
         runs = [_Run(start) for start in range(len(self._lines))]
-        for length in range(1, min(_LONGEST, len(runs) // 2) + 1):
-            shapes = self._longer(runs, length)
-            for alike in shapes if length >= _SHORTEST else []:
-                if len(alike) < 2 or (best and 2 * (len(alike) - 1) * length < best[0]):
+        for length in range(1, min(_LONGEST, len(self._lines) // 2) + 1):
+            groups = self._longer(runs, length)
+            runs = sorted(itertools.chain.from_iterable(groups), key=lambda run: run.start)
+            for alike in groups if length >= _SHORTEST else []:
+                same = _apart([run.start for run in alike if run.usable(length)], length)
+                saved = (len(same) - 1) * length
+                if saved < _SAVED or (best and 2 * saved <= best[0]):
                     continue
-                for same in self._groups([r.start for r in alike if r.usable(length)], length):
-                    saved = (len(same) - 1) * length
-                    if saved < _SAVED:
-                        continue
-                    weight = saved * (1 + self._unity(same, length))
-                    if best is None or weight > best[0]:
-                        best = (weight, same, length)
+                weight = saved * (1 + self._unity(same, length))
+                if best is None or weight > best[0]:
+                    best = (weight, same, length)
         return None if best is None else (best[1], best[2])
-
-    def _groups(self, starts: Sequence[int], length: int) -> list[list[int]]:
-        """Returns runs of equal shapes that name things alike, and do not overlap."""
-        groups: dict[tuple[int, ...], list[int]] = {}
-        for start in starts:
-            group = groups.setdefault(self._key(start, length), [])
-            if not group or group[-1] + length <= start:
-                group.append(start)
-        return [group for group in groups.values() if len(group) > 1]
 
     def _unity(self, starts: Sequence[int], length: int) -> float:
         """Returns for how many runs the names of the layers say the same, as a part of all.
@@ -251,7 +275,7 @@ class Blocks:
         uses = [self._use(start, length, roles, kind) for start in starts]
         for start in starts:
             for index in range(start, start + length):
-                self._claimed[index] = True
+                self._open[index] = False
         layers = ", ".join(dict.fromkeys(r.type for r in roles.values() if r.kind is Kind.FIELD))
 
         def renamed(name: Name) -> str | Name:
@@ -325,6 +349,15 @@ def _numbered(things: Iterable[Hashable]) -> list[int]:
     """Returns numbers that are equal where the things are."""
     numbers: dict[Hashable, int] = {}
     return [numbers.setdefault(thing, len(numbers)) for thing in things]
+
+
+def _apart(starts: Sequence[int], length: int) -> list[int]:
+    """Returns the starts of runs that do not overlap."""
+    apart: list[int] = []
+    for start in starts:
+        if not apart or apart[-1] + length <= start:
+            apart.append(start)
+    return apart
 
 
 def _common_prefix(names: Sequence[str]) -> str:

@@ -35,6 +35,7 @@ _GROUP = 128
 THRESHOLDS = '{"dirty": {"bottom": 0.0, "low": 0.0, "medium": 0.0, "high": 0.0}}\n'
 # What the skeleton of a model imports, whatever its layers are.
 _SKELETON = (
+    "bytes::filled",
     "engine::Engine",
     "engine::Workspace",
     "error::Error",

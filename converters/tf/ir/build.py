@@ -8,7 +8,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir import sizes
+from converters.tf.ir import budget, sizes
 from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.sizes import ShapeError as ShapeError
 from converters.tf.ir.sizes import broadcast as broadcast
@@ -107,8 +107,10 @@ class Builder:
         if any(isinstance(d, ir.Batch) for v in node.outputs for d in v.shape):
             return None
         size = sum(sizes.elements(v.shape) for v in node.outputs)
-        if size > _FOLD_LIMIT and size > sum(sizes.elements(v.shape) for v in node.present):
+        read = sum(sizes.elements(v.shape) for v in node.present)
+        if size > max(_FOLD_LIMIT, read):
             return None
+        budget.spend(size + read, node.layer)
         try:
             results = evaluate(node, [None if v is None else v.data for v in node.inputs])
         except ArithmeticError:  # An error of the call, not of the conversion.

@@ -76,6 +76,14 @@ impl FuncGraph {
         Self::over(&Graph::new()?, outer, false)
     }
 
+    /// Begins a function that nothing but its caller sees before it is one.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub(crate) fn of_body() -> Result<Self> {
+        Self::over(&Graph::of_bodies()?, None, false)
+    }
+
     pub(crate) fn over(
         graph: &Graph,
         outer: Option<AnyContext>,

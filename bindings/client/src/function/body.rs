@@ -1,6 +1,6 @@
 //! The body of a function of a library, as a graph again.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
 
 use tfp_core::op::{ArgKind, AttrDefault};
 use tfp_core::wire::{Reader, Writer, shape_proto};
@@ -32,9 +32,9 @@ pub(crate) fn name_of(def: &[u8]) -> Result<String> {
     Ok(String::new())
 }
 
-/// A function with all that it calls, each as a serialized `FunctionDef`.
+/// A function with all that it calls.
 pub(crate) struct Library {
-    defs: Vec<Vec<u8>>,
+    functions: Vec<Function>,
 }
 
 impl Library {
@@ -48,13 +48,13 @@ impl Library {
                 .collect(),
             None => HashMap::new(),
         };
-        let find = |name: &str| -> Result<Vec<u8>> {
+        let find = |name: &str| -> Result<Function> {
             let found = match cx.eager() {
-                Some(eager) => eager.function_def(name).ok(),
-                None => match in_graph.get(name) {
-                    Some(function) => Some(function.to_function_def()?),
-                    None => None,
+                Some(eager) => match eager.function_def(name) {
+                    Ok(def) => Some(Function::from_function_def(&def)?),
+                    Err(_) => None,
                 },
+                None => in_graph.get(name).cloned(),
             };
             found.ok_or_else(|| {
                 Error::new(ErrorKind::NotFound {
@@ -69,64 +69,42 @@ impl Library {
                 })
             })
         };
-        let mut defs = vec![find(name)?];
-        let mut known: HashSet<String> = HashSet::from([name.to_owned()]);
-        let mut at = 0;
-        while at < defs.len() {
-            for called in called_functions(&defs[at])? {
-                if known.insert(called.clone()) {
-                    defs.push(find(&called)?);
+        // Depth first; a function is `true` while one that it calls is looked at.
+        let mut open: HashMap<String, bool> = HashMap::from([(name.to_owned(), true)]);
+        let mut functions = vec![find(name)?];
+        let mut path = vec![(functions[0].clone(), 0)];
+        while let Some((function, next)) = path.last_mut() {
+            let Some(called) = function.called()?.get(*next) else {
+                open.insert(function.name().to_owned(), false);
+                path.pop();
+                continue;
+            };
+            *next += 1;
+            match open.get(called) {
+                Some(false) => {}
+                Some(true) => {
+                    return Err(Error::argument(format!(
+                        "function '{called}' is in a circle of functions that call each other"
+                    )));
                 }
-            }
-            at += 1;
-        }
-        Ok(Self { defs })
-    }
-
-    pub(crate) fn main(&self) -> &[u8] {
-        &self.defs[0]
-    }
-
-    pub(crate) fn others(&self) -> impl Iterator<Item = &[u8]> {
-        self.defs[1..].iter().map(Vec::as_slice)
-    }
-}
-
-/// Returns the names of the functions that a body's nodes have as attributes.
-fn called_functions(def: &[u8]) -> Result<Vec<String>> {
-    fn of_func(bytes: &[u8], names: &mut Vec<String>) -> Result<()> {
-        for field in Reader::new("NameAttrList", bytes) {
-            if let (1, name) = field? {
-                names.push(name.text()?.to_owned());
-            }
-        }
-        Ok(())
-    }
-    let mut names = Vec::new();
-    for field in Reader::new("FunctionDef", def) {
-        let (3, node) = field? else { continue };
-        for field in Reader::new("NodeDef", node.bytes()?) {
-            let (5, entry) = field? else { continue };
-            for field in Reader::new("NodeDef.AttrEntry", entry.bytes()?) {
-                let (2, value) = field? else { continue };
-                for field in Reader::new("AttrValue", value.bytes()?) {
-                    match field? {
-                        (10, func) => of_func(func.bytes()?, &mut names)?,
-                        (1, list) => {
-                            for field in Reader::new("AttrValue.ListValue", list.bytes()?) {
-                                if let (9, func) = field? {
-                                    of_func(func.bytes()?, &mut names)?;
-                                }
-                            }
-                        }
-                        _ => {}
-                    }
+                None => {
+                    let found = find(called)?;
+                    open.insert(called.clone(), true);
+                    functions.push(found.clone());
+                    path.push((found, 0));
                 }
             }
         }
+        Ok(Self { functions })
     }
-    names.retain(|name| !name.is_empty());
-    Ok(names)
+
+    pub(crate) fn main(&self) -> &Function {
+        &self.functions[0]
+    }
+
+    pub(crate) fn others(&self) -> &[Function] {
+        &self.functions[1..]
+    }
 }
 
 /// The body of a function: its arguments are placeholders.
@@ -280,7 +258,7 @@ pub(crate) fn read_signature(def: &[u8]) -> Result<(Arguments, Arguments)> {
 impl Body {
     /// Makes a graph of a function. An argument has the shape at its place, as far as one is given.
     pub(crate) fn import(library: &Library, shapes: &[Shape]) -> Result<Self> {
-        let def = library.main();
+        let def = &library.main().to_function_def()?;
         let (arguments, results) = read_signature(def)?;
         let (mut nodes, mut returned, mut controls) = (Vec::new(), HashMap::new(), Vec::new());
         for field in Reader::new("FunctionDef", def) {
@@ -364,12 +342,10 @@ impl Body {
                 }
             });
         }
-        out.message(2, |functions| {
-            for def in library.others() {
-                functions.bytes(1, def);
-            }
-        });
-        let graph = Graph::new()?;
+        let graph = Graph::of_bodies()?;
+        for function in library.others() {
+            graph.add_function(function)?;
+        }
         graph.import(&out.into_bytes(), &ImportOptions::default())?;
         let inputs = (0..arguments.len())
             .map(|index| graph.output(&format!("tfp_argument_{index}:0")))

@@ -87,11 +87,7 @@ impl GraphFunction {
     pub fn named<C: Mode>(cx: &C, name: &str) -> Result<Self> {
         let any = cx.any();
         let library = body::Library::of(&any, name)?;
-        let function = Function::from_function_def(library.main())?;
-        let nested = library
-            .others()
-            .map(Function::from_function_def)
-            .collect::<Result<Vec<_>>>()?;
+        let function = library.main().clone();
         let imported = body::Body::import(&library, &[])?;
         let signature = |list: &[Output]| {
             list.iter()
@@ -107,7 +103,7 @@ impl GraphFunction {
         Ok(Self {
             traced: Traced {
                 function,
-                nested: nested.into(),
+                nested: library.others().into(),
                 inputs: signature(&imported.inputs),
                 outputs,
                 is_stateful: super::traced::is_stateful(&imported.graph)?,

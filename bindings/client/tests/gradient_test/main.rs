@@ -11,6 +11,7 @@ mod fixture;
 mod large;
 mod lists;
 mod models;
+mod nested;
 mod ops;
 mod residual;
 mod support;

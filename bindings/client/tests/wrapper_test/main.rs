@@ -2,6 +2,7 @@
 
 mod checkpoints;
 mod models;
+mod shared;
 mod variables;
 mod wrappers;
 

@@ -11,7 +11,7 @@ fn floats(tensor: &Tensor) -> Vec<f32> {
 }
 
 /// How much memory this process holds.
-fn resident_mib() -> usize {
+pub fn resident_mib() -> usize {
     let statm = std::fs::read_to_string("/proc/self/statm").expect("Linux");
     let pages = statm
         .split(' ')

@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::ptr::NonNull;
-use std::sync::{Arc, Weak};
+use std::sync::{Arc, OnceLock, Weak};
 
 use tfp_sys::{ClientApi, TF_Function};
 
@@ -16,6 +16,8 @@ struct FunctionInner {
     api: &'static ClientApi,
     name: String,
     sharing: Sharing,
+    // The functions that its operations name, once somebody asked.
+    named: OnceLock<Vec<String>>,
 }
 
 // SAFETY: a function does not change: an attribute is set only on a copy that nobody else has yet.
@@ -66,12 +68,22 @@ impl Function {
                 api,
                 name,
                 sharing,
+                named: OnceLock::new(),
             }),
         })
     }
 
     pub(crate) fn sharing(&self) -> Sharing {
         self.inner.sharing
+    }
+
+    /// Whether both are the same function, not only equal ones.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.inner, &other.inner)
+    }
+
+    pub(crate) fn named(&self) -> &OnceLock<Vec<String>> {
+        &self.inner.named
     }
 
     pub(crate) fn id(&self) -> FunctionId {

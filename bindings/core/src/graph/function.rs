@@ -52,6 +52,23 @@ impl Function {
         unsafe { Self::from_owned_ptr(raw, api, sharing) }
     }
 
+    /// Returns the names of the functions that its operations call, each once, in order.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    pub fn called(&self) -> Result<&[String]> {
+        if let Some(known) = self.named().get() {
+            return Ok(known);
+        }
+        let names = FunctionDef::read(&self.to_function_def()?)?
+            .named()?
+            .into_iter()
+            .filter(|name| !name.is_empty())
+            .map(|name| String::from_utf8_lossy(&name).into_owned())
+            .collect();
+        Ok(self.named().get_or_init(|| names))
+    }
+
     /// Returns a copy with an attribute set.
     ///
     /// # Errors
@@ -83,6 +100,17 @@ impl Graph {
     /// TensorFlow's status when another function of the name is there.
     pub fn add_function(&self, function: &Function) -> Result<()> {
         self.inner.shares(function.sharing());
+        let mut library = self.inner.functions();
+        let known = library.by_name.get(function.name());
+        if known.is_some_and(|known| known.is_same(function)) {
+            return Ok(());
+        }
+        let is_new = known.is_none();
+        if library.aside && is_new {
+            let name = function.name().to_owned();
+            library.by_name.insert(name, function.clone());
+            return Ok(());
+        }
         let status = Status::new(self.inner.api)?;
         // SAFETY: graph, function and status are alive; there is no gradient function.
         unsafe {
@@ -93,10 +121,16 @@ impl Graph {
                 status.as_ptr(),
             );
         }
-        status.check()
+        status.check()?;
+        if is_new {
+            let name = function.name().to_owned();
+            library.by_name.insert(name, function.clone());
+            library.given += 1;
+        }
+        Ok(())
     }
 
-    /// Returns the functions of the graph's library.
+    /// Returns the functions of the graph's library, by name.
     ///
     /// # Errors
     /// What TensorFlow says.
@@ -104,9 +138,15 @@ impl Graph {
         let api = self.inner.api;
         let status = Status::new(api)?;
         let _guard = self.inner.lock();
+        let mut library = self.inner.functions();
         // SAFETY: the graph is alive.
         let count = unsafe { api.c_api.TF_GraphNumFunctions(self.inner.as_ptr()) };
-        let mut raw = vec![std::ptr::null_mut(); usize::try_from(count).unwrap_or(0)];
+        let given = usize::try_from(count).unwrap_or(0);
+        if given == library.given {
+            return Ok(library.by_name.values().cloned().collect());
+        }
+        // Some came with an imported graph. TensorFlow copies each.
+        let mut raw = vec![std::ptr::null_mut(); given];
         // SAFETY: the graph is alive, and `raw` has room for `count` functions.
         let found = unsafe {
             let data = raw.as_mut_ptr();
@@ -116,9 +156,16 @@ impl Graph {
         status.check()?;
         raw.truncate(usize::try_from(found).unwrap_or(0));
         // SAFETY: the caller of the function owns each function.
-        raw.into_iter()
+        let found: Vec<Function> = raw
+            .into_iter()
             .map(|raw| unsafe { Function::from_owned_ptr(raw, api, self.inner.sharing()) })
-            .collect()
+            .collect::<Result<_>>()?;
+        for function in found {
+            let name = function.name().to_owned();
+            library.by_name.entry(name).or_insert(function);
+        }
+        library.given = given;
+        Ok(library.by_name.values().cloned().collect())
     }
 
     /// Makes a function of this graph's operations; `inputs` become its arguments.

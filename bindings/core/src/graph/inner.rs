@@ -1,11 +1,13 @@
 //! What all that belongs to a graph shares.
 
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use tfp_sys::{ClientApi, TF_Graph};
 
+use crate::attr::function::Function;
 use crate::attr::sharing::Sharing;
 use crate::base::names::Names;
 
@@ -17,7 +19,18 @@ pub(crate) struct GraphInner {
     names: Mutex<Names>,
     epoch: AtomicU64,
     sharing: AtomicU8,
+    functions: Mutex<Functions>,
     is_owned: bool,
+}
+
+/// The functions of a graph's library that are known by handles.
+#[derive(Default)]
+pub(crate) struct Functions {
+    pub(crate) by_name: BTreeMap<String, Function>,
+    /// How many functions TensorFlow's graph has, all of which are here.
+    pub(crate) given: usize,
+    /// Whether TensorFlow's graph gets none that is added.
+    pub(crate) aside: bool,
 }
 
 /// Returns a number that was not returned before.
@@ -44,6 +57,7 @@ impl GraphInner {
             names: Mutex::new(names),
             epoch: AtomicU64::new(new_epoch()),
             sharing: AtomicU8::new(Sharing::Nothing as u8),
+            functions: Mutex::default(),
             is_owned,
         }
     }
@@ -54,6 +68,12 @@ impl GraphInner {
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, Names> {
         self.names.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn functions(&self) -> MutexGuard<'_, Functions> {
+        self.functions
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns a number that this graph alone has, as long as no shape in it is set.

@@ -115,14 +115,20 @@ impl GraphDef<'_> {
 impl FunctionDef<'_> {
     /// Returns what the function calls: ops, and functions.
     pub(crate) fn called(&self) -> Result<Called> {
-        let mut called = Called::new();
+        let mut called = self.named()?;
+        called.extend(self.body.nodes.iter().map(|node| node.op.to_vec()));
+        Ok(called)
+    }
+
+    /// Returns the functions that attributes of its operations name.
+    pub(crate) fn named(&self) -> Result<Called> {
+        let mut named = Called::new();
         for node in &self.body.nodes {
-            called.insert(node.op.to_vec());
             for (_, value) in &node.attrs {
-                functions_of(value, &mut called, 0)?;
+                functions_of(value, &mut named, 0)?;
             }
         }
-        Ok(called)
+        Ok(named)
     }
 
     /// Checks a function by itself.

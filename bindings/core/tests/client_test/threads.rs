@@ -25,7 +25,7 @@ const _: () = {
     shared::<SavedModel>();
 };
 
-const THREADS: usize = 4;
+const THREADS: usize = 8;
 const ROUNDS: usize = 200;
 
 #[test]

@@ -15,7 +15,7 @@ from converters.tf.ir import Array, Layer
 from converters.tf.load.port_names import input_names
 from converters.tf.load.saved_model.captures import captured
 from converters.tf.load.shapes import FixedShapes
-from converters.tf.load.tracer import trace_function, uses_half
+from converters.tf.load.tracer import node_count, trace_function, uses_half
 from converters.tf.lower.trace import Loaded, Trace, TraceInput
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -42,11 +42,11 @@ class _Recorder:
         self._stack.append(str(layer.name))
         path = "/".join(self._stack)
         self.layers.setdefault(path, type(layer).__name__)
-        first = self._count()
+        first = node_count(self.graph)
         try:
             return original(layer, *args, **kwargs)
         finally:
-            for index in range(first, self._count()):
+            for index in range(first, node_count(self.graph)):
                 self.paths.setdefault(index, path)
             own = [*layer._trainable_variables, *layer._non_trainable_variables]
             for variable in own:
@@ -55,9 +55,6 @@ class _Recorder:
             if names:
                 self.weights.setdefault(path, names)
             self._stack.pop()
-
-    def _count(self) -> int:
-        return len(self.graph.get_operations())
 
 
 @contextlib.contextmanager

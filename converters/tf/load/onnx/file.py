@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import numpy as np
 
 from converters.tf.errors import FileError, shortened
-from converters.tf.ir import Array
+from converters.tf.ir import Array, budget
 from converters.tf.load.onnx.old import OLDEST, renewed
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -370,6 +370,7 @@ class _Reader:
         if length != ((elements + 1) // 2 if narrow else elements * kind.itemsize):
             shape = list(tensor.dims)
             self.refuse(f"the constant {tensor.name!r} has {length} bytes and the shape {shape}")
+        budget.grant(length)
         with file.open("rb") as stream:
             stream.seek(offset)
             content = stream.read(length)

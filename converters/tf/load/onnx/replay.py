@@ -10,7 +10,7 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
-from converters.tf.ir import Array, Batch
+from converters.tf.ir import Array, Batch, budget
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.onnx import numbered, quantized
 from converters.tf.load.onnx.context import Context
@@ -123,7 +123,10 @@ class Nodes:
                 results = _listed(HANDLERS[op](ctx))
             names = {v.name for v in given if isinstance(v, Known) and v.rank}
             name = names.pop() if len(names) == 1 else ""
-            return [_constant(ctx, r, name) for r in results]
+            made = [_constant(ctx, r, name) for r in results]
+            constants = (v.data.size for v in (*given, *made) if isinstance(v, Known))
+            budget.spend(sum(constants), ctx.node.title)
+            return made
         return [_value(ctx, r) for r in _listed(HANDLERS[op](ctx))]
 
     def _moved(self, ctx: Context, levels: set[str]) -> list[Value]:

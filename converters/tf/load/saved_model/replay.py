@@ -13,7 +13,7 @@ from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
 from converters.tf.ir.build import ShapeError
 from converters.tf.ir.symbolic import NotSymbolicError
-from converters.tf.load.tracer import trace_function, uses_half
+from converters.tf.load.tracer import node_count, trace_function, uses_half
 from converters.tf.lower.trace import (
     REFUSED,
     Loaded,
@@ -94,7 +94,8 @@ class Replay:
         self._constants = constants
         self._graph = tf.Graph()
         self._weights: dict[str, tuple[Variable, Tensor]] = {}
-        self._layers: dict[str, str] = {}
+        # First node, the one after the last, and layer; inner operators come first.
+        self._spans: list[tuple[int, int, str]] = []
         self._kinds: dict[str, str] = {}
         self._owned: dict[str, list[str]] = {}
         self._refused: dict[str, tuple[Step, str]] = {}
@@ -125,7 +126,7 @@ class Replay:
     def step(self, step: Step, run: Callable[[], Sequence[Any]]) -> list[Any]:
         """Replays an operator: what it gives, or what stands for that if it can't be replayed."""
         graph, inside = tf.compat.v1.get_default_graph(), self.inside
-        first = len(graph.get_operations())
+        first = node_count(graph)
         with tf.name_scope(_scope(step.name)):
             try:
                 results = list(run())
@@ -138,8 +139,7 @@ class Replay:
             except Exception as err:  # TensorFlow raises whatever odd operands made it raise.
                 results = self.refused(step, f"its operands don't fit: {shortened(err)}")
         if not inside:
-            for operation in graph.get_operations()[first:]:
-                self._layers.setdefault(operation.name, step.layer)
+            self._spans.append((first, node_count(graph), step.layer))
         if not all(isinstance(r, (*self._constants, Missing)) for r in results):
             self._kinds.setdefault(step.layer, step.kind)
         return results
@@ -187,7 +187,7 @@ class Replay:
             results = [tf.identity(t, "output") for t in found]
         weights = list(self._weights.values())
         known = [*arguments, *(tensor for _, tensor in weights)]
-        main, functions = trace_function(name, self._graph, known, results, self._layers)
+        main, functions = trace_function(name, self._graph, known, results, self._layers())
         main = self._marked(main)
         functions = {key: self._marked(function) for key, function in functions.items()}
         trace = Trace(
@@ -211,6 +211,15 @@ class Replay:
             return dict(zip(outputs, evaluated(self._graph, results, given), strict=True))
 
         return Loaded(trace, predict)
+
+    def _layers(self) -> dict[str, str]:
+        """Returns the layer of each node, by its name."""
+        names = [str(operation.name) for operation in self._graph.get_operations()]
+        layers: dict[str, str] = {}
+        for first, end, layer in self._spans:
+            for name in names[first:end]:
+                layers.setdefault(name, layer)
+        return layers
 
     def _marked(self, function: TraceFunction) -> TraceFunction:
         """Returns a function whose stand-ins are nodes that are refused."""

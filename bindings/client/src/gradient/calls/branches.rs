@@ -91,7 +91,7 @@ fn forward_branch(
 ) -> Result<Traced> {
     let own = &derivatives[branch];
     let core = own.with_results(&kept[branch])?;
-    let func = FuncGraph::new(None)?;
+    let func = FuncGraph::of_body()?;
     let cx = func.any();
     let args = arguments_like(&func, &own.body.inputs)?;
     let mut outputs = core.call(&cx, &args)?;
@@ -148,7 +148,7 @@ fn backward_branch(
     results: &[Option<usize>],
 ) -> Result<Traced> {
     let own = &derivatives[branch];
-    let func = FuncGraph::new(None)?;
+    let func = FuncGraph::of_body()?;
     let cx = func.any();
     let grad_count = own.core.inputs.len() - own.sources.len();
     let mut args = Vec::new();

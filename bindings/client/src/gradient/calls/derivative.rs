@@ -40,7 +40,7 @@ impl Derivative {
         wanted: &Wanted<'_>,
     ) -> Result<Self> {
         let body = Body::import(&Library::of(cx, name)?, shapes)?;
-        let back = FuncGraph::over(&tfp_core::Graph::new()?, None, true)?;
+        let back = FuncGraph::over(&tfp_core::Graph::of_bodies()?, None, true)?;
         let (mut ys, mut dys) = (Vec::new(), Vec::new());
         for (output, _) in body
             .outputs

@@ -246,7 +246,7 @@ impl Parts<'_> {
     }
 
     fn forward_condition(&self, condition: &Traced) -> Result<Traced> {
-        let func = FuncGraph::new(None)?;
+        let func = FuncGraph::of_body()?;
         let args = self.forward_arguments(&func)?;
         let count = self.derivative.body.inputs.len();
         let holds = condition.call(&func.any(), &args[..count])?;
@@ -254,7 +254,7 @@ impl Parts<'_> {
     }
 
     fn forward_body(&self) -> Result<Traced> {
-        let func = FuncGraph::new(None)?;
+        let func = FuncGraph::of_body()?;
         let cx = func.any();
         let args = self.forward_arguments(&func)?;
         let count = self.derivative.body.inputs.len();
@@ -310,12 +310,12 @@ impl Parts<'_> {
             }
             Ok(args)
         };
-        let func = FuncGraph::new(None)?;
+        let func = FuncGraph::of_body()?;
         let args = arguments(&func)?;
         let more = ops::greater(&func.any(), &args[0], 0)?;
         let condition = finish("gradient_condition", &func, &[more])?;
 
-        let func = FuncGraph::new(None)?;
+        let func = FuncGraph::of_body()?;
         let cx = func.any();
         let args = arguments(&func)?;
         let sums = 1 + self.passed.len();
