@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.narrow import is_narrow, narrowed
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
@@ -205,28 +206,28 @@ def _where(ctx: Context) -> Result:
     return ctx.elementwise(tf.where, 0, 1, 2)
 
 
-# The least numbers of ONNX's types of four bits, uint4 and int4, of which upper bits are lost.
-_FOUR_BITS = {21: 0, 22: -8}
-
-
 def _cast(ctx: Context) -> Result:
-    dtype = dtype_of(ctx.attr("to"))
-    if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
-        raise Refused(f"a cast to {dtype}")
-
-    least = _FOUR_BITS.get(int(ctx.attr("to")))
-
-    def cast(x: Any) -> Any:
-        if least is not None:
-            x = tf.bitwise.bitwise_and(tf.cast(x, tf.int32) - least, 15) + least
-        return x if x.dtype.name == dtype else tf.cast(x, dtype)
-
-    return ctx.elementwise(cast, 0)
+    return _cast_to(ctx, int(ctx.attr("to")))
 
 
 def _cast_like(ctx: Context) -> Result:
+    number = ctx.node.kinds[1] if len(ctx.node.kinds) > 1 else 0
+    if number:
+        return _cast_to(ctx, number)
     dtype = ctx.value(1).dtype
     return ctx.elementwise(lambda x: tf.cast(x, dtype), 0)
+
+
+def _cast_to(ctx: Context, number: int) -> Result:
+    """Returns numbers in the element type of a number of ONNX's."""
+    if is_narrow(number):
+        saturate = bool(ctx.attr("saturate", 1))
+        mode = ctx.text("round_mode", "up", ["up", "down", "nearest"])
+        return ctx.elementwise(lambda x: narrowed(x, number, saturate, mode), 0)
+    dtype = dtype_of(number)
+    if dtype.startswith(("string", "complex")):
+        raise Refused(f"a cast to {dtype}")
+    return ctx.elementwise(lambda x: x if x.dtype.name == dtype else tf.cast(x, dtype), 0)
 
 
 def _is_inf(ctx: Context) -> Result:

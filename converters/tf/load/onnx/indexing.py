@@ -12,17 +12,17 @@ import tensorflow as tf
 from converters.tf.ir import Array
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.shapes import without
-from converters.tf.load.onnx.values import Known, Tensor
+from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
 
 def _indices(ctx: Context, index: int, size: int) -> Any:
-    """Returns indices; those that are constants and negative count from the end."""
+    """Returns indices, negative ones counted from the end."""
     value = ctx.value(index)
     if isinstance(value, Known):
         return tf.constant(np.where(value.data < 0, value.data + size, value.data))
     x = ctx.form(index)
-    return tf.where(x < 0, x + size, x) if not isinstance(value, Tensor) else x
+    return tf.where(x < 0, x + size, x)
 
 
 def _gather(ctx: Context) -> Result:
@@ -62,12 +62,15 @@ def _gather_nd(ctx: Context) -> Result:
     lead = int(ctx.attr("batch_dims", 0))
     value = ctx.value(1)
     indices = ctx.form(1)
+    depth = fixed(ctx.shape(1)[-1], "the number of axes")
+    sizes = [
+        fixed(d, "the axis that elements are taken from")
+        for d in ctx.shape(0)[lead : lead + depth]
+    ]
     if isinstance(value, Known):
-        sizes = [
-            fixed(d, "the axis that elements are taken from")
-            for d in ctx.shape(0)[lead : lead + value.data.shape[-1]]
-        ]
         indices = tf.constant(np.where(value.data < 0, value.data + sizes, value.data))
+    else:
+        indices = tf.where(indices < 0, indices + tf.constant(sizes, indices.dtype), indices)
     return ctx.result(tf.gather_nd(ctx.form(0), indices, lead))
 
 
