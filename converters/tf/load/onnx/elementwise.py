@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.float_bits import BITS as _BITS
 from converters.tf.load.onnx.narrow import is_narrow, narrowed
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
@@ -230,6 +231,17 @@ def _cast_to(ctx: Context, number: int) -> Result:
     return ctx.elementwise(lambda x: x if x.dtype.name == dtype else tf.cast(x, dtype), 0)
 
 
+def _bit_cast(ctx: Context) -> Result:
+    """Reads bits as another type of as many."""
+    dtype = dtype_of(int(ctx.attr("to")))
+    source = ctx.value(0).dtype
+    if (source, dtype) in _BITS:
+        return ctx.elementwise(_BITS[source, dtype], 0)
+    if "f" in (np.dtype(source).kind, np.dtype(dtype).kind) and source != dtype:
+        raise Refused(f"the bits of {source} as {dtype}")
+    return ctx.elementwise(lambda x: x if x.dtype.name == dtype else tf.cast(x, dtype), 0)
+
+
 def _is_inf(ctx: Context) -> Result:
     positive, negative = ctx.attr("detect_positive", 1), ctx.attr("detect_negative", 1)
     if positive and negative:
@@ -247,8 +259,9 @@ def _same(ctx: Context) -> Result:
 
 
 def _dropout(ctx: Context) -> Result:
-    if ctx.has(2) and bool(np.any(ctx.array(2))):
-        raise Refused("dropout in training mode")
+    nothing = ctx.has(1) and _is_known(ctx, 1) and not ctx.array(1).any()
+    if not nothing and ctx.has(2) and bool(np.any(ctx.array(2))):
+        raise Refused("dropout in training mode, which draws random numbers")
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
         return [ctx.value(0), ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)]
     return ctx.value(0)
@@ -340,6 +353,7 @@ OPS: Mapping[str, Handler] = {
             "Xor": tf.not_equal,
         }.items()
     },
+    "BitCast": _bit_cast,
     "BitShift": _bit_shift,
     "Cast": _cast,
     "CastLike": _cast_like,

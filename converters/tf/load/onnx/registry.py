@@ -15,9 +15,11 @@ from converters.tf.load.onnx import (
     quantized,
     recurrent,
     reductions,
+    resizing,
     sampling,
     shapes,
     sorting,
+    spectra,
     trees,
     windows,
 )
@@ -34,9 +36,11 @@ _FAMILIES = (
     quantized,
     recurrent,
     reductions,
+    resizing,
     sampling,
     shapes,
     sorting,
+    spectra,
     trees,
     windows,
 )
@@ -53,7 +57,6 @@ _SEQUENCES = "lists of tensors"
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    **dict.fromkeys(("Compress", "NonZero", "Unique"), _SIZE),
     "NonMaxSuppression": f"{_SIZE}; export the model without it, and suppress boxes afterwards",
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _STRINGS
@@ -62,7 +65,5 @@ REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
     "com.microsoft.DynamicQuantizeLSTM": "quantized by the range of each call; leave LSTM out of "
     "the operators that are quantized (op_types_to_quantize)",
-    "ai.onnx.ml.TreeEnsemble": "trees of version 5; export for version 3 or 4 of ai.onnx.ml",
     "ai.onnx.ml.ZipMap": "a list of dictionaries; export with options={'zipmap': False}",
-    "Scan": "a loop over sequences; export LSTM and GRU as the operators of that name",
 }
