@@ -6,7 +6,7 @@ import dataclasses
 import os
 import re
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from enum import StrEnum
 from pathlib import Path
 from typing import Any, Final
@@ -53,11 +53,13 @@ class Outcome:
         kind: What.
         reason: Why it is not what it ought to be.
         graph: What it was converted to.
+        given: The inputs of a case that passes, by name.
     """
 
     kind: Kind
     reason: str = ""
     graph: ir.Graph | None = None
+    given: Mapping[str, Array] = dataclasses.field(default_factory=dict)
 
 
 def outcome(case: Case) -> Outcome:
@@ -101,13 +103,14 @@ def _tried(case: Case, kept: Sequence[int] | None) -> Outcome:
     refused = problems(graph)
     if refused:
         return Outcome(Kind.REFUSED, _reason(*refused[0]), graph)
+    given: dict[str, Array] = {}
     for inputs, expected in sets:
-        places = range(len(inputs)) if kept is None else kept
-        read = [inputs[i] for i in places]
-        wrong = _compared(case, graph, [np.zeros(1, np.float32)] if kept == () else read, expected)
+        read = inputs if kept is None else [inputs[i] for i in kept] or [np.zeros(1, np.float32)]
+        given = {port.name: a for port, a in zip(graph.inputs, read, strict=True)}
+        wrong = _compared(case, graph, given, expected)
         if wrong:
-            return Outcome(Kind.WRONG, wrong, graph)
-    return Outcome(Kind.PASS, "", graph)
+            return Outcome(Kind.WRONG, wrong, graph, given)
+    return Outcome(Kind.PASS, "", graph, given)
 
 
 def _reason(where: str, what: str) -> str:
@@ -115,9 +118,10 @@ def _reason(where: str, what: str) -> str:
     return f"{place}: {what}".replace("\n", " ")[:160]
 
 
-def _compared(case: Case, graph: ir.Graph, inputs: Sequence[Any], expected: Sequence[Any]) -> str:
+def _compared(
+    case: Case, graph: ir.Graph, given: Mapping[str, Array], expected: Sequence[Any]
+) -> str:
     """Returns how the results differ from those expected, or nothing."""
-    given = {port.name: a for port, a in zip(graph.inputs, inputs, strict=True)}
     try:
         found = interpret(graph, given)
     except Exception as err:

@@ -144,9 +144,9 @@ def _written_elements(ctx: Context) -> Result:
     reduction = ctx.text("reduction", "none", list(_REDUCTIONS))
     shape, places_shape = ctx.shape(0), ctx.shape(1)
     axis = axis_of(int(ctx.attr("axis", 0)), len(shape))
-    size = fixed(shape[axis], "the size of what is written to")
     if any(isinstance(d, Batch) for d in shape):
         return _written_rows(ctx, reduction, axis)
+    size = fixed(shape[axis], "the size of what is written to")
     sizes = [fixed(d, "the number of places") for d in places_shape]
     at = ctx.form(1)
     at = tf.where(at < 0, at + size, at)
