@@ -20,7 +20,7 @@ from converters.tf.ir import Array
 from converters.tf.load.onnx.file import wider
 
 FOLDERS: Final = ("node", "simple", "pytorch-converted", "pytorch-operator", "light")
-"""The folders of the suite that the package carries; the models of `real` are downloads."""
+"""The folders of the suite that the package carries; those of `real` are names of downloads."""
 
 
 @dataclasses.dataclass(frozen=True, eq=False)
@@ -66,7 +66,8 @@ class Case:
 
 def cases(folder: str) -> list[Case]:
     """Returns the cases of a folder by their names."""
-    found = _nodes() if folder == "node" else _stored(folder)
+    read = {"node": _nodes, "light": _light}.get(folder, lambda: _stored(folder))
+    found = read()
     return sorted(found, key=lambda case: case.name)
 
 
@@ -95,6 +96,32 @@ def _stored(folder: str) -> list[Case]:
         name = case.name.removeprefix("test_")
         found.append(Case(name, folder, model, _read(place, model), case.atol))
     return found
+
+
+def _light() -> list[Case]:
+    """Returns large networks, whose weights are constants that their files compute."""
+    found = []
+    for path in sorted((Path(loader.DATA_DIR) / "light").glob("*.onnx")):
+        model = onnx.load(path)
+        output = path.with_name(f"{path.stem}_output_0.pb")
+        found.append(Case(path.stem, "light", model, _rising(model, output), 1e-7))
+    return found
+
+
+def _rising(model: Any, output: Path) -> Callable[[], Sequence[tuple[list[Any], list[Any]]]]:
+    constants = {tensor.name for tensor in model.graph.initializer}
+
+    def read() -> Sequence[tuple[list[Any], list[Any]]]:
+        inputs = []
+        for port in model.graph.input:
+            if port.name not in constants:
+                shape = [d.dim_value or 1 for d in port.type.tensor_type.shape.dim]
+                count = int(np.prod(shape))
+                # The suite's own runner gives numbers that rise from 0 to 1.
+                inputs.append((np.arange(count).reshape(shape) / count).astype(np.float32))
+        return [(inputs, [plain(onnx.load_tensor(output))])]
+
+    return read
 
 
 def _read(place: Path, model: Any) -> Callable[[], Sequence[tuple[list[Any], list[Any]]]]:

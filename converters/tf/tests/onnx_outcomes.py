@@ -25,8 +25,8 @@ from converters.tf.tests.onnx_cases import Case, arrays, with_constants
 from tools.codegen.conversion import ConversionError
 
 # The largest differences, relative to the element: of float32, and of types of 16 bits or less.
-_RELATIVE: Final = 5e-4
-_NARROW: Final = 1e-2
+RELATIVE: Final = 5e-4
+NARROW: Final = 1e-2
 # And relative to the largest element of the tensor.
 _OF_LARGEST: Final = 2e-6
 # Types of floats of 16 bits or less, as ONNX numbers them.
@@ -146,7 +146,7 @@ def _apart(found: Array, wanted: Array, narrow: bool, atol: float) -> str:
         return "infinities or NaN differ"
     a, b = a[finite], b[finite]
     largest = float(np.abs(b).max(initial=0.0))
-    allowed = atol + (_NARROW if narrow else _RELATIVE) * np.abs(b) + _OF_LARGEST * largest
+    allowed = atol + (NARROW if narrow else RELATIVE) * np.abs(b) + _OF_LARGEST * largest
     if narrow:
         allowed = allowed + 1e-3 * largest
     worst = float((np.abs(a - b) / np.maximum(allowed, 1e-300)).max(initial=0.0))

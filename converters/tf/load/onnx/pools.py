@@ -86,15 +86,15 @@ def _by_taps(x: Any, window: Window, pads: Pads, outside: float, meet: Any) -> A
 def _with_places(x: Any, window: Window, pads: Pads, low: float, places: Array) -> tuple[Any, Any]:
     """Returns the largest elements, and the places of the first of them."""
     x = _padded(x, pads, low)
-    best = found = None
+    best: Any = None
+    found: Any = None
     for cut in _taps(window):
         part, at = x[(slice(None), *cut)], tf.constant(places[(slice(None), *cut)])
         if best is None:
             best, found = part, tf.broadcast_to(at, tf.shape(part))
         else:
-            more = part > best
             # Padding is no place.
-            more = tf.logical_or(more, tf.logical_and(found < 0, at >= 0))
+            more = tf.logical_or(part > best, tf.logical_and(found < 0, at >= 0))
             best, found = tf.where(more, part, best), tf.where(more, at, found)
     return best, found
 

@@ -53,6 +53,9 @@ _RANDOM = "random numbers"
 _SIZE = "the size of its result depends on what the model is given"
 _STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
+_OPTIONALS = "values that may be absent"
+_TRAINING = "training; a crate only predicts"
+_TRAINED = ("Adagrad", "Adam", "Gradient", "Momentum")
 
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
@@ -63,6 +66,10 @@ REFUSED: Mapping[str, str] = {
     ),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
+    **dict.fromkeys(("SequenceErase", "SequenceLength", "SequenceMap"), _SEQUENCES),
+    **dict.fromkeys(("Optional", "OptionalGetElement", "OptionalHasElement"), _OPTIONALS),
+    **dict.fromkeys((f"ai.onnx.preview.training.{op}" for op in _TRAINED), _TRAINING),
+    "ImageDecoder": "the file of an image; give the model its pixels",
     "com.microsoft.DynamicQuantizeLSTM": "quantized by the range of each call; leave LSTM out of "
     "the operators that are quantized (op_types_to_quantize)",
     "ai.onnx.ml.ZipMap": "a list of dictionaries; export with options={'zipmap': False}",

@@ -204,13 +204,13 @@ def _rounded(at: Array, rounding: str) -> Array:
 
 
 def _triangle(distance: Array) -> Array:
-    return np.maximum(0, 1 - distance)
+    return np.asarray(np.maximum(0, 1 - distance))
 
 
 def _cubic(x: Array, a: float) -> Array:
     near = ((a + 2) * x - (a + 3)) * x * x + 1
     far = ((a * x - 5 * a) * x + 8 * a) * x - 4 * a
-    return np.where(x <= 1, near, np.where(x < 2, far, 0))
+    return np.asarray(np.where(x <= 1, near, np.where(x < 2, far, 0)))
 
 
 def _weights(

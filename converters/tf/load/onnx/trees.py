@@ -226,8 +226,11 @@ class _Nodes:
             self.modes[at], self.thresholds[at] = "BRANCH_EQ", member
             if i + 1 < len(members):
                 self.no[at] = len(self.modes)
-                for column in (self.modes, self.features, self.thresholds, self.yes, self.missing):
-                    column.append(column[at])  # type: ignore[attr-defined]
+                self.modes.append(self.modes[at])
+                self.features.append(self.features[at])
+                self.thresholds.append(member)
+                self.yes.append(self.yes[at])
+                self.missing.append(self.missing[at])
                 self.no.append(no)
                 at = len(self.modes) - 1
 
