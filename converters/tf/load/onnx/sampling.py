@@ -128,9 +128,10 @@ def _grid_sample(ctx: Context) -> Result:
         x = (g + 1.0) * ((size - 1) / 2) if ends else ((g + 1.0) * size - 1.0) / 2.0
         if outside == "zeros" or mode is _nearest:
             return x
+        if outside == "border" and mode is _linear:
+            return images.inside(x, axis)
         low, high = (0.0, size - 1.0) if ends else (-0.5, size - 0.5)
         if outside == "border":
-            # The last half of a pixel at both ends is only mixed, where a cubic mixes.
             return tf.where(tf.logical_or(x < low, x > high), images.inside(x, axis), x)
         return _reflected(x, low, high)
 
