@@ -15,7 +15,7 @@ from converters.tf.emit.crate import Features, emit_crate
 from converters.tf.emit.options import Options, RuntimeMode, WeightsMode
 from converters.tf.emit.single_file import crate_root, test_root
 from converters.tf.ir import Array
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.tests.crates.crates import program, runtime_flags, rustfmt
 
 _GROUP: Final = 40

@@ -11,7 +11,7 @@ from onnx import TensorProto, helper, numpy_helper
 
 from converters.tf import ir
 from converters.tf.emit.support import problems
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.onnx_graphs import Dims, Network, agree, checked, saved

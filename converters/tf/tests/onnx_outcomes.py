@@ -18,7 +18,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.emit.support import problems
 from converters.tf.ir import Array
-from converters.tf.ir.meaning.interpret import interpret
+from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
 from converters.tf.tests.onnx_cases import Case, arrays, with_constants
