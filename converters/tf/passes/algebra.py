@@ -299,5 +299,6 @@ RULES: Rules = {
     ir.Select: [_select, _expanded],
     ir.Cast: [_cast],
     ir.Unary: [_reversed],
-    ir.Gather: [_wrapped_index],
 }
+# No kernel counts from the end, so `narrow` takes these apart again.
+WRAPPED: Rules = {ir.Gather: [_wrapped_index]}

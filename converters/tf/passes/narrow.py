@@ -1,7 +1,8 @@
 """Whole numbers of sizes that have no arithmetic of their own compute in the next larger size.
 
-A result loses its upper bits again, which is how sums and products wrap. It is done last, so that
-all other rules see what the model says.
+A result loses its upper bits again, which is how sums and products wrap. Lookups that count from
+the end of an axis become ones that don't. It is done last, so that all other rules see what the
+model says.
 """
 
 from __future__ import annotations
@@ -53,6 +54,20 @@ def _cast(m: Match, node: ir.Node) -> ir.Value | None:
     return None
 
 
+def _unwrapped(m: Match, node: ir.Node) -> ir.Value | None:
+    """Counts negative places from the end of the axis before a lookup reads them."""
+    assert isinstance(node.op, ir.Gather)
+    x, places = node.present
+    size = x.shape[node.op.axis]
+    if not node.op.wrap or not isinstance(size, int):
+        return None
+    b = m.build
+    negative = b.compare(ir.CompareKind.LT, places, b.scalar(0, places.dtype))
+    other = b.binary(ir.BinaryKind.ADD, places, b.scalar(size, places.dtype))
+    op = ir.Gather(node.op.axis, node.op.batch_dims)
+    return b.emit(op, [x, b.select(negative, other, places)], node.output.shape)
+
+
 def _is_whole(dtype: ir.DType) -> bool:
     return dtype.numpy.kind in "iu"
 
@@ -73,4 +88,5 @@ RULES: Rules = {
         (_computed,),
     ),
     ir.Cast: (_cast,),
+    ir.Gather: (_unwrapped,),
 }

@@ -35,10 +35,11 @@ def optimize(graph: ir.Graph) -> ir.Graph:
 def _recognise(graph: ir.Graph) -> ir.Graph:
     graph = loops.with_bodies(without_dead_nodes(graph), _recognise)
     graph = without_twins(graph)
-    graph = rewrite(graph, merged(algebra.RULES, whole.RULES, fusion.FOLD))
+    graph = rewrite(graph, merged(algebra.RULES, algebra.WRAPPED, whole.RULES, fusion.FOLD))
     graph = without_twins(graph)
     known = merged(
         algebra.RULES,
+        algebra.WRAPPED,
         norms.RULES,
         functions.RULES,
         attention.RULES,

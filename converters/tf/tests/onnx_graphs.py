@@ -24,7 +24,7 @@ LEARNED = "ai.onnx.ml."
 # And of those of onnxruntime's own.
 MICROSOFT = "com.microsoft."
 # How the learned ones' own names start.
-_LEARNED = ("ArrayFeature", "Linear", "Normalizer", "Scaler", "TreeEnsemble")
+_LEARNED = ("ArrayFeature", "LabelEncoder", "Linear", "Normalizer", "Scaler", "TreeEnsemble")
 
 
 class Network:

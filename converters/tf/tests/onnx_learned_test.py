@@ -7,9 +7,11 @@ from typing import Any
 
 import numpy as np
 import pytest
+from onnx import TensorProto
 
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.onnx.registry import HANDLERS
+from converters.tf.tests.onnx_cases import cases
 from converters.tf.tests.onnx_graphs import LEARNED, Body, Dims, Network, checked, saved, trees
 from tools.codegen.conversion import UnsupportedError
 
@@ -45,6 +47,38 @@ def test_columns(tmp_path: Path) -> None:
             net("ArrayFeatureExtractor", x, net.ints(3, 0)),
             net("ArrayFeatureExtractor", labels, net("ArgMax", x, axis=1)),
             net("Reshape", net("ArrayFeatureExtractor", labels, first), net.ints(-1, 3)),
+        ]
+
+    _check(tmp_path, body)
+
+
+def test_forests_of_several_kinds_of_branches(tmp_path: Path) -> None:
+    """As LightGBM writes categories."""
+
+    def body(net: Network, x: str) -> str:
+        forest = trees(net, "target", (0, 1), "BRANCH_LEQ")
+        inner = [i for i, mode in enumerate(forest["nodes_modes"]) if mode != "LEAF"]
+        for i in inner[::2]:
+            forest["nodes_modes"][i] = "BRANCH_EQ"
+            forest["nodes_values"][i] = 1.0
+        whole = net("Round", x)
+        return net("TreeEnsembleRegressor", whole, n_targets=2, **forest)
+
+    _check(tmp_path, body)
+
+
+@pytest.mark.parametrize("keys", ["int64s", "floats"])
+def test_numbers_for_labels(tmp_path: Path, keys: str) -> None:
+    """As scikit-learn's isolation forests have them."""
+
+    def body(net: Network, x: str) -> list[str]:
+        kind = TensorProto.INT64 if keys == "int64s" else TensorProto.FLOAT
+        whole = net("Cast", net("Round", x), to=kind)
+        given: list[Any] = [0, 1, -1] if keys == "int64s" else [0.0, 1.0, -1.0]
+        listed: dict[str, Any] = {f"keys_{keys}": given}
+        return [
+            net("LabelEncoder", whole, default_float=-3.0, values_floats=[5.5, 6.5, 7.5], **listed),
+            net("LabelEncoder", whole, default_int64=9, values_int64s=[70, 80, 90], **listed),
         ]
 
     _check(tmp_path, body)
@@ -114,5 +148,7 @@ def test_forests_that_are_none(tmp_path: Path) -> None:
 
 
 def test_every_operator_was_tested() -> None:
-    """Comes last: all of the domain that are in the registry."""
-    assert {op for op in HANDLERS if op.startswith(LEARNED)} <= tested
+    """Comes last: all of the domain that are in the registry, here or in the suite's cases."""
+    of_suite = {case.operator for case in cases("node")}
+    known = {op for op in HANDLERS if op.startswith(LEARNED)}
+    assert known - of_suite <= tested

@@ -386,7 +386,7 @@ def test_everything_that_is_not_supported_is_named_at_once(tmp_path: Path) -> No
     net = Network(17)
     a = net("NonZero", "x", name="/a/NonZero")
     b = net("Resize", "x", "roi", net.constant(np.array([1, 1, 2, 2], np.float32)),
-            coordinate_transformation_mode="tf_crop_and_resize", name="/b/Resize")  # fmt: skip
+            mode="area", name="/b/Resize")  # fmt: skip
     net.constant(np.zeros(8, np.float32), "roi")
     c = net("MaxPool", b, kernel_shape=[2, 2])
     d = net("Reshape", "x", net.ints(7, 9), name="/d/Reshape")
@@ -396,7 +396,7 @@ def test_everything_that_is_not_supported_is_named_at_once(tmp_path: Path) -> No
     places = [p.where for p in found.value.problems]
     assert places == ["node /a/NonZero (NonZero)", "node /b/Resize (Resize)",
                       "node /d/Reshape (Reshape)"]  # fmt: skip
-    assert "tf_crop_and_resize" in found.value.problems[1].what
+    assert "mode='area'" in found.value.problems[1].what
 
 
 def _cyclic(model: Any) -> None:

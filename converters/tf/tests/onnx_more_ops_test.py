@@ -7,8 +7,10 @@ from typing import Any
 
 import numpy as np
 import pytest
-from onnx import TensorProto
+from onnx import TensorProto, helper, numpy_helper
 
+from converters.tf import ir
+from converters.tf.emit.support import problems
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
@@ -97,3 +99,91 @@ def test_constant_lengths_of_sequences(tmp_path: Path) -> None:
     y, end, _ = net.many("LSTM", 3, "x", *weights, lengths, hidden_size=6)
     model = net.model({"x": [5, 3, 3]}, [y, end])
     agree(model, tmp_path, batches=(1,))
+
+
+@pytest.mark.parametrize(
+    ("dtype", "bits"),
+    [(np.float32, TensorProto.INT32), (np.float32, TensorProto.UINT32),
+     (np.float64, TensorProto.INT64), (np.float64, TensorProto.UINT64)],
+)  # fmt: skip
+def test_bits_of_floats(tmp_path: Path, dtype: Any, bits: int) -> None:
+    """There and back: all powers of two, the smallest numbers, infinity and both zeros."""
+    limits = np.finfo(dtype)
+    powers = np.exp2(np.arange(limits.minexp, limits.maxexp, dtype=dtype))
+    odd = np.array([0.0, -0.0, np.inf, -np.inf, limits.smallest_subnormal, limits.max, 1 / 3])
+    given = np.concatenate([powers, -powers * 1.2, odd, -odd / 7, powers[:30] / 9]).astype(dtype)
+    net = Network(26)
+    whole = net("BitCast", "x", to=bits)
+    back = net("BitCast", whole, to=int(helper.np_dtype_to_tensor_dtype(np.dtype(dtype))))
+    model = net.model({"x": ["N", given.size]}, [whole, back], [dtype])
+    graph = convert(load(saved(model, tmp_path), LoadOptions()).trace)
+    assert problems(graph) == []
+    found = interpret(graph, {"x": given[None]})
+    integer = helper.tensor_dtype_to_np_dtype(bits)
+    assert np.array_equal(found[whole][0], given.view(integer))
+    assert np.array_equal(found[back][0].view(integer), given.view(integer))
+
+
+@pytest.mark.parametrize("op", ["Add", "Sub", "Mul", "Div", "Mod", "Max", "Min"])
+def test_arithmetic_of_uint64(tmp_path: Path, op: str) -> None:
+    last = 1 << 64
+    ends = np.array([0, 1, 2, 7, 1 << 32, last // 2 - 1, last // 2, last - 2, last - 1], np.uint64)
+    a, b = (x.ravel() for x in np.meshgrid(ends, ends[1:]))
+    net = Network(18)
+    y = net(op, "a", "b")
+    small, wide = net("Less", "a", "b"), net("Cast", "a", to=TensorProto.DOUBLE)
+    inputs: dict[str, Dims] = {"a": ["N", a.size], "b": ["N", a.size]}
+    model = net.model(inputs, [y, small, wide], [np.uint64, np.uint64])
+    graph = convert(load(saved(model, tmp_path), LoadOptions()).trace)
+    assert problems(graph) == []
+    found = interpret(graph, {"a": a[None], "b": b[None]})
+    numpy = {
+        "Add": np.add, "Sub": np.subtract, "Mul": np.multiply, "Div": np.floor_divide,
+        "Mod": np.mod, "Max": np.maximum, "Min": np.minimum,
+    }  # fmt: skip
+    assert np.array_equal(found[y][0], numpy[op](a, b))
+    assert np.array_equal(found[small][0], a < b)
+    assert np.array_equal(found[wide][0], a.astype(np.float64))
+
+
+@pytest.mark.parametrize("groups", [1, 2, 4])
+@pytest.mark.parametrize("op", ["Conv", "ConvTranspose"])
+def test_computed_weights(tmp_path: Path, op: str, groups: int) -> None:
+    net = Network(18)
+    shape = (2 * groups, 4 // groups, 3, 2) if op == "Conv" else (4, 3, 3, 2)
+    weights = net("Mul", net.weight("w", *shape), "factor")
+    options: dict[str, Any] = {
+        "strides": [2, 1],
+        "dilations": [1, 2],
+        "pads": [1, 0, 2, 1],
+        "group": groups,
+    }
+    y = net(op, "x", weights, **options)
+    inputs: dict[str, Dims] = {"x": ["N", 4, 7, 6], "factor": [1]}
+    model = net.model(inputs, [y], [np.float32, np.float32])
+    graph = agree(model, tmp_path, batches=(1, 3))
+    assert not any(isinstance(node.op, ir.Conv | ir.ConvTranspose) for node in graph.nodes)
+
+
+@pytest.mark.parametrize("axis", [0, 1, -1])
+def test_negative_indices_of_the_model(tmp_path: Path, axis: int) -> None:
+    """A lookup that counts from the end is none that a kernel has."""
+    net = Network(18)
+    table = net.weight("table", 5, 5)
+    y = net("Gather", table, "at", axis=axis)
+    elements = net("GatherElements", "x", "at", axis=1)
+    inputs: dict[str, Dims] = {"x": ["N", 5], "at": ["N", 3]}
+    model = net.model(inputs, [y, elements], [np.float32, np.int64])
+    graph = convert(load(saved(model, tmp_path), LoadOptions()).trace)
+    assert problems(graph) == []
+    assert not any(isinstance(node.op, ir.Gather) and node.op.wrap for node in graph.nodes)
+    x, at = np.arange(10, dtype=np.float32).reshape(2, 5), np.array([[-1, -5, 4], [0, -2, 1]])
+    found = interpret(graph, {"x": x, "at": at})
+    weights = _constant(model, "table")
+    assert np.array_equal(found[y], np.take(weights, at, axis=axis))
+    assert np.array_equal(found[elements], np.take_along_axis(x, at, 1))
+
+
+def _constant(model: Any, name: str) -> Any:
+    """Returns a constant of a model."""
+    return numpy_helper.to_array(next(t for t in model.graph.initializer if t.name == name))

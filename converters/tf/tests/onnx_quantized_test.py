@@ -180,14 +180,20 @@ def test_levels_are_moved(tmp_path: Path) -> None:
     _check(tmp_path, IMAGE, body)
 
 
-def test_levels_are_no_outputs(tmp_path: Path) -> None:
+@pytest.mark.parametrize("dtype", ["uint8", "int8", "uint16", "int16"])
+def test_levels_as_outputs(tmp_path: Path, dtype: str) -> None:
+    net = Network(21)
+    levels = Levels(net, dtype, 100).of(net, "x")
+    agree(net.model({"x": ["N", 4]}, [levels, net("Identity", levels)]), tmp_path)
+
+
+def test_arithmetic_with_levels_is_refused(tmp_path: Path) -> None:
     net = Network(20)
     levels = Levels(net, "uint8", 100).of(net, "x")
-    model = net.model({"x": ["N", 4]}, [levels, net("Neg", levels)])
-    with pytest.raises(UnsupportedError, match="let the model end in DequantizeLinear") as found:
+    model = net.model({"x": ["N", 4]}, [net("Neg", levels)])
+    with pytest.raises(UnsupportedError, match="export them with QuantizeLinear") as found:
         load(saved(model, tmp_path), LoadOptions())
-    assert [p.where for p in found.value.problems] == ["node /Neg_output_1_0 (Neg)",
-                                                       f"output {levels}"]  # fmt: skip
+    assert [p.where for p in found.value.problems] == ["node /Neg_output_1_0 (Neg)"]
 
 
 def test_ranges_of_examples(tmp_path: Path) -> None:

@@ -10,6 +10,8 @@ import tensorflow as tf
 
 from converters.tf.load.onnx.context import Context, Handler, Result
 from converters.tf.load.onnx.file import dtype_of
+from converters.tf.load.onnx.float_bits import BITS as _BITS
+from converters.tf.load.onnx.narrow import is_narrow, narrowed
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
@@ -205,28 +207,39 @@ def _where(ctx: Context) -> Result:
     return ctx.elementwise(tf.where, 0, 1, 2)
 
 
-# The least numbers of ONNX's types of four bits, uint4 and int4, of which upper bits are lost.
-_FOUR_BITS = {21: 0, 22: -8}
-
-
 def _cast(ctx: Context) -> Result:
-    dtype = dtype_of(ctx.attr("to"))
-    if ctx.attr("saturate", 1) == 0 or dtype.startswith(("float8", "string", "complex")):
-        raise Refused(f"a cast to {dtype}")
-
-    least = _FOUR_BITS.get(int(ctx.attr("to")))
-
-    def cast(x: Any) -> Any:
-        if least is not None:
-            x = tf.bitwise.bitwise_and(tf.cast(x, tf.int32) - least, 15) + least
-        return x if x.dtype.name == dtype else tf.cast(x, dtype)
-
-    return ctx.elementwise(cast, 0)
+    return _cast_to(ctx, int(ctx.attr("to")))
 
 
 def _cast_like(ctx: Context) -> Result:
+    number = ctx.node.kinds[1] if len(ctx.node.kinds) > 1 else 0
+    if number:
+        return _cast_to(ctx, number)
     dtype = ctx.value(1).dtype
     return ctx.elementwise(lambda x: tf.cast(x, dtype), 0)
+
+
+def _cast_to(ctx: Context, number: int) -> Result:
+    """Returns numbers in the element type of a number of ONNX's."""
+    if is_narrow(number):
+        saturate = bool(ctx.attr("saturate", 1))
+        mode = ctx.text("round_mode", "up", ["up", "down", "nearest"])
+        return ctx.elementwise(lambda x: narrowed(x, number, saturate, mode), 0)
+    dtype = dtype_of(number)
+    if dtype.startswith(("string", "complex")):
+        raise Refused(f"a cast to {dtype}")
+    return ctx.elementwise(lambda x: x if x.dtype.name == dtype else tf.cast(x, dtype), 0)
+
+
+def _bit_cast(ctx: Context) -> Result:
+    """Reads bits as another type of as many."""
+    dtype = dtype_of(int(ctx.attr("to")))
+    source = ctx.value(0).dtype
+    if (source, dtype) in _BITS:
+        return ctx.elementwise(_BITS[source, dtype], 0)
+    if "f" in (np.dtype(source).kind, np.dtype(dtype).kind) and source != dtype:
+        raise Refused(f"the bits of {source} as {dtype}")
+    return ctx.elementwise(lambda x: x if x.dtype.name == dtype else tf.cast(x, dtype), 0)
 
 
 def _is_inf(ctx: Context) -> Result:
@@ -246,8 +259,9 @@ def _same(ctx: Context) -> Result:
 
 
 def _dropout(ctx: Context) -> Result:
-    if ctx.has(2) and bool(np.any(ctx.array(2))):
-        raise Refused("dropout in training mode")
+    nothing = ctx.has(1) and _is_known(ctx, 1) and not ctx.array(1).any()
+    if not nothing and ctx.has(2) and bool(np.any(ctx.array(2))):
+        raise Refused("dropout in training mode, which draws random numbers")
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
         return [ctx.value(0), ctx.elementwise(lambda x: tf.ones_like(x, tf.bool), 0)]
     return ctx.value(0)
@@ -339,6 +353,7 @@ OPS: Mapping[str, Handler] = {
             "Xor": tf.not_equal,
         }.items()
     },
+    "BitCast": _bit_cast,
     "BitShift": _bit_shift,
     "Cast": _cast,
     "CastLike": _cast_like,

@@ -12,21 +12,20 @@ import numpy as np
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import Array, budget
+from converters.tf.load.onnx.composed import ComposedError, decomposed
 from converters.tf.load.onnx.old import OLDEST, renewed
 from tools.codegen.conversion import Problem, UnsupportedError
 
-# Operators that onnx itself says in others.
-_COMPOSED = frozenset(
-    [
-        *("AffineGrid", "Attention", "BlackmanWindow", "CausalConvWithState", "CenterCropPad"),
-        *("HammingWindow", "HannWindow", "LinearAttention", "NegativeLogLikelihoodLoss"),
-        *("RotaryEmbedding", "SoftmaxCrossEntropyLoss", "SwiGLU"),
-    ]
-)
-# How deep such operators are said in others of them.
-_DEEPEST = 4
-# What half precision and narrow whole numbers are computed in.
-_WIDER = {"float16": "float32", "bfloat16": "float32", "int4": "int8", "uint4": "uint8"}
+# What types of fewer bits are computed in.
+_WIDER = {
+    **dict.fromkeys(("float16", "bfloat16", "float4_e2m1fn", "float8_e8m0fnu"), "float32"),
+    **dict.fromkeys(("float8_e4m3fn", "float8_e4m3fnuz"), "float32"),
+    **dict.fromkeys(("float8_e5m2", "float8_e5m2fnuz"), "float32"),
+    **dict.fromkeys(("int2", "int4"), "int8"),
+    **dict.fromkeys(("uint2", "uint4"), "uint8"),
+}
+# Operators of which a result has the element type of an operand, which only the file knows.
+_LIKE = frozenset(["CastLike", "DequantizeLinear", "QuantizeLinear"])
 _READABLE = frozenset(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)) | {
     "bool",
     "float32",
@@ -46,6 +45,8 @@ class Node:
         attrs: Attributes; tensors are arrays.
         version: Version of the operator's domain.
         scopes: The modules of PyTorch that it is in, if the file says so.
+        kinds: ONNX's numbers of the element types of the operands, 0 where it is not known; only
+            for operators that ask for them.
     """
 
     name: str
@@ -55,6 +56,7 @@ class Node:
     attrs: Mapping[str, Any]
     version: int
     scopes: tuple[str, ...] = ()
+    kinds: tuple[int, ...] = ()
 
     @property
     def title(self) -> str:
@@ -64,7 +66,10 @@ class Node:
 
 @dataclass(frozen=True)
 class Port:
-    """An input: its shape has `None` for what is open, and is `None` if the file has none."""
+    """An input: its shape has `None` for what is open, and is `None` if the file has none.
+
+    Those of bodies have neither type nor shape.
+    """
 
     name: str
     dtype: str
@@ -124,6 +129,7 @@ class _Reader:
         self.path = path
         self.onnx = onnx
         self.versions: dict[str, int] = {}
+        self.kinds: dict[str, int] = {}
 
     def refuse(self, what: str) -> NoReturn:
         raise FileError(Problem(str(self.path), what))
@@ -142,17 +148,28 @@ class _Reader:
         if model.functions:
             self._check_calls(model)
             model = self.onnx.inliner.inline_local_functions(model)
-        for _ in range(_DEEPEST):
-            ops = {n.op_type for n in model.graph.node if not n.domain}
-            composed = sorted(ops.intersection(_COMPOSED))
-            if not composed:
-                break
-            model = self._decomposed(model, [("", name) for name in composed])
+        try:
+            model = decomposed(model, self.onnx)
+        except ComposedError as err:
+            what = f"onnx can't say it in other operators: {shortened(err)}"
+            raise UnsupportedError(Problem(f"operator {err.op}", what)) from err
         self.versions = {
             "" if o.domain == "ai.onnx" else o.domain: o.version for o in model.opset_import
         }
         self._check_version()
+        if any(node.op_type in _LIKE for node in model.graph.node):
+            self.kinds = self._kinds(model)
         return self._graph(model.graph, frozenset())
+
+    def _kinds(self, model: Any) -> dict[str, int]:
+        """Returns the numbers of the element types of tensors by name, as far as onnx knows."""
+        kinds = {t.name: int(t.data_type) for t in model.graph.initializer}
+        kinds |= {i.name: int(i.type.tensor_type.elem_type) for i in model.graph.input}
+        try:
+            found = self.onnx.shape_inference.infer_shapes(model).graph
+        except Exception:  # It is more than onnx can infer; most models have no types of few bits.
+            return kinds
+        return kinds | {v.name: int(v.type.tensor_type.elem_type) for v in found.value_info}
 
     def _renewed(self, model: Any) -> Any:
         """Returns a model of old operators in those of a later version."""
@@ -167,25 +184,6 @@ class _Reader:
                 f"{OLDEST}: {shortened(err)}"
             )
             raise UnsupportedError(Problem(str(self.path), what, "export it again")) from err
-
-    def _decomposed(self, model: Any, names: list[tuple[str, str]]) -> Any:
-        """Returns a model with some operators in others; that asks for the types of all tensors."""
-        typed = {value.name for value in model.graph.input}
-        for tensor in model.graph.initializer:
-            if tensor.name not in typed:
-                info = self.onnx.helper.make_tensor_value_info(
-                    tensor.name, tensor.data_type, tensor.dims
-                )
-                model.graph.input.append(info)
-        try:
-            model = self.onnx.shape_inference.infer_shapes(model)
-            return self.onnx.inliner.inline_selected_functions(
-                model, names, inline_schema_functions=True
-            )
-        except Exception as err:  # Some forms are more than onnx itself can say in others.
-            what = f"onnx can't say it in other operators: {shortened(err)}"
-            problems = [Problem(f"operator {name}", what) for _, name in names]
-            raise UnsupportedError.of(problems) from err
 
     def text(self, value: str | bytes) -> str:
         """Returns a text of the file; the parser leaves bytes that are none as they are."""
@@ -213,7 +211,7 @@ class _Reader:
             for name in done:
                 del left[name]
 
-    def _graph(self, proto: Any, outer: frozenset[str]) -> Graph:
+    def _graph(self, proto: Any, outer: frozenset[str], body: bool = False) -> Graph:
         if proto.sparse_initializer:
             name = proto.sparse_initializer[0].values.name
             problem = Problem(f"constant {name}", "it is sparse", "store it as a dense tensor")
@@ -221,7 +219,8 @@ class _Reader:
         constants = {self.text(t.name): self.array(t) for t in proto.initializer}
         if len(constants) != len(proto.initializer):
             self.refuse("two constants have the same name")
-        inputs = tuple(self._port(i) for i in proto.input if i.name not in constants)
+        ports = [i for i in proto.input if i.name not in constants]
+        inputs = tuple(map(self._body_port if body else self._port, ports))
         known = set(constants) | {p.name for p in inputs}
         if len(known) != len(constants) + len(inputs):
             self.refuse("two inputs have the same name")
@@ -297,6 +296,7 @@ class _Reader:
             attrs=attrs,
             version=self.versions.get(domain, 1),
             scopes=_words(scopes),
+            kinds=tuple(self.kinds.get(i, 0) for i in proto.input) if op in _LIKE else (),
         )
 
     def _attribute(self, node: Any, proto: Any, outer: frozenset[str]) -> Any:
@@ -304,7 +304,7 @@ class _Reader:
         if proto.ref_attr_name:
             self.refuse(f"{_title(node)} has an attribute of a function, and is in none")
         if proto.type == kinds.GRAPH:
-            return self._graph(proto.g, outer)
+            return self._graph(proto.g, outer, body=True)
         value = self.onnx.helper.get_attribute_value(proto)
         if proto.type == kinds.TENSOR:
             return self.array(value)
@@ -329,6 +329,10 @@ class _Reader:
             for d in tensor.shape.dim
         )
         return Port(name, self._dtype(name, tensor.elem_type), shape)
+
+    def _body_port(self, proto: Any) -> Port:
+        """Returns the input of a body, whose type is that of what it is given."""
+        return Port(self.text(proto.name), "", None)
 
     def _dtype(self, name: str, number: int) -> str:
         dtype = dtype_of(number)

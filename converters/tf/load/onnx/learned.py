@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import itertools
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
+from converters.tf.ir import Array
 from converters.tf.ir.symbolic import product
-from converters.tf.load.onnx.context import Context, Handler, Result
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
@@ -94,7 +96,100 @@ def _columns(ctx: Context) -> Result:
     return ctx.result(y, None, (*rows, product(ctx.shape(1))))
 
 
+def _binarizer(ctx: Context) -> Result:
+    threshold = float(ctx.attr("threshold", 0.0))
+    return ctx.elementwise(lambda x: tf.cast(x > tf.cast(threshold, x.dtype), x.dtype), 0)
+
+
+def _label_encoder(ctx: Context) -> Result:
+    """Looks numbers up in a list."""
+    keys, values = (_listed(ctx, name) for name in ("keys", "values"))
+    if keys is None or values is None or len(keys) != len(values) or not len(keys):
+        raise Refused("labels that are strings; give the model numbers to choose from")
+    kind = values.dtype.kind
+    given = ctx.attr("default_tensor", ctx.attr(f"default_{'float' if kind == 'f' else 'int64'}"))
+    default = np.ravel(given if given is not None else -0.0 if kind == "f" else -1)[0]
+    table = np.append(values, values.dtype.type(default))
+
+    def looked_up(x: Any) -> Any:
+        wide = x[..., None]
+        same = tf.equal(wide, tf.constant(keys, x.dtype))
+        if keys.dtype.kind == "f" and np.isnan(keys).any():
+            same = tf.logical_or(same, tf.logical_and(tf.math.is_nan(wide), np.isnan(keys)))
+        there = tf.reduce_any(same, -1)
+        at = tf.where(there, tf.argmax(tf.cast(same, tf.int32), -1), len(keys))
+        return tf.gather(tf.constant(table), at)
+
+    return ctx.elementwise(looked_up, 0)
+
+
+def _listed(ctx: Context, name: str) -> Array | None:
+    """Returns numbers that an attribute has by one of several names."""
+    for suffix, dtype in (("int64s", np.int64), ("floats", np.float32), ("tensor", None)):
+        found = ctx.attr(f"{name}_{suffix}")
+        if found is not None:
+            return np.ravel(np.asarray(found, dtype))
+    return None
+
+
+def _counted_words(ctx: Context) -> Result:
+    """Counts sequences of numbers in rows of them."""
+    pool = ctx.attr("pool_int64s")
+    if not pool:
+        raise Refused("words that are strings")
+    mode = ctx.text("mode", "TF", ["TF", "IDF", "TFIDF"])
+    starts = [*map(int, ctx.attr("ngram_counts")), len(pool)]
+    least, most = (int(ctx.attr(f"{n}_gram_length")) for n in ("min", "max"))
+    columns = [int(i) for i in ctx.attr("ngram_indexes")]
+    x = ctx.form(0) if ctx.rank(0) > 1 else ctx.form(0)[None, :]
+    steps = fixed(ctx.shape(0)[-1], "the number of words")
+    parts, order, seen = [], [], 0
+    for length, (start, end) in enumerate(itertools.pairwise(starts), 1):
+        grams = np.reshape(pool[start:end], (-1, length))
+        own = columns[seen : seen + len(grams)]
+        seen += len(grams)
+        if not len(grams) or not least <= length <= most:
+            continue
+        order += own
+        skips = range(1 if length == 1 else int(ctx.attr("max_skip_count", 0)) + 1)
+        parts.append(_found(x, grams, steps, [skip + 1 for skip in skips]))
+    count = max(columns) + 1
+    if len(set(order)) != len(order) or not order:
+        raise Refused("two sequences in one column, or none")
+    places = np.full(count, len(order))
+    places[order] = np.arange(len(order))
+    wide = tf.concat([*parts, tf.zeros_like(parts[0][:, :1])], -1)
+    y = tf.gather(wide, places, axis=1)
+    if mode != "TF":
+        weights = np.ones(count, np.float32)
+        given = ctx.attr("weights")
+        if given:
+            weights[columns] = given
+        y = (tf.cast(y > 0.0, tf.float32) if mode == "IDF" else y) * tf.constant(weights)
+    return ctx.result(y if ctx.rank(0) > 1 else y[0])
+
+
+def _found(x: Any, grams: Array, steps: int, gaps: Sequence[int]) -> Any:
+    """Returns how often sequences occur in rows, their numbers some places apart."""
+    length = grams.shape[1]
+    total = tf.zeros_like(x[:, :1], tf.float32) + np.zeros((1, len(grams)), np.float32)
+    for gap in gaps:
+        count = steps - (length - 1) * gap
+        if count < 1:
+            continue
+        same = None
+        for word in range(length):
+            here = x[:, word * gap : word * gap + count, None]
+            hit = tf.equal(here, tf.constant(grams[:, word], x.dtype))
+            same = hit if same is None else tf.logical_and(same, hit)
+        total = total + tf.reduce_sum(tf.cast(same, tf.float32), 1)
+    return total
+
+
 OPS: Mapping[str, Handler] = {
+    "TfIdfVectorizer": _counted_words,
+    "ai.onnx.ml.Binarizer": _binarizer,
+    "ai.onnx.ml.LabelEncoder": _label_encoder,
     "ai.onnx.ml.ArrayFeatureExtractor": _columns,
     "ai.onnx.ml.LinearClassifier": _classifier,
     "ai.onnx.ml.LinearRegressor": _regressor,

@@ -9,14 +9,16 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx.context import Context, Handler, Result, reshaped
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.values import Known, Tensor, last
 from converters.tf.load.saved_model.replay import Refused
 
 
 def _batch_norm(ctx: Context) -> Result:
-    if ctx.attr("training_mode", 0) or ctx.attr("spatial", 1) != 1:
-        raise Refused("a batch norm in training mode")
+    if ctx.attr("spatial", 1) != 1:
+        raise Refused("a batch norm of each place")
+    if ctx.attr("training_mode", 0):
+        return _trained_norm(ctx)
     if len([name for name in ctx.node.outputs if name]) > 1:
         raise Refused("the statistics of a batch norm")
     epsilon = float(ctx.attr("epsilon", 1e-5))
@@ -30,6 +32,19 @@ def _batch_norm(ctx: Context) -> Result:
     else:
         y = tf.nn.batch_normalization(x, mean, variance, shift, scale, epsilon)
     return ctx.result_last(y)
+
+
+def _trained_norm(ctx: Context) -> Result:
+    """Normalizes by the batch itself; also gives the means that a training carries on."""
+    x, rank = ctx.last(0), ctx.rank(0)
+    fixed(ctx.shape(0)[0], "the mean over the batch")
+    mean, variance = tf.nn.moments(x, list(range(rank - 1)))
+    epsilon, kept = float(ctx.attr("epsilon", 1e-5)), float(ctx.attr("momentum", 0.9))
+    y = tf.nn.batch_normalization(x, mean, variance, ctx.form(2), ctx.form(1), epsilon)
+    carried = [
+        ctx.result(ctx.form(i) * kept + now * (1 - kept)) for i, now in ((3, mean), (4, variance))
+    ]
+    return [ctx.result_last(y), *carried][: len(ctx.node.outputs)]
 
 
 def _instance_norm(ctx: Context) -> Result:
@@ -58,7 +73,14 @@ def _group_norm(ctx: Context) -> Result:
     def wide(a: Array) -> Array:
         return a if a.size == channels else np.repeat(a, channels // groups)
 
-    scale, shift = (ctx.weight(i, "channels", wide) for i in (1, 2))
+    def of_channels(index: int) -> Any:
+        if isinstance(ctx.value(index), Known):
+            return ctx.weight(index, "channels", wide)
+        if ctx.shape(index) == (channels,):
+            return ctx.form(index)
+        return tf.gather(ctx.form(index), np.arange(channels) // (channels // groups))
+
+    scale, shift = of_channels(1), of_channels(2)
     return ctx.result_last(y * scale + shift)
 
 
@@ -192,6 +214,10 @@ def mat_mul(ctx: Context) -> Result:
     return ctx.result(result)
 
 
+def _det(ctx: Context) -> Result:
+    return ctx.result(tf.linalg.det(ctx.form(0)))
+
+
 def _einsum(ctx: Context) -> Result:
     equation = str(ctx.attr("equation")).replace(" ", "")
     if "->" not in equation:
@@ -202,6 +228,7 @@ def _einsum(ctx: Context) -> Result:
 
 OPS: Mapping[str, Handler] = {
     "BatchNormalization": _batch_norm,
+    "Det": _det,
     "Einsum": _einsum,
     "Gemm": gemm,
     "GroupNormalization": _group_norm,

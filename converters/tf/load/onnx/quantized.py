@@ -13,11 +13,14 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch
-from converters.tf.load.onnx.context import Context, Handler, Result, reshaped
+from converters.tf.ir.symbolic import product
+from converters.tf.load.onnx import narrow
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.norms import gemm, mat_mul
+from converters.tf.load.onnx.pools import average_pool
 from converters.tf.load.onnx.values import Known, Tensor, Value, shape_of
-from converters.tf.load.onnx.windows import average_pool, conv
+from converters.tf.load.onnx.windows import conv
 from converters.tf.load.saved_model.replay import Refused
 
 _MICROSOFT = "com.microsoft."
@@ -25,37 +28,66 @@ _LEVELS = (np.int8, np.uint8, np.int16, np.uint16)
 Function = Callable[..., Any]
 
 
-def _scale_shape(ctx: Context, x: Value) -> tuple[int, ...] | None:
-    """Returns the shape that gives scales their axis of a tensor, or nothing for one scale."""
-    shape = ctx.shape(1)
-    if not shape or tuple(shape) == (1,):
-        return None
-    if ctx.attr("block_size") or len(shape) != 1:
-        raise Refused("scales of blocks")
-    rank = len(shape_of(x))
-    axis = ctx.axis(rank, "axis", 1)
-    return tuple(-1 if i == axis else 1 for i in range(rank))
+def _spread(ctx: Context, index: int, x: Value) -> Value:
+    """Returns scales or levels of 0 in a shape that broadcasts with a tensor."""
+    value = ctx.value(index)
+    rank = len(shape_of(value))
+    block = int(ctx.attr("block_size", 0) or 0)
+    if rank == 0 or (shape_of(value) == (1,) and not block):
+        return _shaped(ctx, value, ())
+    wide = shape_of(x)
+    axis = ctx.axis(len(wide), "axis", 1)
+    if not block:
+        if rank != 1:
+            raise Refused(f"scales with {rank} axes")
+        return _shaped(ctx, value, tuple(-1 if i == axis else 1 for i in range(len(wide))))
+    if rank != len(wide) or block < 1:
+        raise Refused(f"scales with {rank} axes of blocks of {block}")
+    places = np.arange(fixed(wide[axis], "the size of what has blocks")) // block
+    if isinstance(value, Known):
+        return Known(np.take(value.data, places, axis))
+    return ctx.result(tf.gather(ctx.formed(value), places, axis=axis))
+
+
+def _shaped(ctx: Context, value: Value, shape: tuple[int, ...]) -> Value:
+    if isinstance(value, Known):
+        return Known(value.data.reshape(shape), value.name)
+    return ctx.inner(value).reshape(0, shape)
 
 
 def _dequantize(ctx: Context) -> Result:
     x = ctx.value(0)
-    shape = _scale_shape(ctx, x) or ()
-    scale = ctx.array(1).astype(np.float32).reshape(shape)
-    zero = ctx.array(2).astype(np.float32).reshape(shape) if ctx.has(2) else np.zeros_like(scale)
-    if isinstance(x, Known):
-        return Known((x.data.astype(np.float32) - zero) * scale, x.name)
-    return ctx.combined(lambda v, s, z: (_float(v) - z) * s, [x, Known(scale), Known(zero)])
+    operands = [_spread(ctx, i, x) for i in (1, 2) if ctx.has(i)]
+    if isinstance(x, Known) and all(isinstance(v, Known) for v in operands):
+        scale, *zero = (v.data.astype(np.float32) for v in operands if isinstance(v, Known))
+        data = x.data.astype(np.float32)
+        return Known((data - zero[0] if zero else data) * scale, x.name)
+
+    def real(v: Any, scale: Any, *zero: Any) -> Any:
+        whole = _float(v) - _float(zero[0]) if zero else _float(v)
+        return whole * _float(scale)
+
+    return ctx.combined(real, [x, *operands])
 
 
 def _quantize(ctx: Context) -> Result:
     x = ctx.value(0)
-    shape = _scale_shape(ctx, x) or ()
-    dtype = ctx.array(2).dtype if ctx.has(2) else np.dtype("uint8")
-    if not ctx.has(2) and ctx.attr("output_dtype"):
-        dtype = np.dtype(dtype_of(ctx.attr("output_dtype")))
-    scale = ctx.array(1).astype(np.float32).reshape(shape)
-    zero = ctx.array(2).reshape(shape) if ctx.has(2) else np.zeros(scale.shape, dtype)
-    return _levels(ctx, lambda v, s: v / s, [x, Known(scale)], zero)
+    kind = ctx.node.kinds[2] if ctx.has(2) and len(ctx.node.kinds) > 2 else 0
+    kind = kind or int(ctx.attr("output_dtype", 0) or 0)
+    scale = _spread(ctx, 1, x)
+    if narrow.is_float(kind):
+        saturate = bool(ctx.attr("saturate", 1))
+        return ctx.combined(
+            lambda v, s: narrow.narrowed(_float(v) / _float(s), kind, saturate), [x, scale]
+        )
+    zero: Value
+    if ctx.has(2):
+        zero = _spread(ctx, 2, x)
+    else:
+        zero = Known(np.zeros((), dtype_of(kind) if kind else "uint8"))
+    return _levels(
+        ctx, lambda v, s: _float(v) / _float(s), [x, scale], zero, limits=narrow.bounds(kind)
+    )
 
 
 def _float(x: Any) -> Any:
@@ -63,7 +95,12 @@ def _float(x: Any) -> Any:
 
 
 def _levels(
-    ctx: Context, function: Function, values: list[Value], zero: Array, after: bool = True
+    ctx: Context,
+    function: Function,
+    values: list[Value],
+    zero: Value,
+    after: bool = True,
+    limits: tuple[int, int] | None = None,
 ) -> Tensor:
     """Returns what a function gives for values, rounded to levels.
 
@@ -71,23 +108,30 @@ def _levels(
         ctx: The node.
         function: Gives the distance from `zero` in levels.
         values: What it reads.
-        zero: The level of 0.
+        zero: The level of 0, of the type of the levels.
         after: Whether `zero` is added after rounding; halves are rounded to even.
+        limits: The least and the largest level, if they are not those of the type.
     """
-    dtype = zero.dtype
+    dtype = np.dtype(_kind(zero))
     if dtype not in _LEVELS:
         raise Refused(f"quantization to {dtype}")
-    bounds = np.iinfo(dtype)
+    least, largest = limits or (np.iinfo(dtype).min, np.iinfo(dtype).max)
 
-    def narrow(*operands: Any) -> Any:
+    def narrowed(*operands: Any) -> Any:
         *own, middle = operands
         y = function(*own)
-        y = tf.round(y) + middle if after else tf.round(y + middle)
-        return tf.clip_by_value(y, float(bounds.min), float(bounds.max))
+        y = tf.round(y) + _float(middle) if after else tf.round(y + _float(middle))
+        return tf.clip_by_value(y, float(least), float(largest))
 
-    result = ctx.combined(narrow, [*values, Known(zero.astype(np.float32))])
+    middle = Known(zero.data.astype(np.float32)) if isinstance(zero, Known) else zero
+    result = ctx.combined(narrowed, [*values, middle])
     result.levels = str(dtype.name)
     return result
+
+
+def _kind(value: Value) -> str:
+    """Returns the type of levels."""
+    return (value.levels if isinstance(value, Tensor) else "") or value.dtype
 
 
 def _number(ctx: Context, index: int) -> np.float32:
@@ -98,16 +142,17 @@ def _number(ctx: Context, index: int) -> np.float32:
     return np.float32(scale[0])
 
 
-def _zero(ctx: Context, index: int, like: int) -> Array:
+def _zero(ctx: Context, index: int, like: int) -> Value:
     """Returns an operand that is the level of 0; 0 if it is left out."""
     if not ctx.has(index):
-        value = ctx.value(like)
-        levels = value.levels if isinstance(value, Tensor) else ""
-        return np.zeros((), levels or value.dtype)
-    zero = ctx.array(index)
-    if zero.size != 1:
+        return Known(np.zeros((), _kind(ctx.value(like))))
+    if product(ctx.shape(index)) != 1:
         raise Refused("levels of 0 by channel where one is expected")
-    return zero.reshape(())
+    value = ctx.value(index)
+    kind, zero = _kind(value), _shaped(ctx, value, ())
+    if isinstance(zero, Tensor):
+        zero.levels = kind
+    return zero
 
 
 def _whole(ctx: Context, index: int, zero: int, axis: int | None = None) -> Value:
@@ -129,6 +174,11 @@ def _whole(ctx: Context, index: int, zero: int, axis: int | None = None) -> Valu
         if not data.any():
             return ctx.combined(_float, [value])
         middle = Known(data)
+    if len(shape_of(middle)) == 1 and shape_of(middle) != (1,):
+        if axis is None:
+            raise Refused("levels of 0 by channel where one is expected")
+        rank = len(shape_of(value))
+        middle = _shaped(ctx, middle, tuple(-1 if i == axis else 1 for i in range(rank)))
     return ctx.combined(lambda v, z: _float(v) - _float(z), [value, middle])
 
 
@@ -155,9 +205,25 @@ def _factors(ctx: Context, scales: Array, place: tuple[int, ...]) -> Known:
 def _conv(ctx: Context) -> Result:
     whole = ctx.inner(_whole(ctx, 0, 2), _whole(ctx, 3, 5, 0), _bias(ctx, 8))
     y = ctx.tensor(conv(whole))
-    scales = _number(ctx, 1) * ctx.array(4).ravel() / _number(ctx, 6)
-    factors = _factors(ctx, scales, (-1, *(1,) * (y.rank - 2)))
-    return _levels(ctx, lambda v, s: v * s, [y, factors], _zero(ctx, 7, 0))
+    return _scaled(ctx, y, (-1, *(1,) * (y.rank - 2)))
+
+
+def _scaled(ctx: Context, y: Tensor, place: tuple[int, ...]) -> Tensor:
+    """Returns levels of a product, of which operands 1, 4 and 6 are the scales."""
+    if all(isinstance(ctx.value(i), Known) for i in (1, 4, 6)):
+        scales = _number(ctx, 1) * ctx.array(4).ravel() / _number(ctx, 6)
+        factors: list[Value] = [_factors(ctx, scales, place)]
+    else:
+        single = product(ctx.shape(4)) == 1
+        shapes = ((), () if single else place, ())
+        factors = [
+            _shaped(ctx, ctx.value(i), shape) for i, shape in zip((1, 4, 6), shapes, strict=True)
+        ]
+
+    def scaled(v: Any, a: Any, *more: Any) -> Any:
+        return v * _float(a) if not more else v * (_float(a) * _float(more[0]) / _float(more[1]))
+
+    return _levels(ctx, scaled, [y, *factors], _zero(ctx, 7, 0))
 
 
 def _conv_integer(ctx: Context) -> Result:
@@ -172,8 +238,7 @@ def _product(ctx: Context, a: Value, b: Value) -> Tensor:
 
 def _mat_mul(ctx: Context) -> Result:
     y = _product(ctx, _whole(ctx, 0, 2), _whole(ctx, 3, 5, ctx.rank(3) - 1))
-    scales = _number(ctx, 1) * ctx.array(4).ravel() / _number(ctx, 6)
-    return _levels(ctx, lambda v, s: v * s, [y, _factors(ctx, scales, (-1,))], _zero(ctx, 7, 0))
+    return _scaled(ctx, y, (-1,))
 
 
 def _mat_mul_integer(ctx: Context) -> Result:
@@ -296,7 +361,11 @@ def _dynamic(ctx: Context) -> list[Tensor]:
                 (zero * ones, [first, *(1,) * (len(shape) - 1)]),
             )
         )
-    results = [ctx.result(y, order), ctx.result(scale, order), ctx.result(zero, order)]
+    if not isinstance(first, Batch):  # One scale of all elements.
+        scale, zero = tf.reshape(scale, []), tf.reshape(zero, [])
+        results = [ctx.result(y, order), ctx.result(scale), ctx.result(zero)]
+    else:
+        results = [ctx.result(y, order), ctx.result(scale, order), ctx.result(zero, order)]
     results[0].levels = results[2].levels = "uint8"
     return results
 

@@ -102,6 +102,9 @@ def _weights(
 ) -> _Weights:
     arrange = _arranged(gates)
 
+    if not all(isinstance(ctx.value(i), Known) for i in (1, 2, 3) if ctx.has(i)):
+        return _computed_weights(ctx, direction, gates, joined)
+
     def part(index: int, key: str, role: str, change: Callable[[Array], Array]) -> Any:
         known = ctx.known(index).view((key, direction), lambda a: change(a[direction]))
         known.role, known.name = f"{role}{name}", ""
@@ -123,12 +126,29 @@ def _weights(
     return _Weights(kernel, recurrent, bias, more)
 
 
+def _computed_weights(ctx: Context, direction: int, gates: Sequence[int], joined: bool) -> _Weights:
+    """Returns weights that the model computes or is given."""
+
+    def arranged(x: Any) -> Any:
+        parts = tf.split(x, len(gates), axis=0)
+        return tf.concat([parts[g] for g in gates], 0)
+
+    kernel, recurrent = (tf.transpose(arranged(ctx.form(i)[direction])) for i in (1, 2))
+    if not ctx.has(3):
+        return _Weights(kernel, recurrent, None, None)
+    first, second = tf.split(ctx.form(3)[direction], 2)
+    if joined:
+        return _Weights(kernel, recurrent, arranged(first + second), None)
+    return _Weights(kernel, recurrent, arranged(first), arranged(second))
+
+
 def _product(x: Any, kernel: Any, bias: Any) -> Any:
     y = tf.matmul(x, kernel)
     return y if bias is None else tf.nn.bias_add(y, bias)
 
 
-def _lstm_step(w: _Weights, functions: Sequence[Function], units: int) -> Step:
+def _lstm_step(w: _Weights, functions: Sequence[Function], holes: Sequence[Any] | None) -> Step:
+    """Returns a step; `holes` are weights of the cell for three gates: input, output, forget."""
     f, g, h = functions
 
     def step(x: Any, states: Sequence[Any]) -> Sequence[Any]:
@@ -136,7 +156,10 @@ def _lstm_step(w: _Weights, functions: Sequence[Function], units: int) -> Step:
         gates = tf.matmul(x, w.kernel) + tf.matmul(hidden, w.recurrent)
         gates = gates if w.bias is None else tf.nn.bias_add(gates, w.bias)
         i, forget, c, o = tf.split(gates, 4, axis=1)
+        if holes is not None:
+            i, forget = i + holes[0] * cell, forget + holes[2] * cell
         new = f(forget) * cell + f(i) * g(c)
+        o = o if holes is None else o + holes[1] * new
         return f(o) * h(new), new
 
     return step
@@ -187,8 +210,6 @@ def _functions(ctx: Context, direction: int, defaults: Sequence[str]) -> list[Fu
 def _refuse(ctx: Context) -> None:
     if ctx.attr("clip") is not None:
         raise Refused("clip")
-    if ctx.has(7):
-        raise Refused("peepholes")
     if ctx.attr("input_forget", 0):
         raise Refused("input_forget=1")
 
@@ -212,7 +233,7 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
             raise Refused(f"a sequence of {len(shape)} axes")
         steps = fixed(shape[1 if batch_first else 0], "the number of steps")
         mask = _mask(ctx, steps)
-        units = int(ctx.known(2).data.shape[-1])
+        units = fixed(ctx.shape(2)[-1], "the number of units")
         x = ctx.form(0, order)
         batch = shape[0 if batch_first else 1]
         sequences, finals = [], []
@@ -264,7 +285,8 @@ def _step(
     joined = op != "GRU" or not reset_after
     w = _weights(ctx, direction, gates, joined, suffix)
     if op == "LSTM":
-        return _lstm_step(w, functions, units)
+        holes = tf.split(ctx.form(7)[direction], 3) if ctx.has(7) else None
+        return _lstm_step(w, functions, holes)
     if op == "GRU":
         return _gru_step(w, functions, units, reset_after)
     return _rnn_step(w, functions, units)

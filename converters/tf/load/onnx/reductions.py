@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
+import numpy as np
 import tensorflow as tf
 
-from converters.tf.load.onnx.context import Context, Handler, Result
+from converters.tf.ir import Dim
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed
 from converters.tf.load.onnx.shapes import without
+from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
 Function = Callable[..., Any]
@@ -40,15 +43,30 @@ def _reduce(reduce: Function, before: Function = _nothing, after: Function = _no
             if ctx.attr("noop_with_empty_axes", 0):
                 return ctx.value(0)
             axes = list(range(rank))
-        if 0 in ctx.shape(0) and reduce in (tf.reduce_max, tf.reduce_min, _log_sum_exp):
-            raise Refused("the largest of no elements")
         keep = keeps(ctx)
         order = ctx.order(0)
         x = before(ctx.form(0, order))
+        if x.dtype == tf.bool:
+            return ctx.result(
+                _OF_BOOLS[reduce](x, [order.index(a) for a in axes], keepdims=keep),
+                order if keep else without(order, axes),
+            )
+        if 0 in [ctx.shape(0)[a] for a in axes] and reduce in _OF_NOTHING:
+            sizes = enumerate(ctx.shape(0))
+            shape = [1 if i in axes else d for i, d in sizes if keep or i not in axes]
+            return _filled(shape, x.dtype, _OF_NOTHING[reduce])
         y = after(reduce(x, [order.index(a) for a in axes], keepdims=keep))
         return ctx.result(y, order if keep else without(order, axes))
 
     return handler
+
+
+def _filled(shape: Sequence[Dim], dtype: Any, number: float) -> Known:
+    """Returns what a reduction of no elements gives."""
+    full = [fixed(d, "the size of a reduction of nothing") for d in shape]
+    if dtype.is_integer:
+        number = dtype.min if number < 0 else dtype.max
+    return Known(np.full(full, number, dtype.as_numpy_dtype))
 
 
 def _log_sum_exp(x: Any, axes: list[int], keepdims: bool) -> Any:
@@ -90,6 +108,9 @@ def _cumulative(function: Function) -> Handler:
 
     return handler
 
+
+_OF_NOTHING = {tf.reduce_max: -np.inf, tf.reduce_min: np.inf, _log_sum_exp: -np.inf}
+_OF_BOOLS = {tf.reduce_max: tf.reduce_any, tf.reduce_min: tf.reduce_all}
 
 OPS: Mapping[str, Handler] = {
     "ArgMax": _arg(tf.argmax),

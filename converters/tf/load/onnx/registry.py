@@ -11,12 +11,15 @@ from converters.tf.load.onnx import (
     indexing,
     learned,
     norms,
+    pools,
     quantized,
     recurrent,
     reductions,
+    resizing,
     sampling,
     shapes,
     sorting,
+    spectra,
     trees,
     windows,
 )
@@ -29,12 +32,15 @@ _FAMILIES = (
     indexing,
     learned,
     norms,
+    pools,
     quantized,
     recurrent,
     reductions,
+    resizing,
     sampling,
     shapes,
     sorting,
+    spectra,
     trees,
     windows,
 )
@@ -47,20 +53,24 @@ _RANDOM = "random numbers"
 _SIZE = "the size of its result depends on what the model is given"
 _STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
+_OPTIONALS = "values that may be absent"
+_TRAINING = "training; a crate only predicts"
+_TRAINED = ("Adagrad", "Adam", "Gradient", "Momentum")
 
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    **dict.fromkeys(("Compress", "NonZero", "Unique"), _SIZE),
     "NonMaxSuppression": f"{_SIZE}; export the model without it, and suppress boxes afterwards",
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _STRINGS
     ),
     **dict.fromkeys(("SequenceAt", "SequenceConstruct", "SplitToSequence"), _SEQUENCES),
     **dict.fromkeys(("ConcatFromSequence", "SequenceEmpty", "SequenceInsert"), _SEQUENCES),
+    **dict.fromkeys(("SequenceErase", "SequenceLength", "SequenceMap"), _SEQUENCES),
+    **dict.fromkeys(("Optional", "OptionalGetElement", "OptionalHasElement"), _OPTIONALS),
+    **dict.fromkeys((f"ai.onnx.preview.training.{op}" for op in _TRAINED), _TRAINING),
+    "ImageDecoder": "the file of an image; give the model its pixels",
     "com.microsoft.DynamicQuantizeLSTM": "quantized by the range of each call; leave LSTM out of "
     "the operators that are quantized (op_types_to_quantize)",
-    "ai.onnx.ml.TreeEnsemble": "trees of version 5; export for version 3 or 4 of ai.onnx.ml",
     "ai.onnx.ml.ZipMap": "a list of dictionaries; export with options={'zipmap': False}",
-    "Scan": "a loop over sequences; export LSTM and GRU as the operators of that name",
 }

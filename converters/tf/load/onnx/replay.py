@@ -23,7 +23,7 @@ from converters.tf.load.onnx.values import Known, Numbered, Tensor, Value
 from converters.tf.load.saved_model.replay import MISSING, Missing, Refused, Replay, Step
 
 # They replay graphs, whose nodes see more than their operands.
-_NOT_CONSTANT = frozenset(["If", "Loop"])
+_NOT_CONSTANT = frozenset(["If", "Loop", "Scan"])
 
 
 Env = dict[str, "Value | Missing"]

@@ -291,11 +291,17 @@ def _range(ctx: Context) -> Result:
 
 
 def _trilu(ctx: Context) -> Result:
-    offset = ctx.ints(1)[0] if ctx.has(1) else 0
     rows, columns = (fixed(d, "the size of a matrix") for d in ctx.shape(0)[-2:])
     upper = bool(ctx.attr("upper", 1))
-    kept = np.triu(np.ones((rows, columns), bool), offset)
-    kept = kept if upper else np.tril(np.ones((rows, columns), bool), offset)
+    # How far each element is right of the diagonal.
+    place = np.arange(columns) - np.arange(rows)[:, None]
+    kept: Any
+    if ctx.has(1) and not isinstance(ctx.value(1), Known):
+        offset = tf.cast(tf.reshape(ctx.form(1), []), tf.int64)
+        kept = place >= offset if upper else place <= offset
+    else:
+        k = ctx.ints(1)[0] if ctx.has(1) else 0
+        kept = place >= k if upper else place <= k
     x = ctx.form(0)
     return ctx.result(tf.where(kept, x, tf.zeros([], x.dtype)))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.ir import Array
+from converters.tf.ir import Array, Batch
 from converters.tf.load.onnx.context import (
     Context,
     Handler,
@@ -40,11 +40,21 @@ def _top_k(ctx: Context) -> Result:
     largest = bool(ctx.attr("largest", 1))
     order = (*(i for i in range(rank) if i != axis), axis)
     x = ctx.form(0, order)
+    if x.dtype == tf.uint64:
+        places = tf.math.top_k(_ranks(x, largest), count).indices
+        values = tf.gather(x, places, batch_dims=rank - 1, axis=rank - 1)
+        return [ctx.result(y, order) for y in (values, tf.cast(places, tf.int64))]
     falls = x if largest else -1 - x if x.dtype.is_integer else -x
     values, places = tf.math.top_k(falls, count)
     if not largest:
         values = -1 - values if x.dtype.is_integer else -values
     return [ctx.result(y, order) for y in (values, tf.cast(places, tf.int64))]
+
+
+def _ranks(x: Any, largest: bool) -> Any:
+    """Returns numbers of int64 that rise, or fall, with those of uint64."""
+    turned = tf.bitwise.bitwise_xor(tf.cast(x, tf.int64), np.iinfo(np.int64).min)
+    return turned if largest else -1 - turned
 
 
 def _constants(ctx: Context) -> tuple[Array, Array, Array, Callable[[Any, Any], Any]]:
@@ -55,7 +65,7 @@ def _constants(ctx: Context) -> tuple[Array, Array, Array, Callable[[Any, Any], 
 
 
 def _scatter_nd(ctx: Context) -> Result:
-    if any(isinstance(ctx.value(i), Tensor) for i in (0, 2)):
+    if any(isinstance(ctx.value(i), Tensor) for i in range(3)):
         return _written(ctx)
     data, places, updates, meet = _constants(ctx)
     for at in np.ndindex(places.shape[:-1]):
@@ -65,24 +75,55 @@ def _scatter_nd(ctx: Context) -> Result:
 
 
 # What is there already and what is written, put together.
-_MEETING = {
+_MEETING: Mapping[str, Callable[..., Any]] = {
+    "none": tf.tensor_scatter_nd_update,
     "add": tf.tensor_scatter_nd_add,
     "max": tf.tensor_scatter_nd_max,
     "min": tf.tensor_scatter_nd_min,
 }
+# Numbers that a product of computed places may have for a while.
+_MOST_FACTORS = 1 << 22
 
 
 def _written(ctx: Context) -> Result:
-    """Chooses between what was there and what is written, by places that are constants."""
-    reduction = ctx.text("reduction", "none", ["none", *_MEETING])
-    places, shape = ctx.array(1), ctx.shape(0)
-    depth = places.shape[-1]
+    """Writes to places that are constants or computed."""
+    reduction = ctx.text("reduction", "none", list(_REDUCTIONS))
+    shape, depth = ctx.shape(0), fixed(ctx.shape(1)[-1], "the number of axes")
     sizes = [fixed(d, "the size of what is written to") for d in shape[:depth]]
-    if depth > len(shape) or np.any(places < -np.array(sizes)) or np.any(places >= sizes):
-        raise Refused(f"places outside of {sizes}")
-    if reduction != "none":
-        places = tf.constant(np.where(places < 0, places + sizes, places))
-        return ctx.result(_MEETING[reduction](ctx.form(0), places, ctx.form(2)), None, shape)
+    if depth > len(shape):
+        raise Refused(f"places of {depth} axes in {len(shape)}")
+    if isinstance(ctx.value(1), Known):
+        places = ctx.array(1)
+        if np.any(places < -np.array(sizes)) or np.any(places >= sizes):
+            raise Refused(f"places outside of {sizes}")
+        if reduction == "none":
+            return _chosen(ctx, places, sizes)
+    at = ctx.form(1)
+    at = tf.where(at < 0, at + tf.constant(sizes, at.dtype), at)
+    return ctx.result(_met(reduction, ctx.form(0), at, ctx.form(2)), None, shape)
+
+
+def _met(reduction: str, x: Any, at: Any, updates: Any) -> Any:
+    """Returns a tensor with what is written to places, negative ones of which there are none."""
+    if reduction != "mul":
+        return _MEETING[reduction](x, at, updates)
+    depth = int(at.shape[-1])
+    sizes, rest = x.shape.as_list()[:depth], x.shape.as_list()[depth:]
+    count = math.prod(at.shape.as_list()[:-1])
+    if math.prod(sizes) * count * math.prod(rest) > _MOST_FACTORS:
+        raise Refused(f"{count} factors for {math.prod(sizes)} places")
+    steps = np.cumprod([1, *sizes[:0:-1]])[::-1]
+    number = tf.reduce_sum(at * tf.constant(steps, at.dtype), -1)
+    hit = tf.one_hot(tf.reshape(number, [count]), math.prod(sizes), True, False, dtype=tf.bool)
+    hit = tf.reshape(hit, [count, math.prod(sizes), *(1,) * len(rest)])
+    factors = tf.reshape(updates, [count, 1, *rest])
+    product = tf.reduce_prod(tf.where(hit, factors, tf.ones_like(factors)), 0)
+    return x * tf.reshape(product, x.shape)
+
+
+def _chosen(ctx: Context, places: Array, sizes: list[int]) -> Result:
+    """Chooses between what was there and what is written, by places that are constants."""
+    shape, depth = ctx.shape(0), places.shape[-1]
     rest = tuple(range(depth, len(shape)))
     order = (*rest, *range(depth))
     kept = [shape[axis] for axis in rest]
@@ -98,19 +139,28 @@ def _written(ctx: Context) -> Result:
     return ctx.result(reshaped(y, [*kept, *sizes]), order, shape)
 
 
-_WRITES: Mapping[str, Callable[..., Any]] = {
-    "none": tf.tensor_scatter_nd_update,
-    "add": tf.tensor_scatter_nd_add,
-    "max": tf.tensor_scatter_nd_max,
-    "min": tf.tensor_scatter_nd_min,
-}
-
-
 def _written_elements(ctx: Context) -> Result:
-    """Writes at places along one axis that are computed, in every row of each example."""
-    write = _WRITES[ctx.text("reduction", "none", list(_WRITES))]
+    """Writes at places along one axis that are computed."""
+    reduction = ctx.text("reduction", "none", list(_REDUCTIONS))
     shape, places_shape = ctx.shape(0), ctx.shape(1)
     axis = axis_of(int(ctx.attr("axis", 0)), len(shape))
+    if any(isinstance(d, Batch) for d in shape):
+        return _written_rows(ctx, reduction, axis)
+    size = fixed(shape[axis], "the size of what is written to")
+    sizes = [fixed(d, "the number of places") for d in places_shape]
+    at = ctx.form(1)
+    at = tf.where(at < 0, at + size, at)
+    grids = np.meshgrid(*(np.arange(n) for n in sizes), indexing="ij")
+    index = [at if i == axis else tf.constant(grid, at.dtype) for i, grid in enumerate(grids)]
+    y = _met(reduction, ctx.form(0), tf.stack(index, -1), ctx.form(2))
+    return ctx.result(y, None, shape)
+
+
+def _written_rows(ctx: Context, reduction: str, axis: int) -> Result:
+    """Writes in every row of each example."""
+    if reduction not in _MEETING:
+        raise Refused(f"reduction={reduction!r} in each example")
+    shape, places_shape = ctx.shape(0), ctx.shape(1)
     others = [i for i in range(len(shape)) if i != axis]
     if axis == 0 or any(shape[i] != places_shape[i] for i in others):
         raise Refused("places along the batch, or for a part of the other axes")
@@ -126,7 +176,7 @@ def _written_elements(ctx: Context) -> Result:
         for many, form in ((tf.shape(data)[0], [-1, 1, 1]), (inner, [1, -1, 1]))
     )
     indices = tf.stack([tf.cast(number, places.dtype), tf.cast(row, places.dtype), places], -1)
-    y = write(data, indices, updates)
+    y = _MEETING[reduction](data, indices, updates)
     return ctx.result(reshaped(y, [shape[i] for i in order]), order, shape)
 
 
@@ -141,8 +191,29 @@ def _scatter_elements(ctx: Context) -> Result:
     return Known(data)
 
 
+def _cached(ctx: Context) -> Result:
+    """Writes rows of a sequence into a cache, from a place on that each example has."""
+    circular = ctx.text("mode", "linear", ["linear", "circular"]) == "circular"
+    shape, part = ctx.shape(0), ctx.shape(1)
+    axis = axis_of(int(ctx.attr("axis", -2)), len(shape))
+    if axis == 0:
+        raise Refused("a cache along the batch")
+    size, count = (fixed(s[axis], "the length of a cache") for s in (shape, part))
+    along = [1] * len(shape)
+    along[axis] = count
+    at = tf.reshape(tf.range(count, dtype=tf.int64), along)
+    if ctx.has(2):
+        start = reshaped(tf.cast(ctx.form(2), tf.int64), [part[0], *(1,) * (len(shape) - 1)])
+        at = at + start
+    at = tf.math.floormod(at, size) if circular else at
+    places = ctx.result(tf.broadcast_to(at, tf.shape(ctx.form(1))), None, part)
+    return _written_elements(ctx.inner(ctx.value(0), places, ctx.value(1), axis=axis))
+
+
 OPS: dict[str, Handler] = {
+    "Scatter": _scatter_elements,
     "ScatterElements": _scatter_elements,
     "ScatterND": _scatter_nd,
+    "TensorScatter": _cached,
     "TopK": _top_k,
 }

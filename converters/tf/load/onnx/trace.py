@@ -43,15 +43,6 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
         ]
         results = nodes.run(model, args)
         replay.problems += [
-            Problem(
-                f"output {name}",
-                f"quantized numbers ({result.levels})",
-                "let the model end in DequantizeLinear, or in a Cast to float32 or int32",
-            )
-            for name, result in zip(model.outputs, results, strict=True)
-            if isinstance(result, Tensor) and result.levels not in ("", "int32")
-        ]
-        replay.problems += [
             Problem(f"output {name}", "it depends on the numbers of the batch's examples")
             for name, result in zip(model.outputs, results, strict=True)
             if isinstance(result, Numbered) and (result.scale is None or result.scale.any())

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -34,7 +34,7 @@ class _Forest:
         number: The number of a node, by the ids of its tree and in it.
         roots: Where every tree begins.
         levels: How many tests the longest way down has.
-        test: What branches do.
+        tests: What the branches of nodes do; any of them for leaves.
         features: Which feature a node looks at.
         thresholds: What it compares it with.
         yes: Where it goes if the test holds.
@@ -45,7 +45,7 @@ class _Forest:
     number: Mapping[tuple[int, int], int]
     roots: Array
     levels: int
-    test: str
+    tests: Sequence[str]
     features: Array
     thresholds: Array
     yes: Array
@@ -62,9 +62,6 @@ def _forest(ctx: Context) -> _Forest:
     number = {at: i for i, at in enumerate(zip(trees, ids, strict=True))}
     if not ids or len(number) != len(ids):
         raise Refused("no nodes, or two of the same name")
-    tests = sorted({m for m in modes if m != "LEAF"}) or ["BRANCH_LEQ"]
-    if len(tests) > 1 or tests[0] not in _TESTS:
-        raise Refused(f"branches of the kinds {', '.join(tests)}; one kind is supported")
     places = [np.arange(len(ids), dtype=np.int32) for _ in range(2)]
     for children, name in zip(places, ("true", "false"), strict=True):
         found = ctx.attr(f"nodes_{name}nodeids", ())
@@ -76,12 +73,32 @@ def _forest(ctx: Context) -> _Forest:
     roots = np.setdiff1d(np.arange(len(ids), dtype=np.int32), np.union1d(yes[inner], no[inner]))
     if sorted(trees[i] for i in roots) != sorted(set(trees)):
         raise Refused("a tree without a root, or with two")
+    return _checked(ctx, number, roots, modes, features, thresholds, (yes, no), missing)
+
+
+def _checked(
+    ctx: Context,
+    number: Mapping[tuple[int, int], int],
+    roots: Array,
+    modes: Sequence[str],
+    features: Array,
+    thresholds: Array,
+    children: tuple[Array, Array],
+    missing: Array,
+) -> _Forest:
+    """Returns a forest that fits what it looks at."""
+    inner = np.array([m != "LEAF" for m in modes])
+    tests = sorted({m for m in modes if m != "LEAF"}) or ["BRANCH_LEQ"]
+    if not set(tests) <= _TESTS.keys():
+        raise Refused(f"branches of the kinds {', '.join(tests)}; known: {', '.join(_TESTS)}")
+    yes, no = children
     count = fixed(ctx.shape(0)[-1], "the number of features")
     if features[inner].size and not 0 <= features[inner].min() <= features[inner].max() < count:
         raise Refused(f"a feature out of {count}")
     features[~inner] = 0
     levels = _levels(roots, yes, no, inner)
-    return _Forest(number, roots, levels, tests[0], features, thresholds, yes, no, missing)
+    own = [mode if mode in _TESTS else tests[0] for mode in modes]
+    return _Forest(number, roots, levels, own, features, thresholds, yes, no, missing)
 
 
 def _levels(roots: Array, yes: Array, no: Array, inner: Array) -> int:
@@ -110,12 +127,24 @@ def _leaves(ctx: Context, forest: _Forest) -> Any:
     at = first + tf.constant(forest.roots[None, :])
     for _ in range(forest.levels):
         seen = tf.gather(x, tf.gather(features, at), batch_dims=1, axis=1)
-        holds = _TESTS[forest.test](seen, tf.gather(thresholds, at))
+        holds = _holds(forest, seen, tf.gather(thresholds, at), at, table)
         if forest.missing.any():
             also = tf.gather(table(forest.missing, "missing"), at)
             holds = tf.logical_or(holds, tf.logical_and(tf.math.is_nan(seen), also))
         at = tf.where(holds, tf.gather(yes, at), tf.gather(no, at))
     return at
+
+
+def _holds(forest: _Forest, seen: Any, threshold: Any, at: Any, table: Any) -> Any:
+    """Returns whether the tests of nodes hold."""
+    result = None
+    for test in sorted(set(forest.tests)):
+        holds = _TESTS[test](seen, threshold)
+        if len(set(forest.tests)) > 1:
+            own = table(np.array([t == test for t in forest.tests]), "test")
+            holds = tf.logical_and(holds, tf.gather(own, at))
+        result = holds if result is None else tf.logical_or(result, holds)
+    return result
 
 
 def _sums(ctx: Context, kind: str, count: int) -> Any:
@@ -171,7 +200,116 @@ def _only(ctx: Context) -> Any:
     return _sums(ctx, "class", column + 1)[:, column:]
 
 
+# Kinds of branches by their numbers in `TreeEnsemble`; one more asks for one of several numbers.
+_KINDS = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ")
+_MEMBER = len(_KINDS)
+
+
+@dataclass
+class _Nodes:
+    """Nodes of `TreeEnsemble` while those that ask for one of several numbers become several.
+
+    A child is the number of a node, or of a leaf below -1: leaf 0 is -1.
+    """
+
+    modes: list[str]
+    features: list[int]
+    thresholds: list[float]
+    yes: list[int]
+    no: list[int]
+    missing: list[int]
+
+    def change(self, at: int, members: Sequence[float]) -> None:
+        """Asks for one number after the other."""
+        no = self.no[at]
+        for i, member in enumerate(members):
+            self.modes[at], self.thresholds[at] = "BRANCH_EQ", member
+            if i + 1 < len(members):
+                self.no[at] = len(self.modes)
+                self.modes.append(self.modes[at])
+                self.features.append(self.features[at])
+                self.thresholds.append(member)
+                self.yes.append(self.yes[at])
+                self.missing.append(self.missing[at])
+                self.no.append(no)
+                at = len(self.modes) - 1
+
+
+def _ensemble(ctx: Context) -> Result:
+    """The forest of version 5, whose leaves are not nodes."""
+    modes = [int(m) for m in np.ravel(ctx.attr("nodes_modes"))]
+    splits = np.asarray(ctx.attr("nodes_splits"))
+    if any(not 0 <= m <= _MEMBER for m in modes):
+        raise Refused(f"branches of the kinds {sorted(set(modes))}; 0 to {_MEMBER} are known")
+    children = []
+    for name in ("true", "false"):
+        nodes, leafs = (ctx.attr(f"nodes_{name}{kind}") for kind in ("nodeids", "leafs"))
+        pairs = zip(nodes, leafs, strict=True)
+        children.append([-1 - int(n) if leaf else int(n) for n, leaf in pairs])
+    tracks = ctx.attr("nodes_missing_value_tracks_true") or [0] * len(modes)
+    nodes = _Nodes(
+        [_KINDS[m] if m < _MEMBER else "BRANCH_EQ" for m in modes],
+        [int(f) for f in ctx.attr("nodes_featureids")],
+        [float(x) for x in splits],
+        children[0],
+        children[1],
+        [int(t) for t in tracks],
+    )
+    sets = _sets(ctx)
+    for at, mode in enumerate(modes):
+        if mode == _MEMBER:
+            nodes.change(at, next(sets, ()))
+    targets = [int(t) for t in ctx.attr("leaf_targetids")]
+    count, leaves = len(nodes.modes), len(targets)
+    places = [
+        np.array([c if c >= 0 else count - 1 - c for c in column], np.int32)
+        for column in (nodes.yes, nodes.no)
+    ]
+    if any(np.any((p < 0) | (p >= count + leaves)) for p in places):
+        raise Refused(f"a child that is none of {count} nodes and {leaves} leaves")
+    ends = np.arange(count, count + leaves, dtype=np.int32)
+    zeros = np.zeros(leaves, np.int32)
+    forest = _checked(
+        ctx,
+        {},
+        np.asarray(ctx.attr("tree_roots"), np.int32),
+        [*nodes.modes, *("LEAF",) * leaves],
+        np.concatenate([np.asarray(nodes.features, np.int32), zeros]),
+        np.concatenate([np.asarray(nodes.thresholds, np.float32), zeros.astype(np.float32)]),
+        (np.concatenate([places[0], ends]), np.concatenate([places[1], ends])),
+        np.concatenate([np.asarray(nodes.missing, bool), zeros.astype(bool)]),
+    )
+    weights = np.zeros((count + leaves, int(ctx.attr("n_targets", 1))), np.float32)
+    weights[ends, targets] = np.ravel(ctx.attr("leaf_weights"))
+    values = ctx.session.tensor(Known(weights, role="leaf"))
+    found = tf.gather(values, _leaves(ctx, forest))
+    number = int(ctx.attr("aggregate_function", 1))
+    if number not in _AGGREGATES or ctx.attr("post_transform", 0):
+        raise Refused("an aggregate_function that is unknown, or a post_transform")
+    return ctx.result(tf.cast(_AGGREGATES[number](found, 1), splits.dtype))
+
+
+_AGGREGATES: Mapping[int, Callable[..., Any]] = {
+    0: tf.reduce_mean,
+    1: tf.reduce_sum,
+    2: tf.reduce_min,
+    3: tf.reduce_max,
+}
+
+
+def _sets(ctx: Context) -> Iterator[Sequence[float]]:
+    """Yields the numbers that each node asks for; NaN ends them."""
+    members: list[float] = []
+    for value in np.ravel(ctx.attr("membership_values", ())):
+        if np.isnan(value):
+            yield members
+            members = []
+        else:
+            members.append(float(value))
+
+
 OPS: dict[str, Handler] = {
+    "ai.onnx.ml.TreeEnsemble": _ensemble,
     "ai.onnx.ml.TreeEnsembleClassifier": _classifier,
     "ai.onnx.ml.TreeEnsembleRegressor": _regressor,
 }

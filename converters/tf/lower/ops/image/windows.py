@@ -8,6 +8,7 @@ from converters.tf import ir
 from converters.tf.ir.build import Builder, static
 from converters.tf.ir.symbolic import product
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.image import computed
 from converters.tf.lower.ops.image.depth import conv_3d, conv_transpose_3d, pool_3d
 from converters.tf.lower.ops.image.patches import patches, takes_patches
 
@@ -91,6 +92,8 @@ def emit_conv(
     window = [static(d, "a filter") for d in weights.shape[:-2]]
     outputs = _outputs(x, window, op)
     shape = (x.shape[0], *outputs, weights.shape[-1])
+    if not weights.is_constant:
+        return computed.conv(build, x, weights, op, outputs, residual)
     if residual is None and takes_patches(op, weights):
         return patches(build, x, op, window, outputs)
     flat = x.rank == 4 and x.shape[1] == 1 and weights.shape[0] == 1
@@ -173,6 +176,8 @@ def emit_conv_transpose(
     build: Builder, x: ir.Value, weights: ir.Value, op: ir.ConvTranspose, spatial: Sequence[int]
 ) -> ir.Value:
     """Adds a transposed convolution; along one axis if the first of two is trivial."""
+    if not weights.is_constant:
+        return computed.conv_transpose(build, x, weights, op, spatial)
     channels = static(weights.shape[-2], "a filter") * op.groups
     flat = len(spatial) == 2 and spatial[0] == 1 and weights.shape[0] == 1 and x.shape[1] == 1
     if flat and op.padding[0] == (0, 0):

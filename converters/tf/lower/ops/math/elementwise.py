@@ -13,6 +13,7 @@ from converters.tf.ir import BinaryKind, CompareKind, Fn
 from converters.tf.ir.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 from converters.tf.lower.ops.control import examples
+from converters.tf.lower.ops.math import integers
 from converters.tf.lower.tensors import Bits, Complex, Rows, Several
 
 _UNARY = {
@@ -124,7 +125,9 @@ def _binary(kind: BinaryKind) -> Handler:
             return examples.binary(ctx, kind)
         if ctx.symbolic and kind in _DIMS:
             return _symbolic(ctx, _DIMS[kind])
-        return ctx.build.binary(kind, ctx.value(0), ctx.value(1))
+        x, y = ctx.value(0), ctx.value(1)
+        found = integers.binary(ctx.build, kind, x, y)
+        return ctx.build.binary(kind, x, y) if found is None else found
 
     return handler
 
@@ -149,7 +152,9 @@ def _compare(kind: CompareKind) -> Handler:
         bits = ctx.args[0]
         if isinstance(bits, Bits) and kind is CompareKind.LT and not ctx.array(1).any():
             return _sign_bit(ctx, bits.source)
-        return ctx.build.compare(kind, ctx.value(0), ctx.value(1))
+        x, y = ctx.value(0), ctx.value(1)
+        found = integers.compare(ctx.build, kind, x, y)
+        return ctx.build.compare(kind, x, y) if found is None else found
 
     return handler
 
@@ -158,6 +163,8 @@ def _bitcast(ctx: Context) -> Result:
     x, dtype = ctx.value(0), ctx.dtype("type")
     if x.dtype is dtype:
         return x
+    if "f" not in (x.dtype.numpy.kind, dtype.numpy.kind) and x.dtype.bytes == dtype.bytes:
+        return ctx.build.cast(x, dtype)
     if x.dtype is not ir.DType.F32 or dtype is not ir.DType.I32:
         raise Unsupported(f"the bits of {x.dtype} as {dtype}")
     return Bits(x)
@@ -255,7 +262,7 @@ def _cast(ctx: Context) -> Result:
         raise Unsupported("the batch size is used as data")
     if isinstance(arg, Rows) and ctx.dtype("DstT") in (ir.DType.I32, ir.DType.I64):
         return replace(arg, offset=ctx.build.cast(arg.offset, ctx.dtype("DstT")))
-    return ctx.build.cast(ctx.value(0), ctx.dtype("DstT"))
+    return integers.cast(ctx.build, ctx.value(0), ctx.dtype("DstT"))
 
 
 def _bias_add(ctx: Context) -> Result:
