@@ -23,7 +23,6 @@ struct Row {
 
 const F32: &[DataType] = &[DataType::FLOAT];
 const FLOATS: &[DataType] = &[DataType::FLOAT, DataType::DOUBLE];
-const NARROW: &[DataType] = &[DataType::HALF, DataType::BFLOAT16];
 const ALL_FLOATS: &[DataType] = &[
     DataType::FLOAT,
     DataType::DOUBLE,
@@ -165,7 +164,6 @@ const ROWS: &[Row] = &[
         FLOATS,
         &[],
     ),
-    row(&["BatchMatMulV2"], NARROW, &[]),
     Row {
         ops: &["BatchMatMulV3"],
         attr: "Ta",
