@@ -28,11 +28,6 @@ LEFT_OUT: Mapping[tuple[str, str], str] = {
 }
 """Arguments (op, name) that stay as they are, and what TensorFlow's CPU does otherwise."""
 
-LAX: Mapping[tuple[str, str], str] = {
-    ("SplitV", "size_splits"): "an only size of -1 is the whole axis; the CPU wants a second one",
-}
-"""Arguments (op, name) of which the device takes more than the CPU, and what."""
-
 TRAPS = frozenset({"Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"})
 """Ops whose CPU kernel ends the process for the smallest integer and -1."""
 
@@ -104,6 +99,4 @@ def host_arguments(op: str, host: frozenset[str], calls: Iterator[Call]) -> Iter
             if (op, name) in LEFT_OUT or isinstance(value, list):
                 continue
             for other in _changed(name, value):
-                if (op, name) in LAX and other.tolist() == [-1]:
-                    continue
                 yield Call({**call.inputs, name: other}, call.attributes)
