@@ -89,7 +89,11 @@ fn f32_to_bf16(x: f32) -> u16 {
 #[inline(always)]
 fn f32_to_bf16_down(x: f32) -> u16 {
     let upper = (x.to_bits() >> 16) as u16;
-    if x.is_nan() { upper & 0x8000 | 0x7FC0 } else { upper }
+    if x.is_nan() {
+        upper & 0x8000 | 0x7FC0
+    } else {
+        upper
+    }
 }
 
 /// The bits of 2^-14, the smallest normal number of binary16.

@@ -7,7 +7,9 @@ use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Attrs, Call, Inputs, KernelDef, OutputSink, Spec, State, TensorMut, TensorRef};
+use crate::base::def::{
+    Attrs, Call, Inputs, KernelDef, OutputSink, Spec, State, TensorMut, TensorRef,
+};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::half::Half;
@@ -140,6 +142,7 @@ impl Narrow {
     ///
     /// # Errors
     /// Those of the kernel.
+    #[inline(never)]
     pub fn outputs(self, inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
         let narrow = narrow_type(inputs)?;
         let specs = wide_specs(inputs)?;
@@ -160,6 +163,7 @@ impl Narrow {
     ///
     /// # Errors
     /// Those of the kernel; [`Error::Overflow`].
+    #[inline(never)]
     pub fn scratch(self, inputs: &Inputs<'_>) -> Result<usize> {
         let mut plan = self.plan(inputs)?;
         if self.goes_through_blocks(inputs) {
@@ -228,6 +232,7 @@ impl Narrow {
     ///
     /// # Errors
     /// Those of the kernel.
+    #[inline(never)]
     pub fn run(self, call: &mut Call<'_>) -> Result<()> {
         if self.goes_through_blocks(&call.inputs) {
             self.run_blocks(call)
@@ -367,7 +372,8 @@ impl Blocks<'_, '_> {
             let (at, len) = (start + piece * BLOCK, out.len() / size);
             let row = Shape::new(&[len])?;
             let mut specs = [NO_SPEC; SIDES];
-            for ((block, spec), tensor) in blocks.iter_mut().zip(&mut specs).zip(self.inputs.tensors)
+            for ((block, spec), tensor) in
+                blocks.iter_mut().zip(&mut specs).zip(self.inputs.tensors)
             {
                 let repeated = tensor.shape().elements() == 1 && self.total != 1;
                 *spec = Spec::new(DType::F32, if repeated { Shape::SCALAR } else { row })?;
@@ -440,10 +446,11 @@ fn forwarded_to<'x, 'a>(
     outputs: &'x mut [TensorMut<'a>],
 ) -> Result<&'x mut TensorMut<'a>> {
     let pair = def.forward.iter().find(|pair| pair.0 == input);
-    pair.and_then(|pair| outputs.get_mut(pair.1)).ok_or(Error::Value {
-        argument: "input",
-        expected: "data, or the output that has it",
-    })
+    pair.and_then(|pair| outputs.get_mut(pair.1))
+        .ok_or(Error::Value {
+            argument: "input",
+            expected: "data, or the output that has it",
+        })
 }
 
 fn widen(half: Half, x: &[u16], out: &mut [f32], parallel: &dyn Parallel) {
@@ -578,7 +585,15 @@ mod tests {
         let x = both(DType::F16, &[2, 3], &[0.0; 6]).0;
         let y = both(DType::F16, &[2], &[0.0; 2]).0;
         assert!(run(narrow("Sub"), &[], &[x.clone(), y], false).is_err());
-        assert!(run(narrow("Less"), &[], &[x.clone(), Tensor::i64(&[1], &[1])], false).is_err());
+        assert!(
+            run(
+                narrow("Less"),
+                &[],
+                &[x.clone(), Tensor::i64(&[1], &[1])],
+                false
+            )
+            .is_err()
+        );
         let seven: Vec<Tensor> = (0..7).map(|_| x.clone()).collect();
         assert!(run(narrow("Sub"), &[], &seven, false).is_err());
     }

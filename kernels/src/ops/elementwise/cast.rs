@@ -275,7 +275,9 @@ mod tests {
             let attrs = [("DstT", Attr::Type(to)), ("Truncate", Attr::Bool(truncate))];
             let out = run(&CAST, &attrs, std::slice::from_ref(x), false).unwrap();
             let bits = out[0].bytes().as_chunks::<2>().0;
-            bits.iter().map(|&bits| u16::from_ne_bytes(bits)).collect::<Vec<_>>()
+            bits.iter()
+                .map(|&bits| u16::from_ne_bytes(bits))
+                .collect::<Vec<_>>()
         };
         // The second one is nearest to 65504 as a double, and to 65520 as a float.
         let x = [-3.7, 65_519.999_999_9, f64::NAN];

@@ -305,20 +305,24 @@ fn run_tensor(call: &mut Call<'_>, reduction: Reduction) -> Result<()> {
 }
 
 /// `TensorScatterAdd` of TensorFlow.
-pub static TENSOR_SCATTER_ADD: KernelDef =
-    tensor_scatter("TensorScatterAdd", NUMBERS, |call| run_tensor(call, Reduction::Add));
+pub static TENSOR_SCATTER_ADD: KernelDef = tensor_scatter("TensorScatterAdd", NUMBERS, |call| {
+    run_tensor(call, Reduction::Add)
+});
 
 /// `TensorScatterMax` of TensorFlow.
-pub static TENSOR_SCATTER_MAX: KernelDef =
-    tensor_scatter("TensorScatterMax", NUMBERS, |call| run_tensor(call, Reduction::Max));
+pub static TENSOR_SCATTER_MAX: KernelDef = tensor_scatter("TensorScatterMax", NUMBERS, |call| {
+    run_tensor(call, Reduction::Max)
+});
 
 /// `TensorScatterMin` of TensorFlow.
-pub static TENSOR_SCATTER_MIN: KernelDef =
-    tensor_scatter("TensorScatterMin", NUMBERS, |call| run_tensor(call, Reduction::Min));
+pub static TENSOR_SCATTER_MIN: KernelDef = tensor_scatter("TensorScatterMin", NUMBERS, |call| {
+    run_tensor(call, Reduction::Min)
+});
 
 /// `TensorScatterSub` of TensorFlow.
-pub static TENSOR_SCATTER_SUB: KernelDef =
-    tensor_scatter("TensorScatterSub", NUMBERS, |call| run_tensor(call, Reduction::Sub));
+pub static TENSOR_SCATTER_SUB: KernelDef = tensor_scatter("TensorScatterSub", NUMBERS, |call| {
+    run_tensor(call, Reduction::Sub)
+});
 
 /// `TensorScatterUpdate` of TensorFlow.
 pub static TENSOR_SCATTER_UPDATE: KernelDef =

@@ -10,8 +10,8 @@ use crate::base::error::{Error, Result};
 use crate::base::half::Half;
 use crate::base::scratch::{f32_bytes, f32s, first_output};
 use crate::ops::random::philox::{
-    Distribution, Normal, Philox, Uniform, UniformF64, UniformInt, fill,
-    fill_truncated_normal, fill_uniform_half,
+    Distribution, Normal, Philox, Uniform, UniformF64, UniformInt, fill, fill_truncated_normal,
+    fill_uniform_half,
 };
 
 const FLOAT_ATTRS: &[(&str, AttrKind)] = &[
