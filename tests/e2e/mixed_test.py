@@ -69,11 +69,10 @@ def test_no_node_of_a_step_is_left_to_the_cpu(policy: str, name: str) -> None:
         model = compiled(policy, name)
         model.train_on_batch(x, y)
 
-        @tf.function(jit_compile=False)
         def step() -> object:
             return model.train_step((x, y))
 
-        graph = step.get_concrete_function()
+        graph = tf.function(step, jit_compile=False).get_concrete_function()
     operations = {operation.type for operation in graph.graph.get_operations()}
     assert "Cast" in operations
     assert check.fallbacks(graph) == ()
