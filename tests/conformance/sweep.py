@@ -17,9 +17,19 @@ import tensorflow as tf
 from tensorflow.python.framework import kernels as registry
 from tensorflow.python.framework import op_def_library, op_def_registry
 
-from tests.conformance import cases, chance, hosted, images, indexed, references, structured, wide
+from tests.conformance import (
+    cases,
+    chance,
+    hosted,
+    images,
+    indexed,
+    references,
+    structured,
+    volumes,
+    wide,
+)
 
-TABLES = (structured.CALLS, indexed.CALLS, images.CALLS, chance.CALLS, hosted.CALLS)
+TABLES = (structured.CALLS, indexed.CALLS, images.CALLS, chance.CALLS, hosted.CALLS, volumes.CALLS)
 
 
 @dataclasses.dataclass(frozen=True)

@@ -22,9 +22,10 @@ LEFT_OUT: Mapping[tuple[str, str], str] = {
     ("AvgPoolGrad", "orig_input_shape"): "the shape is read as a vector, whatever its rank",
     ("Conv2DBackpropFilter", "filter_sizes"): "oneDNN's kernel ends the process",
     ("Conv2DBackpropInput", "input_sizes"): "oneDNN's kernel ends the process",
+    ("Conv3DBackpropFilterV2", "filter_sizes"): "the reference takes it apart",
+    ("Conv3DBackpropInputV2", "input_sizes"): "the reference takes it apart",
     ("DepthwiseConv2dNativeBackpropFilter", "filter_sizes"): "oneDNN's kernel ends the process",
     ("DepthwiseConv2dNativeBackpropInput", "input_sizes"): "oneDNN's kernel ends the process",
-    ("TensorStridedSliceUpdate", "value"): "only the CPU takes more axes than the slice has",
 }
 """Arguments (op, name) that stay as they are, and what TensorFlow's CPU does otherwise."""
 

@@ -8,7 +8,8 @@ use crate::base::def::{KernelDef, Variant};
 use crate::base::dtype::DType;
 use crate::base::narrow::Narrow;
 use crate::ops::conv::{
-    conv2d, conv2d_backprop_filter, conv2d_backprop_input, depthwise_conv2d_native as depthwise,
+    conv2d, conv2d_backprop_filter, conv2d_backprop_input, conv3d,
+    depthwise_conv2d_native as depthwise,
 };
 use crate::ops::elementwise::{
     binary, clip, compare, division, gradient, leaky_relu, logical, unary,
@@ -58,6 +59,7 @@ const AXES: &[Variant] = variants!("T", "Tidx": [F16 BF16] host &["reduction_ind
 const AXIS: &[Variant] = variants!("T", "Tidx": [F16 BF16] host &["axis"];);
 const SIZE: &[Variant] = variants!("T": [F16 BF16] host &["size"];);
 const INPUT_SIZES: &[Variant] = variants!("T": [F16 BF16] host &["input_sizes"];);
+const SIZES: &[Variant] = variants!("T", "Tshape": [F16 BF16] host &["input_sizes"];);
 const FILTER_SIZES: &[Variant] = variants!("T": [F16 BF16] host &["filter_sizes"];);
 const LABELS: &[Variant] = variants!("T", "Tlabels": [F16 BF16] host &[];);
 const DRAWN: &[Variant] = variants!("dtype", "Tshape": [F16 BF16] host &["shape", "alg"];);
@@ -166,6 +168,9 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     conv2d::DEF: PLAIN, ALL, false;
     conv2d_backprop_filter::DEF: FILTER_SIZES, ALL, false;
     conv2d_backprop_input::DEF: INPUT_SIZES, ALL, false;
+    conv3d::BACKPROP_FILTER: FILTER_SIZES, ALL, false;
+    conv3d::BACKPROP_INPUT: SIZES, ALL, false;
+    conv3d::DEF: PLAIN, ALL, false;
     cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: PLAIN, ALL, false;
     cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: LABELS, ALL, false;
     cumulative::CUMPROD: AXIS, ALL, false;
