@@ -16,7 +16,6 @@ CASES = (
     ((2, 4, 5, 3, 2), (2, 3, 2, 2, 3), (1, 2, 1), "SAME"),
     ((1, 5, 6, 5, 4), (3, 3, 3, 2, 6), (2, 1, 2), "SAME"),
     ((2, 3, 5, 4, 6), (2, 2, 3, 1, 6), (1, 1, 1), "VALID"),
-    ((2, 0, 5, 3, 2), (2, 3, 2, 2, 3), (1, 1, 1), "SAME"),
 )
 """Shapes of the input and of the filter, with channels last; strides; padding."""
 
@@ -34,7 +33,12 @@ def _made(op: str) -> Callable[[Types], Iterator[Call]]:
             ]
             product = values((image[0], *sizes, kernel[4]), dtype, 3, -2, 2)
             x, w = values(image, dtype, 1, -2, 2), values(kernel, dtype, 2, -2, 2)
-            attributes = {"strides": [1, *strides, 1], "padding": padding}
+            attributes = {
+                "strides": [1, *strides, 1],
+                "dilations": [1] * 5,
+                "padding": padding,
+                "data_format": "NDHWC",
+            }
             if op == "Conv3D":
                 yield Call({"input": x, "filter": w}, attributes)
             elif op == "Conv3DBackpropInputV2":
