@@ -23,7 +23,6 @@ struct Row {
 
 const F32: &[DataType] = &[DataType::FLOAT];
 const FLOATS: &[DataType] = &[DataType::FLOAT, DataType::DOUBLE];
-const NARROW: &[DataType] = &[DataType::HALF, DataType::BFLOAT16];
 const ALL_FLOATS: &[DataType] = &[
     DataType::FLOAT,
     DataType::DOUBLE,
@@ -31,7 +30,15 @@ const ALL_FLOATS: &[DataType] = &[
     DataType::BFLOAT16,
 ];
 /// What moves elements without computing.
-const MOVED: &[DataType] = &[DataType::FLOAT, DataType::DOUBLE, DataType::INT64];
+const MOVED: &[DataType] = &[
+    DataType::FLOAT,
+    DataType::DOUBLE,
+    DataType::HALF,
+    DataType::BFLOAT16,
+    DataType::INT64,
+];
+/// What pools volumes.
+const POOLED: &[DataType] = &[DataType::FLOAT, DataType::BFLOAT16];
 const COMPLEX: &[DataType] = &[DataType::COMPLEX64];
 
 const fn row(
@@ -61,24 +68,18 @@ const fn list(op: &'static [&'static str; 1], host: &'static [&'static str]) -> 
 /// The ops, each with the inputs that it has in the host's memory.
 const ROWS: &[Row] = &[
     row(&["Einsum", "L2Loss"], ALL_FLOATS, &[]),
-    row(
-        &["Conv3D", "MaxPool3D", "MaxPool3DGrad", "AvgPool3D"],
-        F32,
-        &[],
-    ),
-    row(&["Conv3DBackpropInputV2"], F32, &["input_sizes"]),
-    row(&["Conv3DBackpropFilterV2"], F32, &["filter_sizes"]),
-    row(&["AvgPool3DGrad"], F32, &["orig_input_shape"]),
+    row(&["MaxPool3D", "MaxPool3DGrad", "AvgPool3D"], POOLED, &[]),
+    row(&["AvgPool3DGrad"], POOLED, &["orig_input_shape"]),
     row(&["TopKV2"], MOVED, &["k"]),
     row(&["InTopKV2"], &[DataType::INT64], &["k"]),
     row(
         &["DepthToSpace", "SpaceToDepth", "ExtractImagePatches"],
-        F32,
+        ALL_FLOATS,
         &[],
     ),
-    row(&["BatchToSpaceND"], FLOATS, &["block_shape", "crops"]),
-    row(&["SpaceToBatchND"], FLOATS, &["block_shape", "paddings"]),
-    row(&["MirrorPadGrad"], FLOATS, &["paddings"]),
+    row(&["BatchToSpaceND"], ALL_FLOATS, &["block_shape", "crops"]),
+    row(&["SpaceToBatchND"], ALL_FLOATS, &["block_shape", "paddings"]),
+    row(&["MirrorPadGrad"], ALL_FLOATS, &["paddings"]),
     row(&["Roll"], MOVED, &["shift", "axis"]),
     row(&["ResizeBicubic", "ResizeArea"], F32, &["size"]),
     row(&["ResizeBicubicGrad", "LRN", "LRNGrad"], F32, &[]),
@@ -110,7 +111,7 @@ const ROWS: &[Row] = &[
             "SegmentProd",
             "SegmentSum",
         ],
-        FLOATS,
+        ALL_FLOATS,
         &[],
     ),
     row(
@@ -119,12 +120,12 @@ const ROWS: &[Row] = &[
             "UnsortedSegmentMin",
             "UnsortedSegmentProd",
         ],
-        FLOATS,
+        ALL_FLOATS,
         &["num_segments"],
     ),
-    row(&["MatrixBandPart"], FLOATS, &["num_lower", "num_upper"]),
-    row(&["MatrixDiagV3"], FLOATS, &["k", "num_rows", "num_cols"]),
-    row(&["MatrixDiagPartV3", "MatrixSetDiagV3"], FLOATS, &["k"]),
+    row(&["MatrixBandPart"], ALL_FLOATS, &["num_lower", "num_upper"]),
+    row(&["MatrixDiagV3"], ALL_FLOATS, &["k", "num_rows", "num_cols"]),
+    row(&["MatrixDiagPartV3", "MatrixSetDiagV3"], ALL_FLOATS, &["k"]),
     row(
         &[
             "Cholesky",
@@ -147,7 +148,7 @@ const ROWS: &[Row] = &[
         &[],
     ),
     row(&["SelfAdjointEigV2"], FLOATS, &[]),
-    row(&["CumulativeLogsumexp"], FLOATS, &["axis"]),
+    row(&["CumulativeLogsumexp"], ALL_FLOATS, &["axis"]),
     row(
         &[
             "BesselI0e",
@@ -165,7 +166,6 @@ const ROWS: &[Row] = &[
         FLOATS,
         &[],
     ),
-    row(&["BatchMatMulV2"], NARROW, &[]),
     Row {
         ops: &["BatchMatMulV3"],
         attr: "Ta",

@@ -67,22 +67,8 @@ def _einsum(types: Types) -> Iterator[Call]:
 
 CUBE = {"strides": [1, 1, 2, 1, 1], "padding": "SAME"}
 POOL = {"ksize": [1, 2, 2, 1, 1], **CUBE}
-IMAGE, FILTER, PRODUCT = (2, 4, 5, 3, 2), (2, 3, 2, 2, 3), (2, 4, 3, 3, 3)
+IMAGE = (2, 4, 5, 3, 2)
 POOLED = (2, 4, 3, 3, 2)
-
-
-def _conv3d(op: str) -> Calls:
-    def made(dtype: np.dtype[Any]) -> Call:
-        image, kernel = _some(dtype, *IMAGE), _some(dtype, *FILTER, seed=1)
-        product = _some(dtype, *PRODUCT, seed=2)
-        if op == "Conv3D":
-            return _call(CUBE, input=image, filter=kernel)
-        if op == "Conv3DBackpropInputV2":
-            sizes = _ints(*IMAGE)
-            return _call(CUBE, input_sizes=sizes, filter=kernel, out_backprop=product)
-        return _call(CUBE, input=image, filter_sizes=_ints(*FILTER), out_backprop=product)
-
-    return _of(made)
 
 
 def _max_pool_3d_grad(dtype: np.dtype[Any]) -> Call:
@@ -178,7 +164,6 @@ QUANTIZED = ("Args", "ArgsGradient", "Vars", "VarsGradient", "VarsPerChannel")
 CALLS: Mapping[str, Calls] = {
     "Einsum": _einsum,
     "L2Loss": _of(lambda t: _call(t=_some(t, 3, 5)), lambda t: _call(t=_some(t, 0))),
-    **{op: _conv3d(op) for op in ("Conv3D", "Conv3DBackpropInputV2", "Conv3DBackpropFilterV2")},
     "MaxPool3D": _of(lambda t: _call(POOL, input=_some(t, *IMAGE))),
     "AvgPool3D": _of(lambda t: _call(POOL, input=_some(t, *IMAGE))),
     "MaxPool3DGrad": _of(_max_pool_3d_grad),

@@ -1,4 +1,4 @@
-"""What the plug-in's own ops compute, in ops of TensorFlow."""
+"""What ops compute that TensorFlow's CPU lacks, such as the plug-in's own, in ops that it has."""
 
 from __future__ import annotations
 
@@ -6,6 +6,8 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import tensorflow as tf
+
+from tests.conformance import volumes
 
 _ACTIVATIONS = {
     "": tf.identity,
@@ -95,6 +97,9 @@ def _identity(x: Any) -> tf.Tensor:
 
 
 REFERENCES: Mapping[str, Callable[..., tf.Tensor | list[tf.Tensor]]] = {
+    "Conv3D": volumes.conv_3d,
+    "Conv3DBackpropFilterV2": volumes.conv_3d_filter,
+    "Conv3DBackpropInputV2": volumes.conv_3d_input,
     "TfpExpression": _expression,
     "TfpFusedConv2D": _conv_2d,
     "TfpFusedMatMul": _mat_mul,

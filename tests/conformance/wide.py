@@ -22,16 +22,12 @@ LEFT_OUT: Mapping[tuple[str, str], str] = {
     ("AvgPoolGrad", "orig_input_shape"): "the shape is read as a vector, whatever its rank",
     ("Conv2DBackpropFilter", "filter_sizes"): "oneDNN's kernel ends the process",
     ("Conv2DBackpropInput", "input_sizes"): "oneDNN's kernel ends the process",
+    ("Conv3DBackpropFilterV2", "filter_sizes"): "the reference takes it apart",
+    ("Conv3DBackpropInputV2", "input_sizes"): "the reference takes it apart",
     ("DepthwiseConv2dNativeBackpropFilter", "filter_sizes"): "oneDNN's kernel ends the process",
     ("DepthwiseConv2dNativeBackpropInput", "input_sizes"): "oneDNN's kernel ends the process",
-    ("TensorStridedSliceUpdate", "value"): "only the CPU takes more axes than the slice has",
 }
 """Arguments (op, name) that stay as they are, and what TensorFlow's CPU does otherwise."""
-
-LAX: Mapping[tuple[str, str], str] = {
-    ("SplitV", "size_splits"): "an only size of -1 is the whole axis; the CPU wants a second one",
-}
-"""Arguments (op, name) of which the device takes more than the CPU, and what."""
 
 TRAPS = frozenset({"Div", "FloorDiv", "FloorMod", "Mod", "RealDiv", "TruncateDiv", "TruncateMod"})
 """Ops whose CPU kernel ends the process for the smallest integer and -1."""
@@ -104,6 +100,4 @@ def host_arguments(op: str, host: frozenset[str], calls: Iterator[Call]) -> Iter
             if (op, name) in LEFT_OUT or isinstance(value, list):
                 continue
             for other in _changed(name, value):
-                if (op, name) in LAX and other.tolist() == [-1]:
-                    continue
                 yield Call({**call.inputs, name: other}, call.attributes)

@@ -29,6 +29,10 @@ KERNELS: Table = {
     "ops/image": "base conv math simd",
     "ops/matrix": "base conv frame gemm math ops/elementwise simd",
     "ops/moving": "base frame simd",
+    "ops/narrow": (
+        "base ops/conv ops/elementwise ops/image ops/matrix ops/moving ops/norm ops/random"
+        " ops/reduction"
+    ),
     "ops/norm": "base conv frame math ops/matrix ops/moving simd",
     "ops/random": "base math simd",
     "ops/reduction": "base frame ops/elementwise simd",
@@ -161,6 +165,10 @@ _FAMILY = "types of one family, a file for each"
 EXCEPTIONS: Mapping[tuple[str, str], str] = {
     ("kernels/src/base/chunks.rs", "kernels/src/simd"): "disjoint slices: only simd has `unsafe`",
     ("kernels/src/base/def.rs", "kernels/src/simd"): _BYTES,
+    ("kernels/src/base/half.rs", "kernels/src/simd"): (
+        "loops that simd compiles for each instruction set"
+    ),
+    ("kernels/src/base/narrow.rs", "kernels/src/simd"): _BYTES,
     ("kernels/src/base/scratch.rs", "kernels/src/simd"): _BYTES,
     ("kernels/src/ops/elementwise/scale_shift.rs", "kernels/src/ops/matrix"): (
         "reads the attribute of the fused op that it belongs to as a fused matmul does"

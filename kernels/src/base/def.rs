@@ -10,6 +10,7 @@ use core::sync::atomic::AtomicU64;
 
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::half::Half;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::simd::numbers;
@@ -64,7 +65,7 @@ pub enum AttrKind {
 
 /// The attributes of a node. Every getter fails with [`Error::Value`] if the attribute is missing
 /// or of another kind.
-pub trait Attrs {
+pub trait Attrs: Sync {
     /// An `int`.
     ///
     /// # Errors
@@ -254,6 +255,14 @@ typed! {
     u64, u64_mut, u64, DType::U64, "uint64";
 }
 
+fn half_of(found: DType, argument: &'static str) -> Result<Half> {
+    Half::of(found).ok_or(Error::DType {
+        argument,
+        found,
+        expected: "float16 or bfloat16",
+    })
+}
+
 impl<'a> TensorRef<'a> {
     /// A tensor over `data`.
     ///
@@ -298,6 +307,19 @@ impl<'a> TensorRef<'a> {
         &self.spec.shape
     }
 
+    /// The elements of a tensor of 16-bit floats, as their bits.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the tensor is of another type.
+    pub fn halves(&self, argument: &'static str) -> Result<(Half, &'a [u16])> {
+        let half = half_of(self.spec.dtype, argument)?;
+        let bits = numbers::all(self.data);
+        bits.map(|bits| (half, bits)).ok_or(Error::Value {
+            argument,
+            expected: "aligned data",
+        })
+    }
+
     /// The bytes of all elements. A `bool` is a byte, 0 for false.
     #[must_use]
     pub fn bytes(&self) -> &'a [u8] {
@@ -305,7 +327,22 @@ impl<'a> TensorRef<'a> {
     }
 }
 
+/// The type and shape of [`TensorMut::nothing`].
+static NOTHING: Spec = Spec {
+    dtype: DType::U8,
+    shape: Shape::SCALAR,
+    bytes: 0,
+};
+
 impl<'a> TensorMut<'a> {
+    /// Stands in a place for a tensor that is not there.
+    pub(crate) fn nothing() -> Self {
+        Self {
+            spec: &NOTHING,
+            data: &mut [],
+        }
+    }
+
     /// A tensor over `data`.
     ///
     /// # Errors
@@ -326,6 +363,19 @@ impl<'a> TensorMut<'a> {
     #[must_use]
     pub fn shape(&self) -> &'a Shape {
         &self.spec.shape
+    }
+
+    /// The elements of a tensor of 16-bit floats, as their bits.
+    ///
+    /// # Errors
+    /// [`Error::DType`] if the tensor is of another type.
+    pub fn halves_mut(&mut self, argument: &'static str) -> Result<(Half, &mut [u16])> {
+        let half = half_of(self.spec.dtype, argument)?;
+        let bits = numbers::all_mut(self.data);
+        bits.map(|bits| (half, bits)).ok_or(Error::Value {
+            argument,
+            expected: "aligned data",
+        })
     }
 
     /// The bytes of all elements. A `bool` is a byte and must be written as 0 or 1.

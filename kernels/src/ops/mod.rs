@@ -5,6 +5,7 @@ pub mod elementwise;
 pub mod image;
 pub mod matrix;
 pub mod moving;
+pub mod narrow;
 pub mod norm;
 pub mod random;
 pub mod reduction;
@@ -19,6 +20,8 @@ pub static KERNELS: &[&[&KernelDef]] = &[
     image::KERNELS,
     matrix::KERNELS,
     moving::KERNELS,
+    narrow::ELEMENTWISE,
+    narrow::KERNELS,
     norm::KERNELS,
     random::KERNELS,
     reduction::KERNELS,

@@ -17,7 +17,7 @@ macro_rules! numbers {
     )*};
 }
 
-numbers! { f32 f64 i32 i64 u32 u64 }
+numbers! { f32 f64 i32 i64 u16 u32 u64 }
 
 /// How many numbers the bytes are; `None` unless they lie as an array of `T` does.
 #[inline]

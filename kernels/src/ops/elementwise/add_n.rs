@@ -2,7 +2,7 @@
 
 use crate::base::adapt::{Element, check_count, check_shape, unserved, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::def::{Call, KernelDef, TensorRef, no_scratch};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -71,7 +71,7 @@ where
 /// `AddN` of TensorFlow.
 pub static ADD_N: KernelDef = KernelDef {
     op: "AddN",
-    variants: variants!("T": [F32 F64 I64] host &[];),
+    variants: variants!("T": [F32 F64 I64 F16 BF16] host &[];),
     attrs: &[],
     forward: &[],
     outputs: |inputs, sink| {
@@ -86,8 +86,14 @@ pub static ADD_N: KernelDef = KernelDef {
         DType::F32 => run::<f32>(call),
         DType::F64 => run::<f64>(call),
         DType::I64 => run::<i64>(call),
+        DType::F16 | DType::BF16 => run_halves(call),
         found => Err(unserved("inputs", found)),
     },
+};
+
+const NOTHING: Error = Error::Value {
+    argument: "inputs",
+    expected: "at least one tensor",
 };
 
 fn run<T: Element>(call: &mut Call<'_>) -> Result<()>
@@ -101,10 +107,7 @@ where
     let parallel = call.parallel;
     let out = T::view_mut(call.output(0)?, "sum")?;
     if tensors.is_empty() {
-        return Err(Error::Value {
-            argument: "inputs",
-            expected: "at least one tensor",
-        });
+        return Err(NOTHING);
     }
     let summands = tensors
         .iter()
@@ -112,10 +115,45 @@ where
     add_n(summands, out, parallel)
 }
 
+/// Of 16-bit floats: added as `f32`, and rounded once.
+fn run_halves(call: &mut Call<'_>) -> Result<()> {
+    /// Elements that are added at a time.
+    const BLOCK: usize = 512;
+    let (tensors, parallel) = (call.inputs.tensors, call.parallel);
+    for tensor in tensors {
+        tensor.halves("inputs")?;
+    }
+    let (first, others) = tensors.split_first().ok_or(NOTHING)?;
+    let (half, out) = call.output(0)?.halves_mut("sum")?;
+    let chunk = chunk_len(parallel, out.len(), BLOCK, 2);
+    for_each_chunk(parallel, out, chunk, &|start, out| {
+        let (mut sums, mut block) = ([0.0; BLOCK], [0.0; BLOCK]);
+        for (piece, out) in out.chunks_mut(BLOCK).enumerate() {
+            let start = start + piece * BLOCK;
+            let read = |tensor: &TensorRef<'_>, to: &mut [f32]| {
+                let bits = tensor.halves("inputs").map_or(&[][..], |(_, bits)| bits);
+                half.widen(&bits[start..start + out.len()], to);
+            };
+            read(first, &mut sums);
+            for summand in others {
+                read(summand, &mut block);
+                dispatch(Accumulate {
+                    summand: &block[..out.len()],
+                    out: &mut sums,
+                });
+            }
+            half.round(&sums, out);
+        }
+    });
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::half::Half;
     use crate::testing::{Interleaved, numbers};
+    use crate::trial::{self, Tensor};
 
     #[test]
     fn sums_in_order() {
@@ -127,6 +165,17 @@ mod tests {
                 assert_eq!(found, parts[0][i] + parts[1][i] + parts[2][i] + parts[3][i]);
             }
         }
+        let halves = |x: [f32; 3]| {
+            let mut bits = [0; 3];
+            Half::BF16.round(&x, &mut bits);
+            let bytes: Vec<u8> = bits.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
+            Tensor::new(DType::BF16, &[3], &bytes)
+        };
+        // Half a step of 256, twice: a sum that is rounded on the way stays there.
+        let parts = [[256.0, 1.0, -2.0], [1.0, 2.0, 4.0], [1.0, 3.0, f32::NAN]].map(halves);
+        let sum = trial::run(&ADD_N, &[], &parts, false).unwrap();
+        let expected = halves([258.0, 6.0, f32::NAN]);
+        assert_eq!(sum[0].bytes(), expected.bytes());
         let short = [1.0_f32];
         assert!(add_n([&short[..]], &mut [0.0; 2], &Interleaved).is_err());
     }

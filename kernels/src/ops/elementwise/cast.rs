@@ -1,14 +1,22 @@
 //! Conversion between element types.
 //!
 //! A float becomes an integer by dropping its fraction; one that does not fit, NaN included,
-//! becomes the smallest integer, as on x86. A number becomes `bool` by comparison with 0.
+//! becomes the smallest integer, as on x86. A number becomes `bool` by comparison with 0. A number
+//! becomes a 16-bit float, or comes from one, by way of `f32`.
 
-use crate::base::adapt::{Element, unserved};
-use crate::base::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
+use core::ops::Range;
+
+use crate::base::adapt::{Element, check_count, unserved};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::def::{
+    AttrKind, Call, KernelDef, Spec, TensorMut, TensorRef, Variant, no_scratch,
+};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
+use crate::base::half::Half;
 use crate::base::parallel::Parallel;
-use crate::frame::map::{Map, map, run_map_to};
+use crate::base::shape::Shape;
+use crate::frame::map::{Map, map, map_here, run_map_to};
 use crate::simd::scalar::Truncate;
 
 /// The conversion to `U`.
@@ -93,18 +101,22 @@ macro_rules! pairs {
 pub static CAST: KernelDef = KernelDef {
     op: "Cast",
     variants: pairs!(
-        [F32: F32 F64 I32 I64 Bool]
-        [F64: F32 F64 I32 I64 Bool]
-        [I32: F32 F64 I32 I64 Bool]
-        [I64: F32 F64 I32 I64 Bool]
-        [Bool: F32 F64 I32 I64 Bool]
-        [U8: F32 F64 I32 I64]
+        [F32: F32 F64 I32 I64 Bool F16 BF16]
+        [F64: F32 F64 I32 I64 Bool F16 BF16]
+        [I32: F32 F64 I32 I64 Bool F16 BF16]
+        [I64: F32 F64 I32 I64 Bool F16 BF16]
+        [Bool: F32 F64 I32 I64 Bool F16 BF16]
+        [U8: F32 F64 I32 I64 F16 BF16]
+        [F16: F32 F64 I32 I64 Bool F16 BF16]
+        [BF16: F32 F64 I32 I64 Bool F16 BF16]
     ),
-    attrs: &[("DstT", AttrKind::Type)],
+    attrs: &[("DstT", AttrKind::Type), ("Truncate", AttrKind::Bool)],
     forward: &[],
     outputs: |inputs, sink| sink(inputs.attrs.dtype("DstT")?, inputs.shape(0, "x")?),
     scratch: no_scratch,
     run: |call| match call.inputs.get(0, "x")?.dtype() {
+        from if Half::of(from).is_some() => through_f32(call),
+        _ if Half::of(call.output(0)?.dtype()).is_some() => through_f32(call),
         DType::F32 => from::<f32>(call),
         DType::F64 => from::<f64>(call),
         DType::I32 => from::<i32>(call),
@@ -147,6 +159,77 @@ fn from_u8(call: &mut Call<'_>) -> Result<()> {
     }
 }
 
+/// Elements that are converted at a time on the way through `f32`.
+const BLOCK: usize = 512;
+
+/// From or to 16-bit floats, by way of `f32`.
+fn through_f32(call: &mut Call<'_>) -> Result<()> {
+    let x = call.inputs.get(0, "x")?;
+    let (from, parallel) = (x.dtype(), call.parallel);
+    let output = call.output(0)?;
+    let (to, count) = (output.dtype(), output.shape().elements());
+    let truncate = Half::of(to).is_some() && call.inputs.attrs.boolean("Truncate")?;
+    let output = call.output(0)?;
+    check_count("x", x.shape().elements(), count)?;
+    // Views are made of blocks: what they refuse, they refuse here.
+    read(&x, 0..0, false, &mut [])?;
+    write(&[], to, &mut [], truncate)?;
+    let chunk = chunk_len(parallel, count, BLOCK, 2) * to.size();
+    for_each_chunk(parallel, output.bytes_mut(), chunk, &|start, out| {
+        let mut wide = [0.0; BLOCK];
+        for (piece, out) in out.chunks_mut(BLOCK * to.size()).enumerate() {
+            let start = start / to.size() + piece * BLOCK;
+            let wide = &mut wide[..out.len() / to.size()];
+            let done = read(&x, start..start + wide.len(), truncate, wide)
+                .and_then(|()| write(wide, to, out, truncate));
+            debug_assert!(done.is_ok(), "{from} to {to}");
+        }
+    });
+    Ok(())
+}
+
+/// Some elements as `f32`, not rounded away from 0 if they are to be truncated.
+fn read(x: &TensorRef<'_>, part: Range<usize>, truncate: bool, out: &mut [f32]) -> Result<()> {
+    if let Some(half) = Half::of(x.dtype()) {
+        half.widen(&x.halves("x")?.1[part], out);
+        return Ok(());
+    }
+    match x.dtype() {
+        DType::F32 => out.copy_from_slice(&x.f32("x")?[part]),
+        DType::F64 if truncate => {
+            for (out, &x) in out.iter_mut().zip(&x.f64("x")?[part]) {
+                *out = x as f32;
+                if f64::from(out.abs()) > x.abs() {
+                    *out = f32::from_bits(out.to_bits() - 1);
+                }
+            }
+        }
+        DType::F64 => map_here(Cast::<f32>::new(), &x.f64("x")?[part], out),
+        DType::I32 => map_here(Cast::<f32>::new(), &x.i32("x")?[part], out),
+        DType::I64 => map_here(Cast::<f32>::new(), &x.i64("x")?[part], out),
+        DType::Bool | DType::U8 => map_here(Cast::<f32>::new(), &x.bytes()[part], out),
+        found => return Err(unserved("x", found)),
+    }
+    Ok(())
+}
+
+/// Writes elements of type `to`.
+fn write(x: &[f32], to: DType, out: &mut [u8], truncate: bool) -> Result<()> {
+    let spec = Spec::new(to, Shape::new(&[x.len()])?)?;
+    let mut out = TensorMut::new(&spec, out)?;
+    match (Half::of(to), to) {
+        (Some(half), _) if truncate => half.truncate(x, out.halves_mut("y")?.1),
+        (Some(half), _) => half.round(x, out.halves_mut("y")?.1),
+        (_, DType::F32) => out.f32_mut("y")?.copy_from_slice(x),
+        (_, DType::F64) => map_here(Cast::<f64>::new(), x, out.f64_mut("y")?),
+        (_, DType::I32) => map_here(Cast::<i32>::new(), x, out.i32_mut("y")?),
+        (_, DType::I64) => map_here(Cast::<i64>::new(), x, out.i64_mut("y")?),
+        (_, DType::Bool) => map_here(Cast::<u8>::new(), x, out.bytes_mut()),
+        (_, found) => return Err(unserved("y", found)),
+    }
+    Ok(())
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -187,11 +270,49 @@ mod tests {
     }
 
     #[test]
+    fn halves_are_rounded_and_cut() {
+        let halves = |to, truncate, x: &Tensor| {
+            let attrs = [("DstT", Attr::Type(to)), ("Truncate", Attr::Bool(truncate))];
+            let out = run(&CAST, &attrs, std::slice::from_ref(x), false).unwrap();
+            let bits = out[0].bytes().as_chunks::<2>().0;
+            bits.iter()
+                .map(|&bits| u16::from_ne_bytes(bits))
+                .collect::<Vec<_>>()
+        };
+        // The second one is nearest to 65504 as a double, and to 65520 as a float.
+        let x = [-3.7, 65_519.999_999_9, f64::NAN];
+        let bytes: Vec<u8> = x.iter().flat_map(|x| x.to_ne_bytes()).collect();
+        let x = Tensor::new(DType::F64, &[3], &bytes);
+        assert_eq!(halves(DType::F16, false, &x), [0xC366, 0x7C00, 0x7E00]);
+        assert_eq!(halves(DType::F16, true, &x), [0xC366, 0x7BFF, 0x7E00]);
+        assert_eq!(halves(DType::BF16, false, &x), [0xC06D, 0x4780, 0x7FC0]);
+        assert_eq!(halves(DType::BF16, true, &x), [0xC06C, 0x477F, 0x7FC0]);
+        let many: Vec<f32> = (0..5000).map(|i| i as f32 * 0.5 - 1000.0).collect();
+        let many = Tensor::f32(&[5000], &many);
+        let narrow = halves(DType::F16, false, &many);
+        let bytes: Vec<u8> = narrow.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
+        let narrow = Tensor::new(DType::F16, &[5000], &bytes);
+        let back = |to| run(&CAST, &[("DstT", Attr::Type(to))], &[narrow.clone()], false).unwrap();
+        // From 1024 on, binary16 has whole numbers only: those of 0.5 go to the even one.
+        for (i, found) in (0..).zip(back(DType::I64)[0].to_i64()) {
+            let below = (i - 2000_i64).div_euclid(2);
+            let expected = match i {
+                ..4048 => (i - 2000) / 2,
+                _ => below + i % 2 * (below % 2),
+            };
+            assert_eq!(found, expected, "{i}");
+        }
+        assert_eq!(back(DType::F32)[0].to_f32()[3], -998.5);
+        assert_eq!(back(DType::Bool)[0].bytes()[1999..2002], [1, 0, 1]);
+    }
+
+    #[test]
     fn every_variant_runs() {
         for variant in CAST.variants {
             let ((_, from), (_, to)) = (variant.types[0], variant.types[1]);
             let x = Tensor::new(from, &[2], &vec![0; 2 * from.size()]);
-            let out = run(&CAST, &[("DstT", Attr::Type(to))], &[x], false).unwrap();
+            let attrs = [("DstT", Attr::Type(to)), ("Truncate", Attr::Bool(false))];
+            let out = run(&CAST, &attrs, &[x], false).unwrap();
             assert_eq!(
                 (out[0].dtype, out[0].bytes()),
                 (to, &*vec![0; 2 * to.size()])

@@ -95,6 +95,8 @@ numbers! {
         if b == 0 { 0 } else { a.wrapping_div(b) }, b != 0;
     i64: a b a.wrapping_add(b), a.wrapping_sub(b), a.wrapping_mul(b),
         if b == 0 { 0 } else { a.wrapping_div(b) }, b != 0;
+    // Truth values.
+    u8: a b a | b, a & !b, a & b, a, b != 0;
 }
 
 /// Changes, in order, the slice of `tensor` that each index names. An index has one number for each
@@ -242,12 +244,17 @@ macro_rules! variants {
     };
 }
 
+/// The types of the kernels of 16-bit floats.
+pub(crate) const NARROW: &[Variant] = variants!(F16 BF16);
+
+const NUMBERS: &[Variant] = variants!(F32 F64 I64);
+
 /// `TfpScatter`, an op that the plug-in defines: `tensor` with the slices that `indices` names
 /// changed by `updates`. Indices are numbers along the first axis; if `nd` is set, the last axis of
 /// `indices` holds a number for each of the first axes.
 pub static SCATTER: KernelDef = KernelDef {
     op: "TfpScatter",
-    variants: variants!(F32 F64 I64),
+    variants: NUMBERS,
     attrs: &[("reduction", AttrKind::String), ("nd", AttrKind::Bool)],
     forward: &[(0, 0)],
     outputs: |inputs, sink| {
@@ -266,10 +273,14 @@ pub static SCATTER: KernelDef = KernelDef {
 };
 
 /// What TensorFlow's ops on slices of a tensor share.
-const fn tensor_scatter(op: &'static str, run: fn(&mut Call<'_>) -> Result<()>) -> KernelDef {
+const fn tensor_scatter(
+    op: &'static str,
+    variants: &'static [Variant],
+    run: fn(&mut Call<'_>) -> Result<()>,
+) -> KernelDef {
     KernelDef {
         op,
-        variants: variants!(F32 F64 I64),
+        variants,
         attrs: &[],
         forward: &[(0, 0)],
         outputs: |inputs, sink| {
@@ -294,25 +305,30 @@ fn run_tensor(call: &mut Call<'_>, reduction: Reduction) -> Result<()> {
 }
 
 /// `TensorScatterAdd` of TensorFlow.
-pub static TENSOR_SCATTER_ADD: KernelDef =
-    tensor_scatter("TensorScatterAdd", |call| run_tensor(call, Reduction::Add));
+pub static TENSOR_SCATTER_ADD: KernelDef = tensor_scatter("TensorScatterAdd", NUMBERS, |call| {
+    run_tensor(call, Reduction::Add)
+});
 
 /// `TensorScatterMax` of TensorFlow.
-pub static TENSOR_SCATTER_MAX: KernelDef =
-    tensor_scatter("TensorScatterMax", |call| run_tensor(call, Reduction::Max));
+pub static TENSOR_SCATTER_MAX: KernelDef = tensor_scatter("TensorScatterMax", NUMBERS, |call| {
+    run_tensor(call, Reduction::Max)
+});
 
 /// `TensorScatterMin` of TensorFlow.
-pub static TENSOR_SCATTER_MIN: KernelDef =
-    tensor_scatter("TensorScatterMin", |call| run_tensor(call, Reduction::Min));
+pub static TENSOR_SCATTER_MIN: KernelDef = tensor_scatter("TensorScatterMin", NUMBERS, |call| {
+    run_tensor(call, Reduction::Min)
+});
 
 /// `TensorScatterSub` of TensorFlow.
-pub static TENSOR_SCATTER_SUB: KernelDef =
-    tensor_scatter("TensorScatterSub", |call| run_tensor(call, Reduction::Sub));
+pub static TENSOR_SCATTER_SUB: KernelDef = tensor_scatter("TensorScatterSub", NUMBERS, |call| {
+    run_tensor(call, Reduction::Sub)
+});
 
 /// `TensorScatterUpdate` of TensorFlow.
-pub static TENSOR_SCATTER_UPDATE: KernelDef = tensor_scatter("TensorScatterUpdate", |call| {
-    run_tensor(call, Reduction::Update)
-});
+pub static TENSOR_SCATTER_UPDATE: KernelDef =
+    tensor_scatter("TensorScatterUpdate", variants!(F32 F64 I64 Bool), |call| {
+        run_tensor(call, Reduction::Update)
+    });
 
 const SHAPE: &[&str] = &["shape"];
 
@@ -361,6 +377,7 @@ fn run(
         DType::F32 => run_typed::<f32>(output, depth, indices, updates, reduction),
         DType::F64 => run_typed::<f64>(output, depth, indices, updates, reduction),
         DType::I64 => run_typed::<i64>(output, depth, indices, updates, reduction),
+        DType::Bool => run_typed::<u8>(output, depth, indices, updates, reduction),
         found => Err(unserved("updates", found)),
     }
 }

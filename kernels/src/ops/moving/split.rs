@@ -120,7 +120,7 @@ pub static SPLIT_V: KernelDef = KernelDef {
 
 const REFUSED: Error = Error::Value {
     argument: "size_splits",
-    expected: "sizes that add up to the axis, at most one of them -1",
+    expected: "sizes that add up to the axis, at most one of several -1",
 };
 
 fn outputs_split_v(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
@@ -148,7 +148,8 @@ fn outputs_split_v(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()>
     }
     let dim = x.shape()[axis];
     let rest = dim as i64 - known;
-    if open > 1 || rest < 0 || (open == 0 && rest != 0) {
+    // TensorFlow wants the size of an only part.
+    if open > 1 || rest < 0 || (open == count && count == 1) || (open == 0 && rest != 0) {
         return Err(REFUSED);
     }
     for index in 0..count {
@@ -234,7 +235,7 @@ mod tests {
         };
         let parts = split(&[2, -1]).unwrap();
         assert_eq!(parts[1].to_f32(), [2.0, 3.0, 4.0]);
-        for sizes in [&[2, 2][..], &[-1, -1], &[6, -1], &[-2, 7]] {
+        for sizes in [&[2, 2][..], &[-1], &[-1, -1], &[6, -1], &[-2, 7]] {
             assert!(split(sizes).is_err(), "{sizes:?}");
         }
     }

@@ -279,7 +279,7 @@ pub static TENSOR_STRIDED_SLICE_UPDATE: KernelDef = KernelDef {
     outputs: |inputs, sink| {
         let x = inputs.get(0, "input")?;
         let of = region(inputs, x.shape())?.shape;
-        let value = inputs.shape(4, "value")?;
+        let value = without_leading_ones(&inputs.shape(4, "value")?, of.rank())?;
         // Where nothing is written, anything may be.
         if of.elements() == 0 {
             return sink(x.dtype(), *x.shape());
@@ -296,7 +296,8 @@ pub static TENSOR_STRIDED_SLICE_UPDATE: KernelDef = KernelDef {
     scratch: |inputs| {
         let x = inputs.get(0, "input")?;
         let of = region(inputs, x.shape())?.shape;
-        if of.elements() == 0 || of == inputs.shape(4, "value")? {
+        let value = without_leading_ones(&inputs.shape(4, "value")?, of.rank())?;
+        if of.elements() == 0 || of == value {
             return Ok(0);
         }
         let bytes = of.elements().checked_mul(x.dtype().size());
@@ -337,12 +338,19 @@ fn run_grad<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     strided_slice_grad(units(dy.bytes()), [0; N], &region, out)
 }
 
+/// A shape without as many of its first axes as are more than `rank` and have one element.
+fn without_leading_ones(shape: &Shape, rank: usize) -> Result<Shape> {
+    let more = shape.rank().saturating_sub(rank);
+    let ones = shape.iter().take(more).take_while(|&&dim| dim == 1).count();
+    Shape::new(&shape[ones..])
+}
+
 fn run_update<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let (x, value) = (call.inputs.get(0, "input")?, call.inputs.get(4, "value")?);
     let region = region(&call.inputs, x.shape())?;
     let parallel = call.parallel;
     let scratch = units_mut::<N>(call.scratch);
-    let value_shape = value.shape();
+    let value_shape = &without_leading_ones(value.shape(), region.shape.rank())?;
     let value = units(value.bytes());
     let value = if *value_shape == region.shape {
         value

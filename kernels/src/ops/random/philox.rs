@@ -5,6 +5,8 @@
 
 use crate::base::adapt::Element;
 use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::half::Half;
+use crate::base::narrow::round;
 use crate::base::parallel::Parallel;
 use crate::simd::body::{Body, dispatch};
 
@@ -378,6 +380,46 @@ macro_rules! full_int {
 full_int! {
     i32 i64;
     u32 u64;
+}
+
+/// Uniform numbers in `[0, 1)` of so few bits that a 16-bit float holds them.
+#[derive(Clone, Copy, Debug)]
+struct UniformHalf {
+    mask: u32,
+    step: f32,
+}
+
+impl Distribution for UniformHalf {
+    type Out = f32;
+
+    const PER_BLOCK: usize = 4;
+    const COST: usize = 4;
+
+    #[inline(always)]
+    fn numbers(self, words: [u32; 4]) -> [f32; 4] {
+        words.map(|word| (word & self.mask) as f32 * self.step)
+    }
+}
+
+/// Fills `out`, 16-bit floats as their bits, with uniform numbers in `[0, 1)`. `wide` is memory for
+/// as many `f32`.
+pub fn fill_uniform_half(
+    stream: Philox,
+    (half, out): (Half, &mut [u16]),
+    wide: &mut [f32],
+    parallel: &dyn Parallel,
+) {
+    let bits = match half {
+        Half::F16 => 10,
+        Half::BF16 => 7,
+    };
+    let distribution = UniformHalf {
+        mask: (1 << bits) - 1,
+        step: 1.0 / (1_u32 << bits) as f32,
+    };
+    let count = wide.len().min(out.len());
+    fill(distribution, stream, &mut wide[..count], parallel);
+    round(half, wide, out, parallel);
 }
 
 /// Blocks that each group of four truncated normal numbers may use.

@@ -3,12 +3,15 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels for equal seeds. A node whose `seed` and
 //! `seed2` are both 0 draws its stream from the node's entropy.
 
-use crate::base::adapt::{Element, check_rank, unserved};
+use crate::base::adapt::{Element, check_count, check_rank, unserved};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variant, no_scratch};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
+use crate::base::half::Half;
+use crate::base::scratch::{f32_bytes, f32s, first_output};
 use crate::ops::random::philox::{
     Distribution, Normal, Philox, Uniform, UniformF64, UniformInt, fill, fill_truncated_normal,
+    fill_uniform_half,
 };
 
 const FLOAT_ATTRS: &[(&str, AttrKind)] = &[
@@ -32,6 +35,9 @@ macro_rules! float_variants {
     };
 }
 
+/// The types of the kernels of 16-bit floats.
+pub(crate) const NARROW: &[Variant] = float_variants!(F16 BF16);
+
 /// `RandomStandardNormal` of TensorFlow.
 pub static RANDOM_STANDARD_NORMAL: KernelDef = KernelDef {
     op: "RandomStandardNormal",
@@ -46,17 +52,36 @@ pub static RANDOM_STANDARD_NORMAL: KernelDef = KernelDef {
 /// `RandomUniform` of TensorFlow.
 pub static RANDOM_UNIFORM: KernelDef = KernelDef {
     op: "RandomUniform",
-    variants: float_variants!(F32 F64),
+    variants: float_variants!(F32 F64 F16 BF16),
     attrs: FLOAT_ATTRS,
     forward: &[],
     outputs: outputs_float,
-    scratch: no_scratch,
+    scratch: half_scratch,
     run: |call| match call.output(0)?.dtype() {
         DType::F32 => run_fill(Uniform, call),
         DType::F64 => run_fill(UniformF64, call),
+        DType::F16 | DType::BF16 => run_uniform_half(reserve(call)?, call),
         found => Err(unserved("dtype", found)),
     },
 };
+
+/// Bytes of scratch memory of [`run_uniform_half`]; other types need none.
+pub(crate) fn half_scratch(inputs: &Inputs<'_>) -> Result<usize> {
+    match Half::of(inputs.attrs.dtype("dtype")?) {
+        Some(_) => f32_bytes(inputs.shape_value(0, "shape")?.elements()),
+        None => Ok(0),
+    }
+}
+
+/// Fills the output, of 16-bit floats, with uniform numbers.
+pub(crate) fn run_uniform_half(stream: Philox, call: &mut Call<'_>) -> Result<()> {
+    let parallel = call.parallel;
+    let wide = f32s(call.scratch);
+    let out = first_output(call.outputs)?.halves_mut("output")?;
+    check_count("scratch", wide.len(), out.1.len())?;
+    fill_uniform_half(stream, out, wide, parallel);
+    Ok(())
+}
 
 /// `TruncatedNormal` of TensorFlow.
 pub static TRUNCATED_NORMAL: KernelDef = KernelDef {

@@ -12,7 +12,7 @@ use crate::ops::random::philox::{
     Distribution, FullInt, Normal, Philox, Uniform, UniformF64, UniformInt, fill,
     fill_truncated_normal,
 };
-use crate::ops::random::stateful::{EMPTY, bounds};
+use crate::ops::random::stateful::{EMPTY, bounds, half_scratch, run_uniform_half};
 
 /// The number of the algorithm Philox.
 const ALGORITHM: i32 = 1;
@@ -28,14 +28,20 @@ const SEED: &[&str] = &["seed"];
 /// `StatelessRandomUniformV2` of TensorFlow.
 pub static STATELESS_RANDOM_UNIFORM_V2: KernelDef = KernelDef {
     op: "StatelessRandomUniformV2",
-    variants: variants!("dtype", "Tshape": [F32 F64] host HOST;),
+    variants: variants!("dtype", "Tshape": [F32 F64 F16 BF16] host HOST;),
     attrs: DTYPE,
     forward: &[],
     outputs,
-    scratch: no_scratch,
+    scratch: half_scratch,
     run: |call| match call.output(0)?.dtype() {
         DType::F32 => run(Uniform, call),
         DType::F64 => run(UniformF64, call),
+        DType::F16 | DType::BF16 => {
+            if call.is_empty() {
+                return Ok(());
+            }
+            run_uniform_half(stream(&call.inputs)?, call)
+        }
         found => Err(unserved("dtype", found)),
     },
 };

@@ -230,6 +230,9 @@ const fn arg_variant(types: &'static [(&'static str, DType)]) -> Variant {
     }
 }
 
+/// The types of the kernels of 16-bit floats.
+pub(crate) const NARROW: &[Variant] = arg_variants!(F16 BF16);
+
 /// `ArgMax` of TensorFlow.
 pub static ARG_MAX: KernelDef = KernelDef {
     op: "ArgMax",

@@ -81,6 +81,9 @@ const fn segment_variant(types: &'static [(&'static str, DType)]) -> Variant {
     }
 }
 
+/// The types of the kernels of 16-bit floats.
+pub(crate) const NARROW: &[Variant] = segment_variants!(F16 BF16);
+
 /// `UnsortedSegmentSum` of TensorFlow.
 pub static UNSORTED_SEGMENT_SUM: KernelDef = KernelDef {
     op: "UnsortedSegmentSum",
