@@ -22,7 +22,7 @@ pub(crate) mod grid;
 mod neon;
 pub(crate) mod numbers;
 mod one;
-#[cfg(any(target_feature = "neon", target_feature = "simd128"))]
+#[cfg(any(target_feature = "neon", target_feature = "relaxed-simd"))]
 mod pair;
 mod parts;
 // Elsewhere no level has loops of its own.
@@ -30,7 +30,7 @@ mod parts;
 pub(crate) mod patch;
 mod portable;
 pub(crate) mod scalar;
-#[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
 mod simd128;
 pub(crate) mod stream;
 pub(crate) mod taps;
@@ -377,9 +377,18 @@ pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
         Level::Avx2 => unsafe { avx2::run(body) },
         #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
         Level::Neon => neon::run(body),
-        #[cfg(all(target_arch = "wasm32", target_feature = "simd128"))]
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
         Level::Simd128 => simd128::run(body),
+        // Of two levels that a target has, a program would carry both: only tests compare them.
+        #[cfg(all(not(test), target_arch = "aarch64", target_feature = "neon"))]
+        _ => neon::run(body),
+        #[cfg(all(not(test), target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        _ => simd128::run(body),
         // Those of other processors are not here: `best` is one of this one.
+        #[cfg(any(
+            test,
+            not(any(target_feature = "neon", target_feature = "relaxed-simd"))
+        ))]
         _ => portable::run(body),
     }
 }

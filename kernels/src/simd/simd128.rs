@@ -1,5 +1,6 @@
-//! WebAssembly's vectors: 8 lanes in pairs of registers. With `relaxed-simd`, a product and a sum
-//! are one instruction, which may round once or twice.
+//! WebAssembly's vectors with `relaxed-simd`: 8 lanes in pairs of registers. A product and a sum are
+//! one instruction, which may round once or twice. Without it, what the compiler makes of the
+//! portable level multiplies matrices faster than these vectors do.
 
 use core::arch::wasm32::*;
 
@@ -80,19 +81,6 @@ fn store_two(to: &mut [f32], x: v128) {
     unsafe { v128_store64_lane::<0>(x, to.as_mut_ptr().cast()) }
 }
 
-/// `a * b + c`
-#[inline(always)]
-fn mul_add(a: v128, b: v128, c: v128) -> v128 {
-    #[cfg(target_feature = "relaxed-simd")]
-    {
-        f32x4_relaxed_madd(a, b, c)
-    }
-    #[cfg(not(target_feature = "relaxed-simd"))]
-    {
-        f32x4_add(f32x4_mul(a, b), c)
-    }
-}
-
 /// [`Simd::to_int`]: the instruction cuts, and gives 0 for NaN.
 #[inline(always)]
 fn to_int(a: v128) -> v128 {
@@ -135,7 +123,7 @@ impl Simd for Simd128 {
         sub(a: F, b: F) -> F = f32x4_sub(a, b);
         mul(a: F, b: F) -> F = f32x4_mul(a, b);
         div(a: F, b: F) -> F = f32x4_div(a, b);
-        mul_add(a: F, b: F, c: F) -> F = mul_add(a, b, c);
+        mul_add(a: F, b: F, c: F) -> F = f32x4_relaxed_madd(a, b, c);
         // The second operand where it is the smaller or the larger one, else the first.
         min(a: F, b: F) -> F = f32x4_pmin(b, a);
         max(a: F, b: F) -> F = f32x4_pmax(b, a);
