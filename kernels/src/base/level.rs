@@ -5,6 +5,10 @@
 pub enum Level {
     /// What the compilation target guarantees.
     Portable,
+    /// The vectors of WebAssembly with relaxed-simd, if the compilation target has them.
+    Simd128,
+    /// NEON, which 64-bit Arm has.
+    Neon,
     /// AVX2 and FMA.
     Avx2,
     /// AVX-512 F, BW, DQ and VL.
@@ -12,11 +16,42 @@ pub enum Level {
 }
 
 impl Level {
+    /// All levels, from least to most capable.
+    pub const ALL: [Self; 5] = [
+        Self::Portable,
+        Self::Simd128,
+        Self::Neon,
+        Self::Avx2,
+        Self::Avx512,
+    ];
+
+    /// Whether this processor can run it.
+    #[must_use]
+    #[inline]
+    pub fn is_here(self) -> bool {
+        match self {
+            // Where the target decides, its level is the only one, but for tests.
+            Self::Portable => {
+                cfg!(any(
+                    test,
+                    not(any(
+                        target_feature = "neon",
+                        target_feature = "relaxed-simd"
+                    ))
+                ))
+            }
+            Self::Simd128 | Self::Neon => self == best(),
+            Self::Avx2 | Self::Avx512 => self <= best(),
+        }
+    }
+
     /// The name that `TFP_KERNELS` takes.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
             Self::Portable => "portable",
+            Self::Simd128 => "simd128",
+            Self::Neon => "neon",
             Self::Avx2 => "avx2",
             Self::Avx512 => "avx512",
         }
@@ -105,10 +140,13 @@ impl Once {
     #[inline]
     fn get(&self, find: fn() -> Level) -> Level {
         // Nothing else is published with the number, and all threads find the same one.
+        const PORTABLE: u8 = Level::Portable as u8;
+        const AVX2: u8 = Level::Avx2 as u8;
+        const AVX512: u8 = Level::Avx512 as u8;
         match self.0.load(core::sync::atomic::Ordering::Relaxed) {
-            0 => Level::Portable,
-            1 => Level::Avx2,
-            2 => Level::Avx512,
+            PORTABLE => Level::Portable,
+            AVX2 => Level::Avx2,
+            AVX512 => Level::Avx512,
             _ => self.find(find),
         }
     }
@@ -159,6 +197,10 @@ pub const fn level() -> Level {
         Level::Avx512
     } else if cfg!(all(target_feature = "avx2", target_feature = "fma")) {
         Level::Avx2
+    } else if cfg!(all(target_arch = "aarch64", target_feature = "neon")) {
+        Level::Neon
+    } else if cfg!(all(target_arch = "wasm32", target_feature = "relaxed-simd")) {
+        Level::Simd128
     } else {
         Level::Portable
     }
@@ -200,7 +242,7 @@ mod tests {
     /// The level is read once, so that each value takes a process.
     #[test]
     fn every_value_of_the_environment_is_obeyed() {
-        for name in ["portable", "avx2", "avx512", "", "AVX2", "sse"] {
+        for name in ["portable", "avx2", "avx512", "", "AVX2", "neon", "sse"] {
             let done = std::process::Command::new(std::env::current_exe().unwrap())
                 .args([
                     "--exact",

@@ -42,8 +42,8 @@ pub(super) fn fits_gradient(level: Level, conv: &Conv) -> bool {
     let lanes = lanes(level);
     let sliding = conv.x.dilation == 1 && (conv.x.size, conv.x.stride) == (3, 1);
     match level {
-        Level::Portable => sliding && spreads(level, conv),
-        Level::Avx2 => spreads(level, conv),
+        Level::Portable | Level::Simd128 => sliding && spreads(level, conv),
+        Level::Neon | Level::Avx2 => spreads(level, conv),
         Level::Avx512 => {
             let fills = conv.group_out().is_multiple_of(lanes);
             spreads(level, conv) || sliding && fills && slides(conv, lanes)

@@ -102,6 +102,7 @@ impl Tiles {
         };
         let image = Conv { batch: 1, ..*conv };
         image.check().ok()?;
+        // The other levels have the sizes of one of these.
         [Level::Portable, Level::Avx2, Level::Avx512]
             .into_iter()
             .all(|level| tiles.scratch_len(level, &image) <= most_scratch(&image))

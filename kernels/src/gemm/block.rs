@@ -635,8 +635,8 @@ fn rows_tile<S: Simd, const MR: usize, const NV: usize, const PARTIAL: bool>(
 /// Rows of a strip: the tallest tile of a level.
 pub(crate) const fn strip_rows(level: Level) -> usize {
     match level {
-        Level::Portable => 4,
-        Level::Avx2 => 6,
+        Level::Portable | Level::Simd128 => 4,
+        Level::Neon | Level::Avx2 => 6,
         Level::Avx512 => 14,
     }
 }

@@ -20,7 +20,7 @@ use turned::Lines;
 #[inline]
 pub const fn lanes(level: Level) -> usize {
     match level {
-        Level::Portable | Level::Avx2 => 8,
+        Level::Portable | Level::Simd128 | Level::Neon | Level::Avx2 => 8,
         Level::Avx512 => 16,
     }
 }
@@ -29,8 +29,8 @@ pub const fn lanes(level: Level) -> usize {
 #[inline]
 pub const fn panel(level: Level) -> usize {
     match level {
-        Level::Portable => 8,
-        Level::Avx2 => 16,
+        Level::Portable | Level::Simd128 => 8,
+        Level::Neon | Level::Avx2 => 16,
         Level::Avx512 => 32,
     }
 }
@@ -38,7 +38,7 @@ pub const fn panel(level: Level) -> usize {
 /// Fails unless the processor has the instructions of a level.
 #[inline]
 pub(crate) fn check_level(level: Level) -> Result<()> {
-    if level > crate::base::level::best() {
+    if !level.is_here() {
         return Err(Error::Value {
             argument: "level",
             expected: "an instruction set that the processor has",

@@ -47,7 +47,7 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
 #[inline]
 pub(crate) fn dispatch_simd<B: crate::simd::Body>(body: B) -> B::Out {
     let level = crate::base::level::level();
-    #[cfg(all(test, feature = "std", target_arch = "x86_64"))]
+    #[cfg(test)]
     let level = forced::level().min(level);
     crate::simd::dispatch(level, body)
 }
@@ -65,7 +65,7 @@ unsafe fn run_at<B: Body>(level: crate::base::level::Level, body: B) -> B::Outpu
         Level::Avx512 => unsafe { run_avx512(body) },
         // SAFETY: as above.
         Level::Avx2 => unsafe { run_avx2(body) },
-        Level::Portable => run_portable(body),
+        _ => run_portable(body),
     }
 }
 

@@ -147,10 +147,10 @@ pub(crate) fn sum_of_lines<S: Simd, const NV: usize, const CHAINS: usize>(
             }
             // SAFETY: as above; the elements of the line from `cut` on.
             let of = unsafe { core::slice::from_raw_parts(line.wrapping_add(cut), rest) };
-            // A mask of all lanes costs less than a branch, but for arrays.
+            // A mask of all lanes costs less than a branch, where there are masks.
             let of = match S::LEVEL {
-                Level::Portable => s.load_up_to(of),
-                _ => s.load_partial(of),
+                Level::Avx2 | Level::Avx512 => s.load_partial(of),
+                _ => s.load_up_to(of),
             };
             sums[chain][NV - 1] = s.mul_add(x, of, sums[chain][NV - 1]);
             factor = factor.wrapping_add(step);

@@ -18,14 +18,20 @@ mod avx512;
 pub mod blocks;
 pub(crate) mod body;
 pub(crate) mod grid;
+#[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+mod neon;
 pub(crate) mod numbers;
 mod one;
+#[cfg(any(target_feature = "neon", target_feature = "relaxed-simd"))]
+mod pair;
 mod parts;
 // Elsewhere no level has loops of its own.
 #[cfg_attr(not(target_arch = "x86_64"), allow(dead_code))]
 pub(crate) mod patch;
 mod portable;
 pub(crate) mod scalar;
+#[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+mod simd128;
 pub(crate) mod stream;
 pub(crate) mod taps;
 #[cfg(test)]
@@ -357,25 +363,33 @@ pub trait Body {
 // written would wait for it.
 #[inline(always)]
 pub fn dispatch<B: Body>(level: Level, body: B) -> B::Out {
-    #[cfg(target_arch = "x86_64")]
-    {
-        let level = if level == Level::Portable {
-            level
-        } else {
-            level.min(best())
-        };
-        match level {
-            // SAFETY: `best` found the instructions of this level.
-            Level::Avx512 => unsafe { avx512::run(body) },
-            // SAFETY: as above.
-            Level::Avx2 => unsafe { avx2::run(body) },
-            Level::Portable => portable::run(body),
-        }
-    }
-    #[cfg(not(target_arch = "x86_64"))]
-    {
-        let _ = (level, best());
-        body.run(Portable)
+    let level = if level == Level::Portable {
+        level
+    } else {
+        level.min(best())
+    };
+    match level {
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: `best` found the instructions of this level.
+        Level::Avx512 => unsafe { avx512::run(body) },
+        #[cfg(target_arch = "x86_64")]
+        // SAFETY: as above.
+        Level::Avx2 => unsafe { avx2::run(body) },
+        #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
+        Level::Neon => neon::run(body),
+        #[cfg(all(target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        Level::Simd128 => simd128::run(body),
+        // Of two levels that a target has, a program would carry both: only tests compare them.
+        #[cfg(all(not(test), target_arch = "aarch64", target_feature = "neon"))]
+        _ => neon::run(body),
+        #[cfg(all(not(test), target_arch = "wasm32", target_feature = "relaxed-simd"))]
+        _ => simd128::run(body),
+        // Those of other processors are not here: `best` is one of this one.
+        #[cfg(any(
+            test,
+            not(any(target_feature = "neon", target_feature = "relaxed-simd"))
+        ))]
+        _ => portable::run(body),
     }
 }
 
@@ -419,7 +433,5 @@ fn fetch<T, const NEAR: bool>(block: &[T], ahead: usize) {
 
 /// The levels that this processor can run, for tests and benchmarks.
 pub fn available() -> impl Iterator<Item = Level> {
-    [Level::Portable, Level::Avx2, Level::Avx512]
-        .into_iter()
-        .filter(|&level| level <= best())
+    Level::ALL.into_iter().filter(|level| level.is_here())
 }

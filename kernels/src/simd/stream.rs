@@ -263,7 +263,7 @@ impl<S: Simd> Fence<S> {
     const PIECE: usize = match S::LEVEL {
         Level::Avx512 => 64,
         Level::Avx2 => 32,
-        Level::Portable => 16,
+        _ => 16,
     };
 
     /// Writes `count` pieces past the caches.
@@ -287,7 +287,7 @@ impl<S: Simd> Fence<S> {
                     _mm256_stream_si256(to.cast(), _mm256_loadu_si256(from.cast()));
                 },
                 // SAFETY: as above, with SSE2, which is part of this architecture.
-                Level::Portable => unsafe {
+                _ => unsafe {
                     _mm_stream_si128(to.cast(), _mm_loadu_si128(from.cast()));
                 },
             }

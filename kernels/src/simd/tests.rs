@@ -3,6 +3,8 @@
 use proptest::prelude::*;
 
 use super::{Body, One, Simd, available, dispatch};
+use crate::base::level::{Level, best, level};
+use crate::gemm::pack::packed_len;
 
 /// Runs all lane-wise operations on `a`, `b`, `c` and compares with scalar code.
 struct Lanes<'a>(&'a [f32; 16], &'a [f32; 16], &'a [f32; 16]);
@@ -144,6 +146,23 @@ proptest! {
             let result = dispatch(level, Lanes(&a, &b, &c));
             prop_assert!(result.is_ok(), "{}: {:?}", level.name(), result);
         }
+    }
+}
+
+#[test]
+fn levels_of_other_processors_are_not_here() {
+    let here: Vec<Level> = available().collect();
+    assert_eq!(here.first(), Some(&Level::Portable));
+    assert_eq!(here.last(), Some(&best()));
+    assert!(here.contains(&level()));
+    assert_eq!(best() == Level::Neon, cfg!(target_feature = "neon"));
+    assert_eq!(
+        best() == Level::Simd128,
+        cfg!(target_feature = "relaxed-simd")
+    );
+    for level in Level::ALL {
+        // What is packed for a level is read by it alone.
+        assert_eq!(packed_len(level, 3, 5).is_ok(), here.contains(&level));
     }
 }
 

@@ -57,8 +57,16 @@ with {version}.
 The crates of tf2rust contain only Rust and run where Rust runs. All tests run on Linux on x86-64.
 For the systems below, crates of every operation are compiled with and without std, and warnings are
 errors. Where an emulator exists, each crate's test compares every output with the interpreter's,
-within the crate's tolerance. QEMU and Wine show that results are right, not how fast they are. On
-other processors than x86-64, the kernels use portable SIMD bodies.
+within the crate's tolerance. QEMU and Wine show that results are right, not how fast they are.
+
+| processor | vectors of the kernels | chosen |
+|---|---|---|
+| x86-64 | AVX-512, AVX2 or portable | when a program runs; without std, by the target's features |
+| 64-bit Arm | NEON | by the target, which always has it |
+| WebAssembly | 128 bits, with `-C target-feature=+relaxed-simd` | by the target's features |
+| others | portable: what the compiler makes of loops | |
+
+[Another page](performance/arm.md) says what NEON gains.
 
 | system | target of rustc | crates | tests run on | seconds |
 |---|---|---|---|---|

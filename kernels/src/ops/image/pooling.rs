@@ -221,8 +221,9 @@ impl<S: Simd> Taps<'_, S> {
     #[inline(always)]
     fn all<const MAX: bool>(&self, s: S, input: &[f32], scale: S::F, output: &mut [f32]) {
         let mut channel = 0;
-        // As many sums as registers hold beside what they are made of.
-        if const { S::REGISTERS > 8 } {
+        // As many sums as registers hold beside what they are made of: a maximum of NEON takes a mask
+        // for each.
+        if const { S::REGISTERS > 8 && !matches!(S::LEVEL, Level::Neon) } {
             while channel + 8 * S::LANES <= self.channels {
                 self.some::<8, MAX>(s, input, channel, scale, output);
                 channel += 8 * S::LANES;
