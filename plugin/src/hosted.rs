@@ -78,7 +78,11 @@ const ROWS: &[Row] = &[
         &[],
     ),
     row(&["BatchToSpaceND"], ALL_FLOATS, &["block_shape", "crops"]),
-    row(&["SpaceToBatchND"], ALL_FLOATS, &["block_shape", "paddings"]),
+    row(
+        &["SpaceToBatchND"],
+        ALL_FLOATS,
+        &["block_shape", "paddings"],
+    ),
     row(&["MirrorPadGrad"], ALL_FLOATS, &["paddings"]),
     row(&["Roll"], MOVED, &["shift", "axis"]),
     row(&["ResizeBicubic", "ResizeArea"], F32, &["size"]),
@@ -124,7 +128,11 @@ const ROWS: &[Row] = &[
         &["num_segments"],
     ),
     row(&["MatrixBandPart"], ALL_FLOATS, &["num_lower", "num_upper"]),
-    row(&["MatrixDiagV3"], ALL_FLOATS, &["k", "num_rows", "num_cols"]),
+    row(
+        &["MatrixDiagV3"],
+        ALL_FLOATS,
+        &["k", "num_rows", "num_cols"],
+    ),
     row(&["MatrixDiagPartV3", "MatrixSetDiagV3"], ALL_FLOATS, &["k"]),
     row(
         &[

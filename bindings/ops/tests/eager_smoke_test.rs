@@ -254,7 +254,7 @@ impl Smoke for Eager {
             DataType::VARIANT => empty_tensor_list(cx, -1, -1, DataType::FLOAT),
             DataType::STRING => cx.handle(&Tensor::from_strings(&["a"], &[1])?.reshaped(dims)?),
             _ => {
-                let mut bytes = vec![0; dtype.size()];
+                let mut bytes = vec![0; dtype.size().unwrap_or(1)];
                 match (dtype, self.value) {
                     (DataType::FLOAT, 1) => bytes.copy_from_slice(&1.0_f32.to_ne_bytes()),
                     (DataType::DOUBLE, 1) => bytes.copy_from_slice(&1.0_f64.to_ne_bytes()),

@@ -108,7 +108,7 @@ fn f16_to_f32(x: u16) -> f32 {
     let small = f32::from_bits(magnitude + LEAST) - f32::from_bits(LEAST);
     // The exponent of infinity and NaN; NaN becomes quiet.
     let quiet = if magnitude > 0x1F << 23 { 1 << 22 } else { 0 };
-    let huge = normal + (112 << 23) | quiet;
+    let huge = (normal + (112 << 23)) | quiet;
     let bits = if magnitude >= 0x1F << 23 {
         huge
     } else if magnitude < 1 << 23 {

@@ -292,7 +292,15 @@ mod tests {
         let narrow = halves(DType::F16, false, &many);
         let bytes: Vec<u8> = narrow.iter().flat_map(|bits| bits.to_ne_bytes()).collect();
         let narrow = Tensor::new(DType::F16, &[5000], &bytes);
-        let back = |to| run(&CAST, &[("DstT", Attr::Type(to))], &[narrow.clone()], false).unwrap();
+        let back = |to| {
+            run(
+                &CAST,
+                &[("DstT", Attr::Type(to))],
+                std::slice::from_ref(&narrow),
+                false,
+            )
+            .unwrap()
+        };
         // From 1024 on, binary16 has whole numbers only: those of 0.5 go to the even one.
         for (i, found) in (0..).zip(back(DType::I64)[0].to_i64()) {
             let below = (i - 2000_i64).div_euclid(2);
