@@ -136,14 +136,14 @@ def test_ops_on_variables_are_said_to_be_replaced(
     class Table(tf.Module):  # type: ignore[misc]
         def __init__(self) -> None:
             self.rows = tf.Variable(tf.ones([4, 3]))
-            self.halves = tf.Variable(tf.ones([4], tf.float16))
+            self.short = tf.Variable(tf.ones([4], tf.int16))
 
         @tf.function(  # type: ignore[untyped-decorator]
             input_signature=[tf.TensorSpec([None], tf.int32)]
         )
         def __call__(self, i: tf.Tensor) -> tf.Tensor:
             self.rows.scatter_add(tf.IndexedSlices(tf.ones([1, 3]), i))
-            return tf.gather(self.rows, i), tf.gather(self.halves, i)
+            return tf.gather(self.rows, i), tf.gather(self.short, i)
 
     table = Table()
     tf.saved_model.save(table, str(tmp_path / "table"), signatures=table.__call__)
@@ -154,7 +154,7 @@ def test_ops_on_variables_are_said_to_be_replaced(
     assert ("ResourceGather", _ON_DEVICE) in said
     assert (
         "ResourceGather",
-        "reads and assigns on the device, computes float16 on the CPU",
+        "reads and assigns on the device, computes int16 on the CPU",
     ) in said
     assert check.main([str(tmp_path / "table")]) == 0
     text = capsys.readouterr().out

@@ -27,6 +27,7 @@ _BINARY = {
     ir.BinaryKind.MUL: "Mul",
     ir.BinaryKind.DIV: "Div",
 }
+_COMPARE = {ir.CompareKind.EQ: "Equal", ir.CompareKind.LT: "Less", ir.CompareKind.GT: "Greater"}
 _REDUCE = {ir.ReduceKind.MEAN: "ReduceMean", ir.ReduceKind.MAX: "ReduceMax"}
 
 
@@ -254,6 +255,12 @@ class _Export:
     def _reshape(self, node: ir.Node, _: ir.Reshape) -> None:
         shape = self.constant(np.array(ir.shape_at(node.output.shape, self.batch), np.int64))
         self.last[node.output] = self.add("Reshape", [self.read(node.input), shape])
+
+    def _compare(self, node: ir.Node, op: ir.Compare) -> None:
+        self.last[node.output] = self.add(_COMPARE[op.kind], [self.read(v) for v in node.present])
+
+    def _select(self, node: ir.Node, op: ir.Select) -> None:
+        self.last[node.output] = self.add("Where", [self.read(v) for v in node.present])
 
     def _transpose(self, node: ir.Node, op: ir.Transpose) -> None:
         x = self.read(node.input)
