@@ -278,7 +278,7 @@ _ARM_PAGE = """\
 # Arm
 
 Written on {date} by
-`tools/bazel run //tests/bench:levels -- --on=arm --write docs/performance/arm.md`,
+`tools/bazel run //tests/bench:kernel_levels -- --on=arm --write docs/performance/arm.md`,
 with {rustc}, {qemu} and {llvm}.
 
 These are counts, not times: no Arm machine was at hand. Fewer instructions hint at less time, and
@@ -309,7 +309,7 @@ _WEB_PAGE = """\
 # WebAssembly
 
 Written on {date} by
-`tools/bazel run //tests/bench:levels -- --on=web --write docs/performance/web.md`,
+`tools/bazel run //tests/bench:kernel_levels -- --on=web --write docs/performance/web.md`,
 with {rustc} and node {node}, on {machine}.
 
 One thread, {rounds} rounds in turns. Microseconds of the processor for a call: the median, and in
