@@ -12,7 +12,7 @@ use tfp::{
 use crate::scratch;
 
 /// Writes a model with a variable and a signature.
-fn write_model(ctx: &EagerContext, folder: &std::path::Path) -> Result<()> {
+pub(crate) fn write_model(ctx: &EagerContext, folder: &std::path::Path) -> Result<()> {
     let w = Variable::new(ctx, "w", [2.0_f32, 3.0])?;
     let mut writer = ModelWriter::new();
     writer.variable("layer/w", &w)?;

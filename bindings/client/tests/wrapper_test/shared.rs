@@ -3,10 +3,11 @@
 use std::thread;
 
 use tfp::{
-    AnyContext, DataType, EagerContext, GraphFunction, Mode, Model, ModelWriter, Result, Shape,
-    Tape, Tensor, Variable, ops,
+    AnyContext, DataType, EagerContext, GraphFunction, Mode, Model, Result, Shape, Tape, Tensor,
+    Variable, ops,
 };
 
+use crate::models::write_model;
 use crate::scratch;
 use crate::variables::resident_mib;
 
@@ -26,18 +27,6 @@ fn on_threads(work: impl Fn(usize) -> Result<()> + Sync) -> Result<()> {
             .into_iter()
             .try_for_each(|worker| worker.join().expect("a thread panicked"))
     })
-}
-
-fn write_model(ctx: &EagerContext, folder: &std::path::Path) -> Result<()> {
-    let w = Variable::new(ctx, "w", [2.0_f32, 3.0])?;
-    let mut writer = ModelWriter::new();
-    writer.variable("w", &w)?;
-    let argument = ("x", DataType::FLOAT, Shape::from([-1, 2]));
-    writer.signature("serving_default", &[argument], |func, arguments| {
-        let y = ops::mul(func, &arguments["x"], w.read(func)?)?;
-        Ok(vec![("y".to_owned(), y)])
-    })?;
-    writer.write(folder)
 }
 
 #[test]
