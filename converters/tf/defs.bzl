@@ -47,14 +47,23 @@ def _rust_model_files_impl(ctx):
         OutputGroupInfo(**{role: depset([file]) for role, file in outputs.items()}),
     ]
 
+# What every conversion takes.
+_ATTRS = {
+    "crate_name": attr.string(mandatory = True),
+    "custom_objects": attr.label_list(allow_files = [".py"]),
+    "flags": attr.string_list(),
+    "model": attr.label(allow_single_file = True, mandatory = True),
+    "recorded": attr.label(allow_single_file = [".npz"]),
+    "_rustfmt": attr.label(
+        allow_single_file = True,
+        default = "@rust_sysroot//:bin/rustfmt",
+        cfg = "exec",
+    ),
+}
+
 _rust_model_files = rule(
     implementation = _rust_model_files_impl,
-    attrs = {
-        "crate_name": attr.string(mandatory = True),
-        "custom_objects": attr.label_list(allow_files = [".py"]),
-        "flags": attr.string_list(),
-        "model": attr.label(allow_single_file = True, mandatory = True),
-        "recorded": attr.label(allow_single_file = [".npz"]),
+    attrs = _ATTRS | {
         "thresholds": attr.label(allow_single_file = [".json"]),
         "_program": attr.label(
             default = "//converters/tf:rust_model",
@@ -63,11 +72,6 @@ _rust_model_files = rule(
         ),
         "_rustc_lib": attr.label(
             default = "@rust_sysroot//:rustc_lib",
-            cfg = "exec",
-        ),
-        "_rustfmt": attr.label(
-            allow_single_file = True,
-            default = "@rust_sysroot//:bin/rustfmt",
             cfg = "exec",
         ),
     },
@@ -116,12 +120,7 @@ rm -rf "$folder.all"
 
 _web_model = rule(
     implementation = _web_model_impl,
-    attrs = {
-        "crate_name": attr.string(mandatory = True),
-        "custom_objects": attr.label_list(allow_files = [".py"]),
-        "flags": attr.string_list(),
-        "model": attr.label(allow_single_file = True, mandatory = True),
-        "recorded": attr.label(allow_single_file = [".npz"]),
+    attrs = _ATTRS | {
         "_program": attr.label(
             default = "//converters/tf:tf2rust",
             executable = True,
@@ -130,11 +129,6 @@ _web_model = rule(
         "_rustc": attr.label(
             allow_single_file = True,
             default = "@rust_sysroot//:bin/rustc",
-            cfg = "exec",
-        ),
-        "_rustfmt": attr.label(
-            allow_single_file = True,
-            default = "@rust_sysroot//:bin/rustfmt",
             cfg = "exec",
         ),
         "_sysroot": attr.label(
