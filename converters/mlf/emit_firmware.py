@@ -104,7 +104,6 @@ def emit_firmware(
 def _config(board: Board) -> Mapping[str, object]:
     link = (*board.flags, "-nostartfiles", "-Wl,--gc-sections", "-Tlink.x")
     return {
-        "triple_key": f"'{board.triple}'" if "." in board.triple else board.triple,
         "triple_variable": board.triple.replace("-", "_").replace(".", "_"),
         "runner": " ".join((*board.qemu, *_QEMU)),
         "link_flags": (*link, "-Wl,--start-group", "-lm", "-lc", "-lgcc", "-Wl,--end-group"),

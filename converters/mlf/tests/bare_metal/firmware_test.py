@@ -54,18 +54,20 @@ def cargo(
         libraries, headers = library / "lib" / multilib, library / "include"
     else:
         libraries, headers = usr / "lib/arm-none-eabi/newlib" / multilib, usr / "include/newlib"
+    flags = (
+        f'target.\'cfg(target_os = "none")\'.rustflags=["-Dwarnings", "-Clink-arg=-L{libraries}"]'
+    )
     environment = {
         **os.environ,
         **tools.environment,
         "PATH": f"{usr / 'bin'}:{os.environ['PATH']}",
         "RUSTC": str(usr / "bin/rustc"),
         f"CFLAGS_{triple}": f"-Os {' '.join(board.flags)} -isystem {headers}",
-        f"CARGO_TARGET_{triple.upper()}_RUSTFLAGS": f"-Dwarnings -Clink-arg=-L{libraries}",
         "CARGO_TARGET_DIR": str(target),
     }
     environment.pop("RUSTC_BOOTSTRAP")
     return subprocess.run(
-        ["cargo", "run", "--release", "--quiet"],
+        ["cargo", "run", "--release", "--quiet", f"--config={flags}"],
         cwd=folder / "firmware",
         env=environment,
         capture_output=True,
@@ -88,6 +90,6 @@ def test_the_firmware_runs(
     for api in result.crate.models:
         assert f"{api.module}: equals the recorded outputs" in done.stdout
         (cycles,) = re.findall(rf"^{api.module}: (\d+) cycles", done.stdout, re.MULTILINE)
-        assert 100 < int(cycles) < 50_000_000
+        assert 0 < int(cycles) < 50_000_000
     (peak,) = re.findall(r"^peak stack: (\d+) bytes", done.stdout, re.MULTILINE)
     assert 200 < int(peak) < 16_384
