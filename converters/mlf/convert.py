@@ -9,6 +9,7 @@ from pathlib import Path
 
 from converters.mlf.api import CrateApi, crate_api
 from converters.mlf.emit import Output, emit_crate
+from converters.mlf.emit_firmware import check_firmware
 from converters.mlf.emit_golden import GoldenCase
 from converters.mlf.errors import ArchiveError
 from converters.mlf.golden_vectors import golden_cases, read_npz
@@ -33,6 +34,7 @@ class Request:
       sections: linker section of a pool, by "pool" or "model.pool".
       link_prefix: goes before the symbols of the models' C. None makes one from the content, so
         that models of one name in two crates cannot meet at link time; empty keeps C's names.
+      target: a key of `BOARDS`: firmware for it lies beside the crate, in `firmware/`; or empty.
     """
 
     mlf: Path | None = None
@@ -45,6 +47,7 @@ class Request:
     crate_root: bool = False
     sections: Mapping[str, str] = field(default_factory=dict)
     link_prefix: str | None = None
+    target: str = ""
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,11 @@ def convert(request: Request) -> Result:
             request.golden is not None,
             not request.single_file,
             "--path_to_fv makes a test of a package; --single_file makes none",
+        ),
+        (
+            bool(request.target),
+            not request.single_file,
+            "--target makes a package beside a package; --single_file makes none",
         ),
     ):
         if given and not needed:
@@ -90,9 +98,16 @@ def convert(request: Request) -> Result:
     if request.golden is not None:
         arrays = read_npz(_read(request.golden), request.golden.name)
         golden = golden_cases(models, arrays, request.golden.name)
-    return Result(
-        crate, emit_crate(crate, request.single_file, golden, crate_root=request.crate_root)
+    if request.target:
+        check_firmware(crate, request.target)
+    output = emit_crate(
+        crate,
+        request.single_file,
+        golden,
+        crate_root=request.crate_root,
+        target=request.target,
     )
+    return Result(crate, output)
 
 
 def _read(path: Path) -> bytes:

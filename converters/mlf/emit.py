@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from converters.mlf.api import CrateApi, ModelApi
 from converters.mlf.emit_c import emit_guards, emit_includes, emit_originals, emit_units
+from converters.mlf.emit_firmware import emit_firmware
 from converters.mlf.emit_golden import GoldenCase, emit_golden_test
 from converters.mlf.emit_rust import emit_model, emit_support, pool_file
 from converters.mlf.model import PoolKind
@@ -42,6 +43,7 @@ def emit_crate(
     single_file: bool = False,
     golden: tuple[GoldenCase, ...] = (),
     crate_root: bool = False,
+    target: str = "",
 ) -> Output:
     """Returns all files of a crate.
 
@@ -50,6 +52,7 @@ def emit_crate(
       single_file: one `<crate>.rs` with the constants inside instead of Cargo files and `src/`.
       crate_root: with `single_file`, make the file a crate root (`#![no_std]`).
       golden: recorded inputs and outputs; each becomes a test of the crate.
+      target: a key of `BOARDS`, whose firmware the crate then holds; or empty.
     """
     files: dict[str, bytes] = {}
 
@@ -89,6 +92,9 @@ def emit_crate(
             test, data = emit_golden_test(crate, golden)
             put("tests/golden.rs", _marked(crate, test))
             files.update({f"tests/golden/{name}": content for name, content in data.items()})
+        if target:
+            for path, text in emit_firmware(crate, target, golden, _mark(crate)).items():
+                put(f"firmware/{path}", text)
     return Output(
         dict(sorted(files.items())), tuple(units), tuple(guards), "c/include", tuple(libraries)
     )

@@ -16,6 +16,7 @@ from pathlib import Path
 from absl import flags
 
 from converters.mlf.arguments import parse_overrides, parse_sections
+from converters.mlf.boards import BOARDS
 from converters.mlf.convert import Request, Result, convert
 from converters.mlf.emit import MARK
 from converters.mlf.join import Options
@@ -61,6 +62,13 @@ _LINK_PREFIX = flags.DEFINE_string(
     None,
     "goes before the symbols of the archive's C; default: made from its content; empty: none",
 )
+_TARGET = flags.DEFINE_enum(
+    "target",
+    None,
+    sorted(BOARDS),
+    "processor to write firmware for, into the folder `firmware` of --out; `cargo run` there runs "
+    "it in QEMU",
+)
 _RUST_OUT = flags.DEFINE_string(
     "rust_out", None, "for build rules: the one .rs file; no --out then"
 )
@@ -97,6 +105,7 @@ def _request(arguments: Sequence[str]) -> Request:
         crate_root=_ROOT.value,
         sections=parse_sections(_SECTION.value),
         link_prefix=_LINK_PREFIX.value,
+        target=_TARGET.value or "",
     )
 
 
@@ -140,6 +149,12 @@ def main(argv: Sequence[str]) -> int:
             if not _QUIET.value:
                 count = len(result.output.files)
                 print(f"mlf2rust: wrote {count} files to {_OUT.value}", file=sys.stderr)
+                if _TARGET.value:
+                    print(
+                        f"mlf2rust: to run it in QEMU: cd {Path(_OUT.value) / 'firmware'} && "
+                        "cargo run --release (README.md says what that needs)",
+                        file=sys.stderr,
+                    )
                 _warn(result)
     except ConversionError as err:
         if _JSON.value:

@@ -198,8 +198,9 @@ impl Checkpoint {
     /// Gives variables of an eager context the values of a checkpoint.
     ///
     /// # Errors
-    /// [`ErrorKind::File`] for a checkpoint that is missing or damaged, [`ErrorKind::DType`] and
-    /// [`ErrorKind::Shape`] for a value that does not fit its variable; nothing is changed then.
+    /// [`ErrorKind::NotFound`] for a checkpoint that is missing, [`ErrorKind::File`] for one that is
+    /// damaged, [`ErrorKind::DType`] and [`ErrorKind::Shape`] for a value that does not fit its variable;
+    /// nothing is changed then.
     pub fn restore(&self, prefix: impl AsRef<Path>) -> Result<Restored> {
         self.restore_place(&Place::Eager, prefix.as_ref(), false)
     }
@@ -302,7 +303,7 @@ pub(crate) fn read_objects(reader: &CheckpointReader) -> Result<Objects> {
 /// Returns the prefix of a folder's latest checkpoint, which its file `checkpoint` names.
 ///
 /// # Errors
-/// [`ErrorKind::File`] when that file is missing or names none.
+/// [`ErrorKind::NotFound`] when that file is missing, [`ErrorKind::File`] when it names none.
 pub fn latest_checkpoint(folder: impl AsRef<Path>) -> Result<PathBuf> {
     let folder = folder.as_ref();
     let path = folder.join("checkpoint");

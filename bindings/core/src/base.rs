@@ -3,6 +3,7 @@
 
 pub(crate) mod api;
 pub(crate) mod buffer;
+pub(crate) mod config;
 pub(crate) mod device;
 pub(crate) mod error;
 pub(crate) mod library;

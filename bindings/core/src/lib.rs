@@ -44,6 +44,7 @@ mod tensor;
 pub use attr::function::Function;
 pub use attr::{AttrValue, Bytes, FuncRef};
 pub use base::api::api;
+pub use base::config::Config;
 pub use base::device::Device;
 pub use base::error::{Code, Error, ErrorKind, Result};
 pub use base::library::{all_ops, kernels, load_op_library, load_pluggable_device, version};
@@ -65,7 +66,8 @@ pub use graph::registry::OpBuilder;
 pub use graph::scope::Scope;
 pub use graph::untrusted::check_graph_def;
 pub use session::{
-    Callable, Fetched, PartialRun, Run, SavedModel, Session, SessionOptions, Signature, TensorInfo,
+    Callable, Fetched, PartialRun, Run, RunOptions, SavedModel, Session, SessionOptions, Signature,
+    TensorInfo, TracedNode, traced_nodes,
 };
 pub use tensor::Tensor;
 pub use tensor::element::{

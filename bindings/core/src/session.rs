@@ -2,11 +2,13 @@
 
 mod callable;
 mod fed;
+mod options;
 mod partial;
 mod run;
 mod saved_model;
 
 pub use callable::Callable;
+pub use options::{RunOptions, TracedNode, traced_nodes};
 pub use partial::PartialRun;
 use run::What;
 pub use run::{Fetched, Run};
@@ -18,6 +20,7 @@ use std::ptr::{self, NonNull};
 use tfp_sys::{ClientApi, TF_Session, TF_SessionOptions};
 
 use crate::base::api::{Status, api, c_string};
+use crate::base::config::Config;
 use crate::base::device::{self, Device};
 use crate::base::error::{Error, Result};
 use crate::graph::Graph;
@@ -29,8 +32,8 @@ use crate::tensor::Tensor;
 pub struct SessionOptions {
     /// The server, as `grpc://host:port`; empty for this process.
     pub target: String,
-    /// A serialized `ConfigProto`; empty for TensorFlow's defaults.
-    pub config: Vec<u8>,
+    /// TensorFlow's settings.
+    pub config: Config,
 }
 
 /// The options as the C API wants them.
@@ -46,9 +49,10 @@ impl RawOptions {
             // SAFETY: options and name are alive; TensorFlow copies the name.
             unsafe { c.TF_SetTarget(raw.0, target.as_ptr()) };
         }
-        if !options.config.is_empty() {
+        let config = options.config.as_bytes();
+        if !config.is_empty() {
             let status = Status::new(api)?;
-            let (data, length) = (options.config.as_ptr().cast(), options.config.len());
+            let (data, length) = (config.as_ptr().cast(), config.len());
             // SAFETY: options, bytes and status are alive.
             unsafe { c.TF_SetConfig(raw.0, data, length, status.as_ptr()) };
             status.check()?;
@@ -194,7 +198,8 @@ impl Session {
         unsafe { device::from_owned_list(list, self.api()) }
     }
 
-    /// Closes the session; runs fail from then on. Dropping it closes it too.
+    /// Closes the session; runs fail from then on, and runs of other threads that are going on end with
+    /// [`Code::Cancelled`](crate::Code::Cancelled) where they wait. Dropping it closes it too.
     ///
     /// # Errors
     /// What TensorFlow says.

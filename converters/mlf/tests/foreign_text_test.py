@@ -27,7 +27,7 @@ def _check(files: dict[str, str], folder: Path) -> bool:
     archive = folder / f"m\n{MARKER}.tar"
     archive.write_bytes(tar_of(files))
     try:
-        done = convert(Request(mlf=archive))
+        done = convert(Request(mlf=archive, target="cortex-m4"))
     except ConversionError as err:
         assert all(c.isprintable() or c == "\n" for c in err.text("mlf2rust"))
         return False

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from converters.mlf.convert import Request, convert
@@ -13,7 +14,9 @@ from converters.mlf.tests.requests import REAL, TESTDATA, request_of
 
 GOLDEN = Path(__file__).parent / "golden"
 UPDATE = "tools/bazel run //converters/mlf/tests:update_golden"
-_RECORDED = (".rs", ".toml")
+_RECORDED = (".rs", ".toml", ".x")
+#: Crates that are recorded with firmware -> its target.
+_FIRMWARE = {"io_in_pools": "riscv32imac", "multi": "cortex-m4"}
 
 
 def golden_names() -> list[str]:
@@ -27,7 +30,7 @@ def golden_texts(name: str, folder: Path) -> dict[str, str]:
         request = request_of(DIALECTS[name](), folder)
     else:
         request = Request(mlf=TESTDATA / f"{name}.tar", golden=TESTDATA / "golden.npz")
-    files = convert(request).output.files
+    files = convert(replace(request, target=_FIRMWARE.get(name, ""))).output.files
     return {
         path: content.decode("utf-8")
         for path, content in files.items()

@@ -67,6 +67,8 @@ def test_writes_a_crate_and_reports(tmp_path: Path) -> None:
         ([*PLAIN, "--lib=x.a"], 2, "--lib belongs to --header"),
         ([*PLAIN, "--crate_root"], 2, "--crate_root belongs to --single_file"),
         ([*PLAIN, "--single_file", "--path_to_fv=x.npz"], 2, "--path_to_fv makes a test"),
+        ([*PLAIN, "--single_file", "--target=cortex-m4"], 2, "--target makes a package"),
+        ([*PLAIN, "--target=z80"], 2, "cortex-m0\\|cortex-m3"),
     ],
 )
 def test_exit_codes(arguments: list[str], code: int, message: str, tmp_path: Path) -> None:

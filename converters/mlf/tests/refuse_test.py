@@ -214,6 +214,12 @@ def test_workspace_size_of_another_value_is_refused(tmp_path: Path) -> None:
         convert(Request(mlf=tmp_path / "model.tar"))
 
 
+def test_firmware_needs_drivers_of_devices(tmp_path: Path) -> None:
+    request = replace(request_of(DIALECTS["device_hooks"](), tmp_path), target="cortex-m4")
+    with pytest.raises(UsageError, match="model 'default' needs drivers of 'ethos_u'"):
+        convert(request)
+
+
 def test_unknown_section_pool_is_refused() -> None:
     with pytest.raises(UsageError, match=r"no pool 'ram'; pools are .*sram"):
         convert(Request(mlf=TESTDATA / "constant_pool.tar", sections={"ram": ".x"}))

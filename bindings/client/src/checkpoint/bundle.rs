@@ -1,6 +1,7 @@
 //! Files of named tensors: what every checkpoint consists of.
 
 use std::collections::BTreeMap;
+use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -22,8 +23,18 @@ pub struct CheckpointReader {
 }
 
 /// Reads a file.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::File`] when it can't be read.
 pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| file_error(path, format!("it can't be read: {error}")))
+    std::fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::new(ErrorKind::NotFound {
+            what: "file",
+            name: path.display().to_string(),
+            place: "the file system".to_owned(),
+        }),
+        _ => file_error(path, format!("it can't be read: {error}")),
+    })
 }
 
 /// The context on which files are read and written.
@@ -55,7 +66,8 @@ impl CheckpointReader {
     /// Opens the checkpoint with a prefix: the path without `.index`.
     ///
     /// # Errors
-    /// [`ErrorKind::File`], naming the file, when it is missing or damaged.
+    /// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::File`] when it is damaged; both name the
+    /// file.
     pub fn open(prefix: impl AsRef<Path>) -> Result<Self> {
         let prefix = prefix.as_ref().to_owned();
         let path = index_path(&prefix);

@@ -1,7 +1,7 @@
 //! Checkpoints give back what was written, in both modes, and refuse what does not fit.
 
 use tfp::{
-    Checkpoint, CheckpointReader, EagerContext, ErrorKind, Graph, Result, Session, Tensor,
+    Checkpoint, CheckpointReader, Code, EagerContext, ErrorKind, Graph, Result, Session, Tensor,
     Variable, initialize, latest_checkpoint, write_tensors,
 };
 
@@ -42,6 +42,12 @@ fn one_mode_reads_what_the_other_wrote() -> Result<()> {
         matches!(error.kind(), ErrorKind::NotFound { .. }) && error.to_string().contains("'other'"),
         "{error}"
     );
+    let absent = checkpoint.restore_into(&session, folder.join("ck-9"));
+    let error = absent.unwrap_err();
+    assert_eq!(error.code(), Code::NotFound, "{error}");
+    assert!(error.to_string().contains("ck-9.index"), "{error}");
+    let error = latest_checkpoint(folder.join("none")).unwrap_err();
+    assert_eq!(error.code(), Code::NotFound, "{error}");
     // The count of saves goes on.
     assert_eq!(
         checkpoint.save_from(&session, folder.join("ck"))?,

@@ -18,6 +18,7 @@ use crate::attr::function::{Function, FunctionId};
 use crate::attr::set::{c_int_len, set_in_eager};
 use crate::base::api::{Status, api, c_string};
 use crate::base::buffer::OutBuffer;
+use crate::base::config::Config;
 use crate::base::device::{self, Device};
 use crate::base::error::{Error, ErrorKind, Result};
 use crate::base::op::{ArgKind, OpDesc, text};
@@ -63,8 +64,8 @@ pub struct EagerOptions {
     pub is_async: bool,
     /// What happens to operands on other devices.
     pub placement: PlacementPolicy,
-    /// A serialized `ConfigProto`; empty for TensorFlow's defaults.
-    pub config: Vec<u8>,
+    /// TensorFlow's settings.
+    pub config: Config,
 }
 
 pub(super) struct ContextInner {
@@ -138,8 +139,9 @@ impl EagerContext {
         // SAFETY: the options, the bytes and the status are alive during each call.
         let raw = unsafe {
             let raw = Owned(c.TFE_NewContextOptions(), api);
-            if !options.config.is_empty() {
-                let (data, length) = (options.config.as_ptr().cast(), options.config.len());
+            let config = options.config.as_bytes();
+            if !config.is_empty() {
+                let (data, length) = (config.as_ptr().cast(), config.len());
                 c.TFE_ContextOptionsSetConfig(raw.0, data, length, status.as_ptr());
                 status.check_ref()?;
             }

@@ -6,6 +6,7 @@ use tfp_sys::{TF_Buffer, TF_Operation, TF_Output, TF_Tensor};
 
 use super::Session;
 use super::fed::{check_feeds, fed_copies, fetched};
+use super::options::RunOptions;
 use crate::base::api::Status;
 use crate::base::buffer::{OutBuffer, lend};
 use crate::base::error::Result;
@@ -19,7 +20,7 @@ pub struct Run<'r> {
     feeds: SmallVec<(&'r Output, &'r Tensor), 4>,
     fetches: SmallVec<&'r Output, 4>,
     targets: SmallVec<&'r Operation, 4>,
-    options: &'r [u8],
+    options: Option<&'r RunOptions>,
     metadata: bool,
 }
 
@@ -28,7 +29,8 @@ pub struct Run<'r> {
 pub struct Fetched {
     /// The values of the fetches, in their order.
     pub tensors: Vec<Tensor>,
-    /// A serialized `RunMetadata`; empty unless it was asked for.
+    /// A serialized `RunMetadata`; empty unless it was asked for. [`traced_nodes`](crate::traced_nodes)
+    /// reads the times of its ops.
     pub metadata: Vec<u8>,
 }
 
@@ -39,7 +41,7 @@ impl<'r> Run<'r> {
             feeds: SmallVec::new(),
             fetches: SmallVec::new(),
             targets: SmallVec::new(),
-            options: &[],
+            options: None,
             metadata: false,
         }
     }
@@ -65,10 +67,10 @@ impl<'r> Run<'r> {
         self
     }
 
-    /// Sets a serialized `RunOptions`, as for a trace or a deadline.
+    /// Sets how the graph runs, such as a trace or a deadline.
     #[must_use]
-    pub fn options(mut self, run_options: &'r [u8]) -> Self {
-        self.options = run_options;
+    pub fn options(mut self, options: &'r RunOptions) -> Self {
+        self.options = Some(options);
         self
     }
 
@@ -93,7 +95,8 @@ impl<'r> Run<'r> {
         } else {
             None
         };
-        let options = lend(self.options);
+        let bytes = self.options.map_or(&[][..], RunOptions::as_bytes);
+        let options = lend(bytes);
         let what = What {
             feeds: &self.feeds,
             fetches: &self.fetches,
@@ -101,7 +104,7 @@ impl<'r> Run<'r> {
         };
         // SAFETY: both buffers are alive during the call.
         let tensors = unsafe {
-            let options = if self.options.is_empty() {
+            let options = if bytes.is_empty() {
                 ptr::null()
             } else {
                 &raw const options

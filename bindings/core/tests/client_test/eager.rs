@@ -216,7 +216,7 @@ fn handles_of_another_context_are_refused() -> Result<()> {
     assert!(matches!(error.kind(), ErrorKind::Foreign { .. }));
     assert!(x.context().is_same(&one));
     let bad = EagerOptions {
-        config: b"\xff\xff".to_vec(),
+        config: b"\xff\xff".to_vec().into(),
         ..EagerOptions::default()
     };
     refused(EagerContext::with_options(&bad), &["InvalidArgument"]);

@@ -1,5 +1,8 @@
 //! Sessions: runs of every kind.
 
+use std::thread;
+use std::time::Duration;
+
 use tfp_core::*;
 
 use crate::support::{add, refused};
@@ -41,16 +44,21 @@ fn runs_feed_and_fetch() -> Result<()> {
             [12.0, 23.0]
         );
     }
-    // RunOptions.trace_level (1) = FULL_TRACE (3).
     let fetched = session
         .run()
         .feed(&x, &a)
         .feed(&y, &b)
         .fetch(&sum)
-        .options(&[8, 3])
+        .options(&RunOptions::new().trace(true))
         .with_metadata()
         .go()?;
-    assert!(!fetched.metadata.is_empty());
+    let traced = traced_nodes(&fetched.metadata)?;
+    let node = traced
+        .iter()
+        .find(|node| node.name == sum.operation().name());
+    let node = node.unwrap_or_else(|| panic!("{traced:?}"));
+    assert!(node.device.ends_with("CPU:0") && node.compute <= node.total);
+    assert!(node.start.as_secs() > 1_700_000_000);
     assert_eq!(session.devices()?[0].kind, "CPU");
     Ok(())
 }
@@ -149,7 +157,7 @@ fn what_does_not_fit_is_refused() -> Result<()> {
     let twice = session.eval(&[(&x, &a), (&x, &a), (&y, &a)], &[&sum]);
     refused(twice, &["x"]);
     let config = SessionOptions {
-        config: b"\xff\xff".to_vec(),
+        config: b"\xff\xff".to_vec().into(),
         ..SessionOptions::default()
     };
     refused(Session::with_options(&graph, &config), &["InvalidArgument"]);
@@ -280,5 +288,67 @@ fn damaged_saved_models_are_refused() -> Result<()> {
     let damaged = SavedModel::load(&folder, &["serve"], &options);
     std::fs::remove_dir_all(&folder).map_err(|error| Error::argument(error.to_string()))?;
     refused(damaged, &["SavedModel", "tfp_core_"]);
+    Ok(())
+}
+
+/// A graph that waits: it takes an element from a queue that has none.
+fn waiting(graph: &Graph) -> Result<Operation> {
+    let scope = graph.scope();
+    let queue = OpBuilder::new("FIFOQueueV2")?
+        .attr("component_types", [DataType::FLOAT].as_slice())?
+        .one(&scope)?;
+    let taken = OpBuilder::new("QueueDequeueV2")?
+        .input(&queue)
+        .attr("component_types", [DataType::FLOAT].as_slice())?
+        .one(&scope)?;
+    Ok(taken.operation().clone())
+}
+
+#[test]
+fn a_run_that_waits_ends_by_its_deadline_or_when_the_session_is_closed() -> Result<()> {
+    let graph = Graph::new()?;
+    let wait = waiting(&graph)?;
+    let session = Session::new(&graph)?;
+    let limit = RunOptions::new().timeout(Duration::from_millis(20));
+    let late = refused(session.run().target(&wait).options(&limit).go(), &[]);
+    assert_eq!(late.code(), Code::DeadlineExceeded);
+
+    let config = Config::new().operation_timeout(Duration::from_millis(20));
+    let options = SessionOptions {
+        config,
+        ..SessionOptions::default()
+    };
+    let limited = Session::with_options(&graph, &options)?;
+    let late = refused(limited.run().target(&wait).go(), &[]);
+    assert_eq!(late.code(), Code::DeadlineExceeded);
+
+    thread::scope(|scope| {
+        let run = scope.spawn(|| session.run().target(&wait).go());
+        thread::sleep(Duration::from_millis(50));
+        session.close()?;
+        let ended = run.join().expect("the run does not panic");
+        assert_eq!(refused(ended, &[]).code(), Code::Cancelled);
+        Ok(())
+    })
+}
+
+#[test]
+fn settings_reach_sessions_and_contexts() -> Result<()> {
+    let config = Config::new()
+        .device_count("CPU", 3)
+        .threads(1)
+        .parallel_ops(1)
+        .optimize(false);
+    let graph = Graph::new()?;
+    let options = SessionOptions {
+        config: config.clone(),
+        ..SessionOptions::default()
+    };
+    assert_eq!(Session::with_options(&graph, &options)?.devices()?.len(), 3);
+    let options = EagerOptions {
+        config: config.merge(&[]),
+        ..EagerOptions::default()
+    };
+    assert_eq!(EagerContext::with_options(&options)?.devices()?.len(), 3);
     Ok(())
 }

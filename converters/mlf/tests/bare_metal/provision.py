@@ -1,8 +1,8 @@
 """Fetches what bare-metal builds need, without root: Debian packages unpacked into a cache folder.
 
-Debian 12 has gcc for Arm, newlib, QEMU, a Rust compiler with the source of `core` in the same
-version, and clang on the LLVM of that Rust compiler. The folder is `$TFP_BARE_METAL_CACHE`, or
-`~/.cache/tfp/bare_metal`.
+Debian 12 has gcc for Arm and RISC-V, newlib, picolibc, QEMU, cargo, a Rust compiler with the source
+of `core` in the same version, and clang on the LLVM of that Rust compiler. The folder is
+`$TFP_BARE_METAL_CACHE`, or `~/.cache/tfp/bare_metal`.
 """
 
 from __future__ import annotations
@@ -18,8 +18,10 @@ from converters.mlf.tests.bare_metal.debian import unpack
 TARGET = "thumbv7em-none-eabihf"
 PACKAGES = (
     "binutils-arm-none-eabi",
+    "binutils-riscv64-unknown-elf",
     "clang-22",
     "gcc-arm-none-eabi",
+    "gcc-riscv64-unknown-elf",
     "libclang-common-22-dev",
     "libclang-cpp22",
     "libllvm22",
@@ -27,9 +29,12 @@ PACKAGES = (
     "libnewlib-dev",
     "libstd-rust-web-1.96",
     "libstd-rust-web-dev",
+    "picolibc-riscv64-unknown-elf",
     "rust-web-src",
     "rustc-web",
 )
+#: Fetched with what they depend on.
+INSTALLED = ("cargo-web", "qemu-system-arm", "qemu-system-misc")
 _SOURCE = "usr/src/rustc-1.96.0/library"
 
 
@@ -76,18 +81,28 @@ class Tools:
 
 
 def provision() -> Tools:
-    """Returns the tools for `TARGET`, fetched (300 MB) and built on first use."""
+    """Returns the tools for `TARGET`, fetched (400 MB) and built on first use."""
     default = Path.home() / ".cache" / "tfp" / "bare_metal"
     cache = Path(os.environ.get("TFP_BARE_METAL_CACHE", str(default)))
     tools = Tools(cache / "root", cache / "core", TARGET)
     done = cache / "ready"
-    content = "\n".join(PACKAGES)
+    content = "\n".join((*PACKAGES, *INSTALLED))
     if not done.exists() or done.read_text() != content:
         cache.mkdir(parents=True, exist_ok=True)
-        unpack(PACKAGES, ["qemu-system-arm"], cache, tools.root)
+        unpack(PACKAGES, list(INSTALLED), cache, tools.root)
         _build_core(tools)
         done.write_text(content)
     return tools
+
+
+def in_sysroot(tools: Tools, triple: str) -> None:
+    """Builds `core` for a target where rustc and cargo look for it, on first use."""
+    folder = tools.root / "usr/lib/rustlib" / triple / "lib"
+    done, content = folder / "ready", "\n".join((*PACKAGES, *INSTALLED))
+    if not done.exists() or done.read_text() != content:
+        folder.mkdir(parents=True, exist_ok=True)
+        _build_core(replace(tools, core=folder, target=triple))
+        done.write_text(content)
 
 
 def without_frame_pointer(tools: Tools) -> Tools:
@@ -99,7 +114,7 @@ def without_frame_pointer(tools: Tools) -> Tools:
     core = tools.core.with_name("core_without_frame_pointer")
     target = core / f"{TARGET}_without_frame_pointer.json"
     changed = replace(tools, core=core, target=str(target))
-    done, content = core / "ready", "\n".join(PACKAGES)
+    done, content = core / "ready", "\n".join((*PACKAGES, *INSTALLED))
     if not done.exists() or done.read_text() != content:
         core.mkdir(exist_ok=True)
         shown = ["rustc", "-Zunstable-options", f"--target={TARGET}", "--print=target-spec-json"]
