@@ -27,10 +27,8 @@ const ATTRS: &[(&str, AttrKind)] = &[
 
 /// `Conv3D` of TensorFlow.
 pub static DEF: KernelDef = KernelDef {
-    op: "Conv3D",
-    variants: variants!("T": [F32] host &[];),
+    variants: variants!(["T": F32];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| sink(DType::F32, of(inputs)?.output_shape()?),
     scratch: |inputs| of(inputs)?.scratch(Direction::Forward),
     run: |call| {
@@ -39,14 +37,13 @@ pub static DEF: KernelDef = KernelDef {
         let (x, filter) = (sides.0.f32("input")?, sides.1.f32("filter")?);
         sizes.run(call, Direction::Forward, x, filter)
     },
+    ..KernelDef::of("Conv3D")
 };
 
 /// `Conv3DBackpropInputV2` of TensorFlow.
 pub static BACKPROP_INPUT: KernelDef = KernelDef {
-    op: "Conv3DBackpropInputV2",
-    variants: variants!("T", "Tshape": [F32] host &["input_sizes"];),
+    variants: variants!(["T": F32, "Tshape": I32 I64] host &["input_sizes"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         of_backprop_input(inputs)?;
         sink(DType::F32, inputs.shape_value(0, "input_sizes")?)
@@ -58,14 +55,13 @@ pub static BACKPROP_INPUT: KernelDef = KernelDef {
         let gradient = call.inputs.get(2, "out_backprop")?.f32("out_backprop")?;
         sizes.run(call, Direction::Input, gradient, filter)
     },
+    ..KernelDef::of("Conv3DBackpropInputV2")
 };
 
 /// `Conv3DBackpropFilterV2` of TensorFlow.
 pub static BACKPROP_FILTER: KernelDef = KernelDef {
-    op: "Conv3DBackpropFilterV2",
-    variants: variants!("T": [F32] host &["filter_sizes"];),
+    variants: variants!(["T": F32] host &["filter_sizes"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         of_backprop_filter(inputs)?;
         sink(DType::F32, inputs.shape_value(1, "filter_sizes")?)
@@ -77,6 +73,7 @@ pub static BACKPROP_FILTER: KernelDef = KernelDef {
         let gradient = call.inputs.get(2, "out_backprop")?.f32("out_backprop")?;
         sizes.run(call, Direction::Filter, x, gradient)
     },
+    ..KernelDef::of("Conv3DBackpropFilterV2")
 };
 
 /// What is computed from the other two.
