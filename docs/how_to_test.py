@@ -16,7 +16,6 @@ PAGES = os.environ["PAGES"].split()
 """The pages of this target: those that compile every op are in one that is run by hand."""
 
 OTHERS = {
-    "converter-op.md": "its steps are compared with the op that it names, in how_to_test of tools",
     "depend.md": "changes another repository: //tests/hermetic:workspaces_test",
     "device.md": "a program outside of this repository: //docs:tutorials_test",
 }

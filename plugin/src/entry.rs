@@ -6,12 +6,12 @@ use tfp_bindings::optimizer::init_graph;
 use tfp_bindings::profiler::init_profiler;
 use tfp_bindings::{Result, init_kernels, init_plugin, load, log, sys};
 
-use crate::config::{self, Config};
 use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
-use crate::profile::KernelProfiler;
 use crate::variables::{generator, kernel as variable_kernel};
-use crate::{adapter, hosted, lists, moves, ops, python};
+use crate::{hosted, lists, moves, ops, python};
+use tfp_adapter::config::{self, Config};
+use tfp_adapter::profile::KernelProfiler;
 
 /// Label of the mark that the first load leaves.
 const LOADED: &str = "tfp_is_loaded";
@@ -86,9 +86,9 @@ pub extern "C" fn TF_InitKernel() {
             if let Err(error) = load::mark(device_type, LOADED) {
                 log(&format!("no mark for later loads: {error}"));
             }
-            adapter::configure(&config);
+            tfp_adapter::configure(&config);
             ops::define();
-            adapter::register(device_type);
+            tfp_adapter::register(device_type);
             variable_kernel::register(device_type);
             generator::register(device_type);
             lists::register(device_type);

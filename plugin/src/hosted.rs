@@ -9,8 +9,8 @@ use tfp_bindings::{
     Construction, Context, DataType, Kernel, Registration, RegistrationError, Result, log,
 };
 
-use crate::host::HostOp;
-use crate::profile::Profiled;
+use tfp_adapter::host::HostOp;
+use tfp_adapter::profile::Profiled;
 
 /// Which nodes of an op are computed so: those whose type attribute is one of `types`.
 struct Row {

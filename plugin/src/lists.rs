@@ -10,8 +10,8 @@ use tfp_bindings::{
     Construction, Context, DataType, Kernel, Registration, RegistrationError, Result, log,
 };
 
-use crate::host::HostOp;
-use crate::profile::Profiled;
+use tfp_adapter::host::HostOp;
+use tfp_adapter::profile::Profiled;
 
 /// The ops with an input of variants.
 const OPS: &[&str] = &["AddN", "ZerosLike"];

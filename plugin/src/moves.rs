@@ -6,7 +6,7 @@
 
 use tfp_bindings::{Construction, Context, Kernel, Registration, RegistrationError, Result, log};
 
-use crate::profile::Profiled;
+use tfp_adapter::profile::Profiled;
 
 /// From the device to the host.
 pub const TO_HOST: &str = "TfpToHost";

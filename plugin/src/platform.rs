@@ -3,7 +3,7 @@
 use tfp_bindings::host::{HostDevice, HostOptions};
 use tfp_bindings::{Code, Error, Platform, PlatformInfo, Result};
 
-use crate::config::Config;
+use tfp_adapter::config::Config;
 
 /// The platform of one load.
 pub struct TfpPlatform {

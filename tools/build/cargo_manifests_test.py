@@ -76,6 +76,7 @@ def test_the_oldest_rust_is_that_of_the_launcher_and_of_converted_models() -> No
     assert f'oldest = "{oldest}.0"' in pins
     template = (TREE / "converters/tf/templates/Cargo.toml.j2").read_text()
     assert f'rust-version = "{oldest}"' in template
+    assert f"cargo +{oldest} check" in (TREE / "RELEASING.md").read_text()
 
 
 def test_packages_for_others_have_names_of_ours() -> None:

@@ -68,7 +68,7 @@ def test_the_page_lists_the_methods_of_a_card() -> None:
         ),
         ("tools/opgen/rules.py", r"^BYTES_LISTS\b"),
         # ARCHITECTURE.md, entry points.
-        ("plugin/src/adapter.rs", r"fn compute\b"),
+        ("plugin/adapter/src/adapter.rs", r"fn compute\b"),
         ("kernels/src/base/def.rs", r"pub struct KernelDef\b"),
         ("bindings/client/src/context/any.rs", r"pub enum AnyContext\b"),
         ("converters/tf/tf2rust.py", r"^def run\b"),

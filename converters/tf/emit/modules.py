@@ -17,6 +17,14 @@ _DECLARED = re.compile(
 )
 _REEXPORT = re.compile(r"^pub(?:\([^)]*\))? use ([^;]+);\n", re.MULTILINE)
 _IMPORT = re.compile(r"^[ ]*(?:pub(?:\([^)]*\))? )?use ([^;]+);\n", re.MULTILINE)
+# The tokens of Rust whose text names nothing: comments, raw strings, strings, characters. A
+# lifetime has no closing quote.
+_OPAQUE = re.compile(
+    r"""//[^\n]*|/\*.*?\*/"""
+    r"""|\b[bc]?r(#*)".*?"\1|(?:\b[bc])?"(?:[^"\\]|\\.)*\""""
+    r"""|(?:\bb)?'(?:[^'\\\n]|\\(?:x[0-9a-fA-F]{2}|u\{[0-9a-fA-F_]+\}|[^xu]))'""",
+    re.DOTALL,
+)
 _PATH = re.compile(r"(?<![\w:$])\$?(\w+)((?:::\w+)+)")
 _INLINE = re.compile(r"^(?:pub(?:\([^)]*\))? )?mod \w+ \{\n(.*?)^\}\n", re.MULTILINE | re.DOTALL)
 _TYPE = re.compile(r"^(?:pub(?:\([^)]*\))? )?(?:struct|enum|union|trait|type) (\w+)", re.MULTILINE)
@@ -263,7 +271,13 @@ def _absolute(path: str, at: Path, scope: Mapping[str, Path]) -> Path | None:
 
 
 def code_of(text: str) -> str:
-    """Returns a source without comments and without what its strings hold."""
-    text = re.sub(r"^\s*//[^\n]*\n", "\n", text, flags=re.MULTILINE)
-    text = re.sub(r'"(?:[^"\\\n]|\\.)*"', '""', text)
-    return re.sub(r"//[^\n]*", "", text)
+    """Returns a source without comments and without what its strings and characters hold.
+
+    Its lines keep their numbers.
+    """
+    return _OPAQUE.sub(_emptied, text)
+
+
+def _emptied(token: re.Match[str]) -> str:
+    lines = "\n" * token[0].count("\n")
+    return lines if token[0].startswith("/") else f'"{lines}"'

@@ -100,7 +100,7 @@ def _without_tables(text: str) -> str:
     index = 0
     while index < len(lines):
         line = lines[index]
-        if re.match(r"\s*pub static \S+: (KernelDef|&\[&(?:\[&)?KernelDef\]+) =", line):
+        if re.match(r"\s*pub static \S+: (\S*\bKernelDef|&\[&(?:\[&)?KernelDef\]+) =", line):
             while out and re.match(r"\s*(///|#\[doc)", out[-1]):
                 out.pop()
             indent = line[: len(line) - len(line.lstrip())]

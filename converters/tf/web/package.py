@@ -20,6 +20,9 @@ from tools.codegen.render import environment, render
 from tools.codegen.rust import c_comment, check_one_line, one_line
 
 _TEMPLATES = Path(__file__).parent.parent / "templates" / "web"
+_RUNTIME = ("engine.js", "worker.js", "model.js")
+"""The parts of `runtime.js`, which is one module: each may name what those before it define."""
+
 _TEXTS = {
     "index.js": "index.js.j2",
     "index.cjs": "index.cjs.j2",
@@ -145,7 +148,7 @@ def package_files(
     if not values["embed"]:
         binary[f"{name}.weights"] = crate["model/model_weights.bin"]
     files = {path: render(env, template, values).encode() for path, template in _TEXTS.items()}
-    runtime = (_TEMPLATES / "runtime.js").read_text("utf-8")
+    runtime = "\n".join((_TEMPLATES / "runtime" / part).read_text("utf-8") for part in _RUNTIME)
     files["runtime.js"] = runtime.encode()
     files["runtime.cjs"] = _common(runtime).encode()
     files["features.json"] = _features(text, crate["testdata/features.npz"], options.tolerance)

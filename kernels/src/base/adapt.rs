@@ -318,34 +318,40 @@ macro_rules! by_width {
 }
 pub(crate) use by_width;
 
-/// Registrations for some types of one attribute, and int32 and int64 of an index attribute if
-/// one is named.
+/// Evaluates an expression in which `$name` is the element type `$dtype`, one of those listed. More arms
+/// of a `match` may follow.
+///
+/// # Errors
+/// That of [`unserved`] for another type, with the name of the argument.
+macro_rules! by_type {
+    (
+        $dtype:expr, $argument:literal, $name:ident of [$($type:ident)*] => $result:expr
+        $(, $others:pat => $other:expr)* $(,)?
+    ) => {
+        match $dtype {
+            $(<$type as $crate::base::adapt::Element>::DTYPE => {
+                type $name = $type;
+                $result
+            })*
+            $($others => $other,)*
+            found => Err($crate::base::adapt::unserved($argument, found)),
+        }
+    };
+}
+pub(crate) use by_type;
+
+/// The [`Variants`](crate::base::def::Variants) of a kernel: rows such as
+/// `["T": F32 F64, "Tidx": I32 I64] host &["axis"];`.
 macro_rules! variants {
-    ($attr:literal, $index:literal: $([$($dtype:ident)*] host $host:expr;)*) => {
-        &[$($(
-            $crate::base::def::Variant {
-                types: &[
-                    ($attr, $crate::base::dtype::DType::$dtype),
-                    ($index, $crate::base::dtype::DType::I32),
-                ],
-                host: $host,
+    ($([$($attr:literal: $($dtype:ident)+),*] $(host $host:expr)?;)*) => {
+        &[$(
+            $crate::base::def::Variants {
+                types: &[$(($attr, &[$($crate::base::dtype::DType::$dtype),+])),*],
+                host: $crate::base::adapt::variants!(@host $($host)?),
             },
-            $crate::base::def::Variant {
-                types: &[
-                    ($attr, $crate::base::dtype::DType::$dtype),
-                    ($index, $crate::base::dtype::DType::I64),
-                ],
-                host: $host,
-            },
-        )*)*]
+        )*]
     };
-    ($attr:literal: $([$($dtype:ident)*] host $host:expr;)*) => {
-        &[$($(
-            $crate::base::def::Variant {
-                types: &[($attr, $crate::base::dtype::DType::$dtype)],
-                host: $host,
-            },
-        )*)*]
-    };
+    (@host) => { &[] };
+    (@host $host:expr) => { $host };
 }
 pub(crate) use variants;

@@ -2,8 +2,9 @@
 //!
 //! A [`KernelDef`] names an op of TensorFlow by its `OpDef`, the types it serves, which arguments
 //! live in host memory, and three functions: the output shapes, the scratch size, the compute.
-//! The adapter registers one TensorFlow kernel per [`Variant`], reads the attributes once when a
-//! node is constructed, and calls `outputs`, `scratch` and `run` in this order for every step.
+//! The adapter registers one TensorFlow kernel per combination of [`Variants`], reads the attributes
+//! once when a node is constructed, and calls `outputs`, `scratch` and `run` in this order for every
+//! step.
 
 #[cfg(target_has_atomic = "64")]
 use core::sync::atomic::AtomicU64;
@@ -15,12 +16,12 @@ use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::simd::numbers;
 
-/// One kernel of the crate as TensorFlow sees it.
+/// One kernel of the crate as TensorFlow sees it. [`KernelDef::of`] has what most kernels need.
 pub struct KernelDef {
     /// Name of the `OpDef`.
     pub op: &'static str,
     /// The combinations of types that are served; one registration each.
-    pub variants: &'static [Variant],
+    pub variants: &'static [Variants],
     /// The attributes that the functions below read.
     pub attrs: &'static [(&'static str, AttrKind)],
     /// Pairs (input, output): the output may take over the input's buffer if nobody else needs
@@ -35,15 +36,64 @@ pub struct KernelDef {
     pub run: fn(&mut Call<'_>) -> Result<()>,
 }
 
+impl KernelDef {
+    /// A kernel of `op` that reads no attribute, works in place nowhere and needs no scratch memory.
+    /// Its `variants`, `outputs` and `run` are not given yet: the last two fail.
+    #[must_use]
+    pub const fn of(op: &'static str) -> Self {
+        Self {
+            op,
+            variants: &[],
+            attrs: &[],
+            forward: &[],
+            outputs: no_outputs,
+            scratch: no_scratch,
+            run: no_run,
+        }
+    }
+}
+
+/// The error of a kernel without `outputs` or `run`.
+const NOT_GIVEN: Error = Error::Value {
+    argument: "kernel",
+    expected: "a definition with `outputs` and `run`",
+};
+
+fn no_outputs(_: &Inputs<'_>, _: &mut OutputSink<'_>) -> Result<()> {
+    Err(NOT_GIVEN)
+}
+
+fn no_run(_: &mut Call<'_>) -> Result<()> {
+    Err(NOT_GIVEN)
+}
+
 /// Receives the type and shape of each output, in order.
 pub type OutputSink<'a> = dyn FnMut(DType, Shape) -> Result<()> + 'a;
 
-/// One combination of types that a kernel serves.
-pub struct Variant {
-    /// Type attributes of the `OpDef` and their values.
-    pub types: &'static [(&'static str, DType)],
+/// Combinations of types that a kernel serves: one type of each list.
+pub struct Variants {
+    /// Type attributes of the `OpDef`, each with the types that it may have.
+    pub types: &'static [(&'static str, &'static [DType])],
     /// Names of the arguments (inputs or outputs) that are in host memory.
     pub host: &'static [&'static str],
+}
+
+impl Variants {
+    /// How many combinations there are; 1 without a type attribute.
+    #[must_use]
+    pub fn count(&self) -> usize {
+        self.types.iter().map(|(_, list)| list.len()).product()
+    }
+
+    /// The type of each attribute in combination `number`; those from [`Variants::count`] on repeat.
+    pub fn combination(&self, number: usize) -> impl Iterator<Item = (&'static str, DType)> {
+        let mut rest = number;
+        self.types.iter().filter_map(move |&(attr, list)| {
+            let dtype = list.get(rest.checked_rem(list.len())?)?;
+            rest /= list.len();
+            Some((attr, *dtype))
+        })
+    }
 }
 
 /// The kind of an attribute.
@@ -396,6 +446,52 @@ pub fn no_scratch(_: &Inputs<'_>) -> Result<usize> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn combinations_are_all_pairs_once() {
+        let variants = Variants {
+            types: &[
+                ("T", &[DType::F32, DType::F64]),
+                ("I", &[DType::I32, DType::I64]),
+            ],
+            host: &[],
+        };
+        let mut found: Vec<Vec<_>> = (0..variants.count())
+            .map(|number| {
+                variants
+                    .combination(number)
+                    .map(|(_, dtype)| dtype)
+                    .collect()
+            })
+            .collect();
+        found.sort_by_key(|types| format!("{types:?}"));
+        let (wide, long) = ([DType::F32, DType::F64], [DType::I32, DType::I64]);
+        assert_eq!(found, wide.map(|a| long.map(|b| vec![a, b])).concat());
+        let none = Variants {
+            types: &[],
+            host: &[],
+        };
+        assert_eq!((none.count(), none.combination(0).count()), (1, 0));
+        let empty = Variants {
+            types: &[("T", &[])],
+            host: &[],
+        };
+        assert_eq!((empty.count(), empty.combination(0).count()), (0, 0));
+    }
+
+    #[test]
+    fn every_kernel_gives_types_outputs_and_run() {
+        let lacks = |def: &KernelDef| {
+            let of = KernelDef::of(def.op);
+            def.variants.iter().all(|variants| variants.count() == 0)
+                || core::ptr::fn_addr_eq(def.outputs, of.outputs)
+                || core::ptr::fn_addr_eq(def.run, of.run)
+        };
+        assert!(lacks(&KernelDef::of("Tile")));
+        for def in crate::kernels() {
+            assert!(!lacks(def), "{} has no variants, outputs or run", def.op);
+        }
+    }
 
     #[test]
     fn views_are_aligned_and_whole() {

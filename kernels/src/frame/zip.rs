@@ -530,15 +530,11 @@ macro_rules! zip_kernels {
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
         pub static $def: $crate::base::def::KernelDef = $crate::base::def::KernelDef {
-            op: stringify!($op),
-            variants: &[$($crate::base::def::Variant {
-                types: &[("T", $crate::base::dtype::DType::$dtype)],
-                host: $crate::frame::zip::zip_kernels!(@arguments $($host)?),
-            }),*],
-            attrs: &[],
+            variants: $crate::base::adapt::variants!($(
+                ["T": $dtype] host $crate::frame::zip::zip_kernels!(@arguments $($host)?);
+            )*),
             forward: $forward,
             outputs: $crate::frame::zip::$outputs,
-            scratch: $crate::base::def::no_scratch,
             run: |call| match call.inputs.get(0, "x")?.dtype() {
                 $($crate::base::dtype::DType::$dtype => {
                     $($check(<$type as $crate::base::adapt::Element>::view(
@@ -549,6 +545,7 @@ macro_rules! zip_kernels {
                 })*
                 found => Err($crate::base::adapt::unserved("x", found)),
             },
+            ..$crate::base::def::KernelDef::of(stringify!($op))
         };
     )*};
     (@arguments) => {

@@ -4,8 +4,7 @@
 //! `Cast` and `AddN`.
 
 use crate::base::adapt::variants;
-use crate::base::def::{KernelDef, Variant};
-use crate::base::dtype::DType;
+use crate::base::def::{KernelDef, Variants};
 use crate::base::narrow::Narrow;
 use crate::ops::conv::{
     conv2d, conv2d_backprop_filter, conv2d_backprop_input, conv3d,
@@ -54,26 +53,18 @@ macro_rules! elementwise {
 /// As many outputs as there are.
 const ALL: usize = usize::MAX;
 
-const PLAIN: &[Variant] = variants!("T": [F16 BF16] host &[];);
-const AXES: &[Variant] = variants!("T", "Tidx": [F16 BF16] host &["reduction_indices"];);
-const AXIS: &[Variant] = variants!("T", "Tidx": [F16 BF16] host &["axis"];);
-const SIZE: &[Variant] = variants!("T": [F16 BF16] host &["size"];);
-const INPUT_SIZES: &[Variant] = variants!("T": [F16 BF16] host &["input_sizes"];);
-const SIZES: &[Variant] = variants!("T", "Tshape": [F16 BF16] host &["input_sizes"];);
-const FILTER_SIZES: &[Variant] = variants!("T": [F16 BF16] host &["filter_sizes"];);
-const LABELS: &[Variant] = variants!("T", "Tlabels": [F16 BF16] host &[];);
-const DRAWN: &[Variant] = variants!("dtype", "Tshape": [F16 BF16] host &["shape", "alg"];);
+const PLAIN: &[Variants] = variants!(["T": F16 BF16];);
+const AXES: &[Variants] = variants!(["T": F16 BF16, "Tidx": I32 I64] host &["reduction_indices"];);
+const AXIS: &[Variants] = variants!(["T": F16 BF16, "Tidx": I32 I64] host &["axis"];);
+const SIZE: &[Variants] = variants!(["T": F16 BF16] host &["size"];);
+const INPUT_SIZES: &[Variants] = variants!(["T": F16 BF16] host &["input_sizes"];);
+const SIZES: &[Variants] = variants!(["T": F16 BF16, "Tshape": I32 I64] host &["input_sizes"];);
+const FILTER_SIZES: &[Variants] = variants!(["T": F16 BF16] host &["filter_sizes"];);
+const LABELS: &[Variants] = variants!(["T": F16 BF16, "Tlabels": I32 I64];);
+const DRAWN: &[Variants] =
+    variants!(["dtype": F16 BF16, "Tshape": I32 I64] host &["shape", "alg"];);
 /// The statistics of a batch are `f32`.
-const NORM: &[Variant] = &[
-    Variant {
-        types: &[("T", DType::F16), ("U", DType::F32)],
-        host: &[],
-    },
-    Variant {
-        types: &[("T", DType::BF16), ("U", DType::F32)],
-        host: &[],
-    },
-];
+const NORM: &[Variants] = variants!(["T": F16 BF16, "U": F32];);
 
 /// The kernels of ops that work element by element.
 pub static ELEMENTWISE: &[&KernelDef] = elementwise! {
@@ -184,7 +175,7 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     fused_batch_norm::FUSED_BATCH_NORM_V3: NORM, 1, false;
     mat_mul::DEF: PLAIN, ALL, false;
     max_pool::AVG_POOL: PLAIN, ALL, false;
-    max_pool::AVG_POOL_GRAD: variants!("T": [F16 BF16] host &["orig_input_shape"];), ALL, false;
+    max_pool::AVG_POOL_GRAD: variants!(["T": F16 BF16] host &["orig_input_shape"];), ALL, false;
     max_pool::MAX_POOL: PLAIN, ALL, false;
     max_pool::MAX_POOL_GRAD: PLAIN, ALL, false;
     reductions::MAX: AXES, ALL, false;
@@ -197,7 +188,7 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     resize::RESIZE_BILINEAR_GRAD: PLAIN, ALL, false;
     resize::RESIZE_NEAREST_NEIGHBOR_GRAD: SIZE, ALL, false;
     scatter::SCATTER: scatter::NARROW, ALL, false;
-    scatter::SCATTER_ND: variants!("T", "Tindices": [F16 BF16] host &["shape"];), ALL, false;
+    scatter::SCATTER_ND: variants!(["T": F16 BF16, "Tindices": I32 I64] host &["shape"];), ALL, false;
     scatter::TENSOR_SCATTER_ADD: scatter::NARROW, ALL, false;
     scatter::TENSOR_SCATTER_MAX: scatter::NARROW, ALL, false;
     scatter::TENSOR_SCATTER_MIN: scatter::NARROW, ALL, false;

@@ -6,7 +6,6 @@ use tfp_bindings::proto::wire::Writer;
 use tfp_bindings::{DataType, Error, Result};
 
 use super::view::{Edge, Names, attr, control_inputs, data_inputs, edge, is_on};
-use crate::adapter;
 use crate::variables::lower::{Emit, lower};
 use crate::variables::{describe, table};
 
@@ -81,7 +80,7 @@ struct Nodes<'a> {
 
 impl Nodes<'_> {
     fn add(&mut self, op: &str, inputs: Vec<String>, attrs: &[(&'static str, Attr)]) -> Result<()> {
-        let is_served = adapter::serves(op, attrs) && (self.own_ops || !op.starts_with("Tfp"));
+        let is_served = tfp_adapter::serves(op, attrs) && (self.own_ops || !op.starts_with("Tfp"));
         if !is_served && !EVERYWHERE.contains(&op) {
             return Err(Error::internal(format!("no kernel for {op}")));
         }

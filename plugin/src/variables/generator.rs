@@ -11,7 +11,7 @@ use tfp_bindings::{
     Construction, Context, DataType, Error, Kernel, Registration, RegistrationError, Result, log,
 };
 
-use crate::profile::Profiled;
+use tfp_adapter::profile::Profiled;
 
 const CPU: &str = "/device:CPU:0";
 /// The ops, with their outputs. The first input is the variable.

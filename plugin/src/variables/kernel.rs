@@ -13,9 +13,8 @@ use super::check::check;
 use super::lower::{Emit, Types, lower};
 use super::table::VariableOp;
 use super::{describe, table};
-use crate::adapter;
-use crate::host::HOST;
-use crate::profile::Profiled;
+use tfp_adapter::host::HOST;
+use tfp_adapter::profile::Profiled;
 
 /// The shared name of a variable that lives as long as a handle of it does.
 const ANONYMOUS: &[u8] = b"cd2c89b7-88b7-44c8-ad83-06c2a9158347";
@@ -233,7 +232,7 @@ impl Emit for Steps {
         inputs: &[usize],
         attrs: &[(&'static str, Attr)],
     ) -> Result<usize> {
-        if op == "TfpScatter" && !adapter::serves(op, attrs) {
+        if op == "TfpScatter" && !tfp_adapter::serves(op, attrs) {
             let output = self.scatter_on_host(inputs, attrs)?;
             self.values.push(output);
         } else {

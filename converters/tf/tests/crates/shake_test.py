@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
+import pathlib
+import re
+
+import pytest
+
+from converters.tf.emit.items import identifiers, items_of
+from converters.tf.emit.modules import code_of
 from converters.tf.emit.shake import shaken
+from converters.tf.emit.vendor import strip
 
 OPS = """//! Functions.
 
@@ -118,3 +126,44 @@ def test_comments_and_strings_name_nothing() -> None:
 def test_items_that_are_named_are_left_as_they_are() -> None:
     user = "Kept Gone Map Zip Turn Tanh Exp called idle apply two idle_of_all"
     assert left(user)["ops.rs"] == OPS.replace("{Map, Zip}", "Map")
+
+
+def test_what_names_nothing_is_left_out_of_code() -> None:
+    text = """let a = "x // y"; // z "q"
+fn f<'a>(x: &'a str) -> char { '"' } /* b
+c */ let s = r#"d " e"#; b'\\'' 'g' "two
+lines" '\\u{1F}' br"h"
+/// doc `"`
+let y = '\\\\'; "i\\"j"
+"""
+    code = code_of(text)
+    assert code.count("\n") == text.count("\n")
+    names = "let a fn f a x a str char let s let y"
+    assert identifiers(text) == names.split()
+
+
+# What begins an item, wherever it stands; found without the layout that `items_of` reads.
+DEFINED = re.compile(
+    r"^(?:pub(?:\([^)]*\))? )?(?:const |async |unsafe |extern \"C\" )*"
+    r"(?:fn|struct|enum|union|trait|type|const|static|macro_rules!)(?: mut)? (\w+)",
+    re.MULTILINE,
+)
+
+
+@pytest.mark.parametrize("crate", ["kernels/src", "converters/runtime/src"])
+def test_the_items_of_our_own_sources(crate: str) -> None:
+    """Together they are the file, each is whole, and none of what is defined is missed."""
+    sources = sorted(pathlib.Path(crate).rglob("*.rs"))
+    files = [file for file in sources if file.name not in ("lib.rs", "tests.rs")]
+    assert len(files) > 20
+    for file in files:
+        text = strip(file.read_text("utf-8"))
+        items = list(items_of(text))
+        assert "".join(item.text for item in items) == text, file
+        for item in items:
+            code = code_of(item.text)
+            for opening, closing in ("()", "[]", "{}"):
+                assert code.count(opening) == code.count(closing), (file, item.text)
+            assert len(DEFINED.findall(code)) <= 1 or item.inner, (file, item.text)
+        found = {name for item in items for name in item.names}
+        assert set(DEFINED.findall(code_of(text))) <= found, file

@@ -1,8 +1,8 @@
 //! `Conv2D`: `output[n, y, x, o] = sum(input[n, y * stride + i * dilation - pad, ...] *
 //! filter[i, j, c, o])`, NHWC or NCHW, grouped if the filter has fewer channels than the input.
 
-use crate::base::adapt::check_shape;
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::{check_shape, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
@@ -13,16 +13,12 @@ use crate::conv::{Conv, Filter, Forward};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "Conv2D",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: ATTRS,
-    forward: &[],
     outputs,
     scratch: scratch_bytes,
     run,
+    ..KernelDef::of("Conv2D")
 };
 
 /// The attributes of the three convolution ops.

@@ -1,6 +1,7 @@
 //! `Conv2DBackpropFilter`: the gradient of `Conv2D` by its filter.
 
-use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::variants;
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::scratch;
@@ -11,16 +12,12 @@ use crate::ops::conv::conv2d::{ATTRS, check_gradient, images_len, sizes};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "Conv2DBackpropFilter",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &["filter_sizes"],
-    }],
+    variants: variants!(["T": F32] host &["filter_sizes"];),
     attrs: ATTRS,
-    forward: &[],
     outputs,
     scratch: scratch_bytes,
     run,
+    ..KernelDef::of("Conv2DBackpropFilter")
 };
 
 fn of(inputs: &Inputs<'_>) -> Result<(Format, Conv)> {

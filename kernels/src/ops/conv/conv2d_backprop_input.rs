@@ -1,7 +1,8 @@
 //! `Conv2DBackpropInput`: the gradient of `Conv2D` by its input, which is also the transposed
 //! convolution.
 
-use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::variants;
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::scratch;
@@ -12,16 +13,12 @@ use crate::ops::conv::conv2d::{ATTRS, check_gradient, images_len, sizes};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "Conv2DBackpropInput",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &["input_sizes"],
-    }],
+    variants: variants!(["T": F32] host &["input_sizes"];),
     attrs: ATTRS,
-    forward: &[],
     outputs,
     scratch: scratch_bytes,
     run,
+    ..KernelDef::of("Conv2DBackpropInput")
 };
 
 fn of(inputs: &Inputs<'_>) -> Result<(Format, Conv)> {

@@ -1,7 +1,7 @@
 //! `DepthwiseConv2dNative`: a convolution of each channel with filters of its own.
 
-use crate::base::adapt::check_shape;
-use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::{check_shape, variants};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
@@ -14,16 +14,12 @@ use crate::ops::conv::conv2d::{ATTRS, images_len};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "DepthwiseConv2dNative",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: ATTRS,
-    forward: &[],
     outputs,
     scratch: scratch_bytes,
     run,
+    ..KernelDef::of("DepthwiseConv2dNative")
 };
 
 /// The sizes of a depthwise convolution from the shapes of input and filter.
@@ -92,13 +88,8 @@ fn run(call: &mut Call<'_>) -> Result<()> {
 
 /// The gradient by the input as TensorFlow sees it.
 pub static BACKPROP_INPUT: KernelDef = KernelDef {
-    op: "DepthwiseConv2dNativeBackpropInput",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &["input_sizes"],
-    }],
+    variants: variants!(["T": F32] host &["input_sizes"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         let (format, conv) = of_backprop_input(inputs)?;
         let dims = [conv.batch, conv.y.input, conv.x.input, conv.in_channels];
@@ -109,6 +100,7 @@ pub static BACKPROP_INPUT: KernelDef = KernelDef {
         scratch::f32_bytes(images_len(format, &conv))
     },
     run: run_backprop_input,
+    ..KernelDef::of("DepthwiseConv2dNativeBackpropInput")
 };
 
 fn check_gradient(format: Format, conv: &Conv, gradient: &Shape) -> Result<()> {
@@ -143,13 +135,8 @@ fn run_backprop_input(call: &mut Call<'_>) -> Result<()> {
 
 /// The gradient by the filter as TensorFlow sees it.
 pub static BACKPROP_FILTER: KernelDef = KernelDef {
-    op: "DepthwiseConv2dNativeBackpropFilter",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &["filter_sizes"],
-    }],
+    variants: variants!(["T": F32] host &["filter_sizes"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         of_backprop_filter(inputs)?;
         sink(DType::F32, inputs.shape_value(1, "filter_sizes")?)
@@ -159,6 +146,7 @@ pub static BACKPROP_FILTER: KernelDef = KernelDef {
         scratch::f32_bytes(images_len(format, &conv))
     },
     run: run_backprop_filter,
+    ..KernelDef::of("DepthwiseConv2dNativeBackpropFilter")
 };
 
 fn of_backprop_filter(inputs: &Inputs<'_>) -> Result<(Format, Conv)> {

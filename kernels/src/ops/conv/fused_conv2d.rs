@@ -1,10 +1,9 @@
 //! `TfpFusedConv2D`, an op that the plug-in defines: `activation(conv(input, filter) + bias)`, or
 //! `activation(conv(input, filter) + bias + residual)`.
 
-use crate::base::adapt::{check_rank, check_shape};
+use crate::base::adapt::{check_rank, check_shape, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, KernelDef, Variant};
-use crate::base::dtype::DType;
+use crate::base::def::{AttrKind, Call, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
 use crate::conv::attributes::Format;
@@ -16,10 +15,7 @@ use crate::ops::matrix::fused_mat_mul::After;
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
     op: "TfpFusedConv2D",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[
         ("strides", AttrKind::Ints),
         ("dilations", AttrKind::Ints),

@@ -1,8 +1,8 @@
 //! The sum of several tensors of one shape.
 
-use crate::base::adapt::{Element, check_count, check_shape, unserved, variants};
+use crate::base::adapt::{Element, by_type, check_count, check_shape, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, KernelDef, TensorRef, no_scratch};
+use crate::base::def::{Call, KernelDef, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -70,10 +70,7 @@ where
 
 /// `AddN` of TensorFlow.
 pub static ADD_N: KernelDef = KernelDef {
-    op: "AddN",
-    variants: variants!("T": [F32 F64 I64 F16 BF16] host &[];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32 F64 I64 F16 BF16];),
     outputs: |inputs, sink| {
         let first = inputs.get(0, "inputs")?;
         for tensor in inputs.tensors {
@@ -81,14 +78,15 @@ pub static ADD_N: KernelDef = KernelDef {
         }
         sink(first.dtype(), *first.shape())
     },
-    scratch: no_scratch,
-    run: |call| match call.output(0)?.dtype() {
-        DType::F32 => run::<f32>(call),
-        DType::F64 => run::<f64>(call),
-        DType::I64 => run::<i64>(call),
-        DType::F16 | DType::BF16 => run_halves(call),
-        found => Err(unserved("inputs", found)),
+    run: |call| {
+        by_type!(
+            call.output(0)?.dtype(),
+            "inputs",
+            T of [f32 f64 i64] => run::<T>(call),
+            DType::F16 | DType::BF16 => run_halves(call),
+        )
     },
+    ..KernelDef::of("AddN")
 };
 
 const NOTHING: Error = Error::Value {

@@ -6,11 +6,9 @@
 
 use core::ops::Range;
 
-use crate::base::adapt::{Element, check_count, unserved};
+use crate::base::adapt::{Element, by_type, check_count, unserved, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{
-    AttrKind, Call, KernelDef, Spec, TensorMut, TensorRef, Variant, no_scratch,
-};
+use crate::base::def::{AttrKind, Call, KernelDef, Spec, TensorMut, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::half::Half;
@@ -89,31 +87,14 @@ where
     map(Cast::<U>::new(), x, out, parallel)
 }
 
-macro_rules! pairs {
-    ($([$from:ident: $($to:ident)*])*) => {
-        &[$($(
-            Variant { types: &[("SrcT", DType::$from), ("DstT", DType::$to)], host: &[] },
-        )*)*]
-    };
-}
-
 /// `Cast` of TensorFlow.
 pub static CAST: KernelDef = KernelDef {
-    op: "Cast",
-    variants: pairs!(
-        [F32: F32 F64 I32 I64 Bool F16 BF16]
-        [F64: F32 F64 I32 I64 Bool F16 BF16]
-        [I32: F32 F64 I32 I64 Bool F16 BF16]
-        [I64: F32 F64 I32 I64 Bool F16 BF16]
-        [Bool: F32 F64 I32 I64 Bool F16 BF16]
-        [U8: F32 F64 I32 I64 F16 BF16]
-        [F16: F32 F64 I32 I64 Bool F16 BF16]
-        [BF16: F32 F64 I32 I64 Bool F16 BF16]
+    variants: variants!(
+        ["SrcT": F32 F64 I32 I64 Bool F16 BF16, "DstT": F32 F64 I32 I64 Bool F16 BF16];
+        ["SrcT": U8, "DstT": F32 F64 I32 I64 F16 BF16];
     ),
     attrs: &[("DstT", AttrKind::Type), ("Truncate", AttrKind::Bool)],
-    forward: &[],
     outputs: |inputs, sink| sink(inputs.attrs.dtype("DstT")?, inputs.shape(0, "x")?),
-    scratch: no_scratch,
     run: |call| match call.inputs.get(0, "x")?.dtype() {
         from if Half::of(from).is_some() => through_f32(call),
         _ if Half::of(call.output(0)?.dtype()).is_some() => through_f32(call),
@@ -125,6 +106,7 @@ pub static CAST: KernelDef = KernelDef {
         DType::U8 => from_u8(call),
         found => Err(unserved("x", found)),
     },
+    ..KernelDef::of("Cast")
 };
 
 fn from<T: Element>(call: &mut Call<'_>) -> Result<()>
@@ -135,14 +117,11 @@ where
     Cast<i64>: Map<T, Out = i64>,
     Cast<u8>: Map<T, Out = u8>,
 {
-    match call.output(0)?.dtype() {
-        DType::F32 => run_map_to::<_, T>(Cast::<f32>::new(), call),
-        DType::F64 => run_map_to::<_, T>(Cast::<f64>::new(), call),
-        DType::I32 => run_map_to::<_, T>(Cast::<i32>::new(), call),
-        DType::I64 => run_map_to::<_, T>(Cast::<i64>::new(), call),
-        DType::Bool => run_map_to::<_, T>(Cast::<u8>::new(), call),
-        found => Err(unserved("y", found)),
-    }
+    by_type!(
+        call.output(0)?.dtype(),
+        "y",
+        U of [f32 f64 i32 i64 u8] => run_map_to::<_, T>(Cast::<U>::new(), call)
+    )
 }
 
 /// From unsigned bytes, whose values are those of `bool` widened.
@@ -316,8 +295,11 @@ mod tests {
 
     #[test]
     fn every_variant_runs() {
-        for variant in CAST.variants {
-            let ((_, from), (_, to)) = (variant.types[0], variant.types[1]);
+        let all = CAST.variants.iter().flat_map(|variants| {
+            (0..variants.count()).map(|number| variants.combination(number).collect::<Vec<_>>())
+        });
+        for types in all {
+            let ((_, from), (_, to)) = (types[0], types[1]);
             let x = Tensor::new(from, &[2], &vec![0; 2 * from.size()]);
             let attrs = [("DstT", Attr::Type(to)), ("Truncate", Attr::Bool(false))];
             let out = run(&CAST, &attrs, &[x], false).unwrap();

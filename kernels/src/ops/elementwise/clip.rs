@@ -1,8 +1,7 @@
 //! Limits values to a range.
 
-use crate::base::adapt::{Element, check_shape, unserved, variants};
-use crate::base::def::{Call, KernelDef, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, check_shape, variants};
+use crate::base::def::{Call, KernelDef};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -63,10 +62,7 @@ where
 
 /// `ClipByValue` of TensorFlow.
 pub static CLIP_BY_VALUE: KernelDef = KernelDef {
-    op: "ClipByValue",
-    variants: variants!("T": [F32 F64 I64] host &[];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32 F64 I64];),
     outputs: |inputs, sink| {
         let shape = inputs.shape(0, "t")?;
         for (index, argument) in [(1, "clip_value_min"), (2, "clip_value_max")] {
@@ -77,13 +73,14 @@ pub static CLIP_BY_VALUE: KernelDef = KernelDef {
         }
         outputs_like_first(inputs, sink)
     },
-    scratch: no_scratch,
-    run: |call| match call.inputs.get(0, "t")?.dtype() {
-        DType::F32 => run::<f32>(call),
-        DType::F64 => run::<f64>(call),
-        DType::I64 => run::<i64>(call),
-        found => Err(unserved("t", found)),
+    run: |call| {
+        by_type!(
+            call.inputs.get(0, "t")?.dtype(),
+            "t",
+            T of [f32 f64 i64] => run::<T>(call)
+        )
     },
+    ..KernelDef::of("ClipByValue")
 };
 
 fn run<T: Element>(call: &mut Call<'_>) -> Result<()>

@@ -2,8 +2,8 @@
 //!
 //! Every comparison with NaN is false, except that NaN is not equal to anything.
 
-use crate::base::adapt::{Element, unserved};
-use crate::base::def::{AttrKind, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::adapt::{Element, unserved, variants};
+use crate::base::def::{AttrKind, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -50,12 +50,9 @@ macro_rules! compare {
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
         pub static $def: KernelDef = KernelDef {
-            op: stringify!($op),
-            variants: &[$(Variant { types: &[("T", DType::$dtype)], host: &[] }),*],
+            variants: variants!(["T": $($dtype)*];),
             attrs: $attrs,
-            forward: &[],
             outputs: $outputs,
-            scratch: no_scratch,
             run: |call| {
                 if call.outputs.first().is_some_and(|z| z.shape() == &Shape::SCALAR)
                     && unequal_shapes(&call.inputs)?
@@ -69,6 +66,7 @@ macro_rules! compare {
                     found => Err(unserved("x", found)),
                 }
             },
+            ..KernelDef::of(stringify!($op))
         };
     )*};
 }

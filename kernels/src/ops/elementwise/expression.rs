@@ -11,7 +11,8 @@
 //! A value is whole (of the output's shape), a row (a number per element of the last axis), or one
 //! number for all. What needs rows and numbers alone is computed once.
 
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::adapt::variants;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -352,11 +353,7 @@ impl Program {
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "TfpExpression",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[
         ("program", AttrKind::Ints),
         ("results", AttrKind::Ints),
@@ -381,8 +378,8 @@ pub static DEF: KernelDef = KernelDef {
         let others = inputs.attrs.ints("results")?;
         (0..=others.len()).try_for_each(|_| sink(DType::F32, shape))
     },
-    scratch: no_scratch,
     run,
+    ..KernelDef::of("TfpExpression")
 };
 
 /// Fails if an input is smaller than the one that the program was made for: whoever made it relied on

@@ -1,8 +1,7 @@
 //! The rectified linear unit with a slope for negative values, and its gradient.
 
-use crate::base::adapt::{Element, unserved, variants};
-use crate::base::def::{AttrKind, KernelDef, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{AttrKind, KernelDef};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -96,38 +95,36 @@ where
 
 /// `LeakyRelu` of TensorFlow.
 pub static LEAKY_RELU: KernelDef = KernelDef {
-    op: "LeakyRelu",
-    variants: variants!("T": [F32 F64] host &[];),
+    variants: variants!(["T": F32 F64];),
     attrs: &[("alpha", AttrKind::Float)],
     forward: &[(0, 0)],
     outputs: outputs_like_first,
-    scratch: no_scratch,
     run: |call| {
         let alpha = call.inputs.attrs.float("alpha")?;
-        match call.inputs.get(0, "features")?.dtype() {
-            DType::F32 => run_map::<_, f32>(LeakyRelu { alpha }, call),
-            DType::F64 => run_map::<_, f64>(LeakyRelu { alpha }, call),
-            found => Err(unserved("features", found)),
-        }
+        by_type!(
+            call.inputs.get(0, "features")?.dtype(),
+            "features",
+            T of [f32 f64] => run_map::<_, T>(LeakyRelu { alpha }, call)
+        )
     },
+    ..KernelDef::of("LeakyRelu")
 };
 
 /// `LeakyReluGrad` of TensorFlow.
 pub static LEAKY_RELU_GRAD: KernelDef = KernelDef {
-    op: "LeakyReluGrad",
-    variants: variants!("T": [F32 F64] host &[];),
+    variants: variants!(["T": F32 F64];),
     attrs: &[("alpha", AttrKind::Float)],
     forward: &[(0, 0), (1, 0)],
     outputs: outputs_of_one_shape,
-    scratch: no_scratch,
     run: |call| {
         let alpha = call.inputs.attrs.float("alpha")?;
-        match call.inputs.get(0, "gradients")?.dtype() {
-            DType::F32 => run_zip::<_, f32>(LeakyReluGrad { alpha }, call),
-            DType::F64 => run_zip::<_, f64>(LeakyReluGrad { alpha }, call),
-            found => Err(unserved("gradients", found)),
-        }
+        by_type!(
+            call.inputs.get(0, "gradients")?.dtype(),
+            "gradients",
+            T of [f32 f64] => run_zip::<_, T>(LeakyReluGrad { alpha }, call)
+        )
     },
+    ..KernelDef::of("LeakyReluGrad")
 };
 
 #[cfg(test)]

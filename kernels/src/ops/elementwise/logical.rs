@@ -1,19 +1,14 @@
 //! Element-wise operations on `bool`, a byte of 0 or 1.
 
-use crate::base::adapt::Element;
-use crate::base::adapt::unserved;
-use crate::base::def::{KernelDef, Variant, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{KernelDef, Variants};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::frame::map::{Map, map, outputs_bool, outputs_like_first, run_map, run_map_to};
 use crate::frame::zip::{Zip, outputs_broadcast, run_zip, zip};
 
-const ONLY: &[Variant] = &[Variant {
-    types: &[],
-    host: &[],
-}];
+const ONLY: &[Variants] = variants!([];);
 
 macro_rules! logical {
     ($(
@@ -50,13 +45,11 @@ macro_rules! logical {
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
         pub static $def: KernelDef = KernelDef {
-            op: stringify!($op),
             variants: ONLY,
-            attrs: &[],
             forward: &[(0, 0), (1, 0)],
             outputs: outputs_broadcast,
-            scratch: no_scratch,
             run: |call| run_zip::<$op, u8>($op, call),
+            ..KernelDef::of(stringify!($op))
         };
     )*};
 }
@@ -91,13 +84,11 @@ pub fn logical_not(x: &[u8], out: &mut [u8], parallel: &dyn Parallel) -> Result<
 
 /// `LogicalNot` of TensorFlow.
 pub static LOGICAL_NOT: KernelDef = KernelDef {
-    op: "LogicalNot",
     variants: ONLY,
-    attrs: &[],
     forward: &[(0, 0)],
     outputs: outputs_like_first,
-    scratch: no_scratch,
     run: |call| run_map::<LogicalNot, u8>(LogicalNot, call),
+    ..KernelDef::of("LogicalNot")
 };
 
 macro_rules! predicates {
@@ -140,20 +131,14 @@ macro_rules! predicates {
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
         pub static $def: KernelDef = KernelDef {
-            op: stringify!($op),
-            variants: &[
-                Variant { types: &[("T", DType::F32)], host: &[] },
-                Variant { types: &[("T", DType::F64)], host: &[] },
-            ],
-            attrs: &[],
-            forward: &[],
+            variants: variants!(["T": F32 F64];),
             outputs: outputs_bool,
-            scratch: no_scratch,
-            run: |call| match call.inputs.get(0, "x")?.dtype() {
-                DType::F32 => run_map_to::<$op, f32>($op, call),
-                DType::F64 => run_map_to::<$op, f64>($op, call),
-                found => Err(unserved("x", found)),
-            },
+            run: |call| by_type!(
+                call.inputs.get(0, "x")?.dtype(),
+                "x",
+                T of [f32 f64] => run_map_to::<$op, T>($op, call)
+            ),
+            ..KernelDef::of(stringify!($op))
         };
     )*};
 }
@@ -170,6 +155,7 @@ predicates! {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::trial::{Tensor, run};
 
     #[test]

@@ -1,9 +1,9 @@
 //! `TfpScaleShift`, an op that the plug-in defines: `activation(x * scale + shift)` with a number
 //! per channel, the last axis. A batch norm comes down to this in inference.
 
-use crate::base::adapt::check_count;
+use crate::base::adapt::{check_count, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, KernelDef, Variant, no_scratch};
+use crate::base::def::{AttrKind, Call, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -16,11 +16,7 @@ use crate::simd::{self, Simd, fetch_far};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "TfpScaleShift",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[("activation", AttrKind::String)],
     forward: &[(0, 0)],
     outputs: |inputs, sink| {
@@ -46,8 +42,8 @@ pub static DEF: KernelDef = KernelDef {
         }
         sink(DType::F32, x)
     },
-    scratch: no_scratch,
     run,
+    ..KernelDef::of("TfpScaleShift")
 };
 
 /// Channels below which several rows are worked on as one.

@@ -2,7 +2,7 @@
 
 use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -117,26 +117,20 @@ impl<T: Copy> Body for Rows<'_, T> {
 
 /// `SelectV2` of TensorFlow.
 pub static SELECT_V2: KernelDef = KernelDef {
-    op: "SelectV2",
-    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &[];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool];),
     outputs: |inputs, sink| {
         let (condition, then, other) = shapes(inputs)?;
         let dtype = inputs.get(1, "t")?.dtype();
         sink(dtype, selected(&condition, &then, &other)?)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(1, "t")?.dtype(), run(call)),
+    ..KernelDef::of("SelectV2")
 };
 
 /// `Select` of TensorFlow, whose condition is a scalar, of the values' shape, or a vector over the
 /// values' first axis.
 pub static SELECT: KernelDef = KernelDef {
-    op: "Select",
-    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &[];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool];),
     outputs: |inputs, sink| {
         let (condition, then, other) = shapes(inputs)?;
         crate::base::adapt::check_shape("e", &other, &then)?;
@@ -144,8 +138,8 @@ pub static SELECT: KernelDef = KernelDef {
         crate::base::adapt::check_shape("t", &then, &selected(&condition, &then, &other)?)?;
         sink(inputs.get(1, "t")?.dtype(), then)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(1, "t")?.dtype(), run_v1(call)),
+    ..KernelDef::of("Select")
 };
 
 /// A vector condition with axes appended, so that it lies along the values' first axis.

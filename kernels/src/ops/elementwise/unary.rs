@@ -3,9 +3,8 @@
 //! One row per op: its function works on slices, its `KernelDef` in place where it may. Tolerances
 //! against exact arithmetic are 1 ulp unless the row says otherwise.
 
-use crate::base::adapt::{Element, unserved};
-use crate::base::def::{KernelDef, Variant, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::KernelDef;
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::frame::map::{Function, Map, map, map_in_vectors, outputs_like_first, run_map};
@@ -16,7 +15,7 @@ macro_rules! unary {
     ($(
         $(#[$doc:meta])*
         $def:ident $op:ident $function:ident $cost:literal {
-            $([f32] => |$s:ident, $lanes:ident| $vector:expr;)?
+            $([$single:ident $single_dtype:ident] => |$s:ident, $lanes:ident| $vector:expr;)?
             $($type:ident $dtype:ident => |$x:ident| $body:expr;)*
         }
     )*) => {$(
@@ -61,29 +60,17 @@ macro_rules! unary {
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
         pub static $def: KernelDef = KernelDef {
-            op: stringify!($op),
-            variants: &[
-                $(unary!(@variant F32 $s),)?
-                $(unary!(@variant $dtype),)*
-            ],
-            attrs: &[],
+            variants: variants!(["T": $($single_dtype)? $($dtype)*];),
             forward: &[(0, 0)],
             outputs: outputs_like_first,
-            scratch: no_scratch,
-            run: |call| match call.inputs.get(0, "x")?.dtype() {
-                $(unary!(@type F32 $s) => run_map::<$op, f32>($op, call),)?
-                $(DType::$dtype => run_map::<$op, $type>($op, call),)*
-                found => Err(unserved("x", found)),
-            },
+            run: |call| by_type!(
+                call.inputs.get(0, "x")?.dtype(),
+                "x",
+                T of [$($single)? $($type)*] => run_map::<$op, T>($op, call)
+            ),
+            ..KernelDef::of(stringify!($op))
         };
     )*};
-    // What comes after the type says only that there is a row.
-    (@type $dtype:ident $($row:ident)?) => {
-        DType::$dtype
-    };
-    (@variant $dtype:ident $($row:ident)?) => {
-        Variant { types: &[("T", DType::$dtype)], host: &[] }
-    };
 }
 
 /// A row's body that computes in `f64` and rounds once.
@@ -120,27 +107,27 @@ unary! {
     /// Smallest integer not below.
     CEIL Ceil ceil 1 { f32 F32 => |x| math::ceil(x); }
     /// Cosine.
-    COS Cos cos 16 { [f32] => |s, x| math::of_angles(s, x, |(_, cos)| cos); }
+    COS Cos cos 16 { [f32 F32] => |s, x| math::of_angles(s, x, |(_, cos)| cos); }
     /// Hyperbolic cosine.
     COSH Cosh cosh 8 { f32 F32 => |x| wide!(cosh x); }
     /// `exp(x) - 1` for negative values, which approaches -1; others stay; 2 ulp.
-    ELU Elu elu 4 { [f32] => |s, x| s.select(s.lt(x, s.zero()), single::exp_m1(s, x), x); }
+    ELU Elu elu 4 { [f32 F32] => |s, x| s.select(s.lt(x, s.zero()), single::exp_m1(s, x), x); }
     /// Error function; 2 ulp.
-    ERF Erf erf 8 { [f32] => |s, x| single::erf(s, x); }
+    ERF Erf erf 8 { [f32 F32] => |s, x| single::erf(s, x); }
     /// One minus the error function; 4 ulp.
-    ERFC Erfc erfc 8 { [f32] => |s, x| single::erfc(s, x); }
+    ERFC Erfc erfc 8 { [f32 F32] => |s, x| single::erfc(s, x); }
     /// Exponential.
-    EXP Exp exp 4 { [f32] => |s, x| single::exp(s, x); }
+    EXP Exp exp 4 { [f32 F32] => |s, x| single::exp(s, x); }
     /// Exponential less one; 2 ulp.
-    EXPM1 Expm1 expm1 4 { [f32] => |s, x| single::exp_m1(s, x); }
+    EXPM1 Expm1 expm1 4 { [f32 F32] => |s, x| single::exp_m1(s, x); }
     /// Largest integer not above.
     FLOOR Floor floor 1 { f32 F32 => |x| math::floor(x); }
     /// One divided by the value.
     INV Inv inv 2 { f32 F32 => |x| 1.0 / x; f64 F64 => |x| 1.0 / x; }
     /// Natural logarithm.
-    LOG Log log 4 { [f32] => |s, x| single::log(s, x); }
+    LOG Log log 4 { [f32 F32] => |s, x| single::log(s, x); }
     /// Natural logarithm of one more; 2 ulp.
-    LOG1P Log1p log1p 4 { [f32] => |s, x| single::log_1p(s, x); }
+    LOG1P Log1p log1p 4 { [f32 F32] => |s, x| single::log_1p(s, x); }
     /// Negation.
     NEG Neg neg 1 {
         f32 F32 => |x| -x;
@@ -170,24 +157,24 @@ unary! {
     RSQRT Rsqrt rsqrt 2 { f32 F32 => |x| 1.0 / math::sqrt_f32(x); }
     /// Scaled exponential linear unit; 3 ulp.
     SELU Selu selu 4 {
-        [f32] => |s, x| {
+        [f32 F32] => |s, x| {
             let below = s.mul(s.splat(SELU_SCALE_ALPHA), single::exp_m1(s, x));
             s.select(s.lt(x, s.zero()), below, s.mul(s.splat(SELU_SCALE), x))
         };
     }
     /// `1 / (1 + exp(-x))`; 3 ulp.
-    SIGMOID Sigmoid sigmoid 4 { [f32] => |s, x| single::sigmoid(s, x); }
+    SIGMOID Sigmoid sigmoid 4 { [f32 F32] => |s, x| single::sigmoid(s, x); }
     /// -1, 0 or 1 as the value is negative, zero or positive; NaN stays.
     SIGN Sign sign 1 {
         f32 F32 => |x| if x > 0.0 { 1.0 } else if x < 0.0 { -1.0 } else { x };
         i64 I64 => |x| x.signum();
     }
     /// Sine.
-    SIN Sin sin 16 { [f32] => |s, x| math::of_angles(s, x, |(sin, _)| sin); }
+    SIN Sin sin 16 { [f32 F32] => |s, x| math::of_angles(s, x, |(sin, _)| sin); }
     /// Hyperbolic sine.
     SINH Sinh sinh 8 { f32 F32 => |x| wide!(sinh x); }
     /// `log(1 + exp(x))`; 3 ulp.
-    SOFTPLUS Softplus softplus 8 { [f32] => |s, x| single::softplus(s, x); }
+    SOFTPLUS Softplus softplus 8 { [f32 F32] => |s, x| single::softplus(s, x); }
     /// `x / (1 + |x|)`; 2 ulp.
     SOFTSIGN Softsign softsign 2 { f32 F32 => |x| x / (1.0 + x.abs()); }
     /// Square root.
@@ -206,7 +193,7 @@ unary! {
         };
     }
     /// Hyperbolic tangent; 3 ulp.
-    TANH Tanh tanh 4 { [f32] => |s, x| single::tanh(s, x); }
+    TANH Tanh tanh 4 { [f32 F32] => |s, x| single::tanh(s, x); }
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! `MaxPool` and `AvgPool`, and their gradients.
 
-use crate::base::adapt::check_shape;
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::{check_shape, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
@@ -26,39 +26,32 @@ const MAX_ATTRS: &[(&str, AttrKind)] = &[
     ("data_format", AttrKind::String),
 ];
 
-const F32: &[Variant] = &[Variant {
-    types: &[("T", DType::F32)],
-    host: &[],
-}];
+const F32: &[Variants] = variants!(["T": F32];);
 
 /// `MaxPool` as TensorFlow sees it.
 pub static MAX_POOL: KernelDef = KernelDef {
-    op: "MaxPool",
     variants: F32,
     attrs: MAX_ATTRS,
-    forward: &[],
     outputs: |inputs, sink| forward_outputs(inputs, Kind::Max, sink),
     scratch: |inputs| forward_scratch(inputs, Kind::Max),
     run: |call| forward_run(call, Kind::Max),
+    ..KernelDef::of("MaxPool")
 };
 
 /// `AvgPool` as TensorFlow sees it.
 pub static AVG_POOL: KernelDef = KernelDef {
-    op: "AvgPool",
     variants: F32,
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| forward_outputs(inputs, Kind::Average, sink),
     scratch: |inputs| forward_scratch(inputs, Kind::Average),
     run: |call| forward_run(call, Kind::Average),
+    ..KernelDef::of("AvgPool")
 };
 
 /// `MaxPoolGrad` as TensorFlow sees it.
 pub static MAX_POOL_GRAD: KernelDef = KernelDef {
-    op: "MaxPoolGrad",
     variants: F32,
     attrs: MAX_ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         of_max_grad(inputs)?;
         sink(DType::F32, inputs.shape(0, "orig_input")?)
@@ -68,17 +61,13 @@ pub static MAX_POOL_GRAD: KernelDef = KernelDef {
         scratch_bytes(format, 2 * pooling.input_len() + pooling.output_len())
     },
     run: run_max_grad,
+    ..KernelDef::of("MaxPoolGrad")
 };
 
 /// `AvgPoolGrad` as TensorFlow sees it.
 pub static AVG_POOL_GRAD: KernelDef = KernelDef {
-    op: "AvgPoolGrad",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &["orig_input_shape"],
-    }],
+    variants: variants!(["T": F32] host &["orig_input_shape"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         of_average_grad(inputs)?;
         sink(DType::F32, inputs.shape_value(0, "orig_input_shape")?)
@@ -88,6 +77,7 @@ pub static AVG_POOL_GRAD: KernelDef = KernelDef {
         scratch_bytes(format, pooling.input_len() + pooling.output_len())
     },
     run: run_average_grad,
+    ..KernelDef::of("AvgPoolGrad")
 };
 
 /// The sizes of a pooling of an input of this shape.

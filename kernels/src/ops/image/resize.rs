@@ -7,7 +7,7 @@ pub use bilinear::resize_bilinear;
 
 use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -282,13 +282,11 @@ fn resized(inputs: &Inputs<'_>) -> Result<Shape> {
 
 /// `ResizeNearestNeighbor` of TensorFlow.
 pub static RESIZE_NEAREST_NEIGHBOR: KernelDef = KernelDef {
-    op: "ResizeNearestNeighbor",
-    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16] host &["size"];),
+    variants: variants!(["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16] host &["size"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| sink(inputs.get(0, "images")?.dtype(), resized(inputs)?),
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "images")?.dtype(), run_nearest(call)),
+    ..KernelDef::of("ResizeNearestNeighbor")
 };
 
 fn run_nearest<const N: usize>(call: &mut Call<'_>) -> Result<()> {
@@ -303,12 +301,9 @@ fn run_nearest<const N: usize>(call: &mut Call<'_>) -> Result<()> {
 
 /// `ResizeBilinear` of TensorFlow.
 pub static RESIZE_BILINEAR: KernelDef = KernelDef {
-    op: "ResizeBilinear",
-    variants: variants!("T": [F32] host &["size"];),
+    variants: variants!(["T": F32] host &["size"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| sink(DType::F32, resized(inputs)?),
-    scratch: no_scratch,
     run: |call| {
         let (x, corners) = (call.inputs.get(0, "images")?, corners(&call.inputs)?);
         let parallel = call.parallel;
@@ -317,16 +312,14 @@ pub static RESIZE_BILINEAR: KernelDef = KernelDef {
         let out = (output.f32_mut("resized_images")?, &shape);
         resize_bilinear((x.f32("images")?, x.shape()), out, corners, parallel)
     },
+    ..KernelDef::of("ResizeBilinear")
 };
 
 /// `ResizeNearestNeighborGrad` of TensorFlow.
 pub static RESIZE_NEAREST_NEIGHBOR_GRAD: KernelDef = KernelDef {
-    op: "ResizeNearestNeighborGrad",
-    variants: variants!("T": [F32] host &["size"];),
+    variants: variants!(["T": F32] host &["size"];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| sink(DType::F32, resized(inputs)?),
-    scratch: no_scratch,
     run: |call| {
         let (x, corners) = (call.inputs.get(0, "grads")?, corners(&call.inputs)?);
         let output = call.output(0)?;
@@ -334,21 +327,19 @@ pub static RESIZE_NEAREST_NEIGHBOR_GRAD: KernelDef = KernelDef {
         let out = (output.f32_mut("output")?, &shape);
         resize_nearest_grad((x.f32("grads")?, x.shape()), out, corners)
     },
+    ..KernelDef::of("ResizeNearestNeighborGrad")
 };
 
 /// `ResizeBilinearGrad` of TensorFlow.
 pub static RESIZE_BILINEAR_GRAD: KernelDef = KernelDef {
-    op: "ResizeBilinearGrad",
-    variants: variants!("T": [F32] host &[];),
+    variants: variants!(["T": F32];),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         corners(inputs)?;
         let shape = inputs.shape(1, "original_image")?;
         check(&inputs.shape(0, "grads")?, &shape)?;
         sink(DType::F32, shape)
     },
-    scratch: no_scratch,
     run: |call| {
         let (x, corners) = (call.inputs.get(0, "grads")?, corners(&call.inputs)?);
         let output = call.output(0)?;
@@ -356,6 +347,7 @@ pub static RESIZE_BILINEAR_GRAD: KernelDef = KernelDef {
         let out = (output.f32_mut("output")?, &shape);
         resize_bilinear_grad((x.f32("grads")?, x.shape()), out, corners)
     },
+    ..KernelDef::of("ResizeBilinearGrad")
 };
 
 #[cfg(test)]

@@ -1,6 +1,7 @@
 //! `BatchMatMulV2`: matmuls whose leading dimensions broadcast.
 
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::variants;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::{Parallel, Serial};
@@ -12,16 +13,12 @@ use crate::simd::blocks::for_each_chunk;
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "BatchMatMulV2",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[("adj_x", AttrKind::Bool), ("adj_y", AttrKind::Bool)],
-    forward: &[],
     outputs,
     scratch: scratch_bytes,
     run,
+    ..KernelDef::of("BatchMatMulV2")
 };
 
 /// Multiplications and additions from which on a single product is shared out.

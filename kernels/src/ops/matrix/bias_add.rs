@@ -1,6 +1,7 @@
 //! `BiasAdd`: adds one number per channel; any rank from 2 on, channels last or second.
 
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::variants;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
@@ -14,16 +15,12 @@ use crate::simd::{Body, Simd, dispatch};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "BiasAdd",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[("data_format", AttrKind::String)],
     forward: &[(0, 0)],
     outputs,
-    scratch: crate::base::def::no_scratch,
     run,
+    ..KernelDef::of("BiasAdd")
 };
 
 /// Elements below which a second thread costs more than it saves.

@@ -1,6 +1,7 @@
 //! `BiasAddGrad`: the sum over all but the channels.
 
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::variants;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
 use crate::base::level::{Level, level};
@@ -15,16 +16,11 @@ use crate::simd::{Body, Simd, dispatch};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "BiasAddGrad",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[("data_format", AttrKind::String)],
-    forward: &[],
     outputs,
-    scratch: crate::base::def::no_scratch,
     run,
+    ..KernelDef::of("BiasAddGrad")
 };
 
 /// Elements below which a second thread costs more than it saves.

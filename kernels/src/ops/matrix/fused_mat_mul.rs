@@ -1,8 +1,7 @@
 //! `TfpFusedMatMul`, an op that the plug-in defines: `activation(a * b + bias)`.
 
-use crate::base::adapt::check_rank;
-use crate::base::def::{AttrKind, Attrs, Call, KernelDef, Variant};
-use crate::base::dtype::DType;
+use crate::base::adapt::{check_rank, variants};
+use crate::base::def::{AttrKind, Attrs, Call, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::{Parallel, Serial};
 use crate::base::scratch;
@@ -14,21 +13,17 @@ use crate::ops::matrix::mat_mul::{self, dense};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "TfpFusedMatMul",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[
         ("transpose_a", AttrKind::Bool),
         ("transpose_b", AttrKind::Bool),
         ("activation", AttrKind::String),
         ("alpha", AttrKind::Float),
     ],
-    forward: &[],
     outputs: |inputs, sink| (mat_mul::DEF.outputs)(inputs, sink),
     scratch: |inputs| (mat_mul::DEF.scratch)(inputs),
     run,
+    ..KernelDef::of("TfpFusedMatMul")
 };
 
 /// An activation that works on the rows of a result as they are made.

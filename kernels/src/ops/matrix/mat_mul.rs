@@ -1,6 +1,7 @@
 //! `MatMul`: the product of two matrices, each transposed if the attributes say so.
 
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::variants;
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
@@ -9,19 +10,15 @@ use crate::gemm::{Gemm, Matrix};
 
 /// The kernel as TensorFlow sees it.
 pub static DEF: KernelDef = KernelDef {
-    op: "MatMul",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
+    variants: variants!(["T": F32];),
     attrs: &[
         ("transpose_a", AttrKind::Bool),
         ("transpose_b", AttrKind::Bool),
     ],
-    forward: &[],
     outputs,
     scratch: scratch_bytes,
     run,
+    ..KernelDef::of("MatMul")
 };
 
 /// Rows, columns and inner size of a product.

@@ -1,6 +1,7 @@
 //! The same bytes as another type.
 
-use crate::base::def::{AttrKind, KernelDef, Variant, no_scratch};
+use crate::base::adapt::variants;
+use crate::base::def::{AttrKind, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -30,38 +31,27 @@ pub fn bitcast_shape(shape: &Shape, from: DType, to: DType) -> Result<Shape> {
     }
 }
 
-macro_rules! casts {
-    ($($from:ident: $($to:ident)*;)*) => {
-        &[$($(
-            Variant { types: &[("T", DType::$from), ("type", DType::$to)], host: &[] },
-        )*)*]
-    };
-}
-
 /// `Bitcast` of TensorFlow.
 pub static BITCAST: KernelDef = KernelDef {
-    op: "Bitcast",
-    variants: casts!(
-        F32: F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64;
-        F64: F32 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64;
-        F16: F32 F64 BF16 I8 I16 I32 I64 U8 U16 U32 U64;
-        BF16: F32 F64 F16 I8 I16 I32 I64 U8 U16 U32 U64;
-        I8: F32 F64 F16 BF16 I16 I32 I64 U8 U16 U32 U64;
-        I16: F32 F64 F16 BF16 I8 I32 I64 U8 U16 U32 U64;
-        I32: F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64;
-        I64: F32 F64 F16 BF16 I8 I16 I32 U8 U16 U32 U64;
-        U8: F32 F64 F16 BF16 I8 I16 I32 I64 U16 U32 U64;
-        U16: F32 F64 F16 BF16 I8 I16 I32 I64 U8 U32 U64;
-        U32: F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U64;
-        U64: F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32;
+    variants: variants!(
+        ["T": F32, "type": F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64];
+        ["T": F64, "type": F32 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64];
+        ["T": F16, "type": F32 F64 BF16 I8 I16 I32 I64 U8 U16 U32 U64];
+        ["T": BF16, "type": F32 F64 F16 I8 I16 I32 I64 U8 U16 U32 U64];
+        ["T": I8, "type": F32 F64 F16 BF16 I16 I32 I64 U8 U16 U32 U64];
+        ["T": I16, "type": F32 F64 F16 BF16 I8 I32 I64 U8 U16 U32 U64];
+        ["T": I32, "type": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64];
+        ["T": I64, "type": F32 F64 F16 BF16 I8 I16 I32 U8 U16 U32 U64];
+        ["T": U8, "type": F32 F64 F16 BF16 I8 I16 I32 I64 U16 U32 U64];
+        ["T": U16, "type": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U32 U64];
+        ["T": U32, "type": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U64];
+        ["T": U64, "type": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32];
     ),
     attrs: &[("type", AttrKind::Type)],
-    forward: &[],
     outputs: |inputs, sink| {
         let (x, to) = (inputs.get(0, "input")?, inputs.attrs.dtype("type")?);
         sink(to, bitcast_shape(x.shape(), x.dtype(), to)?)
     },
-    scratch: no_scratch,
     run: |call| {
         let x = call.inputs.get(0, "input")?.bytes();
         let out = call.output(0)?.bytes_mut();
@@ -69,6 +59,7 @@ pub static BITCAST: KernelDef = KernelDef {
         out.copy_from_slice(x);
         Ok(())
     },
+    ..KernelDef::of("Bitcast")
 };
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
 //! Repeats a tensor along new axes and axes of size 1.
 
 use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::def::{Call, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -48,20 +48,18 @@ const ALL: &[&str] = &["input", "shape", "output"];
 
 /// `BroadcastTo` of TensorFlow.
 pub static BROADCAST_TO: KernelDef = KernelDef {
-    op: "BroadcastTo",
-    variants: variants!("T", "Tidx":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host HOST;
-        [I32] host ALL;),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Tidx": I32 I64] host HOST;
+        ["T": I32, "Tidx": I32 I64] host ALL;
+    ),
     outputs: |inputs, sink| {
         let x = inputs.get(0, "input")?;
         let shape = inputs.shape_value(1, "shape")?;
         check(x.shape(), &shape)?;
         sink(x.dtype(), shape)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+    ..KernelDef::of("BroadcastTo")
 };
 
 fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {

@@ -1,7 +1,7 @@
 //! Interleaves slices of several tensors by index.
 
 use crate::base::adapt::{by_width, units, units_mut, variants};
-use crate::base::def::{Call, Inputs, KernelDef, TensorRef, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef, TensorRef};
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 
@@ -46,12 +46,10 @@ const ALL: &[&str] = &["indices", "data", "merged"];
 
 /// `DynamicStitch` of TensorFlow.
 pub static DYNAMIC_STITCH: KernelDef = KernelDef {
-    op: "DynamicStitch",
-    variants: variants!("T":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host HOST;
-        [I32] host ALL;),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host HOST;
+        ["T": I32] host ALL;
+    ),
     outputs: |inputs, sink| {
         let (indices, data) = halves(inputs)?;
         let mut largest = -1;
@@ -77,8 +75,8 @@ pub static DYNAMIC_STITCH: KernelDef = KernelDef {
         }
         sink(data.first().ok_or(NONE)?.dtype(), shape)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.output(0)?.dtype(), run(call)),
+    ..KernelDef::of("DynamicStitch")
 };
 
 const NONE: Error = Error::Value {

@@ -2,7 +2,7 @@
 
 use crate::base::adapt::{by_width, shape_of, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::def::{Call, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -16,11 +16,10 @@ pub fn fill<T: Copy + Send + Sync>(value: T, out: &mut [T], parallel: &dyn Paral
 
 /// `Fill` of TensorFlow.
 pub static FILL: KernelDef = KernelDef {
-    op: "Fill",
-    variants: variants!("T", "index_type":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["dims"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "index_type": I32 I64]
+            host &["dims"];
+    ),
     outputs: |inputs, sink| {
         // A number is a shape of one axis.
         let dims = inputs.ints_of_any_rank(0, "dims")?;
@@ -29,8 +28,8 @@ pub static FILL: KernelDef = KernelDef {
         }
         sink(inputs.get(1, "value")?.dtype(), shape_of("dims", &dims)?)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(1, "value")?.dtype(), run(call)),
+    ..KernelDef::of("Fill")
 };
 
 fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
@@ -49,27 +48,22 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
 
 /// `ZerosLike` of TensorFlow.
 pub static ZEROS_LIKE: KernelDef = KernelDef {
-    op: "ZerosLike",
-    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &[];),
-    attrs: &[],
+    variants: variants!(["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool];),
     forward: &[(0, 0)],
     outputs: outputs_like_first,
-    scratch: no_scratch,
     run: |call| {
         let parallel = call.parallel;
         fill(0, call.output(0)?.bytes_mut(), parallel);
         Ok(())
     },
+    ..KernelDef::of("ZerosLike")
 };
 
 /// `OnesLike` of TensorFlow.
 pub static ONES_LIKE: KernelDef = KernelDef {
-    op: "OnesLike",
-    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &[];),
-    attrs: &[],
+    variants: variants!(["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool];),
     forward: &[(0, 0)],
     outputs: outputs_like_first,
-    scratch: no_scratch,
     run: |call| {
         let parallel = call.parallel;
         let output = call.output(0)?;
@@ -87,6 +81,7 @@ pub static ONES_LIKE: KernelDef = KernelDef {
         }
         Ok(())
     },
+    ..KernelDef::of("OnesLike")
 };
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Takes slices of a tensor by index.
 
-use crate::base::adapt::{Element, by_width, units, units_mut};
+use crate::base::adapt::{Element, by_width, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -130,42 +130,21 @@ pub(crate) fn check_index<I: Copy + TryInto<usize> + Into<i64>>(
     }
 }
 
-macro_rules! gather_variants {
-    ($([$($dtype:ident)*] $host:expr;)*) => {
-        &[$($(
-            Variant { types: types!($dtype I32 I32), host: $host },
-            Variant { types: types!($dtype I32 I64), host: $host },
-            Variant { types: types!($dtype I64 I32), host: $host },
-            Variant { types: types!($dtype I64 I64), host: $host },
-        )*)*]
-    };
-}
-
-macro_rules! types {
-    ($params:ident $indices:ident $axis:ident) => {
-        &[
-            ("Tparams", DType::$params),
-            ("Tindices", DType::$indices),
-            ("Taxis", DType::$axis),
-        ]
-    };
-}
-
-const HOST: &[&str] = &["axis"];
-const ALL: &[&str] = &["params", "indices", "axis", "output"];
-
 /// `GatherV2` of TensorFlow.
 pub static GATHER_V2: KernelDef = KernelDef {
-    op: "GatherV2",
-    variants: gather_variants!(
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] HOST;
-        [I32] ALL;
+    variants: variants!(
+        [
+            "Tparams": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool,
+            "Tindices": I32 I64,
+            "Taxis": I32 I64
+        ] host &["axis"];
+        ["Tparams": I32, "Tindices": I32 I64, "Taxis": I32 I64]
+            host &["params", "indices", "axis", "output"];
     ),
     attrs: &[("batch_dims", AttrKind::Int)],
-    forward: &[],
     outputs: |inputs, sink| sink(inputs.get(0, "params")?.dtype(), gather(inputs)?.shape),
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "params")?.dtype(), run(call)),
+    ..KernelDef::of("GatherV2")
 };
 
 fn gather(inputs: &Inputs<'_>) -> Result<Gather> {

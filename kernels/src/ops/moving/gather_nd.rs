@@ -1,8 +1,8 @@
 //! `GatherNd`: takes slices of a tensor by indices of several axes.
 
-use crate::base::adapt::{Element, by_width, check_count, units, units_mut};
+use crate::base::adapt::{Element, by_width, check_count, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -53,27 +53,11 @@ pub fn gather_nd<T: Copy + Send + Sync, I: Element + Into<i64>>(
     Ok(())
 }
 
-macro_rules! variants {
-    ($($dtype:ident)*) => {
-        &[$(
-            Variant {
-                types: &[("Tparams", DType::$dtype), ("Tindices", DType::I32)],
-                host: &[],
-            },
-            Variant {
-                types: &[("Tparams", DType::$dtype), ("Tindices", DType::I64)],
-                host: &[],
-            },
-        )*]
-    };
-}
-
 /// `GatherNd` of TensorFlow.
 pub static GATHER_ND: KernelDef = KernelDef {
-    op: "GatherNd",
-    variants: variants!(F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["Tparams": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool, "Tindices": I32 I64];
+    ),
     outputs: |inputs, sink| {
         let (indices, depth) = indices(inputs)?;
         let params = inputs.get(0, "params")?;
@@ -83,8 +67,8 @@ pub static GATHER_ND: KernelDef = KernelDef {
         }
         sink(params.dtype(), shape)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "params")?.dtype(), run(call)),
+    ..KernelDef::of("GatherNd")
 };
 
 /// The shape of the indices as a whole, and how many numbers each has.

@@ -2,7 +2,7 @@
 
 use crate::base::adapt::{by_width, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, TensorRef, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -148,17 +148,14 @@ fn rows<'a, T: Copy + 'a>(
 
 /// `ConcatV2` of TensorFlow.
 pub static CONCAT_V2: KernelDef = KernelDef {
-    op: "ConcatV2",
-    variants: variants!("T", "Tidx":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["axis"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Tidx": I32 I64] host &["axis"];
+    ),
     outputs: |inputs, sink| {
         let (parts, axis) = parts(inputs)?;
         let shape = concatenated(parts.iter().map(TensorRef::shape), axis)?;
         sink(parts.first().ok_or(NONE)?.dtype(), shape)
     },
-    scratch: no_scratch,
     run: |call| {
         let (parts, axis) = parts(&call.inputs)?;
         let first = parts.first().ok_or(NONE)?;
@@ -166,6 +163,7 @@ pub static CONCAT_V2: KernelDef = KernelDef {
         let outer = first.shape()[..axis].iter().product();
         by_width!(first.dtype(), run(call, parts, outer))
     },
+    ..KernelDef::of("ConcatV2")
 };
 
 /// The tensors to join and the axis that follows them.
@@ -179,12 +177,11 @@ fn parts<'a>(inputs: &Inputs<'a>) -> Result<(&'a [TensorRef<'a>], i64)> {
 
 /// `Pack` of TensorFlow.
 pub static PACK: KernelDef = KernelDef {
-    op: "Pack",
-    variants: variants!("T":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &[];
-        [I32] host &["values", "output"];),
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool];
+        ["T": I32] host &["values", "output"];
+    ),
     attrs: &[("axis", AttrKind::Int)],
-    forward: &[],
     outputs: |inputs, sink| {
         let first = inputs.get(0, "values")?;
         for tensor in inputs.tensors {
@@ -193,7 +190,6 @@ pub static PACK: KernelDef = KernelDef {
         let (count, axis) = (inputs.tensors.len(), inputs.attrs.int("axis")?);
         sink(first.dtype(), packed(first.shape(), count, axis)?)
     },
-    scratch: no_scratch,
     run: |call| {
         let parts = call.inputs.tensors;
         let axis = call.inputs.attrs.int("axis")?;
@@ -202,6 +198,7 @@ pub static PACK: KernelDef = KernelDef {
         let dtype: DType = call.output(0)?.dtype();
         by_width!(dtype, run(call, parts, outer))
     },
+    ..KernelDef::of("Pack")
 };
 
 fn run<const N: usize>(call: &mut Call<'_>, parts: &[TensorRef<'_>], outer: usize) -> Result<()> {

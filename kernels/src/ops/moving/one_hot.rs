@@ -1,7 +1,7 @@
 //! Indices as vectors with a single element that differs.
 
-use crate::base::adapt::{Element, by_width, check_rank, units, units_mut, unserved};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, Variant, no_scratch};
+use crate::base::adapt::{Element, by_type, by_width, check_rank, units, units_mut, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -71,22 +71,13 @@ pub fn one_hot<T: Copy, I: Element + TryInto<usize>>(
     Ok(())
 }
 
-macro_rules! one_hot_variants {
-    ($($dtype:ident)*) => {
-        &[$(
-            Variant { types: &[("T", DType::$dtype), ("TI", DType::I32)], host: &["depth"] },
-            Variant { types: &[("T", DType::$dtype), ("TI", DType::I64)], host: &["depth"] },
-            Variant { types: &[("T", DType::$dtype), ("TI", DType::U8)], host: &["depth"] },
-        )*]
-    };
-}
-
 /// `OneHot` of TensorFlow.
 pub static ONE_HOT: KernelDef = KernelDef {
-    op: "OneHot",
-    variants: one_hot_variants!(F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool),
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool, "TI": I32 I64 U8]
+            host &["depth"];
+    ),
     attrs: &[("axis", AttrKind::Int)],
-    forward: &[],
     outputs: |inputs, sink| {
         let shape = inputs.shape(0, "indices")?;
         let (depth, axis) = (inputs.int(1, "depth")?, inputs.attrs.int("axis")?);
@@ -95,8 +86,8 @@ pub static ONE_HOT: KernelDef = KernelDef {
             one_hot_shape(&shape, depth, axis)?,
         )
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(2, "on_value")?.dtype(), run(call)),
+    ..KernelDef::of("OneHot")
 };
 
 fn scalar<const N: usize>(
@@ -124,12 +115,12 @@ fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {
     let output = call.output(0)?;
     let depth = output.shape()[place];
     let out = units_mut(output.bytes_mut());
-    match indices.dtype() {
-        DType::I32 => one_hot(indices.i32("indices")?, depth, inner, (on, off), out),
-        DType::I64 => one_hot(indices.i64("indices")?, depth, inner, (on, off), out),
+    by_type!(
+        indices.dtype(),
+        "indices",
+        T of [i32 i64] => one_hot(T::view(&indices, "indices")?, depth, inner, (on, off), out),
         DType::U8 => one_hot(indices.bytes(), depth, inner, (on, off), out),
-        found => Err(unserved("indices", found)),
-    }
+    )
 }
 
 #[cfg(test)]

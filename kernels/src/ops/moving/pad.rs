@@ -1,7 +1,7 @@
 //! Surrounds a tensor with a value or with its own mirror image.
 
 use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -130,44 +130,39 @@ const DATA: &[&str] = &["paddings"];
 
 /// `Pad` of TensorFlow.
 pub static PAD: KernelDef = KernelDef {
-    op: "Pad",
-    variants: variants!("T", "Tpaddings":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host DATA;
-        [I32] host &["input", "paddings", "output"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Tpaddings": I32 I64] host DATA;
+        ["T": I32, "Tpaddings": I32 I64] host &["input", "paddings", "output"];
+    ),
     outputs,
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+    ..KernelDef::of("Pad")
 };
 
 /// `PadV2` of TensorFlow.
 pub static PAD_V2: KernelDef = KernelDef {
-    op: "PadV2",
-    variants: variants!("T", "Tpaddings":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host DATA;
-        [I32] host &["input", "paddings", "constant_values", "output"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Tpaddings": I32 I64] host DATA;
+        ["T": I32, "Tpaddings": I32 I64] host &["input", "paddings", "constant_values", "output"];
+    ),
     outputs,
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+    ..KernelDef::of("PadV2")
 };
 
 /// `MirrorPad` of TensorFlow.
 pub static MIRROR_PAD: KernelDef = KernelDef {
-    op: "MirrorPad",
-    variants: variants!("T", "Tpaddings":
-        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host DATA;),
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool, "Tpaddings": I32 I64] host DATA;
+    ),
     attrs: &[("mode", AttrKind::String)],
-    forward: &[],
     outputs: |inputs, sink| {
         let (shape, paddings) = (inputs.shape(0, "input")?, paddings(inputs)?);
         check_mirror(&shape, &paddings, repeats_border(inputs)?)?;
         outputs(inputs, sink)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run_mirror(call)),
+    ..KernelDef::of("MirrorPad")
 };
 
 fn repeats_border(inputs: &Inputs<'_>) -> Result<bool> {

@@ -1,8 +1,7 @@
 //! Evenly spaced numbers.
 
-use crate::base::adapt::{Element, unserved, variants};
-use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{Call, Inputs, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
 use crate::simd::body::{Body, dispatch};
@@ -115,27 +114,20 @@ pub fn range<T: Step>(start: T, delta: T, out: &mut [T]) {
 
 /// `Range` of TensorFlow.
 pub static RANGE: KernelDef = KernelDef {
-    op: "Range",
-    variants: variants!("Tidx": [F32 F64 I64] host &["start", "limit", "delta"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["Tidx": F32 F64 I64] host &["start", "limit", "delta"];),
     outputs: |inputs, sink| {
         let dtype = inputs.get(0, "start")?.dtype();
-        let count = match dtype {
-            DType::F32 => count::<f32>(inputs)?,
-            DType::F64 => count::<f64>(inputs)?,
-            DType::I64 => count::<i64>(inputs)?,
-            found => return Err(unserved("start", found)),
-        };
+        let count = by_type!(dtype, "start", T of [f32 f64 i64] => count::<T>(inputs))?;
         sink(dtype, Shape::new(&[count])?)
     },
-    scratch: no_scratch,
-    run: |call| match call.inputs.get(0, "start")?.dtype() {
-        DType::F32 => run::<f32>(call),
-        DType::F64 => run::<f64>(call),
-        DType::I64 => run::<i64>(call),
-        found => Err(unserved("start", found)),
+    run: |call| {
+        by_type!(
+            call.inputs.get(0, "start")?.dtype(),
+            "start",
+            T of [f32 f64 i64] => run::<T>(call)
+        )
     },
+    ..KernelDef::of("Range")
 };
 
 fn scalar<T: Element>(inputs: &Inputs<'_>, index: usize, argument: &'static str) -> Result<T> {

@@ -1,7 +1,7 @@
 //! Reverses the order of elements along axes.
 
 use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::def::{Call, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::{MAX_RANK, Shape};
@@ -53,15 +53,13 @@ pub fn reverse<T: Copy + Send + Sync>(
 
 /// `ReverseV2` of TensorFlow.
 pub static REVERSE_V2: KernelDef = KernelDef {
-    op: "ReverseV2",
-    variants: variants!("T", "Tidx":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["axis"];
-        [I32] host &["tensor", "axis", "output"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Tidx": I32 I64] host &["axis"];
+        ["T": I32, "Tidx": I32 I64] host &["tensor", "axis", "output"];
+    ),
     outputs: outputs_like_first,
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "tensor")?.dtype(), run(call)),
+    ..KernelDef::of("ReverseV2")
 };
 
 fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {

@@ -1,10 +1,8 @@
 //! A tensor with some of its slices changed: what TensorFlow's `ResourceScatter*` ops do to a
 //! variable, as a function of values.
 
-use crate::base::adapt::{Element, unserved};
-use crate::base::def::{
-    AttrKind, Call, Inputs, KernelDef, TensorMut, TensorRef, Variant, no_scratch,
-};
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, TensorMut, TensorRef, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -229,31 +227,16 @@ pub(crate) fn number<I: Copy + Into<i64>>(
     Ok(number)
 }
 
-macro_rules! variants {
-    ($($dtype:ident)*) => {
-        &[$(
-            Variant {
-                types: &[("T", DType::$dtype), ("Tindices", DType::I32)],
-                host: &[],
-            },
-            Variant {
-                types: &[("T", DType::$dtype), ("Tindices", DType::I64)],
-                host: &[],
-            },
-        )*]
-    };
-}
-
 /// The types of the kernels of 16-bit floats.
-pub(crate) const NARROW: &[Variant] = variants!(F16 BF16);
+pub(crate) const NARROW: &[Variants] = variants!(["T": F16 BF16, "Tindices": I32 I64];);
 
-const NUMBERS: &[Variant] = variants!(F32 F64 I64);
+const WITH_BOOL: &[Variants] = variants!(["T": F32 F64 I64 Bool, "Tindices": I32 I64];);
+const NUMBERS: &[Variants] = variants!(["T": F32 F64 I64, "Tindices": I32 I64];);
 
 /// `TfpScatter`, an op that the plug-in defines: `tensor` with the slices that `indices` names
 /// changed by `updates`. Indices are numbers along the first axis; if `nd` is set, the last axis of
 /// `indices` holds a number for each of the first axes.
 pub static SCATTER: KernelDef = KernelDef {
-    op: "TfpScatter",
     variants: NUMBERS,
     attrs: &[("reduction", AttrKind::String), ("nd", AttrKind::Bool)],
     forward: &[(0, 0)],
@@ -264,24 +247,22 @@ pub static SCATTER: KernelDef = KernelDef {
         fits(tensor.shape(), (indices, depth), updates, true)?;
         sink(tensor.dtype(), *tensor.shape())
     },
-    scratch: no_scratch,
     run: |call| {
         let reduction = Reduction::new(call.inputs.attrs.string("reduction")?)?;
         let (_, depth) = indices(&call.inputs)?;
         run(call, (Some(0), 1, 2), depth, reduction)
     },
+    ..KernelDef::of("TfpScatter")
 };
 
 /// What TensorFlow's ops on slices of a tensor share.
 const fn tensor_scatter(
     op: &'static str,
-    variants: &'static [Variant],
+    variants: &'static [Variants],
     run: fn(&mut Call<'_>) -> Result<()>,
 ) -> KernelDef {
     KernelDef {
-        op,
         variants,
-        attrs: &[],
         forward: &[(0, 0)],
         outputs: |inputs, sink| {
             let tensor = inputs.get(0, "tensor")?;
@@ -294,8 +275,8 @@ const fn tensor_scatter(
             )?;
             sink(tensor.dtype(), *tensor.shape())
         },
-        scratch: no_scratch,
         run,
+        ..KernelDef::of(op)
     }
 }
 
@@ -326,7 +307,7 @@ pub static TENSOR_SCATTER_SUB: KernelDef = tensor_scatter("TensorScatterSub", NU
 
 /// `TensorScatterUpdate` of TensorFlow.
 pub static TENSOR_SCATTER_UPDATE: KernelDef =
-    tensor_scatter("TensorScatterUpdate", variants!(F32 F64 I64 Bool), |call| {
+    tensor_scatter("TensorScatterUpdate", WITH_BOOL, |call| {
         run_tensor(call, Reduction::Update)
     });
 
@@ -334,10 +315,7 @@ const SHAPE: &[&str] = &["shape"];
 
 /// `ScatterNd` of TensorFlow: zeros with updates added.
 pub static SCATTER_ND: KernelDef = KernelDef {
-    op: "ScatterNd",
-    variants: crate::base::adapt::variants!("T", "Tindices": [F32 F64 I64] host SHAPE;),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32 F64 I64, "Tindices": I32 I64] host SHAPE;),
     outputs: |inputs, sink| {
         let shape = inputs.shape_value(2, "shape")?;
         let (indices, depth) = by_element(inputs.shape(0, "indices")?)?;
@@ -345,11 +323,11 @@ pub static SCATTER_ND: KernelDef = KernelDef {
         fits(&shape, (indices, depth), *updates.shape(), false)?;
         sink(updates.dtype(), shape)
     },
-    scratch: no_scratch,
     run: |call| {
         let (_, depth) = by_element(call.inputs.shape(0, "indices")?)?;
         run(call, (None, 0, 1), depth, Reduction::Add)
     },
+    ..KernelDef::of("ScatterNd")
 };
 
 /// Changes the output, which holds `tensor`'s values or gets them, by updates of `indices` whose
@@ -373,13 +351,11 @@ fn run(
         None => call.output(0)?.bytes_mut().fill(0),
     }
     let output = call.output(0)?;
-    match updates.dtype() {
-        DType::F32 => run_typed::<f32>(output, depth, indices, updates, reduction),
-        DType::F64 => run_typed::<f64>(output, depth, indices, updates, reduction),
-        DType::I64 => run_typed::<i64>(output, depth, indices, updates, reduction),
-        DType::Bool => run_typed::<u8>(output, depth, indices, updates, reduction),
-        found => Err(unserved("updates", found)),
-    }
+    by_type!(
+        updates.dtype(),
+        "updates",
+        T of [f32 f64 i64 u8] => run_typed::<T>(output, depth, indices, updates, reduction)
+    )
 }
 
 fn run_typed<T: Number>(

@@ -1,7 +1,7 @@
 //! A box out of a tensor.
 
 use crate::base::adapt::{Ints, by_width, check_len, units, units_mut, variants};
-use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -73,18 +73,17 @@ pub fn slice<T: Copy + Send + Sync>(
 
 /// `Slice` of TensorFlow.
 pub static SLICE: KernelDef = KernelDef {
-    op: "Slice",
-    variants: variants!("T", "Index":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["begin", "size"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Index": I32 I64]
+            host &["begin", "size"];
+    ),
     outputs: |inputs, sink| {
         let (begin, size) = bounds(inputs)?;
         let x = inputs.get(0, "input")?;
         sink(x.dtype(), sliced(x.shape(), &begin, &size)?)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+    ..KernelDef::of("Slice")
 };
 
 fn bounds(inputs: &Inputs<'_>) -> Result<(Ints, Ints)> {

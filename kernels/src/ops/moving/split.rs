@@ -2,7 +2,7 @@
 
 use crate::base::adapt::{by_width, check_rank, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -73,11 +73,10 @@ const DATA: &str = "value";
 
 /// `Split` of TensorFlow.
 pub static SPLIT: KernelDef = KernelDef {
-    op: "Split",
-    variants: variants!("T":
-        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &["split_dim"];),
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &["split_dim"];
+    ),
     attrs: &[("num_split", AttrKind::Int)],
-    forward: &[],
     outputs: |inputs, sink| {
         let (x, count) = (inputs.get(1, DATA)?, inputs.attrs.int("num_split")?);
         let axis = x.shape().axis("split_dim", inputs.int(0, "split_dim")?)?;
@@ -92,23 +91,20 @@ pub static SPLIT: KernelDef = KernelDef {
         let shape = with_dim(x.shape(), axis, dim / parts)?;
         (0..parts).try_for_each(|_| sink(x.dtype(), shape))
     },
-    scratch: no_scratch,
     run: |call| {
         let (x, axis) = (call.inputs.get(1, DATA)?, call.inputs.int(0, "split_dim")?);
         run_along(call, &x, axis)
     },
+    ..KernelDef::of("Split")
 };
 
 /// `SplitV` of TensorFlow.
 pub static SPLIT_V: KernelDef = KernelDef {
-    op: "SplitV",
-    variants: variants!("T", "Tlen":
-        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool]
-            host &["size_splits", "split_dim"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool, "Tlen": I32 I64]
+            host &["size_splits", "split_dim"];
+    ),
     outputs: outputs_split_v,
-    scratch: no_scratch,
     run: |call| {
         let (x, axis) = (
             call.inputs.get(0, DATA)?,
@@ -116,6 +112,7 @@ pub static SPLIT_V: KernelDef = KernelDef {
         );
         run_along(call, &x, axis)
     },
+    ..KernelDef::of("SplitV")
 };
 
 const REFUSED: Error = Error::Value {
@@ -165,10 +162,8 @@ fn outputs_split_v(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()>
 
 /// `Unpack` of TensorFlow.
 pub static UNPACK: KernelDef = KernelDef {
-    op: "Unpack",
-    variants: variants!("T": [F32 F64 F16 BF16 I8 I16 U8 U16 U32 U64 Bool] host &[];),
+    variants: variants!(["T": F32 F64 F16 BF16 I8 I16 U8 U16 U32 U64 Bool];),
     attrs: &[("axis", AttrKind::Int), ("num", AttrKind::Int)],
-    forward: &[],
     outputs: |inputs, sink| {
         let (x, num) = (inputs.get(0, DATA)?, inputs.attrs.int("num")?);
         let axis = x.shape().axis("axis", inputs.attrs.int("axis")?)?;
@@ -188,11 +183,11 @@ pub static UNPACK: KernelDef = KernelDef {
         }
         (0..count).try_for_each(|_| sink(x.dtype(), shape))
     },
-    scratch: no_scratch,
     run: |call| {
         let (x, axis) = (call.inputs.get(0, DATA)?, call.inputs.attrs.int("axis")?);
         run_along(call, &x, axis)
     },
+    ..KernelDef::of("Unpack")
 };
 
 fn run_along(call: &mut Call<'_>, x: &TensorRef<'_>, axis: i64) -> Result<()> {

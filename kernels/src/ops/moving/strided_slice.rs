@@ -1,7 +1,7 @@
 //! Indexing with begin, end and step per axis, and its gradient.
 
 use crate::base::adapt::{Ints, by_width, check_len, shape_of, units, units_mut, variants};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -234,46 +234,47 @@ const ATTRS: &[(&str, AttrKind)] = &[
 
 /// `StridedSlice` of TensorFlow.
 pub static STRIDED_SLICE: KernelDef = KernelDef {
-    op: "StridedSlice",
-    variants: variants!("T", "Index":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["begin", "end", "strides"];
-        [I32] host &["input", "begin", "end", "strides", "output"];),
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Index": I32 I64]
+            host &["begin", "end", "strides"];
+        ["T": I32, "Index": I32 I64] host &["input", "begin", "end", "strides", "output"];
+    ),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         let x = inputs.get(0, "input")?;
         sink(x.dtype(), region(inputs, x.shape())?.shape)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+    ..KernelDef::of("StridedSlice")
 };
 
 /// `StridedSliceGrad` of TensorFlow.
 pub static STRIDED_SLICE_GRAD: KernelDef = KernelDef {
-    op: "StridedSliceGrad",
-    variants: variants!("T", "Index":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool]
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Index": I32 I64]
             host &["shape", "begin", "end", "strides"];
-        [I32] host &["shape", "begin", "end", "strides", "dy", "output"];),
+        ["T": I32, "Index": I32 I64] host &["shape", "begin", "end", "strides", "dy", "output"];
+    ),
     attrs: ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         let shape = shape_of("shape", &inputs.ints(0, "shape")?)?;
         let dy = inputs.get(4, "dy")?;
         crate::base::adapt::check_shape("dy", dy.shape(), &region(inputs, &shape)?.shape)?;
         sink(dy.dtype(), shape)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(4, "dy")?.dtype(), run_grad(call)),
+    ..KernelDef::of("StridedSliceGrad")
 };
 
 /// `TensorStridedSliceUpdate` of TensorFlow: what `StridedSlice` would take is replaced by `value`,
 /// broadcast.
 pub static TENSOR_STRIDED_SLICE_UPDATE: KernelDef = KernelDef {
     op: "TensorStridedSliceUpdate",
-    variants: variants!("T", "Index":
-        [F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool] host &["begin", "end", "strides"];
-        [I32] host &["input", "begin", "end", "strides", "value", "output"];),
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I64 U8 U16 U32 U64 Bool, "Index": I32 I64]
+            host &["begin", "end", "strides"];
+        ["T": I32, "Index": I32 I64] host &["input", "begin", "end", "strides", "value", "output"];
+    ),
     attrs: ATTRS,
     forward: &[(0, 0)],
     outputs: |inputs, sink| {

@@ -1,7 +1,7 @@
 //! Repeats a whole tensor along its axes.
 
 use crate::base::adapt::{by_width, check_len, units, units_mut, variants};
-use crate::base::def::{Call, KernelDef, no_scratch};
+use crate::base::def::{Call, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -56,17 +56,16 @@ pub fn tile<T: Copy + Send + Sync>(
 
 /// `Tile` of TensorFlow.
 pub static TILE: KernelDef = KernelDef {
-    op: "Tile",
-    variants: variants!("T", "Tmultiples":
-        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &["multiples"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool, "Tmultiples": I32 I64]
+            host &["multiples"];
+    ),
     outputs: |inputs, sink| {
         let x = inputs.get(0, "input")?;
         sink(x.dtype(), tiled(x.shape(), &inputs.ints(1, "multiples")?)?)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "input")?.dtype(), run(call)),
+    ..KernelDef::of("Tile")
 };
 
 fn run<const N: usize>(call: &mut Call<'_>) -> Result<()> {

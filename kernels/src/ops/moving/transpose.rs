@@ -1,7 +1,7 @@
 //! Permutes the axes of a tensor.
 
 use crate::base::adapt::{by_width, units, units_mut, variants};
-use crate::base::def::{Call, Inputs, KernelDef, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::{MAX_RANK, Shape};
@@ -64,17 +64,15 @@ pub fn transpose<T: Copy + Send + Sync>(
 
 /// `Transpose` of TensorFlow.
 pub static TRANSPOSE: KernelDef = KernelDef {
-    op: "Transpose",
-    variants: variants!("T", "Tperm":
-        [F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool] host &["perm"];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 F16 BF16 I8 I16 I32 I64 U8 U16 U32 U64 Bool, "Tperm": I32 I64] host &["perm"];
+    ),
     outputs: |inputs, sink| {
         let x = inputs.get(0, "x")?;
         sink(x.dtype(), transposed(x.shape(), &perm(inputs)?)?)
     },
-    scratch: no_scratch,
     run: |call| by_width!(call.inputs.get(0, "x")?.dtype(), run(call)),
+    ..KernelDef::of("Transpose")
 };
 
 fn perm(inputs: &Inputs<'_>) -> Result<crate::base::adapt::Ints> {

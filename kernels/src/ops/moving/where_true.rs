@@ -1,7 +1,7 @@
 //! `Where`: the indices of the elements that are not zero, in row-major order.
 
-use crate::base::adapt::unserved;
-use crate::base::def::{Call, KernelDef, TensorRef, Variant, no_scratch};
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{Call, KernelDef, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::{MAX_RANK, Shape};
@@ -46,19 +46,10 @@ pub fn where_true<T: Copy + PartialEq + Default>(
     Ok(())
 }
 
-macro_rules! host_variants {
-    ($($dtype:ident)*) => {
-        &[$(Variant { types: &[("T", DType::$dtype)], host: &["input"] }),*]
-    };
-}
-
 /// `Where` of TensorFlow. How many indices there are depends on the values, so these have to be in
 /// host memory.
 pub static DEF: KernelDef = KernelDef {
-    op: "Where",
-    variants: host_variants!(F32 F64 I32 I64 Bool),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32 F64 I32 I64 Bool] host &["input"];),
     outputs: |inputs, sink| {
         let x = inputs.get(0, "input")?;
         if x.shape().rank() == 0 {
@@ -68,27 +59,22 @@ pub static DEF: KernelDef = KernelDef {
                 expected: "1 to 8",
             });
         }
-        let count = match x.dtype() {
-            DType::F32 => count(x.f32("input")?),
-            DType::F64 => count(x.f64("input")?),
-            DType::I32 => count(x.i32("input")?),
-            DType::I64 => count(x.i64("input")?),
-            DType::Bool => count(x.bytes()),
-            found => return Err(unserved("input", found)),
-        };
+        let count = by_type!(
+            x.dtype(),
+            "input",
+            T of [f32 f64 i32 i64 u8] => T::view(&x, "input").map(count)
+        )?;
         sink(DType::I64, Shape::new(&[count, x.shape().rank()])?)
     },
-    scratch: no_scratch,
     run: |call| {
         let x = call.inputs.get(0, "input")?;
-        match x.dtype() {
-            DType::F32 => run(call, &x, x.f32("input")?),
-            DType::F64 => run(call, &x, x.f64("input")?),
-            DType::I32 => run(call, &x, x.i32("input")?),
-            DType::I64 => run(call, &x, x.i64("input")?),
-            _ => run(call, &x, x.bytes()),
-        }
+        by_type!(
+            x.dtype(),
+            "input",
+            T of [f32 f64 i32 i64 u8] => run(call, &x, T::view(&x, "input")?)
+        )
     },
+    ..KernelDef::of("Where")
 };
 
 fn run<T: Copy + PartialEq + Default>(

@@ -1,8 +1,8 @@
 //! Cross-entropy of a softmax with labels, and its gradient with respect to the logits.
 
-use crate::base::adapt::{Element, check_count};
+use crate::base::adapt::{Element, check_count, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, Inputs, KernelDef, OutputSink, TensorRef, Variant, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -163,19 +163,7 @@ pub fn softmax_cross_entropy(
 
 /// `SparseSoftmaxCrossEntropyWithLogits` of TensorFlow.
 pub static SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
-    op: "SparseSoftmaxCrossEntropyWithLogits",
-    variants: &[
-        Variant {
-            types: &[("T", DType::F32), ("Tlabels", DType::I32)],
-            host: &[],
-        },
-        Variant {
-            types: &[("T", DType::F32), ("Tlabels", DType::I64)],
-            host: &[],
-        },
-    ],
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32, "Tlabels": I32 I64];),
     outputs: |inputs, sink| {
         let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
         let [rows, _] = matrix("features", &features)?;
@@ -183,11 +171,11 @@ pub static SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
         sink(DType::F32, labels)?;
         sink(DType::F32, features)
     },
-    scratch: no_scratch,
     run: |call| match call.inputs.get(1, "labels")?.dtype() {
         DType::I32 => run_sparse::<i32>(call),
         _ => run_sparse::<i64>(call),
     },
+    ..KernelDef::of("SparseSoftmaxCrossEntropyWithLogits")
 };
 
 fn matrix(argument: &'static str, shape: &Shape) -> Result<[usize; 2]> {
@@ -225,13 +213,7 @@ const OUTPUTS: Error = Error::Value {
 
 /// `SoftmaxCrossEntropyWithLogits` of TensorFlow.
 pub static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
-    op: "SoftmaxCrossEntropyWithLogits",
-    variants: &[Variant {
-        types: &[("T", DType::F32)],
-        host: &[],
-    }],
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32];),
     outputs: outputs_dense,
     scratch: |inputs| {
         let (features, labels) = (inputs.shape(0, "features")?, inputs.shape(1, "labels")?);
@@ -268,6 +250,7 @@ pub static SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: KernelDef = KernelDef {
             backprop.f32_mut("backprop")?,
         )
     },
+    ..KernelDef::of("SoftmaxCrossEntropyWithLogits")
 };
 
 /// Whether an argument has other rows than the result, and not one that counts for all.

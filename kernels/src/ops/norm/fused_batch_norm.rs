@@ -5,8 +5,8 @@
 
 mod passes;
 
-use crate::base::adapt::check_shape;
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant};
+use crate::base::adapt::{check_shape, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -31,29 +31,22 @@ const GRADIENT_ATTRS: &[(&str, AttrKind)] = &[
 ];
 
 /// The types of the first version, which has one attribute.
-const FIRST: &[Variant] = &[Variant {
-    types: &[("T", DType::F32)],
-    host: &[],
-}];
+const FIRST: &[Variants] = variants!(["T": F32];);
 
 /// The types of the later versions, whose statistics have an attribute of their own.
-const LATER: &[Variant] = &[Variant {
-    types: &[("T", DType::F32), ("U", DType::F32)],
-    host: &[],
-}];
+const LATER: &[Variants] = variants!(["T": F32, "U": F32];);
 
 macro_rules! definitions {
     ($($(#[$doc:meta])* $name:ident $op:literal $variants:ident $attrs:ident $x:literal
         $outputs:expr, $run:ident;)*) => {$(
         $(#[$doc])*
         pub static $name: KernelDef = KernelDef {
-            op: $op,
             variants: $variants,
             attrs: $attrs,
-            forward: &[],
             outputs: $outputs,
             scratch: |inputs| scratch(inputs, $x),
             run: $run,
+            ..KernelDef::of($op)
         };
     )*};
 }

@@ -4,7 +4,7 @@ mod short;
 
 use crate::base::adapt::{check_count, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Call, Inputs, KernelDef, OutputSink, no_scratch};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink};
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::frame::map::outputs_like_first;
@@ -226,24 +226,18 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 
 /// `Softmax` of TensorFlow.
 pub static SOFTMAX: KernelDef = KernelDef {
-    op: "Softmax",
-    variants: variants!("T": [F32] host &[];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32];),
     outputs,
-    scratch: no_scratch,
     run: |call| run::<false>(call),
+    ..KernelDef::of("Softmax")
 };
 
 /// `LogSoftmax` of TensorFlow.
 pub static LOG_SOFTMAX: KernelDef = KernelDef {
-    op: "LogSoftmax",
-    variants: variants!("T": [F32] host &[];),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["T": F32];),
     outputs,
-    scratch: no_scratch,
     run: |call| run::<true>(call),
+    ..KernelDef::of("LogSoftmax")
 };
 
 fn run<const LOG: bool>(call: &mut Call<'_>) -> Result<()> {

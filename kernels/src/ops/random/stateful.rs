@@ -3,8 +3,8 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels for equal seeds. A node whose `seed` and
 //! `seed2` are both 0 draws its stream from the node's entropy.
 
-use crate::base::adapt::{Element, check_count, check_rank, unserved};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variant, no_scratch};
+use crate::base::adapt::{Element, check_count, check_rank, unserved, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::half::Half;
@@ -26,35 +26,23 @@ const INT_ATTRS: &[(&str, AttrKind)] = &[
     ("Tout", AttrKind::Type),
 ];
 
-macro_rules! float_variants {
-    ($($dtype:ident)*) => {
-        &[$(
-            Variant { types: &[("T", DType::I32), ("dtype", DType::$dtype)], host: &["shape"] },
-            Variant { types: &[("T", DType::I64), ("dtype", DType::$dtype)], host: &["shape"] },
-        )*]
-    };
-}
-
 /// The types of the kernels of 16-bit floats.
-pub(crate) const NARROW: &[Variant] = float_variants!(F16 BF16);
+pub(crate) const NARROW: &[Variants] =
+    variants!(["T": I32 I64, "dtype": F16 BF16] host &["shape"];);
 
 /// `RandomStandardNormal` of TensorFlow.
 pub static RANDOM_STANDARD_NORMAL: KernelDef = KernelDef {
-    op: "RandomStandardNormal",
-    variants: float_variants!(F32),
+    variants: variants!(["T": I32 I64, "dtype": F32] host &["shape"];),
     attrs: FLOAT_ATTRS,
-    forward: &[],
     outputs: outputs_float,
-    scratch: no_scratch,
     run: |call| run_fill(Normal, call),
+    ..KernelDef::of("RandomStandardNormal")
 };
 
 /// `RandomUniform` of TensorFlow.
 pub static RANDOM_UNIFORM: KernelDef = KernelDef {
-    op: "RandomUniform",
-    variants: float_variants!(F32 F64 F16 BF16),
+    variants: variants!(["T": I32 I64, "dtype": F32 F64 F16 BF16] host &["shape"];),
     attrs: FLOAT_ATTRS,
-    forward: &[],
     outputs: outputs_float,
     scratch: half_scratch,
     run: |call| match call.output(0)?.dtype() {
@@ -63,6 +51,7 @@ pub static RANDOM_UNIFORM: KernelDef = KernelDef {
         DType::F16 | DType::BF16 => run_uniform_half(reserve(call)?, call),
         found => Err(unserved("dtype", found)),
     },
+    ..KernelDef::of("RandomUniform")
 };
 
 /// Bytes of scratch memory of [`run_uniform_half`]; other types need none.
@@ -85,38 +74,30 @@ pub(crate) fn run_uniform_half(stream: Philox, call: &mut Call<'_>) -> Result<()
 
 /// `TruncatedNormal` of TensorFlow.
 pub static TRUNCATED_NORMAL: KernelDef = KernelDef {
-    op: "TruncatedNormal",
-    variants: float_variants!(F32),
+    variants: variants!(["T": I32 I64, "dtype": F32] host &["shape"];),
     attrs: FLOAT_ATTRS,
-    forward: &[],
     outputs: outputs_float,
-    scratch: no_scratch,
     run: |call| {
         let stream = reserve(call)?;
         let parallel = call.parallel;
         fill_truncated_normal(stream, call.output(0)?.f32_mut("output")?, parallel);
         Ok(())
     },
+    ..KernelDef::of("TruncatedNormal")
 };
 
 /// `RandomUniformInt` of TensorFlow.
 pub static RANDOM_UNIFORM_INT: KernelDef = KernelDef {
-    op: "RandomUniformInt",
-    variants: &[
-        int_variant(&[("T", DType::I32), ("Tout", DType::I32)]),
-        int_variant(&[("T", DType::I32), ("Tout", DType::I64)]),
-        int_variant(&[("T", DType::I64), ("Tout", DType::I32)]),
-        int_variant(&[("T", DType::I64), ("Tout", DType::I64)]),
-    ],
+    variants: variants!(
+        ["T": I32 I64, "Tout": I32 I64] host &["shape", "minval", "maxval"];
+    ),
     attrs: INT_ATTRS,
-    forward: &[],
     outputs: |inputs, sink| {
         for (index, argument) in [(1, "minval"), (2, "maxval")] {
             check_rank(&inputs.shape(index, argument)?, argument, 0, "0")?;
         }
         sink(inputs.attrs.dtype("Tout")?, inputs.shape_value(0, "shape")?)
     },
-    scratch: no_scratch,
     run: |call| {
         if call.output(0)?.shape().elements() == 0 {
             return Ok(());
@@ -133,14 +114,8 @@ pub static RANDOM_UNIFORM_INT: KernelDef = KernelDef {
             found => Err(unserved("Tout", found)),
         }
     },
+    ..KernelDef::of("RandomUniformInt")
 };
-
-const fn int_variant(types: &'static [(&'static str, DType)]) -> Variant {
-    Variant {
-        types,
-        host: &["shape", "minval", "maxval"],
-    }
-}
 
 /// The error for an empty range of integers.
 pub(crate) const EMPTY: Error = Error::Value {

@@ -3,8 +3,8 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels. Of the algorithms, Philox (1) and the
 //! automatic choice (3), which is Philox, are served.
 
-use crate::base::adapt::{Element, check_rank, check_shape, unserved, variants};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::adapt::{Element, by_type, check_rank, check_shape, unserved, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -27,10 +27,8 @@ const SEED: &[&str] = &["seed"];
 
 /// `StatelessRandomUniformV2` of TensorFlow.
 pub static STATELESS_RANDOM_UNIFORM_V2: KernelDef = KernelDef {
-    op: "StatelessRandomUniformV2",
-    variants: variants!("dtype", "Tshape": [F32 F64 F16 BF16] host HOST;),
+    variants: variants!(["dtype": F32 F64 F16 BF16, "Tshape": I32 I64] host HOST;),
     attrs: DTYPE,
-    forward: &[],
     outputs,
     scratch: half_scratch,
     run: |call| match call.output(0)?.dtype() {
@@ -44,27 +42,23 @@ pub static STATELESS_RANDOM_UNIFORM_V2: KernelDef = KernelDef {
         }
         found => Err(unserved("dtype", found)),
     },
+    ..KernelDef::of("StatelessRandomUniformV2")
 };
 
 /// `StatelessRandomNormalV2` of TensorFlow.
 pub static STATELESS_RANDOM_NORMAL_V2: KernelDef = KernelDef {
-    op: "StatelessRandomNormalV2",
-    variants: variants!("dtype", "Tshape": [F32] host HOST;),
+    variants: variants!(["dtype": F32, "Tshape": I32 I64] host HOST;),
     attrs: DTYPE,
-    forward: &[],
     outputs,
-    scratch: no_scratch,
     run: |call| run(Normal, call),
+    ..KernelDef::of("StatelessRandomNormalV2")
 };
 
 /// `StatelessTruncatedNormalV2` of TensorFlow.
 pub static STATELESS_TRUNCATED_NORMAL_V2: KernelDef = KernelDef {
-    op: "StatelessTruncatedNormalV2",
-    variants: variants!("dtype", "Tshape": [F32] host HOST;),
+    variants: variants!(["dtype": F32, "Tshape": I32 I64] host HOST;),
     attrs: DTYPE,
-    forward: &[],
     outputs,
-    scratch: no_scratch,
     run: |call| {
         if call.output(0)?.shape().elements() == 0 {
             return Ok(());
@@ -74,17 +68,16 @@ pub static STATELESS_TRUNCATED_NORMAL_V2: KernelDef = KernelDef {
         fill_truncated_normal(stream, call.output(0)?.f32_mut("output")?, parallel);
         Ok(())
     },
+    ..KernelDef::of("StatelessTruncatedNormalV2")
 };
 
 /// `StatelessRandomUniformIntV2` of TensorFlow.
 pub static STATELESS_RANDOM_UNIFORM_INT_V2: KernelDef = KernelDef {
-    op: "StatelessRandomUniformIntV2",
-    variants: variants!("dtype", "Tshape":
-        [I32 I64] host &["shape", "alg", "minval", "maxval"];),
+    variants: variants!(
+        ["dtype": I32 I64, "Tshape": I32 I64] host &["shape", "alg", "minval", "maxval"];
+    ),
     attrs: DTYPE,
-    forward: &[],
     outputs,
-    scratch: no_scratch,
     run: |call| {
         if call.output(0)?.shape().elements() == 0 {
             return Ok(());
@@ -101,23 +94,22 @@ pub static STATELESS_RANDOM_UNIFORM_INT_V2: KernelDef = KernelDef {
             found => Err(unserved("dtype", found)),
         }
     },
+    ..KernelDef::of("StatelessRandomUniformIntV2")
 };
 
 /// `StatelessRandomUniformFullIntV2` of TensorFlow.
 pub static STATELESS_RANDOM_UNIFORM_FULL_INT_V2: KernelDef = KernelDef {
-    op: "StatelessRandomUniformFullIntV2",
-    variants: variants!("dtype", "Tshape": [I32 I64 U32 U64] host HOST;),
+    variants: variants!(["dtype": I32 I64 U32 U64, "Tshape": I32 I64] host HOST;),
     attrs: DTYPE,
-    forward: &[],
     outputs,
-    scratch: no_scratch,
-    run: |call| match call.output(0)?.dtype() {
-        DType::I32 => run(FullInt::<i32>::new(), call),
-        DType::I64 => run(FullInt::<i64>::new(), call),
-        DType::U32 => run(FullInt::<u32>::new(), call),
-        DType::U64 => run(FullInt::<u64>::new(), call),
-        found => Err(unserved("dtype", found)),
+    run: |call| {
+        by_type!(
+            call.output(0)?.dtype(),
+            "dtype",
+            T of [i32 i64 u32 u64] => run(FullInt::<T>::new(), call)
+        )
     },
+    ..KernelDef::of("StatelessRandomUniformFullIntV2")
 };
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
@@ -187,33 +179,14 @@ fn seed(inputs: &Inputs<'_>) -> Result<[u64; 2]> {
     }
 }
 
-macro_rules! seed_variants {
-    ($host:expr) => {
-        &[
-            Variant {
-                types: &[("Tseed", DType::I32)],
-                host: $host,
-            },
-            Variant {
-                types: &[("Tseed", DType::I64)],
-                host: $host,
-            },
-        ]
-    };
-}
-
 /// `StatelessRandomGetKeyCounter` of TensorFlow.
 pub static STATELESS_RANDOM_GET_KEY_COUNTER: KernelDef = KernelDef {
-    op: "StatelessRandomGetKeyCounter",
-    variants: seed_variants!(SEED),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["Tseed": I32 I64] host SEED;),
     outputs: |inputs, sink| {
         seed(inputs)?;
         sink(DType::U64, Shape::new(&[1])?)?;
         sink(DType::U64, Shape::new(&[2])?)
     },
-    scratch: no_scratch,
     run: |call| {
         let (key, counter) = key_counter(seed(&call.inputs)?);
         call.output(0)?.u64_mut("key")?.fill(key);
@@ -222,21 +195,18 @@ pub static STATELESS_RANDOM_GET_KEY_COUNTER: KernelDef = KernelDef {
             .copy_from_slice(&counter);
         Ok(())
     },
+    ..KernelDef::of("StatelessRandomGetKeyCounter")
 };
 
 /// `StatelessRandomGetKeyCounterAlg` of TensorFlow.
 pub static STATELESS_RANDOM_GET_KEY_COUNTER_ALG: KernelDef = KernelDef {
-    op: "StatelessRandomGetKeyCounterAlg",
-    variants: seed_variants!(&["seed", "alg"]),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(["Tseed": I32 I64] host &["seed", "alg"];),
     outputs: |inputs, sink| {
         seed(inputs)?;
         sink(DType::U64, Shape::new(&[1])?)?;
         sink(DType::U64, Shape::new(&[2])?)?;
         sink(DType::I32, Shape::SCALAR)
     },
-    scratch: no_scratch,
     run: |call| {
         let (key, counter) = key_counter(seed(&call.inputs)?);
         call.output(0)?.u64_mut("key")?.fill(key);
@@ -246,23 +216,18 @@ pub static STATELESS_RANDOM_GET_KEY_COUNTER_ALG: KernelDef = KernelDef {
         call.output(2)?.i32_mut("alg")?.fill(ALGORITHM);
         Ok(())
     },
+    ..KernelDef::of("StatelessRandomGetKeyCounterAlg")
 };
 
 /// `StatelessRandomGetAlg` of TensorFlow.
 pub static STATELESS_RANDOM_GET_ALG: KernelDef = KernelDef {
-    op: "StatelessRandomGetAlg",
-    variants: &[Variant {
-        types: &[],
-        host: &["alg"],
-    }],
-    attrs: &[],
-    forward: &[],
+    variants: variants!([] host &["alg"];),
     outputs: |_, sink| sink(DType::I32, Shape::SCALAR),
-    scratch: no_scratch,
     run: |call| {
         call.output(0)?.i32_mut("alg")?.fill(ALGORITHM);
         Ok(())
     },
+    ..KernelDef::of("StatelessRandomGetAlg")
 };
 
 #[cfg(test)]

@@ -1,8 +1,8 @@
 //! Where the largest or smallest element along an axis is; the first of equal ones.
 
-use crate::base::adapt::{Element, check_len, unserved};
+use crate::base::adapt::{Element, by_type, check_len, unserved, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variant, no_scratch};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -212,47 +212,31 @@ impl<T: Ordered> Body for Columns<'_, T> {
     }
 }
 
-macro_rules! arg_variants {
-    ($($dtype:ident)*) => {
-        &[$(
-            arg_variant(&[("T", DType::$dtype), ("Tidx", DType::I32), ("output_type", DType::I32)]),
-            arg_variant(&[("T", DType::$dtype), ("Tidx", DType::I32), ("output_type", DType::I64)]),
-            arg_variant(&[("T", DType::$dtype), ("Tidx", DType::I64), ("output_type", DType::I32)]),
-            arg_variant(&[("T", DType::$dtype), ("Tidx", DType::I64), ("output_type", DType::I64)]),
-        )*]
-    };
-}
-
-const fn arg_variant(types: &'static [(&'static str, DType)]) -> Variant {
-    Variant {
-        types,
-        host: &["dimension"],
-    }
-}
-
 /// The types of the kernels of 16-bit floats.
-pub(crate) const NARROW: &[Variant] = arg_variants!(F16 BF16);
+pub(crate) const NARROW: &[Variants] = variants!(
+    ["T": F16 BF16, "Tidx": I32 I64, "output_type": I32 I64] host &["dimension"];
+);
+
+const VARIANTS: &[Variants] = variants!(
+    ["T": F32 F64 I32 I64 Bool, "Tidx": I32 I64, "output_type": I32 I64] host &["dimension"];
+);
 
 /// `ArgMax` of TensorFlow.
 pub static ARG_MAX: KernelDef = KernelDef {
-    op: "ArgMax",
-    variants: arg_variants!(F32 F64 I32 I64 Bool),
+    variants: VARIANTS,
     attrs: &[("output_type", AttrKind::Type)],
-    forward: &[],
     outputs,
-    scratch: no_scratch,
     run: |call| run(Extreme::Max, call),
+    ..KernelDef::of("ArgMax")
 };
 
 /// `ArgMin` of TensorFlow.
 pub static ARG_MIN: KernelDef = KernelDef {
-    op: "ArgMin",
-    variants: arg_variants!(F32 F64 I32 I64 Bool),
+    variants: VARIANTS,
     attrs: &[("output_type", AttrKind::Type)],
-    forward: &[],
     outputs,
-    scratch: no_scratch,
     run: |call| run(Extreme::Min, call),
+    ..KernelDef::of("ArgMin")
 };
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
@@ -262,14 +246,11 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {
 }
 
 fn run(extreme: Extreme, call: &mut Call<'_>) -> Result<()> {
-    match call.inputs.get(0, "input")?.dtype() {
-        DType::F32 => run_typed::<f32>(extreme, call),
-        DType::F64 => run_typed::<f64>(extreme, call),
-        DType::I32 => run_typed::<i32>(extreme, call),
-        DType::I64 => run_typed::<i64>(extreme, call),
-        DType::Bool => run_typed::<u8>(extreme, call),
-        found => Err(unserved("input", found)),
-    }
+    by_type!(
+        call.inputs.get(0, "input")?.dtype(),
+        "input",
+        T of [f32 f64 i32 i64 u8] => run_typed::<T>(extreme, call)
+    )
 }
 
 fn run_typed<T: Ordered>(extreme: Extreme, call: &mut Call<'_>) -> Result<()> {

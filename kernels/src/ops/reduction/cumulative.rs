@@ -1,8 +1,7 @@
 //! Running sums and products along an axis.
 
-use crate::base::adapt::{Element, check_len, unserved, variants};
-use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, check_len, variants};
+use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::error::Result;
 use crate::base::shape::Shape;
 use crate::frame::map::outputs_like_first;
@@ -71,34 +70,26 @@ const ATTRS: &[(&str, AttrKind)] = &[("exclusive", AttrKind::Bool), ("reverse", 
 
 /// `Cumsum` of TensorFlow.
 pub static CUMSUM: KernelDef = KernelDef {
-    op: "Cumsum",
-    variants: variants!("T", "Tidx": [F32 F64 I64] host &["axis"];),
+    variants: variants!(["T": F32 F64 I64, "Tidx": I32 I64] host &["axis"];),
     attrs: ATTRS,
-    forward: &[],
     outputs,
-    scratch: no_scratch,
-    run: |call| match call.inputs.get(0, "x")?.dtype() {
-        DType::F32 => run::<Add, f32>(Add, 0.0, call),
-        DType::F64 => run::<Add, f64>(Add, 0.0, call),
-        DType::I64 => run::<Add, i64>(Add, 0, call),
-        found => Err(unserved("x", found)),
+    run: |call| {
+        let dtype = call.inputs.get(0, "x")?.dtype();
+        by_type!(dtype, "x", T of [f32 f64 i64] => run::<Add, T>(Add, T::from(0_u8), call))
     },
+    ..KernelDef::of("Cumsum")
 };
 
 /// `Cumprod` of TensorFlow.
 pub static CUMPROD: KernelDef = KernelDef {
-    op: "Cumprod",
-    variants: variants!("T", "Tidx": [F32 F64 I64] host &["axis"];),
+    variants: variants!(["T": F32 F64 I64, "Tidx": I32 I64] host &["axis"];),
     attrs: ATTRS,
-    forward: &[],
     outputs,
-    scratch: no_scratch,
-    run: |call| match call.inputs.get(0, "x")?.dtype() {
-        DType::F32 => run::<Mul, f32>(Mul, 1.0, call),
-        DType::F64 => run::<Mul, f64>(Mul, 1.0, call),
-        DType::I64 => run::<Mul, i64>(Mul, 1, call),
-        found => Err(unserved("x", found)),
+    run: |call| {
+        let dtype = call.inputs.get(0, "x")?.dtype();
+        by_type!(dtype, "x", T of [f32 f64 i64] => run::<Mul, T>(Mul, T::from(1_u8), call))
     },
+    ..KernelDef::of("Cumprod")
 };
 
 fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>) -> Result<()> {

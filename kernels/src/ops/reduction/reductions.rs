@@ -1,9 +1,8 @@
 //! Reductions over axes, one row per op. Of no elements, a reduction gives its neutral element, and
 //! the mean NaN. A maximum or minimum with a NaN in it is NaN.
 
-use crate::base::adapt::{Element, unserved};
-use crate::base::def::{KernelDef, Variant, no_scratch};
-use crate::base::dtype::DType;
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{KernelDef, Variants};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
@@ -13,7 +12,7 @@ macro_rules! reductions {
     ($(
         $(#[$doc:meta])*
         $def:ident $op:ident $function:ident $variants:expr, {
-            $($type:ident $type_dtype:ident $wide:ident $empty:expr,
+            $($type:ident $wide:ident $empty:expr,
               |$a:ident, $b:ident| $step:expr, |$total:ident, $count:ident| $finish:expr;)*
         }
     )*) => {$(
@@ -70,49 +69,28 @@ macro_rules! reductions {
 
         #[doc = concat!("`", stringify!($op), "` of TensorFlow.")]
         pub static $def: KernelDef = KernelDef {
-            op: stringify!($op),
             variants: $variants,
             attrs: KEEP_DIMS,
-            forward: &[],
             outputs: outputs_reduced,
-            scratch: no_scratch,
-            run: |call| match call.inputs.get(0, "input")?.dtype() {
-                $(DType::$type_dtype => run_reduce::<$op, $type>($op, call),)*
-                found => Err(unserved("input", found)),
-            },
+            run: |call| by_type!(
+                call.inputs.get(0, "input")?.dtype(),
+                "input",
+                T of [$($type)*] => run_reduce::<$op, T>($op, call)
+            ),
+            ..KernelDef::of(stringify!($op))
         };
     )*};
 }
 
-/// Registrations of a numeric reduction: in host memory if the elements are int32.
-macro_rules! numeric {
-    ($($dtype:ident)*; host $($host:ident)*) => {
-        &[
-            $(
-                Variant { types: &[("T", DType::$dtype), ("Tidx", DType::I32)], host: AXES },
-                Variant { types: &[("T", DType::$dtype), ("Tidx", DType::I64)], host: AXES },
-            )*
-            $(
-                Variant { types: &[("T", DType::$host), ("Tidx", DType::I32)], host: ALL_ARGS },
-                Variant { types: &[("T", DType::$host), ("Tidx", DType::I64)], host: ALL_ARGS },
-            )*
-        ]
-    };
-}
-
 const AXES: &[&str] = &["reduction_indices"];
-const ALL_ARGS: &[&str] = &["input", "reduction_indices", "output"];
 
-const LOGICAL: &[Variant] = &[
-    Variant {
-        types: &[("Tidx", DType::I32)],
-        host: AXES,
-    },
-    Variant {
-        types: &[("Tidx", DType::I64)],
-        host: AXES,
-    },
-];
+const FLOATS: &[Variants] = variants!(["T": F32 F64, "Tidx": I32 I64] host AXES;);
+const NUMBERS: &[Variants] = variants!(["T": F32 F64 I64, "Tidx": I32 I64] host AXES;);
+const ALL_NUMBERS: &[Variants] = variants!(
+    ["T": F32 F64 I64, "Tidx": I32 I64] host AXES;
+    ["T": I32, "Tidx": I32 I64] host &["input", "reduction_indices", "output"];
+);
+const LOGICAL: &[Variants] = variants!(["Tidx": I32 I64] host AXES;);
 
 /// The larger of two floats, NaN if one is.
 macro_rules! max_nan {
@@ -131,50 +109,51 @@ macro_rules! min_nan {
 reductions! {
     /// Whether all are true.
     ALL All all LOGICAL, {
-        u8 Bool u8 1, |a, b| a & b, |total, _count| total;
+        u8 u8 1, |a, b| a & b, |total, _count| total;
     }
     /// Whether one is true.
     ANY Any any LOGICAL, {
-        u8 Bool u8 0, |a, b| a | b, |total, _count| total;
+        u8 u8 0, |a, b| a | b, |total, _count| total;
     }
     /// The largest.
-    MAX Max max numeric!(F32 F64 I64; host), {
-        f32 F32 f32 f32::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
-        f64 F64 f64 f64::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
-        i32 I32 i32 i32::MIN, |a, b| a.max(b), |total, _count| total;
-        i64 I64 i64 i64::MIN, |a, b| a.max(b), |total, _count| total;
+    MAX Max max NUMBERS, {
+        f32 f32 f32::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
+        f64 f64 f64::NEG_INFINITY, |a, b| max_nan!(a, b), |total, _count| total;
+        i32 i32 i32::MIN, |a, b| a.max(b), |total, _count| total;
+        i64 i64 i64::MIN, |a, b| a.max(b), |total, _count| total;
     }
     /// The mean; the error is below 64 roundings of the sum.
-    MEAN Mean mean numeric!(F32 F64; host), {
-        f32 F32 f64 0.0, |a, b| a + b, |total, count| total / count as f64;
-        f64 F64 f64 0.0, |a, b| a + b, |total, count| total / count as f64;
+    MEAN Mean mean FLOATS, {
+        f32 f64 0.0, |a, b| a + b, |total, count| total / count as f64;
+        f64 f64 0.0, |a, b| a + b, |total, count| total / count as f64;
     }
     /// The smallest.
-    MIN Min min numeric!(F32 F64 I64; host), {
-        f32 F32 f32 f32::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
-        f64 F64 f64 f64::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
-        i32 I32 i32 i32::MAX, |a, b| a.min(b), |total, _count| total;
-        i64 I64 i64 i64::MAX, |a, b| a.min(b), |total, _count| total;
+    MIN Min min NUMBERS, {
+        f32 f32 f32::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
+        f64 f64 f64::INFINITY, |a, b| min_nan!(a, b), |total, _count| total;
+        i32 i32 i32::MAX, |a, b| a.min(b), |total, _count| total;
+        i64 i64 i64::MAX, |a, b| a.min(b), |total, _count| total;
     }
     /// The product; integers wrap.
-    PROD Prod prod numeric!(F32 F64 I64; host I32), {
-        f32 F32 f32 1.0, |a, b| a * b, |total, _count| total;
-        f64 F64 f64 1.0, |a, b| a * b, |total, _count| total;
-        i32 I32 i32 1, |a, b| a.wrapping_mul(b), |total, _count| total;
-        i64 I64 i64 1, |a, b| a.wrapping_mul(b), |total, _count| total;
+    PROD Prod prod ALL_NUMBERS, {
+        f32 f32 1.0, |a, b| a * b, |total, _count| total;
+        f64 f64 1.0, |a, b| a * b, |total, _count| total;
+        i32 i32 1, |a, b| a.wrapping_mul(b), |total, _count| total;
+        i64 i64 1, |a, b| a.wrapping_mul(b), |total, _count| total;
     }
     /// The sum; the error is below 64 roundings, and integers wrap.
-    SUM Sum sum numeric!(F32 F64 I64; host I32), {
-        f32 F32 f64 0.0, |a, b| a + b, |total, _count| total;
-        f64 F64 f64 0.0, |a, b| a + b, |total, _count| total;
-        i32 I32 i32 0, |a, b| a.wrapping_add(b), |total, _count| total;
-        i64 I64 i64 0, |a, b| a.wrapping_add(b), |total, _count| total;
+    SUM Sum sum ALL_NUMBERS, {
+        f32 f64 0.0, |a, b| a + b, |total, _count| total;
+        f64 f64 0.0, |a, b| a + b, |total, _count| total;
+        i32 i32 0, |a, b| a.wrapping_add(b), |total, _count| total;
+        i64 i64 0, |a, b| a.wrapping_add(b), |total, _count| total;
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::base::dtype::DType;
     use crate::trial::{Attr, Tensor, run};
 
     #[test]

@@ -1,7 +1,7 @@
 //! Sums of slices that carry the same segment number.
 
-use crate::base::adapt::{Element, unserved};
-use crate::base::def::{Call, KernelDef, Variant, no_scratch};
+use crate::base::adapt::{Element, by_type, variants};
+use crate::base::def::{Call, KernelDef, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
@@ -53,43 +53,16 @@ where
     Ok(())
 }
 
-macro_rules! segment_variants {
-    ($($dtype:ident)*) => {
-        &[$(
-            segment_variant(types!($dtype I32 I32)),
-            segment_variant(types!($dtype I32 I64)),
-            segment_variant(types!($dtype I64 I32)),
-            segment_variant(types!($dtype I64 I64)),
-        )*]
-    };
-}
-
-macro_rules! types {
-    ($data:ident $ids:ident $count:ident) => {
-        &[
-            ("T", DType::$data),
-            ("Tindices", DType::$ids),
-            ("Tnumsegments", DType::$count),
-        ]
-    };
-}
-
-const fn segment_variant(types: &'static [(&'static str, DType)]) -> Variant {
-    Variant {
-        types,
-        host: &["num_segments"],
-    }
-}
-
 /// The types of the kernels of 16-bit floats.
-pub(crate) const NARROW: &[Variant] = segment_variants!(F16 BF16);
+pub(crate) const NARROW: &[Variants] = variants!(
+    ["T": F16 BF16, "Tindices": I32 I64, "Tnumsegments": I32 I64] host &["num_segments"];
+);
 
 /// `UnsortedSegmentSum` of TensorFlow.
 pub static UNSORTED_SEGMENT_SUM: KernelDef = KernelDef {
-    op: "UnsortedSegmentSum",
-    variants: segment_variants!(F32 F64 I64),
-    attrs: &[],
-    forward: &[],
+    variants: variants!(
+        ["T": F32 F64 I64, "Tindices": I32 I64, "Tnumsegments": I32 I64] host &["num_segments"];
+    ),
     outputs: |inputs, sink| {
         let (data, ids) = (inputs.get(0, "data")?, inputs.shape(1, "segment_ids")?);
         let rest = data.shape().get(ids.rank()..);
@@ -110,13 +83,8 @@ pub static UNSORTED_SEGMENT_SUM: KernelDef = KernelDef {
         }
         sink(data.dtype(), shape)
     },
-    scratch: no_scratch,
-    run: |call| match call.output(0)?.dtype() {
-        DType::F32 => run::<f32>(call),
-        DType::F64 => run::<f64>(call),
-        DType::I64 => run::<i64>(call),
-        found => Err(unserved("data", found)),
-    },
+    run: |call| by_type!(call.output(0)?.dtype(), "data", T of [f32 f64 i64] => run::<T>(call)),
+    ..KernelDef::of("UnsortedSegmentSum")
 };
 
 fn run<T: Element>(call: &mut Call<'_>) -> Result<()>

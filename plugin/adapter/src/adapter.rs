@@ -13,7 +13,7 @@ use tfp_bindings::{
     Registration, RegistrationError, Result, Tensor, TensorMut, log,
 };
 use tfp_kernels::base::def::{
-    Call, Inputs, KernelDef, Spec, State, TensorMut as KernelMut, TensorRef, Variant,
+    Call, Inputs, KernelDef, Spec, State, TensorMut as KernelMut, TensorRef,
 };
 use tfp_kernels::base::dtype::DType;
 use tfp_kernels::base::shape::{MAX_RANK, Shape};
@@ -55,8 +55,11 @@ pub fn configure(config: &Config) {
 /// of the op contradicts is left out, and named in the log.
 pub fn register(device_type: &str) {
     for def in tfp_kernels::kernels() {
-        for variant in def.variants {
-            match register_variant(def, variant, device_type) {
+        let all = def.variants.iter().flat_map(|variants| {
+            (0..variants.count()).map(move |number| (variants.combination(number), variants.host))
+        });
+        for (types, host) in all {
+            match register_variant(Registration::new(def.op, device_type), types, host) {
                 Ok(()) => {}
                 // An older TensorFlow need not have every op.
                 Err(RegistrationError::UnknownOp { .. }) => break,
@@ -67,15 +70,14 @@ pub fn register(device_type: &str) {
 }
 
 fn register_variant(
-    def: &KernelDef,
-    variant: &Variant,
-    device_type: &str,
+    mut registration: Registration,
+    types: impl Iterator<Item = (&'static str, DType)>,
+    host: &[&str],
 ) -> std::result::Result<(), RegistrationError> {
-    let mut registration = Registration::new(def.op, device_type);
-    for &(attr, dtype) in variant.types {
+    for (attr, dtype) in types {
         registration = registration.constraint(attr, data_type(dtype)?);
     }
-    for argument in variant.host {
+    for argument in host {
         registration = registration.host_memory(argument);
     }
     registration.register::<Profiled<OpKernel>>()
@@ -431,27 +433,29 @@ fn writable<'a>(tensor: &'a mut TensorMut<'_>, spec: &'a Spec) -> Result<KernelM
 
 /// Whether a kernel serves nodes of `op` with these attributes.
 pub fn serves(op: &str, attrs: &[(&str, Attr)]) -> bool {
-    let holds = |&(attr, dtype): &(&str, DType)| {
-        let found = attrs.iter().find(|(name, _)| *name == attr);
-        found.is_some_and(|(_, value)| {
-            dtype::to_tensorflow(dtype).is_some_and(|expected| *value == Attr::Type(expected))
-        })
+    let found = |attr: &str| match attrs.iter().find(|(name, _)| *name == attr) {
+        Some((_, Attr::Type(found))) => Some(*found),
+        _ => None,
     };
     let mut candidates = tfp_kernels::kernels().filter(|def| def.op == op);
-    candidates.any(|def| def.variants.iter().any(|v| v.types.iter().all(holds)))
+    candidates.any(|def| has_types(def, found))
+}
+
+/// Whether a kernel serves the types that `found` says of its attributes.
+fn has_types(def: &KernelDef, found: impl Fn(&str) -> Option<DataType>) -> bool {
+    def.variants.iter().any(|variants| {
+        variants.types.iter().all(|&(attr, list)| {
+            let found = found(attr).and_then(dtype::from_tensorflow);
+            found.is_some_and(|found| list.contains(&found))
+        })
+    })
 }
 
 /// The kernel that serves a node.
 fn find(node: &Construction) -> Result<&'static KernelDef> {
-    let serves = |variant: &Variant| {
-        variant.types.iter().all(|&(attr, dtype)| {
-            let found = node.data_type(attr).ok();
-            found.is_some() && found == dtype::to_tensorflow(dtype)
-        })
-    };
     tfp_kernels::kernels()
         .filter(|def| def.op == node.op())
-        .find(|def| def.variants.iter().any(serves))
+        .find(|def| has_types(def, |attr| node.data_type(attr).ok()))
         .ok_or_else(|| Error::internal("no kernel serves the types of this node"))
 }
 

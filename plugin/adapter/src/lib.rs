@@ -1,0 +1,22 @@
+//! What runs in every step of a model: the adapter between the crate `tfp_kernels` and TensorFlow,
+//! with the configuration (`config`), the ops that TensorFlow's own kernels compute (`host`) and the
+//! record of what ran (`profile`).
+//!
+//! It is a crate of its own because it is optimized for speed, and all else of `libtfp.so` for size.
+#![deny(
+    unsafe_op_in_unsafe_fn,
+    clippy::undocumented_unsafe_blocks,
+    missing_docs
+)]
+// The kernels' errors carry two shapes by value.
+#![allow(clippy::result_large_err)]
+
+mod adapter;
+mod attrs;
+pub mod config;
+mod dtype;
+pub mod host;
+pub mod profile;
+mod slots;
+
+pub use adapter::{OpKernel, configure, register, serves};
