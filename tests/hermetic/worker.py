@@ -116,7 +116,8 @@ def database(base: pathlib.Path, folder: pathlib.Path) -> Iterator[str]:
     """
     port, log = free_port(), folder / "database.log"
     with _running(base, "postgres", _DATABASE.format(port=port), log):
-        ready = f"$(echo /usr/lib/postgresql/*/bin)/pg_isready --quiet -h 127.0.0.1 -p {port}"
+        program = "$(echo /usr/lib/postgresql/*/bin)/pg_isready"
+        ready = f"{program} --quiet --username=postgres -h 127.0.0.1 -p {port}"
         for _ in range(240):
             done = subprocess.run(["chroot", str(base), "sh", "-c", ready], check=False)
             if done.returncode == 0:
@@ -124,7 +125,7 @@ def database(base: pathlib.Path, folder: pathlib.Path) -> Iterator[str]:
             time.sleep(0.5)
         else:
             raise RuntimeError(f"PostgreSQL does not start; see {log}")
-        yield f"postgresql://postgres@127.0.0.1:{port}/postgres"
+        yield f"postgresql+psycopg2://postgres@127.0.0.1:{port}/postgres"
 
 
 @contextlib.contextmanager
