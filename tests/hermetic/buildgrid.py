@@ -96,10 +96,13 @@ def wait_for(port: int, what: str, log: pathlib.Path) -> None:
 
 
 def _install(folder: pathlib.Path, package: str) -> pathlib.Path:
-    """Installs BuildGrid into a folder; returns its program."""
-    python = folder / "venv/bin/python"
+    """Installs BuildGrid into a folder unless it is there; returns its program."""
+    python, done = folder / "venv/bin/python", folder / "venv/installed"
+    if done.exists() and done.read_text(encoding="utf-8") == package:
+        return folder / "venv/bin/bgd"
     subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
     subprocess.run([str(python), "-m", "pip", "install", "--quiet", package], check=True)
+    done.write_text(package, encoding="utf-8")
     return folder / "venv/bin/bgd"
 
 
@@ -128,18 +131,19 @@ def cache(folder: pathlib.Path) -> Iterator[str]:
 
 
 @contextlib.contextmanager
-def engine(folder: pathlib.Path, database: str) -> Iterator[str]:
-    """Installs BuildGrid into a folder and runs it as an engine, whose workers are others' concern.
+def engine(home: pathlib.Path, folder: pathlib.Path, database: str) -> Iterator[str]:
+    """Runs BuildGrid as an engine, whose workers are others' concern.
 
     Args:
-        folder: Where it is installed and keeps files.
+        home: Where it is installed, unless it is there.
+        folder: Where it keeps files.
         database: The address of an empty database of PostgreSQL.
 
     Yields:
         The engine's address.
     """
     name, _, version = BUILDGRID.partition("==")
-    program = _install(folder, f"{name}[database]=={version}")
+    program = _install(home, f"{name}[database]=={version}")
     subprocess.run(
         [str(program), "migrate", "apply", database],
         check=True,

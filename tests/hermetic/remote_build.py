@@ -33,7 +33,9 @@ from tests.hermetic.checkouts import Build, check_out, made_files
 _TARGETS = flags.DEFINE_list(
     "targets", ["//plugin:libtfp.so", "//kernels/..."], "What both checkouts build."
 )
-_FOLDER = flags.DEFINE_string("folder", "/var/tmp/tfp-remote", "Where the worker's system is kept.")
+_FOLDER = flags.DEFINE_string(
+    "folder", "/var/tmp/tfp-remote", "Where the engine and the worker's system are kept."
+)
 _MIRROR = flags.DEFINE_string(
     "mirror", os.environ.get("TFP_DEBIAN_MIRROR"), "A mirror of Debian.", required=True
 )
@@ -108,12 +110,13 @@ def version(base: pathlib.Path) -> str:
 
 def prove(folder: pathlib.Path) -> int:
     """Builds here and there, compares, and writes the table."""
-    base = worker.make_root(pathlib.Path(_FOLDER.value), _MIRROR.value)
+    home = pathlib.Path(_FOLDER.value)
+    base = worker.make_root(home, _MIRROR.value)
     here = check_out(folder / "here", folder / "here-base")
     there = check_out(folder / "another/and/longer/path/there", folder / "elsewhere-there-base")
     with contextlib.ExitStack() as stack:
         database = stack.enter_context(worker.database(base, folder))
-        url = stack.enter_context(engine(folder, database))
+        url = stack.enter_context(engine(home, folder, database))
         stack.enter_context(worker.worker(base, folder, url, _JOBS.value))
         print("The engine builds ...", file=sys.stderr, flush=True)
         remote = there.run(
@@ -123,6 +126,8 @@ def prove(folder: pathlib.Path) -> int:
             TFP_REMOTE_EXECUTOR=url,
         )
         report("remote", remote)
+    if remote.status:
+        return 1
     print("This machine builds ...", file=sys.stderr, flush=True)
     local = here.run("build", _TARGETS.value, [])
     report("local", local)
@@ -151,7 +156,7 @@ def prove(folder: pathlib.Path) -> int:
         different=len(different),
         seconds=remote.seconds,
     )
-    holds = not (local.status or remote.status or strays or different) and ran["remote"] > 0
+    holds = not (local.status or strays or different) and ran["remote"] > 0
     if _WRITE.value and holds:
         page = pathlib.Path(os.environ.get("BUILD_WORKING_DIRECTORY", "."), _WRITE.value)
         page.write_text(replace_table(page.read_text(encoding="utf-8"), table), encoding="utf-8")

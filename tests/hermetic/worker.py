@@ -58,7 +58,7 @@ buildbox-casd --cas-remote={engine} --bind=unix:$PWD/store/socket $PWD/store &
 while [ ! -S store/socket ]; do sleep 0.2; done
 exec buildbox-worker --bots-remote={engine} --cas-remote=unix:$PWD/store/socket \\
   --buildbox-run=/usr/bin/buildbox-run-hosttools --runner-arg=--workspace-path=$PWD/work \\
-  --concurrent-jobs={jobs} --log-level=warning worker
+  --runner-arg=--staging-mode=copy-or-link --concurrent-jobs={jobs} --log-level=warning worker
 """
 
 
