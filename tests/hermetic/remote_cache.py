@@ -11,14 +11,10 @@ Exit status: 0 if all of it holds, 1 if not, 2 if there is no server to test wit
 from __future__ import annotations
 
 import contextlib
-import dataclasses
 import datetime
-import hashlib
 import http.server
-import json
 import os
 import pathlib
-import re
 import shutil
 import socket
 import subprocess
@@ -32,7 +28,8 @@ from typing import Any, Final
 
 from absl import app, flags
 
-from tests.hermetic.nested import overrides
+from tests.hermetic.buildgrid import BUILDGRID, cache, free_port
+from tests.hermetic.checkouts import check_out, made_files
 
 _TARGETS = flags.DEFINE_list("targets", ["//..."], "What both checkouts build and test.")
 _SMALL = flags.DEFINE_string(
@@ -41,35 +38,7 @@ _SMALL = flags.DEFINE_string(
 _WRITE = flags.DEFINE_string("write", None, "The page to write, such as docs/remote-cache.md.")
 _KEEP = flags.DEFINE_bool("keep", False, "Keep the two checkouts and output bases.")
 
-BUILDGRID: Final = "buildgrid==0.4.4"
-
-_ARGUMENTS: Final = re.compile(r"-\d+\.params$")
-
-SERVER: Final = """\
-server:
-  - !channel
-    address: 127.0.0.1:{port}
-    insecure-mode: true
-instances:
-  - name: ''
-    storages:
-      - !lru-storage &cas
-        size: 4gb
-    caches:
-      - !lru-action-cache &actions
-        storage: *cas
-        max-cached-refs: 200000
-        cache-failed-actions: true
-        allow-updates: true
-    services:
-      - !action-cache
-        cache: *actions
-      - !cas
-        storage: *cas
-      - !bytestream
-        storage: *cas
-thread-pool-size: 100
-"""
+OPTIONS: Final = ("--config=ci", "--disk_cache=")
 
 PAGE: Final = """\
 # The remote cache, proved
@@ -105,140 +74,6 @@ Each build is of `{small}` from an empty output base. It has to succeed, with on
 |---|---|---|---|---|
 {faults}
 """
-
-
-@dataclasses.dataclass(frozen=True)
-class Build:
-    """What a nested build did.
-
-    Attributes:
-        status: Its exit status.
-        seconds: How long it took.
-        errors: What it wrote.
-        spawns: The entries of its execution log.
-    """
-
-    status: int
-    seconds: float
-    errors: str
-    spawns: list[dict[str, Any]]
-
-    def warnings(self) -> list[str]:
-        """Returns the lines that are warnings, of the launcher or of Bazel, about the cache."""
-        return [
-            line
-            for line in self.errors.splitlines()
-            if line.startswith(("WARNING:", "tfp: ")) and ("cache" in line.lower())
-        ]
-
-
-@dataclasses.dataclass(frozen=True)
-class Checkout:
-    """A checkout with an output base of its own."""
-
-    folder: pathlib.Path
-    base: pathlib.Path
-
-    def bazel(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
-        """Runs the launcher."""
-        kept = {
-            name: value
-            for name, value in os.environ.items()
-            if not name.startswith(
-                ("TEST_", "BAZEL_", "BUILD_", "RUNFILES", "PYTHON", "TFP_REMOTE")
-            )
-        }
-        return subprocess.run(
-            [str(self.folder / "tools/bazel"), f"--output_base={self.base}", *arguments],
-            cwd=self.folder,
-            env={**kept, **variables},
-            capture_output=True,
-            text=True,
-            check=False,
-        )
-
-    def run(self, verb: str, targets: Sequence[str], **variables: str) -> Build:
-        """Builds or tests; the disk cache is off."""
-        log = self.base.with_suffix(".json")
-        start = time.monotonic()
-        done = self.bazel(
-            verb,
-            "--config=ci",
-            "--disk_cache=",
-            f"--execution_log_json_file={log}",
-            *overrides(),
-            "--",
-            *targets,
-            **variables,
-        )
-        seconds = time.monotonic() - start
-        # Its memory is for the next one.
-        self.bazel("shutdown")
-        return Build(done.returncode, seconds, done.stderr, read_log(log))
-
-    def remove(self) -> None:
-        """Removes its output base, in which there are folders that can't be written."""
-        self.bazel("clean", "--expunge")
-
-
-def read_log(log: pathlib.Path) -> list[dict[str, Any]]:
-    """Reads an execution log, JSON objects one after the other."""
-    text = log.read_text(encoding="utf-8") if log.exists() else ""
-    decoder, spawns, at = json.JSONDecoder(), [], 0
-    while at < len(text):
-        if text[at].isspace():
-            at += 1
-            continue
-        spawn, at = decoder.raw_decode(text, at)
-        spawns.append(spawn)
-    return spawns
-
-
-def check_out(folder: pathlib.Path, base: pathlib.Path) -> Checkout:
-    """Makes a checkout of the last commit of the workspace."""
-    workspace = os.environ["BUILD_WORKSPACE_DIRECTORY"]
-    folder.mkdir(parents=True)
-    archive = subprocess.Popen(["git", "-C", workspace, "archive", "HEAD"], stdout=subprocess.PIPE)
-    subprocess.run(["tar", "-x", "-C", str(folder)], stdin=archive.stdout, check=True)
-    if archive.wait():
-        raise RuntimeError(f"git archive failed in {workspace}")
-    return Checkout(folder, base)
-
-
-def free_port() -> int:
-    """Returns a port that nobody uses."""
-    with socket.create_server(("127.0.0.1", 0)) as server:
-        port: int = server.getsockname()[1]
-        return port
-
-
-@contextlib.contextmanager
-def buildgrid(folder: pathlib.Path) -> Iterator[str]:
-    """Installs BuildGrid into a folder and runs it; gives its address."""
-    python = folder / "venv/bin/python"
-    subprocess.run([sys.executable, "-m", "venv", str(folder / "venv")], check=True)
-    subprocess.run([str(python), "-m", "pip", "install", "--quiet", BUILDGRID], check=True)
-    port = free_port()
-    configuration = folder / "server.yml"
-    configuration.write_text(SERVER.format(port=port), encoding="utf-8")
-    with (folder / "server.log").open("w", encoding="utf-8") as log:
-        server = subprocess.Popen(
-            [str(folder / "venv/bin/bgd"), "server", "start", str(configuration)],
-            stdout=log,
-            stderr=log,
-        )
-        try:
-            for _ in range(240):
-                with contextlib.suppress(OSError):
-                    socket.create_connection(("127.0.0.1", port), 1).close()
-                    break
-                time.sleep(0.5)
-            else:
-                raise RuntimeError(f"BuildGrid does not start; see {folder / 'server.log'}")
-            yield f"grpc://127.0.0.1:{port}"
-        finally:
-            server.terminate()
-            server.wait()
 
 
 class FalseServer(http.server.ThreadingHTTPServer):
@@ -292,28 +127,6 @@ class _Handler(http.server.BaseHTTPRequestHandler):
 
     def log_message(self, *_: object) -> None:
         return
-
-
-def made_files(base: pathlib.Path) -> dict[str, str]:
-    """Returns the digest of each file that actions made, by its path in the output tree.
-
-    Trees of links to inputs and the lists of where they are belong to the checkout's place, and
-    files of arguments are written only where an action runs.
-    """
-    found = {}
-    for top in ("bin", "testlogs"):
-        for tree in base.glob(f"execroot/tfp/bazel-out/*/{top}"):
-            for path in tree.rglob("*"):
-                relative = path.relative_to(tree.parent.parent)
-                placed = any(
-                    part.endswith((".runfiles", ".runfiles_manifest")) for part in relative.parts
-                )
-                if placed or path.is_symlink() or not path.is_file():
-                    continue
-                if path.name in ("MANIFEST", "test.cache_status") or _ARGUMENTS.search(path.name):
-                    continue
-                found[str(relative)] = hashlib.sha256(path.read_bytes()).hexdigest()
-    return found
 
 
 def reasons(spawns: Sequence[Mapping[str, Any]]) -> str:
@@ -386,7 +199,7 @@ def fault_rows(folder: pathlib.Path, grpc: str) -> tuple[list[str], bool]:
         checkout = check_out(folder / f"{len(rows)}", folder / f"{len(rows)}-base")
         write = "1" if said == "fills it" else "0"
         build = checkout.run(
-            "build", [_SMALL.value], TFP_REMOTE_CACHE=address, TFP_REMOTE_CACHE_WRITE=write
+            "build", [_SMALL.value], OPTIONS, TFP_REMOTE_CACHE=address, TFP_REMOTE_CACHE_WRITE=write
         )
         local = sum(not spawn.get("cacheHit") for spawn in build.spawns)
         warned = [_short(warning) for warning in build.warnings()]
@@ -420,11 +233,13 @@ def main(argv: Sequence[str]) -> int:
 
 def prove(folder: pathlib.Path) -> int:
     """Runs both checkouts and the failures; writes the page."""
-    with buildgrid(folder) as url, stalled(url) as grpc:
+    with cache(folder) as url, stalled(url) as grpc:
         one = check_out(folder / "one", folder / "one-base")
         two = check_out(folder / "another/and/longer/path/two", folder / "elsewhere-two-base")
         print("The first checkout fills the cache ...", file=sys.stderr, flush=True)
-        first = one.run("test", _TARGETS.value, TFP_REMOTE_CACHE=url, TFP_REMOTE_CACHE_WRITE="1")
+        first = one.run(
+            "test", _TARGETS.value, OPTIONS, TFP_REMOTE_CACHE=url, TFP_REMOTE_CACHE_WRITE="1"
+        )
         print(f"first: {first.status}, {len(first.spawns)} actions", file=sys.stderr, flush=True)
         if first.status:
             # Nothing is in the cache that a second one could be compared with.
@@ -432,7 +247,7 @@ def prove(folder: pathlib.Path) -> int:
             one.remove()
             return 1
         print("The second one reads it ...", file=sys.stderr, flush=True)
-        second = two.run("test", _TARGETS.value, TFP_REMOTE_CACHE=url)
+        second = two.run("test", _TARGETS.value, OPTIONS, TFP_REMOTE_CACHE=url)
         print(f"second: {second.status}, {len(second.spawns)} actions", file=sys.stderr, flush=True)
         rows, well = fault_rows(folder, grpc)
     made, again = made_files(one.base), made_files(two.base)

@@ -17,10 +17,25 @@ from tests.hermetic.nested import checkout, environment, overrides
 FILES = pathlib.Path("tests/hermetic/outside")
 LIBRARY = pathlib.Path(os.environ["TF_LIBRARY"]).absolute()
 SHARED = {"BUILD.outside": "BUILD"}
+MODULES = {"MODULE.outside": "MODULE.bazel", "modules.bazelrc": ".bazelrc"}
 NAMES = {
     "workspace": {"WORKSPACE.outside": "WORKSPACE", "workspace.bazelrc": ".bazelrc"},
-    "modules": {"MODULE.outside": "MODULE.bazel", "modules.bazelrc": ".bazelrc"},
+    "modules": MODULES,
+    "archive": MODULES,
 }
+IN_A_FOLDER = """\
+local_path_override(
+    module_name = "tfp",
+    path = "../tfp",
+)
+"""
+IN_AN_ARCHIVE = """\
+archive_override(
+    module_name = "tfp",
+    strip_prefix = "tfp",
+    urls = ["file://{archive}"],
+)
+"""
 # What modules of ours need of other modules, where no registry is reached: the launcher's copies,
 # and empty ones of those that nothing here loads.
 COPIES = (
@@ -50,6 +65,12 @@ class Workspace:
                 shutil.copy(file, self.folder)
         for name, target in {**SHARED, **NAMES[mode]}.items():
             shutil.copy(FILES / name, self.folder / target)
+        if mode == "archive":
+            archive = shutil.make_archive(str(folder / "release"), "gztar", folder, "tfp")
+            module = self.folder / "MODULE.bazel"
+            text = module.read_text()
+            assert IN_A_FOLDER in text
+            module.write_text(text.replace(IN_A_FOLDER, IN_AN_ARCHIVE.format(archive=archive)))
         shutil.copy("tests/sdk/own_device.rs", self.folder / "device.rs")
         shutil.copy(tfp / ".bazelversion", self.folder)
         x = keras.Input((6,), name="x")
@@ -102,7 +123,7 @@ class Workspace:
         return self.run(command, *self.options, *targets)
 
 
-@pytest.fixture(scope="module", params=sorted(NAMES))
+@pytest.fixture(scope="module", params=["modules", "workspace"])
 def outside(
     request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
 ) -> Iterator[Workspace]:
@@ -124,3 +145,10 @@ def test_a_device_and_the_plug_in(outside: Workspace) -> None:
     outside.build("build", "//:device")
     # Compiling it takes minutes and does not depend on who asks.
     outside.build("build", "--nobuild", "//:plugin")
+
+
+def test_an_archive(tmp_path: pathlib.Path) -> None:
+    workspace = Workspace(tmp_path, "archive")
+    # What is compiled does not depend on how the files came.
+    workspace.build("build", "--nobuild", "//...")
+    workspace.run("shutdown")

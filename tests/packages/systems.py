@@ -25,6 +25,8 @@ from typing import Final
 
 from absl import app, flags
 
+from tests.packages import bare
+
 _ONLY = flags.DEFINE_list("only", [], "Names of systems; all if not given.")
 _RUN = flags.DEFINE_enum(
     "run", "quickstart", ["provision", "quickstart"], "How far a system is taken."
@@ -109,27 +111,6 @@ class Result:
         )
 
 
-def make_base(folder: pathlib.Path, suite: str, packages: Sequence[str]) -> pathlib.Path:
-    """Returns the root folder of a suite, made by debootstrap unless it is there."""
-    base = folder / "-".join([suite, *packages])
-    if not (base / "made").exists():
-        shutil.rmtree(base, ignore_errors=True)
-        subprocess.run(
-            [
-                "debootstrap",
-                "--variant=minbase",
-                f"--include={','.join(['ca-certificates', *packages])}",
-                suite,
-                str(base),
-                _MIRROR.value,
-            ],
-            check=True,
-            stdout=sys.stderr,
-        )
-        (base / "made").touch()
-    return base
-
-
 def script(system: System, base: pathlib.Path, home: pathlib.Path, command: str) -> str:
     """Returns what a shell of root runs, in mounts of its own, to start the system."""
     lines = [
@@ -161,22 +142,6 @@ def script(system: System, base: pathlib.Path, home: pathlib.Path, command: str)
     return "\n".join(lines)
 
 
-def bring_settings(base: pathlib.Path) -> None:
-    """Copies what this machine needs to reach its package registries."""
-    (base / "dev/shm").mkdir(exist_ok=True)
-    for name in ("etc/resolv.conf", "etc/hosts", "etc/pip.conf"):
-        if pathlib.Path("/", name).exists():
-            shutil.copy(pathlib.Path("/", name), base / name)
-    for authorities in ("etc/ssl/certs/ca-certificates.crt",):
-        if pathlib.Path("/", authorities).exists():
-            shutil.copy(pathlib.Path("/", authorities), base / authorities)
-    for conf in pathlib.Path("/etc/apt/apt.conf.d").glob("*"):
-        lines = conf.read_text(errors="replace").splitlines()
-        kept = [line for line in lines if line.startswith("Acquire::")]
-        if kept and (base / "etc/apt/apt.conf.d").is_dir():
-            (base / "etc/apt/apt.conf.d" / conf.name).write_text("\n".join(kept) + "\n")
-
-
 def ask(base: pathlib.Path, *argv: str) -> str:
     """Returns the last word that a program of the system prints."""
     done = subprocess.run(["chroot", str(base), *argv], capture_output=True, text=True, check=False)
@@ -185,8 +150,8 @@ def ask(base: pathlib.Path, *argv: str) -> str:
 
 def try_system(system: System, folder: pathlib.Path, source: pathlib.Path, run: str) -> Result:
     """Makes a system, puts a checkout into an empty home, and runs the command."""
-    base = make_base(folder, system.suite, system.packages)
-    bring_settings(base)
+    base = bare.make_base(folder, system.suite, system.packages, _MIRROR.value)
+    bare.bring_settings(base)
     home = folder / f"home-{re.sub(r'[^a-z0-9]+', '-', system.name.lower())}"
     shutil.rmtree(home, ignore_errors=True)
     home.mkdir()

@@ -16,6 +16,7 @@ from tools.provision import remote
 from tools.provision.messages import StartError
 
 CI = ["build", "--config=ci", "//x"]
+REMOTE = ["build", "--config=remote", "//x"]
 
 
 @contextmanager
@@ -147,3 +148,40 @@ def test_what_is_wrong_with_a_server_is_said() -> None:
         assert silence(f"http://127.0.0.1:{port}") == "it answers 403"
     with http_server(500) as port:
         assert silence(f"http://127.0.0.1:{port}") == "it answers 500"
+
+
+def test_an_engine_that_answers_is_used(tmp_path: Path) -> None:
+    with listening(bytes([0, 0, 0, 4, 0, 0, 0, 0, 0])) as port:
+        url = f"grpc://127.0.0.1:{port}"
+        (option,) = remote.executor_options(tmp_path, {remote.EXECUTOR: url}, REMOTE)
+    rc = Path(option.removeprefix("--bazelrc="))
+    assert rc.read_text().splitlines()[1:] == [f"build:remote --remote_executor={url}"]
+    assert rc.stat().st_mode & 0o077 == 0
+
+
+def test_an_engine_that_does_not_answer_is_one_clear_line(tmp_path: Path) -> None:
+    environ = {remote.EXECUTOR: "grpc://user:secret@127.0.0.1:9"}
+    for arguments in (REMOTE, ["test", "--config", "remote"]):
+        with pytest.raises(StartError) as caught:
+            remote.executor_options(tmp_path, environ, arguments)
+        assert caught.value.line() == (
+            "asking the engine grpc://127.0.0.1:9 failed: Connection refused; start it, correct "
+            "TFP_REMOTE_EXECUTOR, or build without --config=remote"
+        )
+    assert not list(tmp_path.iterdir())
+
+
+@pytest.mark.parametrize("text", ["", "engine:8980", "http://engine:8980", "grpc://"])
+def test_an_engine_has_to_be_named(tmp_path: Path, text: str) -> None:
+    with pytest.raises(StartError) as caught:
+        remote.executor_options(tmp_path, {remote.EXECUTOR: text}, REMOTE)
+    line = caught.value.line()
+    assert line.startswith(f"checking TFP_REMOTE_EXECUTOR failed: it is {text or 'not set'}, ")
+    assert "grpc://engine.example:8980" in line
+
+
+def test_only_the_configuration_of_an_engine_asks_for_one(tmp_path: Path) -> None:
+    environ = {remote.EXECUTOR: "not even an address"}
+    assert remote.executor_options(tmp_path, environ, CI) == []
+    told = [*REMOTE, "--remote_executor=grpc://elsewhere:1"]
+    assert remote.executor_options(tmp_path, environ, told) == []

@@ -63,6 +63,10 @@ def main(arguments: Sequence[str]) -> int:
             *mounts.startup_options(root, environ),
             *output_options(root, environ),
         ]
+        if any(argument.startswith("--config") for argument in arguments):
+            from tools.provision.remote import executor_options  # not needed by most starts
+
+            options += executor_options(root, environ, arguments)
         if environ.get("TFP_REMOTE_CACHE"):
             from tools.provision.remote import shown, startup_options  # not needed by most starts
 

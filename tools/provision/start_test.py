@@ -82,6 +82,36 @@ def test_a_python_that_is_too_old(version: tuple[int, int]) -> None:
     assert "TFP_PYTHON" in line
 
 
+@pytest.mark.parametrize(
+    ("fault", "said"),
+    [
+        ("sys.modules['ssl'] = None", "has no ssl; "),
+        ("sys.modules['zlib'] = sys.modules['lzma'] = None", "has no zlib, lzma"),
+        ("platform.machine = lambda: 'riscv64'", "Linux on riscv64, expected Linux on x86_64"),
+        ("platform.system = lambda: 'Darwin'", "Darwin on "),
+        ("os.confstr = lambda name: None", "its C library is not glibc"),
+        ("os.access = lambda path, mode: False", "is not writable for you"),
+    ],
+)
+def test_a_machine_that_will_not_do_is_one_line_and_nothing_is_written(
+    fault: str, said: str, tmp_path: Path
+) -> None:
+    """A whole start of the launcher's Python, in which one thing is as on another machine."""
+    code = (
+        f"import os, platform, runpy, sys\n{fault}\n"
+        f"runpy.run_path({str(HERE / 'main.py')!r}, run_name='__main__')\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-I", "-S", "-B", "-c", code],
+        env={"HOME": str(tmp_path), "PATH": "/usr/bin:/bin"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert said in one_line(done)
+    assert not list(tmp_path.iterdir())
+
+
 def test_inside_the_launcher_bazel_real_is_called_as_it_is(tmp_path: Path) -> None:
     real = program(tmp_path / "real", 'echo "real $*"')
     done = launch(
