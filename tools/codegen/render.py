@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -11,8 +12,11 @@ import jinja2
 Finalize: TypeAlias = Callable[[object], object]
 
 
+@functools.cache
 def environment(folder: Path, finalize: Finalize | None = None) -> jinja2.Environment:
     """Returns a template environment in which an unknown name is an error.
+
+    It is the same for the same arguments, and keeps templates that it has compiled.
 
     Args:
         folder: The folder of the templates.

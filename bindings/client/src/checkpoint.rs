@@ -1,6 +1,7 @@
 //! Checkpoints: variables in files, which Python reads and writes too.
 
 mod bundle;
+mod entry;
 mod objects;
 mod table;
 

@@ -5,10 +5,11 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
-use tfp_core::wire::{Reader, Writer, read_shape};
+use tfp_core::wire::{Reader, Writer};
 use tfp_core::{DataType, EagerContext, Error, ErrorKind, Result, Shape, Tensor};
 use tfp_ops::{restore_v2, save_v2};
 
+use super::entry::{Entry, read_entry};
 use super::table::{read_table, write_table};
 use crate::files::{self, Beside, file_error, folder_of, unwritten};
 
@@ -19,7 +20,7 @@ use crate::files::{self, Beside, file_error, folder_of, unwritten};
 #[derive(Clone, Debug)]
 pub struct CheckpointReader {
     prefix: PathBuf,
-    entries: BTreeMap<String, (DataType, Shape)>,
+    entries: BTreeMap<String, Entry>,
 }
 
 /// Reads a file.
@@ -74,12 +75,17 @@ impl CheckpointReader {
         let table = read_table(&read_file(&path)?).map_err(|problem| file_error(&path, problem))?;
         let mut entries = BTreeMap::new();
         for (key, value) in table {
-            // The empty key holds the header, and keys that begin with zero hold parts of tensors.
-            if key.first().is_none_or(|&first| first == 0) {
+            // The empty key holds the header.
+            if key.is_empty() {
                 continue;
             }
-            let entry = read_entry(&value).map_err(|error| file_error(&path, error.to_string()))?;
-            entries.insert(String::from_utf8_lossy(&key).into_owned(), entry);
+            let name = String::from_utf8_lossy(&key).into_owned();
+            let entry = read_entry(&value)
+                .map_err(|problem| file_error(&path, format!("the tensor {name:?}: {problem}")))?;
+            // Keys that begin with zero hold parts of tensors.
+            if key.first() != Some(&0) {
+                entries.insert(name, entry);
+            }
         }
         Ok(Self { prefix, entries })
     }
@@ -93,13 +99,14 @@ impl CheckpointReader {
     /// Returns the name, element type and shape of every tensor, sorted by name.
     pub fn entries(&self) -> impl Iterator<Item = (&str, DataType, &Shape)> {
         let entries = self.entries.iter();
-        entries.map(|(name, (dtype, shape))| (name.as_str(), *dtype, shape))
+        entries.map(|(name, entry)| (name.as_str(), entry.dtype, &entry.shape))
     }
 
     /// Returns the element type and shape of a tensor, if there is one of the name.
     #[must_use]
     pub fn entry(&self, name: &str) -> Option<(DataType, &Shape)> {
-        self.entries.get(name).map(|(dtype, shape)| (*dtype, shape))
+        let entry = self.entries.get(name)?;
+        Some((entry.dtype, &entry.shape))
     }
 
     /// Reads a tensor.
@@ -115,18 +122,31 @@ impl CheckpointReader {
     /// Reads tensors, in the order of the names.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] for a name that is not there, and TensorFlow's status for damaged data.
+    /// [`ErrorKind::NotFound`] for a name that is not there, [`ErrorKind::File`] for a tensor that is
+    /// larger than the files, and TensorFlow's status for damaged data.
     pub fn read_all(&self, names: &[&str]) -> Result<Vec<Tensor>> {
         let mut dtypes = Vec::with_capacity(names.len());
+        let mut most = None;
         for name in names {
-            let Some((dtype, _)) = self.entry(name) else {
+            let Some(entry) = self.entries.get(*name) else {
                 return Err(Error::new(ErrorKind::NotFound {
                     what: "tensor",
                     name: (*name).to_owned(),
                     place: format!("checkpoint '{}'", self.prefix.display()),
                 }));
             };
-            dtypes.push(dtype);
+            // TensorFlow makes room for a tensor before it looks for its bytes.
+            let most = *most.get_or_insert_with(|| bytes_of_data(&self.prefix));
+            if entry.bytes > most {
+                return Err(file_error(
+                    &self.prefix,
+                    format!(
+                        "the tensor {name:?} takes {} bytes, and the files with data have {most}",
+                        entry.bytes
+                    ),
+                ));
+            }
+            dtypes.push(entry.dtype);
         }
         if names.is_empty() {
             return Ok(Vec::new());
@@ -138,20 +158,6 @@ impl CheckpointReader {
             .map(tfp_core::TensorHandle::to_tensor)
             .collect()
     }
-}
-
-/// Reads a `BundleEntryProto`.
-fn read_entry(bytes: &[u8]) -> Result<(DataType, Shape)> {
-    let (mut dtype, mut shape) = (0, Shape::scalar());
-    for field in Reader::new("BundleEntryProto", bytes) {
-        match field? {
-            (1, value) => dtype = value.int()?,
-            (2, value) => shape = read_shape(value.bytes()?)?,
-            _ => {}
-        }
-    }
-    let number = u32::try_from(dtype).unwrap_or(0);
-    Ok((DataType::from_number(number), shape))
 }
 
 /// Writes tensors by name as a checkpoint, which replaces one that is there once it is whole: whoever
@@ -221,18 +227,22 @@ fn with_count(header: &[u8], count: i64) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
-/// Deletes the data of checkpoints that were replaced. What can't be deleted the next save deletes.
-fn delete_others(prefix: &Path, data: &Path) {
-    let folder = folder_of(prefix);
-    let (Some(start), Ok(entries)) = (prefix.file_name(), std::fs::read_dir(folder)) else {
-        return;
-    };
-    for entry in entries.flatten() {
+/// Returns how many bytes the files with data have.
+fn bytes_of_data(prefix: &Path) -> u64 {
+    let files = files_of_data(prefix);
+    files
+        .filter_map(|file| std::fs::metadata(file.path()).ok())
+        .fold(0, |sum, file| sum.saturating_add(file.len()))
+}
+
+/// Returns the files with data beside a prefix, such as `PREFIX.data-00000-of-00001`.
+fn files_of_data(prefix: &Path) -> impl Iterator<Item = std::fs::DirEntry> {
+    let entries = std::fs::read_dir(folder_of(prefix)).into_iter().flatten();
+    entries.flatten().filter(|entry| {
         let name = entry.file_name();
-        let rest = name.as_encoded_bytes();
-        let rest = rest.strip_prefix(start.as_encoded_bytes());
-        // As .data-00000-of-00001.
-        let is_data = rest.is_some_and(|rest| {
+        let start = prefix.file_name().unwrap_or_default().as_encoded_bytes();
+        let rest = name.as_encoded_bytes().strip_prefix(start);
+        rest.is_some_and(|rest| {
             rest.len() == 20
                 && rest
                     .iter()
@@ -240,9 +250,15 @@ fn delete_others(prefix: &Path, data: &Path) {
                     .all(|(byte, sample)| {
                         byte == sample || (*sample == b'0' && byte.is_ascii_digit())
                     })
-        });
-        if is_data && Some(name.as_os_str()) != data.file_name() {
-            let _ = std::fs::remove_file(entry.path());
+        })
+    })
+}
+
+/// Deletes the data of checkpoints that were replaced. What can't be deleted the next save deletes.
+fn delete_others(prefix: &Path, data: &Path) {
+    for file in files_of_data(prefix) {
+        if Some(file.file_name().as_os_str()) != data.file_name() {
+            let _ = std::fs::remove_file(file.path());
         }
     }
 }

@@ -154,3 +154,29 @@ fn a_count_of_saves_that_is_no_count_changes_nothing() -> Result<()> {
     assert!(error.to_string().contains("too often"), "{error}");
     Ok(())
 }
+
+/// Tensors are larger than the files say: TensorFlow would make room for them first.
+#[test]
+fn a_tensor_that_is_not_in_the_files_is_refused() -> Result<()> {
+    let folder = scratch("cut");
+    let ctx = EagerContext::new()?;
+    let mut checkpoint = Checkpoint::new();
+    checkpoint.add("w", &Variable::new(&ctx, "w", vec![1.0_f32; 100])?)?;
+    checkpoint.write(folder.join("ck"))?;
+    let reader = CheckpointReader::open(folder.join("ck"))?;
+    let names: Vec<String> = reader
+        .entries()
+        .map(|(name, _, _)| name.to_owned())
+        .collect();
+    let name = names.iter().find(|name| name.starts_with('w'));
+    let name = name.expect("a variable");
+    assert_eq!(reader.read(name)?.to_vec::<f32>()?.len(), 100);
+    let data = folder.join("ck.data-00000-of-00001");
+    std::fs::write(&data, [0; 399]).expect("written");
+    let error = reader.read(name).unwrap_err();
+    assert!(
+        matches!(error.kind(), ErrorKind::File { .. }) && error.to_string().contains("400 bytes"),
+        "{error}"
+    );
+    Ok(())
+}

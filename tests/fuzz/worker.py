@@ -1,0 +1,210 @@
+"""A process that runs cases, so that its end is a finding and not the end of the run."""
+
+from __future__ import annotations
+
+import contextlib
+import multiprocessing
+import os
+import re
+import shutil
+import tempfile
+import time
+import traceback
+from collections.abc import Callable
+from dataclasses import dataclass
+from multiprocessing.connection import Connection
+from pathlib import Path
+from typing import Any
+
+from tests.fuzz.case import Case, Outcome, Reference, Status, Target
+
+Make = Callable[[Path, Reference], Target]
+
+# Cases of a process: TensorFlow keeps what it traced.
+_LIFE = 1500
+# Seconds between two looks at the memory of a process that computes.
+_LOOK = 0.25
+# Seconds to import TensorFlow and write the valid inputs.
+_START = 300.0
+_REPOSITORY = Path(__file__).parents[2]
+_FORK = multiprocessing.get_context("fork")
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a case may take.
+
+    Attributes:
+        seconds: Seconds.
+        memory: Bytes of resident memory.
+    """
+
+    seconds: float = 60.0
+    memory: int = 6 << 30
+
+
+class Worker:
+    """Runs cases in a process, and starts another when it ended."""
+
+    def __init__(self, make: Make, limits: Limits) -> None:
+        """Starts nothing yet."""
+        self._make = make
+        self._limits = limits
+        self._done = 0
+        self._folder = Path(tempfile.mkdtemp(prefix="fuzz."))
+        self._pipe: Any = None
+        self._process: Any = None
+        self._other = _FORK.Value("b", 0)
+        self.contained = False
+        self.bases = 0
+        self.most_edits = 0
+        self.input_name = ""
+
+    def start(self) -> None:
+        """Starts the process; waits until it is ready."""
+        self._stop()
+        self._pipe, theirs = _FORK.Pipe()
+        log = self._folder / "log"
+        self._process = _FORK.Process(
+            target=_serve, args=(self._make, self._folder, theirs, self._other, log), daemon=True
+        )
+        self._process.start()
+        theirs.close()
+        self._done = 0
+        if not self._pipe.poll(_START):
+            raise RuntimeError(f"not ready after {_START:g} s; see {log}")
+        try:
+            ready = self._pipe.recv()
+        except EOFError:
+            raise RuntimeError(f"the process can't start: {_last(log)}") from None
+        if isinstance(ready, str):
+            raise RuntimeError(ready)
+        self.bases, self.most_edits, self.contained, self.input_name = ready
+
+    def run(self, case: Case | Path) -> Outcome:
+        """Runs a case, or a file of the corpus."""
+        if self._process is None or self._done >= _LIFE:
+            self.start()
+        self._done += 1
+        try:
+            self._pipe.send(case)
+        except BrokenPipeError:
+            return self._died()
+        end = time.monotonic() + self._limits.seconds
+        while not self._pipe.poll(_LOOK):
+            if _resident(self._process.pid) > self._limits.memory:
+                return self._over(f"more than {self._limits.memory / 2**30:g} GiB of memory")
+            if time.monotonic() > end:
+                return self._over(f"not done after {self._limits.seconds:g} s")
+        try:
+            outcome: Outcome = self._pipe.recv()
+        except (EOFError, ConnectionResetError):
+            return self._died()
+        return outcome
+
+    def write(self, case: Case, folder: Path) -> None:
+        """Writes the input of a case into a folder."""
+        if self._process is None:
+            self.start()
+        self._pipe.send((case, folder))
+        self._pipe.recv()
+
+    def close(self) -> None:
+        """Ends the process and removes its files."""
+        self._stop()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def _stop(self) -> None:
+        if self._process is not None:
+            self._process.kill()
+            self._process.join()
+            self._pipe.close()
+            self._process = None
+
+    def _ended(self, what: str) -> Outcome:
+        """Returns the outcome of a case that ended the process."""
+        elsewhere = self.contained or bool(self._other.value)
+        words = _last(self._folder / "log")
+        self._other.value = 0
+        self._stop()
+        status = Status.BOUNDED if elsewhere else Status.FAULT
+        return Outcome(status, f"{what}: {words}" if words else what, what)
+
+    def _over(self, what: str) -> Outcome:
+        return self._ended(what)
+
+    def _died(self) -> Outcome:
+        self._process.join(10)
+        return self._ended(f"the process ended with {self._process.exitcode}")
+
+
+def _serve(make: Make, folder: Path, pipe: Connection, other: Any, log: Path) -> None:
+    """Runs cases until the pipe closes."""
+    with log.open("wb") as file:
+        os.dup2(file.fileno(), 2)
+        os.dup2(file.fileno(), 1)
+    base, inputs = folder / "bases", folder / "input"
+    shutil.rmtree(base, ignore_errors=True)
+    base.mkdir()
+
+    def reference(begins: bool) -> None:
+        other.value = begins
+
+    try:
+        target = make(base, reference)
+        pipe.send((target.bases, target.most_edits, target.contained, target.input_name))
+    except Exception:
+        pipe.send(traceback.format_exc())
+        return
+    while True:
+        try:
+            todo = pipe.recv()
+        except EOFError:
+            return
+        other.value = 0
+        if isinstance(todo, tuple):
+            with contextlib.suppress(Exception):
+                target.write(*todo)
+            pipe.send(None)
+            continue
+        shutil.rmtree(inputs, ignore_errors=True)
+        inputs.mkdir()
+        pipe.send(_outcome(target, todo, inputs))
+
+
+def _outcome(target: Target, todo: Case | Path, folder: Path) -> Outcome:
+    try:
+        path = todo if isinstance(todo, Path) else target.write(todo, folder)
+    except Exception:
+        return Outcome(Status.FAULT, traceback.format_exc(), "the fuzzer itself")
+    try:
+        return target.check(path)
+    except Exception as err:
+        # The last line of ours says where.
+        frames = traceback.extract_tb(err.__traceback__)
+        ours = [
+            frame
+            for frame in frames
+            if str(_REPOSITORY) in frame.filename and "site-packages" not in frame.filename
+        ]
+        place = f"{Path(ours[-1].filename).name}:{ours[-1].lineno}" if ours else ""
+        return Outcome(Status.FAULT, traceback.format_exc(), f"{type(err).__name__} at {place}")
+
+
+def _resident(pid: int) -> int:
+    try:
+        text = Path(f"/proc/{pid}/status").read_text("ascii", "replace")
+    except OSError:
+        return 0
+    return sum(int(kib) << 10 for kib in re.findall(r"^VmRSS:\s*(\d+) kB", text, re.M))
+
+
+def _last(log: Path) -> str:
+    """Returns the last words of C++ in a log."""
+    try:
+        text = log.read_bytes()[-20000:].decode("utf-8", "replace")
+    except OSError:
+        return ""
+    found = re.findall(r"(?:Check failed:|terminate called|what\(\):|panicked at).*", text)
+    lines = found or [line for line in text.splitlines() if line.strip()]
+    return lines[-1][:400] if lines else ""
