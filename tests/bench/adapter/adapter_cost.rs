@@ -16,18 +16,9 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use tfp_core::{
-    Graph, OpBuilder, Operation, Result, Session, SessionOptions, Tensor, load_pluggable_device,
-    version,
+    Config, Graph, OpBuilder, Operation, Result, Session, SessionOptions, Tensor,
+    load_pluggable_device, version,
 };
-
-/// A `ConfigProto`: one thread of each kind, no soft placement, no optimizer.
-const CONFIG: &[u8] = &[
-    0x10, 1, // intra_op_parallelism_threads
-    0x28, 1, // inter_op_parallelism_threads
-    0x52, 18, // graph_options
-    0x1a, 11, 0x18, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 1, // opt_level: L0
-    0x52, 3, 0x98, 1, 1, // disable_meta_optimizer
-];
 
 struct Arguments {
     plugin: String,
@@ -92,7 +83,7 @@ impl Chain {
         }
         let end = node.operation().clone();
         let options = SessionOptions {
-            config: CONFIG.to_vec(),
+            config: Config::new().threads(1).parallel_ops(1).optimize(false),
             ..SessionOptions::default()
         };
         Ok(Self {

@@ -204,7 +204,7 @@ fn addition(desc: &'static OpDesc) -> Result<Addition> {
         session: Session::with_options(
             &graph,
             &SessionOptions {
-                config: IN_CALLER.to_vec(),
+                config: IN_CALLER.to_vec().into(),
                 ..SessionOptions::default()
             },
         )?,

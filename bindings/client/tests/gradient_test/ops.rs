@@ -193,7 +193,7 @@ impl<'c> InGraph<'c> {
         let mut config = Writer::new();
         config.message(10, |graph_options| graph_options.int(6, 1));
         let options = SessionOptions {
-            config: config.into_bytes(),
+            config: config.into_bytes().into(),
             ..SessionOptions::default()
         };
         let session = Session::with_options(&self.graph, &options)?;

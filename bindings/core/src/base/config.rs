@@ -68,6 +68,13 @@ impl Config {
         self.with(|w| w.int(5, count.into()))
     }
 
+    /// The calling thread runs the ops of a session, one after the other, where they can't wait: no thread
+    /// has to wake. It is the counterpart of [`Config::parallel_ops`]; the later of both counts.
+    #[must_use]
+    pub fn in_calling_thread(self) -> Self {
+        self.with(|w| w.int(5, -1))
+    }
+
     /// Whether an op goes to another device where its own has no kernel for it.
     #[must_use]
     pub fn soft_placement(self, allow: bool) -> Self {
@@ -172,6 +179,13 @@ mod tests {
             .map(|b| format!("{b:02x}"))
             .collect();
         assert_eq!(found, expected.concat());
+    }
+
+    #[test]
+    fn a_negative_count_of_threads_is_the_callers() {
+        let config = Config::new().parallel_ops(2).in_calling_thread();
+        let expected = b"\x28\x02\x28\xff\xff\xff\xff\xff\xff\xff\xff\xff\x01";
+        assert_eq!(config.as_bytes(), expected);
     }
 
     #[test]

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::{Mutex, OnceLock, PoisonError};
 
 use tfp::nn::Weights;
-use tfp::wire::{Reader, Writer};
+use tfp::wire::Reader;
 use tfp::{
     AnyContext, AnyValue, EagerContext, GradientOptions, Graph, LookupTable, Mode, Operation,
-    Output, Result, Session, SessionOptions, Tape, Tensor, TensorHandle, Unconnected, Variable,
-    gradients_with, initialize, load_pluggable_device,
+    Output, Result, RunOptions, Session, SessionOptions, Tape, Tensor, TensorHandle, Unconnected,
+    Variable, gradients_with, initialize, load_pluggable_device,
 };
 
 pub const DEVICE: &str = "/device:TFP:0";
@@ -68,24 +68,19 @@ fn check_functions(metadata: &[u8], device: &str, what: &str) -> Result<()> {
 /// ops that belong to the host.
 pub fn check_run(metadata: &[u8], device: &str, hosted: &[&str], what: &str) -> Result<()> {
     let (mut there, mut elsewhere) = (0, BTreeSet::new());
-    for stats in messages(metadata, 1)? {
-        for device_stats in messages(stats, 1)? {
-            let name = text(device_stats, 1)?;
-            for node in messages(device_stats, 2)? {
-                // As `node = Op(input, input)`.
-                let label = text(node, 8)?;
-                let op = label.split_once(" = ").map_or("", |(_, call)| call);
-                let op = op.split('(').next().unwrap_or_default();
-                if is_on(&name, device) {
-                    there += 1;
-                } else if !op.is_empty()
-                    && !ON_HOST.contains(&op)
-                    && !hosted.contains(&op)
-                    && !name.contains("memcpy")
-                {
-                    elsewhere.insert(format!("{op} on {name}"));
-                }
-            }
+    for node in traced_nodes(metadata)? {
+        // As `node = Op(input, input)`.
+        let op = node.label.split_once(" = ").map_or("", |(_, call)| call);
+        let op = op.split('(').next().unwrap_or_default();
+        let name = &node.device;
+        if is_on(name, device) {
+            there += 1;
+        } else if !op.is_empty()
+            && !ON_HOST.contains(&op)
+            && !hosted.contains(&op)
+            && !name.contains("memcpy")
+        {
+            elsewhere.insert(format!("{op} on {name}"));
         }
     }
     assert!(there > 0, "{what}: no node ran on {device}");
@@ -110,10 +105,8 @@ fn text(bytes: &[u8], number: u32) -> Result<String> {
 }
 
 /// `RunOptions` for a trace of all nodes.
-pub fn traced() -> Vec<u8> {
-    let mut options = Writer::new();
-    options.int(1, 3);
-    options.into_bytes()
+pub fn traced() -> RunOptions {
+    RunOptions::new().trace(true)
 }
 
 /// What a piece of work is given: a place, and what a graph must run.
