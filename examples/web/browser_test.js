@@ -1,8 +1,9 @@
 // Runs in the page: compares every output with Keras', and tries what a page does with a model.
 
 import { Mnist, ModelError } from "./mnist/index.js";
+import { Sounds } from "./sounds/index.js";
 
-const { images, digits, tolerance } = await (await fetch("/features.json")).json();
+const { images, digits, samples, kinds, tolerance } = await (await fetch("/features.json")).json();
 const image = Float32Array.from(images);
 const failures = [];
 let checks = 0;
@@ -12,9 +13,9 @@ function check(right, what) {
   if (!right) failures.push(what);
 }
 
-function compare(what, found) {
-  check(found.length === digits.length, `${what}: ${found.length} elements`);
-  const worst = Math.max(...digits.map((value, i) => Math.abs(value - found[i])));
+function compare(what, found, expected = digits) {
+  check(found.length === expected.length, `${what}: ${found.length} elements`);
+  const worst = Math.max(...expected.map((value, i) => Math.abs(value - found[i])));
   check(worst <= tolerance, `${what}: differs by ${worst}`);
 }
 
@@ -25,6 +26,27 @@ async function refused(code, run) {
   } catch (err) {
     check(err instanceof ModelError && err.code === code, `${code}: ${err.stack}`);
   }
+}
+
+const later = (milliseconds) => new Promise((resolve) => { setTimeout(resolve, milliseconds); });
+
+/** Waits up to ten seconds until something is so. */
+async function until(so, what) {
+  for (let i = 0; i < 100 && !so(); i++) await later(100);
+  check(so(), what);
+}
+
+/** Opens a page of the demos and waits until its model is there. */
+async function opened(address) {
+  const frame = document.createElement("iframe");
+  frame.style.cssText = "width: 400px; height: 900px";
+  frame.allow = "microphone";
+  frame.src = address;
+  document.body.append(frame);
+  await new Promise((resolve) => { frame.onload = resolve; });
+  const page = frame.contentDocument;
+  await until(() => page.getElementById("start").textContent.endsWith("ms"), `${address} loads`);
+  return page;
 }
 
 try {
@@ -52,24 +74,31 @@ try {
   await refused("unsupported", () => Mnist.load());
   WebAssembly.validate = validate;
 
-  // The demo in its own page: a stroke gives an answer.
-  const frame = document.createElement("iframe");
-  frame.style.cssText = "width: 400px; height: 900px";
-  frame.src = "/";
-  document.body.append(frame);
-  await new Promise((resolve) => { frame.onload = resolve; });
-  const page = frame.contentDocument;
-  for (let i = 0; i < 100 && !page.getElementById("start").textContent.endsWith("ms"); i++) {
-    await new Promise((resolve) => { setTimeout(resolve, 100); });
-  }
-  const pad = page.getElementById("pad");
+  const sounds = await Sounds.load();
+  compare("sounds", sounds.predict({ samples: Float32Array.from(samples) }).kind, kinds);
+
+  const digit = await opened("/");
+  const pad = digit.getElementById("pad");
   const press = (key, shiftKey) => pad.dispatchEvent(
-    new frame.contentWindow.KeyboardEvent("keydown", { key, shiftKey, bubbles: true }));
+    new digit.defaultView.KeyboardEvent("keydown", { key, shiftKey, bubbles: true }));
   for (let i = 0; i < 8; i++) press("ArrowUp", false);
   for (let i = 0; i < 16; i++) press("ArrowDown", true);
-  const answer = page.getElementById("answer").textContent;
+  const answer = digit.getElementById("answer").textContent;
   check(/looks like 1 /.test(answer), `an upright stroke: ${answer}`);
-  check(page.querySelectorAll("li.best").length === 1, "one row is the best");
+  check(digit.querySelectorAll("li.best").length === 1, "one row is the best");
+
+  const sound = await opened("/sound.html");
+  const heard = () => sound.getElementById("answer").textContent;
+  for (const button of sound.querySelectorAll("#examples button")) {
+    button.click();
+    const kind = button.textContent.toLowerCase();
+    check(heard().includes(kind), `${kind}: ${heard()}`);
+  }
+  // The browser's microphone is a file of a tone that rises each second.
+  sound.getElementById("examples").firstChild.click();
+  sound.getElementById("listen").click();
+  await until(() => heard().includes("rising tone"), `the microphone: ${heard()}`);
+  sound.getElementById("listen").click();
 } catch (err) {
   failures.push(err.stack);
 }

@@ -9,6 +9,7 @@ import os
 import shutil
 import subprocess
 import threading
+import wave
 from collections.abc import Iterator
 from pathlib import Path
 from typing import ClassVar
@@ -28,7 +29,7 @@ _PAGE = (
 
 
 class _Handler(serve.Handler):
-    """The demo, the page of the test, its features, and where it says what it found."""
+    """The demos, the page of the test, its features, and where it says what it found."""
 
     found: ClassVar[dict[str, object]] = {}
     done = threading.Event()
@@ -57,13 +58,28 @@ class _Handler(serve.Handler):
 
 
 def _features() -> bytes:
-    with np.load(_HERE.parent / "tf2rust" / "features.npz") as arrays:
-        found = {
-            "images": arrays["image"].ravel().tolist(),
-            "digits": arrays["predictions"].ravel().tolist(),
-            "tolerance": 1e-5,
-        }
+    found: dict[str, object] = {"tolerance": 1e-5}
+    for file, given, name, answer in (
+        ("features.npz", "image", "images", "digits"),
+        ("sound_features.npz", "samples", "samples", "kinds"),
+    ):
+        with np.load(_HERE.parent / "tf2rust" / file) as arrays:
+            found[name] = arrays[given].ravel().tolist()
+            found[answer] = arrays["predictions"].ravel().tolist()
     return json.dumps(found).encode()
+
+
+def _write_tone(path: Path) -> None:
+    """Writes two seconds of a tone that rises in each, which the browser takes for a microphone."""
+    rate = 48000
+    time = np.arange(rate) / rate
+    phase = 2 * np.pi * np.cumsum(800 * 1.8**time) / rate
+    second = np.sin(phase) * np.clip(np.minimum(time, 1 - time) / 0.1, 0, 1)
+    with wave.open(str(path), "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes((np.tile(second, 2) * 16000).astype("<i2").tobytes())
 
 
 @contextlib.contextmanager
@@ -89,6 +105,12 @@ def _browser() -> str:
 def test_page_computes_what_keras_does(tmp_path: Path) -> None:
     with _served() as port:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
+        _write_tone(tmp_path / "tone.wav")
+        flags += [
+            "--use-fake-ui-for-media-stream",
+            "--use-fake-device-for-media-stream",
+            f"--use-file-for-fake-audio-capture={tmp_path / 'tone.wav'}",
+        ]
         command = [_browser(), *flags, f"http://127.0.0.1:{port}/test.html"]
         with subprocess.Popen(
             command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL
@@ -97,4 +119,4 @@ def test_page_computes_what_keras_does(tmp_path: Path) -> None:
             browser.terminate()
     assert answered, f"the page said nothing in {_SECONDS} s"
     assert _Handler.found["failures"] == []
-    assert _Handler.found["checks"] == 17
+    assert _Handler.found["checks"] == 28

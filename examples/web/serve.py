@@ -1,4 +1,4 @@
-"""Serves the demo page and the model's npm package on this machine.
+"""Serves the demo pages and their models' npm packages on this machine.
 
 Exit codes: 0 ended by Ctrl-C; 2 wrong usage or a port that is taken.
 """
@@ -18,17 +18,18 @@ _PORT = flags.DEFINE_integer("port", 8000, "port on this machine; 0 for any that
 
 _TYPES = {".js": "text/javascript", ".wasm": "application/wasm"}
 _PAGE = Path(__file__).parent
-_MODEL = _PAGE.parent / "tf2rust" / "mnist_web"
+# Address of a package -> its folder.
+_PACKAGES = {f"/{name}/": _PAGE.parent / "tf2rust" / f"{name}_web" for name in ("mnist", "sounds")}
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """The page at `/`, and the package at `/mnist/`."""
+    """The pages at `/`, and the packages at `/mnist/` and `/sounds/`."""
 
     def translate_path(self, path: str) -> str:
         """Returns the file of an address."""
-        package = path.startswith("/mnist/")
-        self.directory = str(_MODEL if package else _PAGE)
-        return super().translate_path(path.removeprefix("/mnist") if package else path)
+        package = next((prefix for prefix in _PACKAGES if path.startswith(prefix)), None)
+        self.directory = str(_PACKAGES[package] if package else _PAGE)
+        return super().translate_path(path[len(package) - 1 :] if package else path)
 
     def guess_type(self, path: str | os.PathLike[str]) -> str:
         """Returns the types that browsers insist on."""
@@ -41,7 +42,7 @@ class Handler(http.server.SimpleHTTPRequestHandler):
 
 
 def server(port: int) -> http.server.ThreadingHTTPServer:
-    """Returns a server of the page on a port of this machine."""
+    """Returns a server of the pages on a port of this machine."""
     return http.server.ThreadingHTTPServer(("127.0.0.1", port), functools.partial(Handler))
 
 

@@ -57,7 +57,7 @@ def prepare(entry: Entry, folder: Path) -> Facts:
     expected = np.asarray(model(x, training=False))
     np.save(folder / files.INPUT, x)
     np.save(folder / files.EXPECTED, expected)
-    frozen = _frozen(model, x)
+    frozen = frozen_graph(model, x)
     (folder / files.FROZEN).write_bytes(frozen.graph.as_graph_def().SerializeToString())
     names = {"input": frozen.inputs[0].name, "output": frozen.outputs[0].name}
     (folder / files.NAMES).write_text(json.dumps(names), "utf-8")
@@ -88,7 +88,7 @@ def _try(missing: dict[str, str], who: str, write: Callable[[], Any]) -> None:
         missing[who] = f"{type(err).__name__}: {str(err).strip().splitlines()[0][:120]}"
 
 
-def _frozen(model: Any, x: Any) -> Any:
+def frozen_graph(model: Any, x: Any) -> Any:
     """Returns the model as a graph with its weights as constants."""
     import tensorflow as tf
     from tensorflow.python.framework import convert_to_constants

@@ -1,11 +1,10 @@
 // Draws on a canvas, shrinks the drawing to the model's 8 x 8 pixels, and shows what it answers.
 
 import { Mnist } from "./mnist/index.js";
+import { bars, element, load, showLatency } from "./page.js";
 import { shrunk } from "./shrunk.js";
 
 const SIZE = 8;
-const REPEATS = 50;
-const element = (id) => document.getElementById(id);
 const pad = element("pad");
 const pen = pad.getContext("2d", { willReadFrequently: true });
 const cursor = { x: pad.width / 2, y: pad.height / 2 };
@@ -13,21 +12,10 @@ let model;
 let drawn = false;
 let last;
 
-const rows = Array.from({ length: 10 }, (_, digit) => {
-  const row = document.createElement("li");
-  row.innerHTML = `<span>${digit}</span><div class="track"><div class="bar"></div></div><span class="share"></span>`;
-  element("shares").append(row);
-  return row;
-});
+const showShares = bars(Array.from({ length: 10 }, (_, digit) => String(digit)));
 
 function show(shares) {
-  const best = shares ? shares.indexOf(Math.max(...shares)) : -1;
-  rows.forEach((row, digit) => {
-    const share = shares ? shares[digit] : 0;
-    row.classList.toggle("best", digit === best);
-    row.querySelector(".bar").style.width = `${100 * share}%`;
-    row.querySelector(".share").textContent = shares ? `${(100 * share).toFixed(1)} %` : "";
-  });
+  const best = showShares(shares);
   element("answer").textContent = shares
     ? `This looks like ${best} (${(100 * shares[best]).toFixed(0)} %).`
     : "Nothing is drawn yet.";
@@ -46,10 +34,7 @@ function read() {
   const pixels = image();
   const { digit } = model.predict({ image: pixels });
   show(digit);
-  // A browser's clock is coarser than one prediction.
-  const start = performance.now();
-  for (let i = 0; i < REPEATS; i++) model.predict({ image: pixels });
-  element("latency").textContent = `${(1000 * (performance.now() - start) / REPEATS).toFixed(0)} µs`;
+  showLatency(() => model.predict({ image: pixels }));
 }
 
 function line(from, to) {
@@ -108,15 +93,8 @@ pad.addEventListener("keydown", (event) => {
 });
 element("clear").addEventListener("click", clear);
 
-try {
-  const start = performance.now();
-  let bytes = 0;
-  model = await Mnist.load({ onProgress: ({ loaded }) => { bytes = loaded; } });
-  element("start").textContent = `${(performance.now() - start).toFixed(0)} ms`;
-  element("bytes").textContent = bytes.toLocaleString("en");
+model = await load(Mnist);
+if (model) {
   show(null);
   read();
-} catch (err) {
-  element("error").textContent = err.message;
-  element("answer").textContent = "";
 }
