@@ -31,6 +31,6 @@ pub fn product<'a, T: Factor + Pod>(
     out: Slot<T>,
 ) -> Result<()> {
     let (reader, out) = m.write(out)?;
-    let factors = (reader.read(a.into())?, reader.read(b.into())?);
-    whole_product(sizes, factors, out, reader.parallel).map_err(at("product"))
+    let (a, b) = (reader.read(a.into())?, reader.read(b.into())?);
+    whole_product(sizes, a, b, out, reader.parallel).map_err(at("product"))
 }

@@ -213,8 +213,21 @@ impl Body for Multiply<'_, '_, '_> {
                     };
                     let panels = panels_of(level, n, block);
                     let a = &data[(from * ld).min(data.len())..];
-                    let b = (b, n, level, panels);
-                    columns::panels(s, (a, *ld, *far), b, (from, to), block, &store);
+                    let left = columns::Left {
+                        data: a,
+                        ld: *ld,
+                        far: *far,
+                    };
+                    let b = Columns {
+                        b,
+                        n,
+                        level,
+                        end: panels.end,
+                        panels,
+                        fetches_a: false,
+                        next: None,
+                    };
+                    columns::panels(s, left, &b, (from, to), block, &store);
                     if last {
                         break;
                     }
@@ -394,7 +407,11 @@ fn rows_columns<S: Simd>(
             };
             s.apart(apart::Copied {
                 of: apart::Task::new(source, b, pieces, block, store),
-                strips: (strip, number, next),
+                strip: Turn {
+                    strip,
+                    number,
+                    next,
+                },
                 memory: &mut memory,
             });
             number += 1;
@@ -480,6 +497,15 @@ fn map_strip(
     block.apply(&rows[..strip.len()], columns, function);
 }
 
+/// A strip whose turn it is.
+struct Turn<'a> {
+    strip: &'a [Position],
+    /// Which one of the block it is.
+    number: usize,
+    /// The rows of the next one, as far as they are asked for.
+    next: &'a [Position],
+}
+
 /// Multiplies the rows of a whole strip, which it copies, by some panels of B. Meanwhile it asks
 /// for the rows `next`, or, where there are none, for a part of B.
 #[inline(always)]
@@ -489,11 +515,16 @@ fn strip_columns<S: Simd>(
     source: &Source<'_>,
     b: &Columns<'_, '_>,
     (from, to): (Piece, Piece),
-    (strip, number, next): (&[Position], usize, &[Position]),
+    turn: Turn<'_>,
     memory: &mut Strip<MAX_ROWS>,
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
+    let Turn {
+        strip,
+        number,
+        next,
+    } = turn;
     let merged = from.whole_lines(to) && source.lines_are_runs(strip);
     let (mut piece, mut k) = (from, 0);
     while piece != to && piece.y < source.y.taps.count {
@@ -540,8 +571,9 @@ fn strip_columns<S: Simd>(
                     let names = &names[done..done + MR];
                     copied_tile::<S, MR, NV>(
                         s,
-                        (rows, 0, k),
-                        (b_row, ahead),
+                        &CopiedRows { rows, at: 0, k },
+                        b_row,
+                        ahead,
                         (names, place),
                         block,
                         store,
@@ -553,18 +585,27 @@ fn strip_columns<S: Simd>(
     }
 }
 
+/// Rows of a strip: `k` elements from `at` on. Only the largest level, and rows that follow each
+/// other, may have them anywhere else than at 0.
+struct CopiedRows<'a, const MR: usize> {
+    rows: &'a Strip<MR>,
+    at: usize,
+    k: usize,
+}
+
 /// Multiplies rows of a strip by a panel of B, and writes the products to the rows of the block that
-/// `names` has. The rows have `k` elements from `at` on; only the largest level, and rows that
-/// follow each other, may have them anywhere else than at 0.
+/// `names` has.
 #[inline(always)]
 fn copied_tile<S: Simd, const MR: usize, const NV: usize>(
     s: S,
-    (rows, at, k): (&Strip<MR>, usize, usize),
-    (b_row, ahead): (&[f32], &[f32]),
+    copied: &CopiedRows<'_, MR>,
+    b_row: &[f32],
+    ahead: &[f32],
     (names, place): (&[usize], (usize, usize)),
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
+    let &CopiedRows { rows, at, k } = copied;
     let seen = Rows {
         data: &rows.as_flattened()[at..],
         lines: 1,

@@ -18,6 +18,16 @@ pub(crate) struct Columns<'a> {
     pub inside: (usize, usize),
 }
 
+/// Elements of a slice that are a step apart, and what follows each.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Every<'a> {
+    pub data: &'a [f32],
+    /// The first element.
+    pub first: usize,
+    /// Elements from one to the next.
+    pub step: usize,
+}
+
 /// The weights of taps: of each and each channel that a lane needs, a vector.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Weights<'a, const TAPS: usize> {
@@ -139,8 +149,7 @@ pub(crate) fn add_line<
 }
 
 /// Adds to `sums[tap][i]` the products of channel `channel + i` of each lane of some columns with
-/// what lies in the lanes of some stops: column `n` meets stop `n + TAPS - 1 - tap`. Both start at
-/// an element of their slice and are a step apart. Channels are as for [`add_line`], of which there
+/// what lies in the lanes of some stops: column `n` meets stop `n + TAPS - 1 - tap`. Channels are as for [`add_line`], of which there
 /// are `depth`; those that there are not are as the last one.
 ///
 /// Panics if columns or stops are not in their slices.
@@ -155,8 +164,8 @@ pub(crate) fn add_stops<
     s: S,
     mut sums: [[S::F; CHANNELS]; TAPS],
     count: usize,
-    columns: (&[f32], usize, usize),
-    stops: (&[f32], usize, usize),
+    columns: Every<'_>,
+    stops: Every<'_>,
     lanes: &Lanes<S>,
     (channel, depth): (usize, usize),
 ) -> [[S::F; CHANNELS]; TAPS] {
@@ -169,16 +178,20 @@ pub(crate) fn add_stops<
         (false, true) => (S::LANES, S::LANES),
         (false, false) => (depth, S::LANES),
     };
-    check(columns.0, (columns.1, columns.2, count), read);
-    check(stops.0, (stops.1, stops.2, count + TAPS - 1), width);
-    let mut column = columns.0.as_ptr().wrapping_add(columns.1);
-    let mut stop = stops.0.as_ptr().wrapping_add(stops.1);
+    check(columns.data, (columns.first, columns.step, count), read);
+    check(
+        stops.data,
+        (stops.first, stops.step, count + TAPS - 1),
+        width,
+    );
+    let mut column = columns.data.as_ptr().wrapping_add(columns.first);
+    let mut stop = stops.data.as_ptr().wrapping_add(stops.first);
     // Stop `n + TAPS - 1 - tap` in the place of tap `tap`, but for tap 0 that of the column before.
     let mut seen = [s.zero(); TAPS];
     for tap in (0..TAPS - 1).rev() {
         // SAFETY: one of the first `TAPS - 1` stops, `width` elements of it: `check` found them.
         seen[tap] = unsafe { load::<S, PARTIAL>(s, stop, width) };
-        stop = stop.wrapping_add(stops.2);
+        stop = stop.wrapping_add(stops.step);
     }
     for _ in 0..count {
         for tap in (1..TAPS).rev() {
@@ -203,8 +216,8 @@ pub(crate) fn add_stops<
                 sums[tap][i] = s.mul_add(x, seen[tap], sums[tap][i]);
             }
         }
-        column = column.wrapping_add(columns.2);
-        stop = stop.wrapping_add(stops.2);
+        column = column.wrapping_add(columns.step);
+        stop = stop.wrapping_add(stops.step);
     }
     sums
 }

@@ -7,8 +7,8 @@ use tfp_wire::Writer;
 
 /// What a session or an eager context is set to: a `ConfigProto` that is written field by field.
 ///
-/// A setting that is given twice has the later value. What has no method here is a message of one's
-/// own, which [`Config::merge`] takes. The source of each field's meaning is TensorFlow's
+/// A setting that is given twice has the later value. For a field without a method,
+/// write a message and give it to [`Config::merge`]. The source of each field's meaning is TensorFlow's
 /// `config.proto`.
 ///
 /// ```no_run

@@ -8,7 +8,7 @@ use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv;
 use crate::gemm::pack::lanes;
 use crate::simd::blocks::{Block, Cut, for_each_block};
-use crate::simd::taps::add_stops;
+use crate::simd::taps::{Every, add_stops};
 use crate::simd::{Body, Simd, dispatch};
 
 /// Elements of the output gradient's channels that are gone through for every tap: they stay in the
@@ -162,7 +162,8 @@ impl Gradient<'_> {
                     }
                     self.sum::<S, 3, CHANNELS, SPREAD, PARTIAL>(
                         s,
-                        (lines, lines.start > 0),
+                        lines,
+                        lines.start > 0,
                         channels,
                         (tap_y, 0, channel),
                         done[2],
@@ -188,7 +189,8 @@ impl Gradient<'_> {
                         };
                         self.sum::<S, 1, CHANNELS, SPREAD, PARTIAL>(
                             s,
-                            (lines, add),
+                            lines,
+                            add,
                             channels,
                             (tap_y, tap, channel),
                             met,
@@ -211,7 +213,8 @@ impl Gradient<'_> {
     >(
         &mut self,
         s: S,
-        (lines, add): (&Range<usize>, bool),
+        lines: &Range<usize>,
+        add: bool,
         channels: &Channels<S>,
         (tap_y, tap_x, channel): (usize, usize, usize),
         met: Met,
@@ -229,17 +232,17 @@ impl Gradient<'_> {
                 }
                 let in_y = image * y.input + out_y * y.stride + tap_y * y.dilation - y.before;
                 let width = x.input * conv.in_channels;
-                let columns = (
-                    &self.input[in_y * width..][..width],
-                    column * conv.in_channels + channels.from,
-                    x.stride * conv.in_channels,
-                );
+                let columns = Every {
+                    data: &self.input[in_y * width..][..width],
+                    first: column * conv.in_channels + channels.from,
+                    step: x.stride * conv.in_channels,
+                };
                 let width = x.output * conv.out_channels;
-                let stops = (
-                    &self.output[line * width..][..width],
-                    met.first * conv.out_channels + channels.to,
-                    conv.out_channels,
-                );
+                let stops = Every {
+                    data: &self.output[line * width..][..width],
+                    first: met.first * conv.out_channels + channels.to,
+                    step: conv.out_channels,
+                };
                 let (lanes, of) = (&channels.lanes, (channel, depth));
                 sums = add_stops::<S, TAPS, CHANNELS, SPREAD, PARTIAL>(
                     s, sums, met.count, columns, stops, lanes, of,

@@ -3,7 +3,7 @@
 use core::ops::Range;
 
 use super::{
-    Columns, MAX_ROWS, Panel, Piece, columns, in_place, narrow, rest_columns, strip_columns,
+    Columns, MAX_ROWS, Panel, Piece, Turn, columns, in_place, narrow, rest_columns, strip_columns,
 };
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{Store, Strip};
@@ -91,7 +91,7 @@ impl<const STEP: usize> Body for Narrow<'_, '_, '_, STEP> {
 /// [`strip_columns`]
 pub(super) struct Copied<'t, 'a, 'c> {
     pub of: Task<'t, 'a, 'c>,
-    pub strips: (&'t [Position], usize, &'t [Position]),
+    pub strip: Turn<'t>,
     pub memory: &'t mut Strip<MAX_ROWS>,
 }
 
@@ -100,9 +100,9 @@ impl Body for Copied<'_, '_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let Self { of, strips, memory } = self;
+        let Self { of, strip, memory } = self;
         strip_columns(
-            s, of.source, of.b, of.pieces, strips, memory, of.block, of.store,
+            s, of.source, of.b, of.pieces, strip, memory, of.block, of.store,
         );
     }
 }
@@ -139,15 +139,6 @@ impl Body for ColumnsPanel<'_, '_, '_> {
 
     #[inline(always)]
     fn run<S: Simd>(self, s: S) {
-        let rows = (self.rows, self.ahead);
-        columns::rows_panel(
-            s,
-            self.a,
-            self.b,
-            self.rows_of_b,
-            rows,
-            self.block,
-            self.store,
-        );
+        columns::rows_panel(s, self);
     }
 }

@@ -1,9 +1,6 @@
 //! Products of a left-hand side whose columns are runs of memory.
 
-use core::ops::Range;
-
-use super::{B, MAX_ROWS, Panel, ROWS_OF_B, apart, most_rows, tiles};
-use crate::base::level::Level;
+use super::{Columns, MAX_ROWS, Panel, ROWS_OF_B, apart, most_rows, tiles};
 use crate::gemm::tile::{self, Store};
 use crate::simd::Simd;
 use crate::simd::blocks::Block;
@@ -21,20 +18,29 @@ pub(in crate::gemm) fn are_far(ld: usize, k: usize) -> bool {
     ld >= FAR.1 && ld.saturating_mul(k) >= FAR.0
 }
 
+/// Columns that are runs of memory, `ld` apart.
+pub(super) struct Left<'a> {
+    pub data: &'a [f32],
+    pub ld: usize,
+    /// They come from behind the second cache.
+    pub far: bool,
+}
+
 /// Multiplies all rows of a block by some panels of B, from row `from` on to row `to`, at most
 /// [`ROWS_OF_B`]. Of columns that are `far`, as many rows as the tallest tile has are copied at a
 /// time, to be read again for each panel.
 #[inline(always)]
 pub(super) fn panels<S: Simd>(
     s: S,
-    (a, lda, far): (&[f32], usize, bool),
-    (b, n, level, panels): (&B<'_>, usize, Level, Range<usize>),
+    left: Left<'_>,
+    b: &Columns<'_, '_>,
     (from, to): (usize, usize),
     block: &mut Block<'_, f32>,
     store: &Store<'_>,
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
-    let mut copies = (far && panels.len() > 1).then_some([[0.0; LINE]; ROWS_OF_B]);
+    let (a, lda) = (left.data, left.ld);
+    let mut copies = (left.far && b.panels.len() > 1).then_some([[0.0; LINE]; ROWS_OF_B]);
     let at_once = if copies.is_some() { most } else { block.rows };
     let a = &a[block.row.min(a.len())..];
     let mut row = 0;
@@ -50,10 +56,10 @@ pub(super) fn panels<S: Simd>(
             }
             None => (a_rows, lda, &[][..]),
         };
-        for index in panels.clone() {
+        for index in b.panels.clone() {
             s.apart(apart::ColumnsPanel {
                 a: (a_rows, ld),
-                b: &Panel::new(b, n, level, index),
+                b: &Panel::new(b.b, b.n, b.level, index),
                 rows_of_b: (from, to),
                 rows: rows.clone(),
                 ahead: (ahead, lda),
@@ -80,15 +86,16 @@ fn copy(mut a: &[f32], lda: usize, rows: usize, memory: &mut [[f32; LINE]]) {
 /// Multiplies some rows of a block, of which A begins with the first, by one panel of B, from row
 /// `from` on to row `to`. Meanwhile it asks for an element of each column of `ahead`.
 #[inline(always)]
-pub(super) fn rows_panel<S: Simd>(
-    s: S,
-    (a, lda): (&[f32], usize),
-    b: &Panel<'_>,
-    (from, to): (usize, usize),
-    (rows, ahead): (Range<usize>, (&[f32], usize)),
-    block: &mut Block<'_, f32>,
-    store: &Store<'_>,
-) {
+pub(super) fn rows_panel<S: Simd>(s: S, of: apart::ColumnsPanel<'_, '_, '_>) {
+    let apart::ColumnsPanel {
+        a: (a, lda),
+        b,
+        rows_of_b: (from, to),
+        rows,
+        ahead,
+        block,
+        store,
+    } = of;
     let mut row = rows.start;
     tiles!(S, b.width / S::LANES, exact, rows.end - row, |MR, NV| {
         let a = &a[(row - rows.start).min(a.len())..];

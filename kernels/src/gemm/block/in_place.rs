@@ -1,6 +1,8 @@
 //! Products of rows of a matrix: where they lie in memory, without a copy of them, or scaled.
 
-use super::{Columns, MAX_ROWS, Panel, Piece, copied_tile, map_strip, most_rows, tiles};
+use super::{
+    Columns, CopiedRows, MAX_ROWS, Panel, Piece, copied_tile, map_strip, most_rows, tiles,
+};
 use crate::base::level::{Level, first_cache_is_wide, indexes_freely};
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{self, Store, Strip};
@@ -139,8 +141,9 @@ pub(super) fn scaled_columns<S: Simd>(
                     let names: [_; MR] = core::array::from_fn(|i| row + done + i);
                     copied_tile::<S, MR, NV>(
                         s,
-                        (rows, at, k),
-                        (b_row, ahead),
+                        &CopiedRows { rows, at, k },
+                        b_row,
+                        ahead,
                         (&names, place),
                         block,
                         store,

@@ -129,13 +129,11 @@ fn from_u8(call: &mut Call<'_>) -> Result<()> {
     let x = call.inputs.get(0, "x")?.bytes();
     let parallel = call.parallel;
     let output = call.output(0)?;
-    match output.dtype() {
-        DType::F32 => cast(x, output.f32_mut("y")?, parallel),
-        DType::F64 => cast(x, output.f64_mut("y")?, parallel),
-        DType::I32 => cast(x, output.i32_mut("y")?, parallel),
-        DType::I64 => cast(x, output.i64_mut("y")?, parallel),
-        found => Err(unserved("y", found)),
-    }
+    by_type!(
+        output.dtype(),
+        "y",
+        U of [f32 f64 i32 i64] => cast(x, U::view_mut(output, "y")?, parallel)
+    )
 }
 
 /// Elements that are converted at a time on the way through `f32`.

@@ -2,7 +2,7 @@
 //!
 //! Every comparison with NaN is false, except that NaN is not equal to anything.
 
-use crate::base::adapt::{Element, unserved, variants};
+use crate::base::adapt::{Element, by_type, variants};
 use crate::base::def::{AttrKind, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -61,10 +61,11 @@ macro_rules! compare {
                     call.output(0)?.bytes_mut().fill(u8::from(stringify!($op) == "NotEqual"));
                     return Ok(());
                 }
-                match call.inputs.get(0, "x")?.dtype() {
-                    $(DType::$dtype => run_zip_to::<$op, $type>($op, call),)*
-                    found => Err(unserved("x", found)),
-                }
+                by_type!(
+                    call.inputs.get(0, "x")?.dtype(),
+                    "x",
+                    T of [$($type)*] => run_zip_to::<$op, T>($op, call)
+                )
             },
             ..KernelDef::of(stringify!($op))
         };

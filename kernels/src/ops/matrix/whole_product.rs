@@ -31,7 +31,8 @@ factors! { i32 i64 }
 /// [`Error::Length`](crate::base::error::Error::Length) if a slice does not hold what the sizes say.
 pub fn whole_product<T: Factor>(
     (groups, depth, columns): (usize, usize, usize),
-    (a, b): (&[T], &[T]),
+    a: &[T],
+    b: &[T],
     out: &mut [T],
     parallel: &dyn Parallel,
 ) -> Result<()> {
@@ -74,7 +75,7 @@ mod tests {
                 .collect();
             let mut out = vec![1; groups * rows * columns];
             for parallel in [&Serial as &dyn Parallel, &Interleaved] {
-                whole_product((groups, depth, columns), (&a, &b), &mut out, parallel).unwrap();
+                whole_product((groups, depth, columns), &a, &b, &mut out, parallel).unwrap();
                 for (i, &found) in out.iter().enumerate() {
                     let (line, column) = (i / columns, i % columns);
                     let b = &b[line / rows * depth * columns..];
@@ -91,10 +92,10 @@ mod tests {
     #[test]
     fn nothing_and_too_little() {
         let mut out = [7_i64; 2];
-        whole_product((1, 0, 2), (&[], &[]), &mut out, &Serial).unwrap();
+        whole_product((1, 0, 2), &[], &[], &mut out, &Serial).unwrap();
         assert_eq!(out, [0, 0]);
-        whole_product::<i64>((0, 3, 2), (&[], &[]), &mut [], &Serial).unwrap();
-        let wrong = whole_product((1, 2, 2), (&[1_i64], &[1, 2, 3, 4]), &mut out, &Serial);
+        whole_product::<i64>((0, 3, 2), &[], &[], &mut [], &Serial).unwrap();
+        let wrong = whole_product((1, 2, 2), &[1_i64], &[1, 2, 3, 4], &mut out, &Serial);
         assert!(wrong.is_err());
     }
 }

@@ -3,7 +3,7 @@
 //! One row per op. Bit-equal to TensorFlow's CPU kernels for equal seeds. A node whose `seed` and
 //! `seed2` are both 0 draws its stream from the node's entropy.
 
-use crate::base::adapt::{Element, check_count, check_rank, unserved, variants};
+use crate::base::adapt::{Element, by_type, check_count, check_rank, unserved, variants};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, State, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -102,17 +102,10 @@ pub static RANDOM_UNIFORM_INT: KernelDef = KernelDef {
         if call.output(0)?.shape().elements() == 0 {
             return Ok(());
         }
-        match call.output(0)?.dtype() {
-            DType::I32 => {
-                let (low, high) = bounds::<i32>(&call.inputs, 1)?;
-                run_fill(UniformInt::<i32>::new(low, high).ok_or(EMPTY)?, call)
-            }
-            DType::I64 => {
-                let (low, high) = bounds::<i64>(&call.inputs, 1)?;
-                run_fill(UniformInt::<i64>::new(low, high).ok_or(EMPTY)?, call)
-            }
-            found => Err(unserved("Tout", found)),
-        }
+        by_type!(call.output(0)?.dtype(), "Tout", T of [i32 i64] => {
+            let (low, high) = bounds::<T>(&call.inputs, 1)?;
+            run_fill(UniformInt::<T>::new(low, high).ok_or(EMPTY)?, call)
+        })
     },
     ..KernelDef::of("RandomUniformInt")
 };

@@ -82,17 +82,10 @@ pub static STATELESS_RANDOM_UNIFORM_INT_V2: KernelDef = KernelDef {
         if call.output(0)?.shape().elements() == 0 {
             return Ok(());
         }
-        match call.output(0)?.dtype() {
-            DType::I32 => {
-                let (low, high) = bounds::<i32>(&call.inputs, 4)?;
-                run(UniformInt::<i32>::new(low, high).ok_or(EMPTY)?, call)
-            }
-            DType::I64 => {
-                let (low, high) = bounds::<i64>(&call.inputs, 4)?;
-                run(UniformInt::<i64>::new(low, high).ok_or(EMPTY)?, call)
-            }
-            found => Err(unserved("dtype", found)),
-        }
+        by_type!(call.output(0)?.dtype(), "dtype", T of [i32 i64] => {
+            let (low, high) = bounds::<T>(&call.inputs, 4)?;
+            run(UniformInt::<T>::new(low, high).ok_or(EMPTY)?, call)
+        })
     },
     ..KernelDef::of("StatelessRandomUniformIntV2")
 };

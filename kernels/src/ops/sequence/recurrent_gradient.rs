@@ -132,6 +132,13 @@ impl Cell<'_> {
     }
 }
 
+/// A product of rows and a matrix of `sizes`: rows, columns, depth.
+struct Projection<'a> {
+    sizes: (usize, usize, usize),
+    rows: &'a [f32],
+    matrix: &'a [f32],
+}
+
 /// What products share.
 struct Memory<'a> {
     scratch: &'a mut [f32],
@@ -143,9 +150,11 @@ impl Memory<'_> {
     fn multiply(
         &mut self,
         sizes: (usize, usize, usize),
-        (a, b): (Matrix<'_>, Matrix<'_>),
+        a: Matrix<'_>,
+        b: Matrix<'_>,
         accumulate: bool,
-        (c, ldc): (&mut [f32], usize),
+        c: &mut [f32],
+        ldc: usize,
     ) -> Result<()> {
         let gemm = Gemm {
             accumulate,
@@ -160,7 +169,8 @@ impl Memory<'_> {
         (batch, all, depth): (usize, usize, usize),
         rows: &[f32],
         matrix: &[f32],
-        (accumulate, bias): (bool, Option<&[f32]>),
+        accumulate: bool,
+        bias: Option<&[f32]>,
         gates: &mut [f32],
     ) -> Result<()> {
         let (a, b) = (Matrix::rows(rows, depth), Matrix::rows(matrix, all));
@@ -176,24 +186,29 @@ impl Memory<'_> {
     /// The matrix's is added to, the rows' as well if `accumulate` says so.
     fn projection_gradients(
         &mut self,
-        (batch, all, depth): (usize, usize, usize),
-        (rows, matrix): (&[f32], &[f32]),
+        of: &Projection<'_>,
         gates: &[f32],
-        (rows_gradient, accumulate): (&mut [f32], bool),
+        accumulate: bool,
+        rows_gradient: &mut [f32],
         matrix_gradient: &mut [f32],
     ) -> Result<()> {
+        let (batch, all, depth) = of.sizes;
         let gates = Matrix::rows(gates, all);
         self.multiply(
             (batch, depth, all),
-            (gates, Matrix::columns(matrix, all)),
+            gates,
+            Matrix::columns(of.matrix, all),
             accumulate,
-            (rows_gradient, depth),
+            rows_gradient,
+            depth,
         )?;
         self.multiply(
             (depth, all, batch),
-            (Matrix::columns(rows, depth), gates),
+            Matrix::columns(of.rows, depth),
+            gates,
             true,
-            (matrix_gradient, all),
+            matrix_gradient,
+            all,
         )
     }
 }
@@ -254,14 +269,8 @@ pub fn lstm_gradient(
     let (gates, scratch) = take(scratch, needed)?.split_at_mut(batch * all);
     let mut memory = Memory { scratch, parallel };
     let (of_inputs, of_hidden) = ((batch, all, cell.inputs), (batch, all, units));
-    memory.project(of_inputs, inputs, cell.kernel, (false, cell.bias), gates)?;
-    memory.project(
-        of_hidden,
-        before.hidden,
-        cell.recurrent,
-        (true, None),
-        gates,
-    )?;
+    memory.project(of_inputs, inputs, cell.kernel, false, cell.bias, gates)?;
+    memory.project(of_hidden, before.hidden, cell.recurrent, true, None, gates)?;
     for row in 0..batch {
         let of = row * units..(row + 1) * units;
         dispatch(LstmRow {
@@ -275,18 +284,22 @@ pub fn lstm_gradient(
     if let Some(bias) = &mut gradients.bias {
         add_rows(gates, bias);
     }
+    let of_inputs = Projection {
+        sizes: of_inputs,
+        rows: inputs,
+        matrix: cell.kernel,
+    };
+    memory.projection_gradients(&of_inputs, gates, false, gradients.inputs, gradients.kernel)?;
+    let of_hidden = Projection {
+        sizes: of_hidden,
+        rows: before.hidden,
+        matrix: cell.recurrent,
+    };
     memory.projection_gradients(
-        of_inputs,
-        (inputs, cell.kernel),
+        &of_hidden,
         gates,
-        (gradients.inputs, false),
-        gradients.kernel,
-    )?;
-    memory.projection_gradients(
-        of_hidden,
-        (before.hidden, cell.recurrent),
-        gates,
-        (gradients.hidden, false),
+        false,
+        gradients.hidden,
         gradients.recurrent,
     )
 }

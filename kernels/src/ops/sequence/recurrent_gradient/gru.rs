@@ -1,6 +1,6 @@
 //! The gradients of a step of a GRU.
 
-use super::{Cell, Gradients, Memory, add_rows};
+use super::{Cell, Gradients, Memory, Projection, add_rows};
 use crate::base::adapt::check_count;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
@@ -116,10 +116,10 @@ fn gru_rows(
     let (kept_gradient, scratch) = rest.split_at_mut(batch * units);
     let mut memory = Memory { scratch, parallel };
     let (of_inputs, of_hidden) = ((batch, all, cell.inputs), (batch, all, units));
-    memory.project(of_inputs, inputs, cell.kernel, (false, cell.bias), x)?;
+    memory.project(of_inputs, inputs, cell.kernel, false, cell.bias, x)?;
     match reset {
         Reset::After { bias, gradient } => {
-            memory.project(of_hidden, before, cell.recurrent, (false, *bias), h)?;
+            memory.project(of_hidden, before, cell.recurrent, false, *bias, h)?;
             for row in 0..batch {
                 dispatch(AfterRow(GruRow::new(
                     row,
@@ -133,29 +133,38 @@ fn gru_rows(
             if let Some(gradient) = gradient {
                 add_rows(h, gradient);
             }
+            let of_hidden = Projection {
+                sizes: of_hidden,
+                rows: before,
+                matrix: cell.recurrent,
+            };
             memory.projection_gradients(
-                of_hidden,
-                (before, cell.recurrent),
+                &of_hidden,
                 h,
-                (gradients.hidden, true),
+                true,
+                gradients.hidden,
                 gradients.recurrent,
             )?;
         }
         Reset::Before => {
-            let kept = (kept, kept_gradient);
-            reset_before(cell, &mut memory, (x, h), kept, (before, after), gradients)?;
+            let rows = Rows {
+                x: &mut *x,
+                h,
+                kept,
+                kept_gradient,
+            };
+            reset_before(cell, &mut memory, rows, (before, after), gradients)?;
         }
     }
     if let Some(bias) = &mut gradients.bias {
         add_rows(x, bias);
     }
-    memory.projection_gradients(
-        of_inputs,
-        (inputs, cell.kernel),
-        x,
-        (gradients.inputs, false),
-        gradients.kernel,
-    )
+    let of_inputs = Projection {
+        sizes: of_inputs,
+        rows: inputs,
+        matrix: cell.kernel,
+    };
+    memory.projection_gradients(&of_inputs, x, false, gradients.inputs, gradients.kernel)
 }
 
 /// The columns from `first` on of a matrix of `ld` columns, or their transpose.
@@ -167,16 +176,32 @@ fn part(data: &[f32], first: usize, ld: usize, transposed: bool) -> Matrix<'_> {
     }
 }
 
+/// Scratch memory of rows whose reset gate acts on the state.
+struct Rows<'a> {
+    /// The projections of the inputs.
+    x: &'a mut [f32],
+    /// The projections of the state.
+    h: &'a mut [f32],
+    /// The states times their reset gates.
+    kept: &'a mut [f32],
+    kept_gradient: &'a mut [f32],
+}
+
 /// Turns `x`, the projected inputs, into the gradients of the gates, where the reset gate acts on
 /// the state, and computes the gradients of state and recurrent matrix.
 fn reset_before(
     cell: &Cell<'_>,
     memory: &mut Memory<'_>,
-    (x, h): (&mut [f32], &mut [f32]),
-    (kept, kept_gradient): (&mut [f32], &mut [f32]),
+    rows: Rows<'_>,
     (before, after): (&[f32], &[f32]),
     gradients: &mut Gradients<'_>,
 ) -> Result<()> {
+    let Rows {
+        x,
+        h,
+        kept,
+        kept_gradient,
+    } = rows;
     let (batch, units) = (cell.batch, cell.units);
     if batch == 0 || units == 0 {
         return Ok(());
@@ -186,9 +211,11 @@ fn reset_before(
     let weights = |first, transposed| part(cell.recurrent, first, all, transposed);
     memory.multiply(
         (batch, two, units),
-        (Matrix::rows(before, units), weights(0, false)),
+        Matrix::rows(before, units),
+        weights(0, false),
         false,
-        (h, all),
+        h,
+        all,
     )?;
     for row in 0..batch {
         let (x, h) = (&x[row * all + units..], &mut h[row * all + units..]);
@@ -201,9 +228,11 @@ fn reset_before(
     }
     memory.multiply(
         (batch, units, units),
-        (Matrix::rows(kept, units), weights(two, false)),
+        Matrix::rows(kept, units),
+        weights(two, false),
         false,
-        (&mut h[two..], all),
+        &mut h[two..],
+        all,
     )?;
     for row in 0..batch {
         dispatch(BeforeRow(GruRow::new(
@@ -217,9 +246,11 @@ fn reset_before(
     }
     memory.multiply(
         (batch, units, units),
-        (part(x, two, all, false), weights(two, true)),
+        part(x, two, all, false),
+        weights(two, true),
         false,
-        (kept_gradient, units),
+        kept_gradient,
+        units,
     )?;
     for row in 0..batch {
         let (x, h) = (&mut x[row * all + units..], &h[row * all + units..]);
@@ -235,21 +266,27 @@ fn reset_before(
     }
     memory.multiply(
         (units, units, batch),
-        (Matrix::columns(kept, units), part(x, two, all, false)),
+        Matrix::columns(kept, units),
+        part(x, two, all, false),
         true,
-        (&mut gradients.recurrent[two..], all),
+        &mut gradients.recurrent[two..],
+        all,
     )?;
     memory.multiply(
         (batch, units, two),
-        (part(x, 0, all, false), weights(0, true)),
+        part(x, 0, all, false),
+        weights(0, true),
         true,
-        (gradients.hidden, units),
+        gradients.hidden,
+        units,
     )?;
     memory.multiply(
         (units, two, batch),
-        (Matrix::columns(before, units), part(x, 0, all, false)),
+        Matrix::columns(before, units),
+        part(x, 0, all, false),
         true,
-        (gradients.recurrent, all),
+        gradients.recurrent,
+        all,
     )
 }
 
