@@ -53,12 +53,12 @@ exec postgres -D data -p {port} -h 127.0.0.1 -k /srv/postgres
 """
 
 _WORKER: Final = """\
-mkdir store work
+mkdir store
 buildbox-casd --cas-remote={engine} --bind=unix:$PWD/store/socket $PWD/store &
 while [ ! -S store/socket ]; do sleep 0.2; done
 exec buildbox-worker --bots-remote={engine} --cas-remote=unix:$PWD/store/socket \\
-  --buildbox-run=/usr/bin/buildbox-run-hosttools --runner-arg=--workspace-path=$PWD/work \\
-  --runner-arg=--staging-mode=copy-or-link --concurrent-jobs={jobs} --log-level=warning worker
+  --buildbox-run=/usr/bin/buildbox-run-hosttools --runner-arg=--staging-mode=copy-or-link \\
+  --concurrent-jobs={jobs} --log-level=warning worker
 """
 
 
