@@ -1,7 +1,7 @@
 """Third-party crates are what `deny.toml` allows, as cargo-deny judges them without a network.
 
-Advisories are left out, because RustSec's database changes daily and is fetched: RELEASING.md has the
-command for a machine with a network.
+Advisories are left out, because RustSec's database changes daily and is fetched: RELEASING.md has
+the command for a machine with a network.
 """
 
 import os
