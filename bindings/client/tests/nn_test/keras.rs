@@ -1,0 +1,172 @@
+//! Models of Keras: read from its files they predict and train as in Python.
+
+use std::collections::BTreeSet;
+use std::env;
+
+use tfp::nn::optimizer::Sgd;
+use tfp::nn::training::{Plan, Trainer};
+use tfp::nn::{Loss, Model, Weights};
+use tfp::{CheckpointReader, DataType, EagerContext, Error, Graph, Mode, Result, Tensor, ops};
+
+/// The layers that its cases compare with Keras, and the names of the cases.
+pub const COMPARED: &[(&str, &str)] = &[
+    ("Attention", "Attention"),
+    ("Concatenate", "Concatenate"),
+    ("Conv3dTranspose", "Conv3DTranspose"),
+    ("ConvLstm", "ConvLSTM2D"),
+    ("Cropping", "shaped"),
+    ("DepthwiseConv1d", "DepthwiseConv1D"),
+    ("Dot", "Dot"),
+    ("EinsumDense", "EinsumDense"),
+    ("GroupedQueryAttention", "GroupedQueryAttention"),
+    ("Identity", "plain"),
+    ("Masking", "masked"),
+    ("Model", "shared"),
+    ("PRelu", "activated"),
+    ("Permute", "shaped"),
+    ("Pooling3d", "AveragePooling3D"),
+    ("Relu", "activated"),
+    ("RepeatVector", "RepeatVector"),
+    ("Scaling", "plain"),
+    ("SeparableConv", "SeparableConv2D"),
+    ("Softmax", "activated"),
+    ("StackedRnn", "cells"),
+    ("UnitNorm", "normalization"),
+    ("UpSampling", "bilinear"),
+    ("ZeroPadding", "shaped"),
+];
+
+/// The cases of `keras_models.py`.
+struct Cases {
+    prefix: String,
+    reader: CheckpointReader,
+    eager: EagerContext,
+}
+
+impl Cases {
+    fn open() -> Result<Self> {
+        let index = env::var("KERAS_MODELS")
+            .map_err(|error| Error::argument(format!("KERAS_MODELS: {error}")))?;
+        let prefix = index.strip_suffix(".index").unwrap_or(&index).to_owned();
+        Ok(Self {
+            reader: CheckpointReader::open(&prefix)?,
+            eager: EagerContext::new()?,
+            prefix,
+        })
+    }
+
+    /// The names of the cases.
+    fn names(&self) -> BTreeSet<String> {
+        let entries = self.reader.entries();
+        entries
+            .filter_map(|(name, ..)| Some(name.split_once('/')?.0.to_owned()))
+            .collect()
+    }
+
+    fn file(&self, name: &str) -> Result<Vec<u8>> {
+        let prefix = self.prefix.as_str();
+        let found = ops::restore_v2(&self.eager, prefix, [name], [""], &[DataType::STRING])?;
+        let tensor = found[0].to_tensor()?;
+        Ok(tensor.as_strings()?[0].to_vec())
+    }
+
+    /// The tensors whose names are numbered.
+    fn several(&self, name: &str) -> Result<Vec<Tensor>> {
+        let mut found = Vec::new();
+        for index in 0.. {
+            let name = format!("{name}{index}");
+            if self.reader.entry(&name).is_none() {
+                break;
+            }
+            found.push(self.reader.read(&name)?);
+        }
+        Ok(found)
+    }
+}
+
+/// The largest difference, where one is the size of the value or of one when it is smaller.
+fn distance(found: &Tensor, expected: &Tensor) -> Result<f32> {
+    assert_eq!(found.dims(), expected.dims());
+    let pairs = found
+        .as_slice::<f32>()?
+        .iter()
+        .zip(expected.as_slice::<f32>()?);
+    let each = pairs.map(|(found, expected)| (found - expected).abs() / expected.abs().max(1.0));
+    Ok(each.fold(0.0, |most, one| if one <= most { most } else { one }))
+}
+
+fn compare(cases: &Cases, name: &str, place: &impl Mode) -> Result<()> {
+    let model = Model::from_keras_bytes(
+        &Weights::new(place, 1),
+        &cases.file(&format!("{name}/file"))?,
+    )?;
+    let loss = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.05);
+    let mut trainer = Trainer::new(model, loss)?;
+    let (x, truth) = (
+        cases.several(&format!("{name}/x"))?,
+        cases.several(&format!("{name}/truth"))?,
+    );
+    let expected = cases.several(&format!("{name}/y"))?;
+    let found = trainer.predict_all(&x)?;
+    assert_eq!(found.len(), expected.len());
+    for (found, expected) in found.iter().zip(&expected) {
+        let most = distance(found, expected)?;
+        if !(most <= 2e-5) {
+            return Err(Error::argument(format!(
+                "an output is {most} away from Keras'"
+            )));
+        }
+    }
+    let loss = trainer.train_on(&x, &truth)?;
+    let expected = cases
+        .reader
+        .read(&format!("{name}/loss"))?
+        .to_scalar::<f32>()?;
+    if !((loss - expected).abs() <= 2e-5 * expected.abs().max(1.0)) {
+        return Err(Error::argument(format!(
+            "the loss is {loss}, Keras has {expected}"
+        )));
+    }
+    let after = cases.file(&format!("{name}/after"))?;
+    let after = Model::from_keras_bytes(&Weights::new(&cases.eager, 1), &after)?;
+    for (found, variable) in trainer.values()?.iter().zip(after.variables()) {
+        let most = distance(found, &variable.to_tensor()?)?;
+        if !(most <= 5e-5) {
+            return Err(Error::argument(format!(
+                "after a step {} is {most} away from Keras'",
+                variable.name()
+            )));
+        }
+    }
+    Ok(())
+}
+
+#[test]
+fn models_of_keras_predict_and_train_as_there() -> Result<()> {
+    let cases = Cases::open()?;
+    let names = cases.names();
+    assert!(names.len() >= 100, "{}", names.len());
+    for (layer, case) in COMPARED {
+        let is_there = names.iter().any(|name| name.ends_with(&format!("_{case}")));
+        assert!(is_there, "no case {case} for {layer}");
+    }
+    let mut wrong = Vec::new();
+    for (index, name) in names.iter().enumerate() {
+        // Both modes, in turn: those of equal layers are in both.
+        let found = match index % 2 {
+            0 => compare(&cases, name, &cases.eager),
+            _ => compare(&cases, name, &Graph::new()?),
+        };
+        if let Err(error) = found {
+            wrong.push(format!("{name}: {error}"));
+        }
+    }
+    assert!(
+        wrong.is_empty(),
+        "{} of {}:\n{}",
+        wrong.len(),
+        names.len(),
+        wrong.join("\n")
+    );
+    Ok(())
+}
