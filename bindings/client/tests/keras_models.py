@@ -115,7 +115,11 @@ def _dot(r: Random) -> Case:
     n = int(r.integers(2, 6))
     normalize = _flag(r)
     shapes, axes = _pick(
-        r, ([(n,), (n,)], 1), ([(3, n), (4, n)], 2), ([(n, 3), (4, n)], (1, 2)), ([(3, n), (n,)], (2, 1))
+        r,
+        ([(n,), (n,)], 1),
+        ([(3, n), (4, n)], 2),
+        ([(n, 3), (4, n)], (1, 2)),
+        ([(3, n), (n,)], (2, 1)),
     )
     layer = k.Dot(axes=axes, normalize=normalize)
     return shapes, lambda *x: layer(list(x))
@@ -163,7 +167,9 @@ def _cells(r: Random) -> Case:
 def _bidirectional(r: Random) -> Case:
     inner = getattr(k, str(_pick(r, "SimpleRNN", "LSTM", "GRU")))
     layer = inner(int(r.integers(1, 5)), return_sequences=_flag(r))
-    return [_shape(r, 1)], k.Bidirectional(layer, merge_mode=_pick(r, "concat", "sum", "mul", "ave"))
+    return [_shape(r, 1)], k.Bidirectional(
+        layer, merge_mode=_pick(r, "concat", "sum", "mul", "ave")
+    )
 
 
 def _conv_lstm(dims: int) -> Callable[[Random], Case]:
@@ -193,7 +199,7 @@ def _multi_head(r: Random) -> Case:
     steps, width = _shape(r, 1)
     if _flag(r):
         return [(steps, width)], lambda x: layer(x, x, use_causal_mask=causal)
-    shapes = [(steps, width), (5, 4), (5, 6)]
+    shapes: list[tuple[int, ...]] = [(steps, width), (5, 4), (5, 6)]
     return shapes, lambda q, v, key: layer(q, v, key=key, use_causal_mask=causal)
 
 
@@ -210,8 +216,8 @@ def _attention(r: Random) -> Case:
     else:
         layer = k.Attention(use_scale=_flag(r), score_mode=_pick(r, "dot", "concat"))
     causal = _flag(r)
-    shapes = [(5, 4), (6, 4), (6, 4)][: int(r.integers(2, 4))]
-    return shapes, lambda *x: layer(list(x), use_causal_mask=causal)
+    every: list[tuple[int, ...]] = [(5, 4), (6, 4), (6, 4)]
+    return every[: int(r.integers(2, 4))], lambda *x: layer(list(x), use_causal_mask=causal)
 
 
 def _masked(r: Random) -> Case:

@@ -1,4 +1,4 @@
-//! What a training makes small and measures: losses and metrics, those of Keras and one's own.
+//! What a training makes small and measures: losses and metrics, those of Keras and your own.
 
 use std::fmt::Debug;
 use std::sync::Arc;

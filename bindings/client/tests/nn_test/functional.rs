@@ -359,7 +359,10 @@ fn noises(place: &impl Mode) -> Result<()> {
                 AnyValue::Output(output) => {
                     let graph = cx.graph().expect("a graph");
                     let session = Session::new(graph)?;
-                    session.callable(&[], &[output.clone()], &[])?.call(&[])?[0].to_vec()
+                    session
+                        .callable(&[], std::slice::from_ref(output), &[])?
+                        .call(&[])?[0]
+                        .to_vec()
                 }
             }
         };

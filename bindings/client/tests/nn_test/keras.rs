@@ -92,7 +92,13 @@ fn distance(found: &Tensor, expected: &Tensor) -> Result<f32> {
         .iter()
         .zip(expected.as_slice::<f32>()?);
     let each = pairs.map(|(found, expected)| (found - expected).abs() / expected.abs().max(1.0));
-    Ok(each.fold(0.0, |most, one| if one <= most { most } else { one }))
+    Ok(each.fold(0.0, |most, one| {
+        if most.is_nan() || one <= most {
+            most
+        } else {
+            one
+        }
+    }))
 }
 
 fn compare(cases: &Cases, name: &str, place: &impl Mode) -> Result<()> {
@@ -111,7 +117,7 @@ fn compare(cases: &Cases, name: &str, place: &impl Mode) -> Result<()> {
     assert_eq!(found.len(), expected.len());
     for (found, expected) in found.iter().zip(&expected) {
         let most = distance(found, expected)?;
-        if !(most <= 2e-5) {
+        if most.is_nan() || most > 2e-5 {
             return Err(Error::argument(format!(
                 "an output is {most} away from Keras'"
             )));
@@ -122,7 +128,8 @@ fn compare(cases: &Cases, name: &str, place: &impl Mode) -> Result<()> {
         .reader
         .read(&format!("{name}/loss"))?
         .to_scalar::<f32>()?;
-    if !((loss - expected).abs() <= 2e-5 * expected.abs().max(1.0)) {
+    let away = (loss - expected).abs() / expected.abs().max(1.0);
+    if away.is_nan() || away > 2e-5 {
         return Err(Error::argument(format!(
             "the loss is {loss}, Keras has {expected}"
         )));
@@ -131,7 +138,7 @@ fn compare(cases: &Cases, name: &str, place: &impl Mode) -> Result<()> {
     let after = Model::from_keras_bytes(&Weights::new(&cases.eager, 1), &after)?;
     for (found, variable) in trainer.values()?.iter().zip(after.variables()) {
         let most = distance(found, &variable.to_tensor()?)?;
-        if !(most <= 5e-5) {
+        if most.is_nan() || most > 5e-5 {
             return Err(Error::argument(format!(
                 "after a step {} is {most} away from Keras'",
                 variable.name()
@@ -168,5 +175,85 @@ fn models_of_keras_predict_and_train_as_there() -> Result<()> {
         names.len(),
         wrong.join("\n")
     );
+    Ok(())
+}
+
+/// A small model of Keras' files, and a function that changes its configuration.
+fn changed(cases: &Cases, change: impl Fn(&str) -> String) -> Result<Error> {
+    let name = cases
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with("_RepeatVector"));
+    let bytes = cases.file(&format!("{}/file", name.expect("a case")))?;
+    let from = find(&bytes, b"{\"module\"").expect("a configuration");
+    let to = from + find(&bytes[from..], b"PK\x03\x04").expect("the next member");
+    let text = String::from_utf8_lossy(&bytes[from..to]).into_owned();
+    let mut new = change(&text);
+    assert!(new != text && new.len() <= text.len(), "{new}");
+    // The length in the directory stays.
+    new.push_str(&" ".repeat(text.len() - new.len()));
+    let bytes = [&bytes[..from], new.as_bytes(), &bytes[to..]].concat();
+    let weights = Weights::new(&cases.eager, 1);
+    Ok(Model::from_keras_bytes(&weights, &bytes).expect_err("a model that can't be read"))
+}
+
+fn find(bytes: &[u8], what: &[u8]) -> Option<usize> {
+    bytes.windows(what.len()).position(|window| window == what)
+}
+
+#[test]
+fn what_is_not_known_is_listed_and_circles_are_errors() -> Result<()> {
+    let cases = Cases::open()?;
+    let unknown = changed(&cases, |text| {
+        text.replace("\"Dense\"", "\"Dance\"")
+            .replace("\"RepeatVector\"", "\"Repeated\"")
+    })?;
+    let unknown = unknown.to_string();
+    assert!(
+        unknown.contains("2 of its layers can't be read"),
+        "{unknown}"
+    );
+    assert!(
+        unknown.contains("(Dance)") && unknown.contains("(Repeated)"),
+        "{unknown}"
+    );
+    let circle = changed(&cases, |text| {
+        let at = text.find("\"keras_history\": [\"").expect("a call") + 19;
+        let end = at + text[at..].find('"').expect("its end");
+        // The dense layer is called with what it gives.
+        format!("{}{}{}", &text[..at], "dense", &text[end..]).replace(", \"trainable\": true", "")
+    })?;
+    assert!(circle.to_string().contains("circle"), "{circle}");
+    Ok(())
+}
+
+#[test]
+fn damaged_files_are_errors() -> Result<()> {
+    let cases = Cases::open()?;
+    let name = cases
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with("_Dense"));
+    let bytes = cases.file(&format!("{}/file", name.expect("a case")))?;
+    let read = |bytes: &[u8]| Model::from_keras_bytes(&Weights::new(&cases.eager, 1), bytes);
+    assert!(read(&bytes).is_ok());
+    for length in (0..bytes.len()).step_by(997) {
+        assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    // Whatever one byte is, there is a model or an error.
+    let mut state = 1_u64;
+    for _ in 0..400 {
+        let mut bytes = bytes.clone();
+        for _ in 0..3 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at = (state >> 33) as usize % bytes.len();
+            bytes[at] = (state >> 20) as u8;
+        }
+        let _ = read(&bytes);
+    }
+    let missing = Model::from_keras(&Weights::new(&cases.eager, 1), "/nothing/model.keras");
+    assert!(missing.is_err_and(|error| error.to_string().contains("/nothing/model.keras")));
     Ok(())
 }

@@ -90,8 +90,8 @@ impl<'j> Config<'j> {
         let wrong = || Self::wrong(key, &format!("two integers for each of {count} dimensions"));
         if let Ok(found) = self.integers(key) {
             return match found.as_slice() {
-                &[one] => Ok(vec![(one, one); count]),
-                &[first, last] if count == 1 => Ok(vec![(first, last)]),
+                [one] => Ok(vec![(*one, *one); count]),
+                [first, last] if count == 1 => Ok(vec![(*first, *last)]),
                 _ => Err(wrong()),
             };
         }

@@ -5,10 +5,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
 use super::config::{Config, object};
+use super::described::Described;
 use super::hdf5::Datasets;
 use super::json::Json;
-use super::layers::{Described, Fixed, describe};
-use super::{numbered, snake_case};
+use super::layers::{Fixed, describe};
+use super::names::{numbered, snake_case};
 use crate::nn::Weights;
 use crate::nn::layer::{Layer, Model, Node, SharedLayer};
 

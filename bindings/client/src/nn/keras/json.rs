@@ -62,7 +62,7 @@ impl Json {
         }
     }
 
-    /// A whole number that a double holds.
+    /// An integer that a double holds.
     pub fn integer(&self) -> Option<i64> {
         let number = self.number()?;
         (number.fract() == 0.0 && number.abs() < 9e15).then_some(number as i64)

@@ -3,6 +3,7 @@
 use tfp_core::{Error, Result};
 
 use super::config::{Config, object};
+use super::described::{Described, vars};
 use super::json::Json;
 use crate::nn::functional::Pool;
 use crate::nn::layer::{
@@ -15,34 +16,6 @@ use crate::nn::layer::{
     UpSampling, ZeroPadding,
 };
 use crate::nn::{Activation, Initializer, Weights};
-
-/// A layer, and where the file has its variables, in the order in which it makes them.
-pub(super) struct Described {
-    pub layer: Box<dyn Layer>,
-    pub places: Vec<String>,
-}
-
-impl Described {
-    /// A layer whose own variables are so many.
-    pub fn own(layer: impl Layer + 'static, count: usize) -> Result<Self> {
-        Ok(Self {
-            layer: Box::new(layer),
-            places: vars("", count),
-        })
-    }
-
-    /// A layer without variables.
-    pub fn plain(layer: impl Layer + 'static) -> Result<Self> {
-        Self::own(layer, 0)
-    }
-}
-
-/// The places of an object's own variables.
-pub(super) fn vars(prefix: &str, count: usize) -> Vec<String> {
-    (0..count)
-        .map(|index| format!("{prefix}vars/{index}"))
-        .collect()
-}
 
 /// Describes a layer of a class. `is_causal` is what its first call says.
 pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Result<Described> {
@@ -72,7 +45,6 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
         };
         let variable = key.trim_end_matches("_regularizer");
         if variable == "activity" {
-            let regularizer = regularizer;
             layer = Box::new(ActivityPenalty { layer, regularizer });
             continue;
         }

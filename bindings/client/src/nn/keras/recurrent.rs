@@ -3,8 +3,9 @@
 use tfp_core::{Error, Result};
 
 use super::config::{Config, object};
+use super::described::{Described, vars};
 use super::json::Json;
-use super::layers::{Described, vars};
+use super::names::{numbered, snake_case};
 use crate::nn::functional::RnnOptions;
 use crate::nn::layer::{
     Attention, ConvLstm, GroupedQueryAttention, MultiHeadAttention, Recurrent, RnnKind, Score,
@@ -97,8 +98,8 @@ fn cells(config: Config<'_>) -> Result<Described> {
             let wrong = || Error::argument("a cell that is not an object of Keras");
             let (class, config) = object(json).ok_or_else(wrong)?;
             let cell = cell(class, config)?;
-            let name = super::snake_case(class);
-            let place = super::numbered(&name, &mut names);
+            let name = snake_case(class);
+            let place = numbered(&name, &mut names);
             let count = 2 + usize::from(cell.use_bias);
             places.extend(vars(&format!("cell/cells/{place}/"), count));
             cells.push(cell);

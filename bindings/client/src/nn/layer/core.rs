@@ -300,7 +300,7 @@ impl Layer for EinsumDense {
         Built::new(output, move |pass, x| {
             let cx = pass.context();
             let kernel = kernel_value.read(cx)?;
-            let mut y = ops::einsum(cx, &[x, &kernel], equation.as_bytes())?;
+            let mut y = ops::einsum(cx, [x, &kernel], equation.as_bytes())?;
             if let Some(bias) = &bias {
                 y = ops::add_v2(cx, y, bias.read(cx)?)?;
             }
