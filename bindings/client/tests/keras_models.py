@@ -1,8 +1,8 @@
-"""Writes models of Keras with random layers, and what they compute, as a checkpoint for the client's tests.
+"""Writes models of Keras with random layers, and what they compute, as a checkpoint.
 
-A case has the model's `.keras` file before and after a training step, inputs, truths, what it predicts,
-and the loss of the step. Layers that take real numbers come after a dense one, whose change shows the
-gradient that passes through them.
+A case has the model's `.keras` file before and after a training step, inputs, truths, what it
+predicts, and the loss of the step. Layers that take real numbers come after a dense one, whose
+change shows the gradient that passes through them.
 """
 
 from __future__ import annotations
