@@ -318,9 +318,9 @@ impl Weights {
         shared.frozen.push((path.to_owned(), frozen));
     }
 
-    /// The path of a name here.
-    pub(crate) fn path(&self, name: &str) -> String {
-        format!("{}{name}", self.prefix)
+    /// Makes training leave this layer as it is.
+    pub(crate) fn freeze(&self) {
+        self.set_frozen(self.prefix.trim_end_matches('/'), true);
     }
 
     /// Whether training leaves this layer as it is.

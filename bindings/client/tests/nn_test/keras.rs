@@ -257,3 +257,23 @@ fn damaged_files_are_errors() -> Result<()> {
     assert!(missing.is_err_and(|error| error.to_string().contains("/nothing/model.keras")));
     Ok(())
 }
+
+/// Two models of the same names with the same weights: what is frozen in one is so there only.
+#[test]
+fn layers_that_keras_does_not_train_are_frozen() -> Result<()> {
+    let cases = Cases::open()?;
+    let name = cases
+        .names()
+        .into_iter()
+        .find(|name| name.ends_with("_shared"));
+    let bytes = cases.file(&format!("{}/file", name.expect("a case")))?;
+    let weights = Weights::new(&cases.eager, 1);
+    let first = Model::from_keras_bytes(&weights, &bytes)?;
+    let second = Model::from_keras_bytes(&weights, &bytes)?;
+    let counts = |model: &Model| (model.variables().len(), model.trainables().len());
+    // A dense layer of two variables, and the two states of a batch normalization.
+    assert_eq!(counts(&first), (16, 12));
+    assert_eq!(counts(&second), (16, 12));
+    assert_eq!(weights.variables().len(), 32);
+    Ok(())
+}

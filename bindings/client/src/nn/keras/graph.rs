@@ -269,20 +269,20 @@ impl Graph {
                 Kind::Layer(described) => Box::new(Loaded::new(entry.class, described, datasets)?),
                 Kind::Model(graph) => {
                     let place = weights.layer(&graph.name);
-                    Box::new(graph.build(&place, datasets)?)
+                    let model = graph.build(&place, datasets)?;
+                    if !entry.is_trainable {
+                        place.freeze();
+                    }
+                    Box::new(model)
                 }
             };
-            if !entry.is_trainable {
-                let path = weights.path(&entry.name);
-                weights.set_frozen(&path, true);
-            }
-            waiting.push((entry.name, shared, entry.calls));
+            waiting.push((entry.name, shared, entry.calls, entry.is_trainable));
         }
         // Layers of a file are mostly in an order in which they can be called.
         let mut left = usize::MAX;
         loop {
             let mut open = 0;
-            for (name, layer, calls) in &waiting {
+            for (name, layer, calls, is_trainable) in &waiting {
                 for (index, call) in calls.iter().enumerate() {
                     let key = (name.clone(), index);
                     if call.is_empty() || values.contains_key(&key) {
@@ -295,6 +295,10 @@ impl Graph {
                         continue;
                     };
                     let made = Node::outputs(Some(name), layer, &nodes)?;
+                    // Its name here: another model with these weights may have one of that name.
+                    if let (false, Some(node)) = (is_trainable, made.first()) {
+                        weights.set_frozen(node.name(), true);
+                    }
                     values.insert(key, made);
                 }
             }
