@@ -1,6 +1,6 @@
 //! Layers: results and gradients.
 
-use tfp::nn::functional::{ConvOptions, Padding, Pool, RnnOptions};
+use tfp::nn::functional::{ConvOptions, Padding, Pool};
 use tfp::nn::layer::{
     BatchNorm, Bidirectional, Conv, ConvTranspose, Dense, DepthwiseConv2d, Dropout, Embedding,
     Flatten, GlobalPool, GroupNorm, Layer, LayerNorm, Merge, MultiHeadAttention, Pass, Pooling,
