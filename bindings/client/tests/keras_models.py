@@ -207,7 +207,10 @@ def _grouped(r: Random) -> Case:
     heads = int(r.integers(1, 3))
     layer = k.GroupQueryAttention(3, 2 * heads, heads, use_bias=_flag(r))
     causal = _flag(r)
-    return [_shape(r, 1), _shape(r, 1)], lambda q, v: layer(q, v, use_causal_mask=causal)
+    # Keras takes as many queries as values then.
+    queries = _shape(r, 1)
+    values = queries if causal else _shape(r, 1)
+    return [queries, values], lambda q, v: layer(q, v, use_causal_mask=causal)
 
 
 def _attention(r: Random) -> Case:
