@@ -80,6 +80,7 @@ CLIENT: Table = {
     "nn/initializer": "",
     "nn/loss": "",
     "nn/metric": "nn/loss",
+    "nn/criterion": "context nn/loss nn/metric",
     "nn/regularizer": "context",
     "nn/weights": "context nn/initializer nn/regularizer variable",
     "nn/functional": "nn/activation",
@@ -88,10 +89,14 @@ CLIENT: Table = {
     ),
     "nn/optimizer": "context nn/initializer nn/loss variable",
     "nn/training": (
-        "checkpoint context files gradient/of_graph nn/layer nn/loss nn/metric nn/optimizer"
+        "checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
+        " nn/optimizer"
         " saved_model variable"
     ),
     "nn/dataset": "function nn/training",
+    "nn/keras": (
+        "files nn/activation nn/functional nn/initializer nn/layer nn/regularizer nn/weights"
+    ),
 }
 
 TF2RUST: Table = {

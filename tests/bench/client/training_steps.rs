@@ -80,7 +80,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         let mut loss = 0.0;
         let begun = Instant::now();
         for _ in 0..steps {
-            loss = trainer.train_on(x, truth)?;
+            loss = trainer.train_on(&*x, &*truth)?;
         }
         println!("{} {loss}", begun.elapsed().as_nanos());
         io::stdout().flush()?;

@@ -21,6 +21,8 @@ pub struct Dataset {
     shapes: Vec<Shape>,
     // How often reading began.
     readings: Arc<AtomicU64>,
+    // How many tensors of an element are inputs of a model; the others are truths.
+    inputs: usize,
 }
 
 impl Dataset {
@@ -57,6 +59,7 @@ impl Dataset {
             types,
             shapes,
             readings: Arc::default(),
+            inputs: 1,
         })
     }
 
@@ -74,7 +77,15 @@ impl Dataset {
             types,
             shapes,
             readings: Arc::default(),
+            inputs: 1,
         })
+    }
+
+    /// Sets how many tensors of an element are inputs of the model that is trained; the others are truths.
+    /// It is one at first.
+    #[must_use]
+    pub fn with_inputs(self, inputs: usize) -> Self {
+        Self { inputs, ..self }
     }
 
     /// Returns the element types of an element's tensors.
@@ -219,6 +230,7 @@ impl Dataset {
             types,
             shapes,
             readings: Arc::default(),
+            inputs: 1,
         })
     }
 
@@ -285,16 +297,25 @@ impl Source for Dataset {
         }
         Ok(Box::new(self.iter()?.map(|element| {
             let element = element?;
-            let [x, truth] = &element[..] else {
+            if element.len() <= self.inputs {
                 return Err(Error::argument(format!(
-                    "a dataset of {} tensors per element can't be trained on, expected inputs and \
-                     truths",
-                    element.len()
+                    "a dataset of {} tensors per element can't be trained on, expected {} and truths",
+                    element.len(),
+                    match self.inputs {
+                        1 => "inputs".to_owned(),
+                        inputs => format!("{inputs} inputs"),
+                    }
                 )));
-            };
+            }
+            let mut x = Vec::new();
+            for handle in &element {
+                x.push(handle.to_tensor()?);
+            }
+            let truth = x.split_off(self.inputs);
             Ok(Batch {
-                x: x.to_tensor()?,
-                truth: truth.to_tensor()?,
+                x,
+                truth,
+                weights: Vec::new(),
             })
         })))
     }

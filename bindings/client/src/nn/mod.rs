@@ -2,9 +2,11 @@
 //! numbers of Keras 3.
 
 mod activation;
+mod criterion;
 mod dataset;
 pub mod functional;
 mod initializer;
+mod keras;
 pub mod layer;
 mod loss;
 mod metric;
@@ -14,9 +16,11 @@ pub mod training;
 mod weights;
 
 pub use activation::Activation;
+pub use criterion::{LossFunction, Meter, MetricFunction};
 pub use dataset::{Dataset, Elements};
 pub use initializer::{Fans, Initializer};
+pub use layer::Model;
 pub use loss::Loss;
-pub use metric::{Meter, Metric};
+pub use metric::Metric;
 pub use regularizer::Regularizer;
 pub use weights::Weights;

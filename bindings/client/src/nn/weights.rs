@@ -1,8 +1,9 @@
 //! The variables of a model.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tfp_core::{DataType, Result};
+use tfp_core::{Context, DataType, Error, Result, Shape, Tensor};
 
 use super::{Initializer, Regularizer};
 use crate::context::any::{AnyContext, HOST, Mode};
@@ -16,14 +17,45 @@ use crate::variable::{Variable, VariableOptions};
 pub struct Weights {
     context: AnyContext,
     prefix: String,
+    name: Option<String>,
+    sharing: Sharing,
+    // The values that the next variables have, instead of initial ones.
+    given: Option<Arc<Mutex<VecDeque<Tensor>>>>,
     shared: Arc<Mutex<Shared>>,
 }
 
 struct Shared {
     seed: u32,
     names: Vec<String>,
+    // All names, and the number that the next layer of a name begins to look at.
+    numbers: HashMap<String, u32>,
     variables: Vec<Variable>,
+    // The variables that layers asked for, also those that others have asked for before.
+    asked: Vec<Variable>,
     penalties: Vec<(Variable, Regularizer)>,
+    // Paths, and whether what is below them is frozen; the last one holds.
+    frozen: Vec<(String, bool)>,
+}
+
+/// What a layer has taken from its weights: a second call of it takes the same.
+#[derive(Debug, Default)]
+pub(crate) struct Taken {
+    names: VecDeque<String>,
+    seeds: VecDeque<u32>,
+    variables: VecDeque<Variable>,
+}
+
+/// Whether a layer's variables are noted, or those of its first call are taken.
+#[derive(Clone, Default)]
+enum Sharing {
+    #[default]
+    None,
+    Note(Arc<Mutex<Taken>>),
+    Take(Arc<Mutex<Taken>>),
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Weights {
@@ -33,11 +65,17 @@ impl Weights {
         Self {
             context: context.any(),
             prefix: String::new(),
+            name: None,
+            sharing: Sharing::None,
+            given: None,
             shared: Arc::new(Mutex::new(Shared {
                 seed,
                 names: Vec::new(),
+                numbers: HashMap::new(),
                 variables: Vec::new(),
+                asked: Vec::new(),
                 penalties: Vec::new(),
+                frozen: Vec::new(),
             })),
         }
     }
@@ -48,23 +86,111 @@ impl Weights {
         &self.context
     }
 
+    /// Whether both make variables of the same model.
+    pub(crate) fn is_same(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.shared, &other.shared)
+    }
+
     /// Returns a place for a layer's variables, whose names begin with its own. A number makes it
     /// unique, as `dense_1`.
     #[must_use]
     pub fn layer(&self, name: &str) -> Self {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        let name = self.name.as_deref().unwrap_or(name);
+        let full = match &self.sharing {
+            Sharing::Take(taken) => lock(taken).names.pop_front(),
+            Sharing::None | Sharing::Note(_) => None,
+        };
+        let full = full.unwrap_or_else(|| self.unique(name));
+        if let Sharing::Note(taken) = &self.sharing {
+            lock(taken).names.push_back(full.clone());
+        }
+        Self {
+            prefix: format!("{full}/"),
+            name: None,
+            ..self.clone()
+        }
+    }
+
+    /// Takes a name that no other layer here has, with the prefix.
+    pub(crate) fn unique(&self, name: &str) -> String {
+        let mut shared = lock(&self.shared);
         let wanted = format!("{}{name}", self.prefix);
         let mut full = wanted.clone();
-        let mut number = 0;
-        while shared.names.contains(&full) {
+        let mut number = shared.numbers.get(&wanted).copied().unwrap_or(0);
+        while shared.numbers.contains_key(&full) {
             number += 1;
             full = format!("{wanted}_{number}");
         }
+        shared.numbers.insert(wanted, number);
+        shared.numbers.entry(full.clone()).or_insert(0);
         shared.names.push(full.clone());
+        full
+    }
+
+    /// Returns the same place, where the next layer has a given name instead of its kind's.
+    #[must_use]
+    pub fn named(&self, name: &str) -> Self {
         Self {
-            prefix: format!("{full}/"),
+            name: Some(name.to_owned()),
             ..self.clone()
         }
+    }
+
+    /// Returns the same place, where what layers take is noted.
+    pub(crate) fn noting(&self, taken: &Arc<Mutex<Taken>>) -> Self {
+        Self {
+            sharing: Sharing::Note(taken.clone()),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same place, where layers take what was noted.
+    pub(crate) fn taking(&self, taken: &Mutex<Taken>) -> Self {
+        let taken = lock(taken);
+        let again = Taken {
+            names: taken.names.clone(),
+            seeds: taken.seeds.clone(),
+            variables: taken.variables.clone(),
+        };
+        Self {
+            sharing: Sharing::Take(Arc::new(Mutex::new(again))),
+            ..self.clone()
+        }
+    }
+
+    /// Returns the same place, whose next variables have these values.
+    pub(crate) fn given(&self, values: Vec<Tensor>) -> Self {
+        Self {
+            given: Some(Arc::new(Mutex::new(values.into()))),
+            ..self.clone()
+        }
+    }
+
+    /// How many given values no variable has taken.
+    pub(crate) fn left(&self) -> usize {
+        self.given.as_ref().map_or(0, |given| lock(given).len())
+    }
+
+    /// The value that a variable has at first.
+    fn first_value(&self, name: &str, shape: &[i64], first: Initializer) -> Result<AnyValue> {
+        let seed = self.fresh_seed();
+        if let Some(given) = &self.given {
+            let value = lock(given).pop_front().ok_or_else(|| {
+                Error::argument(format!("there is no value for '{}{name}'", self.prefix))
+            })?;
+            if value.dims() != shape || value.dtype() != DataType::FLOAT {
+                return Err(Error::argument(format!(
+                    "'{}{name}' is float32 of shape {shape:?}, and its value {} of shape {}",
+                    self.prefix,
+                    value.dtype(),
+                    value.shape()
+                )));
+            }
+            return self.context.constant(&value);
+        }
+        // Not every device has what random numbers and decompositions need; all get equal ones so.
+        let host = self.context.on_device(HOST)?;
+        first.value(&host, shape, DataType::FLOAT, seed)
     }
 
     /// Makes a float32 variable that training changes.
@@ -90,57 +216,145 @@ impl Weights {
         first: Initializer,
         trainable: bool,
     ) -> Result<Variable> {
-        let seed = self.next_seed();
-        // Not every device has what random numbers and decompositions need; all get equal ones so.
-        let host = self.context.on_device(HOST)?;
-        let value = first.value(&host, shape, DataType::FLOAT, seed)?;
+        if let Sharing::Take(taken) = &self.sharing {
+            let variable = lock(taken).variables.pop_front();
+            let variable = variable.filter(|variable| *variable.shape() == Shape::from(shape));
+            let variable = variable.ok_or_else(|| {
+                Error::argument(format!(
+                    "the layer is shared, and its '{}{name}' is of shape {shape:?} for this input but \
+                     not for the first one",
+                    self.prefix
+                ))
+            })?;
+            lock(&self.shared).asked.push(variable.clone());
+            return Ok(variable);
+        }
+        let value = self.first_value(name, shape, first)?;
         let name = format!("{}{name}", self.prefix);
         let options = VariableOptions {
             trainable,
             ..VariableOptions::default()
         };
         let variable = Variable::with_options(&self.context, &name, value, &options)?;
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Sharing::Note(taken) = &self.sharing {
+            lock(taken).variables.push_back(variable.clone());
+        }
+        let mut shared = lock(&self.shared);
         shared.variables.push(variable.clone());
+        shared.asked.push(variable.clone());
         Ok(variable)
+    }
+
+    fn fresh_seed(&self) -> u32 {
+        let mut shared = lock(&self.shared);
+        shared.seed = shared.seed.wrapping_add(1);
+        shared.seed
     }
 
     /// Returns a seed that no other variable or layer of the model has.
     #[must_use]
     pub fn next_seed(&self) -> u32 {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.seed = shared.seed.wrapping_add(1);
-        shared.seed
+        if let Sharing::Take(taken) = &self.sharing
+            && let Some(seed) = lock(taken).seeds.pop_front()
+        {
+            return seed;
+        }
+        let seed = self.fresh_seed();
+        if let Sharing::Note(taken) = &self.sharing {
+            lock(taken).seeds.push_back(seed);
+        }
+        seed
     }
 
     /// Returns all variables, in the order in which they were made.
     #[must_use]
     pub fn variables(&self) -> Vec<Variable> {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.variables.clone()
+        lock(&self.shared).variables.clone()
     }
 
-    /// Returns the variables that training changes.
+    /// How often layers have asked for a variable.
+    pub(crate) fn asked(&self) -> usize {
+        lock(&self.shared).asked.len()
+    }
+
+    /// Returns the variables that layers have asked for since then.
+    pub(crate) fn asked_since(&self, count: usize) -> Vec<Variable> {
+        let shared = lock(&self.shared);
+        shared.asked.get(count..).unwrap_or_default().to_vec()
+    }
+
+    /// Notes that a layer uses variables that are there.
+    pub(crate) fn ask(&self, variables: &[Variable]) {
+        lock(&self.shared).asked.extend_from_slice(variables);
+    }
+
+    /// Returns the name that a layer took last, if any has since there were so many.
+    pub(crate) fn name_since(&self, count: usize) -> Option<String> {
+        lock(&self.shared).names.get(count).cloned()
+    }
+
+    /// How many names layers have taken.
+    pub(crate) fn names(&self) -> usize {
+        lock(&self.shared).names.len()
+    }
+
+    /// Returns the variables that training changes: without those that are frozen.
     #[must_use]
     pub fn trainables(&self) -> Vec<Variable> {
-        let mut variables = self.variables();
-        variables.retain(Variable::is_trainable);
+        self.trained(self.variables())
+    }
+
+    /// Leaves those of some variables that training changes.
+    pub(crate) fn trained(&self, mut variables: Vec<Variable>) -> Vec<Variable> {
+        let shared = lock(&self.shared);
+        variables.retain(|one| one.is_trainable() && !shared.is_frozen(one.name()));
         variables
+    }
+
+    /// Sets whether training leaves the variables below a path as they are, as those of a layer.
+    pub(crate) fn set_frozen(&self, path: &str, frozen: bool) {
+        let mut shared = lock(&self.shared);
+        shared.frozen.retain(|(one, _)| !is_below(one, path));
+        shared.frozen.push((path.to_owned(), frozen));
+    }
+
+    /// Makes training leave this layer as it is.
+    pub(crate) fn freeze(&self) {
+        self.set_frozen(self.prefix.trim_end_matches('/'), true);
+    }
+
+    /// Whether training leaves this layer as it is.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        lock(&self.shared).is_frozen(&self.prefix)
     }
 
     /// Makes a penalty of a variable part of the loss of training and evaluation.
     pub fn penalize(&self, variable: &Variable, regularizer: Regularizer) {
-        let mut shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        shared.penalties.push((variable.clone(), regularizer));
+        if matches!(self.sharing, Sharing::Take(_)) {
+            return;
+        }
+        lock(&self.shared)
+            .penalties
+            .push((variable.clone(), regularizer));
     }
 
-    /// Computes the sum of all penalties, a scalar; none if there are none.
+    /// Computes the sum of all penalties, a scalar; none if there are none. Frozen variables have none.
     ///
     /// # Errors
     /// As for [`Regularizer::penalty`].
     pub fn penalty(&self, cx: &AnyContext) -> Result<Option<AnyValue>> {
-        let shared = self.shared.lock().unwrap_or_else(PoisonError::into_inner);
-        let penalties = shared.penalties.clone();
+        self.penalty_of(cx, &self.variables())
+    }
+
+    /// Computes the sum of the penalties of some variables.
+    pub(crate) fn penalty_of(&self, cx: &AnyContext, of: &[Variable]) -> Result<Option<AnyValue>> {
+        let shared = lock(&self.shared);
+        let mut penalties = shared.penalties.clone();
+        penalties.retain(|(one, _)| {
+            let is_one = |other: &Variable| other.handle() == one.handle();
+            of.iter().any(is_one) && !shared.is_frozen(one.name())
+        });
         drop(shared);
         let mut sum = None;
         for (variable, regularizer) in penalties {
@@ -152,4 +366,18 @@ impl Weights {
         }
         Ok(sum)
     }
+}
+
+impl Shared {
+    fn is_frozen(&self, name: &str) -> bool {
+        let mut paths = self.frozen.iter().rev();
+        let last = paths.find(|(path, _)| is_below(name, path));
+        last.is_some_and(|&(_, frozen)| frozen)
+    }
+}
+
+/// Whether a name is a path or lies below it.
+pub(crate) fn is_below(name: &str, path: &str) -> bool {
+    name.strip_prefix(path)
+        .is_some_and(|rest| rest.is_empty() || path.is_empty() || rest.starts_with('/'))
 }

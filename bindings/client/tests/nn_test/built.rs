@@ -143,7 +143,7 @@ pub fn cases() -> Vec<Case> {
             "group_norm",
             GroupNorm {
                 groups: 2,
-                epsilon: 1e-3,
+                ..GroupNorm::default()
             },
         ),
         case("rms_norm", RmsNorm::default()),
@@ -151,14 +151,7 @@ pub fn cases() -> Vec<Case> {
         case("lstm", Recurrent::new(RnnKind::Lstm, 5).sequences()),
         case("lstm_backwards", backwards),
         case("gru", Recurrent::new(RnnKind::Gru, 5)),
-        case(
-            "attention",
-            MultiHeadAttention {
-                heads: 2,
-                width: 3,
-                causal: true,
-            },
-        ),
+        case("attention", MultiHeadAttention::new(2, 3).causal()),
     ]
 }
 

@@ -3,9 +3,11 @@
 mod built;
 mod complete;
 mod datasets;
+mod functional;
 mod functions;
 mod goldens;
 mod kept;
+mod keras;
 mod layers;
 mod models;
 mod optimizers;

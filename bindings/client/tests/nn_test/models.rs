@@ -1,6 +1,6 @@
 //! The models that are trained.
 
-use tfp::nn::functional::{Padding, Pool, RnnOptions};
+use tfp::nn::functional::{Padding, Pool};
 use tfp::nn::layer::{
     BatchNorm, Bidirectional, Conv, Dense, Dropout, Embedding, Flatten, GlobalPool, Layer,
     LayerNorm, Merge, MultiHeadAttention, Pooling, Recurrent, RnnKind, Sequential,
@@ -88,11 +88,7 @@ pub fn with_model<T>(
                     merge: Merge::Concat,
                 },
                 &LayerNorm::default(),
-                &MultiHeadAttention {
-                    heads: 2,
-                    width: 3,
-                    causal: false,
-                },
+                &MultiHeadAttention::new(2, 3),
                 &Dense::new(4),
             ],
         ),
@@ -111,11 +107,7 @@ pub fn with_model<T>(
             &[
                 &Embedding::new(64, 6),
                 &Bidirectional {
-                    layer: Recurrent {
-                        kind: RnnKind::Lstm,
-                        units: 4,
-                        options: RnnOptions::default(),
-                    },
+                    layer: Recurrent::new(RnnKind::Lstm, 4),
                     merge: Merge::Concat,
                 },
                 &Dense::new(4),

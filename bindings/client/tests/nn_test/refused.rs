@@ -102,14 +102,10 @@ fn sizes_that_no_layer_can_have_are_refused() -> Result<()> {
     grouped.conv.options.groups = 2;
     let mut pooled = Pooling::max(2);
     pooled.padding = Padding::Causal;
-    let heads = MultiHeadAttention {
-        heads: 0,
-        width: 2,
-        causal: false,
-    };
+    let heads = MultiHeadAttention::new(0, 2);
     let groups = GroupNorm {
         groups: 3,
-        epsilon: 1e-3,
+        ..GroupNorm::default()
     };
     let far = Reshape {
         shape: vec![i64::MAX, 2],

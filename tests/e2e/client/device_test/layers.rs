@@ -1,6 +1,6 @@
 //! Layers: results and gradients.
 
-use tfp::nn::functional::{ConvOptions, Padding, Pool, RnnOptions};
+use tfp::nn::functional::{ConvOptions, Padding, Pool};
 use tfp::nn::layer::{
     BatchNorm, Bidirectional, Conv, ConvTranspose, Dense, DepthwiseConv2d, Dropout, Embedding,
     Flatten, GlobalPool, GroupNorm, Layer, LayerNorm, Merge, MultiHeadAttention, Pass, Pooling,
@@ -111,7 +111,7 @@ fn poolings_and_norms() -> Result<()> {
     check_layer("rms norm", &steps, &RmsNorm::default())?;
     let groups = GroupNorm {
         groups: 2,
-        epsilon: 1e-3,
+        ..GroupNorm::default()
     };
     check_layer("group norm", &image, &groups)
 }
@@ -123,20 +123,11 @@ fn recurrent_layers_and_attention() -> Result<()> {
         check_layer(&format!("{kind:?}"), &steps, &Recurrent::new(kind, 4))?;
     }
     let both = Bidirectional {
-        layer: Recurrent {
-            kind: RnnKind::Lstm,
-            units: 3,
-            options: RnnOptions::default(),
-        }
-        .sequences(),
+        layer: Recurrent::new(RnnKind::Lstm, 3).sequences(),
         merge: Merge::Concat,
     };
     check_layer("bidirectional", &steps, &both)?;
-    let attention = MultiHeadAttention {
-        heads: 2,
-        width: 3,
-        causal: true,
-    };
+    let attention = MultiHeadAttention::new(2, 3).causal();
     check_layer("attention", &steps, &attention)
 }
 

@@ -20,6 +20,16 @@ pub fn attention<C: Context + ?Sized>(
     values: &C::Value,
     mask: Option<&C::Value>,
 ) -> Result<C::Value> {
+    attention_with(cx, [queries, keys, values], mask, Ok)
+}
+
+/// [`attention`], whose shares pass through a function, such as dropout.
+fn attention_with<C: Context + ?Sized>(
+    cx: &C,
+    [queries, keys, values]: [&C::Value; 3],
+    mask: Option<&C::Value>,
+    shares: impl FnOnce(C::Value) -> Result<C::Value>,
+) -> Result<C::Value> {
     let width = known("attention", queries, -1)? as f32;
     let scaled = ops::mul(cx, queries, 1.0 / width.sqrt())?;
     let options = ops::BatchMatMulV2Options {
@@ -37,7 +47,7 @@ pub fn attention<C: Context + ?Sized>(
         let hidden = ops::mul(cx, ops::sub(cx, 1.0, shown)?, least)?;
         scores = ops::add_v2(cx, scores, hidden)?;
     }
-    let shares = ops::softmax(cx, scores)?;
+    let shares = shares(ops::softmax(cx, scores)?)?;
     ops::batch_mat_mul_v2(cx, shares, values, ops::BatchMatMulV2Options::default())
 }
 
@@ -68,10 +78,26 @@ impl<V: Value> MultiHead<V> {
         values: &V,
         mask: Option<&V>,
     ) -> Result<V> {
+        self.attend_to(cx, queries, [values, values], mask, Ok)
+    }
+
+    /// [`Self::attend`] to values that have other keys; the shares pass through a function, such as
+    /// dropout.
+    ///
+    /// # Errors
+    /// As for [`attention`].
+    pub fn attend_to<C: Context<Value = V> + ?Sized>(
+        &self,
+        cx: &C,
+        queries: &V,
+        [values, keys]: [&V; 2],
+        mask: Option<&V>,
+        shares: impl FnOnce(V) -> Result<V>,
+    ) -> Result<V> {
         let q = heads(cx, queries, &self.query)?;
-        let k = heads(cx, values, &self.key)?;
+        let k = heads(cx, keys, &self.key)?;
         let v = heads(cx, values, &self.value)?;
-        let y = attention(cx, &q, &k, &v, mask)?;
+        let y = attention_with(cx, [&q, &k, &v], mask, shares)?;
         let y = ops::transpose(cx, y, [0, 2, 1, 3])?;
 
         let (kernel, bias) = &self.output;

@@ -94,6 +94,44 @@ pub fn conv3d<C: Context + ?Sized>(
     }
 }
 
+/// The gradient of a convolution in three dimensions as a layer of its own: (batch, planes, rows, columns,
+/// channels) and (depth, height, width, filters, channels).
+///
+/// # Errors
+/// As for [`conv3d`].
+pub fn conv3d_transpose<C: Context + ?Sized>(
+    cx: &C,
+    x: &C::Value,
+    kernel: &C::Value,
+    bias: Option<&C::Value>,
+    strides: [i64; 3],
+    padding: Padding,
+) -> Result<C::Value> {
+    not_causal("conv3d_transpose", padding)?;
+    let sizes = shape_of(cx, x)?;
+    let mut parts = vec![part(cx, &sizes, 0, Some(1))?];
+    for (axis, stride) in (1_i32..).zip(strides) {
+        let mut size = ops::mul(cx, part(cx, &sizes, axis, Some(axis + 1))?, stride as i32)?;
+        if padding != Padding::Same {
+            let window = known("conv3d_transpose", kernel, i64::from(axis) - 1)?;
+            size = ops::add_v2(cx, size, (window - stride).max(0) as i32)?;
+        }
+        parts.push(size);
+    }
+    let filters = known("conv3d_transpose", kernel, 3)? as i32;
+    parts.push(ops::reshape(cx, filters, [1])?);
+    let sizes = ops::concat_v2(cx, &parts, 0)?;
+    let [planes, rows, columns] = strides;
+    let strides = [1, planes, rows, columns, 1];
+    let options = ops::Conv3DBackpropInputV2Options::default();
+    let padding = padding.op();
+    let y = ops::conv3d_backprop_input_v2(cx, sizes, kernel, x, &strides, padding, options)?;
+    match bias {
+        Some(bias) => ops::bias_add(cx, y, bias, ops::BiasAddOptions::default()),
+        None => Ok(y),
+    }
+}
+
 /// A convolution that sees each channel alone: (batch, rows, columns, channels) and (height, width,
 /// channels, multiplier) give `channels * multiplier` channels.
 ///

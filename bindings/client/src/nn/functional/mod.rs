@@ -12,12 +12,12 @@ use tfp_core::{Context, Error, Result, Value};
 use tfp_ops as ops;
 
 pub use attention::{MultiHead, attention};
-pub use conv::{ConvOptions, conv, conv_transpose, conv3d, depthwise_conv2d};
+pub use conv::{ConvOptions, conv, conv_transpose, conv3d, conv3d_transpose, depthwise_conv2d};
 pub(crate) use conv::{not_causal, transposable};
 pub use dense::{dense, dropout, embedding, flatten};
 pub use norm::{Moments, batch_norm, group_norm, layer_norm, moments, normalize, rms_norm};
-pub use pool::{Pool, global_pool, pool};
-pub use recurrent::{Gru, Lstm, RnnOptions, SimpleRnn, run};
+pub use pool::{Pool, global_pool, pool, pool3d};
+pub use recurrent::{Cell, Gru, Lstm, RnnOptions, SimpleRnn, run};
 
 /// How borders are treated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -1,10 +1,10 @@
 //! Pooling.
 
-use tfp_core::{Context, Result};
+use tfp_core::{Context, Error, Result};
 use tfp_ops as ops;
 
 use super::conv::four;
-use super::{Padding, not_causal, spatial};
+use super::{Padding, not_causal, rank, spatial};
 
 /// What a window becomes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -56,6 +56,33 @@ pub fn pool<C: Context + ?Sized>(
     ops::squeeze(cx, y, options)
 }
 
+/// Pools windows of (planes, rows, columns).
+///
+/// # Errors
+/// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for causal padding, and what TensorFlow says.
+pub fn pool3d<C: Context + ?Sized>(
+    cx: &C,
+    x: &C::Value,
+    kind: Pool,
+    size: [i64; 3],
+    strides: [i64; 3],
+    padding: Padding,
+) -> Result<C::Value> {
+    not_causal("pool3d", padding)?;
+    let five = |[planes, rows, columns]: [i64; 3]| [1, planes, rows, columns, 1];
+    let (size, strides, padding) = (five(size), five(strides), padding.op());
+    match kind {
+        Pool::Max => {
+            let options = ops::MaxPool3DOptions::default();
+            ops::max_pool3d(cx, x, &size, &strides, padding, options)
+        }
+        Pool::Average => {
+            let options = ops::AvgPool3DOptions::default();
+            ops::avg_pool3d(cx, x, &size, &strides, padding, options)
+        }
+    }
+}
+
 /// Pools each channel to one number, or to dimensions of size 1 when they are kept.
 ///
 /// # Errors
@@ -66,10 +93,15 @@ pub fn global_pool<C: Context + ?Sized>(
     kind: Pool,
     keep_dims: bool,
 ) -> Result<C::Value> {
-    let axes: &[i32] = if spatial("global_pool", x)? == 1 {
-        &[1]
-    } else {
-        &[1, 2]
+    let axes: &[i32] = match rank("global_pool", x)? {
+        3 => &[1],
+        4 => &[1, 2],
+        5 => &[1, 2, 3],
+        other => {
+            return Err(Error::argument(format!(
+                "global_pool: the input has rank {other}, expected 3 to 5"
+            )));
+        }
     };
     let keep_dims = Some(keep_dims);
     match kind {

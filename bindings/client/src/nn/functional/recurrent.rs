@@ -82,6 +82,11 @@ pub fn run<C: Context + ?Sized>(
         let mut next = cell.step(cx, step, &states)?;
         let [mut now] = take(&next)?.clone();
         if let Some(mask) = masks.get(index) {
+            let mut mask = mask.clone();
+            for _ in 2..now.shape()?.rank().unwrap_or(2) {
+                mask = ops::expand_dims(cx, mask, -1)?;
+            }
+            let mask = &mask;
             for (next, old) in next.iter_mut().zip(&states) {
                 *next = ops::select_v2(cx, mask, &*next, old)?;
             }

@@ -4,7 +4,7 @@ use tfp_core::Result;
 
 use super::conv::windows;
 use super::{Built, Layer, channels, check_sizes, wrong_input};
-use crate::nn::functional::{self as f, Padding};
+use crate::nn::functional::{self as f, Padding, not_causal};
 use crate::nn::{Activation, Initializer, Weights};
 
 /// A convolution in three dimensions (planes, rows, columns, channels).
@@ -74,6 +74,62 @@ impl Layer for Conv3d {
             let cx = pass.context();
             let bias = bias.as_ref().map(|bias| bias.read(cx)).transpose()?;
             let y = f::conv3d(cx, x, &kernel.read(cx)?, bias.as_ref(), strides, padding)?;
+            activation.apply(cx, &y)
+        })
+    }
+}
+
+/// A convolution of volumes that makes its input larger by the strides.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Conv3dTranspose {
+    /// As for [`Conv3d`].
+    pub conv: Conv3d,
+}
+
+impl Layer for Conv3dTranspose {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let Conv3d {
+            filters,
+            size,
+            strides,
+            padding,
+            activation,
+            use_bias,
+        } = self.conv;
+        let layer = "Conv3dTranspose";
+        let inputs = channels(layer, input)?;
+        if input.len() != 4 {
+            let expected = "(planes, rows, columns, channels)";
+            return Err(wrong_input(layer, expected, input));
+        }
+        not_causal(layer, padding)?;
+        check_sizes(layer, "size", &size)?;
+        check_sizes(layer, "strides", &strides)?;
+        check_sizes(layer, "filters", &[filters])?;
+        let mut output: Vec<i64> = (0..3)
+            .map(|axis| {
+                let more = match padding {
+                    Padding::Same => 0,
+                    Padding::Valid | Padding::Causal => (size[axis] - strides[axis]).max(0),
+                };
+                match input[axis] {
+                    ..0 => -1,
+                    input => input.saturating_mul(strides[axis]).saturating_add(more),
+                }
+            })
+            .collect();
+        output.push(filters);
+        let weights = weights.layer("conv3d_transpose");
+        let shape = [size[0], size[1], size[2], filters, inputs];
+        let kernel = weights.trainable("kernel", &shape, Initializer::GLOROT_UNIFORM)?;
+        let bias = use_bias
+            .then(|| weights.trainable("bias", &[filters], Initializer::Zeros))
+            .transpose()?;
+        Built::new(output, move |pass, x| {
+            let cx = pass.context();
+            let bias = bias.as_ref().map(|bias| bias.read(cx)).transpose()?;
+            let kernel = kernel.read(cx)?;
+            let y = f::conv3d_transpose(cx, x, &kernel, bias.as_ref(), strides, padding)?;
             activation.apply(cx, &y)
         })
     }

@@ -183,7 +183,7 @@ impl Layer for Flatten {
     }
 }
 
-/// Other dimensions for the same elements of a sample.
+/// Other dimensions for the same elements of a sample. One of them may be -1: as large as it takes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Reshape {
     /// The dimensions, without the batch.
@@ -192,15 +192,119 @@ pub struct Reshape {
 
 impl Layer for Reshape {
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
-        let (before, after) = (elements(input), elements(&self.shape));
-        if before.is_none() || before != after {
+        let wrong = || {
             let expected = format!("as many known elements as the shape {:?}", self.shape);
-            return Err(wrong_input("Reshape", &expected, input));
+            wrong_input("Reshape", &expected, input)
+        };
+        let before = elements(input).ok_or_else(wrong)?;
+        let mut output = self.shape.clone();
+        let open = output.iter().filter(|&&size| size == -1).count();
+        if let (1, Some(at)) = (open, output.iter().position(|&size| size == -1)) {
+            output[at] = 1;
+            let rest = elements(&output)
+                .filter(|&rest| rest > 0)
+                .ok_or_else(wrong)?;
+            output[at] = before / rest;
+        }
+        if elements(&output) != Some(before) {
+            return Err(wrong());
         }
         let mut shape = vec![-1];
-        shape.extend(&self.shape);
-        Built::new(self.shape.clone(), move |pass, x| {
+        shape.extend(&output);
+        Built::new(output, move |pass, x| {
             ops::reshape(pass.context(), x, &shape)
+        })
+    }
+}
+
+/// A dense layer over any dimensions, as Einstein's summation says: `ab,bc->ac`, where the first letter
+/// is the batch.
+#[derive(Clone, Debug, PartialEq)]
+pub struct EinsumDense {
+    /// The letters of input, kernel and output. `...` stands for dimensions that stay.
+    pub equation: String,
+    /// The sizes of the output without the batch; -1 where the input says them.
+    pub output: Vec<i64>,
+    /// The letters of the output that the bias has, or none.
+    pub bias_axes: Option<String>,
+    /// The function of the output.
+    pub activation: Activation,
+}
+
+impl EinsumDense {
+    /// The letters of input, kernel and output, each with as many as there are dimensions.
+    fn letters(&self, rank: usize) -> Option<[String; 3]> {
+        let (sides, output) = self.equation.split_once("->")?;
+        let (input, kernel) = sides.split_once(',')?;
+        let mut letters = [input, kernel, output].map(|side| side.trim().to_owned());
+        if letters.iter().any(|side| side.contains("...")) {
+            let named = letters[0].replace("...", "").chars().count();
+            let unused = ('A'..='Z').filter(|letter| !self.equation.contains(*letter));
+            let more: String = unused.take((rank + 1).checked_sub(named)?).collect();
+            for side in [0, 2] {
+                letters[side] = letters[side].replace("...", &more);
+            }
+        }
+        let valid = letters.iter().flat_map(|side| side.chars());
+        (letters[0].chars().count() == rank + 1
+            && valid.clone().all(|one| one.is_ascii_alphabetic()))
+        .then_some(letters)
+    }
+}
+
+impl Layer for EinsumDense {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let wrong = || {
+            let expected = format!(
+                "what '{}' gives the shape {:?} of",
+                self.equation, self.output
+            );
+            wrong_input("EinsumDense", &expected, input)
+        };
+        let [from, kernel, to] = self.letters(input.len()).ok_or_else(wrong)?;
+        // The sizes of the output that are given are those of its last letters.
+        let known = |letter: char| -> Option<i64> {
+            let at = |letters: &str| letters.chars().position(|one| one == letter);
+            let of_input = at(&from).and_then(|at| input.get(at.checked_sub(1)?).copied());
+            let first = to.len().checked_sub(self.output.len())?;
+            let of_output = at(&to).and_then(|at| self.output.get(at.checked_sub(first)?).copied());
+            of_input.or(of_output).filter(|&size| size > 0)
+        };
+        let sizes = |letters: &str| -> Option<Vec<i64>> { letters.chars().map(known).collect() };
+        let shape = sizes(&kernel).ok_or_else(wrong)?;
+        let output: Vec<i64> = to
+            .chars()
+            .skip(1)
+            .map(|letter| known(letter).unwrap_or(-1))
+            .collect();
+        let weights = weights.layer("einsum_dense");
+        let kernel_value = weights.trainable("kernel", &shape, Initializer::GLOROT_UNIFORM)?;
+        let bias = match &self.bias_axes {
+            None => None,
+            Some(axes) => {
+                // One where an axis that the bias does not have follows one that it has.
+                let first = to.chars().position(|letter| axes.contains(letter));
+                let spread = to.chars().skip(first.ok_or_else(wrong)?);
+                let spread: Option<Vec<i64>> = spread
+                    .map(|letter| match axes.contains(letter) {
+                        true => known(letter),
+                        false => Some(1),
+                    })
+                    .collect();
+                let spread = spread.ok_or_else(wrong)?;
+                Some(weights.trainable("bias", &spread, Initializer::Zeros)?)
+            }
+        };
+        let equation = format!("{from},{kernel}->{to}");
+        let activation = self.activation;
+        Built::new(output, move |pass, x| {
+            let cx = pass.context();
+            let kernel = kernel_value.read(cx)?;
+            let mut y = ops::einsum(cx, [x, &kernel], equation.as_bytes())?;
+            if let Some(bias) = &bias {
+                y = ops::add_v2(cx, y, bias.read(cx)?)?;
+            }
+            activation.apply(cx, &y)
         })
     }
 }

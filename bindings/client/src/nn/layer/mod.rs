@@ -4,14 +4,26 @@
 //! and returns a [`Forward`]. Data is channels-last. Names, shapes, orders and initial values of
 //! weights are those of Keras 3.
 
+mod attention;
 mod conv;
 mod conv3d;
+mod conv_lstm;
 mod core;
+mod merge;
+mod model;
+mod node;
+mod noise;
 mod norm;
 mod pool;
+mod rectifier;
 mod recurrent;
 mod regularized;
+mod reshape;
+mod separable;
 mod sequential;
+mod shared;
+mod summary;
+mod wrapper;
 
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -19,18 +31,34 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use tfp_core::{Context, Error, Operation, Result, Tensor};
 
 use super::{Regularizer, Weights};
-use crate::context::any::AnyContext;
+use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
 use crate::ops;
+use crate::variable::Variable;
 
+pub use self::attention::{Attention, GroupedQueryAttention, MultiHeadAttention, Score};
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
-pub use self::conv3d::Conv3d;
-pub use self::core::{Dense, Dropout, Embedding, Flatten, Reshape};
-pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm};
-pub use self::pool::{GlobalPool, Pooling};
-pub use self::recurrent::{Bidirectional, Merge, MultiHeadAttention, Recurrent, RnnKind};
+pub use self::conv_lstm::ConvLstm;
+pub use self::conv3d::{Conv3d, Conv3dTranspose};
+pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
+pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
+pub use self::model::{Model, Port};
+pub use self::node::Node;
+pub use self::noise::{
+    ActivityPenalty, AlphaDropout, GaussianDropout, GaussianNoise, Masking, Scaling, SpatialDropout,
+};
+pub use self::norm::{BatchNorm, GroupNorm, LayerNorm, RmsNorm, UnitNorm};
+pub use self::pool::{GlobalPool, Pooling, Pooling3d};
+pub use self::rectifier::{PRelu, Relu, Softmax};
+pub use self::recurrent::{Bidirectional, Merge, Recurrent, RnnKind, StackedRnn};
 pub use self::regularized::Regularized;
+pub use self::reshape::{
+    Cropping, Identity, Interpolation, Permute, RepeatVector, UpSampling, ZeroPadding,
+};
+pub use self::separable::{DepthwiseConv1d, SeparableConv};
 pub use self::sequential::Sequential;
+pub use self::shared::SharedLayer;
+pub use self::wrapper::TimeDistributed;
 
 /// One computation of a model: where it happens, and whether it is for training.
 pub struct Pass<'a> {
@@ -38,15 +66,19 @@ pub struct Pass<'a> {
     is_training: bool,
     step: Option<AnyValue>,
     draws: AtomicU32,
-    updates: Mutex<Vec<Operation>>,
+    updates: Mutex<Vec<(Option<AnyValue>, Operation)>>,
     masks: Mutex<Masks>,
+    losses: Mutex<Vec<AnyValue>>,
 }
 
-/// The masks at the layer that is computed: (batch, steps), false for steps to skip.
+/// A mask of each value: (batch, steps), false for steps to skip.
+pub(crate) type MaskList = Vec<Option<AnyValue>>;
+
+/// The masks at the layer that is computed.
 #[derive(Default)]
 struct Masks {
-    input: Option<AnyValue>,
-    output: Option<AnyValue>,
+    inputs: MaskList,
+    outputs: MaskList,
 }
 
 impl<'a> Pass<'a> {
@@ -60,6 +92,7 @@ impl<'a> Pass<'a> {
             draws: AtomicU32::new(0),
             updates: Mutex::default(),
             masks: Mutex::default(),
+            losses: Mutex::default(),
         }
     }
 
@@ -103,6 +136,7 @@ impl<'a> Pass<'a> {
             draws: AtomicU32::new(0),
             updates: Mutex::default(),
             masks: Mutex::default(),
+            losses: Mutex::default(),
         }
     }
 
@@ -118,42 +152,100 @@ impl<'a> Pass<'a> {
         self.is_training
     }
 
-    /// Returns the mask of the layer's input, (batch, steps): false for steps to skip.
+    /// Returns the mask of the layer's first input, (batch, steps): false for steps to skip.
     #[must_use]
     pub fn mask(&self) -> Option<AnyValue> {
-        self.masks().input.clone()
+        self.mask_of(0)
     }
 
-    /// Gives the layer's output a mask. Without this call it has none: a layer that leaves steps where
-    /// they are passes [`Self::mask`] on.
+    /// Returns the mask of one of the layer's inputs.
+    #[must_use]
+    pub fn mask_of(&self, input: usize) -> Option<AnyValue> {
+        self.masks().inputs.get(input).cloned().flatten()
+    }
+
+    /// Gives the layer's first output a mask. Without this call it has none: a layer that leaves steps
+    /// where they are passes [`Self::mask`] on.
     pub fn pass_mask(&self, mask: Option<AnyValue>) {
-        self.masks().output = mask;
+        self.pass_masks(vec![mask]);
     }
 
-    /// Goes on to the next layer, whose input is the output of the last one.
-    pub(super) fn next_layer(&self) {
-        let mut masks = self.masks();
-        masks.input = masks.output.take();
+    /// Gives each of the layer's outputs a mask or none.
+    pub fn pass_masks(&self, masks: Vec<Option<AnyValue>>) {
+        self.masks().outputs = masks;
+    }
+
+    /// Goes on to a layer whose inputs have these masks.
+    pub(crate) fn enter(&self, inputs: MaskList) {
+        let outputs = Vec::new();
+        *self.masks() = Masks { inputs, outputs };
+    }
+
+    /// Returns the masks that the layer gave to its outputs.
+    pub(crate) fn leave(&self, outputs: usize) -> MaskList {
+        let mut masks = std::mem::take(&mut self.masks().outputs);
+        masks.resize(outputs, None);
+        masks
     }
 
     fn masks(&self) -> MutexGuard<'_, Masks> {
         self.masks.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// Adds a scalar to the loss of the batch.
+    pub fn add_loss(&self, loss: AnyValue) {
+        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        losses.push(loss);
+    }
+
+    /// Returns what layers added to the loss since the last call.
+    pub(crate) fn take_losses(&self) -> Vec<AnyValue> {
+        let mut losses = self.losses.lock().unwrap_or_else(PoisonError::into_inner);
+        std::mem::take(&mut *losses)
+    }
+
     /// Keeps an operation that a layer wants to run in each training step. Eager mode has run it.
     pub fn update(&self, operation: Option<Operation>) {
-        self.updates
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .extend(operation);
+        let operation = operation.map(|operation| (None, operation));
+        self.updates().extend(operation);
+    }
+
+    /// Changes a variable in each training step: by a function of a context, in which the changes of
+    /// earlier calls are done.
+    pub(crate) fn change(
+        &self,
+        variable: &Variable,
+        change: impl FnOnce(&AnyContext) -> Result<Option<Operation>>,
+    ) -> Result<()> {
+        let is_same = |one: &Option<AnyValue>| one.as_ref() == Some(variable.handle());
+        let before: Vec<Operation> = self
+            .updates()
+            .iter()
+            .filter(|(one, _)| is_same(one))
+            .map(|(_, operation)| operation.clone())
+            .collect();
+        let operation = match self.context {
+            AnyContext::Scope(scope) if !before.is_empty() => change(&scope.after(&before)?.any())?,
+            context => change(context)?,
+        };
+        let operation = operation.map(|operation| (Some(variable.handle().clone()), operation));
+        self.updates().extend(operation);
+        Ok(())
+    }
+
+    fn updates(&self) -> MutexGuard<'_, Vec<(Option<AnyValue>, Operation)>> {
+        self.updates.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the operations that layers want to run in each training step of a graph.
     #[must_use]
     pub fn into_updates(self) -> Vec<Operation> {
-        self.updates
-            .into_inner()
-            .unwrap_or_else(PoisonError::into_inner)
+        let updates = self.updates.into_inner();
+        let updates = updates.unwrap_or_else(PoisonError::into_inner);
+        updates
+            .into_iter()
+            .map(|(_, operation)| operation)
+            .collect()
     }
 }
 
@@ -166,6 +258,48 @@ pub struct Built {
     pub forward: Forward,
     /// The output's shape.
     pub output: Vec<i64>,
+}
+
+/// Several layers' inputs to several outputs.
+pub type ForwardMany = Box<dyn Fn(&Pass<'_>, &[AnyValue]) -> Result<Vec<AnyValue>> + Send + Sync>;
+
+/// A built layer with any number of inputs and outputs, whose shapes are without the batch.
+pub struct BuiltMany {
+    /// The function.
+    pub forward: ForwardMany,
+    /// The outputs' shapes.
+    pub outputs: Vec<Vec<i64>>,
+}
+
+impl BuiltMany {
+    fn new(
+        outputs: Vec<Vec<i64>>,
+        forward: impl Fn(&Pass<'_>, &[AnyValue]) -> Result<Vec<AnyValue>> + Send + Sync + 'static,
+    ) -> Result<Self> {
+        Ok(Self {
+            forward: Box::new(forward),
+            outputs,
+        })
+    }
+}
+
+impl From<Built> for BuiltMany {
+    fn from(Built { forward, output }: Built) -> Self {
+        Self {
+            forward: Box::new(move |pass, inputs| {
+                let [x] = inputs else {
+                    return Err(one_input("the layer", inputs.len()));
+                };
+                Ok(vec![forward(pass, x)?])
+            }),
+            outputs: vec![output],
+        }
+    }
+}
+
+/// An error about a number of inputs.
+fn one_input(layer: &str, found: usize) -> Error {
+    Error::argument(format!("{layer} takes one input, found {found}"))
 }
 
 impl Built {
@@ -189,6 +323,25 @@ pub trait Layer {
     /// take, and what TensorFlow says.
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built>;
 
+    /// Makes the layer's variables for several inputs, whose shapes are without the batch. By default a
+    /// layer has one.
+    ///
+    /// # Errors
+    /// As for [`Self::build`].
+    fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
+        match inputs {
+            [input] => self.build(weights, input).map(BuiltMany::from),
+            _ => Err(one_input(&self.kind(), inputs.len())),
+        }
+    }
+
+    /// Returns the name of the kind of layer, for messages and summaries.
+    fn kind(&self) -> String {
+        let path = std::any::type_name::<Self>();
+        let path = path.split('<').next().unwrap_or(path);
+        path.rsplit("::").next().unwrap_or(path).to_owned()
+    }
+
     /// Adds a penalty of the variables with a name, as `kernel`, `bias` or `embeddings`, to the loss.
     /// Building the layer is an error if it makes no such variable.
     fn regularized(self, variable: &str, regularizer: Regularizer) -> Regularized<Self>
@@ -203,11 +356,25 @@ pub trait Layer {
     }
 }
 
-impl<L: Layer + ?Sized> Layer for Box<L> {
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        (**self).build(weights, input)
-    }
+macro_rules! pointers {
+    ($($pointer:ty),*) => {
+        $(impl<L: Layer + ?Sized> Layer for $pointer {
+            fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+                (**self).build(weights, input)
+            }
+
+            fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
+                (**self).build_many(weights, inputs)
+            }
+
+            fn kind(&self) -> String {
+                (**self).kind()
+            }
+        })*
+    };
 }
+
+pointers!(Box<L>, &L);
 
 /// An error about an input shape.
 fn wrong_input(layer: &str, expected: &str, input: &[i64]) -> Error {

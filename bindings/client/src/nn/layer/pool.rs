@@ -3,7 +3,7 @@
 use tfp_core::Result;
 
 use super::conv::{check_pairs, windows};
-use super::{Built, Layer, channels, wrong_input};
+use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
@@ -72,6 +72,49 @@ impl Layer for Pooling {
         }
         Built::new(output, move |pass, x| {
             f::pool(pass.context(), x, pool.kind, size, strides, pool.padding)
+        })
+    }
+}
+
+/// Pools windows of volumes (planes, rows, columns, channels).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Pooling3d {
+    /// What a window becomes.
+    pub kind: Pool,
+    /// The size of the window.
+    pub size: [i64; 3],
+    /// The step between windows.
+    pub strides: [i64; 3],
+    /// How borders are treated.
+    pub padding: Padding,
+}
+
+impl Layer for Pooling3d {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let Self {
+            kind,
+            size,
+            strides,
+            padding,
+        } = *self;
+        let &[planes, rows, columns, channels] = input else {
+            let expected = "(planes, rows, columns, channels)";
+            return Err(wrong_input("Pooling3d", expected, input));
+        };
+        not_causal("Pooling3d", padding)?;
+        check_sizes("Pooling3d", "size", &size)?;
+        check_sizes("Pooling3d", "strides", &strides)?;
+        let mut output: Vec<i64> = [planes, rows, columns]
+            .iter()
+            .zip(size.iter().zip(&strides))
+            .map(|(&input, (&size, &stride))| windows(input, size, stride, 1, padding))
+            .collect();
+        if output.iter().any(|&size| size == 0 || size < -1) {
+            return Err(wrong_input("Pooling3d", "at least one window", input));
+        }
+        output.push(channels);
+        Built::new(output, move |pass, x| {
+            f::pool3d(pass.context(), x, kind, size, strides, padding)
         })
     }
 }

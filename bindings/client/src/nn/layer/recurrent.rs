@@ -1,10 +1,10 @@
-//! Recurrent layers and attention.
+//! Recurrent layers.
 
-use tfp_core::Result;
+use tfp_core::{Error, Result};
 
-use super::{Built, Forward, Layer, check_sizes, wrong_input};
+use super::{Built, BuiltMany, Forward, Layer, Pass, check_sizes, wrong_input};
 use crate::context::value::AnyValue;
-use crate::nn::functional::{self as f, Gru, Lstm, MultiHead, RnnOptions, SimpleRnn};
+use crate::nn::functional::{self as f, Gru, Lstm, RnnOptions, SimpleRnn};
 use crate::nn::{Activation, Initializer, Weights};
 use crate::ops;
 use crate::variable::Variable;
@@ -16,12 +16,32 @@ pub enum RnnKind {
     Simple,
     /// Long short-term memory.
     Lstm,
-    /// A gated recurrent unit, with the reset after the product as Keras' default is.
+    /// A gated recurrent unit.
     Gru,
 }
 
+impl RnnKind {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "simple_rnn",
+            Self::Lstm => "lstm",
+            Self::Gru => "gru",
+        }
+    }
+
+    /// How many states there are.
+    pub(crate) fn states(self) -> usize {
+        match self {
+            Self::Lstm => 2,
+            Self::Simple | Self::Gru => 1,
+        }
+    }
+}
+
 /// A recurrent layer over (steps, inputs) with Keras' activations and initial values.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+///
+/// Called with more nodes than one, it begins with those as its states, (units) each.
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Recurrent {
     /// Which recurrence.
     pub kind: RnnKind,
@@ -29,6 +49,16 @@ pub struct Recurrent {
     pub units: i64,
     /// What is returned, and where it begins.
     pub options: RnnOptions,
+    /// The function of the output, or of the candidate.
+    pub activation: Activation,
+    /// The function of the gates.
+    pub gate: Activation,
+    /// Whether something is added.
+    pub use_bias: bool,
+    /// Whether the reset gate of [`RnnKind::Gru`] comes after the product.
+    pub reset_after: bool,
+    /// Whether the states are returned after the output.
+    pub return_state: bool,
 }
 
 impl Recurrent {
@@ -39,6 +69,11 @@ impl Recurrent {
             kind,
             units,
             options: RnnOptions::default(),
+            activation: Activation::Tanh,
+            gate: Activation::Sigmoid,
+            use_bias: true,
+            reset_after: true,
+            return_state: false,
         }
     }
 
@@ -48,84 +83,245 @@ impl Recurrent {
         self.options.return_sequences = true;
         self
     }
+
+    /// Returns the last states after the output.
+    #[must_use]
+    pub fn with_state(self) -> Self {
+        Self {
+            return_state: true,
+            ..self
+        }
+    }
+
+    fn variables(&self, weights: &Weights, inputs: i64) -> Result<Weighted> {
+        let Self { units, .. } = *self;
+        let gates = match self.kind {
+            RnnKind::Simple => 1,
+            RnnKind::Lstm => 4,
+            RnnKind::Gru => 3,
+        };
+        let width = gates * units;
+        let orthogonal = Initializer::Orthogonal(1.0);
+        let kernel = weights.trainable("kernel", &[inputs, width], Initializer::GLOROT_UNIFORM)?;
+        let recurrent = weights.trainable("recurrent_kernel", &[units, width], orthogonal)?;
+        let bias = || match self.kind {
+            RnnKind::Gru if self.reset_after => {
+                weights.trainable("bias", &[2, width], Initializer::Zeros)
+            }
+            RnnKind::Gru | RnnKind::Simple => {
+                weights.trainable("bias", &[width], Initializer::Zeros)
+            }
+            RnnKind::Lstm => weights.trainable("bias", &[width], Initializer::LstmBias),
+        };
+        Ok(Weighted {
+            layer: *self,
+            kernel,
+            recurrent,
+            bias: self.use_bias.then(bias).transpose()?,
+        })
+    }
+
+    /// The shapes of output and states.
+    fn outputs(&self, steps: i64) -> Vec<Vec<i64>> {
+        let output = match self.options.return_sequences {
+            true => vec![steps, self.units],
+            false => vec![self.units],
+        };
+        let mut outputs = vec![output];
+        if self.return_state {
+            outputs.resize(1 + self.kind.states(), vec![self.units]);
+        }
+        outputs
+    }
+}
+
+/// A recurrent layer with its variables.
+struct Weighted {
+    layer: Recurrent,
+    kernel: Variable,
+    recurrent: Variable,
+    bias: Option<Variable>,
+}
+
+impl Weighted {
+    /// The output and the last states.
+    fn run(
+        &self,
+        pass: &Pass<'_>,
+        x: &AnyValue,
+        mask: Option<&AnyValue>,
+        initial: Option<&[AnyValue]>,
+    ) -> Result<(AnyValue, Vec<AnyValue>)> {
+        let cx = pass.context();
+        let Recurrent {
+            kind,
+            options,
+            activation,
+            gate,
+            reset_after,
+            ..
+        } = self.layer;
+        let (kernel, recurrent) = (self.kernel.read(cx)?, self.recurrent.read(cx)?);
+        let bias = self.bias.as_ref().map(|bias| bias.read(cx)).transpose()?;
+        match kind {
+            RnnKind::Simple => {
+                let cell = SimpleRnn {
+                    kernel,
+                    recurrent,
+                    bias,
+                    activation,
+                };
+                f::run(cx, &cell, x, mask, initial, options)
+            }
+            RnnKind::Lstm => {
+                let cell = Lstm {
+                    kernel,
+                    recurrent,
+                    bias,
+                    activation,
+                    gate,
+                };
+                f::run(cx, &cell, x, mask, initial, options)
+            }
+            RnnKind::Gru => {
+                let (bias, recurrent_bias) = match bias {
+                    Some(rows) if reset_after => {
+                        let rows = ops::unpack(cx, rows, 2, ops::UnpackOptions::default())?;
+                        let mut rows = rows.into_iter();
+                        (rows.next(), rows.next())
+                    }
+                    bias => (bias, None),
+                };
+                let cell = Gru {
+                    kernel,
+                    recurrent,
+                    bias,
+                    recurrent_bias,
+                    activation,
+                    gate,
+                    reset_after,
+                };
+                f::run(cx, &cell, x, mask, initial, options)
+            }
+        }
+    }
+}
+
+/// The steps and the width of a sequence.
+fn sequence(layer: &str, input: &[i64]) -> Result<(i64, i64)> {
+    match *input {
+        [steps, inputs] if inputs > 0 => Ok((steps, inputs)),
+        _ => Err(wrong_input(layer, "(steps, inputs)", input)),
+    }
 }
 
 impl Layer for Recurrent {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let &[steps, inputs] = input else {
-            return Err(wrong_input("Recurrent", "(steps, inputs)", input));
+        if self.return_state {
+            return Err(Error::argument(
+                "Recurrent returns its states, too: call it with nodes",
+            ));
+        }
+        let BuiltMany { forward, outputs } = self.build_many(weights, &[input])?;
+        let output = outputs.into_iter().next().unwrap_or_default();
+        Built::new(output, move |pass, x| {
+            let y = forward(pass, std::slice::from_ref(x))?.into_iter().next();
+            y.ok_or_else(|| Error::argument("Recurrent: no output"))
+        })
+    }
+
+    fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
+        let [input, states @ ..] = inputs else {
+            return Err(Error::argument("Recurrent without an input"));
         };
+        let (steps, width) = sequence("Recurrent", input)?;
         check_sizes("Recurrent", "units", &[self.units])?;
-        let (name, gates) = match self.kind {
-            RnnKind::Simple => ("simple_rnn", 1),
-            RnnKind::Lstm => ("lstm", 4),
-            RnnKind::Gru => ("gru", 3),
+        let wanted = self.kind.states();
+        let fit = states.iter().all(|state| **state == [self.units]);
+        if !fit || !(states.is_empty() || states.len() == wanted) {
+            return Err(Error::argument(format!(
+                "Recurrent begins with {wanted} states of shape [{}] per sample, found {states:?}",
+                self.units
+            )));
+        }
+        let weights = weights.layer(self.kind.name());
+        let weighted = self.variables(&weights, width)?;
+        let layer = *self;
+        BuiltMany::new(self.outputs(steps), move |pass, inputs| {
+            let [x, initial @ ..] = inputs else {
+                return Err(Error::argument("Recurrent without an input"));
+            };
+            let mask = pass.mask();
+            if layer.options.return_sequences {
+                pass.pass_mask(mask.clone());
+            }
+            let initial = (!initial.is_empty()).then_some(initial);
+            let (y, states) = weighted.run(pass, x, mask.as_ref(), initial)?;
+            let mut values = vec![y];
+            if layer.return_state {
+                values.extend(states);
+            }
+            Ok(values)
+        })
+    }
+}
+
+/// Recurrent layers as the cells of one: each gives its output of a step to the next one.
+#[derive(Clone, Debug, PartialEq)]
+pub struct StackedRnn {
+    /// The cells; their own options do not count.
+    pub cells: Vec<Recurrent>,
+    /// What is returned, and where it begins.
+    pub options: RnnOptions,
+}
+
+impl Layer for StackedRnn {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let (steps, mut width) = sequence("StackedRnn", input)?;
+        let units: Vec<i64> = self.cells.iter().map(|cell| cell.units).collect();
+        let Some(&last) = units.last() else {
+            return Err(Error::argument("StackedRnn without a cell"));
         };
-        let Self {
-            kind,
-            units,
-            options,
-        } = *self;
-        let weights = weights.layer(name);
-        let width = gates * units;
-        let kernel = weights.trainable("kernel", &[inputs, width], Initializer::GLOROT_UNIFORM)?;
-        let orthogonal = Initializer::Orthogonal(1.0);
-        let recurrent = weights.trainable("recurrent_kernel", &[units, width], orthogonal)?;
-        let bias = match kind {
-            RnnKind::Gru => weights.trainable("bias", &[2, width], Initializer::Zeros)?,
-            RnnKind::Simple => weights.trainable("bias", &[width], Initializer::Zeros)?,
-            RnnKind::Lstm => weights.trainable("bias", &[width], Initializer::LstmBias)?,
-        };
-        let output = if options.return_sequences {
-            vec![steps, units]
-        } else {
-            vec![units]
+        check_sizes("StackedRnn", "units", &units)?;
+        let weights = weights.layer("rnn");
+        let mut cells = Vec::new();
+        for (index, cell) in self.cells.iter().enumerate() {
+            let mut cell = *cell;
+            cell.options = RnnOptions {
+                return_sequences: true,
+                go_backwards: false,
+                zero_masked: false,
+            };
+            if index + 1 == self.cells.len() {
+                cell.options.return_sequences = self.options.return_sequences;
+                cell.options.zero_masked = self.options.zero_masked;
+            }
+            let place = weights.layer(&format!("{}_cell", cell.kind.name()));
+            cells.push(cell.variables(&place, width)?);
+            width = cell.units;
+        }
+        let options = self.options;
+        let output = match options.return_sequences {
+            true => vec![steps, last],
+            false => vec![last],
         };
         Built::new(output, move |pass, x| {
             let cx = pass.context();
-            let (kernel, recurrent) = (kernel.read(cx)?, recurrent.read(cx)?);
-            let bias = bias.read(cx)?;
-            let (activation, gate) = (Activation::Tanh, Activation::Sigmoid);
-            let mask = pass.mask();
+            let mut mask = pass.mask();
             if options.return_sequences {
                 pass.pass_mask(mask.clone());
             }
-            let (output, _) = match kind {
-                RnnKind::Simple => {
-                    let cell = SimpleRnn {
-                        kernel,
-                        recurrent,
-                        bias: Some(bias),
-                        activation,
-                    };
-                    f::run(cx, &cell, x, mask.as_ref(), None, options)?
-                }
-                RnnKind::Lstm => {
-                    let cell = Lstm {
-                        kernel,
-                        recurrent,
-                        bias: Some(bias),
-                        activation,
-                        gate,
-                    };
-                    f::run(cx, &cell, x, mask.as_ref(), None, options)?
-                }
-                RnnKind::Gru => {
-                    let rows = ops::unpack(cx, bias, 2, ops::UnpackOptions::default())?;
-                    let mut rows = rows.into_iter();
-                    let cell = Gru {
-                        kernel,
-                        recurrent,
-                        bias: rows.next(),
-                        recurrent_bias: rows.next(),
-                        activation,
-                        gate,
-                        reset_after: true,
-                    };
-                    f::run(cx, &cell, x, mask.as_ref(), None, options)?
-                }
-            };
-            Ok(output)
+            let mut x = x.clone();
+            if options.go_backwards {
+                x = ops::reverse_v2(cx, x, [1])?;
+                mask = mask
+                    .map(|mask| ops::reverse_v2(cx, mask, [1]))
+                    .transpose()?;
+            }
+            for cell in &cells {
+                (x, _) = cell.run(pass, &x, mask.as_ref(), None)?;
+            }
+            Ok(x)
         })
     }
 }
@@ -145,7 +341,7 @@ pub enum Merge {
 }
 
 /// A recurrent layer in both directions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Bidirectional {
     /// The layer; the other direction has weights of its own.
     pub layer: Recurrent,
@@ -160,6 +356,7 @@ impl Layer for Bidirectional {
             let mut layer = self.layer;
             layer.options.go_backwards ^= backwards;
             layer.options.zero_masked |= layer.options.return_sequences;
+            layer.return_state = false;
             layer.build(&weights.layer(name), input)
         };
         let (ahead, back) = (build("forward", false)?, build("backward", true)?);
@@ -185,81 +382,6 @@ impl Layer for Bidirectional {
                 Merge::Mul => ops::mul(cx, ahead, back),
                 Merge::Average => ops::mul(cx, ops::add_v2(cx, ahead, back)?, 0.5),
             }
-        })
-    }
-}
-
-/// Multi-head attention of a sequence to itself, (steps, inputs) to (steps, inputs).
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct MultiHeadAttention {
-    /// How many heads.
-    pub heads: i64,
-    /// The width of a head.
-    pub width: i64,
-    /// Whether a step sees only those up to itself.
-    pub causal: bool,
-}
-
-impl Layer for MultiHeadAttention {
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let &[steps, inputs] = input else {
-            return Err(wrong_input("MultiHeadAttention", "(steps, inputs)", input));
-        };
-        let Self {
-            heads,
-            width,
-            causal,
-        } = *self;
-        check_sizes("MultiHeadAttention", "heads and width", &[heads, width])?;
-        if causal && steps < 0 {
-            let expected = "a known number of steps to be causal";
-            return Err(wrong_input("MultiHeadAttention", expected, input));
-        }
-        let weights = weights.layer("multi_head_attention");
-        let pair = |name: &str, kernel: [i64; 3], bias: &[i64]| -> Result<(Variable, Variable)> {
-            let weights = weights.layer(name);
-            let kernel = weights.trainable("kernel", &kernel, Initializer::GLOROT_UNIFORM)?;
-            let bias = weights.trainable("bias", bias, Initializer::Zeros)?;
-            Ok((kernel, bias))
-        };
-        let query = pair("query", [inputs, heads, width], &[heads, width])?;
-        let key = pair("key", [inputs, heads, width], &[heads, width])?;
-        let value = pair("value", [inputs, heads, width], &[heads, width])?;
-        let output = pair("attention_output", [heads, width, inputs], &[inputs])?;
-        Built::new(input.to_vec(), move |pass, x| {
-            let cx = pass.context();
-            let read =
-                |(kernel, bias): &(Variable, Variable)| -> Result<(AnyValue, Option<AnyValue>)> {
-                    Ok((kernel.read(cx)?, Some(bias.read(cx)?)))
-                };
-            let weights = MultiHead {
-                query: read(&query)?,
-                key: read(&key)?,
-                value: read(&value)?,
-                output: read(&output)?,
-            };
-            let past = if causal {
-                let numbers = ops::range(cx, 0_i64, steps, 1_i64)?;
-                let rows = ops::expand_dims(cx, &numbers, 1)?;
-                Some(ops::greater_equal(cx, rows, numbers)?)
-            } else {
-                None
-            };
-            let given = pass.mask();
-            pass.pass_mask(given.clone());
-            // (batch, 1, steps, steps): what is masked neither sees nor is seen.
-            let both = given
-                .map(|mask| {
-                    let rows = ops::expand_dims(cx, &mask, -1)?;
-                    let columns = ops::expand_dims(cx, mask, 1)?;
-                    ops::expand_dims(cx, ops::logical_and(cx, rows, columns)?, 1)
-                })
-                .transpose()?;
-            let mask = match (past, both) {
-                (Some(past), Some(both)) => Some(ops::logical_and(cx, past, both)?),
-                (past, both) => past.or(both),
-            };
-            weights.attend(cx, x, x, mask.as_ref())
         })
     }
 }

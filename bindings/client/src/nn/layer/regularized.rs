@@ -2,7 +2,7 @@
 
 use tfp_core::{Error, Result};
 
-use super::{Built, Layer};
+use super::{Built, BuiltMany, Layer};
 use crate::nn::{Regularizer, Weights};
 
 /// A layer with a penalty of some of its weights; [`Layer::regularized`] makes it.
@@ -18,6 +18,24 @@ pub struct Regularized<L> {
 
 impl<L: Layer> Layer for Regularized<L> {
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        self.penalized(weights, |weights| self.layer.build(weights, input))
+    }
+
+    fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
+        self.penalized(weights, |weights| self.layer.build_many(weights, inputs))
+    }
+
+    fn kind(&self) -> String {
+        self.layer.kind()
+    }
+}
+
+impl<L> Regularized<L> {
+    fn penalized<T>(
+        &self,
+        weights: &Weights,
+        build: impl FnOnce(&Weights) -> Result<T>,
+    ) -> Result<T> {
         let Regularizer { l1, l2 } = self.regularizer;
         if ![l1, l2]
             .iter()
@@ -27,9 +45,9 @@ impl<L: Layer> Layer for Regularized<L> {
                 "a regularizer with factors {l1} and {l2}; expected 0 or more"
             )));
         }
-        let before = weights.variables().len();
-        let built = self.layer.build(weights, input)?;
-        let made = weights.variables().split_off(before);
+        let before = weights.asked();
+        let built = build(weights)?;
+        let made = weights.asked_since(before);
         let mut names = Vec::new();
         let mut count = 0;
         for variable in &made {

@@ -4,16 +4,15 @@ use std::fmt;
 
 use tfp_core::{Error, ErrorKind, Result};
 
-use super::{Built, Forward, LARGEST, Layer, Pass};
+use super::node::Node;
+use super::{Layer, Model, Pass};
 use crate::context::value::AnyValue;
 use crate::nn::Weights;
 
-/// A model of layers, one after the other.
+/// A model of layers, one after the other, from an input `x` to an output `y`.
+#[derive(Clone)]
 pub struct Sequential {
-    layers: Vec<Forward>,
-    weights: Weights,
-    input: Vec<i64>,
-    output: Vec<i64>,
+    model: Model,
 }
 
 impl Sequential {
@@ -23,25 +22,13 @@ impl Sequential {
     /// [`ErrorKind::Argument`] for the first layer that does not take
     /// what it gets, with its number from 0 on, and what TensorFlow says.
     pub fn new(weights: &Weights, input: &[i64], layers: &[&dyn Layer]) -> Result<Self> {
-        let mut shape = input.to_vec();
-        let mut forwards = Vec::with_capacity(layers.len());
+        let input = Node::any_input(weights, "x", None, input)?;
+        let mut node = input.clone();
         for (number, layer) in layers.iter().enumerate() {
-            if shape.iter().any(|&size| size > LARGEST) {
-                return Err(Error::argument(format!(
-                    "layer {number}: an input of shape {shape:?} per sample, expected sizes up to \
-                     {LARGEST}"
-                )));
-            }
-            let built = layer.build(weights, &shape);
-            let Built { forward, output } = built.map_err(|error| at_layer(number, error))?;
-            forwards.push(forward);
-            shape = output;
+            node = node.then(*layer).map_err(|error| at_layer(number, error))?;
         }
         Ok(Self {
-            layers: forwards,
-            weights: weights.clone(),
-            input: input.to_vec(),
-            output: shape,
+            model: Model::new(&[&input], &[("y", &node)])?,
         })
     }
 
@@ -51,40 +38,44 @@ impl Sequential {
     /// # Errors
     /// What TensorFlow says.
     pub fn call(&self, pass: &Pass<'_>, x: &AnyValue) -> Result<AnyValue> {
-        let mut value = x.clone();
-        pass.next_layer();
-        for layer in &self.layers {
-            value = layer(pass, &value)?;
-            pass.next_layer();
-        }
-        Ok(value)
+        let (y, mask) = self
+            .model
+            .run(pass, vec![(x.clone(), None)])?
+            .pop()
+            .ok_or_else(|| Error::argument("a model returned no value"))?;
+        pass.enter(vec![mask]);
+        Ok(y)
     }
 
     /// Returns the input's shape, without the batch.
     #[must_use]
     pub fn input_shape(&self) -> &[i64] {
-        &self.input
+        self.model.inputs().first().map_or(&[], |port| &port.shape)
     }
 
     /// Returns the output's shape, without the batch.
     #[must_use]
     pub fn output_shape(&self) -> &[i64] {
-        &self.output
+        self.model.outputs().first().map_or(&[], |port| &port.shape)
     }
 
     /// Returns the model's variables.
     #[must_use]
     pub fn weights(&self) -> &Weights {
-        &self.weights
+        self.model.weights()
+    }
+}
+
+impl From<Sequential> for Model {
+    fn from(sequential: Sequential) -> Self {
+        sequential.model
     }
 }
 
 impl fmt::Debug for Sequential {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Sequential")
-            .field("layers", &self.layers.len())
-            .field("input", &self.input)
-            .field("output", &self.output)
+            .field("model", &self.model)
             .finish_non_exhaustive()
     }
 }

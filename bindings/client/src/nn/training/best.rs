@@ -29,15 +29,9 @@ impl Monitor {
             return Ok(self.goal);
         }
         let name = self.name.strip_prefix("val_").unwrap_or(&self.name);
-        if name == "loss" {
-            return Ok(Goal::Min);
-        }
-        let metric = trainer
-            .plan
-            .metrics
-            .iter()
-            .find(|metric| metric.name() == name);
-        metric.map(|metric| metric.goal()).ok_or_else(|| {
+        let found = trainer.meters.iter().find(|(meter, _)| meter == name);
+        let goal = found.map(|(_, meter)| meter.metric().goal());
+        goal.filter(|goal| *goal != Goal::Auto).ok_or_else(|| {
             Error::argument(format!(
                 "whether a smaller or a larger {:?} is better is not known: it is not the loss or a \
                  metric of the plan; set the goal",

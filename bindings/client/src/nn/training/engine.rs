@@ -2,19 +2,35 @@
 
 use std::path::Path;
 
-use tfp_core::{Context, EagerContext, Operation, Output, Result, Session, Shape, Tensor};
+use tfp_core::{Context, DataType, EagerContext, Error, Operation, Output, Result};
+use tfp_core::{Scope, Session, Shape, Tensor};
 
-use super::plan::Plan;
+use super::plan::{Plan, Trained};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::tape::Tape;
 use crate::context::value::AnyValue;
 use crate::gradient::gradients;
-use crate::nn::layer::{Pass, Sequential};
+use crate::nn::criterion::mean_loss;
+use crate::nn::layer::{Model, Pass, Port};
 use crate::nn::loss::Fit;
 use crate::nn::optimizer::Rule;
 use crate::ops;
 use crate::saved_model::ModelWriter;
 use crate::variable::{self, Variable};
+
+/// A model, and what is done with its outputs.
+#[derive(Clone, Copy)]
+pub(super) struct Job<'a> {
+    pub model: &'a Model,
+    pub heads: &'a [Trained],
+}
+
+/// The tensors of a batch in the order of inputs and heads, and weights where the plan has them.
+pub(super) struct Fed<'a> {
+    pub x: Vec<&'a Tensor>,
+    pub truth: Vec<Tensor>,
+    pub weights: Vec<Tensor>,
+}
 
 /// Where steps happen.
 pub(super) enum Engine {
@@ -26,14 +42,15 @@ pub(super) enum Engine {
 
 pub(super) struct GraphEngine {
     session: Session,
-    x: Output,
-    truth: Output,
+    x: Vec<Output>,
+    truth: Vec<Output>,
+    weights: Vec<Output>,
     numbers: [Output; 2],
     // The number of the step, which random numbers follow from.
     index: Output,
     train: Step,
     test: Step,
-    predicted: Output,
+    predicted: Vec<Output>,
     slots: Vec<Variable>,
 }
 
@@ -50,21 +67,21 @@ pub(super) struct EagerEngine {
 }
 
 impl Engine {
-    pub fn new<R: Rule>(model: &Sequential, plan: &Plan<R>) -> Result<Self> {
-        let cx = model.weights().context();
+    pub fn new<R: Rule>(job: Job<'_>, plan: &Plan<R>) -> Result<Self> {
+        let cx = job.model.weights().context();
         match (cx, cx.eager()) {
             (AnyContext::Scope(scope), _) => {
-                GraphEngine::new(model, plan, scope).map(|engine| Self::Graph(Box::new(engine)))
+                GraphEngine::new(job, plan, scope).map(|engine| Self::Graph(Box::new(engine)))
             }
             (_, Some(eager)) => {
-                let variables = model.weights().trainables();
+                let variables = job.model.trainables();
                 Ok(Self::Eager(EagerEngine {
                     slots: plan.optimizer.slots(&eager.any(), &variables)?,
                     eager: eager.clone(),
                     variables,
                 }))
             }
-            _ => Err(tfp_core::Error::argument(
+            _ => Err(Error::argument(
                 "a model is trained in a graph or in eager mode, not inside a function",
             )),
         }
@@ -72,71 +89,53 @@ impl Engine {
 
     pub fn train<R: Rule>(
         &self,
-        model: &Sequential,
+        job: Job<'_>,
         plan: &Plan<R>,
-        x: &Tensor,
-        truth: &Tensor,
+        fed: &Fed<'_>,
         numbers: &(Tensor, Tensor),
         index: u64,
     ) -> Result<Vec<Tensor>> {
         match self {
             Self::Graph(graph) => {
-                let truth = &graph.fitted(truth)?;
-                let [rate, step] = graph.numbers.clone();
-                let (x_feed, truth_feed) = (graph.x.clone(), graph.truth.clone());
-                let feeds = [x_feed, truth_feed, rate, step, graph.index.clone()];
-                let index = &Tensor::scalar(index as i64)?;
-                let values = [x, truth, &numbers.0, &numbers.1, index];
-                graph.run(&graph.train, &feeds, &values)
+                let index = Tensor::scalar(index as i64)?;
+                let [rate, step] = &graph.numbers;
+                let more = [
+                    (rate, &numbers.0),
+                    (step, &numbers.1),
+                    (&graph.index, &index),
+                ];
+                graph.run_fed(&graph.train, job, fed, &more)
             }
-            Self::Eager(eager) => eager.train(model, plan, x, truth, numbers, index),
+            Self::Eager(eager) => eager.train(job, plan, fed, numbers, index),
         }
     }
 
-    pub fn test<R: Rule>(
-        &self,
-        model: &Sequential,
-        plan: &Plan<R>,
-        x: &Tensor,
-        truth: &Tensor,
-    ) -> Result<Vec<Tensor>> {
+    pub fn test(&self, job: Job<'_>, fed: &Fed<'_>) -> Result<Vec<Tensor>> {
         match self {
-            Self::Graph(graph) => {
-                let truth = &graph.fitted(truth)?;
-                let feeds = [graph.x.clone(), graph.truth.clone()];
-                graph.run(&graph.test, &feeds, &[x, truth])
-            }
+            Self::Graph(graph) => graph.run_fed(&graph.test, job, fed, &[]),
             Self::Eager(eager) => {
                 let cx = eager.eager.any();
-                let (x, truth) = (cx.constant(x)?, cx.constant(truth)?);
+                let given = Given::eager(&cx, fed)?;
                 let pass = Pass::inference(&cx);
-                let predicted = model.call(&pass, &x)?;
-                let mask = pass.mask();
-                let loss = total_loss(model, plan, &cx, [&truth, &predicted], mask.as_ref())?;
-                measured(plan, &cx, loss, &truth, &predicted, mask.as_ref())?
-                    .iter()
-                    .map(|value| value.handle()?.to_tensor())
-                    .collect()
+                let measured = job.measured(&pass, &given)?;
+                tensors(&measured)
             }
         }
     }
 
-    pub fn predict(&self, model: &Sequential, x: &Tensor) -> Result<Tensor> {
+    pub fn predict(&self, model: &Model, x: &[&Tensor]) -> Result<Vec<Tensor>> {
         match self {
             Self::Graph(graph) => {
-                let step = Step {
-                    fetches: vec![graph.predicted.clone()],
-                    targets: Vec::new(),
-                };
-                let mut values = graph.run(&step, std::slice::from_ref(&graph.x), &[x])?;
-                values
-                    .pop()
-                    .ok_or_else(|| tfp_core::Error::argument("a session returned no value"))
+                let fetches = graph.predicted.as_slice();
+                graph.session.callable(&graph.x, fetches, &[])?.call(x)
             }
             Self::Eager(eager) => {
                 let cx = eager.eager.any();
-                let y = model.call(&Pass::inference(&cx), &cx.constant(x)?)?;
-                y.handle()?.to_tensor()
+                let x = x
+                    .iter()
+                    .map(|x| cx.constant(x))
+                    .collect::<Result<Vec<_>>>()?;
+                tensors(&model.call(&Pass::inference(&cx), &x)?)
             }
         }
     }
@@ -144,7 +143,7 @@ impl Engine {
     /// Writes a SavedModel of the inference, whose variables the writer has.
     pub fn export<R: Rule>(
         &self,
-        model: &Sequential,
+        model: &Model,
         plan: &Plan<R>,
         mut writer: ModelWriter,
         folder: &Path,
@@ -152,15 +151,34 @@ impl Engine {
         let name = "serving_default";
         match self {
             Self::Graph(graph) => {
-                writer.graph_signature(name, &[("x", &graph.x)], &[("y", &graph.predicted)])?;
+                let named = |ports: &'_ [Port], values: &'_ [Output]| -> Vec<(String, Output)> {
+                    let names = ports.iter().map(|port| port.name.clone());
+                    names.zip(values.iter().cloned()).collect()
+                };
+                let inputs = named(model.inputs(), &graph.x);
+                let outputs = named(model.outputs(), &graph.predicted);
+                writer.graph_signature(name, &borrowed(&inputs), &borrowed(&outputs))?;
                 writer.write_from(&graph.session, folder)
             }
             Self::Eager(_) => {
-                let argument = ("x", plan.input, batch_of(model.input_shape()));
-                writer.signature(name, &[argument], |func, arguments| {
+                let inputs = model.inputs().iter().map(|port| {
+                    let dtype = port.dtype.unwrap_or(plan.input);
+                    (port.name.as_str(), dtype, batch_of(&port.shape))
+                });
+                let inputs: Vec<(&str, DataType, Shape)> = inputs.collect();
+                writer.signature(name, &inputs, |func, arguments| {
                     let cx = func.any();
-                    let y = model.call(&Pass::inference(&cx), &(&arguments["x"]).into())?;
-                    Ok(vec![("y".to_owned(), y.output()?.clone())])
+                    let x: Vec<AnyValue> = model
+                        .inputs()
+                        .iter()
+                        .map(|port| (&arguments[port.name.as_str()]).into())
+                        .collect();
+                    let y = model.call(&Pass::inference(&cx), &x)?;
+                    let names = model.outputs().iter().map(|port| port.name.clone());
+                    names
+                        .zip(y)
+                        .map(|(name, y)| Ok((name, y.output()?.clone())))
+                        .collect()
                 })?;
                 writer.write(folder)
             }
@@ -206,6 +224,20 @@ impl Engine {
     }
 }
 
+/// Pairs of names and values, as a signature takes them.
+fn borrowed(pairs: &[(String, Output)]) -> Vec<(&str, &Output)> {
+    pairs
+        .iter()
+        .map(|(name, output)| (&**name, output))
+        .collect()
+}
+
+/// The values of eager mode, on the host.
+fn tensors(values: &[AnyValue]) -> Result<Vec<Tensor>> {
+    let tensor = |value: &AnyValue| value.handle()?.to_tensor();
+    values.iter().map(tensor).collect()
+}
+
 /// Returns the shape of a batch of any size.
 pub(super) fn batch_of(sample: &[i64]) -> Shape {
     let mut dims = vec![-1];
@@ -213,80 +245,116 @@ pub(super) fn batch_of(sample: &[i64]) -> Shape {
     Shape::new(&dims)
 }
 
-/// The loss and the metrics' statistics.
-fn measured<R: Rule>(
-    plan: &Plan<R>,
-    cx: &AnyContext,
-    loss: AnyValue,
-    truth: &AnyValue,
-    predicted: &AnyValue,
-    mask: Option<&AnyValue>,
-) -> Result<Vec<AnyValue>> {
-    let mut values = vec![loss];
-    for metric in &plan.metrics {
-        values.push(metric.masked_statistics(cx, truth, predicted, mask)?);
-    }
-    Ok(values)
+/// The values of a batch, in the order of inputs and heads.
+struct Given {
+    x: Vec<AnyValue>,
+    truth: Vec<AnyValue>,
+    weights: Vec<AnyValue>,
 }
 
-/// The mean loss over the samples for which a mask is true, and the penalties of the weights.
-fn total_loss<R: Rule>(
-    model: &Sequential,
-    plan: &Plan<R>,
-    cx: &AnyContext,
-    [truth, predicted]: [&AnyValue; 2],
-    mask: Option<&AnyValue>,
-) -> Result<AnyValue> {
-    let loss = masked_loss(plan, cx, truth, predicted, mask)?;
-    match model.weights().penalty(cx)? {
-        Some(penalty) => ops::add_v2(cx, loss, penalty),
-        None => Ok(loss),
+impl Given {
+    fn eager(cx: &AnyContext, fed: &Fed<'_>) -> Result<Self> {
+        let all = |tensors: &[Tensor]| -> Result<Vec<AnyValue>> {
+            tensors.iter().map(|tensor| cx.constant(tensor)).collect()
+        };
+        Ok(Self {
+            x: fed
+                .x
+                .iter()
+                .map(|x| cx.constant(x))
+                .collect::<Result<_>>()?,
+            truth: all(&fed.truth)?,
+            weights: all(&fed.weights)?,
+        })
+    }
+
+    fn graph(x: &[Output], truth: &[Output], weights: &[Output]) -> Self {
+        let all = |outputs: &[Output]| outputs.iter().map(AnyValue::from).collect();
+        Self {
+            x: all(x),
+            truth: all(truth),
+            weights: all(weights),
+        }
     }
 }
 
-/// The mean loss over the samples for which a mask is true.
-fn masked_loss<R: Rule>(
-    plan: &Plan<R>,
-    cx: &AnyContext,
-    truth: &AnyValue,
-    predicted: &AnyValue,
-    mask: Option<&AnyValue>,
-) -> Result<AnyValue> {
-    let Some(mask) = mask else {
-        return plan.loss.mean(cx, truth, predicted, None);
-    };
-    let mask = ops::cast(cx, mask, predicted.dtype(), Default::default())?;
-    let share = ops::mean(cx, ops::reshape(cx, &mask, [-1])?, 0, Default::default())?;
-    // Where nothing is left the loss is zero, and so are its gradients.
-    let weights = ops::div_no_nan(cx, mask, share)?;
-    plan.loss.mean(cx, truth, predicted, Some(&weights))
+impl Job<'_> {
+    /// Computes the loss of a batch, the losses of the outputs where there are several, and the
+    /// statistics of all metrics.
+    fn measured(&self, pass: &Pass<'_>, given: &Given) -> Result<Vec<AnyValue>> {
+        let cx = pass.context();
+        let inputs = given.x.iter().map(|x| (x.clone(), None)).collect();
+        let outputs = self.model.run(pass, inputs)?;
+        let mut total: Option<AnyValue> = None;
+        let (mut losses, mut statistics) = (Vec::new(), Vec::new());
+        for (index, (trained, truth)) in self.heads.iter().zip(&given.truth).enumerate() {
+            let head = &trained.head;
+            let (predicted, mask) = outputs
+                .get(trained.output)
+                .ok_or_else(|| Error::argument("a model returned too few outputs"))?;
+            let (mask, weights) = (mask.as_ref(), given.weights.get(index));
+            let loss = mean_loss(&*head.loss, cx, [truth, predicted], mask, weights)?;
+            let weighted = match head.weight {
+                1.0 => loss.clone(),
+                weight => ops::mul(cx, &loss, weight)?,
+            };
+            losses.push(loss);
+            total = Some(match total {
+                Some(total) => ops::add_v2(cx, total, weighted)?,
+                None => weighted,
+            });
+            for metric in &head.metrics {
+                statistics.push(metric.statistics(cx, truth, predicted, mask)?);
+            }
+        }
+        let mut total = total.ok_or_else(|| Error::argument("a training without a loss"))?;
+        for more in pass.take_losses() {
+            total = ops::add_v2(cx, total, more)?;
+        }
+        if let Some(penalty) = self
+            .model
+            .weights()
+            .penalty_of(cx, self.model.variables())?
+        {
+            total = ops::add_v2(cx, total, penalty)?;
+        }
+        let mut measured = vec![total];
+        if losses.len() > 1 {
+            measured.extend(losses);
+        }
+        measured.extend(statistics);
+        Ok(measured)
+    }
+}
+
+/// The loss of what was measured.
+fn loss_of(measured: &[AnyValue]) -> Result<&AnyValue> {
+    let first = measured.first();
+    first.ok_or_else(|| Error::argument("a training without a loss"))
 }
 
 impl EagerEngine {
     fn train<R: Rule>(
         &self,
-        model: &Sequential,
+        job: Job<'_>,
         plan: &Plan<R>,
-        x: &Tensor,
-        truth: &Tensor,
+        fed: &Fed<'_>,
         numbers: &(Tensor, Tensor),
         index: u64,
     ) -> Result<Vec<Tensor>> {
         let cx = self.eager.any();
+        let given = Given::eager(&cx, fed)?;
         let tape = Tape::new(&self.eager);
         let taped = tape.any();
-        let (x, truth) = (cx.constant(x)?, cx.constant(truth)?);
         let index = cx.constant(&Tensor::scalar(index as i64)?)?;
         let pass = Pass::training(&taped).at_step(index);
-        let predicted = model.call(&pass, &x)?;
-        let mask = pass.mask();
-        let loss = total_loss(model, plan, &taped, [&truth, &predicted], mask.as_ref())?;
+        let measured = job.measured(&pass, &given)?;
         let handles = self
             .variables
             .iter()
             .map(|variable| variable.handle().handle())
             .collect::<Result<Vec<_>>>()?;
-        let found = tape.gradients(&[loss.handle()?], &handles)?;
+        let found = tape.gradients(&[loss_of(&measured)?.handle()?], &handles)?;
         tape.close();
         let found: Vec<Option<AnyValue>> = found
             .into_iter()
@@ -295,37 +363,46 @@ impl EagerEngine {
         let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
         plan.optimizer
             .apply(&cx, &self.variables, &found, &self.slots, &rate, &step)?;
-        measured(plan, &cx, loss, &truth, &predicted, mask.as_ref())?
-            .iter()
-            .map(|value| value.handle()?.to_tensor())
-            .collect()
+        tensors(&measured)
     }
 }
 
 impl GraphEngine {
-    fn new<R: Rule>(model: &Sequential, plan: &Plan<R>, scope: &tfp_core::Scope) -> Result<Self> {
+    fn new<R: Rule>(job: Job<'_>, plan: &Plan<R>, scope: &Scope) -> Result<Self> {
         let io = scope.sub_scope("training");
-        let x = io.placeholder("x", plan.input, &batch_of(model.input_shape()))?;
-        let truth = io.placeholder("truth", plan.truth, &Shape::unknown())?;
+        let inputs = job.model.inputs().iter().map(|port| {
+            let dtype = port.dtype.unwrap_or(plan.input);
+            io.placeholder(&identifier(&port.name), dtype, &batch_of(&port.shape))
+        });
+        let x = inputs.collect::<Result<Vec<_>>>()?;
+        let truths = job.heads.iter().map(|trained| {
+            let name = identifier(&format!("{}truth", trained.prefix));
+            io.placeholder(&name, trained.head.truth, &Shape::unknown())
+        });
+        let truth = truths.collect::<Result<Vec<_>>>()?;
+        let mut weights = Vec::new();
+        if plan.weighted {
+            for trained in job.heads {
+                let name = identifier(&format!("{}weights", trained.prefix));
+                weights.push(io.placeholder(&name, DataType::FLOAT, &Shape::new(&[-1]))?);
+            }
+        }
         let scalar = Shape::scalar();
         let numbers = [
-            io.placeholder("rate", tfp_core::DataType::FLOAT, &scalar)?,
-            io.placeholder("step", tfp_core::DataType::FLOAT, &scalar)?,
+            io.placeholder("rate", DataType::FLOAT, &scalar)?,
+            io.placeholder("step", DataType::FLOAT, &scalar)?,
         ];
-        let index = io.placeholder("index", tfp_core::DataType::INT64, &scalar)?;
+        let index = io.placeholder("index", DataType::INT64, &scalar)?;
 
         let cx = scope.any();
-        let (x_value, truth_value) = (AnyValue::from(&x), AnyValue::from(&truth));
+        let given = Given::graph(&x, &truth, &weights);
         let pass = Pass::training(&cx).at_step(AnyValue::from(&index));
-        let predicted = model.call(&pass, &x_value)?;
-        let mask = pass.mask();
+        let train = job.measured(&pass, &given)?;
         let mut targets = pass.into_updates();
-        let loss = total_loss(model, plan, &cx, [&truth_value, &predicted], mask.as_ref())?;
-        let variables = model.weights().trainables();
+        let loss = loss_of(&train)?.clone();
+        let variables = job.model.trainables();
         let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
         let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
-        let mask = mask.as_ref();
-        let train = measured(plan, &cx, loss.clone(), &truth_value, &predicted, mask)?;
 
         // Nothing changes before everything that the loss needs was read.
         let after = scope.after(&[loss.output()?.operation().clone()])?.any();
@@ -337,16 +414,16 @@ impl GraphEngine {
         );
 
         let pass = Pass::inference(&cx);
-        let predicted = model.call(&pass, &x_value)?;
-        let mask = pass.mask();
-        let mask = mask.as_ref();
-        let loss = total_loss(model, plan, &cx, [&truth_value, &predicted], mask)?;
-        let test = measured(plan, &cx, loss, &truth_value, &predicted, mask)?;
+        let test = job.measured(&pass, &given)?;
+        let predicted = job.model.call(&Pass::inference(&cx), &given.x)?;
         // A model without layers returns its input, which can't be fed and fetched.
-        let predicted = ops::identity(&cx, predicted)?.output()?.clone();
+        let predicted = predicted
+            .iter()
+            .map(|value| Ok(ops::identity(&cx, value)?.output()?.clone()))
+            .collect::<Result<Vec<Output>>>()?;
 
         let session = Session::new(scope.graph())?;
-        let all = model.weights().variables();
+        let all = job.model.variables();
         variable::initialize(&session, all.iter().chain(slots.iter().flatten()))?;
         let outputs = |values: Vec<AnyValue>| -> Result<Vec<Output>> {
             values.iter().map(|value| value.output().cloned()).collect()
@@ -355,6 +432,7 @@ impl GraphEngine {
             session,
             x,
             truth,
+            weights,
             numbers,
             index,
             train: Step {
@@ -371,18 +449,48 @@ impl GraphEngine {
     }
 
     /// Brings truths to the rank of predictions, as losses do where they know the rank.
-    fn fitted(&self, truth: &Tensor) -> Result<Tensor> {
+    fn fitted(&self, output: usize, truth: &Tensor) -> Result<Tensor> {
         let dims = truth.dims();
-        match Fit::of(&truth.shape(), &self.predicted.shape()?) {
+        let Some(predicted) = self.predicted.get(output) else {
+            return truth.share();
+        };
+        match Fit::of(&truth.shape(), &predicted.shape()?) {
             Fit::AsItIs => truth.share(),
             Fit::Expanded => truth.reshaped(&[dims, &[1]].concat()),
             Fit::Squeezed => truth.reshaped(&dims[..dims.len() - 1]),
         }
     }
 
-    fn run(&self, step: &Step, feeds: &[Output], values: &[&Tensor]) -> Result<Vec<Tensor>> {
+    fn run_fed(
+        &self,
+        step: &Step,
+        job: Job<'_>,
+        fed: &Fed<'_>,
+        more: &[(&Output, &Tensor)],
+    ) -> Result<Vec<Tensor>> {
+        let truth = job.heads.iter().zip(&fed.truth);
+        let truth = truth.map(|(trained, truth)| self.fitted(trained.output, truth));
+        let truth = truth.collect::<Result<Vec<_>>>()?;
+        let mut feeds = [&*self.x, &self.truth, &self.weights].concat();
+        feeds.extend(more.iter().map(|(output, _)| (*output).clone()));
+        let mut values = fed.x.clone();
+        values.extend(truth.iter().chain(&fed.weights));
+        values.extend(more.iter().map(|(_, value)| *value));
         self.session
-            .callable(feeds, &step.fetches, &step.targets)?
-            .call(values)
+            .callable(&feeds, &step.fetches, &step.targets)?
+            .call(&values)
+    }
+}
+
+/// A name as that of an operation: TensorFlow allows letters, digits and some signs.
+fn identifier(name: &str) -> String {
+    let valid = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    let name: String = name
+        .chars()
+        .map(|letter| if valid(letter) { letter } else { '_' })
+        .collect();
+    match name.chars().next() {
+        Some(first) if first.is_ascii_alphanumeric() || first == '.' => name,
+        _ => format!("x{name}"),
     }
 }

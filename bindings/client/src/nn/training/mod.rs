@@ -7,61 +7,124 @@ mod engine;
 mod plan;
 mod progress;
 mod saving;
+mod weights;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
-use super::layer::Sequential;
+use std::sync::Arc;
+
+use super::layer::Model;
 use super::optimizer::Rule;
-use super::{Meter, Metric};
-use engine::Engine;
+use super::{Meter, MetricFunction};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
+use engine::{Engine, Fed, Job};
+use plan::Trained;
 
 pub use crate::nn::metric::Goal;
-pub use batches::{Batch, Batches, Source};
+pub use batches::{Batch, Batches, Source, Tensors};
 pub use best::{EarlyStopping, SaveBest};
 pub use callback::{Callback, Control, Logs};
-pub use plan::Plan;
+pub use plan::{Head, Plan};
 pub use progress::Progress;
 
 /// A model in training: in a graph with a session of its own, or in eager mode with a tape per step,
 /// as the context of its variables says.
 pub struct Trainer<R> {
-    model: Sequential,
+    model: Model,
     plan: Plan<R>,
+    heads: Vec<Trained>,
     engine: Engine,
     step: u64,
     // Epochs that were made, and batches of the next one.
     epoch: u64,
     batch: u64,
-    meters: Vec<Meter>,
-    loss: Meter,
+    // The loss, those of the outputs where there are several, and the metrics, with their names.
+    meters: Vec<(String, Meter)>,
+    losses: usize,
+}
+
+/// A mean whose sums are added by the trainer.
+#[derive(Debug)]
+struct Mean(String);
+
+impl MetricFunction for Mean {
+    fn name(&self) -> String {
+        self.0.clone()
+    }
+
+    fn goal(&self) -> Goal {
+        Goal::Min
+    }
+
+    fn statistics(
+        &self,
+        _: &AnyContext,
+        _: &AnyValue,
+        _: &AnyValue,
+        _: Option<&AnyValue>,
+    ) -> Result<AnyValue> {
+        Err(Error::argument("the mean of a loss has no statistics"))
+    }
+
+    fn result(&self, sums: &[f64]) -> f64 {
+        match sums {
+            [sum, count] if *count != 0.0 => sum / count,
+            _ => 0.0,
+        }
+    }
 }
 
 impl<R: Rule> Trainer<R> {
     /// Makes a model ready for training; in a graph this gives its variables their initial values.
     ///
     /// # Errors
-    /// What TensorFlow says, and [`ErrorKind::NotFound`] for an op
-    /// without a gradient.
-    pub fn new(model: Sequential, plan: Plan<R>) -> Result<Self> {
-        let engine = Engine::new(&model, &plan)?;
-        let meters = plan.metrics.iter().copied().map(Meter::new).collect();
-        let loss = Meter::new(Metric::Mean(plan.loss));
+    /// What TensorFlow says, [`ErrorKind::NotFound`] for an op without a gradient, and
+    /// [`ErrorKind::Argument`] for a head of an output that the model doesn't have.
+    pub fn new(model: impl Into<Model>, plan: Plan<R>) -> Result<Self> {
+        let model = model.into();
+        let heads = plan.heads_of(&model)?;
+        let job = Job {
+            model: &model,
+            heads: &heads,
+        };
+        let engine = Engine::new(job, &plan)?;
+        let mean = |name: &str| (name.to_owned(), Meter::new(Mean(name.to_owned())));
+        let mut meters = vec![mean("loss")];
+        if heads.len() > 1 {
+            meters.extend(heads.iter().map(|one| mean(&format!("{}loss", one.prefix))));
+        }
+        let losses = meters.len();
+        for Trained { prefix, head, .. } in &heads {
+            for metric in &head.metrics {
+                let name = format!("{prefix}{}", metric.name());
+                meters.push((name, Meter::of(Arc::clone(metric))));
+            }
+        }
         Ok(Self {
             model,
             plan,
+            heads,
             engine,
             step: 0,
             epoch: 0,
             batch: 0,
             meters,
-            loss,
+            losses,
         })
     }
 
     /// Returns the model.
     #[must_use]
-    pub fn model(&self) -> &Sequential {
+    pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    fn job(&self) -> Job<'_> {
+        Job {
+            model: &self.model,
+            heads: &self.heads,
+        }
     }
 
     /// Returns how many steps were made.
@@ -82,7 +145,7 @@ impl<R: Rule> Trainer<R> {
     /// # Errors
     /// What TensorFlow says.
     pub fn values(&self) -> Result<Vec<Tensor>> {
-        self.engine.values(&self.model.weights().variables())
+        self.engine.values(self.model.variables())
     }
 
     /// Sets the values of all the model's variables, in their order.
@@ -91,7 +154,7 @@ impl<R: Rule> Trainer<R> {
     /// [`ErrorKind::Argument`] when their number differs, and as for
     /// [`Variable::assign`](crate::Variable::assign).
     pub fn set_values(&self, values: &[Tensor]) -> Result<()> {
-        let variables = self.model.weights().variables();
+        let variables = self.model.variables();
         if variables.len() != values.len() {
             return Err(Error::argument(format!(
                 "{} values for {} variables",
@@ -99,73 +162,162 @@ impl<R: Rule> Trainer<R> {
                 variables.len()
             )));
         }
-        self.engine.set_values(&variables, values)
+        self.engine.set_values(variables, values)
     }
 
-    /// Makes one step and returns the loss before it.
+    /// Makes one step and returns the loss before it. Of models with several inputs or outputs, tensors
+    /// are given in order or by name.
     ///
     /// # Errors
     /// [`ErrorKind::DType`] for inputs or truths of another type than the plan's, [`ErrorKind::Shape`]
     /// for inputs of another shape than the model's, and what TensorFlow says, as for truths whose shape
     /// doesn't fit.
-    pub fn train_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
-        self.check_input(x)?;
-        self.check_truth(truth)?;
+    pub fn train_on<'a>(
+        &mut self,
+        x: impl Into<Tensors<'a>>,
+        truth: impl Into<Tensors<'a>>,
+    ) -> Result<f32> {
+        let fed = self.fed(x.into(), truth.into(), &[])?;
+        self.train_fed(&fed)
+    }
+
+    /// Makes one step with the weights of a batch, and returns the loss before it.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`], and [`ErrorKind::Argument`] for weights that the plan doesn't take.
+    pub fn train_batch(&mut self, batch: &Batch) -> Result<f32> {
+        let fed = self.fed((&batch.x).into(), (&batch.truth).into(), &batch.weights)?;
+        self.train_fed(&fed)
+    }
+
+    fn train_fed(&mut self, fed: &Fed<'_>) -> Result<f32> {
         let numbers = self.plan.optimizer.numbers(self.step)?;
-        let measured = self
-            .engine
-            .train(&self.model, &self.plan, x, truth, &numbers, self.step)?;
+        let (job, plan) = (self.job(), &self.plan);
+        let measured = self.engine.train(job, plan, fed, &numbers, self.step)?;
         self.step += 1;
-        self.measure(x, &measured)
+        self.measure(fed, &measured)
     }
 
     /// Measures loss and metrics of a batch without a step, and returns the loss.
     ///
     /// # Errors
     /// As for [`Self::train_on`].
-    pub fn test_on(&mut self, x: &Tensor, truth: &Tensor) -> Result<f32> {
-        self.check_input(x)?;
-        self.check_truth(truth)?;
-        let measured = self.engine.test(&self.model, &self.plan, x, truth)?;
-        self.measure(x, &measured)
+    pub fn test_on<'a>(
+        &mut self,
+        x: impl Into<Tensors<'a>>,
+        truth: impl Into<Tensors<'a>>,
+    ) -> Result<f32> {
+        let fed = self.fed(x.into(), truth.into(), &[])?;
+        self.test_fed(&fed)
     }
 
-    /// Computes a batch's results.
+    fn test_fed(&mut self, fed: &Fed<'_>) -> Result<f32> {
+        let measured = self.engine.test(self.job(), fed)?;
+        self.measure(fed, &measured)
+    }
+
+    /// Computes a batch's results: those of the first output.
     ///
     /// # Errors
     /// As for [`Self::train_on`].
-    pub fn predict(&self, x: &Tensor) -> Result<Tensor> {
-        self.check_input(x)?;
-        self.engine.predict(&self.model, x)
+    pub fn predict<'a>(&self, x: impl Into<Tensors<'a>>) -> Result<Tensor> {
+        let first = self.predict_all(x)?.into_iter().next();
+        first.ok_or_else(|| Error::argument("a model returned no value"))
     }
 
-    fn check_input(&self, x: &Tensor) -> Result<()> {
-        check_type("the inputs of a batch", self.plan.input, x)?;
-        let expected = engine::batch_of(self.model.input_shape());
-        if x.shape().is_compatible_with(&expected) {
-            return Ok(());
+    /// Computes a batch's results: those of all outputs, in their order.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`].
+    pub fn predict_all<'a>(&self, x: impl Into<Tensors<'a>>) -> Result<Vec<Tensor>> {
+        let x = self.inputs(x.into())?;
+        self.engine.predict(&self.model, &x)
+    }
+
+    /// Computes the results of all batches of some data: one tensor for each output.
+    ///
+    /// # Errors
+    /// As for [`Self::train_on`], and [`ErrorKind::Argument`] for data without a batch.
+    pub fn predict_over(&self, data: &impl Source) -> Result<Vec<Tensor>> {
+        let mut parts: Vec<Vec<Tensor>> = Vec::new();
+        for batch in data.epoch(0)? {
+            let results = self.predict_all(&batch?.x)?;
+            parts.resize_with(results.len(), Vec::new);
+            for (part, result) in parts.iter_mut().zip(results) {
+                part.push(result);
+            }
         }
-        Err(Error::new(ErrorKind::Shape {
-            what: "the inputs of a batch".to_owned(),
-            expected: format!("shape {expected}"),
-            found: x.shape(),
-        }))
+        check_batches(parts.len(), "the data of a prediction has")?;
+        parts.iter().map(|parts| batches::joined(parts)).collect()
     }
 
-    fn check_truth(&self, truth: &Tensor) -> Result<()> {
-        check_type("the truths of a batch", self.plan.truth, truth)
+    /// Brings inputs into their order and checks them.
+    fn inputs<'a>(&self, x: Tensors<'a>) -> Result<Vec<&'a Tensor>> {
+        let ports = self.model.inputs();
+        let names: Vec<&str> = ports.iter().map(|port| &*port.name).collect();
+        let x = x.ordered("inputs", &names)?;
+        for (port, x) in ports.iter().zip(&x) {
+            let what = match names.len() {
+                1 => "the inputs of a batch".to_owned(),
+                _ => format!("the input '{}' of a batch", port.name),
+            };
+            check_type(&what, port.dtype.unwrap_or(self.plan.input), x)?;
+            let expected = engine::batch_of(&port.shape);
+            if !x.shape().is_compatible_with(&expected) {
+                return Err(Error::new(ErrorKind::Shape {
+                    what,
+                    expected: format!("shape {expected}"),
+                    found: x.shape(),
+                }));
+            }
+        }
+        Ok(x)
     }
 
-    /// Takes a loss and statistics into the meters.
-    fn measure(&mut self, x: &Tensor, measured: &[Tensor]) -> Result<f32> {
-        let (loss, statistics) = measured
-            .split_first()
-            .ok_or_else(|| Error::argument("a step returned no loss"))?;
+    /// Brings the tensors of a batch into their order and checks them.
+    fn fed<'a>(&self, x: Tensors<'a>, truth: Tensors<'a>, weights: &[Tensor]) -> Result<Fed<'a>> {
+        let x = self.inputs(x)?;
+        let ports = self.model.outputs();
+        let names = self.heads.iter().map(|one| ports[one.output].name.as_str());
+        let names: Vec<&str> = names.collect();
+        let given = truth.ordered("outputs that have a loss,", &names)?;
+        let mut truth = Vec::new();
+        for ((trained, name), given) in self.heads.iter().zip(&names).zip(given) {
+            let what = match names.len() {
+                1 => "the truths of a batch".to_owned(),
+                _ => format!("the truths of '{name}' of a batch"),
+            };
+            let expected = trained.head.truth;
+            // Class numbers are of either type.
+            let widened = expected == DataType::INT64 && given.dtype() == DataType::INT32;
+            if widened {
+                let numbers = given.as_slice::<i32>()?;
+                let numbers = numbers.iter().copied().map(i64::from).collect();
+                truth.push(Tensor::from_vec(numbers, given.dims())?);
+            } else {
+                check_type(&what, expected, given)?;
+                truth.push(given.share()?);
+            }
+        }
+        let samples = x.first().and_then(|x| x.dims().first()).copied();
+        let samples = samples.unwrap_or(1);
+        let weights = weights::per_head(&self.plan, &truth, weights, samples)?;
+        Ok(Fed { x, truth, weights })
+    }
+
+    /// Takes losses and statistics into the meters.
+    fn measure(&mut self, fed: &Fed<'_>, measured: &[Tensor]) -> Result<f32> {
+        let first = measured.first();
+        let loss = first.ok_or_else(|| Error::argument("a step returned no loss"))?;
         let loss = loss.to_scalar::<f32>()?;
-        let samples = x.dims().first().copied().unwrap_or(1) as f32;
-        self.loss.add(&[loss * samples, samples])?;
-        for (meter, statistics) in self.meters.iter_mut().zip(statistics) {
-            meter.add(statistics.as_slice::<f32>()?)?;
+        let samples = fed.x.first().and_then(|x| x.dims().first());
+        let samples = samples.copied().unwrap_or(1) as f32;
+        for (index, ((_, meter), value)) in self.meters.iter_mut().zip(measured).enumerate() {
+            if index < self.losses {
+                meter.add(&[value.to_scalar::<f32>()? * samples, samples])?;
+            } else {
+                meter.add(value.as_slice::<f32>()?)?;
+            }
         }
         Ok(loss)
     }
@@ -173,13 +325,16 @@ impl<R: Rule> Trainer<R> {
     /// Returns loss and metrics of what was seen since the last call.
     fn logs(&mut self, prefix: &str) -> Logs {
         let mut logs = Logs::default();
-        logs.set(format!("{prefix}loss"), self.loss.result());
-        self.loss.reset();
-        for meter in &mut self.meters {
-            logs.set(format!("{prefix}{}", meter.metric().name()), meter.result());
+        for (name, meter) in &mut self.meters {
+            logs.set(format!("{prefix}{name}"), meter.result());
             meter.reset();
         }
         logs
+    }
+
+    /// The mean loss of what was seen since the last logs.
+    fn mean_loss(&self) -> f64 {
+        self.meters.first().map_or(0.0, |(_, meter)| meter.result())
     }
 
     /// Measures loss and metrics over data.
@@ -195,8 +350,9 @@ impl<R: Rule> Trainer<R> {
     fn test_all(&mut self, data: &dyn Source) -> Result<()> {
         let mut count = 0;
         for batch in data.epoch(0)? {
-            let Batch { x, truth } = batch?;
-            self.test_on(&x, &truth)?;
+            let Batch { x, truth, weights } = batch?;
+            let fed = self.fed((&x).into(), (&truth).into(), &weights)?;
+            self.test_fed(&fed)?;
             count += 1;
         }
         check_batches(count, "the data of an evaluation has")
@@ -233,10 +389,9 @@ impl<R: Rule> Trainer<R> {
             }
             let done = self.batch as usize;
             for (index, batch) in data.epoch(self.epoch)?.enumerate().skip(done) {
-                let Batch { x, truth } = batch?;
-                self.train_on(&x, &truth)?;
+                self.train_batch(&batch?)?;
                 self.batch += 1;
-                let loss = self.loss.result();
+                let loss = self.mean_loss();
                 for callback in callbacks.iter_mut() {
                     callback.step(index, loss, self)?;
                 }

@@ -7,7 +7,6 @@ use tfp_core::{Error, Result, Tensor};
 use super::Trainer;
 use crate::checkpoint::{Checkpoint, index_path};
 use crate::files::file_error;
-use crate::nn::Meter;
 use crate::nn::optimizer::Rule;
 use crate::saved_model::ModelWriter;
 
@@ -23,8 +22,8 @@ impl<R: Rule> Trainer<R> {
     /// Returns the model's variables at `model/<name>`, and the optimizer's at `optimizer/<name>/<slot>`.
     fn checkpoint(&self) -> Result<Checkpoint> {
         let mut checkpoint = Checkpoint::new();
-        for variable in self.model.weights().variables() {
-            checkpoint.add(&format!("model/{}", variable.name()), &variable)?;
+        for variable in self.model.variables() {
+            checkpoint.add(&format!("model/{}", variable.name()), variable)?;
         }
         for slot in self.engine.slots() {
             checkpoint.add(slot.name(), slot)?;
@@ -32,16 +31,11 @@ impl<R: Rule> Trainer<R> {
         Ok(checkpoint)
     }
 
-    /// Returns the meters of the loss and of the metrics.
-    fn all_meters(&self) -> impl Iterator<Item = &Meter> {
-        std::iter::once(&self.loss).chain(&self.meters)
-    }
-
     /// Returns where a checkpoint has the sums of each meter.
     fn meter_names(&self) -> Vec<String> {
-        let meters = self.all_meters().enumerate();
+        let meters = self.meters.iter().enumerate();
         meters
-            .map(|(index, meter)| format!("{METER}/{index}_{}", meter.metric().name()))
+            .map(|(index, (name, _))| format!("{METER}/{index}_{name}"))
             .collect()
     }
 
@@ -60,7 +54,7 @@ impl<R: Rule> Trainer<R> {
                 .map_err(|_| Error::argument(format!("{name} {number} is too large")))?;
             more.push((name, Tensor::scalar(number)?));
         }
-        for (name, meter) in names.iter().zip(self.all_meters()) {
+        for (name, (_, meter)) in names.iter().zip(&self.meters) {
             let sums = meter.sums();
             more.push((name, Tensor::from_slice(sums, &[sums.len() as i64])?));
         }
@@ -68,8 +62,9 @@ impl<R: Rule> Trainer<R> {
         checkpoint.write_with(self.engine.session(), prefix.as_ref(), &more)
     }
 
-    /// Writes a SavedModel that infers: signature `serving_default` takes `x`, of any batch, and
-    /// returns `y`. Variables are at their names. `tf.saved_model.load`, Keras' `TFSMLayer`,
+    /// Writes a SavedModel that infers: signature `serving_default` takes the inputs, of any batch, and
+    /// returns the outputs, by their names; those of a [`Sequential`](crate::nn::layer::Sequential) are
+    /// `x` and `y`. Variables are at their names. `tf.saved_model.load`, Keras' `TFSMLayer`,
     /// [`Model`](crate::Model) and [`SavedModel`](crate::SavedModel) load it.
     ///
     /// # Errors
@@ -77,8 +72,8 @@ impl<R: Rule> Trainer<R> {
     /// TensorFlow says.
     pub fn export(&self, folder: impl AsRef<Path>) -> Result<()> {
         let mut writer = ModelWriter::new();
-        for variable in self.model.weights().variables() {
-            writer.variable(variable.name(), &variable)?;
+        for variable in self.model.variables() {
+            writer.variable(variable.name(), variable)?;
         }
         self.engine
             .export(&self.model, &self.plan, writer, folder.as_ref())
@@ -117,8 +112,7 @@ impl<R: Rule> Trainer<R> {
             );
         }
         (self.step, self.epoch, self.batch) = (step, epoch, batch);
-        let meters = std::iter::once(&mut self.loss).chain(&mut self.meters);
-        for (meter, sums) in meters.zip(sums) {
+        for ((_, meter), sums) in self.meters.iter_mut().zip(sums) {
             meter.set_sums(sums);
         }
         Ok(())

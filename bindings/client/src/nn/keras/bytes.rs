@@ -1,0 +1,37 @@
+//! Numbers at places of a file, which may be damaged.
+
+use tfp_core::{Error, Result};
+
+/// The bytes of a file.
+#[derive(Clone, Copy)]
+pub(super) struct Bytes<'b> {
+    /// What the file is, for messages.
+    pub what: &'static str,
+    pub bytes: &'b [u8],
+}
+
+impl<'b> Bytes<'b> {
+    /// An error about the file.
+    pub fn damaged(&self, problem: &str) -> Error {
+        Error::argument(format!("{} is damaged: {problem}", self.what))
+    }
+
+    /// Some bytes.
+    pub fn part(&self, at: u64, length: u64) -> Result<&'b [u8]> {
+        let range = usize::try_from(at).ok().zip(usize::try_from(length).ok());
+        range
+            .and_then(|(at, length)| self.bytes.get(at..at.checked_add(length)?))
+            .ok_or_else(|| {
+                self.damaged(&format!(
+                    "{length} bytes at {at} are beyond its end, {}",
+                    self.bytes.len()
+                ))
+            })
+    }
+
+    /// A little-endian number of up to 8 bytes.
+    pub fn number(&self, at: u64, length: u64) -> Result<u64> {
+        let bytes = self.part(at, length)?.iter().rev();
+        Ok(bytes.fold(0, |number, &byte| number << 8 | u64::from(byte)))
+    }
+}

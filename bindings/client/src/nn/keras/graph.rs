@@ -1,0 +1,479 @@
+//! The graph of layers of a configuration.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use tfp_core::{DataType, Error, ErrorKind, Result};
+
+use super::config::{Config, object};
+use super::described::Described;
+use super::hdf5::Datasets;
+use super::json::Json;
+use super::layers::{Fixed, describe};
+use super::names::{numbered, snake_case};
+use crate::nn::Weights;
+use crate::nn::layer::{Layer, Model, Node, SharedLayer};
+
+/// How deep models may lie in each other.
+const DEEPEST: usize = 16;
+
+/// A model of a configuration.
+pub(super) struct Graph {
+    name: String,
+    layers: Vec<Entry>,
+    inputs: Vec<Value>,
+    /// The outputs with their names.
+    outputs: Vec<(String, Value)>,
+}
+
+/// An output of a call of a layer.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Value {
+    layer: String,
+    call: usize,
+    output: usize,
+}
+
+/// A layer.
+struct Entry {
+    name: String,
+    class: String,
+    kind: Kind,
+    /// What each call is given.
+    calls: Vec<Vec<Value>>,
+    is_trainable: bool,
+}
+
+enum Kind {
+    Input(DataType, Vec<i64>),
+    Layer(Described),
+    Model(Box<Graph>),
+    /// One whose description failed, which is a problem only where it is used.
+    Unknown(String),
+}
+
+/// What is read of a call: its inputs, and whether each step sees only those before it.
+struct Call {
+    inputs: Vec<Value>,
+    is_causal: bool,
+}
+
+impl Graph {
+    /// Reads a configuration. Layers that are not supported become problems. `place` is where the file
+    /// has the model's variables.
+    pub fn parse(json: &Json, place: &str, problems: &mut Vec<String>) -> Result<Self> {
+        Self::parse_at(json, place, problems, 0)
+    }
+
+    fn parse_at(
+        json: &Json,
+        place: &str,
+        problems: &mut Vec<String>,
+        depth: usize,
+    ) -> Result<Self> {
+        let (class, config) =
+            object(json).ok_or_else(|| Error::argument("the configuration is not one of Keras"))?;
+        if depth > DEEPEST {
+            return Err(Error::argument("its models lie too deep in each other"));
+        }
+        let list = config.0.get("layers").and_then(Json::list);
+        let (Some(list), "Functional" | "Sequential" | "Model") = (list, class) else {
+            return Err(Error::argument(format!(
+                "a model of the class {class}; functional and sequential ones can be read, since others \
+                 have their computation in Python"
+            )));
+        };
+        let mut graph = Self {
+            name: config.text("name").unwrap_or("model").to_owned(),
+            layers: Vec::new(),
+            inputs: Vec::new(),
+            outputs: Vec::new(),
+        };
+        let is_sequence = class == "Sequential";
+        let mut names = Vec::new();
+        for json in list {
+            let (class, inner) = object(json)
+                .ok_or_else(|| Error::argument("a layer that is not an object of Keras"))?;
+            let name = json.get("name").or_else(|| inner.0.get("name"));
+            let name = name.and_then(Json::text).unwrap_or(class).to_owned();
+            let calls = calls(json)?;
+            let place = match class {
+                "InputLayer" => String::new(),
+                _ => format!(
+                    "{place}layers/{}/",
+                    numbered(&snake_case(class), &mut names)
+                ),
+            };
+            let is_causal = calls.iter().any(|call| call.is_causal);
+            let is_trainable = inner.0.get("trainable").and_then(Json::bool) != Some(false);
+            let kind = match class {
+                "InputLayer" => input(inner)?,
+                "Functional" | "Sequential" => {
+                    Kind::Model(Box::new(Self::parse_at(json, &place, problems, depth + 1)?))
+                }
+                _ => match describe(class, inner, is_causal) {
+                    Ok(mut described) => {
+                        for one in &mut described.places {
+                            *one = format!("{place}{one}");
+                        }
+                        Kind::Layer(described)
+                    }
+                    Err(error) => Kind::Unknown(match error.kind() {
+                        ErrorKind::Argument { message } => message.clone(),
+                        _ => error.to_string(),
+                    }),
+                },
+            };
+            graph.layers.push(Entry {
+                name,
+                class: class.to_owned(),
+                kind,
+                calls: calls.into_iter().map(|call| call.inputs).collect(),
+                is_trainable,
+            });
+        }
+        if is_sequence {
+            graph.chain(config)?;
+        } else {
+            graph.inputs = ends(config, "input_layers")?
+                .into_iter()
+                .map(|(_, one)| one)
+                .collect();
+            graph.outputs = ends(config, "output_layers")?;
+        }
+        graph.check(problems)?;
+        Ok(graph)
+    }
+
+    /// Makes each layer of a sequence be called with the one before.
+    fn chain(&mut self, config: Config<'_>) -> Result<()> {
+        let has_input = |entry: &Entry| matches!(entry.kind, Kind::Input(..));
+        if !self.layers.first().is_some_and(has_input) {
+            let shape = config.shape("build_input_shape").map_err(|_| {
+                Error::argument("a sequential model that was not built: it knows no input shape")
+            })?;
+            let sample = shape.get(1..).unwrap_or_default().to_vec();
+            let input = Entry {
+                name: format!("{}_input", self.name),
+                class: "InputLayer".to_owned(),
+                kind: Kind::Input(DataType::FLOAT, sample),
+                calls: Vec::new(),
+                is_trainable: true,
+            };
+            self.layers.insert(0, input);
+        }
+        let mut before: Option<Value> = None;
+        for entry in &mut self.layers {
+            if let Some(before) = before.take() {
+                entry.calls = vec![vec![before]];
+            }
+            before = Some(Value {
+                layer: entry.name.clone(),
+                call: 0,
+                output: 0,
+            });
+        }
+        let named = |entry: &Entry| Value {
+            layer: entry.name.clone(),
+            call: 0,
+            output: 0,
+        };
+        self.inputs = self.layers.first().map(named).into_iter().collect();
+        let last = self.layers.last().map(named);
+        self.outputs = last
+            .map(|last| (last.layer.clone(), last))
+            .into_iter()
+            .collect();
+        Ok(())
+    }
+
+    /// Finds what the outputs need: unknown layers there are problems, and a circle is an error.
+    fn check(&mut self, problems: &mut Vec<String>) -> Result<()> {
+        let by_name: BTreeMap<&str, &Entry> = self
+            .layers
+            .iter()
+            .map(|entry| (entry.name.as_str(), entry))
+            .collect();
+        if by_name.len() != self.layers.len() {
+            return Err(Error::argument("two of its layers have the same name"));
+        }
+        let mut done: BTreeSet<(&str, usize)> = BTreeSet::new();
+        let mut unknown: BTreeSet<&str> = BTreeSet::new();
+        let outputs = self.outputs.iter().map(|(_, value)| value);
+        for output in self.inputs.iter().chain(outputs) {
+            let mut path: Vec<((&str, usize), usize)> = vec![((&output.layer, output.call), 0)];
+            let mut on_path: BTreeSet<(&str, usize)> = path.iter().map(|(at, _)| *at).collect();
+            while let Some((at, next)) = path.last_mut() {
+                let entry = by_name.get(at.0).ok_or_else(|| {
+                    Error::argument(format!("there is no layer '{}', which others need", at.0))
+                })?;
+                let given = match entry.kind {
+                    Kind::Input(..) => &[][..],
+                    _ => entry.calls.get(at.1).map(Vec::as_slice).ok_or_else(|| {
+                        Error::argument(format!("there is no call {} of layer '{}'", at.1, at.0))
+                    })?,
+                };
+                if let Kind::Unknown(problem) = &entry.kind
+                    && unknown.insert(&entry.name)
+                {
+                    problems.push(format!("'{}' ({}): {problem}", entry.name, entry.class));
+                }
+                if let Some(parent) = given.get(*next) {
+                    *next += 1;
+                    let parent = (parent.layer.as_str(), parent.call);
+                    if on_path.contains(&parent) {
+                        let names: Vec<&str> = on_path.iter().map(|(name, _)| *name).collect();
+                        return Err(Error::argument(format!(
+                            "its graph has a circle among the layers {}",
+                            names.join(", ")
+                        )));
+                    }
+                    if !done.contains(&parent) {
+                        on_path.insert(parent);
+                        path.push((parent, 0));
+                    }
+                    continue;
+                }
+                let at = *at;
+                done.insert(at);
+                on_path.remove(&at);
+                path.pop();
+            }
+        }
+        let used: BTreeSet<(String, usize)> = done
+            .iter()
+            .map(|(name, call)| ((*name).to_owned(), *call))
+            .collect();
+        // Calls that nothing needs are not made, as those of masks that Keras notes.
+        for entry in &mut self.layers {
+            for (index, call) in entry.calls.iter_mut().enumerate() {
+                if !used.contains(&(entry.name.clone(), index)) {
+                    call.clear();
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Makes the layers, whose variables have the values of the file.
+    pub fn build(self, weights: &Weights, datasets: &Datasets<'_>) -> Result<Model> {
+        let mut values: BTreeMap<(String, usize), Vec<Node>> = BTreeMap::new();
+        let mut waiting = Vec::new();
+        for entry in self.layers {
+            let shared: Box<dyn Layer> = match entry.kind {
+                Kind::Input(dtype, shape) => {
+                    let node = Node::typed_input(weights, &entry.name, dtype, &shape)?;
+                    values.insert((entry.name, 0), vec![node]);
+                    continue;
+                }
+                Kind::Unknown(_) => continue,
+                Kind::Layer(described) => Box::new(Loaded::new(entry.class, described, datasets)?),
+                Kind::Model(graph) => {
+                    let place = weights.layer(&graph.name);
+                    let model = graph.build(&place, datasets)?;
+                    if !entry.is_trainable {
+                        place.freeze();
+                    }
+                    Box::new(model)
+                }
+            };
+            waiting.push((entry.name, shared, entry.calls, entry.is_trainable));
+        }
+        // Layers of a file are mostly in an order in which they can be called.
+        let mut left = usize::MAX;
+        loop {
+            let mut open = 0;
+            for (name, layer, calls, is_trainable) in &waiting {
+                for (index, call) in calls.iter().enumerate() {
+                    let key = (name.clone(), index);
+                    if call.is_empty() || values.contains_key(&key) {
+                        continue;
+                    }
+                    let nodes: Option<Vec<&Node>> =
+                        call.iter().map(|value| find(&values, value)).collect();
+                    let Some(nodes) = nodes else {
+                        open += 1;
+                        continue;
+                    };
+                    let made = Node::outputs(Some(name), layer, &nodes)?;
+                    // Its name here: another model with these weights may have one of that name.
+                    if let (false, Some(node)) = (is_trainable, made.first()) {
+                        weights.set_frozen(node.name(), true);
+                    }
+                    values.insert(key, made);
+                }
+            }
+            if open == 0 || open == left {
+                break;
+            }
+            left = open;
+        }
+        let need = |value: &Value| {
+            find(&values, value).ok_or_else(|| {
+                Error::argument(format!(
+                    "layer '{}' has no output {}",
+                    value.layer, value.output
+                ))
+            })
+        };
+        let inputs: Vec<&Node> = self.inputs.iter().map(need).collect::<Result<_>>()?;
+        let mut names = Vec::new();
+        let mut outputs = Vec::new();
+        for (name, value) in &self.outputs {
+            outputs.push((numbered(name, &mut names), need(value)?));
+        }
+        let outputs: Vec<(&str, &Node)> = outputs
+            .iter()
+            .map(|(name, node)| (name.as_str(), *node))
+            .collect();
+        Model::new(&inputs, &outputs)
+    }
+}
+
+/// The node of a value, if it was made.
+fn find<'v>(values: &'v BTreeMap<(String, usize), Vec<Node>>, value: &Value) -> Option<&'v Node> {
+    let made = values.get(&(value.layer.clone(), value.call))?;
+    made.get(value.output)
+}
+
+/// A layer whose variables have the values of a file.
+struct Loaded {
+    layer: SharedLayer<Fixed>,
+    values: std::sync::Mutex<Option<Vec<tfp_core::Tensor>>>,
+}
+
+impl Loaded {
+    fn new(class: String, described: Described, datasets: &Datasets<'_>) -> Result<Self> {
+        let Described { layer, places } = described;
+        let values = places.iter().map(|place| datasets.read(place));
+        let values = values.collect::<Result<_>>()?;
+        Ok(Self {
+            layer: SharedLayer::new(Fixed { layer, kind: class }),
+            values: std::sync::Mutex::new(Some(values)),
+        })
+    }
+
+    fn with<T>(&self, weights: &Weights, build: impl FnOnce(&Weights) -> Result<T>) -> Result<T> {
+        let mut values = self
+            .values
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        // Further calls take the variables of the first one.
+        let Some(values) = values.take() else {
+            return build(weights);
+        };
+        let given = weights.given(values);
+        let built = build(&given)?;
+        match given.left() {
+            0 => Ok(built),
+            left => Err(Error::argument(format!(
+                "the file has {left} values more than the layer has variables"
+            ))),
+        }
+    }
+}
+
+impl Layer for Loaded {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<crate::nn::layer::Built> {
+        self.with(weights, |weights| self.layer.build(weights, input))
+    }
+
+    fn build_many(
+        &self,
+        weights: &Weights,
+        inputs: &[&[i64]],
+    ) -> Result<crate::nn::layer::BuiltMany> {
+        self.with(weights, |weights| self.layer.build_many(weights, inputs))
+    }
+
+    fn kind(&self) -> String {
+        self.layer.kind()
+    }
+}
+
+fn input(config: Config<'_>) -> Result<Kind> {
+    let shape = config.shape("batch_shape")?;
+    let sample = shape.get(1..).unwrap_or_default().to_vec();
+    let dtype = match config.text("dtype").unwrap_or("float32") {
+        "float32" => DataType::FLOAT,
+        "int32" => DataType::INT32,
+        "int64" => DataType::INT64,
+        "bool" => DataType::BOOL,
+        other => return Err(Config::unsupported(&format!("an input of type {other}"))),
+    };
+    Ok(Kind::Input(dtype, sample))
+}
+
+/// The inputs or outputs of a model, with their names.
+fn ends(config: Config<'_>, key: &str) -> Result<Vec<(String, Value)>> {
+    let wrong = || Error::argument(format!("'{key}' is not a list of values"));
+    let json = config.0.get(key).ok_or_else(wrong)?;
+    let named = |json: &Json| {
+        let value = history(json).ok_or_else(wrong)?;
+        Ok((value.layer.clone(), value))
+    };
+    match json {
+        Json::List(list) if history(json).is_none() => list.iter().map(named).collect(),
+        Json::List(_) => Ok(vec![named(json)?]),
+        Json::Object(members) => {
+            let of = |(name, json): &(String, Json)| Ok((name.clone(), named(json)?.1));
+            members.iter().map(of).collect()
+        }
+        _ => Err(wrong()),
+    }
+}
+
+/// `[layer, call, output]`
+fn history(json: &Json) -> Option<Value> {
+    match json.list()? {
+        [layer, call, output] => Some(Value {
+            layer: layer.text()?.to_owned(),
+            call: usize::try_from(call.integer()?).ok()?,
+            output: usize::try_from(output.integer()?).ok()?,
+        }),
+        _ => None,
+    }
+}
+
+/// The calls of a layer.
+fn calls(json: &Json) -> Result<Vec<Call>> {
+    let list = json
+        .get("inbound_nodes")
+        .and_then(Json::list)
+        .unwrap_or_default();
+    list.iter().map(call).collect()
+}
+
+fn call(json: &Json) -> Result<Call> {
+    let wrong = || Error::argument("a call of a layer that Keras 3 does not write");
+    let arguments = json.get("args").and_then(Json::list).ok_or_else(wrong)?;
+    let mut inputs = Vec::new();
+    for argument in arguments {
+        tensors(argument, &mut inputs);
+    }
+    let mut is_causal = false;
+    if let Some(Json::Object(named)) = json.get("kwargs") {
+        let value = |key: &str| {
+            named
+                .iter()
+                .find(|(name, _)| name == key)
+                .map(|(_, value)| value)
+        };
+        is_causal = value("use_causal_mask") == Some(&Json::Bool(true));
+        // Masks come with the values themselves.
+        for key in ["query", "value", "key", "initial_state"] {
+            if let Some(json) = value(key) {
+                tensors(json, &mut inputs);
+            }
+        }
+    }
+    Ok(Call { inputs, is_causal })
+}
+
+/// Collects the tensors of an argument.
+fn tensors(json: &Json, into: &mut Vec<Value>) {
+    if let Json::List(list) = json {
+        list.iter().for_each(|one| tensors(one, into));
+    } else if let Some(("__keras_tensor__", config)) = object(json) {
+        into.extend(config.0.get("keras_history").and_then(history));
+    }
+}

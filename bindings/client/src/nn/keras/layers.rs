@@ -1,0 +1,512 @@
+//! The layers of Keras, by class.
+
+use tfp_core::{Error, Result};
+
+use super::config::{Config, object};
+use super::described::{Described, vars};
+use super::json::Json;
+use crate::nn::functional::Pool;
+use crate::nn::layer::{
+    ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Bidirectional, Built, BuiltMany,
+    Concatenate, Conv, Conv3d, Conv3dTranspose, ConvTranspose, Cropping, Dense, DepthwiseConv1d,
+    DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise,
+    GlobalPool, GroupNorm, Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge,
+    Minimum, Multiply, PRelu, Permute, Pooling, Pooling3d, Relu, RepeatVector, Reshape, RmsNorm,
+    Scaling, SeparableConv, Softmax, SpatialDropout, Subtract, TimeDistributed, UnitNorm,
+    UpSampling, ZeroPadding,
+};
+use crate::nn::{Activation, Initializer, Weights};
+
+/// Describes a layer of a class. `is_causal` is what its first call says.
+pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Result<Described> {
+    let described = match super::recurrent::describe(class, config, is_causal) {
+        Some(found) => found?,
+        None => by_class(class, config)?,
+    };
+    finish(class, config, described)
+}
+
+/// Adds the penalties of a layer.
+fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Described> {
+    if let Some(key) = config.ending("_constraint").first() {
+        return Err(Config::unsupported(key));
+    }
+    let policy = config.0.get("dtype").map(|dtype| match object(dtype) {
+        Some((_, policy)) => policy.text("name").unwrap_or("?").to_owned(),
+        None => dtype.text().unwrap_or("?").to_owned(),
+    });
+    if let Some(policy) = policy.filter(|policy| policy != "float32") {
+        return Err(Config::unsupported(&format!("dtype '{policy}'")));
+    }
+    let Described { mut layer, places } = described;
+    for key in config.ending("_regularizer") {
+        let Some(regularizer) = config.regularizer(key)? else {
+            continue;
+        };
+        let variable = key.trim_end_matches("_regularizer");
+        if variable == "activity" {
+            layer = Box::new(ActivityPenalty { layer, regularizer });
+            continue;
+        }
+        let name = match (class, variable) {
+            (_, "recurrent") => "recurrent_kernel",
+            (_, "depthwise" | "pointwise") => return Err(Config::unsupported(key)),
+            _ => variable,
+        };
+        layer = Box::new(layer.regularized(name, regularizer));
+    }
+    Ok(Described { layer, places })
+}
+
+/// The number of dimensions that a class' name ends with, as `Conv2D` and `Conv2DTranspose`.
+fn dims_of(class: &str) -> usize {
+    let digit = class.chars().rev().find_map(|letter| letter.to_digit(10));
+    digit.map_or(1, |digit| digit as usize)
+}
+
+fn three(sizes: &[i64]) -> Result<[i64; 3]> {
+    <[i64; 3]>::try_from(sizes).map_err(|_| Error::argument("expected three sizes"))
+}
+
+/// The first two sizes; one dimension has one.
+fn pair(sizes: &[i64]) -> (i64, i64) {
+    let first = sizes.first().copied().unwrap_or(1);
+    (first, sizes.get(1).copied().unwrap_or(first))
+}
+
+fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
+    let dims = dims_of(class);
+    let has_bias = usize::from(config.flag("use_bias"));
+    match class {
+        "Activation" => Described::plain(config.activation("activation")?),
+        "ActivityRegularization" => {
+            let regularizer = crate::nn::Regularizer {
+                l1: config.float_or_zero("l1")?,
+                l2: config.float_or_zero("l2")?,
+            };
+            let layer = Identity;
+            Described::plain(ActivityPenalty { layer, regularizer })
+        }
+        "Add" => Described::plain(Add),
+        "AlphaDropout" => {
+            let rate = config.float("rate")?;
+            Described::plain(AlphaDropout { rate })
+        }
+        "Average" => Described::plain(Average),
+        "AveragePooling1D" | "AveragePooling2D" | "AveragePooling3D" | "MaxPooling1D"
+        | "MaxPooling2D" | "MaxPooling3D" => pooling(class, config, dims),
+        "BatchNormalization" => {
+            if config.flag("renorm") {
+                return Err(Config::unsupported("renorm"));
+            }
+            let layer = BatchNorm {
+                axis: axis(config)?,
+                momentum: config.float("momentum")?,
+                epsilon: config.float("epsilon")?,
+                center: config.flag("center"),
+                scale: config.flag("scale"),
+            };
+            let count = 2 + usize::from(layer.center) + usize::from(layer.scale);
+            Described::own(layer, count)
+        }
+        "Concatenate" => Described::plain(Concatenate {
+            axis: config.integer("axis")?,
+        }),
+        "Conv1D" | "Conv2D" => Described::own(conv(config, dims)?, 1 + has_bias),
+        "Conv1DTranspose" | "Conv2DTranspose" => {
+            if config.has("output_padding") {
+                return Err(Config::unsupported("output_padding"));
+            }
+            let conv = conv(config, dims)?;
+            Described::own(ConvTranspose { conv }, 1 + has_bias)
+        }
+        "Conv3D" => Described::own(conv3d(config)?, 1 + has_bias),
+        "Conv3DTranspose" => {
+            if config.has("output_padding") {
+                return Err(Config::unsupported("output_padding"));
+            }
+            let conv = conv3d(config)?;
+            Described::own(Conv3dTranspose { conv }, 1 + has_bias)
+        }
+        "Cropping1D" | "Cropping2D" | "Cropping3D" => {
+            config.channels_last()?;
+            let sides = config.sides("cropping", dims)?;
+            Described::plain(Cropping { sides })
+        }
+        "Dense" => {
+            if config.has("quantization_config") || config.has("lora_rank") {
+                return Err(Config::unsupported("quantization or LoRA"));
+            }
+            let layer = Dense {
+                activation: config.activation("activation")?,
+                use_bias: config.flag("use_bias"),
+                ..Dense::new(config.integer("units")?)
+            };
+            Described::own(layer, 1 + has_bias)
+        }
+        "DepthwiseConv1D" => {
+            let layer = DepthwiseConv1d {
+                multiplier: config.integer("depth_multiplier")?,
+                options: config.conv_options(1)?,
+                activation: config.activation("activation")?,
+                use_bias: config.flag("use_bias"),
+                ..DepthwiseConv1d::new(config.sizes("kernel_size", 1)?[0])
+            };
+            Described::own(layer, 1 + has_bias)
+        }
+        "DepthwiseConv2D" => {
+            let layer = DepthwiseConv2d {
+                size: pair(&config.sizes("kernel_size", 2)?),
+                multiplier: config.integer("depth_multiplier")?,
+                options: config.conv_options(2)?,
+                activation: config.activation("activation")?,
+                use_bias: config.flag("use_bias"),
+            };
+            Described::own(layer, 1 + has_bias)
+        }
+        "Dot" => {
+            let axes = config.integers("axes")?;
+            let axes = pair(&axes);
+            let normalize = config.flag("normalize");
+            Described::plain(Dot { axes, normalize })
+        }
+        "Dropout" => {
+            if config.has("noise_shape") {
+                return Err(Config::unsupported("noise_shape"));
+            }
+            let rate = config.float("rate")?;
+            Described::plain(Dropout { rate })
+        }
+        "ELU" => Described::plain(Activation::Elu(config.float("alpha")?)),
+        "EinsumDense" => {
+            let bias_axes = config
+                .0
+                .get("bias_axes")
+                .and_then(Json::text)
+                .map(str::to_owned);
+            let count = 1 + usize::from(bias_axes.is_some());
+            let output = match config.integers("output_shape") {
+                Ok(output) => output,
+                Err(_) => config.shape("output_shape")?,
+            };
+            let layer = EinsumDense {
+                equation: config.text("equation")?.to_owned(),
+                output,
+                bias_axes,
+                activation: config.activation("activation")?,
+            };
+            Described::own(layer, count)
+        }
+        "Embedding" => {
+            let rows = config.integer("input_dim")?;
+            let layer = Embedding {
+                mask_zero: config.flag("mask_zero"),
+                ..Embedding::new(rows, config.integer("output_dim")?)
+            };
+            Described::own(layer, 1)
+        }
+        "Flatten" => {
+            config.channels_last()?;
+            Described::plain(Flatten)
+        }
+        "GaussianDropout" => {
+            let rate = config.float("rate")?;
+            Described::plain(GaussianDropout { rate })
+        }
+        "GaussianNoise" => {
+            let deviation = config.float("stddev")?;
+            Described::plain(GaussianNoise { deviation })
+        }
+        "GlobalAveragePooling1D"
+        | "GlobalAveragePooling2D"
+        | "GlobalAveragePooling3D"
+        | "GlobalMaxPooling1D"
+        | "GlobalMaxPooling2D"
+        | "GlobalMaxPooling3D" => {
+            config.channels_last()?;
+            let kind = kind(class);
+            let keep = config.flag("keepdims").then_some(dims);
+            Described::plain(Global { kind, keep })
+        }
+        "GroupNormalization" => {
+            let layer = GroupNorm {
+                groups: config.integer("groups")?,
+                axis: axis(config)?,
+                epsilon: config.float("epsilon")?,
+                center: config.flag("center"),
+                scale: config.flag("scale"),
+            };
+            Described::own(layer, usize::from(layer.center) + usize::from(layer.scale))
+        }
+        "Identity" => Described::plain(Identity),
+        "LayerNormalization" => {
+            if config.flag("rms_scaling") {
+                return Err(Config::unsupported("rms_scaling"));
+            }
+            let (center, scale) = (config.flag("center"), config.flag("scale"));
+            let layer = LayerNorm {
+                axes: config.integers("axis")?,
+                epsilon: config.float("epsilon")?,
+                center,
+                scale,
+            };
+            Described::own(layer, usize::from(center) + usize::from(scale))
+        }
+        "LeakyReLU" => Described::plain(Activation::LeakyRelu(config.float("negative_slope")?)),
+        "Masking" => Described::plain(Masking {
+            value: config.float("mask_value")?,
+        }),
+        "Maximum" => Described::plain(Maximum),
+        "Minimum" => Described::plain(Minimum),
+        "Multiply" => Described::plain(Multiply),
+        "PReLU" => {
+            let shared_axes = match config.has("shared_axes") {
+                true => config.integers("shared_axes")?,
+                false => Vec::new(),
+            };
+            Described::own(PRelu { shared_axes }, 1)
+        }
+        "Permute" => Described::plain(Permute {
+            order: config.integers("dims")?,
+        }),
+        "RMSNormalization" => {
+            if axis(config)? != -1 {
+                return Err(Config::unsupported("an axis that is not the last one"));
+            }
+            let epsilon = config.float("epsilon")?;
+            Described::own(RmsNorm { epsilon }, 1)
+        }
+        "ReLU" => Described::plain(Relu {
+            max: match config.has("max_value") {
+                true => Some(config.float("max_value")?),
+                false => None,
+            },
+            slope: config.float_or_zero("negative_slope")?,
+            threshold: config.float_or_zero("threshold")?,
+        }),
+        "RepeatVector" => Described::plain(RepeatVector(config.integer("n")?)),
+        "Rescaling" => {
+            let numbers = |key: &str| -> Result<Vec<f32>> {
+                match config.0.get(key) {
+                    Some(Json::List(list)) => list
+                        .iter()
+                        .map(|one| one.number().map(|one| one as f32))
+                        .collect::<Option<_>>()
+                        .ok_or_else(|| Error::argument(format!("'{key}' is not numbers"))),
+                    _ => Ok(vec![config.float(key)?]),
+                }
+            };
+            Described::plain(Scaling {
+                scale: numbers("scale")?,
+                offset: numbers("offset")?,
+            })
+        }
+        "Reshape" => Described::plain(Reshape {
+            shape: config.integers("target_shape")?,
+        }),
+        "SeparableConv1D" | "SeparableConv2D" => {
+            let size = config.sizes("kernel_size", dims)?;
+            let layer = SeparableConv {
+                multiplier: config.integer("depth_multiplier")?,
+                options: config.conv_options(dims)?,
+                activation: config.activation("activation")?,
+                use_bias: config.flag("use_bias"),
+                ..SeparableConv::new(config.integer("filters")?, &size)
+            };
+            Described::own(layer, 2 + has_bias)
+        }
+        "Softmax" => match config.integers("axis")?.as_slice() {
+            &[axis] => Described::plain(Softmax { axis }),
+            _ => Err(Config::unsupported("a softmax over several axes")),
+        },
+        "SpatialDropout1D" | "SpatialDropout2D" | "SpatialDropout3D" => {
+            config.channels_last()?;
+            let rate = config.float("rate")?;
+            Described::plain(SpatialDropout { rate })
+        }
+        "Subtract" => Described::plain(Subtract),
+        "UnitNormalization" => Described::plain(UnitNorm {
+            axes: config.integers("axis")?,
+        }),
+        "UpSampling1D" => Described::plain(UpSampling::new(&config.sizes("size", 1)?)),
+        "UpSampling2D" | "UpSampling3D" => {
+            config.channels_last()?;
+            let interpolation = match config.0.get("interpolation").and_then(Json::text) {
+                None | Some("nearest") => Interpolation::Nearest,
+                Some("bilinear") => Interpolation::Bilinear,
+                Some(other) => {
+                    return Err(Config::unsupported(&format!("interpolation '{other}'")));
+                }
+            };
+            let sizes = config.sizes("size", dims)?;
+            Described::plain(UpSampling {
+                sizes,
+                interpolation,
+            })
+        }
+        "ZeroPadding1D" | "ZeroPadding2D" | "ZeroPadding3D" => {
+            config.channels_last()?;
+            let sides = config.sides("padding", dims)?;
+            Described::plain(ZeroPadding { sides })
+        }
+        "TimeDistributed" => {
+            let (class, inner) = config.inner("layer")?;
+            let Described { layer, places } = describe(class, inner, false)?;
+            let places = places.into_iter().map(|place| format!("layer/{place}"));
+            Ok(Described {
+                layer: Box::new(TimeDistributed { layer }),
+                places: places.collect(),
+            })
+        }
+        "Bidirectional" => bidirectional(config),
+        _ => Err(Error::argument("the class is not known")),
+    }
+}
+
+fn axis(config: Config<'_>) -> Result<i64> {
+    match config.integers("axis")?.as_slice() {
+        &[axis] => Ok(axis),
+        _ => Err(Config::unsupported("several axes")),
+    }
+}
+
+fn kind(class: &str) -> Pool {
+    match class.contains("Average") {
+        true => Pool::Average,
+        false => Pool::Max,
+    }
+}
+
+fn conv(config: Config<'_>, dims: usize) -> Result<Conv> {
+    Ok(Conv {
+        filters: config.integer("filters")?,
+        size: pair(&config.sizes("kernel_size", dims)?),
+        options: config.conv_options(dims)?,
+        activation: config.activation("activation")?,
+        use_bias: config.flag("use_bias"),
+        kernel: Initializer::GLOROT_UNIFORM,
+    })
+}
+
+fn conv3d(config: Config<'_>) -> Result<Conv3d> {
+    config.channels_last()?;
+    let spread = config.sizes("dilation_rate", 3)?;
+    let groups = if config.has("groups") {
+        config.integer("groups")?
+    } else {
+        1
+    };
+    if groups != 1 || spread.iter().any(|&one| one != 1) {
+        return Err(Config::unsupported(
+            "a convolution of volumes with groups or dilations",
+        ));
+    }
+    Ok(Conv3d {
+        filters: config.integer("filters")?,
+        size: three(&config.sizes("kernel_size", 3)?)?,
+        strides: three(&config.sizes("strides", 3)?)?,
+        padding: config.padding()?,
+        activation: config.activation("activation")?,
+        use_bias: config.flag("use_bias"),
+    })
+}
+
+fn pooling(class: &str, config: Config<'_>, dims: usize) -> Result<Described> {
+    config.channels_last()?;
+    let size = config.sizes("pool_size", dims)?;
+    let strides = match config.has("strides") {
+        true => config.sizes("strides", dims)?,
+        false => size.clone(),
+    };
+    let (kind, padding) = (kind(class), config.padding()?);
+    if dims == 3 {
+        return Described::plain(Pooling3d {
+            kind,
+            size: three(&size)?,
+            strides: three(&strides)?,
+            padding,
+        });
+    }
+    Described::plain(Pooling {
+        kind,
+        size: pair(&size),
+        strides: pair(&strides),
+        padding,
+    })
+}
+
+fn bidirectional(config: Config<'_>) -> Result<Described> {
+    let (class, inner) = config.inner("layer")?;
+    let (other, backward) = config.inner("backward_layer")?;
+    let ahead = super::recurrent::recurrent(class, inner)?;
+    let mut back = super::recurrent::recurrent(other, backward)?;
+    back.options.go_backwards = ahead.options.go_backwards;
+    if back != ahead {
+        return Err(Config::unsupported("a backward layer that differs"));
+    }
+    if ahead.return_state {
+        return Err(Config::unsupported("return_state in both directions"));
+    }
+    let merge = match config.text("merge_mode")? {
+        "concat" => Merge::Concat,
+        "sum" => Merge::Sum,
+        "mul" => Merge::Mul,
+        "ave" => Merge::Average,
+        other => return Err(Config::unsupported(&format!("merge mode '{other}'"))),
+    };
+    let count = 2 + usize::from(ahead.use_bias);
+    let mut places = vars("forward_layer/cell/", count);
+    places.extend(vars("backward_layer/cell/", count));
+    let layer = Box::new(Bidirectional {
+        layer: ahead,
+        merge,
+    });
+    Ok(Described { layer, places })
+}
+
+/// Pools each channel to one number, and keeps dimensions of one where Keras does.
+struct Global {
+    kind: Pool,
+    keep: Option<usize>,
+}
+
+impl Layer for Global {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let pooled = GlobalPool(self.kind).build(weights, input)?;
+        let Some(dims) = self.keep else {
+            return Ok(pooled);
+        };
+        let shape = [vec![1; dims], pooled.output.clone()].concat();
+        let reshaped = Reshape { shape }.build(weights, &pooled.output)?;
+        let output = reshaped.output;
+        let (first, second) = (pooled.forward, reshaped.forward);
+        Ok(Built {
+            output,
+            forward: Box::new(move |pass, x| second(pass, &first(pass, x)?)),
+        })
+    }
+
+    fn kind(&self) -> String {
+        "GlobalPool".to_owned()
+    }
+}
+
+/// A layer whose inputs are those of one call.
+pub(super) struct Fixed {
+    pub layer: Box<dyn Layer>,
+    pub kind: String,
+}
+
+impl Layer for Fixed {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        self.layer.build(weights, input)
+    }
+
+    fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
+        self.layer.build_many(weights, inputs)
+    }
+
+    fn kind(&self) -> String {
+        self.kind.clone()
+    }
+}

@@ -1,0 +1,266 @@
+//! Layers that change their input at random while training, or add to the loss.
+
+use tfp_core::{Error, Result};
+
+use super::{Built, Layer, Pass, wrong_input};
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
+use crate::nn::{Regularizer, Weights};
+use crate::ops;
+
+/// Philox, as the number that ops take.
+const PHILOX: i32 = 1;
+
+/// Uniform numbers from 0 to 1 of a shape.
+fn uniform(pass: &Pass<'_>, x: &AnyValue, shape: AnyValue, seed: u32) -> Result<AnyValue> {
+    let cx = pass.context();
+    let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
+    let options = ops::StatelessRandomUniformV2Options {
+        dtype: Some(x.dtype()),
+    };
+    let (key, counter) = (state.key, state.counter);
+    ops::stateless_random_uniform_v2(cx, shape, key, counter, PHILOX, options)
+}
+
+/// Normal numbers of a value's shape.
+fn normal(pass: &Pass<'_>, x: &AnyValue, seed: u32) -> Result<AnyValue> {
+    let cx = pass.context();
+    let state = ops::stateless_random_get_key_counter(cx, pass.seed(seed)?)?;
+    let options = ops::StatelessRandomNormalV2Options {
+        dtype: Some(x.dtype()),
+    };
+    let (key, counter) = (state.key, state.counter);
+    ops::stateless_random_normal_v2(cx, shape_of(cx, x)?, key, counter, PHILOX, options)
+}
+
+fn shape_of(cx: &AnyContext, x: &AnyValue) -> Result<AnyValue> {
+    ops::shape(cx, x, ops::ShapeOptions::default())
+}
+
+/// Refuses a share that is not from 0 up to below 1.
+fn check_rate(layer: &str, rate: f32) -> Result<()> {
+    if (0.0..1.0).contains(&rate) {
+        return Ok(());
+    }
+    Err(Error::argument(format!(
+        "{layer}: the rate is {rate}, expected 0 or more and below 1"
+    )))
+}
+
+/// Drops whole channels while training, of (.., channels).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct SpatialDropout {
+    /// The share, from 0 up to below 1.
+    pub rate: f32,
+}
+
+impl Layer for SpatialDropout {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let rate = self.rate;
+        check_rate("SpatialDropout", rate)?;
+        let rank = input.len();
+        if rank < 2 {
+            return Err(wrong_input(
+                "SpatialDropout",
+                "steps or more, and channels",
+                input,
+            ));
+        }
+        let seed = weights.next_seed();
+        Built::new(input.to_vec(), move |pass, x| {
+            pass.pass_mask(pass.mask());
+            if !pass.is_training() || rate == 0.0 {
+                return Ok(x.clone());
+            }
+            let cx = pass.context();
+            // One draw per sample and channel.
+            let mut keep = vec![0_i32; rank + 1];
+            (keep[0], keep[rank]) = (1, 1);
+            let ones: Vec<i32> = keep.iter().map(|kept| 1 - kept).collect();
+            let sizes = ops::mul(cx, shape_of(cx, x)?, keep.as_slice())?;
+            let shape = ops::add_v2(cx, sizes, ones.as_slice())?;
+            let kept = ops::greater_equal(cx, uniform(pass, x, shape, seed)?, rate)?;
+            let scaled = ops::mul(cx, x, 1.0 / (1.0 - rate))?;
+            ops::select_v2(cx, kept, scaled, ops::zeros_like(cx, x)?)
+        })
+    }
+}
+
+/// Adds normal numbers while training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GaussianNoise {
+    /// Their standard deviation, zero or more.
+    pub deviation: f32,
+}
+
+impl Layer for GaussianNoise {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let deviation = self.deviation;
+        if !(0.0..=f32::MAX).contains(&deviation) {
+            return Err(Error::argument(format!(
+                "GaussianNoise: the deviation is {deviation}, expected 0 or more"
+            )));
+        }
+        let seed = weights.next_seed();
+        Built::new(input.to_vec(), move |pass, x| {
+            pass.pass_mask(pass.mask());
+            if !pass.is_training() || deviation == 0.0 {
+                return Ok(x.clone());
+            }
+            let cx = pass.context();
+            ops::add_v2(cx, x, ops::mul(cx, normal(pass, x, seed)?, deviation)?)
+        })
+    }
+}
+
+/// Multiplies by normal numbers around one while training.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct GaussianDropout {
+    /// As for [`Dropout`](super::Dropout), which has the same mean and deviation.
+    pub rate: f32,
+}
+
+impl Layer for GaussianDropout {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let rate = self.rate;
+        check_rate("GaussianDropout", rate)?;
+        let seed = weights.next_seed();
+        Built::new(input.to_vec(), move |pass, x| {
+            pass.pass_mask(pass.mask());
+            if !pass.is_training() || rate == 0.0 {
+                return Ok(x.clone());
+            }
+            let cx = pass.context();
+            let deviation = (rate / (1.0 - rate)).sqrt();
+            let factor = ops::mul(cx, normal(pass, x, seed)?, deviation)?;
+            ops::mul(cx, x, ops::add_v2(cx, factor, 1.0)?)
+        })
+    }
+}
+
+/// Dropout that keeps mean and variance of self-normalizing networks (Klambauer et al.,
+/// arXiv:1706.02515).
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AlphaDropout {
+    /// The share, from 0 up to below 1.
+    pub rate: f32,
+}
+
+impl Layer for AlphaDropout {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        // Of the self-normalizing exponential unit: what it tends to, with the sign changed.
+        const LIMIT: f32 = 1.050_701 * 1.673_263_2;
+        let rate = self.rate;
+        check_rate("AlphaDropout", rate)?;
+        let seed = weights.next_seed();
+        let a = ((1.0 - rate) * (1.0 + rate * LIMIT * LIMIT)).powf(-0.5);
+        let b = a * LIMIT * rate;
+        Built::new(input.to_vec(), move |pass, x| {
+            pass.pass_mask(pass.mask());
+            if !pass.is_training() || rate == 0.0 {
+                return Ok(x.clone());
+            }
+            let cx = pass.context();
+            let draw = uniform(pass, x, shape_of(cx, x)?, seed)?;
+            let kept = ops::greater_equal(cx, draw, rate)?;
+            let dropped = ops::mul(cx, ops::ones_like(cx, x)?, -LIMIT)?;
+            let y = ops::select_v2(cx, kept, x, dropped)?;
+            ops::add_v2(cx, ops::mul(cx, y, a)?, b)
+        })
+    }
+}
+
+/// Its layer, whose output adds a penalty per sample to the loss.
+#[derive(Clone, Debug, PartialEq)]
+pub struct ActivityPenalty<L> {
+    /// The layer; [`Identity`](super::Identity) to penalize the input.
+    pub layer: L,
+    /// The penalty of the output.
+    pub regularizer: Regularizer,
+}
+
+impl<L: Layer> Layer for ActivityPenalty<L> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let Built { forward, output } = self.layer.build(weights, input)?;
+        let regularizer = self.regularizer;
+        Built::new(output, move |pass, x| {
+            let cx = pass.context();
+            let y = forward(pass, x)?;
+            let penalty = regularizer.penalty(cx, &y)?;
+            let samples = ops::slice(cx, shape_of(cx, &y)?, [0], [1])?;
+            let samples = ops::cast(cx, samples, y.dtype(), ops::CastOptions::default())?;
+            let samples = ops::reshape(cx, samples, [0_i32; 0])?;
+            pass.add_loss(ops::div_no_nan(cx, penalty, samples)?);
+            Ok(y)
+        })
+    }
+
+    fn kind(&self) -> String {
+        self.layer.kind()
+    }
+}
+
+/// Steps that are the same number everywhere are masked, and zero.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Masking {
+    /// The number.
+    pub value: f32,
+}
+
+impl Layer for Masking {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let value = self.value;
+        if input.is_empty() {
+            return Err(wrong_input("Masking", "steps and features", input));
+        }
+        Built::new(input.to_vec(), move |pass, x| {
+            let cx = pass.context();
+            let other = ops::not_equal(cx, x, value, ops::NotEqualOptions::default())?;
+            let options = ops::AnyOptions {
+                keep_dims: Some(true),
+            };
+            let kept = ops::any(cx, other, -1, options)?;
+            let options = ops::SqueezeOptions {
+                squeeze_dims: Some(&[-1]),
+            };
+            pass.pass_mask(Some(ops::squeeze(cx, &kept, options)?));
+            ops::select_v2(cx, kept, x, ops::zeros_like(cx, x)?)
+        })
+    }
+}
+
+/// `x * scale + offset`, the numbers of which are given per channel or for all.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Scaling {
+    /// What each element is multiplied by.
+    pub scale: Vec<f32>,
+    /// What is added then.
+    pub offset: Vec<f32>,
+}
+
+impl Layer for Scaling {
+    fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
+        let channels = input.last().copied().unwrap_or(1);
+        let fits = |numbers: &[f32]| numbers.len() == 1 || numbers.len() as i64 == channels;
+        if !fits(&self.scale) || !fits(&self.offset) {
+            return Err(Error::argument(format!(
+                "Scaling: {} factors and {} offsets for {channels} channels",
+                self.scale.len(),
+                self.offset.len()
+            )));
+        }
+        let Self { scale, offset } = self.clone();
+        Built::new(input.to_vec(), move |pass, x| {
+            let cx = pass.context();
+            pass.pass_mask(pass.mask());
+            let x = ops::cast(
+                cx,
+                x,
+                tfp_core::DataType::FLOAT,
+                ops::CastOptions::default(),
+            )?;
+            let x = ops::mul(cx, x, scale.as_slice())?;
+            ops::add_v2(cx, x, offset.as_slice())
+        })
+    }
+}

@@ -1,0 +1,50 @@
+//! Layers around others.
+
+use tfp_core::Result;
+
+use super::{Built, Layer, wrong_input};
+use crate::nn::Weights;
+use crate::ops;
+
+/// A layer for each step of (steps, ...).
+#[derive(Clone, Debug, PartialEq)]
+pub struct TimeDistributed<L> {
+    /// The layer, which takes one step.
+    pub layer: L,
+}
+
+impl<L: Layer> Layer for TimeDistributed<L> {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
+        let [steps, step @ ..] = input else {
+            return Err(wrong_input("TimeDistributed", "steps", input));
+        };
+        let known = |sizes: &[i64]| sizes.iter().all(|&size| size >= 0);
+        let weights = weights.layer("time_distributed");
+        let Built { forward, output } = self.layer.build(&weights, step)?;
+        if !known(step) || !known(&output) {
+            return Err(wrong_input(
+                "TimeDistributed",
+                "steps of known sizes",
+                input,
+            ));
+        }
+        let whole = [&[*steps], output.as_slice()].concat();
+        let step = [&[-1], step].concat();
+        let tail: Vec<i32> = output.iter().map(|&size| size as i32).collect();
+        Built::new(whole, move |pass, x| {
+            let cx = pass.context();
+            let mask = pass.mask();
+            let shape = ops::shape(cx, x, ops::ShapeOptions::default())?;
+            let outer = ops::slice(cx, shape, [0], [2])?;
+            // All steps of all samples are samples of the layer.
+            pass.enter(vec![None]);
+            let y = forward(pass, &ops::reshape(cx, x, step.as_slice())?)?;
+            pass.pass_mask(mask);
+            let shape = match tail.is_empty() {
+                true => outer,
+                false => ops::concat_v2(cx, (outer, tail.as_slice()), 0)?,
+            };
+            ops::reshape(cx, y, shape)
+        })
+    }
+}

@@ -1,0 +1,456 @@
+"""Writes models of Keras with random layers, and what they compute, as a checkpoint.
+
+A case has the model's `.keras` file before and after a training step, inputs, truths, what it
+predicts, and the loss of the step. Layers that take real numbers come after a dense one, whose
+change shows the gradient that passes through them.
+"""
+
+from __future__ import annotations
+
+import math
+import pathlib
+import tempfile
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from absl import app, flags
+
+_OUT = flags.DEFINE_string("out", None, "Prefix of the checkpoint.", required=True)
+_COUNT = flags.DEFINE_integer("count", 110, "How many random models.", lower_bound=1)
+_SEED = flags.DEFINE_integer("seed", 1, "Of the configurations.")
+
+Array = np.ndarray[Any, Any]
+Random = np.random.Generator
+Inputs = list[Any]
+# The shapes of the inputs, and the layers over them.
+Case = tuple[list[tuple[int, ...]], Callable[..., Any]]
+
+k = keras.layers
+
+
+def _pick(r: Random, *values: Any) -> Any:
+    return values[int(r.integers(len(values)))]
+
+
+def _flag(r: Random) -> bool:
+    return bool(r.integers(2))
+
+
+def _activation(r: Random) -> str:
+    return str(_pick(r, "linear", "tanh", "sigmoid", "softplus", "silu", "gelu"))
+
+
+def _shape(r: Random, dims: int) -> tuple[int, ...]:
+    """Sizes of so many dimensions, and channels."""
+    least, most = {1: (6, 10), 2: (6, 9), 3: (4, 6)}[dims]
+    sizes = [int(size) for size in r.integers(least, most, dims)]
+    return (*sizes, int(r.integers(1, 4)) * 2)
+
+
+def _conv(name: str, dims: int) -> Callable[[Random], Case]:
+    def case(r: Random) -> Case:
+        strided = _flag(r)
+        options: dict[str, Any] = {
+            "kernel_size": [int(size) for size in r.integers(1, 4, dims)],
+            "padding": _pick(r, "valid", "same"),
+            "use_bias": _flag(r),
+            "activation": _activation(r),
+        }
+        if "Depthwise" in name or "Separable" in name:
+            # The op takes equal strides only.
+            options["strides"] = int(r.integers(1, 3)) if strided else 1
+            options["depth_multiplier"] = int(r.integers(1, 3))
+        else:
+            options["strides"] = [int(s) for s in r.integers(1, 3, dims)] if strided else 1
+        if not strided and dims < 3 and name in ("Conv1D", "Conv2D"):
+            options["dilation_rate"] = int(r.integers(1, 3))
+        if name in ("Conv1D", "Conv2D"):
+            options["groups"] = int(r.integers(1, 3))
+        if name == "Conv1D" and _flag(r):
+            options["padding"] = "causal"
+        if "Depthwise" not in name:
+            options["filters"] = 2 * int(r.integers(1, 3))
+        return [_shape(r, dims)], getattr(k, name)(**options)
+
+    return case
+
+
+def _pool(name: str, dims: int) -> Callable[[Random], Case]:
+    def case(r: Random) -> Case:
+        if name.startswith("Global"):
+            return [_shape(r, dims)], getattr(k, name)(keepdims=_flag(r))
+        options = {
+            "pool_size": int(r.integers(1, 4)),
+            "strides": _pick(r, None, 1, 2),
+            "padding": _pick(r, "valid", "same"),
+        }
+        return [_shape(r, dims)], getattr(k, name)(**options)
+
+    return case
+
+
+def _merge(name: str) -> Callable[[Random], Case]:
+    def case(r: Random) -> Case:
+        count = 2 if name == "Subtract" else int(r.integers(2, 4))
+        shape = _shape(r, 1)
+        layer = getattr(k, name)()
+        return [shape] * count, lambda *x: layer(list(x))
+
+    return case
+
+
+def _concatenate(r: Random) -> Case:
+    steps, width = _shape(r, 1)
+    if _flag(r):
+        layer = k.Concatenate()
+        return [(steps, width), (steps, width + 2)], lambda *x: layer(list(x))
+    layer = k.Concatenate(axis=1)
+    return [(steps, width), (steps + 3, width)], lambda *x: layer(list(x))
+
+
+def _dot(r: Random) -> Case:
+    n = int(r.integers(2, 6))
+    normalize = _flag(r)
+    shapes, axes = _pick(
+        r,
+        ([(n,), (n,)], 1),
+        ([(3, n), (4, n)], 2),
+        ([(n, 3), (4, n)], (1, 2)),
+        ([(3, n), (n,)], (2, 1)),
+    )
+    layer = k.Dot(axes=axes, normalize=normalize)
+    return shapes, lambda *x: layer(list(x))
+
+
+def _rnn(name: str) -> Callable[[Random], Case]:
+    def case(r: Random) -> Case:
+        options: dict[str, Any] = {
+            "return_sequences": _flag(r),
+            "go_backwards": _flag(r),
+            "use_bias": _flag(r),
+            "activation": _pick(r, "tanh", "softsign"),
+        }
+        if name != "SimpleRNN":
+            options["recurrent_activation"] = _pick(r, "sigmoid", "hard_sigmoid")
+        if name == "GRU":
+            options["reset_after"] = _flag(r)
+        return [_shape(r, 1)], getattr(k, name)(int(r.integers(1, 6)), **options)
+
+    return case
+
+
+def _rnn_states(r: Random) -> Case:
+    name = str(_pick(r, "SimpleRNN", "LSTM", "GRU"))
+    units = int(r.integers(1, 5))
+    encoder = getattr(k, name)(units, return_state=True)
+    decoder = getattr(k, name)(units, return_sequences=True)
+
+    def layers(a: Any, b: Any) -> Any:
+        _, *states = encoder(a)
+        return decoder(b, initial_state=states)
+
+    return [_shape(r, 1), _shape(r, 1)], layers
+
+
+def _cells(r: Random) -> Case:
+    def cell() -> Any:
+        name = str(_pick(r, "SimpleRNNCell", "LSTMCell", "GRUCell"))
+        return getattr(k, name)(int(r.integers(1, 5)), use_bias=_flag(r))
+
+    cells = cell() if _flag(r) else k.StackedRNNCells([cell() for _ in range(3)])
+    return [_shape(r, 1)], k.RNN(cells, return_sequences=_flag(r), go_backwards=_flag(r))
+
+
+def _bidirectional(r: Random) -> Case:
+    inner = getattr(k, str(_pick(r, "SimpleRNN", "LSTM", "GRU")))
+    layer = inner(int(r.integers(1, 5)), return_sequences=_flag(r))
+    return [_shape(r, 1)], k.Bidirectional(
+        layer, merge_mode=_pick(r, "concat", "sum", "mul", "ave")
+    )
+
+
+def _conv_lstm(dims: int) -> Callable[[Random], Case]:
+    def case(r: Random) -> Case:
+        layer = getattr(k, f"ConvLSTM{dims}D")(
+            2,
+            2,
+            strides=int(r.integers(1, 3)),
+            padding=_pick(r, "valid", "same"),
+            return_sequences=_flag(r),
+            use_bias=_flag(r),
+        )
+        return [(3, *[4] * dims, 2)], layer
+
+    return case
+
+
+def _multi_head(r: Random) -> Case:
+    layer = k.MultiHeadAttention(
+        int(r.integers(1, 4)),
+        int(r.integers(1, 5)),
+        value_dim=_pick(r, None, 3),
+        use_bias=_flag(r),
+        output_shape=_pick(r, None, 5),
+    )
+    causal = _flag(r)
+    steps, width = _shape(r, 1)
+    if _flag(r):
+        return [(steps, width)], lambda x: layer(x, x, use_causal_mask=causal)
+    shapes: list[tuple[int, ...]] = [(steps, width), (5, 4), (5, 6)]
+    return shapes, lambda q, v, key: layer(q, v, key=key, use_causal_mask=causal)
+
+
+def _grouped(r: Random) -> Case:
+    heads = int(r.integers(1, 3))
+    layer = k.GroupQueryAttention(3, 2 * heads, heads, use_bias=_flag(r))
+    causal = _flag(r)
+    # Keras takes as many queries as values then.
+    queries = _shape(r, 1)
+    values = queries if causal else _shape(r, 1)
+    return [queries, values], lambda q, v: layer(q, v, use_causal_mask=causal)
+
+
+def _attention(r: Random) -> Case:
+    if _flag(r):
+        layer: Any = k.AdditiveAttention(use_scale=_flag(r))
+    else:
+        layer = k.Attention(use_scale=_flag(r), score_mode=_pick(r, "dot", "concat"))
+    causal = _flag(r)
+    every: list[tuple[int, ...]] = [(5, 4), (6, 4), (6, 4)]
+    return every[: int(r.integers(2, 4))], lambda *x: layer(list(x), use_causal_mask=causal)
+
+
+def _masked(r: Random) -> Case:
+    mask = k.Masking()
+    inner = _pick(
+        r,
+        k.LSTM(3, return_sequences=True),
+        k.GRU(3),
+        k.GlobalAveragePooling1D(),
+        k.BatchNormalization(),
+        k.Bidirectional(k.GRU(2, return_sequences=True)),
+        k.TimeDistributed(k.Dense(3)),
+    )
+    width = int(r.integers(2, 5))
+
+    def layers(x: Any) -> Any:
+        # A dense layer would fill what is masked.
+        return inner(mask(k.ReLU(threshold=0.8)(x)))
+
+    return [(6, width)], layers
+
+
+def _normal(r: Random) -> Case:
+    shape = _shape(r, int(r.integers(1, 3)))
+    common: dict[str, Any] = {"center": _flag(r), "scale": _flag(r), "epsilon": 0.01}
+    layer = _pick(
+        r,
+        k.BatchNormalization(axis=_pick(r, -1, 1), momentum=0.9, **common),
+        k.LayerNormalization(axis=_pick(r, -1, 1, [1, -1]), **common),
+        k.GroupNormalization(groups=_pick(r, 2, -1), **common),
+        k.RMSNormalization(),
+        k.UnitNormalization(axis=_pick(r, -1, 1)),
+    )
+    return [shape], layer
+
+
+def _shaped(r: Random) -> Case:
+    dims = int(r.integers(1, 4))
+    shape = _shape(r, dims)
+    sides = [[int(side) for side in r.integers(0, 3, 2)] for _ in range(dims)]
+    both = sides[0] if dims == 1 else sides
+    crop = [[int(side) for side in r.integers(0, 2, 2)] for _ in range(dims)]
+    layer = _pick(
+        r,
+        k.Flatten(),
+        k.Reshape((-1, shape[0])),
+        k.Permute([int(axis) + 1 for axis in r.permutation(dims + 1)]),
+        getattr(k, f"ZeroPadding{dims}D")(both),
+        getattr(k, f"Cropping{dims}D")(crop[0] if dims == 1 else crop),
+        getattr(k, f"UpSampling{dims}D")(int(r.integers(1, 4))),
+    )
+    return [shape], layer
+
+
+def _bilinear(r: Random) -> Case:
+    return [_shape(r, 2)], k.UpSampling2D((2, int(r.integers(1, 4))), interpolation="bilinear")
+
+
+def _activated(r: Random) -> Case:
+    layer = _pick(
+        r,
+        k.ReLU(max_value=_pick(r, None, 1.5), negative_slope=0.1, threshold=_pick(r, 0.0, 0.3)),
+        k.LeakyReLU(negative_slope=0.3),
+        k.PReLU(shared_axes=_pick(r, None, [1])),
+        k.ELU(alpha=0.7),
+        k.Softmax(axis=_pick(r, -1, 1)),
+        k.Activation(_activation(r)),
+    )
+    return [_shape(r, 1)], layer
+
+
+def _plain(r: Random) -> Case:
+    layer = _pick(
+        r,
+        k.ActivityRegularization(l1=0.01, l2=0.02),
+        k.Rescaling(0.5, offset=-1.0),
+        k.Identity(),
+        k.SpatialDropout1D(0.0),
+        k.GaussianNoise(0.0),
+        k.GaussianDropout(0.0),
+        k.AlphaDropout(0.0),
+        k.Dropout(0.0),
+        k.TimeDistributed(k.Dense(3, activation=_activation(r))),
+    )
+    return [_shape(r, 1)], layer
+
+
+def _dense(r: Random) -> Case:
+    layer = k.Dense(
+        int(r.integers(1, 6)),
+        activation=_activation(r),
+        use_bias=_flag(r),
+        kernel_regularizer=_pick(r, None, "l2", keras.regularizers.L1L2(0.01, 0.02)),
+        activity_regularizer=_pick(r, None, keras.regularizers.L2(0.01)),
+    )
+    return [_pick(r, (5,), (4, 3), (2, 3, 4))], layer
+
+
+def _einsum(r: Random) -> Case:
+    shape, equation, output, bias = _pick(
+        r,
+        ((5, 4), "abc,cd->abd", (None, 6), "d"),
+        ((5, 4), "abc,cde->abde", (None, 2, 3), "de"),
+        ((5, 4, 3), "...x,xy->...y", (7,), "y"),
+        ((4, 2, 3), "abcd,cde->abe", (None, 5), None),
+    )
+    return [shape], k.EinsumDense(equation, output, bias_axes=bias, activation=_activation(r))
+
+
+def _repeat(r: Random) -> Case:
+    return [(4,)], k.RepeatVector(int(r.integers(1, 5)))
+
+
+def _shared(r: Random) -> Case:
+    dense, out = k.Dense(4, activation="tanh"), k.Dense(2)
+    inner = keras.Sequential([keras.Input((4,)), k.Dense(5), k.BatchNormalization()])
+    frozen = k.Dense(4, trainable=False)
+
+    def layers(a: Any, b: Any) -> Any:
+        x, y = dense(a), dense(b)
+        first = inner(k.Add()([x, y]))
+        second = inner(frozen(k.Subtract()([x, y])))
+        return [out(k.Multiply()([first, second])), k.Concatenate()([first, x])]
+
+    return [(3,), (3,)], layers
+
+
+CASES: dict[str, Callable[[Random], Case]] = {
+    **{
+        name: _conv(name, dims)
+        for name, dims in {
+            "Conv1D": 1,
+            "Conv2D": 2,
+            "Conv3D": 3,
+            "Conv1DTranspose": 1,
+            "Conv2DTranspose": 2,
+            "Conv3DTranspose": 3,
+            "DepthwiseConv1D": 1,
+            "DepthwiseConv2D": 2,
+            "SeparableConv1D": 1,
+            "SeparableConv2D": 2,
+        }.items()
+    },
+    **{
+        f"{kind}Pooling{dims}D": _pool(f"{kind}Pooling{dims}D", dims)
+        for kind in ("Max", "Average", "GlobalMax", "GlobalAverage")
+        for dims in (1, 2, 3)
+    },
+    **{
+        name: _merge(name)
+        for name in ("Add", "Multiply", "Average", "Maximum", "Minimum", "Subtract")
+    },
+    "Concatenate": _concatenate,
+    "Dot": _dot,
+    **{name: _rnn(name) for name in ("SimpleRNN", "LSTM", "GRU")},
+    "states": _rnn_states,
+    "cells": _cells,
+    "Bidirectional": _bidirectional,
+    **{f"ConvLSTM{dims}D": _conv_lstm(dims) for dims in (1, 2, 3)},
+    "MultiHeadAttention": _multi_head,
+    "GroupedQueryAttention": _grouped,
+    "Attention": _attention,
+    "masked": _masked,
+    "normalization": _normal,
+    "shaped": _shaped,
+    "bilinear": _bilinear,
+    "activated": _activated,
+    "plain": _plain,
+    "Dense": _dense,
+    "EinsumDense": _einsum,
+    "RepeatVector": _repeat,
+    "shared": _shared,
+}
+
+
+def _file(model: keras.Model, folder: pathlib.Path) -> bytes:
+    path = folder / "model.keras"
+    model.save(path)
+    return path.read_bytes()
+
+
+def _write(tensors: dict[str, Any], case: str, make: Case, r: Random, folder: pathlib.Path) -> None:
+    shapes, layers = make
+    inputs = [keras.Input(shape, name=f"in{index}") for index, shape in enumerate(shapes)]
+    before = [k.Dense(x.shape[-1])(x) for x in inputs]
+    outputs = layers(*before)
+    outputs = outputs if isinstance(outputs, list) else [outputs]
+    model = keras.Model(inputs, outputs)
+    # Values that differ from the initial ones, many of which are zero or one.
+    for variable in model.variables:
+        if variable.dtype == "float32":
+            noise = r.normal(size=variable.shape) * 0.2
+            variable.assign(variable.numpy() + np.abs(noise) * np.sign(variable.numpy() + 0.01))
+    x = [r.normal(size=(4, *shape)).astype(np.float32) for shape in shapes]
+    tensors[f"{case}/file"] = np.array(_file(model, folder), object)
+    y = model(x if len(x) > 1 else x[0], training=False)
+    y = [value.numpy() for value in (y if isinstance(y, list) else [y])]
+    truth = [r.normal(size=value.shape).astype(np.float32) for value in y]
+    model.compile(optimizer=keras.optimizers.SGD(0.05), loss="mse", run_eagerly=True)
+    loss = model.train_on_batch(x, truth)
+    loss = loss[0] if isinstance(loss, list) else loss
+    if not math.isfinite(float(loss)):
+        raise ValueError(f"{case}: the loss is {loss}")
+    tensors[f"{case}/loss"] = np.float32(loss)
+    tensors[f"{case}/after"] = np.array(_file(model, folder), object)
+    for name, values in (("x", x), ("y", y), ("truth", truth)):
+        for index, value in enumerate(values):
+            tensors[f"{case}/{name}{index}"] = value
+
+
+def main(argv: Sequence[str]) -> None:
+    """Writes all cases."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected arguments: {argv[1:]}")
+    tensors: dict[str, Any] = {}
+    names = list(CASES)
+    with tempfile.TemporaryDirectory() as folder:
+        for index in range(_COUNT.value):
+            r = np.random.default_rng([_SEED.value, index])
+            keras.utils.set_random_seed(index)
+            name = names[index % len(names)]
+            _write(tensors, f"{index:04}_{name}", CASES[name](r), r, pathlib.Path(folder))
+            keras.backend.clear_session()
+    tf.raw_ops.SaveV2(
+        prefix=_OUT.value,
+        tensor_names=sorted(tensors),
+        shape_and_slices=[""] * len(tensors),
+        tensors=[tensors[name] for name in sorted(tensors)],
+    )
+
+
+if __name__ == "__main__":
+    app.run(main)
