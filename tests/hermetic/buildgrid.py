@@ -43,6 +43,7 @@ thread-pool-size: 100
 """
 
 _ENGINE: Final = """\
+# It refuses what is more at a time than its threads; Bazel sends a few hundred files at a time.
 connections:
   - !sql-connection &sql
     connection-string: {database}
@@ -70,7 +71,7 @@ instances:
         storage: *cas
       - !bytestream
         storage: *cas
-thread-pool-size: 100
+thread-pool-size: 1000
 """
 
 

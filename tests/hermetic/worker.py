@@ -22,7 +22,8 @@ from tests.hermetic.buildgrid import free_port
 from tests.packages import bare
 
 SUITE: Final = "sid"
-PACKAGES: Final = ("buildbox", "postgresql", "python3-minimal")
+# A Python that was built elsewhere loads libffi.
+PACKAGES: Final = ("buildbox", "libffi8", "postgresql", "python3-minimal")
 
 _ALONE: Final = ("unshare", "--mount", "--pid", "--fork", "--kill-child", "sh", "-c")
 
