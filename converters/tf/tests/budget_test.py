@@ -98,3 +98,16 @@ def test_small_constants_cost_too(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(FileError, match="layer"):
             budget.spend(1, "layer")
     budget.spend(1 << 60, "outside of a budget")
+
+
+def test_an_input_for_which_there_is_no_memory(tmp_path: Path) -> None:
+    net = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "graph",
+        [helper.make_tensor_value_info("x", 7, ["n", 2**53, 4])],
+        [helper.make_tensor_value_info("y", 7, ["n", 2**53, 4])],
+    )
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(net).SerializeToString())
+    with pytest.raises(FileError, match="needs more memory than there is"):
+        run(Request(path, Options("net", "m.onnx")))
