@@ -110,4 +110,4 @@ def test_an_input_for_which_there_is_no_memory(tmp_path: Path) -> None:
     path = tmp_path / "m.onnx"
     path.write_bytes(helper.make_model(net).SerializeToString())
     with pytest.raises(FileError, match="needs more memory than there is"):
-        run(Request(path, Options("net", "m.onnx")))
+        tf2rust.run(tf2rust.Request(path, Options("net", "m.onnx")))
