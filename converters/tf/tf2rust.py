@@ -16,7 +16,7 @@ from converters.tf.emit.crate import Features, crate_files
 from converters.tf.emit.model import ModelText, model_text
 from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
-from converters.tf.errors import FileError
+from converters.tf.errors import FileError, shortened
 from converters.tf.ir import budget
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
@@ -112,7 +112,11 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         advice = "leave it out, or leave out --profile=no_std"
         raise UsageError(Problem("--binary_classification", what, advice))
     with budget.limited(_stored(request.model), lambda where: _passed(request.model, where)):
-        return _converted(request, progress)
+        try:
+            return _converted(request, progress)
+        except MemoryError as err:
+            what = f"the conversion needs more memory than there is: {shortened(err)}"
+            raise FileError(Problem(str(request.model), what)) from err
 
 
 def _stored(model: Path) -> int:

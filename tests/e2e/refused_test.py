@@ -166,14 +166,17 @@ def step_of(
         "lr_power": tf.constant(-0.5),
     }
     inputs = [change.get(name, usual.get(name, tf.constant(0.1))) for name in names]
+    return variables, lambda: call_of(op, [v.handle for v in variables], inputs, attributes)
+
+
+def call_of(op: str, handles: list[Any], inputs: list[Any], attributes: dict[str, Any]) -> Any:
+    """Calls a step of variables, slots and the inputs after those."""
     keys = list(getattr(raw, op).__signature__.parameters)
-    arguments = [*(v.handle for v in variables), *inputs]
-    call = dict(zip(keys, arguments, strict=False)) | attributes
-    return variables, lambda: getattr(raw, op)(**call)
+    return getattr(raw, op)(**dict(zip(keys, [*handles, *inputs], strict=False)), **attributes)
 
 
-@pytest.mark.parametrize("op", STEPS)
-def test_steps_refuse_what_does_not_fit(op: str) -> None:
+def changes_of(op: str) -> list[dict[str, Any]]:
+    """Returns inputs of a step of which one does not fit each; a number names a slot."""
     slots, names = STEPS[op]
     changes: list[dict[str, Any]] = [{str(i + 1): (3, 2)} for i in range(slots)]
     for name in names:
@@ -184,11 +187,59 @@ def test_steps_refuse_what_does_not_fit(op: str) -> None:
             changes += [{name: tf.ones(shape)} for shape in ((1,), (1, 2), (), (4, 3))]
         else:
             changes.append({name: tf.constant([0.1])})
-    for change in changes:
+    return changes
+
+
+@pytest.mark.parametrize("op", STEPS)
+def test_steps_refuse_what_does_not_fit(op: str) -> None:
+    for change in changes_of(op):
         # TensorFlow's CPU ends the process where a gradient has too few axes, and has changed
         # slices before it comes to an index out of range.
         devices = DEVICES if change.keys() - {"grad", "delta", "indices"} else DEVICES[:1]
         refused(lambda change=change: step_of(op, change), devices)  # type: ignore[misc]
+
+
+def inputs_of(op: str, change: dict[str, Any]) -> list[Any]:
+    """Returns the inputs of a step after its slots as arrays, some of them changed."""
+    names = STEPS[op][1]
+    count = 3 if "indices" in names else 4
+    usual: dict[str, Any] = {
+        "grad": np.full((count, 2), 0.3, np.float32),
+        "delta": np.full((4, 2), 0.3, np.float32),
+        "indices": np.array([0, 3, 1], np.int32),
+        "lr_power": np.float32(-0.5),
+    }
+    given = {k: v.numpy() for k, v in change.items() if isinstance(v, tf.Tensor)}
+    return [given.get(name, usual.get(name, np.float32(0.1))) for name in names]
+
+
+def starts_of(op: str, change: dict[str, Any]) -> list[Any]:
+    """Returns what the variable and the slots of a step hold first."""
+    shapes = [change.get(str(i), (4, 2)) for i in range(STEPS[op][0] + 1)]
+    return [np.full(shape, 0.5 + i, np.float32) for i, shape in enumerate(shapes)]
+
+
+@pytest.mark.parametrize("op", [op for op in STEPS if "Sparse" in op])
+def test_sparse_steps_in_a_function_refuse_what_does_not_fit(op: str) -> None:
+    """Nothing is known of the shapes when the function is traced."""
+    for change in [{}, *changes_of(op)]:
+        with tf.device(DEVICES[0]):
+            starts, inputs = starts_of(op, change), inputs_of(op, change)
+            variables = [tf.Variable(s, shape=tf.TensorShape(None)) for s in starts]
+
+            def step(*arrays: tf.Tensor, variables: Any = variables) -> None:
+                call_of(op, [v.handle for v in variables], list(arrays), {})
+
+            signature = [tf.TensorSpec(None, a.dtype) for a in inputs]
+            graph = tf.function(step, input_signature=signature, jit_compile=False)
+            if not change:
+                graph(*inputs)
+                assert not np.array_equal(variables[0].numpy(), starts[0])
+                continue
+            with pytest.raises(tf.errors.InvalidArgumentError):
+                graph(*inputs)
+            for variable, start in zip(variables, starts, strict=True):
+                np.testing.assert_array_equal(variable.numpy(), start, err_msg=str(change))
 
 
 @pytest.mark.parametrize("by_rate", [False, True])

@@ -46,7 +46,7 @@ class Faulty(Target):
         if todo == 3:
             time.sleep(60)
         if todo == 4:
-            self.kept.append(b"x" * (600 << 20))
+            self.kept.append(b"x" * (300 << 20))
             time.sleep(60)
         if todo == 5:
             self.reference(True)
@@ -55,7 +55,7 @@ class Faulty(Target):
 
 
 def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
-    worker = Worker(Faulty, Limits(seconds=1.5, memory=500 << 20))
+    worker = Worker(Faulty, Limits(seconds=4, memory=256 << 20))
     said: list[str] = []
     try:
         found = run(Plan("faulty", 12, folder=tmp_path), worker, said.append)
@@ -68,8 +68,8 @@ def test_every_kind_of_fault_is_found(tmp_path: Path) -> None:
     assert found.faults == sum(w in (1, 2, 3, 4) for w in worst)
     kinds = {
         2: "the process ended with -6",
-        3: "not done after 1.5 s",
-        4: "more than 0.488281 GiB of memory",
+        3: "not done after 4 s",
+        4: "more than 0.25 GiB of memory",
     }
     assert found.kinds == {kind: worst.count(w) for w, kind in kinds.items()}
     for w, kind in kinds.items():

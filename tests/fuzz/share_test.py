@@ -21,8 +21,8 @@ CASES = {
     "mlf": 1500,
     "checkpoint": 300,
     "client": 60,
-    "calls": 250,
-    "graphs": 20,
+    "calls": 120,
+    "graphs": 15,
 }
 CORPUS = Path(__file__).parent / "corpus"
 

@@ -59,6 +59,7 @@ class Worker:
         self.bases = 0
         self.most_edits = 0
         self.input_name = ""
+        self.greedy = False
 
     def start(self) -> None:
         """Starts the process; waits until it is ready."""
@@ -79,7 +80,7 @@ class Worker:
             raise RuntimeError(f"the process can't start: {_last(log)}") from None
         if isinstance(ready, str):
             raise RuntimeError(ready)
-        self.bases, self.most_edits, self.contained, self.input_name = ready
+        self.bases, self.most_edits, self.contained, self.input_name, self.greedy = ready
 
     def run(self, case: Case | Path) -> Outcome:
         """Runs a case, or a file of the corpus."""
@@ -93,9 +94,10 @@ class Worker:
         end = time.monotonic() + self._limits.seconds
         while not self._pipe.poll(_LOOK):
             if _resident(self._process.pid) > self._limits.memory:
-                return self._over(f"more than {self._limits.memory / 2**30:g} GiB of memory")
+                what = f"more than {self._limits.memory / 2**30:g} GiB of memory"
+                return self._ended(what, self.greedy)
             if time.monotonic() > end:
-                return self._over(f"not done after {self._limits.seconds:g} s")
+                return self._ended(f"not done after {self._limits.seconds:g} s")
         try:
             outcome: Outcome = self._pipe.recv()
         except (EOFError, ConnectionResetError):
@@ -121,17 +123,14 @@ class Worker:
             self._pipe.close()
             self._process = None
 
-    def _ended(self, what: str) -> Outcome:
+    def _ended(self, what: str, expected: bool = False) -> Outcome:
         """Returns the outcome of a case that ended the process."""
-        elsewhere = self.contained or bool(self._other.value)
+        elsewhere = expected or self.contained or bool(self._other.value)
         words = _last(self._folder / "log")
         self._other.value = 0
         self._stop()
         status = Status.BOUNDED if elsewhere else Status.FAULT
         return Outcome(status, f"{what}: {words}" if words else what, what)
-
-    def _over(self, what: str) -> Outcome:
-        return self._ended(what)
 
     def _died(self) -> Outcome:
         self._process.join(10)
@@ -152,7 +151,8 @@ def _serve(make: Make, folder: Path, pipe: Connection, other: Any, log: Path) ->
 
     try:
         target = make(base, reference)
-        pipe.send((target.bases, target.most_edits, target.contained, target.input_name))
+        about = (target.bases, target.most_edits, target.contained)
+        pipe.send((*about, target.input_name, target.greedy))
     except Exception:
         pipe.send(traceback.format_exc())
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import zipfile
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -32,6 +33,8 @@ _DIVISIONS = (
     ir.BinaryKind.FLOOR_MOD,
     ir.BinaryKind.TRUNC_MOD,
 )
+# Elements of an input that are made, at most: 2 GiB as they are drawn.
+_MOST_ELEMENTS = 1 << 28
 # Largest difference of a recorded prediction from the model's own, absolute and relative.
 _TOLERANCE = 1e-3
 
@@ -45,13 +48,17 @@ def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:
         attempt: Other inputs for every number; integers of which nothing is known become smaller.
 
     Raises:
-        FeaturesError: The model refuses the inputs.
+        FeaturesError: The model refuses the inputs, or they are too large to be made.
     """
     random = np.random.default_rng(2021 + attempt)
     most = _FEWER[attempt] if attempt < len(_FEWER) else 1
     inputs = {}
     for port in graph.inputs:
         shape = ir.shape_at(port.value.shape, _EXAMPLES)
+        if math.prod(shape) > _MOST_ELEMENTS:
+            what = f"{_EXAMPLES} examples of {port.name!r} have the shape {list(shape)}"
+            advice = "record inputs, and pass them as --path_to_fv"
+            raise FeaturesError(Problem("made features", f"{what}, too much to make", advice))
         kind = port.value.dtype.numpy
         least, limit, table = _limits(graph, port.value, most)
         if kind.kind == "b":

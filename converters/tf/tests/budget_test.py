@@ -16,7 +16,7 @@ from onnx import TensorProto, helper
 
 from converters.tf import tf2rust
 from converters.tf.emit.options import Options
-from converters.tf.errors import FileError
+from converters.tf.errors import FeaturesError, FileError
 from converters.tf.ir import budget
 from tools.codegen.conversion import Problem
 
@@ -98,3 +98,28 @@ def test_small_constants_cost_too(monkeypatch: pytest.MonkeyPatch) -> None:
         with pytest.raises(FileError, match="layer"):
             budget.spend(1, "layer")
     budget.spend(1 << 60, "outside of a budget")
+
+
+def test_a_conversion_without_memory(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    def load(*_: object) -> None:
+        raise MemoryError("Unable to allocate 288. GiB")
+
+    monkeypatch.setattr(tf2rust, "load", load)
+    path = tmp_path / "m.onnx"
+    path.write_bytes(b"x")
+    with pytest.raises(FileError, match="more memory than there is: Unable to allocate 288"):
+        tf2rust.run(tf2rust.Request(path, Options("net", "m.onnx")))
+
+
+@pytest.mark.parametrize("size", [2**31 - 1, 2**53])
+def test_an_input_that_is_too_large_to_make(tmp_path: Path, size: int) -> None:
+    net = helper.make_graph(
+        [helper.make_node("Identity", ["x"], ["y"])],
+        "graph",
+        [helper.make_tensor_value_info("x", 7, ["n", size, 4])],
+        [helper.make_tensor_value_info("y", 7, ["n", size, 4])],
+    )
+    path = tmp_path / "m.onnx"
+    path.write_bytes(helper.make_model(net).SerializeToString())
+    with pytest.raises(FeaturesError, match="too much to make"):
+        tf2rust.run(tf2rust.Request(path, Options("net", "m.onnx")))

@@ -226,6 +226,23 @@ def test_powers_and_bounds(tmp_path: Path) -> None:
     _check(tmp_path, IMAGE, _op("Clip", min=-0.1, max=0.3), 7)
 
 
+def test_integers_to_the_power_of_floats(tmp_path: Path) -> None:
+    """Their fractions are cut off, not those of the exponents."""
+
+    def body(net: Network, x: str) -> list[str]:
+        exponents = [0.5, 1.5, 2.0, 3.0, 2.5]
+        y = net("Cast", net("Abs", x), to=TensorProto.FLOAT)
+        return [
+            *(net("Pow", x, net.constant(np.float32(p))) for p in exponents),
+            net("Pow", x, net.constant(np.array(exponents, np.float32))),
+            net("Pow", x, net("Div", y, net.constant(np.float32(2)))),
+        ]
+
+    net = Network(20)
+    outputs = body(net, "x")
+    agree(net.model({"x": ROWS}, outputs, [np.int32]), tmp_path, whole=12)
+
+
 def test_casts_and_dropout(tmp_path: Path) -> None:
     def body(net: Network, x: str) -> list[str]:
         half = net("Cast", x, to=TensorProto.INT32)

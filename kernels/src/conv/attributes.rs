@@ -86,6 +86,13 @@ impl Sliding {
     /// [`Error::Value`] if one of them is not what the op allows.
     pub fn of_convolution(attrs: &dyn Attrs) -> Result<Self> {
         let format = Format::read(attrs)?;
+        let is_explicit = attrs.string("padding")? == "EXPLICIT";
+        if !is_explicit && !attrs.ints("explicit_paddings")?.is_empty() {
+            return Err(Error::Value {
+                argument: "explicit_paddings",
+                expected: "nothing where the padding is not EXPLICIT",
+            });
+        }
         Ok(Self {
             format,
             strides: spatial(attrs, "strides", format)?,

@@ -74,6 +74,7 @@ impl CheckpointReader {
         let path = index_path(&prefix);
         let table = read_table(&read_file(&path)?).map_err(|problem| file_error(&path, problem))?;
         let mut entries = BTreeMap::new();
+        let mut parts = Vec::new();
         for (key, value) in table {
             // The empty key holds the header.
             if key.is_empty() {
@@ -83,8 +84,18 @@ impl CheckpointReader {
             let entry = read_entry(&value)
                 .map_err(|problem| file_error(&path, format!("the tensor {name:?}: {problem}")))?;
             // Keys that begin with zero hold parts of tensors.
-            if key.first() != Some(&0) {
+            if key.first() == Some(&0) {
+                parts.push((key, entry.dtype));
+            } else {
                 entries.insert(name, entry);
+            }
+        }
+        for (name, entry) in entries.iter().filter(|(_, entry)| entry.is_sliced) {
+            let start = start_of_parts(name);
+            let mut dtypes = parts.iter().filter(|(key, _)| key.starts_with(&start));
+            if let Some((_, dtype)) = dtypes.find(|(_, dtype)| *dtype != entry.dtype) {
+                let problem = format!("the tensor {name:?} is {}, a part {dtype}", entry.dtype);
+                return Err(file_error(&path, problem));
             }
         }
         Ok(Self { prefix, entries })
@@ -227,6 +238,21 @@ fn with_count(header: &[u8], count: i64) -> Result<Vec<u8>> {
     Ok(out.into_bytes())
 }
 
+/// Returns how the keys of a tensor's parts begin: a zero, and its name with an end.
+fn start_of_parts(name: &str) -> Vec<u8> {
+    let mut key = vec![0];
+    for &byte in name.as_bytes() {
+        key.push(byte);
+        match byte {
+            0 => key.push(0xff),
+            0xff => key.push(0),
+            _ => {}
+        }
+    }
+    key.extend([0, 1]);
+    key
+}
+
 /// Returns how many bytes the files with data have.
 fn bytes_of_data(prefix: &Path) -> u64 {
     let files = files_of_data(prefix);
@@ -260,5 +286,52 @@ fn delete_others(prefix: &Path, data: &Path) {
         if Some(file.file_name().as_os_str()) != data.file_name() {
             let _ = std::fs::remove_file(file.path());
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use tfp_core::wire::Writer;
+
+    use super::super::table::write_table;
+    use super::{CheckpointReader, index_path, start_of_parts};
+
+    /// An entry of a type with the shape [2]; `slice` says that it is in parts.
+    fn entry(dtype: i64, slice: bool) -> Vec<u8> {
+        let mut out = Writer::new();
+        out.int(1, dtype);
+        out.message(2, |out| out.message(2, |out| out.int(1, 2)));
+        if slice {
+            out.message(7, |out| out.message(1, |out| out.int(2, 2)));
+        } else {
+            out.int(5, if dtype == 1 { 8 } else { 16 });
+        }
+        out.into_bytes()
+    }
+
+    /// TensorFlow ends the process where a part has another type than its tensor.
+    #[test]
+    fn parts_have_the_type_of_their_tensor() {
+        let folder = std::env::temp_dir().join(format!("tfp_parts_{}", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let prefix = folder.join("ck");
+        let part = [&start_of_parts("w")[..], &[1, 1, 0x80, 0x82]].concat();
+        for (dtype, is_taken) in [(1, true), (9, false)] {
+            let table = BTreeMap::from([
+                (b"w".to_vec(), entry(1, true)),
+                (part.clone(), entry(dtype, false)),
+            ]);
+            std::fs::write(index_path(&prefix), write_table(&table)).unwrap();
+            let found = CheckpointReader::open(&prefix);
+            assert_eq!(found.is_ok(), is_taken, "{found:?}");
+        }
+        std::fs::remove_dir_all(&folder).unwrap();
+    }
+
+    #[test]
+    fn names_in_keys_have_an_end() {
+        assert_eq!(start_of_parts("a\0b"), b"\0a\0\xffb\0\x01");
     }
 }

@@ -11,6 +11,8 @@ pub(super) struct Entry {
     pub(super) shape: Shape,
     /// Bytes that the tensor takes in the files with data, at least.
     pub(super) bytes: u64,
+    /// Whether its bytes are in parts, which have entries of their own.
+    pub(super) is_sliced: bool,
 }
 
 /// Reads a `BundleEntryProto`.
@@ -58,6 +60,7 @@ pub(super) fn read_entry(bytes: &[u8]) -> std::result::Result<Entry, String> {
         dtype,
         shape: fields.shape,
         bytes: needed,
+        is_sliced: !fields.slices.is_empty(),
     })
 }
 

@@ -155,6 +155,29 @@ fn a_count_of_saves_that_is_no_count_changes_nothing() -> Result<()> {
     Ok(())
 }
 
+#[test]
+fn tensors_in_parts_are_read() -> Result<()> {
+    let folder = scratch("parts");
+    let ctx = EagerContext::new()?;
+    let (one, two) = (vec![1.0_f32; 6], vec![2.0_f32; 6]);
+    let (one, two) = (
+        Tensor::from_vec(one, &[2, 3])?,
+        Tensor::from_vec(two, &[2, 3])?,
+    );
+    let prefix = folder.join("ck");
+    tfp::ops::save_v2(
+        &ctx,
+        prefix.to_str().expect("a path"),
+        &["w", "w"][..],
+        &["4 3 0,2:0,3", "4 3 2,2:0,3"][..],
+        vec![&one, &two],
+    )?;
+    let reader = CheckpointReader::open(&prefix)?;
+    let found = reader.read("w")?.to_vec::<f32>()?;
+    assert_eq!(found, [[1.0; 6], [2.0; 6]].concat());
+    Ok(())
+}
+
 /// Tensors are larger than the files say: TensorFlow would make room for them first.
 #[test]
 fn a_tensor_that_is_not_in_the_files_is_refused() -> Result<()> {

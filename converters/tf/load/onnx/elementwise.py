@@ -77,19 +77,36 @@ def _mod(ctx: Context) -> Result:
     return ctx.elementwise(tf.truncatemod if ctx.attr("fmod", 0) else tf.math.floormod, 0, 1)
 
 
+# Powers of integers are multiplied by it before their fractions are cut off: rounding must not make
+# 124 of the cube of 5.
+_ABOVE = 1 + 2.0**-21
+
+
 def _pow(a: Any, b: Any) -> Any:
     return tf.pow(a, b if b.dtype == a.dtype else tf.cast(b, a.dtype))
 
 
+def _real_pow(a: Any, b: Any) -> Any:
+    """Returns a power; of integers to the power of floats, the fraction is cut off."""
+    if not (a.dtype.is_integer and b.dtype.is_floating):
+        return _pow(a, b)
+    return tf.cast(tf.pow(tf.cast(a, b.dtype), b) * tf.cast(_ABOVE, b.dtype), a.dtype)
+
+
 def _power(ctx: Context) -> Result:
     exponent = ctx.value(1)
+    whole = isinstance(exponent, Known) and bool(np.all(exponent.data == np.trunc(exponent.data)))
     if isinstance(exponent, Known) and exponent.data.size == 1 and exponent.rank <= ctx.rank(0):
         power = float(exponent.data.ravel()[0])
         if power == 2.0:
             return ctx.elementwise(tf.square, 0)
         if power == 0.5:
-            return ctx.elementwise(tf.sqrt, 0)
-    return ctx.elementwise(_pow, 0, 1)
+            return ctx.elementwise(lambda x: tf.sqrt(x) if x.dtype.is_floating else _root(x), 0)
+    return ctx.elementwise(_pow if whole else _real_pow, 0, 1)
+
+
+def _root(x: Any) -> Any:
+    return _real_pow(x, tf.constant(0.5, tf.float32))
 
 
 def _mean(ctx: Context) -> Result:

@@ -61,6 +61,14 @@ pub static GATHER_ND: KernelDef = KernelDef {
     outputs: |inputs, sink| {
         let (indices, depth) = indices(inputs)?;
         let params = inputs.get(0, "params")?;
+        // As TensorFlow has it, also where the result is empty.
+        if indices.elements() > 0 && params.shape().elements() == 0 {
+            return Err(Error::Incompatible {
+                arguments: ("params", "indices"),
+                shapes: (*params.shape(), indices),
+                rule: "there must be no indices where the params are empty",
+            });
+        }
         let mut shape = indices;
         for &dim in &params.shape()[depth..] {
             shape.push(dim)?;
@@ -126,6 +134,19 @@ mod tests {
         ];
         let found = call_with(&GATHER_ND, &[], &inputs).unwrap();
         assert_eq!(found[0], (vec![2, 2], vec![1.0, 2.0, 1.0, 2.0]));
+    }
+
+    #[test]
+    fn nothing_is_taken_from_what_is_empty() {
+        let call = |count: usize| {
+            let inputs = [
+                (vec![3, 0], Data::F32(vec![])),
+                (vec![count, 1], Data::I32(vec![0; count])),
+            ];
+            call_with(&GATHER_ND, &[], &inputs)
+        };
+        assert_eq!(call(0).unwrap()[0].0, [0, 0]);
+        assert!(call(1).is_err());
     }
 
     #[test]
