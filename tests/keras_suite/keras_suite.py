@@ -14,7 +14,7 @@ import os
 import pathlib
 import sys
 import tempfile
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from absl import app, flags
 from rich.console import Console
@@ -50,8 +50,19 @@ def compare(name: str, files: Sequence[pathlib.Path], cpu: Runner, device: Runne
     return dataclasses.replace(folder, device=again)
 
 
-def _run(suite: Suite, cpu: Runner, device: Runner) -> list[Folder]:
-    found = []
+def _write(whole: Suite, folders: Sequence[Folder], path: pathlib.Path) -> None:
+    ran = {folder.name for folder in folders}
+    left = [name for name in whole.folders if name not in ran]
+    tensorflow = importlib.metadata.version("tensorflow-cpu")
+    date = str(datetime.datetime.now(datetime.UTC).date())
+    path.write_text(page(folders, left, whole.version, tensorflow, date), encoding="utf-8")
+
+
+def _run(
+    suite: Suite, cpu: Runner, device: Runner, write: Callable[[list[Folder]], None]
+) -> list[Folder]:
+    """Runs all folders; calls `write` after each, so that a run that is ended leaves its page."""
+    found: list[Folder] = []
     with (
         Progress(console=Console(stderr=True)) as progress,
         concurrent.futures.ThreadPoolExecutor(_JOBS.value) as pool,
@@ -67,7 +78,9 @@ def _run(suite: Suite, cpu: Runner, device: Runner) -> list[Folder]:
             found.append(folder)
             print(folder.row(), file=sys.stderr, flush=True)
             progress.advance(task)
-    return sorted(found, key=lambda folder: folder.name)
+            found.sort(key=lambda folder: folder.name)
+            write(found)
+    return found
 
 
 def main(argv: Sequence[str]) -> int:
@@ -83,18 +96,21 @@ def main(argv: Sequence[str]) -> int:
     with tempfile.TemporaryDirectory(prefix="tfp-keras-suite-") as scratch:
         try:
             path = here / _SUITE.value if _SUITE.value else None
-            suite = find(path, pathlib.Path(scratch)).only(_ONLY.value)
+            whole = find(path, pathlib.Path(scratch))
+            suite = whole.only(_ONLY.value)
             packages = [(here / folder).absolute() for folder in _PACKAGES.value]
             cpu = Runner(suite, None, _DEVICE_TYPE.value, packages, _SECONDS.value)
-            folders = _run(suite, cpu, dataclasses.replace(cpu, library=library))
+            device = dataclasses.replace(cpu, library=library)
+
+            def write(done: list[Folder]) -> None:
+                if _WRITE.value:
+                    _write(whole, done, here / _WRITE.value)
+
+            folders = _run(suite, cpu, device, write)
         except (SuiteError, RunError) as error:
             print(f"keras_suite: {error}", file=sys.stderr)
             return 2
-    tensorflow = importlib.metadata.version("tensorflow-cpu")
     if _WRITE.value:
-        date = str(datetime.datetime.now(datetime.UTC).date())
-        text = page(folders, suite.version, tensorflow, date)
-        (here / _WRITE.value).write_text(text, encoding="utf-8")
         print(f"keras_suite: wrote {_WRITE.value}", file=sys.stderr)
     differing = {
         test: folder.on_device(test).why for folder in folders for test in folder.differing()

@@ -110,7 +110,14 @@ def test_differences_are_told_and_written(keras: pathlib.Path, tmp_path: pathlib
     assert "| losses | 0 | 0 | 0 | 0 | 0 |" in text
     assert "| `keras/src/layers/a_test.py::test_ends_the_process` | status -9 |" in text
     assert "AssertionError: device / differs |" in text
+    assert "did not run" not in text
     assert "| 1 | ModuleNotFoundError: No module named 'package_that_nobody_has' |" in text
+
+
+def test_folders_that_did_not_run_are_named() -> None:
+    text = page.page([], ["layers/core", "ops"], "9.9.1", "2.21.0", "2026-01-01")
+    assert text.endswith("\nThese folders did not run: `layers/core`, `ops`.\n")
+    assert "did not run" not in page.page([], [], "9.9.1", "2.21.0", "2026-01-01")
 
 
 def _inherited() -> dict[str, str]:

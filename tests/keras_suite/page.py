@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import collections
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Final
 
 from tests.keras_suite.running import PASSED, SKIPPED, Outcome
@@ -26,6 +26,8 @@ Written by `tools/bazel run //tests/keras_suite -- --write docs/keras-tests.md`,
 |---|---:|---:|---:|---:|---:|
 {rows}
 """
+
+LEFT: Final = "\nThese folders did not run: {folders}.\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -76,11 +78,14 @@ class Folder:
         return f"| {self.name} | {' | '.join(map(str, numbers))} |"
 
 
-def page(folders: list[Folder], keras: str, tensorflow: str, date: str) -> str:
+def page(
+    folders: Sequence[Folder], left: Sequence[str], keras: str, tensorflow: str, date: str
+) -> str:
     """Returns the page.
 
     Args:
         folders: What ran.
+        left: The folders that did not run.
         keras: Version of the suite.
         tensorflow: Version of TensorFlow.
         date: Day of the run.
@@ -96,6 +101,8 @@ def page(folders: list[Folder], keras: str, tensorflow: str, date: str) -> str:
         date=date,
         rows="\n".join(folder.row() for folder in (merged, *folders)),
     )
+    if left:
+        text += LEFT.format(folders=", ".join(f"`{name}`" for name in left))
     differing = [
         f"| `{test}` | {_cell(merged.on_device(test).why)} |" for test in merged.differing()
     ]
