@@ -116,7 +116,7 @@ def test_differences_are_told_and_written(keras: pathlib.Path, tmp_path: pathlib
 
 def test_folders_that_did_not_run_are_named() -> None:
     text = page.page([], ["layers/core", "ops"], "9.9.1", "2.21.0", "2026-01-01")
-    assert text.endswith("\nThese folders did not run: `layers/core`, `ops`.\n")
+    assert text.endswith("\n## Folders that did not run\n\n- `layers/core`\n- `ops`\n")
     assert "did not run" not in page.page([], [], "9.9.1", "2.21.0", "2026-01-01")
 
 

@@ -27,7 +27,7 @@ Written by `tools/bazel run //tests/keras_suite -- --write docs/keras-tests.md`,
 {rows}
 """
 
-LEFT: Final = "\nThese folders did not run: {folders}.\n"
+LEFT: Final = "\n## Folders that did not run\n\n{folders}\n"
 
 
 @dataclasses.dataclass(frozen=True)
@@ -102,7 +102,7 @@ def page(
         rows="\n".join(folder.row() for folder in (merged, *folders)),
     )
     if left:
-        text += LEFT.format(folders=", ".join(f"`{name}`" for name in left))
+        text += LEFT.format(folders="\n".join(f"- `{name}`" for name in left))
     differing = [
         f"| `{test}` | {_cell(merged.on_device(test).why)} |" for test in merged.differing()
     ]
