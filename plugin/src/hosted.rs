@@ -39,6 +39,7 @@ const MOVED: &[DataType] = &[
 ];
 /// What pools volumes.
 const POOLED: &[DataType] = &[DataType::FLOAT, DataType::BFLOAT16];
+const HALF: &[DataType] = &[DataType::HALF];
 const COMPLEX: &[DataType] = &[DataType::COMPLEX64];
 
 const fn row(
@@ -177,7 +178,7 @@ const ROWS: &[Row] = &[
     Row {
         ops: &["BatchMatMulV3"],
         attr: "Ta",
-        types: ALL_FLOATS,
+        types: &[DataType::FLOAT, DataType::DOUBLE, DataType::BFLOAT16],
         host: &[],
     },
     Row {
@@ -231,6 +232,30 @@ const ROWS: &[Row] = &[
     ),
 ];
 
+/// Ops that TensorFlow's GPU has for float16 and its CPU for float32 only: computed in float32 and
+/// rounded once.
+const WIDENED: &[Row] = &[
+    row(
+        &[
+            "AdjustContrastv2",
+            "AdjustHue",
+            "AdjustSaturation",
+            "AvgPool3D",
+            "MaxPool3D",
+            "MaxPool3DGrad",
+        ],
+        HALF,
+        &[],
+    ),
+    row(&["AvgPool3DGrad"], HALF, &["orig_input_shape"]),
+    Row {
+        ops: &["BatchMatMulV3"],
+        attr: "Ta",
+        types: HALF,
+        host: &[],
+    },
+];
+
 /// Ops of float32 without a type attribute.
 const PLAIN: &[&str] = &[
     "FakeQuantWithMinMaxArgs",
@@ -254,26 +279,31 @@ pub fn register(device_type: &str) {
     if !Eager::is_available() {
         return;
     }
-    for row in ROWS {
+    add_rows::<HostedKernel>(ROWS, device_type);
+    add_rows::<WidenedKernel>(WIDENED, device_type);
+    let plain = PLAIN.iter().map(|op| (op, &[][..]));
+    for (op, host) in plain.chain(OPTIONAL.iter().map(|(op, host)| (op, *host))) {
+        let registration = Registration::new(op, device_type);
+        let host = host.iter();
+        add::<HostedKernel>(host.fold(registration, |kept, argument| kept.host_memory(argument)));
+    }
+}
+
+fn add_rows<K: Kernel>(rows: &[Row], device_type: &str) {
+    for row in rows {
         for op in row.ops {
             for &data_type in row.types {
                 let registration = Registration::new(op, device_type);
                 let registration = registration.constraint(row.attr, data_type);
                 let host = row.host.iter();
-                add(host.fold(registration, |kept, argument| kept.host_memory(argument)));
+                add::<K>(host.fold(registration, |kept, argument| kept.host_memory(argument)));
             }
         }
     }
-    let plain = PLAIN.iter().map(|op| (op, &[][..]));
-    for (op, host) in plain.chain(OPTIONAL.iter().map(|(op, host)| (op, *host))) {
-        let registration = Registration::new(op, device_type);
-        let host = host.iter();
-        add(host.fold(registration, |kept, argument| kept.host_memory(argument)));
-    }
 }
 
-fn add(registration: Registration) {
-    match registration.register::<Profiled<HostedKernel>>() {
+fn add<K: Kernel>(registration: Registration) {
+    match registration.register::<Profiled<K>>() {
         // An older TensorFlow need not have every op.
         Ok(()) | Err(RegistrationError::UnknownOp { .. }) => {}
         Err(error) => log(&format!("kernel left out: {error}")),
@@ -286,6 +316,19 @@ struct HostedKernel(HostOp);
 impl Kernel for HostedKernel {
     fn new(node: &Construction) -> Result<Self> {
         Ok(Self(HostOp::new(node)))
+    }
+
+    fn compute(&self, context: &mut Context<'_>) -> Result<()> {
+        self.0.run(context)
+    }
+}
+
+/// The kernel of a node of float16 that TensorFlow's CPU has in float32 only.
+struct WidenedKernel(HostOp);
+
+impl Kernel for WidenedKernel {
+    fn new(node: &Construction) -> Result<Self> {
+        Ok(Self(HostOp::widened(node)))
     }
 
     fn compute(&self, context: &mut Context<'_>) -> Result<()> {

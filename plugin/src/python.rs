@@ -1,8 +1,9 @@
 //! What a Python program's TensorFlow is told when it has loaded the device.
 //!
 //! TensorFlow's C API has no word for a device that XLA does not compile for: Keras' models and
-//! `tf.function(jit_compile=True)` would end with an error. The switch is in TensorFlow's Python, so
-//! it is Python that turns it, in the interpreter that has loaded this library, if there is one.
+//! `tf.function(jit_compile=True)` would end with an error. Nor does it say which devices `tf.data` and
+//! `tf.distribute` may take. The switches are in TensorFlow's Python, so it is Python that turns them,
+//! in the interpreter that has loaded this library, if there is one.
 
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::mem::transmute;
@@ -10,10 +11,36 @@ use std::mem::transmute;
 use tfp_bindings::log;
 use tfp_sys_loader::{Process, Symbol, resolve};
 
-/// Under this name the wheel's package finds it, too.
-const MODULE: &CStr = c"tfp_plugin._xla";
-const FILE: &CStr = c"libtfp.so/_xla.py";
-const SOURCE: &str = include_str!("../python/tfp_plugin/_xla.py");
+/// A module of the wheel's package: the name under which the package finds it, too, and its text.
+struct Module {
+    name: &'static CStr,
+    file: &'static CStr,
+    text: &'static str,
+}
+
+/// The last one calls the others.
+const MODULES: [Module; 4] = [
+    Module {
+        name: c"tfp_plugin._xla",
+        file: c"libtfp.so/_xla.py",
+        text: include_str!("../python/tfp_plugin/_xla.py"),
+    },
+    Module {
+        name: c"tfp_plugin._strategies",
+        file: c"libtfp.so/_strategies.py",
+        text: include_str!("../python/tfp_plugin/_strategies.py"),
+    },
+    Module {
+        name: c"tfp_plugin._batches",
+        file: c"libtfp.so/_batches.py",
+        text: include_str!("../python/tfp_plugin/_batches.py"),
+    },
+    Module {
+        name: c"tfp_plugin._start",
+        file: c"libtfp.so/_start.py",
+        text: include_str!("../python/tfp_plugin/_start.py"),
+    },
+];
 /// `Py_file_input`: the text is that of a module.
 const MODULE_TEXT: c_int = 257;
 
@@ -31,11 +58,20 @@ const SYMBOLS: [Symbol; 7] = [
 /// A `PyObject*`.
 type Object = *mut c_void;
 
-/// Executes the module in the interpreter of this process; does nothing where there is none.
+/// Executes the modules in the interpreter of this process; does nothing where there is none.
 ///
 /// The name of the type of device is one that TensorFlow takes: capital letters and underscores.
 pub fn tell(device_type: &str) {
-    let Ok(source) = CString::new(format!("{SOURCE}\nautomatic('{device_type}')\n")) else {
+    let last = MODULES.len() - 1;
+    let texts = MODULES.iter().enumerate().map(|(index, module)| {
+        let call = if index == last {
+            format!("automatic('{device_type}')\n")
+        } else {
+            String::new()
+        };
+        CString::new(format!("{}{call}", module.text))
+    });
+    let Ok(texts) = texts.collect::<Result<Vec<_>, _>>() else {
         return;
     };
     let Ok(found) = resolve(&Process, "Python.h", &SYMBOLS) else {
@@ -78,24 +114,25 @@ pub fn tell(device_type: &str) {
     // two functions has returned null.
     let done = unsafe {
         let state = ensure();
-        let code = compile(source.as_ptr(), FILE.as_ptr(), MODULE_TEXT);
-        let module = if code.is_null() {
-            std::ptr::null_mut()
-        } else {
-            execute(MODULE.as_ptr(), code)
-        };
-        let done = !module.is_null();
-        if !done {
-            clear();
-        }
-        dec_ref(module);
-        dec_ref(code);
+        let done = MODULES.iter().zip(&texts).all(|(module, text)| {
+            let code = compile(text.as_ptr(), module.file.as_ptr(), MODULE_TEXT);
+            let object = if code.is_null() {
+                std::ptr::null_mut()
+            } else {
+                execute(module.name.as_ptr(), code)
+            };
+            let done = !object.is_null();
+            if !done {
+                clear();
+            }
+            dec_ref(object);
+            dec_ref(code);
+            done
+        });
         release(state);
         done
     };
     if !done {
-        log(
-            "this Python does not take the module that keeps XLA from the device: pass jit_compile=False",
-        );
+        log("this Python does not take the modules of the device: pass jit_compile=False");
     }
 }

@@ -106,7 +106,11 @@ def _hosted_images(op: str) -> Calls:
     return _of(
         lambda t: _call(
             images=values((2, 3, 4, 3), t, 0, 0, 1),
-            **({} if op.endswith("HSV") or op.startswith("HSV") else {_FACTORS[op]: t.type(0.4)}),
+            **(
+                {}
+                if op.endswith("HSV") or op.startswith("HSV")
+                else {_FACTORS[op]: np.float32(0.4)}
+            ),
         )
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import tensorflow as tf
 
-from tests.conformance import volumes
+from tests.conformance import recurrent, volumes
 
 _ACTIVATIONS = {
     "": tf.identity,
@@ -107,5 +107,6 @@ REFERENCES: Mapping[str, Callable[..., tf.Tensor | list[tf.Tensor]]] = {
     "TfpScatter": _scatter,
     "TfpToDevice": _identity,
     "TfpToHost": _identity,
+    **recurrent.REFERENCES,
 }
 """By op; called on the CPU with the op's inputs and attributes."""

@@ -91,3 +91,54 @@ def test_a_model_trains_on_both_as_on_the_cpu(strategy: Any) -> None:
         assert names([first.device, second.device]) == DEVICES
         np.testing.assert_array_equal(first.numpy(), second.numpy())
         np.testing.assert_allclose(first.numpy(), reference.numpy(), rtol=0, atol=WEIGHT_TOLERANCE)
+
+
+def batches() -> Any:
+    rows = {"x": np.arange(12, dtype=np.float32), "i": np.arange(12), "s": ["a"] * 12}
+    return tf.data.Dataset.from_tensor_slices(rows).batch(4)
+
+
+def places(batch: dict[str, Any]) -> list[str]:
+    return names([batch[key].device for key in ("x", "i", "s")])
+
+
+def test_a_strategy_without_devices_takes_ours(strategy: Any) -> None:
+    assert names(list(tf.distribute.MirroredStrategy().extended.worker_devices)) == DEVICES
+    assert strategy.num_replicas_in_sync == 2
+
+
+def test_batches_come_to_the_device_that_is_named(strategy: Any) -> None:
+    prefetch = tf.data.experimental.prefetch_to_device
+    copy = tf.data.experimental.copy_to_device
+    for dataset, place in (
+        (batches().apply(prefetch("/TFP:1")), "TFP:1"),
+        (batches().apply(copy("/TFP:0")).prefetch(1).with_options(tf.data.Options()), "TFP:0"),
+        (batches(), "CPU:0"),
+        (batches().apply(copy("/CPU:0")), "CPU:0"),
+        # The function runs where the input pipeline is.
+        (batches().apply(copy("/TFP:0")).map(lambda batch: batch), "CPU:0"),
+    ):
+        found = list(dataset)
+        assert [places(batch) for batch in found] == [[place, place, "CPU:0"]] * 3
+        np.testing.assert_array_equal(np.concatenate([b["x"] for b in found]), np.arange(12))
+
+
+def test_a_strategy_fetches_batches_to_its_devices(strategy: Any) -> None:
+    options = tf.distribute.InputOptions(experimental_fetch_to_device=False)
+    for given, expected in ((None, DEVICES), (options, ["CPU:0", "CPU:0"])):
+        found = list(strategy.experimental_distribute_dataset(batches(), given))
+        assert [names([x.device for x in batch["x"].values]) for batch in found] == [expected] * 3
+        rows = [x.numpy() for batch in found for x in batch["x"].values]
+        np.testing.assert_array_equal(np.concatenate(rows), np.arange(12))
+
+
+def test_a_step_takes_batches_from_an_iterator(strategy: Any) -> None:
+    iterator = iter(strategy.experimental_distribute_dataset(batches()))
+
+    def step() -> Any:
+        return strategy.run(lambda batch: batch["x"] * 2.0, (next(iterator),))
+
+    run = tf.function(step)
+    found = [run() for _ in range(3)]
+    rows = [x.numpy() for each in found for x in each.values]
+    np.testing.assert_array_equal(np.concatenate(rows), np.arange(12) * 2)

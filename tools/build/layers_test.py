@@ -31,7 +31,7 @@ KERNELS: Table = {
     "ops/moving": "base frame simd",
     "ops/narrow": (
         "base ops/conv ops/elementwise ops/image ops/matrix ops/moving ops/norm ops/random"
-        " ops/reduction"
+        " ops/reduction ops/sequence"
     ),
     "ops/norm": "base conv frame math ops/matrix ops/moving simd",
     "ops/random": "base math simd",

@@ -18,7 +18,7 @@ use crate::base::shape::Shape;
 use crate::simd::numbers;
 
 /// Tensors that a kernel may have on each side.
-const MOST: usize = 6;
+const MOST: usize = 13;
 /// Boundary at which each part of the scratch memory begins.
 const ALIGN: usize = 64;
 /// Inputs that what goes through blocks may have.

@@ -25,4 +25,5 @@ pub static KERNELS: &[&[&KernelDef]] = &[
     norm::KERNELS,
     random::KERNELS,
     reduction::KERNELS,
+    sequence::KERNELS,
 ];

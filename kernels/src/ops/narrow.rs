@@ -19,6 +19,7 @@ use crate::ops::moving::scatter;
 use crate::ops::norm::{cross_entropy, fused_batch_norm, softmax};
 use crate::ops::random::{stateful, stateless};
 use crate::ops::reduction::{arg_max, cumulative, reductions, unsorted_segment_sum};
+use crate::ops::sequence::cudnn_rnn;
 
 /// One row per op: its definition, the types, how many outputs are narrow, whether it works element
 /// by element.
@@ -164,6 +165,12 @@ pub static KERNELS: &[&KernelDef] = narrow! {
     conv3d::DEF: PLAIN, ALL, false;
     cross_entropy::SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: PLAIN, ALL, false;
     cross_entropy::SPARSE_SOFTMAX_CROSS_ENTROPY_WITH_LOGITS: LABELS, ALL, false;
+    cudnn_rnn::BACKPROP: PLAIN, ALL, false;
+    cudnn_rnn::BACKPROP_V2: variants!(["T": F16 BF16] host cudnn_rnn::HOST;), ALL, false;
+    cudnn_rnn::BACKPROP_V3: variants!(["T": F16 BF16] host cudnn_rnn::HOST_V3;), ALL, false;
+    cudnn_rnn::DEF: PLAIN, ALL, false;
+    cudnn_rnn::V2: variants!(["T": F16 BF16] host cudnn_rnn::HOST;), ALL, false;
+    cudnn_rnn::V3: variants!(["T": F16 BF16] host cudnn_rnn::HOST_V3;), ALL, false;
     cumulative::CUMPROD: AXIS, ALL, false;
     cumulative::CUMSUM: AXIS, ALL, false;
     depthwise::BACKPROP_FILTER: FILTER_SIZES, ALL, false;

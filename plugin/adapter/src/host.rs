@@ -1,8 +1,8 @@
 //! What this device has no kernel for and TensorFlow's CPU has: an op that is handed on.
 
-use tfp_bindings::eager::Eager;
+use tfp_bindings::eager::{Eager, Value};
 use tfp_bindings::proto::attr::Attr;
-use tfp_bindings::{Construction, Context, Error, Result};
+use tfp_bindings::{Construction, Context, DataType, Error, Result};
 
 /// Where TensorFlow has a kernel for every type and rank.
 pub const HOST: &str = "/device:CPU:0";
@@ -11,6 +11,10 @@ pub const HOST: &str = "/device:CPU:0";
 pub struct HostOp {
     op: String,
     attrs: Vec<(String, Attr)>,
+    /// Whether TensorFlow's CPU has no kernel for float16, and computes in float32.
+    widened: bool,
+    /// Whether the results are float16 then.
+    rounded: bool,
 }
 
 impl HostOp {
@@ -26,7 +30,25 @@ impl HostOp {
         Self {
             op: node.op().to_owned(),
             attrs: attrs.collect(),
+            widened: false,
+            rounded: false,
         }
+    }
+
+    /// As [`HostOp::new`], for a node of float16 whose op TensorFlow's CPU has in float32 only.
+    #[must_use]
+    pub fn widened(node: &Construction) -> Self {
+        let mut op = Self::new(node);
+        // One that asks for float32 has its results in it.
+        let wide = |(_, value): &(String, Attr)| *value == Attr::Type(DataType::FLOAT);
+        op.rounded = !op.attrs.iter().any(wide);
+        for (_, value) in &mut op.attrs {
+            if matches!(value, Attr::Type(DataType::HALF)) {
+                *value = Attr::Type(DataType::FLOAT);
+            }
+        }
+        op.widened = true;
+        op
     }
 
     /// Runs the op on the inputs of a step, whose memory is the host's, and gives its outputs.
@@ -36,7 +58,16 @@ impl HostOp {
     pub fn run(&self, context: &mut Context<'_>) -> Result<()> {
         let eager = Eager::global()?;
         let inputs = (0..context.inputs())
-            .map(|index| eager.value(context.input(index)?))
+            .map(|index| {
+                let input = context.input(index)?;
+                let narrow = self.widened && input.data_type() == DataType::HALF;
+                let value = eager.value(input)?;
+                if narrow {
+                    cast(eager, &value, DataType::HALF, DataType::FLOAT)
+                } else {
+                    Ok(value)
+                }
+            })
             .collect::<Result<Vec<_>>>()?;
         let inputs: Vec<_> = inputs.iter().collect();
         let attrs = self.attrs.iter();
@@ -52,8 +83,24 @@ impl HostOp {
             )));
         }
         for (index, output) in outputs.iter().enumerate() {
-            context.set_output(index, &output.to_tensor()?)?;
+            let result = output.to_tensor()?;
+            if self.rounded && result.data_type() == DataType::FLOAT {
+                let narrow = cast(eager, output, DataType::FLOAT, DataType::HALF)?;
+                context.set_output(index, &narrow.to_tensor()?)?;
+            } else {
+                context.set_output(index, &result)?;
+            }
         }
         Ok(())
     }
+}
+
+/// A value in another type.
+fn cast(eager: &Eager, value: &Value, from: DataType, to: DataType) -> Result<Value> {
+    let attrs = [("SrcT", Attr::Type(from)), ("DstT", Attr::Type(to))];
+    let outputs = eager.run_on(HOST, "Cast", &[value], &attrs, 1)?;
+    let mut outputs = outputs.into_iter();
+    outputs
+        .next()
+        .ok_or_else(|| Error::internal("Cast gave nothing"))
 }

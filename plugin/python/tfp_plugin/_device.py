@@ -44,9 +44,9 @@ def library() -> pathlib.Path | None:
 
 def device_type() -> str:
     """Returns the type of the device as `tf.device` takes it."""
-    from . import _xla
+    from . import _start
 
-    return _xla.loaded or os.environ.get("TFP_DEVICE_TYPE") or "TFP"
+    return _start.loaded or os.environ.get("TFP_DEVICE_TYPE") or "TFP"
 
 
 def served(tensorflow: str) -> str:
@@ -114,13 +114,14 @@ def _is_loaded(path: pathlib.Path) -> bool:
 
 
 def enable() -> list[str]:
-    """Returns the devices, and makes sure that nothing is compiled for them with XLA.
+    """Returns the devices, and makes sure that programs made for GPUs run on them unchanged.
 
     Keras compiles models with XLA unless told otherwise (`jit_compile="auto"`), and grouped
     convolutions always; XLA knows no plug-in device. The plug-in tells TensorFlow so when it is
     loaded, and every such function runs on the device without XLA; in the scope of another device
-    it is compiled as ever. So no program needs this call, unless `TFP_AUTO` is 0; a second one
-    changes nothing.
+    it is compiled as ever. Strategies of `tf.distribute` that are given no devices take ours, and
+    `prefetch_to_device` brings batches to them. So no program needs this call, unless `TFP_AUTO` is
+    0; a second one changes nothing.
 
     Returns:
         The names of the devices, such as `TFP:0`; none where `TFP_DISABLE` is set, and then
@@ -131,7 +132,7 @@ def enable() -> list[str]:
     """
     import tensorflow as tf
 
-    from . import _xla
+    from . import _batches, _strategies, _xla
 
     if os.environ.get("TFP_DISABLE", "0") not in ("", "0"):
         return []
@@ -140,7 +141,8 @@ def enable() -> list[str]:
         reason = served(str(tf.__version__)) or absence()
         raise DeviceError(f"TensorFlow {tf.__version__} has no {device_type()} device: {reason}")
     try:
-        _xla.install(device_type())
+        for part in (_xla, _strategies, _batches):
+            part.install(device_type())
     except _xla.SwitchError as error:
         raise DeviceError(f"TensorFlow {tf.__version__}: {error}") from error
     return found

@@ -1,18 +1,15 @@
 """Runs the functions that XLA would compile for our device without XLA, which does not know it.
 
-libtfp.so holds this text and executes it when a Python program's TensorFlow loads it, so nothing of
-this package is imported here. `tfp_plugin.enable` calls the same function.
+libtfp.so holds this text, see `_start`; `tfp_plugin.enable` calls the same function.
 """
 
 from __future__ import annotations
 
 import logging
-import os
-import sys
+import weakref
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
-SWITCH: Final = "TFP_AUTO"
 MUST_COMPILE: Final = "_XlaMustCompile"
 _FIELD: Final = "_jit_compile"
 _LOADER: Final = "load_function_def_library"
@@ -22,28 +19,6 @@ _LOG: Final = logging.getLogger("tfp_plugin")
 
 class SwitchError(RuntimeError):
     """This TensorFlow has no such switch; the message says which, and what to do."""
-
-
-loaded: str | None = None
-"""The type of device that libtfp.so has offered to this process' TensorFlow, if any."""
-
-
-def automatic(device_type: str) -> None:
-    """Does what `install` does, unless `TFP_AUTO` is 0; says in one line if it can't.
-
-    Called by libtfp.so while TensorFlow loads it.
-
-    Args:
-        device_type: Type of our device.
-    """
-    global loaded
-    loaded = device_type
-    if os.environ.get(SWITCH, "").strip() == "0" or "tensorflow" not in sys.modules:
-        return
-    try:
-        install(device_type)
-    except Exception as error:
-        print(f"tfp: XLA is still asked for: {error}", file=sys.stderr, flush=True)
 
 
 def install(device_type: str) -> None:
@@ -88,6 +63,7 @@ def install(device_type: str) -> None:
         vars(function)[_FIELD] = value
 
     setattr(kind, _FIELD, property(read, write))
+    _rescue(kind, device_type)
     load, convert = getattr(function_deserialization, _LOADER), getattr(importer, _IMPORTER)
 
     def load_functions(library: Any, *args: Any, **kwargs: Any) -> Any:
@@ -103,6 +79,75 @@ def install(device_type: str) -> None:
 
     setattr(function_deserialization, _LOADER, load_functions)
     setattr(importer, _IMPORTER, convert_graph)
+
+
+# What TensorFlow's kernels for the CPU say of what they leave to XLA, and what it says without one.
+_LIMITS: Final = ("only supported for NHWC", "only supports NHWC", "only supports NDHWC")
+_MISSING: Final = ("No OpKernel was registered", "No registered '")
+
+
+def _rescue(kind: Any, device_type: str) -> None:
+    """Lets XLA compute on the CPU what a function asks it for and nothing else can compute.
+
+    A function that has failed so runs there from then on; it must not have changed anything before.
+    Under a tape it fails, because its gradient would be asked for on the device.
+    """
+    from tensorflow.python.eager import record
+    from tensorflow.python.framework import errors, ops
+
+    call = kind.__call__
+    rescued: Any = weakref.WeakKeyDictionary()
+
+    def on_cpu(function: Any, args: Any, kwargs: Any) -> Any:
+        with ops.device("/device:CPU:0"):
+            return rescued[function](*args, **kwargs)
+
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        if self in rescued and not _elsewhere(device_type) and not record.could_possibly_record():
+            return on_cpu(self, args, kwargs)
+        try:
+            return call(self, *args, **kwargs)
+        except (
+            errors.InvalidArgumentError,
+            errors.UnimplementedError,
+            errors.NotFoundError,
+        ) as error:
+            if not vars(self)[_FIELD] or _elsewhere(device_type) or record.could_possibly_record():
+                raise
+            reason = str(error.message)
+            if not _is_missing(reason) and not (_is_limit(reason) and _is_pure(self, args, kwargs)):
+                raise
+        with ops.device("/device:CPU:0"):
+            rescued[self] = self._clone(None)
+        _LOG.warning(
+            "function %s runs on the CPU with XLA, because nothing else computes it: %s",
+            self._name,
+            next(line for line in reason.splitlines() if _is_missing(line) or _is_limit(line)),
+        )
+        return on_cpu(self, args, kwargs)
+
+    kind.__call__ = guarded
+
+
+def _is_missing(reason: str) -> bool:
+    """Whether there is no kernel, which TensorFlow says before it runs anything."""
+    return any(text in reason for text in _MISSING)
+
+
+def _is_limit(reason: str) -> bool:
+    return any(text in reason for text in _LIMITS)
+
+
+def _is_pure(function: Any, args: Any, kwargs: Any) -> bool:
+    """Whether a function has changed nothing when one of its ops fails."""
+    from tensorflow.python.framework import op_def_registry
+
+    definition = function.get_concrete_function(*args, **kwargs).graph.as_graph_def()
+    nodes = [*definition.node, *(n for f in definition.library.function for n in f.node_def)]
+    own = {f.signature.name for f in definition.library.function}
+    found = (op_def_registry.get(node.op) for node in nodes if node.op not in own)
+    calls = ("PartitionedCall", "StatefulPartitionedCall", "Placeholder")
+    return all(d is not None and (d.name in calls or not d.is_stateful) for d in found)
 
 
 def _holders(functions: Iterable[Any]) -> Iterator[Any]:

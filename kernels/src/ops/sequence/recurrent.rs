@@ -251,7 +251,7 @@ impl Walk<'_> {
     }
 
     /// The step that is read at place `place` of the walk.
-    fn step(&self, place: usize) -> usize {
+    pub(super) fn step(&self, place: usize) -> usize {
         if self.reverse {
             self.steps - 1 - place
         } else {

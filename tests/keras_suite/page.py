@@ -1,0 +1,122 @@
+"""The page with the numbers of Keras' own tests."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from tests.keras_suite.running import PASSED, SKIPPED, Outcome
+
+_NO_IMPORT: Final = "uncollected"
+
+PAGE: Final = """\
+# Keras' own tests
+
+The tests of Keras {keras} with TensorFlow {tensorflow}, once on the device and once on TensorFlow's
+CPU without the plug-in. A test that passes on the CPU and fails on the device runs there once more,
+alone. It counts as a difference if it fails again. *Skipped* tests ask for another backend, for a
+GPU, or for a package that is missing. A file that imports such a package has no number.
+
+Written by `tools/bazel run //tests/keras_suite -- --write docs/keras-tests.md`, {date}.
+`--suite FOLDER_OR_ARCHIVE` runs another copy of Keras, and `--packages FOLDER` adds packages.
+
+| folder | the CPU passes | the device passes | differ | skipped | fail on both |
+|---|---:|---:|---:|---:|---:|
+{rows}
+"""
+
+LEFT: Final = "\n## Folders that did not run\n\n{folders}\n"
+
+
+@dataclasses.dataclass(frozen=True)
+class Folder:
+    """A folder of tests, on the CPU and on the device.
+
+    Attributes:
+        name: Its path below `keras/src`.
+        cpu: What became of each test on the CPU.
+        device: The same on the device.
+    """
+
+    name: str
+    cpu: Mapping[str, Outcome]
+    device: Mapping[str, Outcome]
+
+    def differing(self) -> list[str]:
+        """Returns the tests that pass on the CPU and not on the device."""
+        return [
+            test
+            for test, outcome in self.cpu.items()
+            if outcome.kind == PASSED and self.on_device(test).kind != PASSED
+        ]
+
+    def on_device(self, test: str) -> Outcome:
+        """Returns what became of a test on the device; one that is missing did not run."""
+        return self.device.get(test, Outcome("missing"))
+
+    def failing(self) -> list[str]:
+        """Returns the tests that fail on the CPU, too."""
+        known = (PASSED, SKIPPED, _NO_IMPORT)
+        return [test for test, outcome in self.cpu.items() if outcome.kind not in known]
+
+    def count(self, kind: str, *, device: bool = False) -> int:
+        """Returns how many tests have an outcome."""
+        outcomes = self.device if device else self.cpu
+        return sum(outcome.kind == kind for outcome in outcomes.values())
+
+    def row(self) -> str:
+        """Returns the line of the table."""
+        numbers = (
+            self.count(PASSED),
+            self.count(PASSED, device=True),
+            len(self.differing()),
+            self.count(SKIPPED),
+            len(self.failing()),
+        )
+        return f"| {self.name} | {' | '.join(map(str, numbers))} |"
+
+
+def page(
+    folders: Sequence[Folder], left: Sequence[str], keras: str, tensorflow: str, date: str
+) -> str:
+    """Returns the page.
+
+    Args:
+        folders: What ran.
+        left: The folders that did not run.
+        keras: Version of the suite.
+        tensorflow: Version of TensorFlow.
+        date: Day of the run.
+    """
+    merged = Folder(
+        "all",
+        {test: outcome for folder in folders for test, outcome in folder.cpu.items()},
+        {test: outcome for folder in folders for test, outcome in folder.device.items()},
+    )
+    text = PAGE.format(
+        keras=keras,
+        tensorflow=tensorflow,
+        date=date,
+        rows="\n".join(folder.row() for folder in (merged, *folders)),
+    )
+    if left:
+        text += LEFT.format(folders="\n".join(f"- `{name}`" for name in left))
+    differing = [
+        f"| `{test}` | {_cell(merged.on_device(test).why)} |" for test in merged.differing()
+    ]
+    if differing:
+        text += "\n## Tests that differ\n\n| test | the device says |\n|---|---|\n"
+        text += "\n".join(differing) + "\n"
+    reasons = collections.Counter(
+        outcome.why for outcome in merged.cpu.values() if outcome.kind == _NO_IMPORT
+    )
+    if reasons:
+        text += "\n## Files that do not import here\n\n| files | why |\n|---:|---|\n"
+        text += "\n".join(f"| {n} | {_cell(why)} |" for why, n in reasons.most_common()) + "\n"
+    return text
+
+
+def _cell(text: str) -> str:
+    return text.replace("|", "/")[:160]
