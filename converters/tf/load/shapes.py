@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tools.codegen.conversion import Problem, UsageError
+from tools.codegen.names import Scope
 
 # Pixels of a side of an image whose size the model leaves open, as in keras.applications.
 _IMAGE_SIDE = 224
@@ -16,6 +18,7 @@ _AXES = {
     4: ("height", "width"),
     5: ("depth", "height", "width"),
 }
+_NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 # Channels of an image.
 _IMAGE_CHANNELS = (1, 3, 4)
 
@@ -57,9 +60,14 @@ class FixedShapes:
         """
         shapes = self._all(inputs, keep=True)
         several = sum(None in shape[1:] for shape in shapes) > 1
+        scope = Scope()
+
+        def dim(name: str, axis: int, rank: int) -> str:
+            return scope.unique(open_name(name if several else "", axis, rank))
+
         return [
             tuple(
-                open_name(name if several else "", axis, len(shape)) if axis and d is None else d
+                dim(name, axis, len(shape)) if axis and d is None else d
                 for axis, d in enumerate(shape)
             )
             for (name, _), shape in zip(inputs, shapes, strict=True)
@@ -128,10 +136,14 @@ class FixedShapes:
 
 
 def open_name(prefix: str, axis: int, rank: int) -> str:
-    """Returns a name for an open dimension: `steps`, or `tokens_steps` after a prefix."""
+    """Returns a name for an open dimension: `steps`, or `tokens_steps` after an input's name.
+
+    It is an identifier, whatever characters the input's name has.
+    """
     words = _AXES.get(rank, ())
     word = words[axis - 1] if axis <= len(words) else f"axis_{axis}"
-    return f"{prefix}_{word}" if prefix else word
+    start = _NO_WORD.sub("_", prefix).strip("_").lower()
+    return f"{start}_{word}" if start else word
 
 
 def _left_open(name: str, shape: tuple[int | None, ...]) -> Problem:

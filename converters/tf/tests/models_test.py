@@ -390,6 +390,8 @@ def test_all_open_dimensions_are_named_at_once() -> None:
     assert [p.advice for p in caught.value.problems] == ["", advice]
     named = [(None, f"{name}_steps", 4) for name in "ab"]
     assert FixedShapes().named(inputs) == named
+    foreign = [("a\n*/`", (None, None)), ("A_", (None, None)), ("", (None, None))]
+    assert [dim for _, dim in FixedShapes().named(foreign)] == ["a_steps", "a_steps_2", "steps"]
     partly = FixedShapes({"a": (5, 4), "b": (None, 4)})
     assert partly.named(inputs) == [(None, 5, 4), (None, "steps", 4)]
 

@@ -78,6 +78,26 @@ def decoder() -> keras.Model:
     return _encoder(causal=True)
 
 
+def padded_words() -> keras.Model:
+    """Attention that leaves out what only fills the sequence up."""
+
+    def body(x: Any) -> Any:
+        x = layers.Embedding(_VOCABULARY, 8, mask_zero=True)(x)
+        return layers.Dense(3)(layers.MultiHeadAttention(2, 4)(x, x))
+
+    return _tokens(body)
+
+
+def stacked_cells() -> keras.Model:
+    """A loop that is no layer of its own."""
+
+    def body(x: Any) -> Any:
+        cells = layers.StackedRNNCells([layers.GRUCell(4), layers.LSTMCell(3)])
+        return layers.RNN(cells, return_sequences=True)(x)
+
+    return _features(body)
+
+
 def lstm() -> keras.Model:
     """Recurrent layers, one of them in both directions."""
 
@@ -207,6 +227,8 @@ SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     pooled_words,
     encoder,
     decoder,
+    padded_words,
+    stacked_cells,
     lstm,
     gru,
     simple_rnn,
