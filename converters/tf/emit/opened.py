@@ -12,6 +12,7 @@ from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
 from converters.tf.ir.expressions import Floor, Size, Unknown
+from converters.tf.ir.fixed import open_dims
 from converters.tf.plan.arena import Plan, region
 from tools.codegen.names import Scope
 from tools.codegen.rust import one_line, string_literal
@@ -61,16 +62,12 @@ class Opened:
     @classmethod
     def of(cls, plan: Plan) -> Opened | None:
         """Returns what is open in a plan, or nothing if only the batch is."""
-        found: dict[str, None] = {}
-        for port in plan.graph.inputs:
-            for dim in port.value.shape:
-                if isinstance(dim, Size):
-                    found |= {a.name: None for a in dim.atoms() if isinstance(a, Unknown)}
+        found = open_dims(plan.graph)
         if not found:
             return None
         taken = _TAKEN.union(str(region(index)) for index in range(len(plan.regions)))
         scope = Scope(taken)
-        opened = cls(plan, {name: scope.unique(snake(name, "size")) for name in found})
+        opened = cls(plan, {name: scope.unique(_wish(name)) for name in found})
         opened._names = Scope(taken.union(opened.dims.values()))
         opened._variables = dict(opened.dims)
         opened._lay_out()
@@ -186,6 +183,12 @@ class Opened:
         if isinstance(atom, Unknown):
             return self._variables[atom.name]
         return f"({self._checked(atom.of)}).over({atom.by})"
+
+
+def _wish(name: str) -> str:
+    """Returns a field for an open dimension, which no other field of the places is called."""
+    wish = snake(name, "size")
+    return f"open_{wish}" if wish.startswith(("at_", "size_", "region_")) else wish
 
 
 def _is_product(size: Size) -> bool:

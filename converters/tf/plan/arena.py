@@ -14,7 +14,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
-from converters.tf.ir.expressions import is_open, size_at, unknown
+from converters.tf.ir.expressions import size_at, unknown
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.sizes import elements, is_fixed, numbers
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
@@ -274,7 +275,7 @@ class _Planner:
                 ontos[node] = 0
             scratches[node] = self._allocate(event, index, ontos[node])
         regions: tuple[tuple[int, ...], ...] = ()
-        if any(is_open(block.size) for block in self.blocks):
+        if open_dims(self.graph):
             regions = _regions(self.blocks)
         else:
             _pack(self.blocks)

@@ -119,7 +119,7 @@ def _made(tree: Any, call: dict[str, int] | None) -> Any:
     }[kind]()
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(_SIZES)
 def test_expressions_are_what_the_numbers_give(tree: Any) -> None:
     size = _made(tree, None)
@@ -130,7 +130,7 @@ def test_expressions_are_what_the_numbers_give(tree: Any) -> None:
         assert size.with_atoms({"t": 4, "s": 3}) == size.at({"t": 4, "s": 3})
 
 
-@settings(derandomize=True, deadline=None)
+@settings(derandomize=True, deadline=None, max_examples=60)
 @given(_SIZES, _SIZES)
 def test_answers_hold_for_every_call(left: Any, right: Any) -> None:
     a, b = _made(left, None), _made(right, None)

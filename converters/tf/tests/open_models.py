@@ -98,6 +98,11 @@ def stacked_cells() -> keras.Model:
     return _features(body)
 
 
+def first_step() -> keras.Model:
+    """All that is computed has a fixed size."""
+    return model_of([(None, 6)], lambda x: layers.Dense(3)(x[:, 0]))
+
+
 def lstm() -> keras.Model:
     """Recurrent layers, one of them in both directions."""
 
@@ -229,6 +234,7 @@ SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     decoder,
     padded_words,
     stacked_cells,
+    first_step,
     lstm,
     gru,
     simple_rnn,
