@@ -18,10 +18,12 @@ from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import budget
+from converters.tf.ir.expressions import differences
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
-from converters.tf.lower.trace import Loaded
+from converters.tf.lower.trace import Loaded, Trace
 from converters.tf.passes.rounded import WeightType, rounded
 from converters.tf.plan.arena import Plan, plan_memory
 from tools.codegen.conversion import Problem, UnsupportedError, UsageError
@@ -145,6 +147,8 @@ def _converted(request: Request, progress: Progress) -> Result:
         options = replace(options, tolerance=max(options.tolerance, _HALF_TOLERANCE))
     if any(v.data is not None and v.data.dtype == "int8" for v in loaded.trace.variables.values()):
         options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
+    if text_problem := _open_problem(graph, options):
+        raise UsageError(text_problem)
     progress("predict, and check what rounding decides")
     features, rounding, doubtful = _features(request, graph, loaded, options.tolerance)
     notes = [*loaded.notes, *(f"output {name}: {_DOUBTFUL}" for name in doubtful)]
@@ -166,10 +170,58 @@ def _converted(request: Request, progress: Progress) -> Result:
     )
 
 
+def _graph(trace: Trace) -> ir.Graph:
+    """Converts a trace; open dimensions that have to be the same become one."""
+    while True:
+        with differences() as found:
+            try:
+                return convert(trace)
+            except UnsupportedError as err:
+                if not found:
+                    raise _with_remedy(trace, err) from err
+                kept, gone = sorted(found[0], key=_places(trace).index)
+        trace = replace(
+            trace,
+            inputs=tuple(
+                replace(p, shape=tuple(kept if d == gone else d for d in p.shape))
+                for p in trace.inputs
+            ),
+        )
+
+
+def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
+    """Returns the error with what helps where the model leaves sizes open."""
+    names = ", ".join(dict.fromkeys(d for d in _places(trace) if isinstance(d, str)))
+    if not names:
+        return err
+    advice = f"if it needs a number for {names}, give the sizes of the inputs with --input_shape"
+    return UnsupportedError.of([p if p.advice else replace(p, advice=advice) for p in err.problems])
+
+
+def _places(trace: Trace) -> list[int | str | None]:
+    return [dim for port in trace.inputs for dim in port.shape]
+
+
+def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
+    """Returns what a crate can't have whose dimensions are open."""
+    names = ", ".join(open_dims(graph))
+    if not names:
+        return None
+    if options.profile is Profile.NO_STD:
+        what = f"a crate without std has fixed sizes, and the model leaves {names} open"
+        return Problem("--profile=no_std", what, "give the sizes with --input_shape")
+    if options.binary:
+        what = f"confidence levels are for fixed sizes, and the model leaves {names} open"
+        return Problem("--binary_classification", what, "give the sizes with --input_shape")
+    return None
+
+
 def _features(
     request: Request, graph: ir.Graph, loaded: Loaded, tolerance: float
 ) -> tuple[Features, float | None, tuple[str, ...]]:
     """Returns the features, by how much rounded weights change them, and what rounding decides."""
+    if open_dims(graph):
+        graph = recorded.with_sizes(graph, request.features)
     differences: dict[int, float] = {}
 
     def draw(attempt: int) -> Features:
@@ -221,7 +273,7 @@ def graph_of(loaded: Loaded, progress: Progress = lambda _: None) -> ir.Graph:
     """
     total = sum(len(f.nodes) for f in (loaded.trace.main, *loaded.trace.functions.values()))
     progress(f"convert {total} nodes")
-    graph = convert(loaded.trace)
+    graph = _graph(loaded.trace)
     refused = [
         Problem(f"layer {layer}" if layer else "model", reason, _advice(reason))
         for layer, reason in problems(graph)

@@ -178,6 +178,17 @@ impl Layer {
         }
     }
 
+    /// The sizes of as many images with other axes as so many elements are.
+    fn over(&self, [y, x]: [Axis; 2], found: usize) -> Result<Sizes> {
+        let one = Sizes {
+            y: y.window().map_err(at(self.name))?,
+            x: x.window().map_err(at(self.name))?,
+            ..self.sizes
+        };
+        let batch = count(found, one.input_len());
+        Ok(Sizes { batch, ..one })
+    }
+
     /// As how many images so many elements are convolved.
     fn batch(&self, found: usize) -> usize {
         count(found, self.sizes.input_len())
@@ -322,6 +333,45 @@ impl<const TRANSPOSED: bool> Filtered<TRANSPOSED> {
         self.compute(&reader, x, out, scratch, self.layer.activation)
     }
 
+    /// As [`Filtered::run`], over axes that the call decides.
+    ///
+    /// # Errors
+    /// As [`Filtered::run`].
+    pub fn run_over<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        axes: [Axis; 2],
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        self.compute_over(&reader, axes, x, out, self.layer.activation)
+    }
+
+    fn compute_over<'a>(
+        &'a self,
+        reader: &Reader<'a>,
+        axes: [Axis; 2],
+        x: &[f32],
+        out: &mut [f32],
+        activation: Activation,
+    ) -> Result<()> {
+        let name = self.layer.name;
+        let sizes = self.layer.over(axes, x.len())?;
+        // The filter is packed as for the smallest image: not transformed.
+        let packed = &self.layer.sizes;
+        let filter = self.taps.filter(name, Direction::Forward, packed, reader)?;
+        let forward = Forward {
+            bias: self.layer.bias(reader)?,
+            activation,
+            ..Forward::new(sizes, filter)
+        };
+        forward
+            .run(x, out, &mut [], reader.parallel)
+            .map_err(at(name))
+    }
+
     fn compute<'a>(
         &'a self,
         reader: &Reader<'a>,
@@ -391,6 +441,29 @@ impl Conv {
         let x = reader.read(x.into())?;
         let residual = reader.read(residual.into())?;
         self.compute(&reader, x, out, scratch, Activation::None)?;
+        self.add(&reader, residual, out)
+    }
+
+    /// As [`Conv::run_add`], over axes that the call decides.
+    ///
+    /// # Errors
+    /// As [`Filtered::run`].
+    pub fn run_add_over<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        axes: [Axis; 2],
+        x: impl Into<Source<'a, f32>>,
+        residual: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        let residual = reader.read(residual.into())?;
+        self.compute_over(&reader, axes, x, out, Activation::None)?;
+        self.add(&reader, residual, out)
+    }
+
+    fn add(&self, reader: &Reader<'_>, residual: &[f32], out: &mut [f32]) -> Result<()> {
         let shape = Shape::new(&[out.len()]).map_err(at(self.layer.name))?;
         let (values, other) = ((&mut *out, &shape), (residual, &shape));
         if let Activation::Clamp(low, high) = self.layer.activation {
@@ -444,6 +517,31 @@ impl DepthwiseConv {
         depthwise
             .run(x, filter, out, reader.parallel)
             .map_err(at(self.layer.name))
+    }
+
+    /// As [`DepthwiseConv::run`], over axes that the call decides.
+    ///
+    /// # Errors
+    /// As [`Filtered::run`].
+    pub fn run_over<'a>(
+        &'a self,
+        m: &'a mut Memory<'_>,
+        axes: [Axis; 2],
+        x: impl Into<Source<'a, f32>>,
+        out: Slot<f32>,
+    ) -> Result<()> {
+        let (reader, out) = m.write(out)?;
+        let x = reader.read(x.into())?;
+        let layer = &self.layer;
+        let depthwise = Depthwise {
+            bias: layer.bias(&reader)?,
+            activation: layer.activation,
+            ..Depthwise::new(layer.over(axes, x.len())?)
+        };
+        let filter = reader.read(Source::Weights(self.filter))?;
+        depthwise
+            .run(x, filter, out, reader.parallel)
+            .map_err(at(layer.name))
     }
 
     pub(crate) const fn name(&self) -> &'static str {

@@ -29,6 +29,34 @@ pub enum Error {
         /// The number of examples that the other inputs have, or that the model is fixed to.
         batch: Option<usize>,
     },
+    /// An axis of an input is not as the model or another input has it.
+    #[cfg(feature = "std")]
+    Shape {
+        /// Name of the input.
+        input: &'static str,
+        /// The axis, from 0 on.
+        axis: usize,
+        /// Elements along it.
+        found: usize,
+        /// What was expected.
+        wanted: Wanted,
+    },
+    /// An input has more or fewer elements than its shape says.
+    #[cfg(feature = "std")]
+    Elements {
+        /// Name of the input.
+        input: &'static str,
+        /// Elements that were passed.
+        found: usize,
+        /// Elements of the shape.
+        expected: usize,
+    },
+    /// The inputs are too small: nothing is left of them somewhere in the model.
+    #[cfg(feature = "std")]
+    Small {
+        /// What has to be larger, such as `steps - 2 must be at least 1`.
+        what: &'static str,
+    },
     /// A buffer for an output is too short or too long.
     Output {
         /// Name of the output.
@@ -85,6 +113,36 @@ pub enum Error {
     File(std::io::Error),
 }
 
+/// What an axis of an input was expected to have.
+#[cfg(feature = "std")]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Wanted {
+    /// So many elements.
+    Exactly(usize),
+    /// So many elements or more.
+    AtLeast(usize),
+    /// As many elements as an axis of another input.
+    As {
+        /// How many that has.
+        size: usize,
+        /// Name of that input.
+        input: &'static str,
+        /// Its axis, from 0 on.
+        axis: usize,
+    },
+}
+
+#[cfg(feature = "std")]
+impl fmt::Display for Wanted {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Exactly(size) => write!(f, "{size}"),
+            Self::AtLeast(size) => write!(f, "at least {size}"),
+            Self::As { size, input, axis } => write!(f, "{size} as axis {axis} of input {input}"),
+        }
+    }
+}
+
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -106,6 +164,27 @@ impl fmt::Display for Error {
                 f,
                 "input {name} has {found} elements, expected a multiple of {example}"
             ),
+            #[cfg(feature = "std")]
+            Self::Shape {
+                input,
+                axis,
+                found,
+                wanted,
+            } => write!(
+                f,
+                "axis {axis} of input {input} has {found} elements, expected {wanted}"
+            ),
+            #[cfg(feature = "std")]
+            Self::Elements {
+                input,
+                found,
+                expected,
+            } => write!(
+                f,
+                "input {input} has {found} elements, expected {expected} for its shape"
+            ),
+            #[cfg(feature = "std")]
+            Self::Small { what } => write!(f, "the inputs are too small for the model: {what}"),
             Self::Output {
                 name,
                 found,

@@ -17,7 +17,7 @@ use crate::weights::Tensor;
 /// The sizes and the order of a recurrent layer.
 #[derive(Clone, Copy, Debug)]
 pub struct Order {
-    /// Steps of a sequence.
+    /// Steps of a sequence; 0 for as many as the input of a call has.
     pub steps: usize,
     /// Elements of an input.
     pub inputs: usize,
@@ -170,16 +170,22 @@ impl Columns {
     }
 }
 
-/// Where a layer goes, with a state for each of its sequences.
+/// Where a layer goes, with a state for each of its sequences; as many steps as they have where the
+/// order has none.
 fn walk<'a>(
     order: &Order,
     reader: &Reader<'a>,
     x: &Operands<'a>,
     state: &[f32],
 ) -> Result<Walk<'a>> {
+    let batch = count(state.len(), order.units);
+    let steps = match order.steps {
+        0 => count(reader.read(x.x)?.len(), batch * order.inputs),
+        steps => steps,
+    };
     Ok(Walk {
-        batch: count(state.len(), order.units),
-        steps: order.steps,
+        batch,
+        steps,
         units: order.units,
         reverse: order.reverse,
         mask: x.mask.map(|mask| reader.read(mask)).transpose()?,

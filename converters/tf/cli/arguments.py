@@ -7,20 +7,21 @@ from collections.abc import Sequence
 from tools.codegen.conversion import Problem, UsageError
 
 
-def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int, ...]]:
-    """Parses `[NAME=]224,224,3`; no name stands for an only input.
+def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int | None, ...]]:
+    """Parses `[NAME=]224,?,3`; no name stands for an only input, `?` leaves a dimension open.
 
     Raises:
         UsageError: A value has another form, or two are for one input.
     """
-    shapes: dict[str, tuple[int, ...]] = {}
+    shapes: dict[str, tuple[int | None, ...]] = {}
+    shape: tuple[int | None, ...]
     for value in values:
         name, _, dims = value.rpartition("=")
         try:
-            shape = tuple(int(d) for d in dims.split(","))
+            shape = tuple(None if d == "?" else int(d) for d in dims.split(","))
         except ValueError:
             shape = ()
-        if not shape or any(d < 1 for d in shape):
+        if not shape or any(d is not None and d < 1 for d in shape):
             raise UsageError(
                 Problem(f"--input_shape {value}", "expected [NAME=]224,224,3 without the batch")
             )

@@ -11,6 +11,7 @@ from rich.text import Text
 
 from converters.tf import ir
 from converters.tf.emit.options import WeightsMode
+from converters.tf.ir.expressions import is_open
 from converters.tf.plan.arena import Plan, Step
 
 _PLACES = {
@@ -106,18 +107,30 @@ def print_table(plan: Plan, mode: WeightsMode, file_bytes: int, console: Console
     total, weights = sum(r.macs for r in found), sum(r.weight_bytes for r in found)
     table.add_column("layer", f"{len(found)} ops", overflow="fold")
     table.add_column("op", overflow="fold")
-    table.add_column("output", f"arena: {plan.arena_bytes:,} bytes", overflow="fold")
-    table.add_column("MACs", f"{total:,}", justify="right")
+    arena = "of each call" if plan.regions else f"{plan.arena_bytes:,} bytes"
+    table.add_column("output", f"arena: {arena}", overflow="fold")
+    table.add_column("MACs", _count(total), justify="right")
     table.add_column("weight bytes", f"{weights:,}", justify="right")
     for row in found:
         table.add_row(
-            Text(row.layer), Text(row.op), Text(row.shape), f"{row.macs:,}", f"{row.weight_bytes:,}"
+            *(Text(row.layer), Text(row.op), Text(row.shape)),
+            *(_count(row.macs), f"{row.weight_bytes:,}"),
         )
     table.caption = _PLACES[mode]
     if mode is WeightsMode.EMBED:
         megabytes = int(_COMPILER_BYTES + _COMPILER_FACTOR * file_bytes) >> 20
         table.caption += f"; the compiler needs about {megabytes:,} MiB of memory"
     console.print(table)
+
+
+def _count(number: int) -> str:
+    """Returns a number with commas, or an expression over open dimensions."""
+    return str(number) if is_open(number) else f"{number:,}"
+
+
+def _plain(number: int) -> int | str:
+    """Returns a number, or an expression over open dimensions as text."""
+    return str(number) if is_open(number) else number
 
 
 def report(plan: Plan, mode: WeightsMode) -> dict[str, object]:
@@ -127,14 +140,14 @@ def report(plan: Plan, mode: WeightsMode) -> dict[str, object]:
         "model": graph.name,
         "inputs": [_port(p) for p in graph.inputs],
         "outputs": [_port(p) for p in graph.outputs],
-        "arena_bytes": plan.arena_bytes,
-        "macs": plan.macs,
+        "arena_bytes": None if plan.regions else plan.arena_bytes,
+        "macs": _plain(plan.macs),
         "weights": str(mode),
         "weight_bytes": sum(v.data.nbytes for v in graph.constants() if v.data is not None),
-        "ops": [vars(row) for row in rows(plan)],
+        "ops": [{**vars(row), "macs": _plain(row.macs)} for row in rows(plan)],
     }
 
 
 def _port(port: ir.Port) -> dict[str, object]:
-    dims = [str(d) if isinstance(d, ir.Batch) else d for d in port.value.shape]
+    dims = [str(d) if isinstance(d, ir.Batch) or is_open(d) else d for d in port.value.shape]
     return {"name": port.name, "dtype": port.value.dtype.value, "shape": dims}

@@ -95,7 +95,10 @@ _EXPLAIN = flags.DEFINE_bool("explain", False, "print layers, ops, shapes, MACs 
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
 _OVERWRITE = flags.DEFINE_bool("overwrite", False, "replace a folder that tf2rust wrote")
 _SHAPE = flags.DEFINE_multi_string(
-    "input_shape", [], "dimensions that the model leaves open, without the batch: [NAME=]224,224,3"
+    "input_shape",
+    [],
+    "dimensions that the model leaves open, without the batch: [NAME=]224,224,3; ? for one that the"
+    " crate is to leave open, too",
 )
 _CODE = flags.DEFINE_bool(
     "allow_custom_code", False, "run code that the model file holds, such as lambdas"

@@ -108,7 +108,7 @@ def _sizes(trace: Trace) -> dict[str, int]:
     return sizes
 
 
-def _shape_text(shape: tuple[int | None, ...] | None) -> str:
+def _shape_text(shape: tuple[int | str | None, ...] | None) -> str:
     if shape is None:
         return ""
     words = [str(d) if d is not None else "?" if i else "batch" for i, d in enumerate(shape)]
@@ -169,7 +169,7 @@ def _architecture(trace: Trace, connections: Mapping[str, dict[str, list[str]]])
     }
 
 
-def _port(name: str, dtype: str, shape: tuple[int | None, ...]) -> dict[str, object]:
+def _port(name: str, dtype: str, shape: tuple[int | str | None, ...]) -> dict[str, object]:
     return {"name": name, "dtype": dtype, "shape": list(shape)}
 
 

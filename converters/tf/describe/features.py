@@ -13,11 +13,14 @@ from converters.tf import ir
 from converters.tf.emit.crate import Features
 from converters.tf.emit.model import feature_keys
 from converters.tf.errors import FeaturesError, shortened
+from converters.tf.ir.fixed import fixed, open_dims, sizes_of
 from converters.tf.lower.trace import Predict
 from tools.codegen.conversion import Problem
 
 # Examples that are made if there is no file.
 _EXAMPLES = 3
+# What open dimensions are if there is no file: the first that the model takes.
+_SIZES = (7, 19, 67, 259)
 # Integers that are made for an input of which nothing is known.
 _INTEGERS = 10
 # The same for further attempts, after which only 0 is left.
@@ -37,6 +40,39 @@ _DIVISIONS = (
 _MOST_ELEMENTS = 1 << 28
 # Largest difference of a recorded prediction from the model's own, absolute and relative.
 _TOLERANCE = 1e-3
+
+
+def with_sizes(graph: ir.Graph, path: Path | None) -> ir.Graph:
+    """Returns a graph with numbers for its open dimensions: those of a file, or typical ones.
+
+    Raises:
+        FeaturesError: The file can't be read, its arrays contradict each other or the model, or
+            the model takes no typical size.
+    """
+    if path is not None:
+        arrays = _arrays(path)
+        keys, _ = feature_keys(graph)
+        problems = [
+            Problem(str(path), f"no array {key!r}; there are {', '.join(arrays) or 'none'}")
+            for key in keys.values()
+            if key not in arrays
+        ]
+        if problems:
+            raise FeaturesError.of(problems)
+        try:
+            return fixed(graph, sizes_of(graph, {n: arrays[k] for n, k in keys.items()}))
+        except ValueError as err:
+            raise FeaturesError(Problem(str(path), str(err))) from err
+    names = open_dims(graph)
+    for least in _SIZES:
+        try:
+            return fixed(graph, {name: least + place for place, name in enumerate(names)})
+        except ValueError:
+            continue
+    what = f"the model takes no inputs whose {', '.join(names)} are {least}"
+    raise FeaturesError(
+        Problem("made features", what, "record inputs that it takes, and pass them as --path_to_fv")
+    )
 
 
 def made(graph: ir.Graph, predict: Predict, attempt: int = 0) -> Features:

@@ -8,12 +8,17 @@ from dataclasses import dataclass, field
 from converters.tf import ir
 from converters.tf.emit.functions import IN_PLACE, Kernel, float_literal, unary
 from converters.tf.emit.names import field_scope, wishes
-from converters.tf.emit.statements import BATCH, Code, Kind, Name, Part, code
+from converters.tf.emit.statements import BATCH, Code, Kind, Name, Part, code, lines
 from converters.tf.emit.weights import WeightFile, rust_type
+from converters.tf.ir.expressions import OpenSizeError
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Place, Plan, Step
+from tools.codegen.conversion import Problem, UnsupportedError
 from tools.codegen.names import Scope
 from tools.codegen.rust import code_span, string_literal
+
+# What to do about a size that must be known.
+FIX = "give the size of the input with --input_shape"
 
 
 @dataclass(frozen=True)
@@ -70,10 +75,24 @@ class Context:
     _fields: Scope = field(default_factory=field_scope)
     _slots: Scope = field(default_factory=Scope)
     _names: dict[tuple[object, ...], Name] = field(default_factory=dict)
+    _made: list[Code] = field(default_factory=list)
 
     def statements(self, step: Step) -> list[Code]:
-        """Returns the statements of a step, one or more."""
-        return self.emitters[type(step.node.op)](self, step)
+        """Returns the statements of a step, one or more.
+
+        Raises:
+            UnsupportedError: It needs a number for a size that is open.
+        """
+        try:
+            found = self.emitters[type(step.node.op)](self, step)
+        except OpenSizeError as err:
+            name = type(step.node.op).__name__
+            what = f"{name} can't be computed for an open size yet: {err}"
+            raise UnsupportedError(Problem(f"layer {step.node.layer}", what, FIX)) from err
+        if self._made:
+            found = [lines([*self._made, *found])]
+            self._made = []
+        return found
 
     def kernel(self, kernel: Kernel, params: tuple[float, ...] = ()) -> Code:
         """Returns the expression of an operation."""
@@ -209,6 +228,8 @@ class Context:
             key: What another use of the same layer would have in common.
         """
         value = code(f"{_last(kind)}::new{{}}?", tuple(parts), use=[kind])
+        for name in value.names(Kind.SIZE):
+            raise OpenSizeError(f"{name.name} must be known")
         return self._layer(node, kind, path, value, doc, key, 1)
 
     def filled(
@@ -220,7 +241,10 @@ class Context:
         doc: str,
         key: tuple[object, ...],
     ) -> Name:
-        """Returns the field of a layer whose fields are filled in, on the first use; see `made`."""
+        """Returns the field of a layer whose fields are filled in, on the first use; see `made`.
+
+        One with an open size is made anew where it is used.
+        """
         places = ", ".join(f"{name}: {{}}" for name in parts)
         value = code(f"{_last(kind)} {{ {places} }}", *parts.values(), use=[kind])
         return self._layer(node, kind, path, value, doc, key, 0)
@@ -238,6 +262,12 @@ class Context:
         known = self._names.get(key)
         if known is not None:
             return known
+        if value.has(Kind.SIZE):
+            name = Name(Kind.LOCAL, self._fields.unique(*wishes(path, _last(kind).lower())))
+            literal = string_literal(node.layer or name.name)
+            value = value.renamed(lambda n: literal if n.kind is Kind.LABEL else n)
+            self._made.append(code("let {} = {};", name, value))
+            return name
         name = Name(
             Kind.FIELD, self._fields.unique(*wishes(path, _last(kind).lower())), _last(kind)
         )

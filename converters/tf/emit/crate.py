@@ -14,14 +14,16 @@ from converters.tf import ir
 from converters.tf.emit.context import Field
 from converters.tf.emit.model import ModelText, feature_keys, model_text
 from converters.tf.emit.npz import npz_bytes
+from converters.tf.emit.opened import Opened, OpenPort
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
+from converters.tf.emit.port_text import PortText
 from converters.tf.emit.ports import Dynamic, PortView, batch_lines, deliver_lines, tensor_types
 from converters.tf.emit.shake import shaken
 from converters.tf.emit.statements import Code, Kind, Name, code
 from converters.tf.emit.vendor import read_sources, vendor
 from converters.tf.emit.weights import rust_type
 from tools.codegen.render import environment, render
-from tools.codegen.rust import check_one_line, code_span, one_line
+from tools.codegen.rust import check_one_line, code_span, one_line, string_literal
 from tools.codegen.rustfmt import format_rust
 
 _TEMPLATES = Path(__file__).parent.parent / "templates"
@@ -50,6 +52,9 @@ _SKELETON_NO_STD = (
     "kernels::base::parallel::Serial",
     "memory::Memory",
 )
+# What it imports besides where dimensions are open, and what not.
+_OPEN = frozenset(["shapes::Array", "shapes::Extent", "shapes::Open", "shapes::View"])
+_NOT_OPEN = frozenset(["bytes::filled", "ports::examples"])
 # What the functions of blocks name.
 _BLOCKS = frozenset(["error::Error", "memory::Memory"])
 
@@ -90,6 +95,8 @@ class _Part:
     name: str
     doc: str
     lines: Sequence[Code]
+    # Whether it reads what depends on open dimensions.
+    s: bool
 
     @property
     def x(self) -> bool:
@@ -101,7 +108,8 @@ class _Part:
 
     @property
     def call(self) -> Code:
-        return code(f"self.{self.name}({'x, ' if self.x else ''}m)?;")
+        arguments = [*(["x"] if self.x else []), *(["s"] if self.s else []), "m"]
+        return code(f"self.{self.name}({', '.join(arguments)})?;")
 
 
 def _name(kind: Kind, codes: Iterable[Code]) -> bool:
@@ -141,6 +149,9 @@ def crate_files(
     env = environment(_TEMPLATES, _printed)
     values = _values(text, graph, options)
     templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)
+    if text.opened is not None:
+        templates |= _RUST_FILES_OPEN
+        values["recorded"] = _recorded(graph, features)
     if text.blocks:
         templates["src/blocks.rs"] = "blocks.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
@@ -184,6 +195,14 @@ _RUST_FILES = {
     "benches/benchmarks.rs": "benchmarks.rs.j2",
 }
 
+# What is different where dimensions besides the batch are open.
+_RUST_FILES_OPEN = {
+    "src/model.rs": "model_open.rs.j2",
+    "src/places.rs": "places_open.rs.j2",
+    "tests/golden.rs": "golden_test_open.rs.j2",
+    "benches/benchmarks.rs": "benchmarks_open.rs.j2",
+}
+
 _RUST_FILES_NO_STD = {
     "src/lib.rs": "lib.rs.j2",
     "src/model.rs": "model_no_std.rs.j2",
@@ -204,6 +223,12 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
         data = np.asarray(features.outputs[port.name])
         arrays[output_keys[port.name]] = data.astype(port.value.dtype.numpy)
     return arrays
+
+
+def _recorded(graph: ir.Graph, features: Features) -> dict[str, str]:
+    """Returns the shapes of the recorded arrays, as Rust has them, by literal of the name."""
+    arrays = features_arrays(graph, features)
+    return {string_literal(name): str(list(data.shape)) for name, data in arrays.items()}
 
 
 def _runtime(values: Mapping[str, Any], users: Iterable[str]) -> dict[str, str]:
@@ -232,7 +257,8 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "name": one_line(graph.name).replace("`", "'"),
         "m": _model_values(text, deliver),
         "std": std,
-        "public": _public(std, text.binary is not None),
+        "public": _public(std, text.binary is not None, text.opened is not None),
+        "open": text.opened and text.opened.view(),
         "linked": options.runtime is RuntimeMode.CRATE,
         "runtime_place": options.runtime_place.toml(),
         "arena": text.plan.arena_bytes,
@@ -243,22 +269,23 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "tolerance": repr(options.tolerance),
         **_import_values(text, std, deliver),
         **_weight_values(text, options),
-        **_port_values(text),
+        **({} if text.opened else _port_values(text)),
     }
 
 
 def _model_values(text: ModelText, deliver: Sequence[Code]) -> dict[str, Any]:
     """Returns what the templates name of the model's struct."""
+    opened = text.opened
     parts = _parts(text)
     calls = [part.call for part in parts] or text.lines
     made = _Group("build", text.fields)
     return {
         "crate": text.crate,
         "type": text.type,
-        "inputs": [PortView(p) for p in text.inputs],
-        "outputs": [PortView(p) for p in text.outputs],
+        "inputs": [_view(p, opened) for p in text.inputs],
+        "outputs": [_view(p, opened) for p in text.outputs],
         "fields": text.fields,
-        "slots": [_slot(s) for s in text.slots],
+        "slots": [] if opened else [_slot(s) for s in text.slots],
         "binary": text.binary,
         "needs_w": made.w,
         "needs_p": made.p,
@@ -271,6 +298,10 @@ def _model_values(text: ModelText, deliver: Sequence[Code]) -> dict[str, Any]:
     }
 
 
+def _view(port: PortText, opened: Opened | None) -> PortView | OpenPort:
+    return PortView(port) if opened is None else OpenPort(port, opened)
+
+
 def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[str, Any]:
     """Returns the imports of the modules, and all paths of the runtime that the crate uses."""
     skeleton = set(_SKELETON if std else _SKELETON_NO_STD)
@@ -280,8 +311,10 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
         skeleton.add("kernels::base::parallel::Serial")
     if text.binary:
         skeleton |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
+    if text.opened is not None:
+        skeleton = (skeleton | _OPEN) - _NOT_OPEN
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]
-    imports = ["crate::places::*", "crate::weights"]
+    imports = ["crate::places::Places" if text.opened else "crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]
     imports += _of_runtime(skeleton.union(*(c.uses for c in codes)))
     return {
@@ -349,11 +382,14 @@ def _port_values(text: ModelText) -> dict[str, Any]:
     }
 
 
-def _public(std: bool, binary: bool) -> dict[str, Sequence[str]]:
+def _public(std: bool, binary: bool, opened: bool) -> dict[str, Sequence[str]]:
     """Returns the types of the runtime that users of the crate see, by module."""
     public: dict[str, Sequence[str]] = {"error": ["Error"]}
     if not std:
         return {"dtype": ["DType"], **public}
+    if opened:
+        public["error"] = ["Error", "Wanted"]
+        public["shapes"] = ["Array", "View"]
     if binary:
         public["confidence"] = ["BinaryModelResult", "Confidence", "ScanPrediction", "Thresholds"]
     return {"engine": ["Workspace"], **public}
@@ -411,7 +447,11 @@ def _parts(text: ModelText) -> list[_Part]:
         lines = text.lines[i * size : (i + 1) * size]
         layers = [name.name for line in lines for name in line.names(Kind.FIELD)]
         ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
-        parts.append(_Part(f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines))
+        parts.append(
+            _Part(
+                f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines, text.opened is not None
+            )
+        )
     return parts
 
 

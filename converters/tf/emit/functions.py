@@ -9,6 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.emit.statements import Code, code
 
 
 @dataclass(frozen=True)
@@ -59,9 +60,9 @@ def typed_literal(value: float, dtype: ir.DType) -> str:
     return str(int(value))
 
 
-def numbers_text(numbers: Iterable[int]) -> str:
+def numbers_text(numbers: Iterable[int]) -> Code:
     """Returns integers as a slice."""
-    return "&[" + ", ".join(str(n) for n in numbers) + "]"
+    return code("&{}", list(numbers))
 
 
 _RELUS = ((ir.RELU.params, "RELU"), (ir.RELU6.params, "RELU6"))

@@ -3,55 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 
 from converters.tf import ir
 from converters.tf.emit.blocks import Block, Blocks
 from converters.tf.emit.context import Context, Field, SlotName
 from converters.tf.emit.names import snake
+from converters.tf.emit.opened import Opened
 from converters.tf.emit.ops.registry import OPS
 from converters.tf.emit.options import Options, Profile
+from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import MEMORY, Code, Kind, Name, code
 from converters.tf.emit.weights import WeightFile, lay_out, packed_constants, rust_type
 from converters.tf.ir.sizes import elements, is_fixed
 from converters.tf.passes.rounded import WeightType
 from converters.tf.plan.arena import Plan, plan_memory
 from tools.codegen.names import Scope, type_name
-
-
-@dataclass(frozen=True)
-class PortText:
-    """An input or output of the generated model.
-
-    Attributes:
-        field: Name of its field.
-        name: Its name in the model.
-        key: Its array in `features.npz`.
-        type: Rust type of an element, as users see it.
-        elements: Elements of one example.
-        fixed: Whether the length does not depend on the batch.
-        shape: The shape as text.
-        dims: The shape for one example.
-        leading: Whether examples follow each other, each in one piece, or there is no batch.
-        source: Expression of an output's elements; nothing for an input.
-    """
-
-    field: str
-    name: str
-    key: str
-    type: str
-    elements: int
-    fixed: bool
-    shape: str
-    dims: tuple[int, ...]
-    leading: bool
-    source: Code | None = None
-
-    @property
-    def zero(self) -> str:
-        """Returns the zero of the type."""
-        return {"bool": "false", "f32": "0.0", "f64": "0.0"}.get(self.type, "0")
 
 
 @dataclass(frozen=True)
@@ -72,6 +40,7 @@ class ModelText:
         weights: The file of weights.
         plan: The memory plan.
         binary: The column of the output that is the decision value, or nothing.
+        opened: What depends on open dimensions besides the batch; nothing if none is open.
     """
 
     crate: str
@@ -87,6 +56,7 @@ class ModelText:
     weights: WeightFile
     plan: Plan
     binary: tuple[int, int] | None
+    opened: Opened | None = None
 
 
 def feature_keys(graph: ir.Graph) -> tuple[dict[str, str], dict[str, str]]:
@@ -135,13 +105,15 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     rounded = options.weight_type is not WeightType.FLOAT32
     weights = lay_out(graph, packed_constants(graph) if std else (), rounded)
     input_keys, output_keys = feature_keys(graph)
+    opened = Opened.of(plan)
     scope = Scope()
     inputs = []
     expressions: dict[ir.Value, Code] = {}
     for port in graph.inputs:
         field = scope.unique(snake(port.name, "input"))
         inputs.append(_port(port, field, input_keys[port.name]))
-        slice_of = code("{}" if std else "{}.as_slice()", Name(Kind.INPUT, field))
+        form = "{}.data" if opened else "{}" if std else "{}.as_slice()"
+        slice_of = code(form, Name(Kind.INPUT, field))
         if port.value.dtype is ir.DType.BOOL:
             slice_of = code("of_bools({})", slice_of, use=["bytes::of_bools"])
         expressions[port.value] = slice_of
@@ -155,11 +127,19 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         source = _output(context, port.value)
         outputs.append(_port(port, field, output_keys[port.name], source, made))
     slots = tuple(context.slots.values())
+    if opened is not None:
+        lines = [opened.renamed(line) for line in lines]
+        outputs = [replace(p, source=p.source and opened.renamed(p.source)) for p in outputs]
+        opened.add_slots(slots)
     codes = [*lines, *(f.value for f in context.fields), *(p.source for p in outputs if p.source)]
     uses = frozenset[str]().union(*(c.uses for c in codes))
     taken = _TYPES.union(path.rpartition("::")[2] for path in uses)
+    if opened is not None:
+        taken |= _OPEN_TYPES
     name = _type_name(options.name, taken)
-    blocks = tuple(Blocks(lines, context.fields, slots, taken | {name}).find())
+    blocks: tuple[Block, ...] = ()
+    if opened is None:
+        blocks = tuple(Blocks(lines, context.fields, slots, taken | {name}).find())
     return ModelText(
         crate=_crate_name(options.name),
         type=name,
@@ -174,6 +154,7 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         weights=weights,
         plan=plan,
         binary=binary_column(graph) if options.binary else None,
+        opened=opened,
     )
 
 
@@ -224,6 +205,9 @@ _TYPES = frozenset(
     ]
 )
 
+# What they import or declare besides where dimensions are open.
+_OPEN_TYPES = frozenset(["Array", "Extent", "Open", "Places", "Size", "Sizes", "View", "Wanted"])
+
 
 def _crate_name(name: str) -> str:
     crate = snake(name, "model")
@@ -255,6 +239,7 @@ def _port(
         ir.shape_at(value.shape, 1),
         is_fixed(value.shape) or _follow(value, made),
         source,
+        value.shape,
     )
 
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from converters.tf.emit.model import ModelText, PortText
+from converters.tf.emit.model import ModelText
+from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import Code, code
 from tools.codegen.names import Scope, type_name
 from tools.codegen.rust import one_line, string_literal

@@ -12,15 +12,19 @@ from dataclasses import dataclass, replace
 from enum import Enum, auto
 from typing import TypeAlias
 
+from converters.tf.ir.expressions import Size
+
 
 class Kind(Enum):
     """What a name stands for."""
 
     FIELD = auto()  # a layer of the model
+    LOCAL = auto()  # a layer that a call makes, because its sizes are open
     SLOT = auto()  # the place of a tensor in memory
     TENSOR = auto()  # the place of a constant in the weights
     INPUT = auto()  # an input of the model
     BATCH = auto()  # the batch size of the call
+    SIZE = auto()  # a size that depends on other open dimensions of the call
     WEIGHTS = auto()  # the bytes of the weights, while layers are made
     PARALLEL = auto()  # what computes, while layers are made
     MEMORY = auto()  # the memory of the call, where it is not an argument of a statement
@@ -38,11 +42,13 @@ class Name:
         kind: What it stands for.
         name: The identifier.
         type: The Rust type of a layer, or of the elements of a tensor.
+        size: The expression of a size.
     """
 
     kind: Kind
     name: str
     type: str = ""
+    size: Size | None = None
 
     def __str__(self) -> str:
         """Returns the expression."""
@@ -98,6 +104,7 @@ class Code:
 
 
 # A bool, an integer and text stand for themselves, a tuple is one in Rust, a list is an array.
+# So is a size that only a call knows: the type checker takes it for an integer.
 Part: TypeAlias = "str | int | Name | Code | tuple[Part, ...] | list[Part]"
 
 
@@ -153,6 +160,8 @@ def _flat(part: Part) -> Iterator[str | Name | Code]:
         yield str(part).lower()
     elif isinstance(part, int):
         yield str(part)
+    elif isinstance(part, Size):
+        yield Name(Kind.SIZE, str(part), "", part)
     elif isinstance(part, tuple | list):
         ends = "()" if isinstance(part, tuple) else "[]"
         yield ends[0]

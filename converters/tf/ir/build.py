@@ -9,6 +9,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import budget, sizes
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.sizes import ShapeError as ShapeError
 from converters.tf.ir.sizes import broadcast as broadcast
@@ -104,7 +105,7 @@ class Builder:
     def _fold(self, node: ir.Node) -> tuple[ir.Value, ...] | None:
         if isinstance(node.op, ir.Loop) or any(v.data is None for v in node.present):
             return None
-        if any(isinstance(d, ir.Batch) for v in node.outputs for d in v.shape):
+        if any(not sizes.is_fixed(v.shape) or sizes.has_open(v.shape) for v in node.outputs):
             return None
         size = sum(sizes.elements(v.shape) for v in node.outputs)
         read = sum(sizes.elements(v.shape) for v in node.present)
@@ -181,9 +182,10 @@ class Builder:
     ) -> ir.Value:
         """Takes a part."""
         steps = tuple(strides or (1,) * x.rank)
-        if tuple(counts) == x.shape and not any(begin) and all(s == 1 for s in steps):
+        moved = any(is_open(b) or b for b in begin)
+        if tuple(counts) == x.shape and not moved and all(s == 1 for s in steps):
             return x
-        op = ir.Slice(tuple(int(b) for b in begin), tuple(int(s) for s in steps))
+        op = ir.Slice(tuple(whole(b) for b in begin), tuple(int(s) for s in steps))
         return self.emit(op, [x], tuple(counts))
 
     def part(self, x: ir.Value, axis: int, begin: int, count: int) -> ir.Value:
@@ -214,9 +216,9 @@ class Builder:
         Raises:
             ShapeError: The axis of the batch is widened.
         """
-        if not any(sum(p) for p in padding):
+        if not any(is_open(sum(p)) or sum(p) for p in padding):
             return x
-        op = ir.Pad(tuple((int(b), int(a)) for b, a in padding), mode, float(value))
+        op = ir.Pad(tuple((whole(b), whole(a)) for b, a in padding), mode, float(value))
         return self.emit(op, [x])
 
     def reduce(
@@ -276,6 +278,11 @@ class Builder:
         if isinstance(params.shape[axis], ir.Batch):
             raise ShapeError("examples of the batch are taken by index")
         return self.emit(ir.Gather(axis, batch_dims), [params, indices])
+
+
+def whole(size: int) -> int:
+    """Returns a size as Python's, not as NumPy's; one that is open stays so."""
+    return size if is_open(size) else int(size)
 
 
 def static(dim: ir.Dim, what: str) -> int:

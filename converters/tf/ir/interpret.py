@@ -12,6 +12,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import Array
+from converters.tf.ir.fixed import fixed, sizes_of
 from converters.tf.ir.operands import Operands
 
 # What a node's result becomes: for tests of how much depends on rounding.
@@ -25,7 +26,7 @@ def interpret(
 
     Args:
         graph: What to run.
-        inputs: An array for every input; all agree about the batch size.
+        inputs: An array for every input; all agree about the batch and other open dimensions.
         change: Changes every result before it is read.
 
     Returns:
@@ -35,6 +36,7 @@ def interpret(
         ValueError: An input is missing or has another shape, or an index is outside its axis.
     """
     batch = _batch(graph, inputs)
+    graph = fixed(graph, sizes_of(graph, inputs))
     values: dict[ir.Value, Array] = {}
     for port in graph.inputs:
         data = np.asarray(inputs[port.name], port.value.dtype.numpy)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from converters.tf.ir.expressions import differ, is_open
 from converters.tf.ir.values import Batch, Dim, Shape, shape_text
 
 
@@ -19,6 +20,11 @@ def elements(shape: Shape) -> int:
 def is_fixed(shape: Shape) -> bool:
     """Returns whether a shape does not depend on the batch."""
     return not any(isinstance(d, Batch) for d in shape)
+
+
+def has_open(shape: Shape) -> bool:
+    """Returns whether a shape has an open dimension besides the batch."""
+    return any(is_open(d.scale if isinstance(d, Batch) else d) for d in shape)
 
 
 def numbers(shape: Shape) -> list[int]:
@@ -37,6 +43,7 @@ def broadcast(*shapes: Shape) -> Shape:
     for axis in range(-rank, 0):
         dims = {s[axis] for s in shapes if len(s) >= -axis} - {1}
         if len(dims) > 1:
+            differ(*list(dims)[:2])
             raise ShapeError(f"shapes {', '.join(map(shape_text, shapes))} don't broadcast")
         result.append(dims.pop() if dims else 1)
     return tuple(result)

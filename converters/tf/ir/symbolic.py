@@ -1,4 +1,4 @@
-"""Small integer tensors whose elements may be multiples of the batch size: shapes as data."""
+"""Small integer tensors whose elements may be open dimensions: shapes as data."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.values import Array, Batch, Dim, Shape
 
 Objects: TypeAlias = npt.NDArray[Any]
@@ -23,7 +24,7 @@ class Symbol:
     """A tensor of dimensions.
 
     Attributes:
-        dims: An object array of `int` and `Batch`.
+        dims: An object array of dimensions.
         dtype: NumPy name of the element type.
     """
 
@@ -31,8 +32,8 @@ class Symbol:
     dtype: str = "int32"
 
     def known(self) -> Array | None:
-        """Returns the numbers if no element depends on the batch."""
-        if any(isinstance(d, Batch) for d in self.dims.flat):
+        """Returns the numbers if no element is open."""
+        if any(isinstance(d, Batch) or is_open(d) for d in self.dims.flat):
             return None
         return self.dims.astype(self.dtype)
 
@@ -43,7 +44,7 @@ def objects(data: Any) -> Objects:
     result = np.empty(array.shape, object)
     for index in np.ndindex(array.shape):
         value = array[index]
-        result[index] = value if isinstance(value, Batch) else int(value)
+        result[index] = value if isinstance(value, Batch) or is_open(value) else int(value)
     return result
 
 
@@ -68,10 +69,10 @@ def multiply(a: Dim, b: Dim) -> Dim:
     if isinstance(a, Batch):
         if b == 0:
             return 0
-        if isinstance(b, int) and b > 0:
+        if not isinstance(b, Batch) and b > 0:
             return Batch(a.scale * b)
         raise NotSymbolicError("a negative multiple of the batch size")
-    return a * b if isinstance(b, int) else b
+    return b if isinstance(b, Batch) else a * b
 
 
 def divide(a: Dim, b: Dim) -> Dim:
@@ -83,12 +84,23 @@ def divide(a: Dim, b: Dim) -> Dim:
     if isinstance(a, Batch) and isinstance(b, Batch):
         if a.scale % b.scale == 0:
             return a.scale // b.scale
-    elif isinstance(a, Batch) and isinstance(b, int):
+    elif isinstance(a, Batch) and not isinstance(b, Batch):
         if b > 0 and a.scale % b == 0:
             return Batch(a.scale // b)
-    elif isinstance(a, int) and isinstance(b, int) and b != 0:
+    elif not isinstance(a, Batch) and not isinstance(b, Batch) and b != 0:
         return a // b
     raise NotSymbolicError(f"{a} / {b}")
+
+
+def remainder(a: Dim, b: Dim) -> Dim:
+    """Returns what a quotient that is rounded down leaves.
+
+    Raises:
+        NotSymbolicError: It depends on the batch.
+    """
+    if not isinstance(a, Batch) and not isinstance(b, Batch) and b != 0:
+        return a % b
+    raise NotSymbolicError(f"{a!s} % {b!s}")
 
 
 def add(a: Dim, b: Dim) -> Dim:
@@ -103,7 +115,7 @@ def add(a: Dim, b: Dim) -> Dim:
         return b
     if b == 0:
         return a
-    if isinstance(a, int) and isinstance(b, int):
+    if not isinstance(a, Batch) and not isinstance(b, Batch):
         return a + b
     raise NotSymbolicError(f"{a} + {b}")
 
@@ -114,7 +126,7 @@ def subtract(a: Dim, b: Dim) -> Dim:
     Raises:
         NotSymbolicError: It is not a multiple of the batch size.
     """
-    if isinstance(a, int) and isinstance(b, int):
+    if not isinstance(a, Batch) and not isinstance(b, Batch):
         return a - b
     if a == b:
         return 0
@@ -131,7 +143,7 @@ def larger(a: Dim, b: Dim) -> Dim:
     Raises:
         NotSymbolicError: It depends on the batch size which one that is.
     """
-    if isinstance(a, int) and isinstance(b, int):
+    if not isinstance(a, Batch) and not isinstance(b, Batch):
         return max(a, b)
     if isinstance(b, Batch):
         a, b = b, a
@@ -175,9 +187,11 @@ def complete(target: Sequence[Dim], total: Dim) -> Shape:
     if len(open_places) > 1:
         raise ValueError("a shape has more than one -1")
     if open_places:
+        if is_open(total) and remainder(total, rest) != 0:
+            raise NotSymbolicError(f"{total!s} / {rest!s}")
         shape[open_places[0]] = divide(total, rest)
     elif rest != total:
-        if isinstance(total, Batch) and isinstance(rest, int):
+        if isinstance(total, Batch) and not isinstance(rest, Batch):
             raise NotSymbolicError(f"{rest} elements out of {total}")
         raise ValueError(f"{rest} elements out of {total}")
     return tuple(shape)

@@ -1,7 +1,7 @@
 """Tensors of the typed graph: element types, shapes, values and constants.
 
-Tensors are dense and row-major. The rank of every tensor is known. A dimension is a number, or a
-multiple of the batch size, the only thing that may differ from call to call.
+Tensors are dense and row-major. The rank of every tensor is known. A dimension is a number, an
+expression over open dimensions (`expressions.py`), or a multiple of the batch size.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+
+from converters.tf.ir.expressions import is_open
 
 Array: TypeAlias = npt.NDArray[Any]
 
@@ -82,6 +84,9 @@ class Batch:
 
     def __str__(self) -> str:
         """Returns `batch` or `batch*scale`."""
+        if is_open(self.scale):
+            text = str(self.scale)
+            return f"batch*({text})" if " " in text else f"batch*{text}"
         return "batch" if self.scale == 1 else f"batch*{self.scale}"
 
 
@@ -90,7 +95,7 @@ Shape: TypeAlias = tuple[Dim, ...]
 
 
 def shape_at(shape: Shape, batch: int) -> tuple[int, ...]:
-    """Returns the shape for a batch size."""
+    """Returns the shape for a batch size; open dimensions stay open."""
     return tuple(d.scale * batch if isinstance(d, Batch) else d for d in shape)
 
 
@@ -105,7 +110,7 @@ class Value:
 
     Attributes:
         dtype: Element type.
-        shape: Dimensions; a constant has numbers only.
+        shape: Dimensions, of which at most one is of the batch; a constant has numbers only.
         data: The elements of a constant.
         name: A wish for a variable's or field's name, in the model's words and any characters:
             the path of a weight (`block1/conv/kernel`), the layer of another value, or empty.

@@ -2,13 +2,23 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
 from tools.codegen.conversion import Problem, UsageError
+from tools.codegen.names import Scope
 
 # Pixels of a side of an image whose size the model leaves open, as in keras.applications.
 _IMAGE_SIDE = 224
+# What the axes after the batch are called that a model leaves open, by the rank.
+_AXES = {
+    2: ("steps",),
+    3: ("steps",),
+    4: ("height", "width"),
+    5: ("depth", "height", "width"),
+}
+_NO_WORD = re.compile(r"[^A-Za-z0-9]+")
 # Channels of an image.
 _IMAGE_CHANNELS = (1, 3, 4)
 
@@ -18,11 +28,12 @@ class FixedShapes:
     """What the caller says about the inputs' shapes.
 
     Attributes:
-        shapes: Dimensions without the batch, by input; the empty name is for an only input.
+        shapes: Dimensions without the batch, by input; the empty name is for an only input. `None`
+            leaves one open.
         assumed: What `resolved` took for dimensions that nobody gave: a line for each input.
     """
 
-    shapes: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
     assumed: list[str] = field(default_factory=list, compare=False)
 
     def resolved(
@@ -37,12 +48,40 @@ class FixedShapes:
             UsageError: With everything at once: shapes for inputs that the model has not, or for
                 none of several; dimensions that stay open; shapes that contradict the model.
         """
+        return self._all(inputs, keep=False)
+
+    def named(
+        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]
+    ) -> list[tuple[int | str | None, ...]]:
+        """As `resolved`, with a name for each dimension that stays open.
+
+        Raises:
+            UsageError: As `resolved`, but not for dimensions that stay open.
+        """
+        shapes = self._all(inputs, keep=True)
+        several = sum(None in shape[1:] for shape in shapes) > 1
+        scope = Scope()
+
+        def dim(name: str, axis: int, rank: int) -> str:
+            return scope.unique(open_name(name if several else "", axis, rank))
+
+        return [
+            tuple(
+                dim(name, axis, len(shape)) if axis and d is None else d
+                for axis, d in enumerate(shape)
+            )
+            for (name, _), shape in zip(inputs, shapes, strict=True)
+        ]
+
+    def _all(
+        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]], keep: bool
+    ) -> list[tuple[int | None, ...]]:
         self._check([name for name, _ in inputs])
         shapes: list[tuple[int | None, ...]] = []
         problems: list[Problem] = []
         for name, shape in inputs:
             try:
-                shapes.append(self._resolve(name, shape))
+                shapes.append(self._resolve(name, shape, keep))
             except UsageError as err:
                 problems += err.problems
         if problems:
@@ -53,7 +92,7 @@ class FixedShapes:
         available = f"the model's inputs are {', '.join(names)}"
         problems = []
         for name, shape in self.shapes.items():
-            flag = f"--input_shape {f'{name}=' if name else ''}{','.join(map(str, shape))}"
+            flag = f"--input_shape {f'{name}=' if name else ''}{_flag(shape)}"
             if not name and len(names) > 1:
                 problems.append(Problem(flag, f"which input is meant? {available}"))
             elif name and name not in names:
@@ -61,38 +100,63 @@ class FixedShapes:
         if problems:
             raise UsageError.of(problems)
 
-    def _resolve(self, name: str, shape: tuple[int | None, ...]) -> tuple[int | None, ...]:
+    def _resolve(
+        self, name: str, shape: tuple[int | None, ...], keep: bool
+    ) -> tuple[int | None, ...]:
         given = self.shapes.get(name, self.shapes.get(""))
         if given is not None:
             full = (shape[0] if shape else None, *given)
             agree = len(full) == len(shape) and all(
-                a is None or a == b for a, b in zip(shape[1:], given, strict=True)
+                a in (None, b) for a, b in zip(shape[1:], given, strict=True)
             )
             if not agree:
                 raise UsageError(
                     Problem(
-                        f"--input_shape {name}={','.join(map(str, given))}",
+                        f"--input_shape {name}={_flag(given)}",
                         f"the model's input has the shape {_text(shape)}",
                     )
                 )
-            return full
+            if keep or None not in given:
+                return full
+            raise UsageError(_left_open(name, full))
         if None not in shape[1:]:
             return shape
-        if len(shape) == 4 and shape[3] in _IMAGE_CHANNELS and shape[1] in (None, _IMAGE_SIDE):
+        image = len(shape) == 4 and shape[3] in _IMAGE_CHANNELS
+        if image and shape[1] in (None, _IMAGE_SIDE) and not (keep and shape[1:3] != (None, None)):
             taken = (shape[0], _IMAGE_SIDE, shape[2] or _IMAGE_SIDE, shape[3])
             self.assumed.append(
                 f"input {name}: its shape {_text(shape)} leaves the size open; {_text(taken)} is "
-                f"taken, for another give --input_shape {name}="
-                + ",".join(str(d or "?") for d in shape[1:])
+                f"taken, for another give --input_shape {name}={_flag(shape[1:])} with numbers"
+                + (", or as it is to leave it open" if keep else "")
             )
             return taken
-        raise UsageError(
-            Problem(
-                f"input {name}",
-                f"its shape {_text(shape)} leaves more open than the batch",
-                f"give --input_shape {name}=" + ",".join(str(d or "?") for d in shape[1:]),
-            )
-        )
+        if keep:
+            return shape
+        raise UsageError(_left_open(name, shape))
+
+
+def open_name(prefix: str, axis: int, rank: int) -> str:
+    """Returns a name for an open dimension: `steps`, or `tokens_steps` after an input's name.
+
+    It is an identifier, whatever characters the input's name has.
+    """
+    words = _AXES.get(rank, ())
+    word = words[axis - 1] if axis <= len(words) else f"axis_{axis}"
+    start = _NO_WORD.sub("_", prefix).strip("_").lower()
+    return f"{start}_{word}" if start else word
+
+
+def _left_open(name: str, shape: tuple[int | None, ...]) -> Problem:
+    return Problem(
+        f"input {name}",
+        f"its shape {_text(shape)} leaves more open than the batch",
+        f"give --input_shape {name}={_flag(shape[1:])} with numbers for ?",
+    )
+
+
+def _flag(dims: Sequence[int | None]) -> str:
+    """Returns dimensions as the flag has them."""
+    return ",".join("?" if d is None else str(d) for d in dims)
 
 
 def _text(shape: tuple[int | None, ...]) -> str:

@@ -12,6 +12,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir.build import Builder, ShapeError
+from converters.tf.ir.expressions import OpenSizeError, unknown
 from converters.tf.ir.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.lower.assigned import WRITERS, written_before
 from converters.tf.lower.tensors import (
@@ -141,7 +142,9 @@ class Context:
         if isinstance(arg, Symbol):
             known = arg.known()
             if known is None:
-                raise Unsupported("the batch size is used as data")
+                batch = any(isinstance(d, ir.Batch) for d in arg.dims.flat)
+                what = "the batch size" if batch else "an open dimension"
+                raise Unsupported(f"{what} is used as data")
             return ir.constant(known)
         if isinstance(arg, ir.Value):
             return arg
@@ -338,7 +341,7 @@ class Lowering:
                 raise Unsupported(reason)
             result = handler(Context(self, node, args))
             return result if isinstance(result, tuple) else (result,)
-        except (Unsupported, ShapeError, NotSymbolicError) as err:
+        except (Unsupported, ShapeError, NotSymbolicError, OpenSizeError) as err:
             what = str(err)
             if isinstance(err, NotSymbolicError):
                 what = f"its result depends on the batch size as {what}"
@@ -421,7 +424,9 @@ def lower(
             what = str(err)
             low.problems.append(Problem(f"input {port.name}", what, _HINTS.get(what, "")))
             continue
-        shape = tuple(ir.Batch() if d is None else d for d in port.shape)
+        shape = tuple(
+            ir.Batch() if d is None else unknown(d) if isinstance(d, str) else d for d in port.shape
+        )
         inputs.append(ir.Port(port.name, ir.Value(kind, shape, None, port.name)))
     if low.problems:
         raise UnsupportedError.of(low.problems)

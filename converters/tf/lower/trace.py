@@ -97,13 +97,13 @@ class TraceInput:
         name: Public name.
         node: Placeholder.
         dtype: Element type by its NumPy name.
-        shape: Dimensions; `None` for the batch.
+        shape: Dimensions; `None` for the batch, a name for another one that is open.
     """
 
     name: str
     node: str
     dtype: str
-    shape: tuple[int | None, ...]
+    shape: tuple[int | str | None, ...]
 
 
 @dataclass(frozen=True)

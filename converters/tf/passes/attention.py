@@ -150,7 +150,8 @@ def _unmasked(m: Match, node: ir.Node, scores: _Scores) -> ir.Value | None:
         if bound is None or bound > _HIDDEN or x.shape != node.output.shape:
             return None
         scores.seen = None if turned else condition
-        if condition.data is not None and _is_causal(condition.data != turned):
+        known = condition.data is not None and _is_causal(condition.data != turned)
+        if known or (not turned and _counts_to_own(m, condition)):
             scores.causal = True
             return x
         parts = [m.build.scalar(0, x.dtype), m.build.scalar(min(bound, _FAR), x.dtype)]
@@ -182,6 +183,36 @@ def _is_causal(seen: ir.Array) -> bool:
     queries, keys = int(seen.shape[-2]), int(seen.shape[-1])
     square = seen.reshape(queries, keys)
     return bool(np.array_equal(square, np.tri(queries, keys, keys - queries, dtype=bool)))
+
+
+def _counts_to_own(m: Match, seen: ir.Value) -> bool:
+    """Returns whether places of keys are compared with the query's own, where both are open."""
+    sizes = seen.shape[-2:]
+    if len(sizes) < 2 or sizes[0] != sizes[1] or any(d != 1 for d in seen.shape[:-2]):
+        return False
+    node = m.producer(seen)
+    while node is not None and isinstance(node.op, ir.Reshape | ir.BroadcastTo | ir.Select):
+        if isinstance(node.op, ir.Select):
+            then, other = (v.data for v in node.present[1:])
+            if then is None or other is None or not then.all() or other.any():
+                return False
+        node = m.producer(node.input)
+    if node is None or node.op != ir.Compare(ir.CompareKind.LE):
+        return False
+    key, query = node.present
+    shapes = ((1, sizes[1]), (sizes[0], 1))
+    return (key.shape, query.shape) == shapes and _counts(m, key) and _counts(m, query)
+
+
+def _counts(m: Match, places: ir.Value) -> bool:
+    """Returns whether elements are their places: running sums of ones."""
+    node = m.producer(places)
+    if node is not None and isinstance(node.op, ir.Reshape):
+        node = m.producer(node.input)
+    if node is None or node.op != ir.Cumulative(0, exclusive=True):
+        return False
+    ones = m.made_by(node.input, ir.BroadcastTo)
+    return ones is not None and number(ones.input) == 1
 
 
 def _beside(m: Match, node: ir.Node) -> ir.Value | None:

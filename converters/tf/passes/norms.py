@@ -103,6 +103,8 @@ def _rows(
     if axes != tuple(range(x.rank - len(axes), x.rank)):
         return None
     tail = tuple(d for d in x.shape[axes[0] :] if isinstance(d, int))
+    if len(tail) < len(axes):
+        return None
     width = int(np.prod(tail))
     constants = []
     for name in ("scale", "shift"):

@@ -400,7 +400,7 @@ def _sequence(m: Match, value: ir.Value) -> tuple[ir.Value, bool]:
     reverse = False
     if node is not None:
         size = value.shape[0]
-        assert isinstance(size, int)
+        assert not isinstance(size, ir.Batch)
         backwards = ir.Slice((size - 1, *(0,) * (value.rank - 1)), (-1, *(1,) * (value.rank - 1)))
         if node.op == backwards and node.input.shape == value.shape:
             value, reverse = node.input, True
@@ -500,7 +500,7 @@ def _results(
 ) -> Sequence[ir.Value]:
     sequence, *states = outputs
     trips = sequence.shape[1]
-    assert isinstance(trips, int)
+    assert not isinstance(trips, ir.Batch)
     last = dict(zip(cell.states, states, strict=True))
     results = []
     for place, value in enumerate(node.outputs):

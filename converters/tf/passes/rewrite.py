@@ -14,6 +14,7 @@ from typing import TypeAlias
 
 from converters.tf import ir
 from converters.tf.ir.build import Builder
+from converters.tf.ir.expressions import OpenSizeError
 
 # Sweeps after which a pass gives up; models need fewer than ten.
 _MOST_SWEEPS = 50
@@ -140,7 +141,10 @@ def _sweep(graph: ir.Graph, rules: Rules) -> tuple[ir.Graph, bool]:
 
 def _apply(match: Match, node: ir.Node, rules: Rules) -> Sequence[ir.Value] | None:
     for rule in rules.get(type(node.op), ()):
-        results = rule(match, node)
+        try:
+            results = rule(match, node)
+        except OpenSizeError:  # Whether it applies, a call decides.
+            continue
         if results is not None:
             return (results,) if isinstance(results, ir.Value) else results
     return None

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 
 from converters.tf import ir
 from converters.tf.ir.build import Builder, static
+from converters.tf.ir.expressions import is_open
 
 # Nodes that a loop may become; above, it stays a loop.
 _MOST_NODES = 3000
@@ -112,6 +113,8 @@ def without_loops(graph: ir.Graph) -> ir.Graph:
 def _short(loop: ir.Loop) -> bool:
     inner = any(isinstance(n.op, ir.Loop) for n in loop.body.nodes)
     if inner or loop.going is not None or isinstance(loop.trips, ir.Batch):
+        return False
+    if is_open(loop.trips):
         return False
     return loop.trips * len(loop.body.nodes) <= _MOST_NODES
 

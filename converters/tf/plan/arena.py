@@ -9,10 +9,13 @@ because an op writes one piece of the arena and reads around it.
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
+from converters.tf.ir.expressions import size_at, unknown
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.sizes import elements, is_fixed, numbers
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
@@ -74,7 +77,9 @@ class Plan:
         places: The place of every value that a step writes, and of those that share it.
         roots: The value whose elements a reshaped value has: a result, an input or a constant.
         columns: Of a value that is columns of its root, the first and how many a row has.
-        arena_bytes: Bytes of the arena for one example.
+        arena_bytes: Bytes of the arena for one example; 0 where dimensions are open.
+        regions: Where dimensions are open, the regions of the arena in their order: each is as
+            large as the largest of these sizes in bytes, and its first byte is `region(index)`.
     """
 
     graph: ir.Graph
@@ -83,6 +88,7 @@ class Plan:
     roots: Mapping[ir.Value, ir.Value]
     columns: Mapping[ir.Value, tuple[int, int]]
     arena_bytes: int
+    regions: tuple[tuple[int, ...], ...] = ()
 
     def root(self, value: ir.Value) -> ir.Value:
         """Returns the value that holds the elements of `value`."""
@@ -113,7 +119,12 @@ class _Block:
 
     @property
     def size(self) -> int:
-        return max((part.offset + part.size for part in self.parts), default=0)
+        return self.parts[-1].offset + self.parts[-1].size if self.parts else 0
+
+    @property
+    def span(self) -> tuple[int, int]:
+        """Returns the first and the last step that need a part of it."""
+        return min(p.first for p in self.parts), max(p.last for p in self.parts)
 
 
 def plan_memory(
@@ -263,7 +274,11 @@ class _Planner:
             if node in self.kept:
                 ontos[node] = 0
             scratches[node] = self._allocate(event, index, ontos[node])
-        _pack(self.blocks)
+        regions: tuple[tuple[int, ...], ...] = ()
+        if open_dims(self.graph):
+            regions = _regions(self.blocks)
+        else:
+            _pack(self.blocks)
         places = {v: self._place(v) for event in self.events for v in event.writes}
         for value, root in self.roots.items():
             if root in places:
@@ -290,12 +305,13 @@ class _Planner:
                 cost = node.op.macs(node) + turns * sum(step.macs for step in inner)
                 yield Step(node, place, ontos[node], cost, size, inner)
 
-        size = max((b.at + b.size for b in self.blocks), default=0)
-        return Plan(self.graph, tuple(steps(self.graph)), places, self.roots, self.columns, size)
+        size = 0 if regions else max((b.at + b.size for b in self.blocks), default=0)
+        done = tuple(steps(self.graph))
+        return Plan(self.graph, done, places, self.roots, self.columns, size, regions)
 
     def _place(self, value: ir.Value) -> Place:
         block, part = self.homes[value]
-        count = elements(value.shape) if part.size else 0
+        count = elements(value.shape) if part.size != 0 else 0
         return Place(block.at + part.offset, count, is_fixed(value.shape), value.dtype)
 
     def _end(self, value: ir.Value, index: int) -> int:
@@ -321,7 +337,7 @@ class _Planner:
             offset += size
         self.blocks.append(block)
         size = _padded(4 * node.op.scratch(node, self.packed))
-        if not size:
+        if size == 0:
             return None
         part = _Part(offset, size, index, index)
         block.parts.append(part)
@@ -330,7 +346,7 @@ class _Planner:
     def _onto(self, node: ir.Node, index: int) -> int | None:
         """Returns the operand that may be overwritten, because nobody reads it afterwards."""
         out = node.outputs[0]
-        if node.op.scratch(node, self.packed):
+        if node.op.scratch(node, self.packed) != 0:
             return None
         for operand in node.op.overwritten(node):
             value = node.operand(operand)
@@ -349,6 +365,43 @@ class _Planner:
 
 def _same_batch(a: ir.Value, b: ir.Value) -> bool:
     return is_fixed(a.shape) == is_fixed(b.shape)
+
+
+def region(index: int) -> int:
+    """Returns the first byte of a region for one example, which a call computes."""
+    return unknown(f"region_{index}")
+
+
+# How large the blocks of a plan are that a call computes is compared for this open size.
+_TYPICAL = 128
+
+
+def _typical(size: int) -> int:
+    return size_at(size, defaultdict(lambda: _TYPICAL))
+
+
+def _regions(blocks: list[_Block]) -> tuple[tuple[int, ...], ...]:
+    """Gives every block a region that no other has at the same time, the large ones first."""
+    spans: list[list[tuple[int, int]]] = []
+    sizes: list[dict[int, None]] = []
+    for block in sorted(blocks, key=lambda b: (-_typical(b.size), b.parts[0].first)):
+        if block.size == 0:
+            block.at = 0
+            continue
+        first, last = block.span
+        free = (
+            i
+            for i, taken in enumerate(spans)
+            if all(end < first or last < begin for begin, end in taken)
+        )
+        index = next(free, len(spans))
+        if index == len(spans):
+            spans.append([])
+            sizes.append({})
+        spans[index].append((first, last))
+        sizes[index][block.size] = None
+        block.at = region(index)
+    return tuple(map(tuple, sizes))
 
 
 def _pack(blocks: list[_Block]) -> None:

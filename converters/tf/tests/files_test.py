@@ -69,6 +69,7 @@ def test_a_path_that_is_nothing(tmp_path: Path) -> None:
 
 def test_shapes_of_inputs() -> None:
     assert parse_shapes(["image=5,6,3", "7"]) == {"image": (5, 6, 3), "": (7,)}
+    assert parse_shapes(["image=?,6,3"]) == {"image": (None, 6, 3)}
     for bad in ("image=", "image=5,x", "image=0,1", ""):
         with pytest.raises(UsageError, match="expected"):
             parse_shapes([bad])

@@ -15,6 +15,7 @@ from keras import layers
 from converters.tf import ir
 from converters.tf.describe.architecture import description_files, layer_connections, overview_rows
 from converters.tf.errors import FileError
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load, trace_model
 from converters.tf.load.shapes import FixedShapes
@@ -346,8 +347,6 @@ def test_lookup_tables_of_files(tmp_path: Path, suffix: str) -> None:
 
 def test_open_dimensions_are_fixed(tmp_path: Path) -> None:
     model = model_of([(None, 4)], layers.GRU(3))
-    with pytest.raises(UsageError, match=r"leaves more open than the batch \(give --input_shape"):
-        trace_model(model)
     check(trace_model(model, FixedShapes({"": (5, 4)})), (1, 3))
     with pytest.raises(UsageError, match="the model's input has the shape"):
         trace_model(model, FixedShapes({"": (5, 3)}))
@@ -375,17 +374,26 @@ def _open_files(folder: Path) -> list[tuple[str, list[str]]]:
     return [("m.keras", ["a", "b"]), ("saved", ["a", "b"]), ("m.pb", names)]
 
 
-def test_all_open_dimensions_are_named_at_once(tmp_path: Path) -> None:
-    for file, known in _open_files(tmp_path):
-        with pytest.raises(UsageError) as caught:
-            load(tmp_path / file, LoadOptions())
-        assert [p.where for p in caught.value.problems] == [f"input {name}" for name in known]
-        with pytest.raises(UsageError) as caught:
-            load(tmp_path / file, LoadOptions(FixedShapes({known[0]: (5, 3)})))
-        assert [p.advice for p in caught.value.problems] == [
-            "",
-            f"give --input_shape {known[1]}=?,4",
-        ]
+def test_open_dimensions_stay_open_in_every_format(tmp_path: Path) -> None:
+    for file, _ in _open_files(tmp_path):
+        assert len(open_dims(graph_of(load(tmp_path / file, LoadOptions())))) == 1
+
+
+def test_all_open_dimensions_are_named_at_once() -> None:
+    inputs: list[tuple[str, tuple[int | None, ...]]] = [(n, (None, None, 4)) for n in "ab"]
+    with pytest.raises(UsageError) as caught:
+        FixedShapes().resolved(inputs)
+    assert [p.where for p in caught.value.problems] == ["input a", "input b"]
+    with pytest.raises(UsageError) as caught:
+        FixedShapes({"a": (5, 3)}).resolved(inputs)
+    advice = "give --input_shape b=?,4 with numbers for ?"
+    assert [p.advice for p in caught.value.problems] == ["", advice]
+    named = [(None, f"{name}_steps", 4) for name in "ab"]
+    assert FixedShapes().named(inputs) == named
+    foreign = [("a\n*/`", (None, None)), ("A_", (None, None)), ("", (None, None))]
+    assert [dim for _, dim in FixedShapes().named(foreign)] == ["a_steps", "a_steps_2", "steps"]
+    partly = FixedShapes({"a": (5, 4), "b": (None, 4)})
+    assert partly.named(inputs) == [(None, 5, 4), (None, "steps", 4)]
 
 
 def test_a_shape_that_the_model_can_not_have() -> None:
@@ -404,10 +412,10 @@ def test_a_shape_that_the_model_can_not_have() -> None:
 def test_shapes_of_no_input(tmp_path: Path) -> None:
     for file, known in _open_files(tmp_path):
 
-        def shapes(given: dict[str, tuple[int, ...]], file: str = file) -> LoadOptions:
+        def shapes(given: dict[str, tuple[int | None, ...]], file: str = file) -> LoadOptions:
             return LoadOptions(FixedShapes(given))
 
-        whole: dict[str, tuple[int, ...]] = dict.fromkeys(known, (5, 4))
+        whole: dict[str, tuple[int | None, ...]] = dict.fromkeys(known, (5, 4))
         with pytest.raises(UsageError) as unknown:
             load(tmp_path / file, shapes({**whole, "c": (5, 4)}))
         assert "no input has this name" in str(unknown.value)

@@ -12,9 +12,11 @@ from pathlib import Path
 
 import numpy as np
 
-from converters.tf.emit.model import ModelText, PortText
+from converters.tf.emit.model import ModelText
 from converters.tf.emit.options import Options, WeightsMode
+from converters.tf.emit.port_text import PortText
 from converters.tf.web.compile import Compiler, compile_modules
+from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import KEYWORDS
 from tools.codegen.render import environment, render
 from tools.codegen.rust import c_comment, check_one_line, one_line
@@ -117,8 +119,11 @@ def web_files(
         progress: Called with what is done next.
 
     Raises:
-        UsageError: rustc fails.
+        UsageError: rustc fails, or the model leaves dimensions open besides the batch.
     """
+    if text.opened is not None:
+        what = f"a package has fixed sizes, and the model leaves {', '.join(text.opened.dims)} open"
+        raise UsageError(Problem("--target=web", what, "give the sizes with --input_shape"))
     prefix = "rust_generated_code/"
     crate = {p.removeprefix(prefix): c for p, c in files.items() if p.startswith(prefix)}
     wrapper = rust_files(text, options)["rust/src/lib.rs"]

@@ -8,6 +8,7 @@ from converters.tf import ir
 from converters.tf.emit.context import Context, Emit
 from converters.tf.emit.names import wishes
 from converters.tf.emit.statements import Code, Part, call, code, lines
+from converters.tf.ir.expressions import is_open
 from converters.tf.plan.arena import Step
 
 
@@ -32,8 +33,10 @@ def _loop(c: Context, step: Step) -> list[Code]:
     if op.going is not None:
         going = slots[op.going]
         inner.insert(0, code("if !layout::is_set(m, {})? { break; }", going, use=["layout"]))
-    trips: Part = f"0..{op.trips}"
-    if isinstance(op.trips, ir.Batch):
+    trips: Part
+    if not isinstance(op.trips, ir.Batch) and not is_open(op.trips):
+        trips = f"0..{op.trips}"
+    else:
         trips = code("(0..i32::MAX).take({})", c.dim(op.trips))
     turns = code("for {} in {} {", "turn" if counted else "_", trips)
     # One statement, which nothing takes apart.

@@ -27,19 +27,26 @@ from converters.tf.emit.statements import (
     code,
     method,
 )
+from converters.tf.ir.expressions import OpenSizeError
 from converters.tf.ir.ops.conv import is_depthwise, is_pointwise_sum
-from converters.tf.ir.sizes import numbers
+from converters.tf.ir.sizes import has_open, numbers
 from converters.tf.plan.arena import Step
 
 
 def _geometry(
     op: ir.Conv | ir.ConvTranspose, image: ir.Value, taps: list[int], ends: tuple[int, int]
 ) -> Code:
-    """Returns the sizes of a convolution over `image`, with `ends` channels at both sides."""
+    """Returns the sizes of a convolution over `image`, with `ends` channels at both sides.
+
+    Where the image is open, they are those of the smallest: a call gives others.
+    """
     spatial = numbers(image.shape)[1:-1]
+    padding = op.padding
+    if has_open(image.shape):
+        spatial = [(size - 1) * step + 1 for size, step in zip(taps, op.dilations, strict=True)]
+        padding = ((0, 0),) * len(spatial)
     axes = [
-        axis(*sizes)
-        for sizes in zip(spatial, taps, op.strides, op.dilations, op.padding, strict=True)
+        axis(*sizes) for sizes in zip(spatial, taps, op.strides, op.dilations, padding, strict=True)
     ]
     use = ["conv::Geometry"]
     if len(axes) == 1:
@@ -58,6 +65,11 @@ def _conv(c: Context, step: Step) -> list[Code]:
         return _pointwise(c, step)
     layer = _conv_field(c, node)
     x, out = c.source(node.input), c.layer_result(node, layer)
+    if has_open(node.input.shape):
+        axes = _call_axes(node)
+        if residual is None:
+            return [method(layer, "run_over", axes, x, out)]
+        return [method(layer, "run_add_over", axes, x, c.source(residual), out)]
     if residual is not None:
         scratch = c.scratch(step)
         return [method(layer, "run_add", x, c.source(residual), out, scratch)]
@@ -93,12 +105,26 @@ def _conv_field(c: Context, node: ir.Node) -> Name:
     ]
     doc = shapes_text(node, _words(node.op, taps, is_depthwise(node)))
     key = (node.op, kernel, bias, tuple(numbers(node.input.shape)))
+    if has_open(node.output.shape) and not has_open(node.input.shape):
+        raise OpenSizeError("the padding of a fixed image is open")
     path = weight_path(node, 1)
     if is_depthwise(node) and node.operand(3) is None:
         parts = [LABEL, geometry, *weights]
         return c.made(node, "conv::DepthwiseConv", path, parts, doc, key)
     parts = [LABEL, WEIGHTS, geometry, *weights, PARALLEL]
     return c.made(node, "conv::Conv", path, parts, doc, key)
+
+
+def _call_axes(node: ir.Node) -> Part:
+    """Returns the axes of a convolution whose image is open, as they are in a call."""
+    assert isinstance(node.op, ir.Conv)
+    op = node.op
+    *taps, _, _ = numbers(node.given(1).shape)
+    sizes = zip(
+        numbers(node.input.shape)[1:-1], taps, op.strides, op.dilations, op.padding, strict=True
+    )
+    axes: list[Part] = [axis(*each) for each in sizes]
+    return axes if len(axes) > 1 else [axis(1, 1, 1, 1, (0, 0)), *axes]
 
 
 def _words(op: ir.Conv | ir.ConvTranspose, taps: list[int], depthwise: bool) -> str:
@@ -134,6 +160,8 @@ def _conv_transpose(c: Context, step: Step) -> list[Code]:
     assert isinstance(node.op, ir.ConvTranspose)
     kernel, bias = node.given(1), node.operand(2)
     *taps, _, inputs = numbers(kernel.shape)
+    if has_open(node.output.shape):
+        raise OpenSizeError("the size of an image must be known")
     outputs = numbers(node.output.shape)[-1]
     geometry = _geometry(node.op, node.output, taps, (outputs, inputs))
     weights = (c.tensor(kernel), c.optional_tensor(bias), c.activation(node.op.activation))

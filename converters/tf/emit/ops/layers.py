@@ -65,11 +65,11 @@ def axis(size: int, taps: int, stride: int, dilation: int, pad: tuple[int, int])
     use = ["conv::Axis"]
     if (size, taps, stride, dilation, pad) == (1, 1, 1, 1, (0, 0)):
         return code("Axis::UNIT", use=use)
-    text = f"Axis::new({size}, {taps})"
+    found = code("Axis::new({}, {})", size, taps, use=use)
     if stride != 1:
-        text += f".stride({stride})"
+        found = code("{}.stride({})", found, stride)
     if dilation != 1:
-        text += f".dilation({dilation})"
+        found = code("{}.dilation({})", found, dilation)
     if pad != (0, 0):
-        text += f".padding({pad[0]}, {pad[1]})"
-    return code("{}", text, use=use)
+        found = code("{}.padding({}, {})", found, *pad)
+    return found

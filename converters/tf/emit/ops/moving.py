@@ -38,7 +38,7 @@ def _slice(c: Context, step: Step) -> list[Code]:
 def _pad(c: Context, step: Step) -> list[Code]:
     node = step.node
     assert isinstance(node.op, ir.Pad)
-    padding = "&[" + ", ".join(f"({a}, {b})" for a, b in node.op.padding) + "]"
+    padding = code("&{}", list(node.op.padding))
     border = f"layout::Border::{str(node.op.mode).capitalize()}"
     if node.op.mode is ir.PadMode.CONSTANT:
         border += f"({typed_literal(node.op.value, node.input.dtype)})"

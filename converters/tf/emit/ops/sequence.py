@@ -18,6 +18,7 @@ from converters.tf.emit.statements import (
     code,
     method,
 )
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Step
 
@@ -67,6 +68,7 @@ def _lines(c: Context, side: ir.Value) -> Code:
 
 def _order(node: ir.Node, op: ir.Lstm | ir.Gru | ir.SimpleRnn) -> Code:
     _, steps, inputs = numbers(node.input.shape)
+    steps = 0 if is_open(steps) else steps
     text = f"Order::new({steps}, {inputs}, {_units(node)})"
     text += ".reversed()" if op.reverse else ""
     text += ".zero_masked()" if op.zero_masked else ""

@@ -14,7 +14,7 @@ from converters.tf.ir.ops import tiles
 from converters.tf.ir.ops.functions import Function, finish
 from converters.tf.ir.ops.packing import packed_len, plain_product
 from converters.tf.ir.ops.windows import at_tap, stops, taps, window_padding, window_stops
-from converters.tf.ir.sizes import elements, numbers
+from converters.tf.ir.sizes import elements, has_open, numbers
 from converters.tf.ir.values import Array, Shape
 
 # Bands of chains: as in kernels/src/conv/chain.rs.
@@ -102,6 +102,8 @@ class Conv(Op):
         if self.groups != 1:
             return 0
         images, *inputs, _ = numbers(node.input.shape)
+        if has_open(node.input.shape):
+            return 0  # Its filter is not transformed.
         outputs = numbers(node.output.shape)[1:-1]
         before = [padding[0] for padding in self.padding]
         axes = zip(inputs, outputs, size, self.strides, self.dilations, before, strict=True)

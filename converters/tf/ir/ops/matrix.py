@@ -9,11 +9,12 @@ from typing import Any
 
 import numpy as np
 
+from converters.tf.ir.expressions import differ
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.ops.functions import Function, affine, apply, finish
 from converters.tf.ir.ops.packing import DIRECT_ROWS, LANES, packed_len, packed_rows, plain_product
-from converters.tf.ir.sizes import ShapeError, broadcast, elements, numbers
+from converters.tf.ir.sizes import ShapeError, broadcast, elements, has_open, numbers
 from converters.tf.ir.types import INTEGERS, unserved
 from converters.tf.ir.values import Array, Shape, shape_text
 
@@ -129,6 +130,7 @@ class MatMul(Op):
         left = (a[-1], a[-2]) if self.transpose_a else (a[-2], a[-1])
         right = (b[-1], b[-2]) if self.transpose_b else (b[-2], b[-1])
         if left[1] != right[0]:
+            differ(left[1], right[0])
             raise _misfit(a, b)
         return ((*broadcast(a[:-2], b[:-2]), left[0], right[1]),)
 
@@ -148,6 +150,9 @@ class MatMul(Op):
         """Returns the memory that packs the second operand: of many small matrices together."""
         *lead, m, n = numbers(node.output.shape)
         k = numbers(node.input.shape)[-2 if self.transpose_a else -1]
+        if has_open((*numbers(node.output.shape), k)):
+            each = max(packed_len(lanes, k, n) for lanes in LANES)
+            return each * math.prod(lead)
         direct = m <= DIRECT_ROWS and not self.transpose_a and not self.transpose_b
         if m <= 1 or n <= 1 or k == 0 or direct:
             return 0

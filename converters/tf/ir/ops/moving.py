@@ -9,12 +9,13 @@ from typing import Any
 
 import numpy as np
 
+from converters.tf.ir.expressions import differ
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands, wide
 from converters.tf.ir.sizes import ShapeError
 from converters.tf.ir.symbolic import multiply
 from converters.tf.ir.types import INTEGERS, NUMBERS, unserved
-from converters.tf.ir.values import Array, Dim, Shape, shape_text
+from converters.tf.ir.values import Array, Batch, Dim, Shape, shape_text
 
 __all__ = [
     "BroadcastTo",
@@ -67,8 +68,10 @@ class Concat(Op):
         """Returns the shape of all parts together."""
         axis = self.axis
         if len({p[:axis] + p[axis + 1 :] for p in x}) > 1:
+            for place, part in ((i, p) for p in x[1:] for i in range(len(p)) if i != axis):
+                differ(x[0][place], part[place])
             raise ShapeError(f"parts {', '.join(shape_text(p) for p in x)} differ")
-        sizes = [d for d in (p[axis] for p in x) if isinstance(d, int)]
+        sizes = [d for d in (p[axis] for p in x) if not isinstance(d, Batch)]
         if len(sizes) < len(x):
             raise ShapeError("tensors are joined along the batch")
         return ((*x[0][:axis], sum(sizes), *x[0][axis + 1 :]),)
@@ -118,7 +121,7 @@ class Pad(Op):
         """Returns the wider axes."""
         wider: list[Dim] = []
         for dim, (before, after) in zip(x[0], self.padding, strict=True):
-            if isinstance(dim, int):
+            if not isinstance(dim, Batch):
                 wider.append(dim + before + after)
             elif before or after:
                 raise ShapeError("the batch is padded")

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 
+from converters.tf.ir.expressions import is_open
+
 # Vectors are 8 or 16 numbers wide, as the processor has it: scratch memory must do for both.
 LANES = (8, 16)
 # Up to here rows are multiplied as they are.
@@ -12,12 +14,19 @@ _PACKED_ROWS = 512
 
 
 def packed_len(lanes: int, k: int, n: int) -> int:
-    """Returns the elements of a packed matrix of k rows and n columns."""
+    """Returns the elements of a packed matrix of k rows and n columns, at most where n is open."""
+    if is_open(n):
+        return k * (n + lanes - 1)
     return k * (-(-n // lanes) * lanes)
 
 
 def packed_rows(k: int) -> int:
-    """Returns the rows of a matrix that are packed at a time: those of some equal parts."""
+    """Returns the rows of a matrix that are packed at a time: those of some equal parts.
+
+    Where k is open, all of them: never fewer.
+    """
+    if is_open(k):
+        return k
     each = math.ceil(k / math.ceil(k / _PACKED_ROWS))
     return min(math.ceil(each / 16) * 16, k)
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from converters.tf.ir.expressions import OpenSizeError, is_open, largest, smallest
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands
 from converters.tf.ir.ops.functions import Function, affine, apply, sigmoid
@@ -73,17 +74,17 @@ class Attention(Op):
             _, queries, heads, depth = numbers(node.input.shape)
             _, keys, _, width = numbers(node.given(2).shape)
             each = max(packed_len(n, depth, keys) + packed_len(n, keys, width) for n in LANES)
-            return heads * each + keys * min(_TOGETHER * _QUERIES, queries)
+            return heads * each + keys * smallest(_TOGETHER * _QUERIES, queries)
         queries, depth = numbers(node.input.shape)[-2:]
         keys, width = numbers(node.given(2).shape)[-2:]
-        scores = keys * min(_QUERIES, queries)
+        scores = keys * smallest(_QUERIES, queries)
         sides = max(packed_len(n, depth, keys) + packed_len(n, keys, width) for n in LANES)
         if node.operand(3) is not None:
             return sides + scores + queries * keys
         # As `scratch_len` in kernels/src/ops/sequence/attention.rs says for any level.
         heads = math.prod(numbers(node.input.shape)[:-2])
         room, data = sides + scores, heads * (queries + keys) * (depth + width)
-        return min(room * min(max(heads, 1), _TOGETHER), max(room, data))
+        return smallest(room * min(max(heads, 1), _TOGETHER), largest(room, data))
 
 
 @dataclass(frozen=True)
@@ -267,6 +268,8 @@ def _scratch(node: Node, packed: bool, per_state: int) -> int:
     columns = numbers(node.given(1).shape)[1]
     units = numbers(node.given(2).shape)[0]
     state = units + per_state
+    if is_open(steps) and not packed:
+        raise OpenSizeError("a matrix that is not packed is multiplied by an open number of rows")
     products = 0 if packed else plain_product(max(steps, DIRECT_ROWS + 1), columns, inputs)
     again = 0 if packed else plain_product(DIRECT_ROWS + 1, columns, units)
     return sequences * (steps * columns + state + max(products, again))

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Sequence
 
 from converters.tf.ir.sizes import ShapeError
-from converters.tf.ir.values import Dim, shape_text
+from converters.tf.ir.values import Batch, Dim, shape_text
 
 
 def taps(size: Sequence[int]) -> list[tuple[int, ...]]:
@@ -45,8 +45,8 @@ def window_stops(
     Raises:
         ShapeError: An axis depends on the batch size.
     """
-    images = [d for d in spatial if isinstance(d, int)]
-    window = [d for d in size if isinstance(d, int)]
+    images = [d for d in spatial if not isinstance(d, Batch)]
+    window = [d for d in size if not isinstance(d, Batch)]
     if len(images) != len(spatial) or len(window) != len(size):
         raise ShapeError(f"an axis of {shape_text(tuple(spatial))} depends on the batch size")
     padded = [d + sum(p) for d, p in zip(images, padding, strict=True)]

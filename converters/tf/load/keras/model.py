@@ -111,16 +111,23 @@ def named_inputs(model: Any) -> tuple[Any, list[tuple[str, Any]]]:
     return structure, [(name, tensor) for name, (_, tensor) in zip(names, named, strict=True)]
 
 
-def _specs(model: Any, fixed: FixedShapes) -> tuple[Any, list[Any], list[str]]:
-    """Returns the structure of the inputs, a spec for each, and their names."""
+def _specs(
+    model: Any, fixed: FixedShapes
+) -> tuple[Any, list[Any], list[tuple[str, tuple[int | str | None, ...]]]]:
+    """Returns the structure of the inputs, a spec for each, and their names and shapes."""
     structure, named = named_inputs(model)
     names = [name for name, _ in named]
-    shapes = fixed.resolved([(name, tuple(tensor.shape)) for name, tensor in named])
+    shapes = fixed.named([(name, tuple(tensor.shape)) for name, tensor in named])
     specs = [
-        tf.TensorSpec(shape, tensor.dtype, name=f"input_{i}")
+        tf.TensorSpec(_known(shape), tensor.dtype, name=f"input_{i}")
         for i, (shape, (_, tensor)) in enumerate(zip(shapes, named, strict=True))
     ]
-    return structure, specs, names
+    return structure, specs, list(zip(names, shapes, strict=True))
+
+
+def _known(shape: tuple[int | str | None, ...]) -> list[int | None]:
+    """Returns a shape for TensorFlow, which has no names for what is open."""
+    return [None if isinstance(d, str) else d for d in shape]
 
 
 def _output_names(model: Any, outputs: Any) -> list[str]:
@@ -155,7 +162,7 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
     Raises:
         UnsupportedError: Its inputs are not known, or a dimension other than the batch is not.
     """
-    structure, specs, names = _specs(model, fixed)
+    structure, specs, ports = _specs(model, fixed)
     output_names: list[str] = []
 
     def run(*flat: Any) -> Any:
@@ -175,8 +182,10 @@ def trace_keras(model: Any, fixed: FixedShapes) -> Loaded:
         str(model.name), graph, graph.inputs[: len(specs)], graph.outputs, layer_of
     )
     inputs = tuple(
-        TraceInput(name, node, str(spec.dtype.name), tuple(spec.shape))
-        for name, node, spec in zip(_unique(names), main.arguments, specs, strict=True)
+        TraceInput(name, node, str(spec.dtype.name), shape)
+        for name, (_, shape), node, spec in zip(
+            _unique([name for name, _ in ports]), ports, main.arguments, specs, strict=True
+        )
     )
     outputs = _unique(output_names)
     trace = Trace(

@@ -133,7 +133,7 @@ def _inputs(named: Sequence[tuple[str, Any]], fixed: FixedShapes) -> list[TraceI
         raise UnsupportedError.of(
             Problem(f"input {name}", "its rank is not known") for name in unknown
         )
-    shapes = fixed.resolved([(name, tuple(tensor.shape.as_list())) for name, tensor in named])
+    shapes = fixed.named([(name, tuple(tensor.shape.as_list())) for name, tensor in named])
     return [
         TraceInput(name, str(tensor.op.name), str(tensor.dtype.name), shape)
         for (name, tensor), shape in zip(named, shapes, strict=True)

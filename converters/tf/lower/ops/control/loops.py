@@ -16,6 +16,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind
 from converters.tf.ir.build import Builder
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.symbolic import Symbol, add, multiply
 from converters.tf.lower.graph import (
     POISON,
@@ -40,12 +41,17 @@ _MOST_OPEN_TURNS = 2**31 - 1
 class _Counters:
     """The values of all counters: per turn, one more than turns, by place.
 
-    With `examples`, there are as many turns, and the values are those of the first ones.
+    With `open`, there are as many turns, and the values are those of the first ones.
     """
 
     turns: int
     values: dict[int, list[ir.Array]]
-    examples: ir.Batch | None = None
+    open: ir.Dim | None = None
+
+    @property
+    def examples(self) -> ir.Dim | None:
+        """Returns the turns of a loop that has one for every example."""
+        return self.open if isinstance(self.open, ir.Batch) else None
 
 
 def _returned(function: TraceFunction, ref: TensorRef) -> str:
@@ -142,9 +148,9 @@ def _while(ctx: Context) -> Result:
     args = list(ctx.args)
     counters = _count(low, condition, body, args)
     if counters is None:
-        trips = _examples(low, condition, body, args)
+        trips = _trips(low, condition, body, args)
         if trips is not None:
-            return _mapped(ctx, body, args, trips)
+            return _counted(ctx, body, args, trips)
         return _open(ctx, condition, body, args)
     if counters.turns == 0:
         return tuple(args)
@@ -203,16 +209,16 @@ def _written_list(body: TraceFunction, node: TraceNode) -> str:
     return node.name
 
 
-def _examples(
+def _trips(
     low: Lowering, condition: TraceFunction, body: TraceFunction, args: list[Tensor]
-) -> ir.Batch | None:
-    """Returns the number of turns of a loop that has one for every example, else nothing.
+) -> ir.Dim | None:
+    """Returns how often a loop turns that a dimension ends, else nothing.
 
-    It is one whose counters, from 0 on by 1, are all below that number.
+    It is one whose counters, from 0 on by 1, are all below that dimension.
     """
     places = {name: place for place, name in enumerate(condition.arguments)}
     steps, same = _steps(low, body, args), _invariants(body)
-    found: set[ir.Batch] = set()
+    found: set[ir.Dim] = set()
     waiting = [*condition.results]
     while waiting:
         node = condition.nodes[_returned(condition, waiting.pop())]
@@ -228,7 +234,7 @@ def _examples(
         if [int(v) for v in steps.get(counter, ())] != [0, 1, 2]:
             return None
         dim = arg.dims.item()
-        if not isinstance(dim, ir.Batch):
+        if not isinstance(dim, ir.Batch) and not is_open(dim):
             return None
         found.add(dim)
     return found.pop() if len(found) == 1 else None
@@ -254,14 +260,14 @@ def _steps(low: Lowering, body: TraceFunction, args: list[Tensor]) -> dict[int, 
     return found
 
 
-def _mapped(
-    ctx: Context, body: TraceFunction, args: list[Tensor], trips: ir.Batch
+def _counted(
+    ctx: Context, body: TraceFunction, args: list[Tensor], trips: ir.Dim
 ) -> tuple[Tensor, ...]:
-    """A loop that computes the elements of lists, one for every example."""
+    """A loop over an open dimension; over the batch, it only maps lists, one turn an example."""
     low, same = ctx.low, _invariants(body)
     counters = _Counters(2, _steps(low, body, args), trips)
     for place, arg in enumerate(args):
-        if place in counters.values or same[place]:
+        if place in counters.values or same[place] or not isinstance(trips, ir.Batch):
             continue
         if not isinstance(arg, TensorList) or arg.length != trips:
             raise Unsupported("a loop hands a tensor from example to example")

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from converters.tf import ir
 from converters.tf.ir.build import Builder, static
+from converters.tf.ir.expressions import is_open, surely
 from converters.tf.ir.symbolic import product
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 from converters.tf.lower.ops.image import computed
@@ -17,7 +18,11 @@ Padding = tuple[tuple[int, int], ...]
 
 def same(size: int, window: int, stride: int, dilation: int) -> tuple[int, int]:
     """Returns TensorFlow's `SAME` padding of one axis."""
-    total = max((-(-size // stride) - 1) * stride + (window - 1) * dilation + 1 - size, 0)
+    reach = (window - 1) * dilation + 1
+    total = (-(-size // stride) - 1) * stride + reach - size
+    # A quotient that is rounded up takes less than a stride more than there is.
+    if not is_open(size) or reach < stride:
+        total = max(total, 0) if reach > 1 else 0
     return total // 2, total - total // 2
 
 
@@ -27,10 +32,10 @@ def conv_output(
     """Returns the outputs along one axis.
 
     Raises:
-        Unsupported: The window is larger than the axis.
+        Unsupported: The window is larger than the axis, whatever is open.
     """
     free = size + sum(padding) - (window - 1) * dilation - 1
-    if free < 0:
+    if surely(lambda: free < 0):
         raise Unsupported(f"a window of {window} on an axis of {size}")
     return free // stride + 1
 

@@ -6,7 +6,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind
-from converters.tf.ir.build import static
+from converters.tf.ir.build import static, whole
 from converters.tf.ir.symbolic import Symbol, divide, multiply, product
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 from converters.tf.lower.ops.control import examples
@@ -46,7 +46,7 @@ def taken(ctx: Context, x: ir.Value, indices: ir.Array, axis: int) -> ir.Value:
     steps = np.unique(np.diff(places))
     rest = (*x.shape[:axis], *np.shape(indices), *x.shape[axis + 1 :])
     if places.size and steps.size <= 1 and 0 not in steps:
-        begin = [int(places[0]) if i == axis else 0 for i in range(x.rank)]
+        begin = [whole(places[0]) if i == axis else 0 for i in range(x.rank)]
         step = int(steps[0]) if steps.size else 1
         strides = [step if i == axis else 1 for i in range(x.rank)]
         counts = [int(places.size) if i == axis else d for i, d in enumerate(x.shape)]
@@ -111,7 +111,7 @@ def _depth_to_space(ctx: Context) -> Result:
 def _space_to_batch(ctx: Context) -> Result:
     x = ctx.value(0)
     blocks = ctx.ints(1)
-    pairs = [(int(p), int(q)) for p, q in ctx.array(2)]
+    pairs = [(p, q) for p, q in ctx.dims(2)]
     m, b = len(blocks), ctx.build
     source = x
     x = b.pad(x, [(0, 0), *pairs, *[(0, 0)] * (x.rank - 1 - m)])
@@ -130,7 +130,7 @@ def _space_to_batch(ctx: Context) -> Result:
 def _batch_to_space(ctx: Context) -> Result:
     x = ctx.value(0)
     blocks = ctx.ints(1)
-    crops = [(int(p), int(q)) for p, q in ctx.array(2)]
+    crops = [(p, q) for p, q in ctx.dims(2)]
     m, b = len(blocks), ctx.build
     direct = dilated(ctx, x, blocks, crops)
     if direct is not None:
@@ -152,7 +152,7 @@ def _batch_to_space(ctx: Context) -> Result:
 def _resize(kind: ir.ResizeKind) -> Handler:
     def handler(ctx: Context) -> Result:
         x = ctx.value(0)
-        height, width = ctx.ints(1)
+        height, width = ctx.dims(1).ravel()
         align, half = bool(ctx.attr("align_corners")), bool(ctx.attr("half_pixel_centers"))
         if kind is ir.ResizeKind.BILINEAR:
             x = ctx.build.cast(x, ir.DType.F32)

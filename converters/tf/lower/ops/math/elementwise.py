@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import operator
 from collections.abc import Callable
 from dataclasses import replace
 from typing import Any
@@ -10,7 +11,17 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn
-from converters.tf.ir.symbolic import Symbol, add, divide, larger, map_dims, multiply, subtract
+from converters.tf.ir.expressions import is_open
+from converters.tf.ir.symbolic import (
+    Symbol,
+    add,
+    divide,
+    larger,
+    map_dims,
+    multiply,
+    remainder,
+    subtract,
+)
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 from converters.tf.lower.ops.control import examples
 from converters.tf.lower.ops.math import integers
@@ -105,6 +116,7 @@ _DIMS: dict[BinaryKind, Callable[..., ir.Dim]] = {
     BinaryKind.MUL: multiply,
     BinaryKind.DIV: divide,
     BinaryKind.FLOOR_DIV: divide,
+    BinaryKind.FLOOR_MOD: remainder,
     BinaryKind.MAX: larger,
 }
 
@@ -207,6 +219,8 @@ def _compared(kind: CompareKind, a: Any, b: Any) -> bool:
         CompareKind.LT: False,
         CompareKind.GT: False,
     }
+    if not isinstance(a, ir.Batch) and not isinstance(b, ir.Batch) and (is_open(a) or is_open(b)):
+        return _compared_open(kind, a, b)
     both = isinstance(a, ir.Batch) == isinstance(b, ir.Batch)
     if a == b or (both and kind in (CompareKind.EQ, CompareKind.NE)):
         return bool(known[kind])
@@ -218,6 +232,20 @@ def _compared(kind: CompareKind, a: Any, b: Any) -> bool:
     raise Unsupported(f"it depends on the batch size whether {a} {kind} {b}")
 
 
+def _compared_open(kind: CompareKind, a: int, b: int) -> bool:
+    """Compares sizes of which one is open, where the answer is the same for every call."""
+    if kind in (CompareKind.EQ, CompareKind.NE):
+        return (a == b or not (a > b or a < b)) is (kind is CompareKind.EQ)
+    answer: bool = _ORDERS[kind](a, b)
+    return answer
+
+
+_ORDERS = {
+    CompareKind.LT: operator.lt,
+    CompareKind.LE: operator.le,
+    CompareKind.GT: operator.gt,
+    CompareKind.GE: operator.ge,
+}
 _GREATER = (CompareKind.GT, CompareKind.GE)
 
 

@@ -7,7 +7,8 @@ import math
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir.build import static
+from converters.tf.ir.build import Builder, static, whole
+from converters.tf.ir.expressions import is_open, surely
 from converters.tf.ir.symbolic import Symbol, complete, map_dims, objects, of_shape, product
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
 from converters.tf.lower.ops.control import examples
@@ -72,7 +73,7 @@ def _mixes(before: ir.Shape, after: ir.Shape) -> bool:
     They do if the batch is an axis of its own, and not as many elements are around it as before.
     """
     found = [
-        math.prod(d for d in shape[:axis] if isinstance(d, int))
+        math.prod(d for d in shape[:axis] if not isinstance(d, ir.Batch))
         for shape in (before, after)
         for axis, dim in enumerate(shape)
         if dim == ir.Batch()
@@ -259,6 +260,8 @@ def _one_axis(ctx: Context, i: int, dim: ir.Dim) -> tuple[int, int, ir.Dim]:
         raise Unsupported("examples of the batch are taken apart")
     if isinstance(step, ir.Batch) or isinstance(begin, ir.Batch) or isinstance(end, ir.Batch):
         raise Unsupported("a slice that depends on the batch size")
+    if any(map(is_open, (dim, begin, end))) and not shrink:
+        return _open_axis(dim, None if no_begin else begin, None if no_end else end, step)
     if shrink:
         place = begin + dim if begin < 0 else begin
         if not 0 <= place < dim:
@@ -266,6 +269,30 @@ def _one_axis(ctx: Context, i: int, dim: ir.Dim) -> tuple[int, int, ir.Dim]:
         return place, 1, 1
     places = range(*slice(None if no_begin else begin, None if no_end else end, step).indices(dim))
     return (places.start if len(places) else 0), step, len(places)
+
+
+def _open_axis(dim: int, begin: int | None, end: int | None, step: int) -> tuple[int, int, ir.Dim]:
+    """Returns first place, step and count of a slice whose size is open.
+
+    A call in which TensorFlow would shorten the slice is an error of the call.
+
+    Raises:
+        Unsupported: The slice is shortened to a length that the inputs say.
+    """
+    if step < 0:
+        if step != -1 or begin is not None or end is not None:
+            raise Unsupported("a part of an open axis is taken backwards")
+        return dim - 1, -1, dim
+    first = 0 if begin is None else dim + begin if surely(lambda: begin < 0) else begin
+    if end is None or surely(lambda: end == _END):
+        last = dim
+    elif surely(lambda: end < 0):
+        last = dim + end
+    elif is_open(end) or not is_open(dim) or surely(lambda: end <= dim):
+        last = end
+    else:
+        raise Unsupported(f"the first {end!s} elements of an axis of {dim!s}")
+    return first, step, (last - first + step - 1) // step
 
 
 _END = np.iinfo(np.int32).max
@@ -293,10 +320,11 @@ def _slice(ctx: Context) -> Result:
             counts.append(dim)
         else:
             count = dim - begin if size == -1 else static(size, "the size of a slice")
-            if not 0 <= begin <= begin + count <= dim:
+            # A slice that a call does not have is an error of the call.
+            if surely(lambda: not 0 <= begin <= begin + count <= dim):  # noqa: B023
                 raise Unsupported(f"places {begin} to {begin + count} of an axis of {dim}")
             counts.append(count)
-        starts.append(int(begin))
+        starts.append(whole(begin))
     return ctx.build.slice(x, starts, counts)
 
 
@@ -379,9 +407,16 @@ def _range(ctx: Context) -> Result:
         (count,) = limit_.dims.ravel()
         if isinstance(count, ir.Batch):
             return examples.numbers(count, ctx.dtype("Tidx"))
+        return _counting(ctx.build, count, ctx.dtype("Tidx"))
     start, limit, delta = (ctx.array(i) for i in range(3))
     places = np.arange(start.item(), limit.item(), delta.item())
     return ir.constant(places.astype(ctx.dtype("Tidx").numpy))
+
+
+def _counting(build: Builder, count: int, dtype: ir.DType) -> ir.Value:
+    """Returns the whole numbers from 0 on below a size, which may be open."""
+    ones = build.broadcast_to(build.scalar(1, dtype), (count,))
+    return build.emit(ir.Cumulative(0, exclusive=True), [ones])
 
 
 def _lin_space(ctx: Context) -> Result:
@@ -401,6 +436,8 @@ def _band_part(ctx: Context) -> Result:
     x = ctx.value(0)
     low, high = ctx.integer(1), ctx.integer(2)
     rows, columns = (static(d, "a matrix") for d in x.shape[-2:])
+    if is_open(rows) or is_open(columns):
+        return _open_band(ctx, x, (low, high), (rows, columns))
     distance = np.arange(columns)[None, :] - np.arange(rows)[:, None]
     keep = np.ones((rows, columns), bool)
     if low >= 0:
@@ -408,6 +445,24 @@ def _band_part(ctx: Context) -> Result:
     if high >= 0:
         keep &= distance <= high
     return ctx.build.select(ir.constant(keep), x, ctx.build.scalar(0, x.dtype))
+
+
+def _open_band(
+    ctx: Context, x: ir.Value, ends: tuple[int, int], sizes: tuple[int, int]
+) -> ir.Value:
+    """Keeps the elements of open matrices that are near enough to the diagonal."""
+    low, high = ends
+    b, rows, columns = ctx.build, *sizes
+    row = b.reshape(_counting(b, rows, ir.DType.I32), (rows, 1))
+    column = b.reshape(_counting(b, columns, ir.DType.I32), (1, columns))
+    zero = b.scalar(0, x.dtype)
+    for bound, far, near in ((low, row, column), (high, column, row)):
+        if bound >= 0:
+            limit = b.binary(ir.BinaryKind.ADD, near, b.scalar(bound, ir.DType.I32))
+            keep = b.compare(ir.CompareKind.LE, far, limit if bound else near)
+            keep = b.broadcast_to(keep, sizes)
+            x = b.select(b.broadcast_to(keep, x.shape), x, zero)
+    return x
 
 
 OPS: dict[str, Handler] = {

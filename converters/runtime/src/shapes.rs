@@ -1,0 +1,312 @@
+//! Tensors of the caller with their shapes, for models that leave dimensions open.
+//!
+//! What depends on the open dimensions, such as the places of tensors in memory, is computed anew
+//! for each call, by a checked [`Size`].
+
+use core::ops::{Add, Mul, Sub};
+use std::vec::Vec;
+
+use crate::bytes::filled;
+use crate::error::{Error, Result, Wanted};
+
+/// The elements of an input, row-major, with its shape.
+#[derive(Clone, Copy, Debug)]
+pub struct View<'a, T, const RANK: usize> {
+    /// The elements.
+    pub data: &'a [T],
+    /// How many there are along each axis.
+    pub shape: [usize; RANK],
+}
+
+impl<'a, T, const RANK: usize> View<'a, T, RANK> {
+    /// Elements with a shape; a call refuses one that does not have as many.
+    #[must_use]
+    pub const fn new(data: &'a [T], shape: [usize; RANK]) -> Self {
+        Self { data, shape }
+    }
+}
+
+/// The elements of an output, row-major, with its shape.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Array<T, const RANK: usize> {
+    /// The elements.
+    pub data: Vec<T>,
+    /// How many there are along each axis.
+    pub shape: [usize; RANK],
+}
+
+impl<T: Clone, const RANK: usize> Array<T, RANK> {
+    /// An array of one value.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if there is no memory for it.
+    pub fn filled(value: T, shape: [usize; RANK]) -> Result<Self> {
+        let len = product(&shape).ok_or(Error::Memory { bytes: usize::MAX })?;
+        let data = filled(value, len)?;
+        Ok(Self { data, shape })
+    }
+}
+
+/// What an axis of an input is for the model.
+#[derive(Clone, Copy, Debug)]
+pub enum Extent {
+    /// So many elements.
+    Fixed(usize),
+    /// The batch, or an open dimension of this number.
+    Open(usize),
+}
+
+/// The open dimensions of a call, as the inputs say them.
+#[derive(Clone, Copy, Debug)]
+pub struct Open<const N: usize> {
+    /// The size, and the input and the axis that said it first.
+    found: [Option<(usize, &'static str, usize)>; N],
+    /// How large each has to be at least.
+    least: [usize; N],
+}
+
+impl<const N: usize> Open<N> {
+    /// Dimensions that are at least this large.
+    #[must_use]
+    pub const fn new(least: [usize; N]) -> Self {
+        let found = [None; N];
+        Self { found, least }
+    }
+
+    /// Takes the dimensions of an input.
+    ///
+    /// # Errors
+    /// [`Error::Shape`] if an axis is not as the model or another input has it, [`Error::Elements`]
+    /// if the input has more or fewer elements than its shape says.
+    pub fn learn<T, const RANK: usize>(
+        &mut self,
+        input: &'static str,
+        x: &View<'_, T, RANK>,
+        axes: [Extent; RANK],
+    ) -> Result<()> {
+        for (axis, (&size, kind)) in x.shape.iter().zip(axes).enumerate() {
+            let wanted = match kind {
+                Extent::Fixed(expected) => (size != expected).then_some(Wanted::Exactly(expected)),
+                Extent::Open(number) => self.said(number, size, input, axis),
+            };
+            if let Some(wanted) = wanted {
+                return Err(Error::Shape {
+                    input,
+                    axis,
+                    found: size,
+                    wanted,
+                });
+            }
+        }
+        let expected = product(&x.shape);
+        if expected == Some(x.data.len()) {
+            return Ok(());
+        }
+        Err(Error::Elements {
+            input,
+            found: x.data.len(),
+            expected: expected.unwrap_or(usize::MAX),
+        })
+    }
+
+    fn said(
+        &mut self,
+        number: usize,
+        size: usize,
+        input: &'static str,
+        axis: usize,
+    ) -> Option<Wanted> {
+        let least = self.least.get(number).copied().unwrap_or(0);
+        if size < least {
+            return Some(Wanted::AtLeast(least));
+        }
+        let known = self.found.get_mut(number)?;
+        match *known {
+            Some((expected, input, axis)) => (expected != size).then_some(Wanted::As {
+                size: expected,
+                input,
+                axis,
+            }),
+            None => {
+                *known = Some((size, input, axis));
+                None
+            }
+        }
+    }
+
+    /// The sizes; 1 for what no input has.
+    #[must_use]
+    pub fn sizes(&self) -> [usize; N] {
+        self.found.map(|found| found.map_or(1, |(size, ..)| size))
+    }
+}
+
+/// A number that is computed of the open dimensions; nothing once it is too large.
+#[derive(Clone, Copy, Debug)]
+pub struct Size(Option<i128>);
+
+impl Size {
+    /// A size of the call.
+    #[must_use]
+    pub fn of(size: usize) -> Self {
+        Self(i128::try_from(size).ok())
+    }
+
+    /// The quotient, rounded down.
+    #[must_use]
+    pub fn over(self, by: i128) -> Self {
+        Self(self.0.and_then(|x| x.checked_div_euclid(by)))
+    }
+
+    /// The larger one.
+    #[must_use]
+    pub fn or(self, other: Self) -> Self {
+        Self(self.0.zip(other.0).map(|(a, b)| a.max(b)))
+    }
+
+    /// The number of bytes or elements of memory that it is.
+    ///
+    /// # Errors
+    /// As [`Size::at_least`].
+    pub fn bytes(self) -> Result<usize> {
+        self.at_least(0, "the memory of a call")
+    }
+
+    /// The number.
+    ///
+    /// # Errors
+    /// [`Error::Memory`] if it is too large, [`Error::Small`] with `what` if it is below `least`.
+    pub fn at_least(self, least: i128, what: &'static str) -> Result<usize> {
+        let size = self.0.ok_or(Error::Memory { bytes: usize::MAX })?;
+        if size < least {
+            return Err(Error::Small { what });
+        }
+        usize::try_from(size).map_err(|_| Error::Memory { bytes: usize::MAX })
+    }
+}
+
+impl From<i128> for Size {
+    fn from(size: i128) -> Self {
+        Self(Some(size))
+    }
+}
+
+impl<T: Into<Size>> Add<T> for Size {
+    type Output = Self;
+
+    fn add(self, other: T) -> Self {
+        Self(
+            self.0
+                .zip(other.into().0)
+                .and_then(|(a, b)| a.checked_add(b)),
+        )
+    }
+}
+
+impl<T: Into<Size>> Sub<T> for Size {
+    type Output = Self;
+
+    fn sub(self, other: T) -> Self {
+        Self(
+            self.0
+                .zip(other.into().0)
+                .and_then(|(a, b)| a.checked_sub(b)),
+        )
+    }
+}
+
+impl<T: Into<Size>> Mul<T> for Size {
+    type Output = Self;
+
+    fn mul(self, other: T) -> Self {
+        Self(
+            self.0
+                .zip(other.into().0)
+                .and_then(|(a, b)| a.checked_mul(b)),
+        )
+    }
+}
+
+fn product(shape: &[usize]) -> Option<usize> {
+    shape
+        .iter()
+        .try_fold(1_usize, |all, &size| all.checked_mul(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open() -> Open<2> {
+        Open::new([0, 1])
+    }
+
+    fn of(data: &[i32], shape: [usize; 2]) -> View<'_, i32, 2> {
+        View::new(data, shape)
+    }
+
+    const AXES: [Extent; 2] = [Extent::Open(0), Extent::Open(1)];
+
+    #[test]
+    fn inputs_say_the_dimensions() {
+        let mut open = open();
+        open.learn("a", &of(&[1; 6], [2, 3]), AXES).unwrap();
+        open.learn(
+            "b",
+            &of(&[1; 4], [2, 2]),
+            [Extent::Open(0), Extent::Fixed(2)],
+        )
+        .unwrap();
+        assert_eq!(open.sizes(), [2, 3]);
+    }
+
+    #[test]
+    fn a_contradiction_names_both_inputs() {
+        let mut open = open();
+        open.learn("a", &of(&[1; 6], [2, 3]), AXES).unwrap();
+        let error = open.learn("b", &of(&[1; 8], [2, 4]), AXES).unwrap_err();
+        let text = "axis 1 of input b has 4 elements, expected 3 as axis 1 of input a";
+        assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn what_does_not_fit_is_refused() {
+        let zero = open().learn("a", &of(&[], [2, 0]), AXES).unwrap_err();
+        let text = "axis 1 of input a has 0 elements, expected at least 1";
+        assert_eq!(zero.to_string(), text);
+        let fixed = open().learn(
+            "a",
+            &of(&[1; 6], [2, 3]),
+            [Extent::Open(0), Extent::Fixed(4)],
+        );
+        let text = "axis 1 of input a has 3 elements, expected 4";
+        assert_eq!(fixed.unwrap_err().to_string(), text);
+        let short = open().learn("a", &of(&[1; 5], [2, 3]), AXES).unwrap_err();
+        let text = "input a has 5 elements, expected 6 for its shape";
+        assert_eq!(short.to_string(), text);
+        let huge = open().learn("a", &of(&[1; 5], [usize::MAX, 3]), AXES);
+        assert!(matches!(huge, Err(Error::Elements { .. })));
+        assert!(open().learn("a", &of(&[], [0, 3]), AXES).is_ok());
+    }
+
+    #[test]
+    fn sizes_are_checked() {
+        let steps = Size::of(7);
+        assert_eq!((steps * 2 - 4).at_least(1, "x").unwrap(), 10);
+        assert_eq!((steps - 9).over(2).0, Some(-1));
+        assert_eq!(steps.or(Size::of(9)).0, Some(9));
+        assert!(matches!(
+            (steps - 7).at_least(1, "x"),
+            Err(Error::Small { what: "x" })
+        ));
+        let huge = Size::of(usize::MAX);
+        assert!(matches!(
+            (huge * huge * huge).at_least(0, "x"),
+            Err(Error::Memory { .. })
+        ));
+        assert!(matches!(
+            (huge * 2).at_least(0, "x"),
+            Err(Error::Memory { .. })
+        ));
+    }
+}

@@ -1,0 +1,246 @@
+"""What a model with open dimensions computes at each call: sizes, and the places of tensors."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from converters.tf import ir
+from converters.tf.emit.context import SlotName
+from converters.tf.emit.names import snake
+from converters.tf.emit.port_text import PortText
+from converters.tf.emit.statements import Code, Kind, Name
+from converters.tf.emit.weights import rust_type
+from converters.tf.ir.expressions import Floor, Size, Unknown
+from converters.tf.ir.fixed import open_dims
+from converters.tf.plan.arena import Plan, region
+from tools.codegen.names import Scope
+from tools.codegen.rust import one_line, string_literal
+
+# What the function that computes the places names.
+_TAKEN = frozenset({"bytes", "sizes", "batch", "end", "self"})
+
+
+@dataclass(frozen=True)
+class Computed:
+    """A field of the places: a size, or the slot of a tensor.
+
+    Attributes:
+        name: Its name.
+        type: Its Rust type.
+        doc: What it is, in one line.
+        value: The expression that computes it.
+    """
+
+    name: str
+    type: str
+    doc: str
+    value: str
+
+
+@dataclass
+class Opened:
+    """The open dimensions of a model and all that depends on them.
+
+    Attributes:
+        dims: Names of the open dimensions besides the batch, in Rust, by their names.
+        regions: The expression of each region's first byte, by its name, and of the end.
+        sizes: Fields of the places with sizes that are not products.
+        slots: Fields with the places of tensors.
+    """
+
+    plan: Plan
+    dims: dict[str, str]
+    regions: list[tuple[str, str]] = field(default_factory=list)
+    sizes: list[Computed] = field(default_factory=list)
+    slots: list[Computed] = field(default_factory=list)
+    _names: Scope = field(default_factory=Scope)
+    _known: dict[Size, str] = field(default_factory=dict)
+    _variables: dict[str, str] = field(default_factory=dict)
+    _read: set[str] = field(default_factory=set)
+
+    @classmethod
+    def of(cls, plan: Plan) -> Opened | None:
+        """Returns what is open in a plan, or nothing if only the batch is."""
+        found = open_dims(plan.graph)
+        if not found:
+            return None
+        taken = _TAKEN.union(str(region(index)) for index in range(len(plan.regions)))
+        scope = Scope(taken)
+        opened = cls(plan, {name: scope.unique(_wish(name)) for name in found})
+        opened._names = Scope(taken.union(opened.dims.values()))
+        opened._variables = dict(opened.dims)
+        opened._lay_out()
+        opened._check_shapes()
+        return opened
+
+    def renamed(self, code: Code) -> Code:
+        """Returns a code whose sizes and slots are fields of the places."""
+        return code.renamed(self._renamed)
+
+    def _renamed(self, name: Name) -> str | Name:
+        if name.kind is Kind.SIZE and name.size is not None:
+            return self.text(name.size)
+        if name.kind is Kind.SLOT:
+            return Name(Kind.SLOT, f"s.{self.slot_name(name.name)}", name.type)
+        return name
+
+    @staticmethod
+    def slot_name(name: str) -> str:
+        """Returns the field of a slot."""
+        return f"at_{name.lower()}"
+
+    def text(self, size: int | Size) -> str:
+        """Returns a size as an expression of the statements: a product, or a field."""
+        if not isinstance(size, Size):
+            return str(size)
+        if not _is_product(size):
+            name = self._field(size, 0)
+            self._read.add(name)
+            return f"s.{name}"
+        ((product, factor),) = size.terms
+        names = [self.dims[a.name] for a in product if isinstance(a, Unknown)]
+        self._read.update(names)
+        return " * ".join([*(f"s.{n}" for n in names), *([str(factor)] if factor > 1 else [])])
+
+    def view(self) -> dict[str, object]:
+        """Returns what the templates name, once all expressions are made."""
+        dims = [
+            {"name": name, "label": one_line(label), "read": name in self._read}
+            for label, name in self.dims.items()
+        ]
+        sizes = [{**vars(size), "read": size.name in self._read} for size in self.sizes]
+        images = any(len(port.value.shape) > 3 for port in self.plan.graph.inputs)
+        parts = {
+            "sample": _IMAGE if images else _SEQUENCE,
+            "sizes": sizes,
+            "slots": self.slots,
+            "regions": self.regions,
+        }
+        return {"dims": dims, **parts}
+
+    def add_slots(self, slots: Sequence[SlotName]) -> None:
+        """Adds the slots of all tensors to the fields."""
+        for slot in slots:
+            place = slot.place
+            make = "fixed" if place.fixed else "new"
+            ends = ", ".join(
+                f"({self._checked(n)}).bytes()?" if isinstance(n, Size) else str(n)
+                for n in (place.at, place.elements)
+            )
+            kind = f"Slot<{rust_type(place.dtype)}>"
+            self.slots.append(
+                Computed(self.slot_name(slot.name), kind, slot.doc, f"Slot::{make}({ends})")
+            )
+
+    def _lay_out(self) -> None:
+        end = "Size::from(0)"
+        for index, sizes in enumerate(self.plan.regions):
+            name = str(region(index))
+            self._variables[name] = name
+            self.regions.append((name, end))
+            first, *rest = (self._checked(size) for size in sizes)
+            most = f"({first})" + "".join(f".or({size})" for size in rest) if rest else first
+            end = f"{name} + {most}"
+        self.regions.append(("end", end))
+
+    def _check_shapes(self) -> None:
+        """Adds a field for every dimension that may be too small, though the inputs are not."""
+        for node in self.plan.graph.all_nodes():
+            for value in node.outputs:
+                for dim in value.shape:
+                    size = dim.scale if isinstance(dim, ir.Batch) else dim
+                    if isinstance(size, Size) and not _is_product(size):
+                        self._field(size, 1)
+
+    def _field(self, size: Size, least: int) -> str:
+        known = self._known.get(size)
+        if known is None:
+            known = self._known[size] = self._names.unique(f"size_{len(self._known) + 1}")
+            what = string_literal(f"{size!s} must be at least {least}")
+            value = f"({self._checked(size)}).at_least({least}, {what})?"
+            self.sizes.append(Computed(known, "usize", f"`{one_line(str(size))}`", value))
+        return known
+
+    def _checked(self, size: int | Size) -> str:
+        """Returns a size as an expression of the runtime's checked numbers."""
+        if not isinstance(size, Size):
+            return f"Size::from({size})"
+        terms = sorted(size.terms, key=lambda term: (term[1] < 0, not term[0]))
+        text = ""
+        for product, factor in terms:
+            atoms = [self._atom(atom) for atom in product]
+            if not text and (not atoms or factor < 0):
+                text = f"Size::from({factor if not atoms else 0})"
+                if not atoms:
+                    continue
+            amount = [*atoms, *([str(abs(factor))] if abs(factor) != 1 or not atoms else [])]
+            sign = " - " if factor < 0 else " + "
+            text += (sign if text else "") + " * ".join(amount)
+        return text
+
+    def _atom(self, atom: Unknown | Floor) -> str:
+        if isinstance(atom, Unknown):
+            return self._variables[atom.name]
+        return f"({self._checked(atom.of)}).over({atom.by})"
+
+
+def _wish(name: str) -> str:
+    """Returns a field for an open dimension, which no other field of the places is called."""
+    wish = snake(name, "size")
+    return f"open_{wish}" if wish.startswith(("at_", "size_", "region_")) else wish
+
+
+def _is_product(size: Size) -> bool:
+    """Returns whether a size is a product of open dimensions, which is never too small."""
+    (product, factor), *others = size.terms
+    return not others and factor > 0 and all(isinstance(a, Unknown) for a in product)
+
+
+# What open dimensions are in the bench.
+_IMAGE, _SEQUENCE = 64, 128
+
+
+class OpenPort:
+    """An input or output of a model with open dimensions, as the templates see it.
+
+    Attributes:
+        axes: What each axis is, for an input.
+        call_dims: Its size along each axis in terms of `sizes`, for an input.
+        dims: The same in terms of `sizes` and of the places `s`, for an output.
+    """
+
+    def __init__(self, port: PortText, opened: Opened) -> None:
+        self.field = port.field
+        self.name = one_line(port.name).replace("`", "'")
+        self.literal = string_literal(port.name)
+        self.key = string_literal(port.key)
+        self.type = port.type
+        self.shape = port.shape
+        self.rank = len(port.full)
+        self.zero = port.zero
+        self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
+        names = list(opened.dims)
+        self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]
+        self.call_dims = [] if port.source else [_of_call(dim, opened) for dim in port.full]
+        self.dims = [_dim(dim, opened) for dim in port.full] if port.source else []
+
+
+def _axis(dim: ir.Dim, names: Sequence[str]) -> str:
+    if isinstance(dim, ir.Batch):
+        return "Extent::Open(0)"
+    if isinstance(dim, Size):
+        return f"Extent::Open({names.index(str(dim)) + 1})"
+    return f"Extent::Fixed({dim})"
+
+
+def _of_call(dim: ir.Dim, opened: Opened) -> str:
+    if isinstance(dim, ir.Batch):
+        return "sizes.batch"
+    return f"sizes.{opened.dims[str(dim)]}" if isinstance(dim, Size) else str(dim)
+
+
+def _dim(dim: ir.Dim, opened: Opened) -> str:
+    if not isinstance(dim, ir.Batch):
+        return opened.text(dim)
+    return "sizes.batch" if dim.scale == 1 else f"sizes.batch * {opened.text(dim.scale)}"

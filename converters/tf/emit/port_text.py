@@ -1,0 +1,44 @@
+"""An input or output of a generated model."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from converters.tf import ir
+from converters.tf.emit.statements import Code
+
+
+@dataclass(frozen=True)
+class PortText:
+    """An input or output of the generated model.
+
+    Attributes:
+        field: Name of its field.
+        name: Its name in the model.
+        key: Its array in `features.npz`.
+        type: Rust type of an element, as users see it.
+        elements: Elements of one example.
+        fixed: Whether the length does not depend on the batch.
+        shape: The shape as text.
+        dims: The shape for one example.
+        leading: Whether examples follow each other, each in one piece, or there is no batch.
+        source: Expression of an output's elements; nothing for an input.
+        full: The shape, whatever is open in it.
+    """
+
+    field: str
+    name: str
+    key: str
+    type: str
+    elements: int
+    fixed: bool
+    shape: str
+    dims: tuple[int, ...]
+    leading: bool
+    source: Code | None = None
+    full: ir.Shape = ()
+
+    @property
+    def zero(self) -> str:
+        """Returns the zero of the type."""
+        return {"bool": "false", "f32": "0.0", "f64": "0.0"}.get(self.type, "0")

@@ -1,0 +1,421 @@
+"""Sizes that a call decides: whole numbers as expressions over the dimensions that are open.
+
+A `Size` stands wherever arithmetic takes an `int`, and to the type checker it is one. Its sums,
+products, quotients and comparisons are again sizes, numbers and truth values. What can't be decided
+for all calls is an `OpenSizeError`: it is refused, never guessed.
+
+An expression is a sum of products of atoms, each with a whole factor. An atom is an open dimension,
+which is at least 1, or a quotient rounded down. Two sizes are equal if these sums are, so that a
+size is never equal to a number.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any, TypeAlias, cast
+
+
+class OpenSizeError(ValueError):
+    """A number is needed, or an answer that depends on an open dimension."""
+
+
+@dataclass(frozen=True)
+class Unknown:
+    """An open dimension: what a call has it to be, at least 1."""
+
+    name: str
+
+    def __str__(self) -> str:
+        """Returns its name."""
+        return self.name
+
+
+@dataclass(frozen=True)
+class Floor:
+    """A quotient, rounded down; the divisor is at least 2."""
+
+    of: Size
+    by: int
+
+    def __str__(self) -> str:
+        """Returns `(a + 1) // 2`."""
+        text = str(self.of)
+        return f"({text}) // {self.by}" if " " in text else f"{text} // {self.by}"
+
+
+Atom: TypeAlias = Unknown | Floor
+# The factors of a product, sorted; a square has one twice.
+Product: TypeAlias = tuple[Atom, ...]
+
+
+class Size:
+    """A sum of products of atoms, of which at least one has an atom.
+
+    Attributes:
+        terms: Each product with its factor, which is not 0, in one order.
+    """
+
+    __slots__ = ("terms",)
+
+    def __init__(self, terms: Mapping[Product, int]) -> None:
+        """Takes the terms of a sum that is not a number; `_sum` gives either."""
+        kept = [(product, factor) for product, factor in terms.items() if factor]
+        self.terms = tuple(sorted(kept, key=lambda term: (-len(term[0]), _text(term[0]))))
+
+    def __eq__(self, other: object) -> bool:
+        """Returns whether both are the same sum."""
+        return isinstance(other, Size) and self.terms == other.terms
+
+    def __hash__(self) -> int:
+        """Returns the hash of the sum."""
+        return hash(self.terms)
+
+    def __str__(self) -> str:
+        """Returns the sum in words of arithmetic: `2*steps - 1`."""
+        text = ""
+        if len(self.terms) == 1 and self.terms[0][1] == 1 and len(self.terms[0][0]) == 1:
+            return str(self.terms[0][0][0])
+        for product, factor in self.terms:
+            sign = "-" if factor < 0 else "+" if text else ""
+            sign = f" {sign} " if text else sign
+            factors = [str(abs(factor))] if abs(factor) != 1 or not product else []
+            text += sign + "*".join([*factors, *map(_atom_text, product)])
+        return text
+
+    __repr__ = __str__
+
+    def __add__(self, other: Any) -> Any:
+        """Returns the sum."""
+        return _joined(self, other, 1)
+
+    __radd__ = __add__
+
+    def __sub__(self, other: Any) -> Any:
+        """Returns the difference."""
+        return _joined(self, other, -1)
+
+    def __rsub__(self, other: Any) -> Any:
+        """Returns the difference."""
+        return -(self - other)
+
+    def __neg__(self) -> Any:
+        """Returns the number of the other sign."""
+        return self * -1
+
+    def __mul__(self, other: Any) -> Any:
+        """Returns the product."""
+        terms = _terms(other)
+        if terms is None:
+            return NotImplemented
+        result: dict[Product, int] = {}
+        for a, left in self.terms:
+            for b, right in terms:
+                product = tuple(sorted((*a, *b), key=str))
+                result[product] = result.get(product, 0) + left * right
+        return _sum(result)
+
+    __rmul__ = __mul__
+
+    def __floordiv__(self, other: Any) -> Any:
+        """Returns the quotient, rounded down; that of two sizes has to leave nothing."""
+        if isinstance(other, Size):
+            return _exact(self, other)
+        if not _is_number(other):
+            return NotImplemented
+        by = int(other)
+        if by < 0:
+            return (-self) // -by
+        if by == 0:
+            raise ZeroDivisionError(f"{self!s} // 0")
+        if by == 1:
+            return self
+        if self.terms[0][1] < 0:
+            return -((by - 1 - self) // by)
+        whole = _sum({product: factor // by for product, factor in self.terms})
+        rest = _sum({product: factor % by for product, factor in self.terms})
+        return whole + _quotient_of(rest, by) if isinstance(rest, Size) else whole
+
+    def __rfloordiv__(self, other: Any) -> Any:
+        """Returns the quotient of 0, which alone is known."""
+        if _is_number(other) and other == 0:
+            return 0
+        raise OpenSizeError(f"{other} // ({self!s}) depends on an open dimension")
+
+    def __mod__(self, other: Any) -> Any:
+        """Returns what the quotient leaves."""
+        if isinstance(other, Size):
+            _exact(self, other)
+            return 0
+        if not _is_number(other):
+            return NotImplemented
+        return self - self // other * other
+
+    def __divmod__(self, other: Any) -> Any:
+        """Returns the quotient and what it leaves."""
+        return self // other, self % other
+
+    def __pow__(self, exponent: int) -> Any:
+        """Returns a power; the exponent is not negative."""
+        return math.prod([self] * exponent)
+
+    def __ge__(self, other: Any) -> bool:
+        """Returns whether it is at least as large in every call."""
+        gap = self - other
+        if _is_number(gap):
+            return bool(gap >= 0)
+        # A whole number above -1 is not negative.
+        if (least := _least(gap)) is not None and least > -1:
+            return True
+        if (most := _most(gap)) is not None and most < 0:
+            return False
+        raise OpenSizeError(f"it depends on an open dimension whether {self!s} >= {other!s}")
+
+    def __gt__(self, other: Any) -> bool:
+        """Returns whether it is larger in every call."""
+        return bool(self >= other + 1)
+
+    def __lt__(self, other: Any) -> bool:
+        """Returns whether it is smaller in every call."""
+        return not self >= other
+
+    def __le__(self, other: Any) -> bool:
+        """Returns whether it is at most as large in every call."""
+        return not self >= other + 1
+
+    def __bool__(self) -> bool:
+        """Returns whether it is not 0 in every call."""
+        return self >= 1
+
+    def __format__(self, spec: str) -> str:
+        """Refuses to be written where a number is expected; `str` gives the expression."""
+        raise OpenSizeError(f"{self!s} must be known")
+
+    def __index__(self) -> int:
+        """Refuses to be a number."""
+        raise OpenSizeError(f"{self!s} must be known")
+
+    __int__ = __float__ = __index__
+
+    @property
+    def name(self) -> str:
+        """Returns the name of an open dimension; nothing of another expression."""
+        (product, factor), *others = self.terms
+        atom = product[0] if len(product) == 1 else None
+        return atom.name if isinstance(atom, Unknown) and factor == 1 and not others else ""
+
+    def at(self, sizes: Mapping[str, int]) -> int:
+        """Returns the number for the open dimensions of a call, by name."""
+        return sum(
+            factor * math.prod(_atom_at(atom, sizes) for atom in product)
+            for product, factor in self.terms
+        )
+
+    def atoms(self) -> Iterator[Atom]:
+        """Yields the atoms, those inside of quotients first."""
+        for product, _ in self.terms:
+            for atom in product:
+                if isinstance(atom, Floor):
+                    yield from atom.of.atoms()
+                yield atom
+
+    def with_atoms(self, change: Mapping[str, int]) -> int:
+        """Returns the expression with numbers or sizes in the places of open dimensions."""
+        total: Any = 0
+        for product, factor in self.terms:
+            part: Any = factor
+            for atom in product:
+                if isinstance(atom, Floor):
+                    part = part * (cast(Any, atom.of.with_atoms(change)) // atom.by)
+                else:
+                    part = part * change.get(atom.name, Size({(atom,): 1}))
+            total = total + part
+        return cast(int, total)
+
+
+def unknown(name: str) -> int:
+    """Returns the size that is an open dimension."""
+    return cast(int, Size({(Unknown(name),): 1}))
+
+
+def is_open(size: object) -> bool:
+    """Returns whether a size depends on an open dimension."""
+    return isinstance(size, Size)
+
+
+# Pairs of open dimensions that had to be the same and were not, where somebody asks.
+_DIFFERENT: ContextVar[list[tuple[str, str]] | None] = ContextVar("different", default=None)
+
+
+@contextmanager
+def differences() -> Iterator[list[tuple[str, str]]]:
+    """Gives a list to which `differ` adds, by name."""
+    found: list[tuple[str, str]] = []
+    token = _DIFFERENT.set(found)
+    try:
+        yield found
+    finally:
+        _DIFFERENT.reset(token)
+
+
+def differ(a: object, b: object) -> None:
+    """Notes that two dimensions had to be the same, if both are open ones and not the same."""
+    found = _DIFFERENT.get()
+    if found is None or not isinstance(a, Size) or not isinstance(b, Size) or a == b:
+        return
+    first, second = a.name, b.name
+    if first and second:
+        found.append((first, second))
+
+
+def surely(answer: Callable[[], bool]) -> bool:
+    """Returns an answer, or false if calls differ in it."""
+    try:
+        return answer()
+    except OpenSizeError:
+        return False
+
+
+def size_at(size: int, sizes: Mapping[str, int]) -> int:
+    """Returns the number that a size is for the open dimensions of a call, by name."""
+    return size.at(sizes) if isinstance(size, Size) else size
+
+
+def largest(a: int, b: int) -> int:
+    """Returns the larger number; where that is open, a number that is at least as large as both."""
+    try:
+        return max(a, b)
+    except OpenSizeError:
+        return a + b
+
+
+def smallest(a: int, b: int) -> int:
+    """Returns the smaller number; where that is open, the first one."""
+    try:
+        return min(a, b)
+    except OpenSizeError:
+        return a
+
+
+def _atom_text(atom: Atom) -> str:
+    return str(atom) if isinstance(atom, Unknown) else f"({atom})"
+
+
+def _atom_at(atom: Atom, sizes: Mapping[str, int]) -> int:
+    return sizes[atom.name] if isinstance(atom, Unknown) else atom.of.at(sizes) // atom.by
+
+
+def _text(product: Product) -> str:
+    return "*".join(map(str, product))
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, Size | float) and hasattr(value, "__index__")
+
+
+def _terms(value: Any) -> tuple[tuple[Product, int], ...] | None:
+    """Returns the terms of a size or of a whole number."""
+    if isinstance(value, Size):
+        return value.terms
+    return (((), int(value)),) if _is_number(value) else None
+
+
+def _sum(terms: Mapping[Product, int]) -> Any:
+    """Returns a sum of terms: a number where there are no atoms left."""
+    kept = {product: factor for product, factor in terms.items() if factor}
+    return Size(kept) if any(kept) else kept.get((), 0)
+
+
+def _joined(a: Size, b: Any, sign: int) -> Any:
+    terms = _terms(b)
+    if terms is None:
+        return NotImplemented
+    result = dict(a.terms)
+    for product, factor in terms:
+        result[product] = result.get(product, 0) + sign * factor
+    return _sum(result)
+
+
+def _quotient_of(rest: Size, by: int) -> Any:
+    """Returns a quotient whose factors are below the divisor; one of a quotient becomes one."""
+    product, factor = rest.terms[0]
+    constant = rest - Size({product: factor})
+    if len(product) == 1 and factor == 1 and not isinstance(constant, Size):
+        (inner,) = product
+        if isinstance(inner, Floor):
+            return (cast(Any, inner.of) + constant * inner.by) // (inner.by * by)
+    return Size({(Floor(rest, by),): 1})
+
+
+def _exact(a: Size, b: Size) -> Any:
+    """Returns the quotient of two sizes by long division.
+
+    Raises:
+        OpenSizeError: It leaves something.
+    """
+    quotient: Any = 0
+    rest: Any = a
+    product, factor = b.terms[0]
+    while isinstance(rest, Size):
+        left, many = rest.terms[0]
+        atoms = list(left)
+        fits = many % factor == 0 and all(atom in left for atom in product)
+        for atom in product if fits else ():
+            if atom not in atoms:
+                fits = False
+                break
+            atoms.remove(atom)
+        if not fits:
+            break
+        part = _sum({tuple(atoms): many // factor})
+        quotient, rest = quotient + part, rest - part * b
+    if isinstance(rest, Size) or rest:
+        raise OpenSizeError(f"({a!s}) / ({b!s}) is not whole for every open dimension")
+    return quotient
+
+
+def _least(size: Size) -> Fraction | None:
+    """Returns a bound that the size is never below, if one is found."""
+    terms = {product: Fraction(factor) for product, factor in size.terms}
+    while (found := _quotient(terms)) is not None:
+        product, place = found
+        factor = terms.pop(product)
+        atom = product[place]
+        assert isinstance(atom, Floor)
+        others = product[:place] + product[place + 1 :]
+        # (n - by + 1) / by <= n // by <= n / by, times factors that are not negative.
+        for other in others:
+            least = _least(Size({(other,): 1})) if isinstance(other, Floor) else Fraction(1)
+            if least is None or least < 0:
+                return None
+        bound: Any = atom.of - (atom.by - 1) if factor > 0 else atom.of
+        for inner, many in _terms(bound) or ():
+            key = tuple(sorted((*inner, *others), key=str))
+            terms[key] = terms.get(key, Fraction(0)) + factor * many / atom.by
+    # With every open dimension as 1 more than what is not negative, the bound is the constant.
+    shifted: dict[Product, Fraction] = {}
+    for product, factor in terms.items():
+        for chosen in range(1 << len(product)):
+            key = tuple(atom for i, atom in enumerate(product) if chosen >> i & 1)
+            shifted[key] = shifted.get(key, Fraction(0)) + factor
+    constant = shifted.pop((), Fraction(0))
+    return constant if all(factor >= 0 for factor in shifted.values()) else None
+
+
+def _most(size: Size) -> Fraction | None:
+    negative = -size
+    least = _least(negative)
+    return None if least is None else -least
+
+
+def _quotient(terms: Mapping[Product, Fraction]) -> tuple[Product, int] | None:
+    """Returns a product with a rounded quotient, and where it is."""
+    for product in terms:
+        for place, atom in enumerate(product):
+            if isinstance(atom, Floor):
+                return product, place
+    return None

@@ -1,0 +1,105 @@
+"""A graph whose open dimensions are numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, is_dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from converters.tf.ir.expressions import Size, Unknown
+from converters.tf.ir.graph import Graph, Node, Op, Port
+from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
+
+
+def open_dims(graph: Graph) -> tuple[str, ...]:
+    """Returns the names of the open dimensions besides the batch, in the order of the inputs."""
+    found: dict[str, None] = {}
+    for port in graph.inputs:
+        for dim in port.value.shape:
+            if isinstance(dim, Size):
+                found |= {atom.name: None for atom in dim.atoms() if isinstance(atom, Unknown)}
+    return tuple(found)
+
+
+def sizes_of(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, int]:
+    """Returns the open dimensions that arrays have, by name.
+
+    Raises:
+        ValueError: An array has another rank than its input, or two contradict each other.
+    """
+    found: dict[str, int] = {}
+    for port in graph.inputs:
+        shape = np.shape(inputs[port.name])
+        if len(shape) != port.value.rank:
+            expected = shape_text(port.value.shape)
+            raise ValueError(f"input {port.name} has shape {shape}, not {expected}")
+        for dim, size in zip(port.value.shape, shape, strict=True):
+            if isinstance(dim, Size) and found.setdefault(str(dim), size) != size:
+                raise ValueError(f"{dim!s} is {found[str(dim)]}, and {size} in input {port.name}")
+    return found
+
+
+def fixed(graph: Graph, sizes: Mapping[str, int]) -> Graph:
+    """Returns the graph for some open dimensions.
+
+    Args:
+        graph: The graph.
+        sizes: A number, or another size, for each of them by name.
+
+    Raises:
+        ValueError: A tensor would have a dimension below 1.
+    """
+    return _Fixed(sizes).graph(graph) if sizes else graph
+
+
+class _Fixed:
+    def __init__(self, sizes: Mapping[str, int]) -> None:
+        self._sizes = sizes
+        self._values: dict[Value, Value] = {}
+
+    def graph(self, graph: Graph) -> Graph:
+        inputs = tuple(Port(p.name, self._value(p.value)) for p in graph.inputs)
+        nodes = tuple(self._node(node) for node in graph.nodes)
+        outputs = tuple(Port(p.name, self._value(p.value)) for p in graph.outputs)
+        return replace(graph, inputs=inputs, outputs=outputs, nodes=nodes)
+
+    def _node(self, node: Node) -> Node:
+        inputs = tuple(None if v is None else self._value(v) for v in node.inputs)
+        outputs = tuple(self._value(v) for v in node.outputs)
+        return replace(node, op=self._part(node.op), inputs=inputs, outputs=outputs)
+
+    def _value(self, value: Value) -> Value:
+        if value.is_constant:
+            return value
+        if value not in self._values:
+            shape = self._shape(value)
+            self._values[value] = Value(value.dtype, shape, None, value.name)
+        return self._values[value]
+
+    def _shape(self, value: Value) -> Shape:
+        shape: Shape = self._part(value.shape)
+        changed = (d for d, before in zip(shape, value.shape, strict=True) if d is not before)
+        if any((d.scale if isinstance(d, Batch) else d) < 1 for d in changed):
+            text = f"{shape_text(value.shape)} is {shape_text(shape)}"
+            raise ValueError(f"the sizes are too small: {value.name} of {text}")
+        return shape
+
+    def _part(self, part: Any) -> Any:
+        """Returns an attribute, or the op that has attributes, in the same way."""
+        if isinstance(part, Size):
+            return part.with_atoms(self._sizes)
+        if isinstance(part, Batch):
+            return replace(part, scale=self._part(part.scale))
+        if isinstance(part, Graph):
+            return self.graph(part)
+        if isinstance(part, Node):
+            return self._node(part)
+        if isinstance(part, tuple):
+            return tuple(self._part(inner) for inner in part)
+        if isinstance(part, Op) and is_dataclass(part):
+            return replace(
+                part, **{f.name: self._part(getattr(part, f.name)) for f in fields(part)}
+            )
+        return part

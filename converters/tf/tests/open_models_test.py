@@ -1,0 +1,108 @@
+"""Models that leave dimensions open besides the batch, against Keras at several sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+from keras import layers
+
+from converters.tf import ir
+from converters.tf.ir.fixed import open_dims
+from converters.tf.ir.interpret import interpret
+from converters.tf.load.model import LoadOptions, load, trace_model
+from converters.tf.load.shapes import FixedShapes
+from converters.tf.lower.trace import Loaded
+from converters.tf.plan.arena import plan_memory
+from converters.tf.tests.checks import TOLERANCE
+from converters.tf.tests.open_models import IMAGES, SEQUENCES, two_inputs
+from converters.tf.tf2rust import graph_of
+from tools.codegen.conversion import UnsupportedError
+
+LENGTHS = (1, 2, 7, 40)
+SIDES = ((8, 8), (9, 13), (32, 17))
+
+
+def _given(graph: ir.Graph, sizes: dict[str, int]) -> dict[str, ir.Array]:
+    random = np.random.default_rng(sum(sizes.values()))
+    arrays: dict[str, ir.Array] = {}
+    for port in graph.inputs:
+        shape = [3 if isinstance(d, ir.Batch) else sizes.get(str(d), d) for d in port.value.shape]
+        kind = port.value.dtype.numpy
+        data = random.normal(size=shape) if kind.kind == "f" else random.integers(0, 20, shape)
+        arrays[port.name] = data.astype(kind)
+    return arrays
+
+
+def _agree(loaded: Loaded, graph: ir.Graph, given: dict[str, ir.Array]) -> None:
+    expected = loaded.predict(given)
+    found = interpret(graph, given)
+    for name, data in expected.items():
+        assert found[name].shape == data.shape
+        scale = max(1.0, float(np.abs(data).max()))
+        assert np.abs(found[name] - data).max() <= TOLERANCE * scale, name
+
+
+@pytest.mark.parametrize("make", SEQUENCES, ids=lambda make: make.__name__)
+def test_sequences(make: Callable[[], keras.Model]) -> None:
+    loaded = trace_model(make())
+    graph = graph_of(loaded)
+    assert open_dims(graph) == ("steps",)
+    assert plan_memory(graph).regions
+    for steps in LENGTHS:
+        _agree(loaded, graph, _given(graph, {"steps": steps}))
+
+
+@pytest.mark.parametrize("make", IMAGES, ids=lambda make: make.__name__)
+def test_images(make: Callable[[], keras.Model]) -> None:
+    loaded = trace_model(make(), FixedShapes({"": (None, None, 3)}))
+    graph = graph_of(loaded)
+    assert open_dims(graph) == ("height", "width")
+    for height, width in SIDES:
+        _agree(loaded, graph, _given(graph, {"height": height, "width": width}))
+
+
+def test_dimensions_that_have_to_be_the_same_become_one() -> None:
+    loaded = trace_model(two_inputs())
+    graph = graph_of(loaded)
+    (name,) = open_dims(graph)
+    for steps in LENGTHS:
+        _agree(loaded, graph, _given(graph, {name: steps}))
+    given = _given(graph, {name: 5})
+    first, second = given
+    given[second] = given[second][:, :4]
+    with pytest.raises(ValueError, match=f"{name} is 5, and 4 in input {second}"):
+        interpret(graph, {first: given[first], second: given[second]})
+
+
+def test_dimensions_that_differ_stay_apart() -> None:
+    x, y = keras.Input((None, 4)), keras.Input((None, 4))
+    model = keras.Model([x, y], layers.MultiHeadAttention(2, 3)(x, y))
+    loaded = trace_model(model)
+    graph = graph_of(loaded)
+    first, second = open_dims(graph)
+    for sizes in ((1, 5), (6, 2), (3, 3)):
+        _agree(loaded, graph, _given(graph, dict(zip((first, second), sizes, strict=True))))
+
+
+def test_saved_models_leave_dimensions_open_too(tmp_path: Path) -> None:
+    SEQUENCES[0]().export(tmp_path / "m", verbose=False)
+    loaded = load(tmp_path / "m", LoadOptions())
+    graph = graph_of(loaded)
+    for steps in LENGTHS:
+        _agree(loaded, graph, _given(graph, {"steps": steps}))
+
+
+def test_what_an_op_needs_to_know_is_refused_by_name() -> None:
+    x = keras.Input((None, 4))
+    model = keras.Model(x, keras.ops.reshape(x, (-1, 3, 4)))
+    with pytest.raises(UnsupportedError, match=r"batch\*4\*steps / 12 \(.*--input_shape\)"):
+        graph_of(trace_model(model))
+
+
+def test_a_fixed_dimension_is_fixed() -> None:
+    graph = graph_of(trace_model(SEQUENCES[0](), FixedShapes({"": (5, 6)})))
+    assert open_dims(graph) == ()
