@@ -129,7 +129,7 @@ def prove(folder: pathlib.Path) -> int:
     if remote.status:
         return 1
     print("This machine builds ...", file=sys.stderr, flush=True)
-    local = here.run("build", _TARGETS.value, [])
+    local = here.run("build", _TARGETS.value, ["--remote_download_outputs=all"])
     report("local", local)
     made = made_files(there.base)
     different = differences(made_files(here.base), made)
