@@ -58,6 +58,7 @@ class Opened:
     _known: dict[Size, str] = field(default_factory=dict)
     _variables: dict[str, str] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
+    _computed: set[str] = field(default_factory=set)
 
     @classmethod
     def of(cls, plan: Plan) -> Opened | None:
@@ -106,13 +107,19 @@ class Opened:
     def view(self) -> dict[str, object]:
         """Returns what the templates name, once all expressions are made."""
         dims = [
-            {"name": name, "label": one_line(label), "read": name in self._read}
+            {
+                "name": name,
+                "label": one_line(label),
+                "read": name in self._read,
+                "computed": name in self._computed,
+            }
             for label, name in self.dims.items()
         ]
         sizes = [{**vars(size), "read": size.name in self._read} for size in self.sizes]
         images = any(len(port.value.shape) > 3 for port in self.plan.graph.inputs)
         parts = {
             "sample": _IMAGE if images else _SEQUENCE,
+            "idle": self._read.union(self._computed).isdisjoint(self.dims.values()),
             "sizes": sizes,
             "slots": self.slots,
             "regions": self.regions,
@@ -181,6 +188,7 @@ class Opened:
 
     def _atom(self, atom: Unknown | Floor) -> str:
         if isinstance(atom, Unknown):
+            self._computed.add(self._variables[atom.name])
             return self._variables[atom.name]
         return f"({self._checked(atom.of)}).over({atom.by})"
 
