@@ -116,6 +116,24 @@ fn model(folder: &Path) -> Result<()> {
     Ok(())
 }
 
+fn two_inputs() -> Result<()> {
+    use tfp::nn::layer::{Add, Dense, Model, Node, SharedLayer};
+    use tfp::nn::{Activation, Weights};
+
+    let weights = Weights::new(&EagerContext::new()?, 7);
+    let a = Node::input(&weights, "a", &[8])?;
+    let b = Node::input(&weights, "b", &[8])?;
+    let encoder = SharedLayer::new(Dense::new(16).activation(Activation::Relu));
+    let (x, y) = (a.then_named("encoder", &encoder)?, b.then(&encoder)?);
+    let sum = Node::join(Add, &[&x, &y])?;
+    let class = sum.then_named("class", Dense::new(3))?;
+    let age = sum.then_named("age", Dense::new(1))?;
+    let model = Model::new(&[&a, &b], &[("class", &class), ("age", &age)])?;
+    let names: Vec<_> = model.outputs().iter().map(|port| &port.name).collect();
+    println!("outputs: {names:?}");
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("tfp_tour_{}", std::process::id()));
     graph()?;
@@ -124,6 +142,7 @@ fn main() -> Result<()> {
     train(&folder)?;
     restore(&folder)?;
     model(&folder)?;
+    two_inputs()?;
     // What is left behind is small, and in the folder for temporary files.
     let _ = std::fs::remove_dir_all(&folder);
     Ok(())

@@ -502,6 +502,7 @@ def test_the_page_shows_the_program() -> None:
         "trained: 3.00",
         "restored: 3.00",
         "model: y = [7.0, 10.0]",
+        'outputs: ["class", "age"]',
     ]
 
 

@@ -104,7 +104,7 @@ fn damaged_and_unfit_checkpoints_are_refused() -> Result<()> {
     ));
     let error = checkpoint.restore(folder.join("nothing")).unwrap_err();
     assert!(
-        matches!(error.kind(), ErrorKind::File { .. })
+        matches!(error.kind(), ErrorKind::NotFound { .. })
             && error.to_string().contains("nothing.index"),
         "{error}"
     );

@@ -231,7 +231,10 @@ fn damaged_models_name_the_file() -> Result<()> {
     let error = Model::load(&ctx, &folder, &["serve"])
         .map(drop)
         .unwrap_err();
-    assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error}");
+    assert!(
+        matches!(error.kind(), ErrorKind::NotFound { .. }),
+        "{error}"
+    );
     assert!(error.to_string().contains("variables.index"), "{error}");
     fs::remove_file(&file).expect("removed");
     let error = Model::load(&ctx, &folder, &["serve"])

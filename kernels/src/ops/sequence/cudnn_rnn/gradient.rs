@@ -368,24 +368,30 @@ impl Backward<'_> {
         }
         self.states_before(index, direction, sequences.output, memory);
         let lstm = stack.mode == Mode::Lstm;
-        let (x, state) = ((rows, columns, place.inputs), (rows, columns, units));
-        self.project(
-            x,
-            (sequences.x, weights.kernel),
-            (false, Some(weights.bias)),
-            (memory.gates, memory.own),
-        )?;
+        let gemm = Gemm {
+            bias: Some(weights.bias),
+            ..Gemm::new(
+                (rows, columns, place.inputs),
+                Matrix::rows(sequences.x, place.inputs),
+                Matrix::rows(weights.kernel, columns),
+            )
+        };
+        gemm.run(memory.gates, columns, memory.own, self.parallel)?;
         let gates = if lstm {
             &mut *memory.gates
         } else {
             &mut *memory.projected
         };
-        self.project(
-            state,
-            (memory.before, weights.recurrent),
-            (lstm, Some(weights.recurrent_bias)),
-            (gates, memory.own),
-        )?;
+        let gemm = Gemm {
+            accumulate: lstm,
+            bias: Some(weights.recurrent_bias),
+            ..Gemm::new(
+                (rows, columns, units),
+                Matrix::rows(memory.before, units),
+                Matrix::rows(weights.recurrent, columns),
+            )
+        };
+        gemm.run(gates, columns, memory.own, self.parallel)?;
         match stack.mode {
             Mode::Lstm => self.lstm_gates(index, direction, memory),
             Mode::Gru => self.gru_gates(memory),
@@ -458,15 +464,23 @@ impl Backward<'_> {
                 }
             }
         }
-        self.transposed(
-            (place.inputs, columns, rows),
-            (sequences.x, memory.gates),
-            (of_weights.kernel, memory.own),
-        )?;
-        self.transposed(
-            (units, columns, rows),
-            (memory.before, of_state),
-            (of_weights.recurrent, memory.own),
+        // A gradient of weights is the product of what they multiplied, transposed, and the gates'.
+        let (x, of_gates) = (
+            Matrix::columns(sequences.x, place.inputs),
+            Matrix::rows(memory.gates, columns),
+        );
+        let size = (place.inputs, columns, rows);
+        Gemm::new(size, x, of_gates).run(of_weights.kernel, columns, memory.own, self.parallel)?;
+        let (before, of_gates) = (
+            Matrix::columns(memory.before, units),
+            Matrix::rows(of_state, columns),
+        );
+        let size = (units, columns, rows);
+        Gemm::new(size, before, of_gates).run(
+            of_weights.recurrent,
+            columns,
+            memory.own,
+            self.parallel,
         )?;
         let gemm = Gemm {
             accumulate: direction > 0,
@@ -506,34 +520,6 @@ impl Backward<'_> {
                 }
             }
         }
-    }
-
-    /// `gates = rows * matrix + bias`, or added to what `gates` holds.
-    fn project(
-        &self,
-        (rows, columns, depth): (usize, usize, usize),
-        (x, matrix): (&[f32], &[f32]),
-        (accumulate, bias): (bool, Option<&[f32]>),
-        (gates, own): (&mut [f32], &mut [f32]),
-    ) -> Result<()> {
-        let (a, b) = (Matrix::rows(x, depth), Matrix::rows(matrix, columns));
-        let gemm = Gemm {
-            accumulate,
-            bias,
-            ..Gemm::new((rows, columns, depth), a, b)
-        };
-        gemm.run(gates, columns, own, self.parallel)
-    }
-
-    /// `out = x^T * gates`
-    fn transposed(
-        &self,
-        (depth, columns, rows): (usize, usize, usize),
-        (x, gates): (&[f32], &[f32]),
-        (out, own): (&mut [f32], &mut [f32]),
-    ) -> Result<()> {
-        let (a, b) = (Matrix::columns(x, depth), Matrix::rows(gates, columns));
-        Gemm::new((depth, columns, rows), a, b).run(out, columns, own, self.parallel)
     }
 
     /// Applies the functions of the gates, and fills in the cells before each step.
