@@ -8,7 +8,7 @@ use tfp::wire::Reader;
 use tfp::{
     AnyContext, AnyValue, EagerContext, GradientOptions, Graph, LookupTable, Mode, Operation,
     Output, Result, RunOptions, Session, SessionOptions, Tape, Tensor, TensorHandle, Unconnected,
-    Variable, gradients_with, initialize, load_pluggable_device,
+    Variable, gradients_with, initialize, load_pluggable_device, traced_nodes,
 };
 
 pub const DEVICE: &str = "/device:TFP:0";
