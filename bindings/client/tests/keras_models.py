@@ -207,9 +207,9 @@ def _grouped(r: Random) -> Case:
     heads = int(r.integers(1, 3))
     layer = k.GroupQueryAttention(3, 2 * heads, heads, use_bias=_flag(r))
     causal = _flag(r)
-    # Keras takes as many queries as values then.
     queries = _shape(r, 1)
-    values = queries if causal else _shape(r, 1)
+    # Keras takes values of the queries' width and, with a causal mask, as many.
+    values = queries if causal else (_shape(r, 1)[0], queries[1])
     return [queries, values], lambda q, v: layer(q, v, use_causal_mask=causal)
 
 
