@@ -140,6 +140,9 @@ class Calls(Target):
             if not _has_shapes(op, call):
                 return Outcome(Status.REFUSED, mine)
             return Outcome(Status.FAULT, f"{op} refuses: {mine}", f"refuses {op}")
+        if "FFT" in op and not np.size(call.inputs["input"]):
+            # TensorFlow writes no element of the result, which is what the memory held.
+            return Outcome(Status.TAKEN)
         self.reference(True)
         gap = sweep.gap_of(op, call, found, expected, about["tolerance"])
         self.reference(False)
