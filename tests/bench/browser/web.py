@@ -26,9 +26,9 @@ from typing import Any
 
 from absl import app, flags
 
+from tests.bench.browser.prepare import FACTS, ONNX, TFJS, TFJS_WEIGHTS, prepare
 from tests.bench.machine import processor
 from tests.bench.models.zoo import ZOO
-from tests.bench.web.prepare import FACTS, ONNX, TFJS, TFJS_WEIGHTS, prepare
 
 _PEERS = flags.DEFINE_string("peers", None, "Folder with the node_modules of the peers.")
 _ROUNDS = flags.DEFINE_integer("rounds", 9, "Rounds of calls per model.", lower_bound=3)
@@ -94,7 +94,7 @@ def _node() -> str:
 
 
 def _ask(folder: Path, mode: str, who: Sequence[str]) -> dict[str, Any]:
-    script = Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", ".")) / "tests/bench/web/time.mjs"
+    script = Path(os.environ.get("BUILD_WORKSPACE_DIRECTORY", ".")) / "tests/bench/browser/time.mjs"
     peers = _peers() or folder
     command = [_node(), str(script.absolute()), str(folder.absolute()), str(peers), mode, *who]
     done = subprocess.run(command, capture_output=True, text=True, check=False)
