@@ -93,7 +93,20 @@ def lacks(root: Path) -> list[StartError]:
                 f"make {root} writable or set TFP_CACHE to a folder that is",
             )
         )
+    if has_space(root):
+        found.append(
+            StartError(
+                "opening the cache folder",
+                f"there is a space in {root}, and Bazel's rules don't work in such a folder",
+                "set TFP_CACHE to a folder without one, such as /var/tmp/tfp",
+            )
+        )
     return found
+
+
+def has_space(folder: Path) -> bool:
+    """Whether a path has a space: Bazel's rules break at one, but for the checkout's own path."""
+    return any(character.isspace() for character in str(folder))
 
 
 def check(root: Path) -> None:

@@ -486,6 +486,19 @@ def test_a_folder_that_is_not_writable_is_said_before_anything_is_fetched(
     assert machine.calls.read_text() == ""
 
 
+def test_a_space_in_the_cache_folder_is_said_before_anything_is_fetched(
+    machine: Machine, tmp_path: Path
+) -> None:
+    with pytest.raises(StartError, match="set TFP_CACHE to a folder without one"):
+        run(machine, tmp_path / "a cache")
+    assert machine.calls.read_text() == ""
+
+
+def test_a_home_with_a_space_moves_bazels_own_folder(tmp_path: Path) -> None:
+    options = start.output_options(tmp_path, {"XDG_CACHE_HOME": str(tmp_path / "a b")})
+    assert options == [f"--output_user_root={tmp_path}/output"]
+
+
 def test_a_home_that_is_not_writable_moves_bazels_own_folder(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

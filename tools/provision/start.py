@@ -24,9 +24,10 @@ def cache_root(environ: Mapping[str, str]) -> Path:
 def output_options(root: Path, environ: Mapping[str, str]) -> list[str]:
     """Where Bazel works if it cannot in the home folder: in the cache folder, too."""
     home = Path(environ.get("XDG_CACHE_HOME") or Path.home() / ".cache")
+    fits = not machine.has_space(home)
     while not home.exists() and home != home.parent:
         home = home.parent
-    return [] if os.access(home, os.W_OK) else [f"--output_user_root={root / 'output'}"]
+    return [] if fits and os.access(home, os.W_OK) else [f"--output_user_root={root / 'output'}"]
 
 
 def ready_plan(root: Path, environ: Mapping[str, str]) -> Plan:
