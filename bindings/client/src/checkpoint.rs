@@ -5,8 +5,8 @@ mod entry;
 mod objects;
 mod table;
 
+pub(crate) use bundle::index_path;
 pub use bundle::{CheckpointReader, write_tensors};
-pub(crate) use bundle::{index_path, read_file};
 pub(crate) use objects::{OBJECT_GRAPH_KEY, Object, Objects, VALUE, value_key};
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 
 use tfp_core::{Error, ErrorKind, Result, Session, Tensor};
 
-use crate::files::file_error;
+use crate::files::{file_error, read_file};
 use crate::variable::{Variable, set_in, values_in};
 
 /// Where the number of saves is kept, as Python does.

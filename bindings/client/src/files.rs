@@ -22,6 +22,21 @@ pub(crate) fn file_error(path: &Path, problem: impl Into<String>) -> Error {
     })
 }
 
+/// Reads a file.
+///
+/// # Errors
+/// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::File`] when it can't be read.
+pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
+    fs::read(path).map_err(|error| match error.kind() {
+        io::ErrorKind::NotFound => Error::new(ErrorKind::NotFound {
+            what: "file",
+            name: path.display().to_string(),
+            place: "the file system".to_owned(),
+        }),
+        _ => file_error(path, format!("it can't be read: {error}")),
+    })
+}
+
 /// An error about what can't be written.
 pub(crate) fn unwritten(path: &Path) -> impl FnOnce(io::Error) -> Error + '_ {
     move |error| file_error(path, format!("it can't be written: {error}"))

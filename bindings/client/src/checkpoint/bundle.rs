@@ -1,7 +1,6 @@
 //! Files of named tensors: what every checkpoint consists of.
 
 use std::collections::BTreeMap;
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
@@ -11,7 +10,7 @@ use tfp_ops::{restore_v2, save_v2};
 
 use super::entry::{Entry, read_entry};
 use super::table::{read_table, write_table};
-use crate::files::{self, Beside, file_error, folder_of, unwritten};
+use crate::files::{self, Beside, file_error, folder_of, read_file, unwritten};
 
 /// A checkpoint that is open for reading: tensors by name.
 ///
@@ -21,21 +20,6 @@ use crate::files::{self, Beside, file_error, folder_of, unwritten};
 pub struct CheckpointReader {
     prefix: PathBuf,
     entries: BTreeMap<String, Entry>,
-}
-
-/// Reads a file.
-///
-/// # Errors
-/// [`ErrorKind::NotFound`] when there is none, [`ErrorKind::File`] when it can't be read.
-pub(crate) fn read_file(path: &Path) -> Result<Vec<u8>> {
-    std::fs::read(path).map_err(|error| match error.kind() {
-        io::ErrorKind::NotFound => Error::new(ErrorKind::NotFound {
-            what: "file",
-            name: path.display().to_string(),
-            place: "the file system".to_owned(),
-        }),
-        _ => file_error(path, format!("it can't be read: {error}")),
-    })
 }
 
 /// The context on which files are read and written.

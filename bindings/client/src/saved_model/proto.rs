@@ -7,8 +7,7 @@ use tfp_core::wire::{Reader, read_shape};
 use tfp_core::{DataType, Error, ErrorKind, Result, Shape};
 
 use super::structure::Structure;
-use crate::checkpoint::read_file;
-use crate::files::file_error;
+use crate::files::{file_error, read_file};
 
 /// The version of the format that this crate knows.
 const SCHEMA: i64 = 1;

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
+use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
 use super::hdf5::Datasets;
@@ -25,14 +26,6 @@ pub(super) struct Graph {
     outputs: Vec<(String, Value)>,
 }
 
-/// An output of a call of a layer.
-#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-struct Value {
-    layer: String,
-    call: usize,
-    output: usize,
-}
-
 /// A layer.
 struct Entry {
     name: String,
@@ -40,6 +33,8 @@ struct Entry {
     kind: Kind,
     /// What each call is given.
     calls: Vec<Vec<Value>>,
+    /// The masks of each call, where the file names some.
+    masks: Vec<Vec<Value>>,
     is_trainable: bool,
 }
 
@@ -49,12 +44,6 @@ enum Kind {
     Model(Box<Graph>),
     /// One whose description failed, which is a problem only where it is used.
     Unknown(String),
-}
-
-/// What is read of a call: its inputs, and whether each step sees only those before it.
-struct Call {
-    inputs: Vec<Value>,
-    is_causal: bool,
 }
 
 impl Graph {
@@ -105,12 +94,13 @@ impl Graph {
             };
             let is_causal = calls.iter().any(|call| call.is_causal);
             let is_trainable = inner.0.get("trainable").and_then(Json::bool) != Some(false);
-            let kind = match class {
-                "InputLayer" => input(inner)?,
-                "Functional" | "Sequential" => {
+            let kind = match (class, problem(&calls)) {
+                ("InputLayer", _) => input(inner)?,
+                (_, Some(problem)) => Kind::Unknown(problem),
+                ("Functional" | "Sequential", None) => {
                     Kind::Model(Box::new(Self::parse_at(json, &place, problems, depth + 1)?))
                 }
-                _ => match describe(class, inner, is_causal) {
+                (_, None) => match describe(class, inner, is_causal) {
                     Ok(mut described) => {
                         for one in &mut described.places {
                             *one = format!("{place}{one}");
@@ -127,6 +117,7 @@ impl Graph {
                 name,
                 class: class.to_owned(),
                 kind,
+                masks: calls.iter().map(|call| call.masks.clone()).collect(),
                 calls: calls.into_iter().map(|call| call.inputs).collect(),
                 is_trainable,
             });
@@ -157,6 +148,7 @@ impl Graph {
                 class: "InputLayer".to_owned(),
                 kind: Kind::Input(DataType::FLOAT, sample),
                 calls: Vec::new(),
+                masks: Vec::new(),
                 is_trainable: true,
             };
             self.layers.insert(0, input);
@@ -237,6 +229,21 @@ impl Graph {
                 done.insert(at);
                 on_path.remove(&at);
                 path.pop();
+            }
+        }
+        let sources = by_name
+            .values()
+            .filter(|entry| matches!(entry.class.as_str(), "Embedding" | "Masking"))
+            .flat_map(|entry| entry.calls.iter().flatten())
+            .collect();
+        for &(name, call) in &done {
+            let masks = by_name.get(name).and_then(|entry| entry.masks.get(call));
+            for mask in masks.into_iter().flatten() {
+                if !is_of_values(&by_name, &sources, mask) {
+                    problems.push(format!(
+                        "'{name}': a mask that does not come from Embedding or Masking is not supported"
+                    ));
+                }
             }
         }
         let used: BTreeSet<(String, usize)> = done
@@ -422,58 +429,78 @@ fn ends(config: Config<'_>, key: &str) -> Result<Vec<(String, Value)>> {
     }
 }
 
-/// `[layer, call, output]`
-fn history(json: &Json) -> Option<Value> {
-    match json.list()? {
-        [layer, call, output] => Some(Value {
-            layer: layer.text()?.to_owned(),
-            call: usize::try_from(call.integer()?).ok()?,
-            output: usize::try_from(output.integer()?).ok()?,
-        }),
-        _ => None,
-    }
-}
-
-/// The calls of a layer.
-fn calls(json: &Json) -> Result<Vec<Call>> {
-    let list = json
-        .get("inbound_nodes")
-        .and_then(Json::list)
-        .unwrap_or_default();
-    list.iter().map(call).collect()
-}
-
-fn call(json: &Json) -> Result<Call> {
-    let wrong = || Error::argument("a call of a layer that Keras 3 does not write");
-    let arguments = json.get("args").and_then(Json::list).ok_or_else(wrong)?;
-    let mut inputs = Vec::new();
-    for argument in arguments {
-        tensors(argument, &mut inputs);
-    }
-    let mut is_causal = false;
-    if let Some(Json::Object(named)) = json.get("kwargs") {
-        let value = |key: &str| {
-            named
-                .iter()
-                .find(|(name, _)| name == key)
-                .map(|(_, value)| value)
-        };
-        is_causal = value("use_causal_mask") == Some(&Json::Bool(true));
-        // Masks come with the values themselves.
-        for key in ["query", "value", "key", "initial_state"] {
-            if let Some(json) = value(key) {
-                tensors(json, &mut inputs);
-            }
+/// Whether a mask is what Keras makes of the values: it follows, by ops alone, from tensors that an
+/// `Embedding` or a `Masking` is given, the sources.
+fn is_of_values(
+    by_name: &BTreeMap<&str, &Entry>,
+    sources: &BTreeSet<&Value>,
+    mask: &Value,
+) -> bool {
+    let mut seen: BTreeSet<&Value> = BTreeSet::new();
+    let mut open = vec![mask];
+    while let Some(value) = open.pop() {
+        if sources.contains(value) || !seen.insert(value) {
+            continue;
+        }
+        let entry = by_name.get(value.layer.as_str());
+        let op = entry.filter(|entry| matches!(entry.kind, Kind::Unknown(_)));
+        match op.and_then(|entry| entry.calls.get(value.call)) {
+            Some(inputs) if !inputs.is_empty() => open.extend(inputs),
+            _ => return false,
         }
     }
-    Ok(Call { inputs, is_causal })
+    true
 }
 
-/// Collects the tensors of an argument.
-fn tensors(json: &Json, into: &mut Vec<Value>) {
-    if let Json::List(list) = json {
-        list.iter().for_each(|one| tensors(one, into));
-    } else if let Some(("__keras_tensor__", config)) = object(json) {
-        into.extend(config.0.get("keras_history").and_then(history));
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A masked LSTM over what a layer makes of `in`, whose mask follows from `from`.
+    fn problems(layer: &str, from: &str) -> Result<Vec<String>> {
+        let tensor = |of: &str| {
+            let config = format!(r#"{{"keras_history": ["{of}", 0, 0]}}"#);
+            format!(r#"{{"class_name": "__keras_tensor__", "config": {config}}}"#)
+        };
+        let node = |class: &str, name: &str, config: &str, of: &str, kwargs: &str| {
+            format!(
+                r#"{{"class_name": "{class}", "name": "{name}", "config": {{"name": "{name}", {config}}},
+                    "inbound_nodes": [{{"args": [{}], "kwargs": {{{kwargs}}}}}]}}"#,
+                tensor(of)
+            )
+        };
+        let mask = format!(r#""mask": {}"#, tensor("differs"));
+        let layers = [
+            r#"{"class_name": "InputLayer", "name": "in", "inbound_nodes": [],
+                "config": {"name": "in", "batch_shape": [null, 5], "dtype": "int32"}}"#
+                .to_owned(),
+            node("Embedding", "words", layer, "in", ""),
+            node("NotEqual", "differs", r#""trainable": true"#, from, ""),
+            node("LSTM", "lstm", r#""units": 3"#, "words", &mask),
+        ];
+        let json = format!(
+            r#"{{"class_name": "Functional", "config": {{"name": "m", "layers": [{}],
+                "input_layers": [["in", 0, 0]], "output_layers": [["lstm", 0, 0]]}}}}"#,
+            layers.join(", ")
+        );
+        let mut problems = Vec::new();
+        Graph::parse(&Json::parse(json.as_bytes())?, "", &mut problems)?;
+        Ok(problems)
+    }
+
+    #[test]
+    fn a_mask_that_does_not_come_with_the_values_is_a_problem() -> Result<()> {
+        let embedding = r#""input_dim": 9, "output_dim": 4, "mask_zero": true"#;
+        let of_words = problems(embedding, "in")?;
+        assert!(
+            !of_words.iter().any(|one| one.contains("mask")),
+            "{of_words:?}"
+        );
+        let by_hand = problems(embedding, "words")?;
+        assert!(
+            by_hand.iter().any(|one| one.starts_with("'lstm': a mask")),
+            "{by_hand:?}"
+        );
+        Ok(())
     }
 }

@@ -1,6 +1,7 @@
 //! Models of Keras 3: `.keras` files, which are archives of a configuration and of weights.
 
 mod bytes;
+mod calls;
 mod config;
 mod described;
 mod graph;
@@ -11,7 +12,6 @@ mod names;
 mod recurrent;
 mod zip;
 
-use std::fs;
 use std::path::Path;
 
 use tfp_core::{Error, ErrorKind, Result};
@@ -21,7 +21,7 @@ use self::hdf5::Datasets;
 use self::json::Json;
 use super::Weights;
 use super::layer::Model;
-use crate::files::file_error;
+use crate::files::{file_error, read_file};
 
 /// The members of the archive.
 const CONFIG: &str = "config.json";
@@ -33,11 +33,11 @@ impl Model {
     /// whose `trainable` is false are frozen.
     ///
     /// # Errors
-    /// [`ErrorKind::File`] for a file that can't be read, is damaged, or has layers that are not
-    /// supported, with a line for each of them.
+    /// [`ErrorKind::NotFound`] for a file that does not exist; [`ErrorKind::File`] for one that can't be
+    /// read, is damaged, or has layers that are not supported, with a line for each of them.
     pub fn from_keras(weights: &Weights, path: impl AsRef<Path>) -> Result<Self> {
         let path = path.as_ref();
-        let bytes = fs::read(path).map_err(|error| file_error(path, error.to_string()))?;
+        let bytes = read_file(path)?;
         Self::from_keras_bytes(weights, &bytes).map_err(|error| match error.kind() {
             ErrorKind::Argument { message } => file_error(path, message),
             _ => error,

@@ -194,7 +194,7 @@ impl Model {
     /// done before a [`Trainer`](crate::nn::training::Trainer) is made.
     ///
     /// # Errors
-    /// [`ErrorKind::NotFound`] with the names of the layers when there is no variable below the path.
+    /// [`ErrorKind::Argument`] with the names of the layers when there is no variable below the path.
     pub fn freeze(&mut self, path: &str) -> Result<()> {
         self.check_path(path)?;
         self.inner.weights.set_frozen(path, true);
