@@ -78,6 +78,7 @@ CLIENT: Table = {
     "nn": "",
     "nn/activation": "",
     "nn/initializer": "",
+    "nn/json": "",
     "nn/loss": "",
     "nn/metric": "nn/loss",
     "nn/criterion": "context nn/loss nn/metric",
@@ -95,7 +96,7 @@ CLIENT: Table = {
     ),
     "nn/dataset": "function nn/training",
     "nn/keras": (
-        "files nn/activation nn/functional nn/initializer nn/layer nn/regularizer nn/weights"
+        "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/regularizer nn/weights"
     ),
 }
 

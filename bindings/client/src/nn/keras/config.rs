@@ -2,7 +2,7 @@
 
 use tfp_core::{Error, Result};
 
-use super::json::Json;
+use crate::nn::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
 use crate::nn::{Activation, Regularizer};
 

@@ -8,7 +8,7 @@ use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
 use super::hdf5::Datasets;
-use super::json::Json;
+use crate::nn::json::Json;
 use super::layers::{Fixed, describe};
 use super::names::{numbered, snake_case};
 use crate::nn::Weights;

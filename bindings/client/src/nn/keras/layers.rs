@@ -4,7 +4,7 @@ use tfp_core::{Error, Result};
 
 use super::config::{Config, object};
 use super::described::{Described, vars};
-use super::json::Json;
+use crate::nn::json::Json;
 use crate::nn::functional::Pool;
 use crate::nn::layer::{
     ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Bidirectional, Built, BuiltMany,

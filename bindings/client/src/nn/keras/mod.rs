@@ -6,7 +6,7 @@ mod config;
 mod described;
 mod graph;
 mod hdf5;
-mod json;
+
 mod layers;
 mod names;
 mod recurrent;
@@ -18,7 +18,7 @@ use tfp_core::{Error, ErrorKind, Result};
 
 use self::graph::Graph;
 use self::hdf5::Datasets;
-use self::json::Json;
+use super::json::Json;
 use super::Weights;
 use super::layer::Model;
 use crate::files::{file_error, read_file};

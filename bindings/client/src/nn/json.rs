@@ -7,7 +7,7 @@ const DEEPEST: usize = 200;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Json {
+pub(crate) enum Json {
     Null,
     Bool(bool),
     Number(f64),
