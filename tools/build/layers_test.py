@@ -86,7 +86,8 @@ CLIENT: Table = {
     "nn/weights": "context nn/initializer nn/regularizer variable",
     "nn/functional": "nn/activation",
     "nn/layer": (
-        "context nn/activation nn/functional nn/initializer nn/regularizer nn/weights variable"
+        "context nn/activation nn/functional nn/initializer nn/json nn/regularizer nn/weights"
+        " variable"
     ),
     "nn/optimizer": "context nn/initializer nn/loss variable",
     "nn/training": (
@@ -97,6 +98,7 @@ CLIENT: Table = {
     "nn/dataset": "function nn/training",
     "nn/keras": (
         "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/regularizer nn/weights"
+        " variable"
     ),
 }
 

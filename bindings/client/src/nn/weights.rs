@@ -100,6 +100,9 @@ impl Weights {
             Sharing::Take(taken) => lock(taken).names.pop_front(),
             Sharing::None | Sharing::Note(_) => None,
         };
+        if let Some(full) = &full {
+            lock(&self.shared).names.push(full.clone());
+        }
         let full = full.unwrap_or_else(|| self.unique(name));
         if let Sharing::Note(taken) = &self.sharing {
             lock(taken).names.push_back(full.clone());

@@ -6,23 +6,30 @@ mod config;
 mod described;
 mod graph;
 mod hdf5;
-
+mod hdf5_write;
 mod layers;
 mod names;
+mod order;
 mod recurrent;
+mod save;
 mod zip;
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use tfp_core::{Error, ErrorKind, Result};
+use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
 use self::graph::Graph;
 use self::hdf5::Datasets;
-use super::json::Json;
+use self::save::Saved;
 use super::Weights;
+use super::json::Json;
 use super::layer::Model;
-use crate::files::{file_error, read_file};
+use crate::files::{file_error, read_file, write};
+use crate::variable::{self, Variable};
 
+/// The version of Keras whose files are written.
+const VERSION: &str = "3.15.1";
 /// The members of the archive.
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.weights.h5";
@@ -62,4 +69,56 @@ impl Model {
         }
         graph.build(weights, &datasets)
     }
+
+    /// Writes the model with its weights as a `.keras` file, which Python's `keras.models.load_model` and
+    /// [`Self::from_keras`] read: layers, names, what is frozen. The file that is there stays until the
+    /// new one is whole.
+    ///
+    /// A model made by [`Sequential`](super::layer::Sequential) is a sequential one in Python, others are
+    /// functional. Several outputs are a list if they have the names of their layers, else a dictionary.
+    /// The random state of dropout is not part of the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`] for a model in a graph, whose values are in a session
+    /// ([`Self::save_keras_from`]), and for layers that Keras does not have, with a line for each;
+    /// [`ErrorKind::File`] for a file that can't be written.
+    pub fn save_keras(&self, path: impl AsRef<Path>) -> Result<()> {
+        if !self.weights().context().is_eager() {
+            return Err(Error::argument(
+                "the values of the model's variables are in a session: Model::save_keras_from or \
+                 Trainer::save_keras writes them",
+            ));
+        }
+        let values = self.variables().iter().map(Variable::to_tensor);
+        let values = values.collect::<Result<Vec<_>>>()?;
+        write_model(self, values, DataType::FLOAT, path.as_ref())
+    }
+
+    /// Writes a model in a graph, as [`Self::save_keras`], with the values of a session.
+    ///
+    /// # Errors
+    /// As for [`Self::save_keras`], and what TensorFlow says.
+    pub fn save_keras_from(&self, session: &Session, path: impl AsRef<Path>) -> Result<()> {
+        let values = variable::values_in(session, self.variables())?;
+        write_model(self, values, DataType::FLOAT, path.as_ref())
+    }
+}
+
+fn write_model(model: &Model, values: Vec<Tensor>, input: DataType, path: &Path) -> Result<()> {
+    let saved = Saved::of(model, input)?;
+    let names = model.variables().iter().map(|one| one.name().to_owned());
+    let values: HashMap<String, Tensor> = names.zip(values).collect();
+    let config = saved.config.to_string();
+    let weights = saved.weights(&values, &[])?;
+    write(path, &archive(&config, &weights)?)
+}
+
+/// The bytes of a `.keras` file.
+fn archive(config: &str, weights: &[u8]) -> Result<Vec<u8>> {
+    let metadata = Json::object([("keras_version", VERSION.into())]).to_string();
+    zip::archive(&[
+        ("metadata.json", metadata.as_bytes()),
+        (CONFIG, config.as_bytes()),
+        (WEIGHTS, weights),
+    ])
 }
