@@ -89,7 +89,7 @@ CLIENT: Table = {
         "context nn/activation nn/functional nn/initializer nn/json nn/regularizer nn/weights"
         " variable"
     ),
-    "nn/optimizer": "context nn/initializer nn/loss variable",
+    "nn/optimizer": "context nn/initializer nn/json nn/loss variable",
     "nn/training": (
         "checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
         " nn/optimizer"
@@ -97,8 +97,8 @@ CLIENT: Table = {
     ),
     "nn/dataset": "function nn/training",
     "nn/keras": (
-        "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/regularizer nn/weights"
-        " variable"
+        "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/loss nn/metric"
+        " nn/optimizer nn/regularizer nn/training nn/weights variable"
     ),
 }
 

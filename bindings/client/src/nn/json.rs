@@ -12,7 +12,10 @@ const DEEPEST: usize = 200;
 pub(crate) enum Json {
     Null,
     Bool(bool),
+    /// An integer.
     Number(f64),
+    /// A number with a point or an exponent: another type in Python.
+    Float(f64),
     Text(String),
     List(Vec<Self>),
     /// In the order of the file.
@@ -62,7 +65,7 @@ impl Json {
 
     pub fn number(&self) -> Option<f64> {
         match self {
-            Self::Number(number) => Some(*number),
+            Self::Number(number) | Self::Float(number) => Some(*number),
             _ => None,
         }
     }
@@ -116,7 +119,7 @@ impl From<i64> for Json {
 impl From<f32> for Json {
     fn from(number: f32) -> Self {
         let number = number.to_string().parse();
-        Self::Number(number.unwrap_or(f64::NAN))
+        Self::Float(number.unwrap_or(f64::NAN))
     }
 }
 
@@ -144,17 +147,14 @@ impl fmt::Display for Json {
         match self {
             Self::Null => f.write_str("null"),
             Self::Bool(value) => write!(f, "{value}"),
-            Self::Number(number) if number.is_nan() => f.write_str("NaN"),
-            Self::Number(number) if number.is_infinite() => f.write_str(if *number > 0.0 {
+            Self::Number(number) => write!(f, "{number:.0}"),
+            Self::Float(number) if number.is_nan() => f.write_str("NaN"),
+            Self::Float(number) if number.is_infinite() => f.write_str(if *number > 0.0 {
                 "Infinity"
             } else {
                 "-Infinity"
             }),
-            // Python has another type for integers.
-            Self::Number(number) if number.fract() == 0.0 && number.abs() < 9e15 => {
-                write!(f, "{number:.0}")
-            }
-            Self::Number(number) => write!(f, "{number:?}"),
+            Self::Float(number) => write!(f, "{number:?}"),
             Self::Text(text) => quoted(f, text),
             Self::List(list) => {
                 f.write_str("[")?;
@@ -226,9 +226,9 @@ impl Parser<'_> {
             ("null", Json::Null),
             ("true", Json::Bool(true)),
             ("false", Json::Bool(false)),
-            ("NaN", Json::Number(f64::NAN)),
-            ("Infinity", Json::Number(f64::INFINITY)),
-            ("-Infinity", Json::Number(f64::NEG_INFINITY)),
+            ("NaN", Json::Float(f64::NAN)),
+            ("Infinity", Json::Float(f64::INFINITY)),
+            ("-Infinity", Json::Float(f64::NEG_INFINITY)),
         ];
         let rest = self.text.get(self.at..).unwrap_or_default();
         for (word, value) in words {
@@ -272,7 +272,11 @@ impl Parser<'_> {
                 let number = rest[..length].parse();
                 let number = number.map_err(|_| self.wrong("a number"))?;
                 self.at += length;
-                Ok(Json::Number(number))
+                let is_integer = !rest[..length].contains(['.', 'e', 'E']);
+                Ok(match is_integer {
+                    true => Json::Number(number),
+                    false => Json::Float(number),
+                })
             }
             _ => Err(self.wrong("a value")),
         }
@@ -357,12 +361,17 @@ mod tests {
         let json = Json::object([
             (
                 "a\"\\\n\u{1f600}",
-                Json::List(vec![4_i64.into(), 0.001_f32.into(), f32::INFINITY.into()]),
+                Json::List(vec![
+                    4_i64.into(),
+                    0.001_f32.into(),
+                    0.0_f32.into(),
+                    f32::INFINITY.into(),
+                ]),
             ),
             ("b", Json::object([("c", Json::Null), ("d", true.into())])),
         ]);
         let text = json.to_string();
-        assert!(text.contains("[4, 0.001, Infinity]"), "{text}");
+        assert!(text.contains("[4, 0.001, 0.0, Infinity]"), "{text}");
         assert_eq!(Json::parse(text.as_bytes())?, json);
         Ok(())
     }

@@ -1,5 +1,6 @@
 """Keras' files: what Python wrote is read and written in Rust, and the other way round."""
 
+import csv
 import io
 import json
 import os
@@ -13,6 +14,7 @@ import h5py
 import keras
 import numpy as np
 import pytest
+import tensorflow as tf
 
 from bindings.client.tests import keras_models
 
@@ -120,3 +122,118 @@ def test_the_weights_are_hdf5(made: pathlib.Path) -> None:
         kernel = file["layers/dense/vars/0"]
         assert kernel.shape == (5, 8) and kernel.dtype == np.float32
         assert len(file["layers"]) > 4
+
+
+def test_trainings_go_on_in_python(tmp_path: pathlib.Path) -> None:
+    _run("train", str(tmp_path))
+    names = sorted(path.stem for path in tmp_path.glob("*.loss"))
+    assert len(names) == 11
+    for name in names:
+        model = keras.models.load_model(tmp_path / f"{name}.keras")
+        assert model.compiled and int(model.optimizer.iterations.numpy()) == 3
+        after = keras.models.load_model(tmp_path / f"{name}.after.keras")
+        x = np.fromfile(tmp_path / f"{name}.x0", np.float32).reshape(3, 4)
+        truth = [
+            np.fromfile(tmp_path / f"{name}.truth{index}", np.float32).reshape(3, 2)
+            for index in range(2)
+        ]
+        logs = model.train_on_batch(x, truth, return_dict=True)
+        expected = float((tmp_path / f"{name}.loss").read_text())
+        assert abs(logs["loss"] - expected) <= NEAR * max(1.0, expected), name
+        assert "e_mean_absolute_error" in logs, logs
+        assert model.optimizer.variables
+        pairs = zip(model.weights, after.weights, strict=True)
+        # What the optimizer keeps shows whether each number is that of its variable.
+        pairs = [*pairs, *zip(model.optimizer.variables, after.optimizer.variables, strict=True)]
+        for found, wanted in pairs:
+            _near(found.numpy(), wanted.numpy(), f"{name}: {found.path}")
+
+
+def _rows(path: pathlib.Path) -> tuple[list[str], list[list[float | str]]]:
+    with path.open(newline="") as file:
+        head, *rows = list(csv.reader(file))
+    assert path.read_bytes().count(b"\r\n") == len(rows) + 1
+    return head, [[one if one == "NA" else float(one) for one in row] for row in rows]
+
+
+def _same_rows(found: list[list[float | str]], expected: list[list[float | str]]) -> None:
+    assert len(found) == len(expected)
+    for row, wanted in zip(found, expected, strict=True):
+        for value, other in zip(row, wanted, strict=True):
+            assert value == other or abs(float(value) - float(other)) <= NEAR, (row, wanted)
+
+
+def _scalars(folder: pathlib.Path) -> dict[tuple[str, int], float]:
+    found: dict[tuple[str, int], float] = {}
+    # The newest file: each training has its own.
+    path = max(folder.glob("events.out.tfevents.*.v2"), key=lambda one: one.stat().st_mtime_ns)
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == "scalars":
+                found[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
+    return found
+
+
+def test_callbacks_do_what_those_of_keras_do(tmp_path: pathlib.Path) -> None:
+    _run("callbacks", str(tmp_path))
+    rust, python = tmp_path / "rust", tmp_path / "python"
+    python.mkdir()
+    x, y, val_x, val_y = (
+        np.fromfile(tmp_path / name, np.float32).reshape(-1, width)
+        for name, width in (("x", 3), ("y", 1), ("val_x", 3), ("val_y", 1))
+    )
+    # By graph, as in Rust.
+    model = keras.models.load_model(tmp_path / "first.keras")
+    rates: list[float] = []
+    logged: list[dict[str, float]] = []
+
+    def _note(_: int, logs: dict[str, float]) -> None:
+        logged.append(dict(logs))
+        rates.append(float(model.optimizer.learning_rate))
+
+    c = keras.callbacks
+    model.fit(
+        x,
+        y,
+        4,
+        12,
+        verbose=0,
+        shuffle=False,
+        validation_data=(val_x, val_y),
+        callbacks=[
+            c.CSVLogger(python / "log.csv"),
+            c.ReduceLROnPlateau("val_loss", 0.3, 1, cooldown=1, min_delta=0.01, min_lr=0.02),
+            c.TensorBoard(python / "board"),
+            c.ModelCheckpoint(python / "{epoch:02d}-{val_loss:.1f}.keras", save_best_only=True),
+            c.LambdaCallback(on_epoch_end=_note),
+        ],
+    )
+    found = [float(one) for one in (tmp_path / "rates").read_text().split()]
+    np.testing.assert_allclose(found, rates, rtol=1e-6)
+    assert len(set(found)) > 2
+    head, rows = _rows(rust / "log.csv")
+    wanted_head, wanted = _rows(python / "log.csv")
+    assert head == wanted_head
+    _same_rows(rows[:12], wanted)
+    # Of a second training.
+    _same_rows(rows[12:], wanted[:2])
+    files = sorted(path.name for path in python.glob("*.keras"))
+    assert files == sorted(path.name for path in rust.glob("*.keras"))
+    best, other = (keras.models.load_model(folder / files[-1]) for folder in (rust, python))
+    for one, two in zip(best.weights, other.weights, strict=True):
+        _near(one.numpy(), two.numpy(), one.path)
+    for part in ("train", "validation"):
+        ours, theirs = _scalars(rust / "board" / part), _scalars(python / "board" / part)
+        shared = set(ours) & set(theirs)
+        assert set(ours) == {key for key in theirs if key[0].startswith("epoch_")}
+        assert len(shared) >= 24
+        for key in shared:
+            assert abs(ours[key] - theirs[key]) <= NEAR, key
+    model = keras.models.load_model(tmp_path / "first.keras")
+    scheduled = c.LearningRateScheduler(lambda epoch, rate: 0.1 if epoch == 0 else rate * 0.5)
+    logger = c.CSVLogger(python / "scheduled.csv")
+    model.fit(x, y, 4, 4, verbose=0, shuffle=False, callbacks=[logger, scheduled])
+    head, rows = _rows(rust / "scheduled.csv")
+    wanted_head, wanted = _rows(python / "scheduled.csv")
+    assert head == wanted_head
+    _same_rows(rows, wanted)

@@ -2,16 +2,23 @@
 //!
 //! `resave FOLDER`: each `NAME.keras` is read and written as `NAME.again.keras`.
 //! `make FOLDER`: writes models made here, what they are given, and what they compute.
+//! `train FOLDER`: writes models in training, a batch, and what one more step makes of them.
+//! `callbacks FOLDER`: trains with callbacks, whose files are in `rust`.
 //! `check FOLDER`: reads models that `make` wrote and Python wrote again, and compares.
 
+mod callbacks;
 mod models;
 
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
 use tfp::nn::layer::Pass;
-use tfp::nn::{Model, Weights};
-use tfp::{AnyValue, EagerContext, Error, Mode as _, Tensor};
+use tfp::nn::optimizer::{
+    Adadelta, Adagrad, Adam, Adamax, Clip, Ftrl, Lion, RmsProp, Rule, Schedule, Sgd,
+};
+use tfp::nn::training::{Head, Plan, Trainer};
+use tfp::nn::{Loss, Metric, Model, Weights};
+use tfp::{AnyValue, EagerContext, Error, Graph, Mode as _, Tensor};
 
 type Result<T> = std::result::Result<T, Box<dyn std::error::Error>>;
 
@@ -20,8 +27,13 @@ fn main() {
     let done = match arguments.iter().map(String::as_str).collect::<Vec<_>>()[..] {
         ["resave", folder] => resave(Path::new(folder)),
         ["make", folder] => make(Path::new(folder)),
+        ["train", folder] => train(Path::new(folder)),
+        ["callbacks", folder] => callbacks::run(Path::new(folder)),
         ["check", folder] => check(Path::new(folder)),
-        _ => Err(Error::argument("expected resave, make or check, and a folder").into()),
+        _ => Err(
+            Error::argument("expected resave, make, train, callbacks or check, and a folder")
+                .into(),
+        ),
     };
     if let Err(error) = done {
         eprintln!("{error}");
@@ -101,6 +113,94 @@ fn make(folder: &Path) -> Result<()> {
             folder.join(format!("{name}.shapes")),
             format!("[{}]", shapes.join(", ")),
         )?;
+    }
+    Ok(())
+}
+
+fn train(folder: &Path) -> Result<()> {
+    let schedule = Schedule::ExponentialDecay {
+        initial: 0.05,
+        steps: 2,
+        rate: 0.5,
+        staircase: false,
+    };
+    let nesterov = Sgd {
+        momentum: 0.9,
+        nesterov: true,
+    };
+    let centered = RmsProp {
+        centered: true,
+        momentum: 0.5,
+        ..RmsProp::default()
+    };
+    let amsgrad = Adam {
+        amsgrad: true,
+        ..Adam::default()
+    };
+    train_by(folder, "sgd", Sgd::default(), schedule.clone(), Clip::None)?;
+    train_by(folder, "nesterov", nesterov, 0.03.into(), Clip::Value(0.01))?;
+    train_by(
+        folder,
+        "adam",
+        Adam::default(),
+        0.02.into(),
+        Clip::GlobalNorm(0.1),
+    )?;
+    train_by(folder, "adamw", Adam::w(), schedule, Clip::None)?;
+    train_by(folder, "amsgrad", amsgrad, 0.02.into(), Clip::Norm(0.2))?;
+    train_by(folder, "adamax", Adamax::default(), 0.02.into(), Clip::None)?;
+    train_by(folder, "rmsprop", centered, 0.02.into(), Clip::None)?;
+    train_by(
+        folder,
+        "adagrad",
+        Adagrad::default(),
+        0.1.into(),
+        Clip::None,
+    )?;
+    train_by(
+        folder,
+        "adadelta",
+        Adadelta::default(),
+        0.5.into(),
+        Clip::None,
+    )?;
+    train_by(folder, "ftrl", Ftrl::default(), 0.1.into(), Clip::None)?;
+    train_by(folder, "lion", Lion::default(), 0.01.into(), Clip::None)
+}
+
+fn train_by<R: Rule>(folder: &Path, name: &str, rule: R, rate: Schedule, clip: Clip) -> Result<()> {
+    // Layers of branches that Keras has in another order than they are made here.
+    let graph = Graph::new()?;
+    let model = models::trained(&Weights::new(&graph, 3))?;
+    let x = models::inputs(&model)?;
+    let truth = |width: i64| {
+        let numbers = (0..3 * width).map(|at| (at as f32 * 0.9).cos()).collect();
+        Tensor::from_vec(numbers, &[3, width])
+    };
+    let truth = vec![truth(2)?, truth(2)?];
+    let mut plan = Plan::new(Loss::MeanSquaredError, rule)
+        .rate(rate)
+        .head("f", Head::new(Loss::Huber { delta: 0.3 }).weight(0.5))
+        .head(
+            "e",
+            Head::new(Loss::MeanSquaredError).metric(Metric::Mean(Loss::MeanAbsoluteError)),
+        );
+    plan.optimizer = plan.optimizer.clip(clip);
+    let mut trainer = Trainer::new(model, plan)?;
+    for _ in 0..3 {
+        trainer.train_on(&x, &truth)?;
+    }
+    if name == "adam" {
+        trainer.set_rate(0.01);
+    }
+    trainer.save_keras(folder.join(format!("{name}.keras")))?;
+    let loss = trainer.train_on(&x, &truth)?;
+    trainer.save_keras(folder.join(format!("{name}.after.keras")))?;
+    fs::write(folder.join(format!("{name}.loss")), loss.to_string())?;
+    for (kind, tensors) in [("x", &x), ("truth", &truth)] {
+        for (index, tensor) in tensors.iter().enumerate() {
+            write(&folder.join(format!("{name}.{kind}{index}")), tensor)?;
+        }
     }
     Ok(())
 }

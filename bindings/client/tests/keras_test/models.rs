@@ -418,6 +418,20 @@ fn deep(weights: &Weights) -> Result<Model> {
     Model::new(&[&x], &[("f", &f), ("e", &e)])
 }
 
+/// A model of two outputs with a frozen layer and states.
+pub fn trained(weights: &Weights) -> Result<Model> {
+    let x = Node::input(weights, "x", &[4])?;
+    let a = x.then(Dense::new(3))?;
+    let b = x.then(Dense::new(4))?.then(BatchNorm::default())?;
+    let b = b.then_named("fixed", Dense::new(5))?.then(Dense::new(3))?;
+    let d = Node::join(Add, &[&a.then(Dense::new(3))?, &b])?;
+    let e = Node::join(Concatenate::default(), &[&d, &a])?.then_named("e", Dense::new(2))?;
+    let f = b.then_named("f", Dense::new(2))?;
+    let mut model = Model::new(&[&x], &[("f", &f), ("e", &e)])?;
+    model.freeze("fixed")?;
+    Ok(model)
+}
+
 fn frozen(weights: &Weights) -> Result<Model> {
     let x = Node::input(weights, "x", &[4])?;
     let y = x

@@ -2,6 +2,7 @@
 
 mod bytes;
 mod calls;
+mod compile;
 mod config;
 mod described;
 mod graph;

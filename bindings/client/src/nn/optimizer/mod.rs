@@ -11,6 +11,7 @@
 mod adaptive;
 mod apply;
 mod clip;
+mod described;
 mod ftrl;
 mod lion;
 mod moment;
@@ -22,6 +23,7 @@ use tfp_core::{Context, Error, Result};
 pub use adaptive::{Adadelta, Adagrad, RmsProp};
 pub use apply::Optimizer;
 pub use clip::Clip;
+pub use described::KerasRule;
 pub use ftrl::Ftrl;
 pub use lion::Lion;
 pub use moment::{Adam, Adamax, Nadam};
@@ -103,6 +105,11 @@ pub trait Rule {
 
     /// Returns the weight decay that is used unless another is asked for.
     fn default_decay(&self) -> Option<f32> {
+        None
+    }
+
+    /// Returns how Keras' files describe the rule; none for one that Keras does not have.
+    fn keras(&self) -> Option<KerasRule> {
         None
     }
 

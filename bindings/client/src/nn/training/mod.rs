@@ -18,7 +18,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::Model;
-use super::optimizer::Rule;
+use super::optimizer::{Rule, Schedule};
 use super::{Meter, MetricFunction};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -130,6 +130,26 @@ impl<R: Rule> Trainer<R> {
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    pub(crate) fn plan(&self) -> &Plan<R> {
+        &self.plan
+    }
+
+    /// The outputs that have a loss, by number, and what is done with them.
+    pub(crate) fn trained(&self) -> impl Iterator<Item = (usize, &Head)> {
+        self.heads.iter().map(|one| (one.output, &one.head))
+    }
+
+    /// The values of what the optimizer keeps: all slots of a variable, one variable after the other.
+    pub(crate) fn slot_values(&self) -> Result<Vec<Tensor>> {
+        let slots: Vec<_> = self.engine.slots().into_iter().cloned().collect();
+        self.engine.values(&slots)
+    }
+
+    /// Whether the rate is a number, which Keras keeps in a variable.
+    pub(crate) fn has_rate(&self) -> bool {
+        self.own_rate().is_some() || matches!(self.plan.optimizer.rate, Schedule::Constant(_))
     }
 
     fn job(&self) -> Job<'_> {
