@@ -71,7 +71,7 @@ pub fn run(folder: &Path) -> Result<()> {
         .factor(0.3)
         .patience(1)
         .cooldown(1)
-        .min_delta(0.01)
+        .min_delta(0.2)
         .min_rate(0.02);
     let mut csv = CsvLogger::new(folder.join("rust/log.csv"));
     let mut board = TensorBoard::new(folder.join("rust/board"));
@@ -80,14 +80,12 @@ pub fn run(folder: &Path) -> Result<()> {
     let save = |path: &Path, trainer: &Trainer<Sgd>| trainer.save_keras(path);
     let mut best = ModelCheckpoint::new(&pattern, save).save_best_only("val_loss");
     let mut rates = Rates::default();
-    let mut first = trainer(0.5)?;
     // The second training knows nothing of the first one.
     for _ in 0..2 {
-        first = trainer(0.5)?;
         rates.0.clear();
         let mut all: [&mut dyn Callback<Sgd>; 5] =
             [&mut plateau, &mut csv, &mut board, &mut best, &mut rates];
-        first.fit(&train, 12, Some(&validation), &mut all)?;
+        trainer(0.5)?.fit(&train, 12, Some(&validation), &mut all)?;
     }
     let shown: Vec<String> = rates.0.iter().map(f32::to_string).collect();
     fs::write(folder.join("rates"), shown.join(" "))?;
@@ -126,6 +124,5 @@ pub fn run(folder: &Path) -> Result<()> {
         }
         assert_eq!(fs::read_dir(&backup)?.count(), 0, "the save is deleted");
     }
-    drop(first);
     Ok(())
 }

@@ -107,6 +107,13 @@ def test_models_of_rust_compute_the_same_in_python(made: pathlib.Path) -> None:
             expected = np.fromfile(made / f"{name}.y{index}", np.float32)
             _near(value, expected.reshape(value.shape), name)
         model.save(made / f"{name}.again.keras")
+        weights = [value.numpy() for value in model.weights]
+        for value in model.weights:
+            value.assign(np.zeros_like(value.numpy()))
+        model.load_weights(made / f"{name}.weights.h5")
+        for value, wanted in zip(model.weights, weights, strict=True):
+            np.testing.assert_array_equal(value.numpy(), wanted)
+        model.save_weights(made / f"{name}.again.weights.h5")
     sequential = keras.models.load_model(made / "dense.keras")
     assert isinstance(sequential, keras.Sequential)
     frozen = keras.models.load_model(made / "frozen.keras")
@@ -202,8 +209,7 @@ def test_callbacks_do_what_those_of_keras_do(tmp_path: pathlib.Path) -> None:
         validation_data=(val_x, val_y),
         callbacks=[
             c.CSVLogger(python / "log.csv"),
-            c.ReduceLROnPlateau("val_loss", 0.3, 1, cooldown=1, min_delta=0.01, min_lr=0.02),
-            c.TensorBoard(python / "board"),
+            c.ReduceLROnPlateau("val_loss", 0.3, 1, cooldown=1, min_delta=0.2, min_lr=0.02),
             c.ModelCheckpoint(python / "{epoch:02d}-{val_loss:.1f}.keras", save_best_only=True),
             c.LambdaCallback(on_epoch_end=_note),
         ],
@@ -222,13 +228,20 @@ def test_callbacks_do_what_those_of_keras_do(tmp_path: pathlib.Path) -> None:
     best, other = (keras.models.load_model(folder / files[-1]) for folder in (rust, python))
     for one, two in zip(best.weights, other.weights, strict=True):
         _near(one.numpy(), two.numpy(), one.path)
-    for part in ("train", "validation"):
-        ours, theirs = _scalars(rust / "board" / part), _scalars(python / "board" / part)
-        shared = set(ours) & set(theirs)
-        assert set(ours) == {key for key in theirs if key[0].startswith("epoch_")}
-        assert len(shared) >= 24
-        for key in shared:
-            assert abs(ours[key] - theirs[key]) <= NEAR, key
+    # The tags and folders of keras.callbacks.TensorBoard, which needs a package that is not here.
+    columns = {name: [float(row[at]) for row in rows[:12]] for at, name in enumerate(head)}
+    for part, prefix in (("train", ""), ("validation", "val_")):
+        events = _scalars(rust / "board" / part)
+        wanted_events = {
+            (f"epoch_{name}", epoch): columns[prefix + name][epoch]
+            for name in ("loss", "mean_absolute_error")
+            for epoch in range(12)
+        }
+        if not prefix:
+            wanted_events |= {("epoch_learning_rate", at): one for at, one in enumerate(rates)}
+        assert set(events) == set(wanted_events)
+        for key, value in events.items():
+            assert abs(value - wanted_events[key]) <= NEAR, key
     model = keras.models.load_model(tmp_path / "first.keras")
     scheduled = c.LearningRateScheduler(lambda epoch, rate: 0.1 if epoch == 0 else rate * 0.5)
     logger = c.CSVLogger(python / "scheduled.csv")

@@ -105,6 +105,7 @@ fn make(folder: &Path) -> Result<()> {
             }
         }
         let path = folder.join(format!("{name}.keras"));
+        model.save_weights(folder.join(format!("{name}.weights.h5")))?;
         model
             .save_keras(&path)
             .map_err(|error| Error::argument(format!("{name}: {error}")))?;
@@ -233,6 +234,16 @@ fn check(folder: &Path) -> Result<()> {
             Ok(all)
         };
         assert_eq!(named(&first)?, named(&again)?, "{name}");
+        // The weights that Python wrote, alone.
+        made.load_weights(folder.join(format!("{name}.again.weights.h5")))?;
+        let mut values: Vec<Vec<u8>> = Vec::new();
+        for variable in made.variables() {
+            values.push(variable.to_tensor()?.as_bytes()?.to_vec());
+        }
+        values.sort();
+        let mut expected: Vec<Vec<u8>> = named(&first)?.into_iter().map(|(_, one)| one).collect();
+        expected.sort();
+        assert_eq!(values, expected, "{name}");
         let x = models::inputs(&again)?;
         for (at, y) in outputs(&eager, &again, &x)?.iter().enumerate() {
             // Python has outputs with names of their own in the order of the names.
@@ -250,5 +261,17 @@ fn check(folder: &Path) -> Result<()> {
             }
         }
     }
+    // Weights of another model change nothing.
+    let (_, make) = models::ALL[0];
+    let model = make(&Weights::new(&eager, 7))?;
+    let before = model.variables()[0].to_tensor()?;
+    let other = folder.join("image.again.weights.h5");
+    let error = model.load_weights(&other).expect_err("other weights");
+    assert!(
+        error.to_string().contains("image.again.weights.h5"),
+        "{error}"
+    );
+    let after = model.variables()[0].to_tensor()?;
+    assert_eq!(before.as_bytes()?, after.as_bytes()?);
     Ok(())
 }

@@ -26,6 +26,8 @@ use self::save::Saved;
 use super::Weights;
 use super::json::Json;
 use super::layer::Model;
+use super::optimizer::Rule;
+use super::training::Trainer;
 use crate::files::{file_error, read_file, write};
 use crate::variable::{self, Variable};
 
@@ -84,14 +86,7 @@ impl Model {
     /// ([`Self::save_keras_from`]), and for layers that Keras does not have, with a line for each;
     /// [`ErrorKind::File`] for a file that can't be written.
     pub fn save_keras(&self, path: impl AsRef<Path>) -> Result<()> {
-        if !self.weights().context().is_eager() {
-            return Err(Error::argument(
-                "the values of the model's variables are in a session: Model::save_keras_from or \
-                 Trainer::save_keras writes them",
-            ));
-        }
-        let values = self.variables().iter().map(Variable::to_tensor);
-        let values = values.collect::<Result<Vec<_>>>()?;
+        let values = eager_values(self)?;
         write_model(self, values, DataType::FLOAT, path.as_ref())
     }
 
@@ -105,10 +100,110 @@ impl Model {
     }
 }
 
+/// The values of a model's variables by name, in eager mode.
+fn eager_values(model: &Model) -> Result<Vec<Tensor>> {
+    if !model.weights().context().is_eager() {
+        return Err(Error::argument(
+            "the values of the model's variables are in a session: Model::save_keras_from or the \
+             methods of Trainer read and write them",
+        ));
+    }
+    model.variables().iter().map(Variable::to_tensor).collect()
+}
+
+impl Model {
+    /// Writes the values of the variables as a `.weights.h5` file, which `load_weights` reads in Python,
+    /// of a model of the same layers.
+    ///
+    /// # Errors
+    /// As for [`Self::save_keras`].
+    pub fn save_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_weights(self, eager_values(self)?, path.as_ref())
+    }
+
+    /// Sets the variables to the values of a `.weights.h5` file, which Python's `save_weights` wrote of a
+    /// model of the same layers. If one of them does not fit, none is changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::File`] for a file that lacks a variable or has another shape of it, and as for
+    /// [`Self::save_keras`].
+    pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        eager_values(self)?;
+        let values = read_weights(self, path.as_ref())?;
+        for (variable, value) in self.variables().iter().zip(&values) {
+            variable.assign(self.weights().context(), value)?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Rule> Trainer<R> {
+    /// Writes the values of the model's variables, as [`Model::save_weights`].
+    ///
+    /// # Errors
+    /// As for [`Model::save_weights`].
+    pub fn save_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_weights(self.model(), self.values()?, path.as_ref())
+    }
+
+    /// Sets the model's variables, as [`Model::load_weights`].
+    ///
+    /// # Errors
+    /// As for [`Model::load_weights`].
+    pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.set_values(&read_weights(self.model(), path.as_ref())?)
+    }
+}
+
+fn named(model: &Model, values: Vec<Tensor>) -> HashMap<String, Tensor> {
+    let names = model.variables().iter().map(|one| one.name().to_owned());
+    names.zip(values).collect()
+}
+
+fn write_weights(model: &Model, values: Vec<Tensor>, path: &Path) -> Result<()> {
+    let saved = Saved::of(model, DataType::FLOAT)?;
+    write(path, &saved.weights(&named(model, values), &[])?)
+}
+
+/// Reads the values of a model's variables, in their order.
+fn read_weights(model: &Model, path: &Path) -> Result<Vec<Tensor>> {
+    let saved = Saved::of(model, DataType::FLOAT)?;
+    let bytes = read_file(path)?;
+    let at_file = |error: Error| match error.kind() {
+        ErrorKind::Argument { message } => file_error(path, message),
+        _ => error,
+    };
+    let datasets = Datasets::open(&bytes).map_err(at_file)?;
+    let mut found = HashMap::new();
+    for (place, variable) in &saved.variables {
+        let value = datasets.read(place).map_err(at_file)?;
+        let fits = value.shape().is_compatible_with(variable.shape());
+        if !fits || value.dtype() != variable.dtype() {
+            return Err(file_error(
+                path,
+                format!(
+                    "'{place}' is {} of shape {}, and '{}' {} of shape {}",
+                    value.dtype(),
+                    value.shape(),
+                    variable.name(),
+                    variable.dtype(),
+                    variable.shape()
+                ),
+            ));
+        }
+        found.insert(variable.name(), value);
+    }
+    let values = model.variables().iter().map(|variable| {
+        found.remove(variable.name()).ok_or_else(|| {
+            Error::argument(format!("no layer of the model has '{}'", variable.name()))
+        })
+    });
+    values.collect()
+}
+
 fn write_model(model: &Model, values: Vec<Tensor>, input: DataType, path: &Path) -> Result<()> {
     let saved = Saved::of(model, input)?;
-    let names = model.variables().iter().map(|one| one.name().to_owned());
-    let values: HashMap<String, Tensor> = names.zip(values).collect();
+    let values = named(model, values);
     let config = saved.config.to_string();
     let weights = saved.weights(&values, &[])?;
     write(path, &archive(&config, &weights)?)
