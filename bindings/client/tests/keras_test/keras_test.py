@@ -149,9 +149,9 @@ def test_trainings_go_on_in_python(tmp_path: pathlib.Path) -> None:
         assert abs(logs["loss"] - expected) <= NEAR * max(1.0, expected), name
         assert "e_mean_absolute_error" in logs, logs
         assert model.optimizer.variables
-        pairs = zip(model.weights, after.weights, strict=True)
+        pairs = list(zip(model.weights, after.weights, strict=True))
         # What the optimizer keeps shows whether each number is that of its variable.
-        pairs = [*pairs, *zip(model.optimizer.variables, after.optimizer.variables, strict=True)]
+        pairs += zip(model.optimizer.variables, after.optimizer.variables, strict=True)
         for found, wanted in pairs:
             _near(found.numpy(), wanted.numpy(), f"{name}: {found.path}")
 
