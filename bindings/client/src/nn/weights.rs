@@ -321,6 +321,11 @@ impl Weights {
         shared.frozen.push((path.to_owned(), frozen));
     }
 
+    /// Whether training leaves a variable or a layer of this name as it is.
+    pub(crate) fn is_frozen_at(&self, name: &str) -> bool {
+        lock(&self.shared).is_frozen(name)
+    }
+
     /// Makes training leave this layer as it is.
     pub(crate) fn freeze(&self) {
         self.set_frozen(self.prefix.trim_end_matches('/'), true);

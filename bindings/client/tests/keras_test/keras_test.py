@@ -117,7 +117,7 @@ def test_models_of_rust_compute_the_same_in_python(made: pathlib.Path) -> None:
     sequential = keras.models.load_model(made / "dense.keras")
     assert isinstance(sequential, keras.Sequential)
     frozen = keras.models.load_model(made / "frozen.keras")
-    assert [layer.trainable for layer in frozen.layers[1:]] == [False, False, True]
+    assert [layer.trainable for layer in frozen.layers[1:]] == [False, False, False, True]
     _run("check", str(made))
 
 

@@ -437,9 +437,17 @@ fn frozen(weights: &Weights) -> Result<Model> {
     let y = x
         .then_named("body", Dense::new(3))?
         .then_named("norm", BatchNorm::default())?;
-    let y = y.then_named("head", Dense::new(2))?;
+    let plain = BatchNorm {
+        center: false,
+        scale: false,
+        ..BatchNorm::default()
+    };
+    let y = y
+        .then_named("plain", plain)?
+        .then_named("head", Dense::new(2))?;
     let mut model = Model::new(&[&x], &[("y", &y)])?;
     model.freeze("body")?;
     model.freeze("norm")?;
+    model.freeze("plain")?;
     Ok(model)
 }

@@ -170,9 +170,14 @@ impl Saved {
         config.retain(|(key, _)| key != "name");
         config.insert(0, ("name".to_owned(), name.into()));
         // Not all classes without variables take it.
-        if !could.is_empty() {
+        if let Some(first) = variables.first() {
+            // Of a normalization that has states alone, it says which mean it takes.
+            let is_trainable = match could.is_empty() {
+                true => !model.weights().is_frozen_at(first.name()),
+                false => !trained.is_empty(),
+            };
             config.retain(|(key, _)| key != "trainable");
-            config.insert(1, ("trainable".to_owned(), (!trained.is_empty()).into()));
+            config.insert(1, ("trainable".to_owned(), is_trainable.into()));
         }
         let Some(outer) = &described.outer else {
             config.insert(1, ("dtype".to_owned(), "float32".into()));
