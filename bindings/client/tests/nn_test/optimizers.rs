@@ -303,3 +303,30 @@ fn a_minimizer_keeps_its_own_slots() -> Result<()> {
     assert!(refused.is_err_and(|error| error.to_string().contains("in a graph")));
     Ok(())
 }
+
+#[test]
+fn a_schedule_may_be_a_function() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let decay = Schedule::ExponentialDecay {
+        initial: 0.2,
+        steps: 2,
+        rate: 0.5,
+        staircase: true,
+    };
+    let own = Schedule::function(|step| 0.2 * 0.5_f32.powi((step / 2) as i32));
+    assert_eq!(own, own.clone());
+    assert_ne!(own, Schedule::function(|_| 0.2));
+    let losses = |schedule: &Schedule| -> Result<Vec<f32>> {
+        let layers: [&dyn Layer; 1] = [&Dense::new(1)];
+        let model = Sequential::new(&Weights::new(&eager, 4), &[2], &layers)?;
+        let plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(schedule.clone());
+        let mut trainer = Trainer::new(model, plan)?;
+        let (x, truth) = (
+            Tensor::from_array([[1.0_f32, -2.0]])?,
+            Tensor::from_array([[3.0_f32]])?,
+        );
+        (0..6).map(|_| trainer.train_on(&x, &truth)).collect()
+    };
+    assert_eq!(losses(&own)?, losses(&decay)?);
+    Ok(())
+}

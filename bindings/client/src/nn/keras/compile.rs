@@ -15,7 +15,7 @@ use crate::nn::{Loss, Metric};
 
 impl<R: Rule> Trainer<R> {
     /// Writes the model with its weights as a `.keras` file, as
-    /// [`Model::save_keras`](crate::nn::Model::save_keras). If the rule and all losses are Keras', Python
+    /// [`Model::save_keras`](crate::nn::Model::save_keras). If the rule, its schedule and all losses are Keras', Python
     /// gets a compiled model whose training goes on: with the optimizer's state, the learning rate, and
     /// those metrics that are Keras'. Otherwise the model is not compiled.
     ///
@@ -69,7 +69,7 @@ impl<R: Rule> Trainer<R> {
             _ => (several(losses), several(weights), several(metrics)),
         };
         let rate = self.has_rate().then(|| self.rate());
-        let optimizer = optimizer(&self.plan().optimizer, rule, rate);
+        let optimizer = optimizer(&self.plan().optimizer, rule, rate)?;
         Some(Json::object([
             ("optimizer", optimizer),
             ("loss", losses),
@@ -118,7 +118,7 @@ impl<R: Rule> Trainer<R> {
     }
 }
 
-fn optimizer<R>(optimizer: &Optimizer<R>, rule: &KerasRule, rate: Option<f32>) -> Json {
+fn optimizer<R>(optimizer: &Optimizer<R>, rule: &KerasRule, rate: Option<f32>) -> Option<Json> {
     let clip = |limit: Option<f32>| Json::from(limit);
     let (value, norm, global) = match optimizer.clip {
         Clip::None => (None, None, None),
@@ -128,7 +128,7 @@ fn optimizer<R>(optimizer: &Optimizer<R>, rule: &KerasRule, rate: Option<f32>) -
     };
     let rate = match (rate, &optimizer.rate) {
         (Some(rate), _) => rate.into(),
-        (None, schedule) => schedule_of(schedule),
+        (None, schedule) => schedule_of(schedule)?,
     };
     let mut config = vec![
         ("learning_rate".to_owned(), rate),
@@ -138,13 +138,15 @@ fn optimizer<R>(optimizer: &Optimizer<R>, rule: &KerasRule, rate: Option<f32>) -
         ("global_clipnorm".to_owned(), clip(global)),
     ];
     config.extend(rule.config.iter().cloned());
-    object("keras.optimizers", rule.class, config)
+    Some(object("keras.optimizers", rule.class, config))
 }
 
-fn schedule_of(schedule: &Schedule) -> Json {
+/// A schedule; none for a function, which a file can't hold.
+fn schedule_of(schedule: &Schedule) -> Option<Json> {
     let steps = |steps: u64| Json::from(steps as i64);
     let (class, config): (&str, Vec<(&str, Json)>) = match schedule {
-        Schedule::Constant(rate) => return (*rate).into(),
+        Schedule::Constant(rate) => return Some((*rate).into()),
+        Schedule::Function(_) => return None,
         Schedule::ExponentialDecay {
             initial,
             steps: over,
@@ -232,7 +234,7 @@ fn schedule_of(schedule: &Schedule) -> Json {
             ],
         ),
     };
-    named("keras.optimizers.schedules", class, config)
+    Some(named("keras.optimizers.schedules", class, config))
 }
 
 fn named(module: &str, class: &str, config: Vec<(&str, Json)>) -> Json {

@@ -29,7 +29,7 @@ pub use ftrl::Ftrl;
 pub use lion::Lion;
 pub use minimize::Minimizer;
 pub use moment::{Adam, Adamax, Nadam};
-pub use schedule::Schedule;
+pub use schedule::{RateFunction, Schedule};
 pub use sgd::Sgd;
 
 /// A value that a rule keeps for each variable between steps.
