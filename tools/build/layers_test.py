@@ -78,6 +78,7 @@ CLIENT: Table = {
     "nn": "",
     "nn/activation": "",
     "nn/initializer": "",
+    "nn/json": "",
     "nn/loss": "",
     "nn/metric": "nn/loss",
     "nn/criterion": "context nn/loss nn/metric",
@@ -85,9 +86,10 @@ CLIENT: Table = {
     "nn/weights": "context nn/initializer nn/regularizer variable",
     "nn/functional": "nn/activation",
     "nn/layer": (
-        "context nn/activation nn/functional nn/initializer nn/regularizer nn/weights variable"
+        "context nn/activation nn/functional nn/initializer nn/json nn/regularizer nn/weights"
+        " variable"
     ),
-    "nn/optimizer": "context nn/initializer nn/loss variable",
+    "nn/optimizer": "context nn/initializer nn/json nn/loss variable",
     "nn/training": (
         "checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
         " nn/optimizer"
@@ -95,7 +97,8 @@ CLIENT: Table = {
     ),
     "nn/dataset": "function nn/training",
     "nn/keras": (
-        "files nn/activation nn/functional nn/initializer nn/layer nn/regularizer nn/weights"
+        "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/loss nn/metric"
+        " nn/optimizer nn/regularizer nn/training nn/weights variable"
     ),
 }
 
