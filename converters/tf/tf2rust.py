@@ -241,7 +241,7 @@ def _advice(reason: str) -> str:
     if reason.endswith(("two axes that depend on the batch size", "square of the batch size")):
         return (
             "examples of a call must not meet each other: end the model at what each of them "
-            "gives, and compare those in the program"
+            "gives, and compare those in the program, or fix the batch by --batch 1"
         )
     return ""
 

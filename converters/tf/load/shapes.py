@@ -31,10 +31,12 @@ class FixedShapes:
     Attributes:
         shapes: Dimensions without the batch, by input; the empty name is for an only input. `None`
             leaves one open.
+        batch: The number of examples of each call; `None` leaves it to the call.
         assumed: What `given` took for dimensions that nobody gave: a line for each input.
     """
 
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    batch: int | None = None
     assumed: list[str] = field(default_factory=list, compare=False)
 
     def named(self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]) -> list[tuple[Text, ...]]:
@@ -55,7 +57,7 @@ class FixedShapes:
 
         return [
             tuple(
-                dim(name, axis, len(shape)) if axis and d is None else d
+                d if d is not None else dim(name, axis, len(shape)) if axis else self.batch
                 for axis, d in enumerate(shape)
             )
             for (name, _), shape in zip(inputs, shapes, strict=True)

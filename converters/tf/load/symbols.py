@@ -83,7 +83,8 @@ def opened(
             tuple(batch if same else dim for dim, same in zip(shape, places, strict=True))
             for shape, places in zip(shapes, own, strict=True)
         ]
-    return replaced(shapes, sizes)
+    shapes = replaced(shapes, sizes)
+    return [tuple(fixed.batch if dim is None else dim for dim in shape) for shape in shapes]
 
 
 def _number(dim: int | str | None) -> int | None:

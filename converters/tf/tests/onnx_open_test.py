@@ -144,3 +144,8 @@ def test_a_size_that_is_given_counts_for_all_inputs() -> None:
         _shapes(inputs, {"x": (7,), "y": (8,)})
     states = {"x": ("batch", 3), "h": (1, "batch", 5)}
     assert _shapes(states, {"h": (4, 5)}) == [(4, 3), (1, 4, 5)]
+
+
+def test_a_batch_that_is_given_counts_for_all_inputs() -> None:
+    states = [Named("x", ("s", "batch", 3)), Named("h", (1, "batch", 5))]
+    assert opened(FixedShapes(batch=2), states) == [("s", 2, 3), (1, 2, 5)]
