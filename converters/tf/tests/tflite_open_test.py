@@ -24,7 +24,6 @@ SEQUENCES = (
     open_models.dense,
     open_models.pooled_words,
     open_models.encoder,
-    open_models.decoder,
     open_models.text_cnn,
     open_models.wave,
     open_models.strided,
