@@ -110,10 +110,10 @@ TF2RUST: Table = {
     "lower": "ir tools/codegen",
     "lower/ops": "ir lower",
     "lower/convert": "ir lower lower/ops passes",
-    "load": "errors lower tools/codegen",
+    "load": "errors ir lower tools/codegen",
     "load/saved_model": "errors ir load lower tools/codegen",
     "load/keras": "ir load load/saved_model lower tools/codegen",
-    "load/onnx": "errors ir load load/saved_model lower tools/codegen",
+    "load/onnx": "errors ir load load/saved_model lower lower/ops tools/codegen",
     "load/tflite": "errors ir load load/saved_model lower tools/codegen",
     "load/model": (
         "errors load load/keras load/onnx load/saved_model load/tflite lower tools/codegen"
