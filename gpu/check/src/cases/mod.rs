@@ -1,0 +1,34 @@
+//! Calls of every op that has a body, with tolerances.
+
+mod elementwise;
+
+use tfp_kernels::base::def::KernelDef;
+
+use crate::compare::Tolerance;
+use crate::run::Case;
+
+/// A call and how exact its result is.
+pub struct Checked {
+    /// The call.
+    pub case: Case,
+    /// The tolerance.
+    pub tolerance: Tolerance,
+    /// Whether the body has to run it.
+    pub must: bool,
+}
+
+/// The kernel of an op.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn kernel(op: &str) -> &'static KernelDef {
+    let found = tfp_kernels::kernels().find(|def| def.op == op);
+    found.unwrap_or_else(|| panic!("there is not a kernel {op}"))
+}
+
+/// All calls; shapes differ with the seed.
+#[must_use]
+pub fn all(seed: u64) -> Vec<Checked> {
+    elementwise::cases(seed)
+}
