@@ -42,7 +42,10 @@ impl Platform for TfpPlatform {
         let Some(gpu) = gpu::chosen() else {
             return Ok(HostDevice::new(options));
         };
-        options.info.hardware_name.clone_from(&gpu.description().name);
+        options
+            .info
+            .hardware_name
+            .clone_from(&gpu.description().name);
         let memory = gpu::memory(gpu, options.memory_limit);
         Ok(HostDevice::with_memory(options.info, memory))
     }

@@ -65,7 +65,9 @@ impl Backend {
         let found = Self::ALL.iter().find(|(name, _)| *name == text.trim());
         found.map_or_else(
             || {
-                log(&format!("TFP_BACKEND={text:?}: expected auto, cpu or vulkan; the CPU computes"));
+                log(&format!(
+                    "TFP_BACKEND={text:?}: expected auto, cpu or vulkan; the CPU computes"
+                ));
                 Self::Cpu
             },
             |(_, each)| *each,

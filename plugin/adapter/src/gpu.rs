@@ -16,6 +16,7 @@ use tfp_kernels::base::def::{Call, KernelDef};
 use tfp_kernels::base::dtype::DType;
 
 use crate::config::{Backend, Config};
+use crate::drivers;
 
 /// What the configuration says of GPUs.
 #[derive(Clone, Debug, Default)]
@@ -54,8 +55,14 @@ pub fn chosen() -> Option<&'static Gpu> {
     chosen.as_ref().ok()
 }
 
+/// All devices that Vulkan lists.
+fn listed() -> std::result::Result<Vec<Description>, Problem> {
+    drivers::load();
+    tfp_gpu::gpus()
+}
+
 fn open(wish: &Wish) -> std::result::Result<Gpu, String> {
-    let all = tfp_gpu::gpus().map_err(|problem| problem.to_string())?;
+    let all = listed().map_err(|problem| problem.to_string())?;
     let index = choose(&all, wish)?;
     let options = Options {
         decline_small: !wish.all,
@@ -76,7 +83,9 @@ fn choose(all: &[Description], wish: &Wish) -> std::result::Result<usize, String
             Err(_) => each.name.to_lowercase().contains(&wanted),
         };
         let Some(found) = all.iter().find(fits) else {
-            let names = all.iter().map(|each| format!("{} {:?}", each.index, each.name));
+            let names = all
+                .iter()
+                .map(|each| format!("{} {:?}", each.index, each.name));
             let names = names.collect::<Vec<_>>().join(", ");
             return Err(format!("TFP_GPU={named:?} is none of {names}"));
         };
@@ -100,7 +109,10 @@ fn choose(all: &[Description], wish: &Wish) -> std::result::Result<usize, String
             let reason = each.unusable.as_deref();
             format!("{:?}: {}", each.name, reason.unwrap_or("it is software"))
         });
-        format!("no GPU is usable: {}", reasons.collect::<Vec<_>>().join("; "))
+        format!(
+            "no GPU is usable: {}",
+            reasons.collect::<Vec<_>>().join("; ")
+        )
     })
 }
 
@@ -147,7 +159,11 @@ struct Counts {
 
 fn counts() -> &'static BTreeMap<&'static str, Counts> {
     static COUNTS: OnceLock<BTreeMap<&'static str, Counts>> = OnceLock::new();
-    COUNTS.get_or_init(|| tfp_gpu::bodies().map(|(op, _)| (op, Counts::default())).collect())
+    COUNTS.get_or_init(|| {
+        tfp_gpu::bodies()
+            .map(|(op, _)| (op, Counts::default()))
+            .collect()
+    })
 }
 
 thread_local! {
@@ -172,7 +188,10 @@ impl Offload {
     pub fn of(def: &'static KernelDef, found: impl Fn(&str) -> Option<DType>) -> Option<Self> {
         let gpu = chosen()?;
         // The first type attribute is that of the elements.
-        let first = def.variants.first().and_then(|variant| variant.types.first());
+        let first = def
+            .variants
+            .first()
+            .and_then(|variant| variant.types.first());
         let dtype = found(first?.0)?;
         Some(Self {
             gpu,
@@ -188,7 +207,11 @@ impl Offload {
     #[inline(never)]
     pub fn offer(&self, call: &mut Call<'_>) -> Result<bool> {
         let counts = self.counts;
-        let counter = match self.gpu.run(&self.body, call).map_err(|problem| failed(&problem))? {
+        let counter = match self
+            .gpu
+            .run(&self.body, call)
+            .map_err(|problem| failed(&problem))?
+        {
             Outcome::Done { nanoseconds } => {
                 let nanoseconds = nanoseconds.unwrap_or(0);
                 // A thread that ends has no profile.
@@ -224,7 +247,7 @@ pub fn report() -> String {
             all: config.gpu_all,
         })
     });
-    let (all, none) = match tfp_gpu::gpus() {
+    let (all, none) = match listed() {
         Ok(all) => (all, None),
         Err(problem) => (Vec::new(), Some(problem.to_string())),
     };
@@ -232,7 +255,10 @@ pub fn report() -> String {
     let opened = CHOSEN.get();
     let choice = match (opened, wish.backend) {
         (_, Backend::Cpu) => Err(String::new()),
-        (Some(opened), _) => opened.as_ref().map(|gpu| gpu.description().index).map_err(Clone::clone),
+        (Some(opened), _) => opened
+            .as_ref()
+            .map(|gpu| gpu.description().index)
+            .map_err(Clone::clone),
         (None, _) => none.clone().map_or_else(|| choose(&all, &wish), Err),
     };
     let problem = choice.as_ref().err().filter(|why| !why.is_empty());
@@ -253,7 +279,9 @@ pub fn report() -> String {
     let bodies = tfp_gpu::bodies().map(|(op, dtypes)| {
         let types = dtypes.iter().map(|dtype| quoted(&dtype.to_string()));
         let read = |counter: fn(&Counts) -> &AtomicU64| {
-            counts().get(op).map_or(0, |counts| counter(counts).load(Ordering::Relaxed))
+            counts()
+                .get(op)
+                .map_or(0, |counts| counter(counts).load(Ordering::Relaxed))
         };
         format!(
             "{}:{{\"types\":[{}],\"done\":{},\"form\":{},\"memory\":{},\"small\":{}}}",
@@ -268,7 +296,9 @@ pub fn report() -> String {
     format!(
         "{{\"asked\":{},\"gpu\":{},\"problem\":{},\"none\":{},\"gpus\":[{}],\"ops\":{{{}}}}}",
         quoted(wish.backend.name()),
-        choice.as_ref().map_or_else(|_| "null".to_owned(), ToString::to_string),
+        choice
+            .as_ref()
+            .map_or_else(|_| "null".to_owned(), ToString::to_string),
         quoted(problem.map_or("", String::as_str)),
         quoted(none.as_deref().unwrap_or("")),
         gpus.collect::<Vec<_>>().join(","),
@@ -348,7 +378,10 @@ mod tests {
     fn auto_takes_no_software() {
         let all = [described(0, "llvmpipe", Kind::Software, None)];
         let why = choose(&all, &wish(Backend::Auto, None)).unwrap_err();
-        assert!(why.contains("llvmpipe") && why.contains("software"), "{why}");
+        assert!(
+            why.contains("llvmpipe") && why.contains("software"),
+            "{why}"
+        );
         assert_eq!(choose(&all, &wish(Backend::Vulkan, None)), Ok(0));
         assert!(choose(&[], &wish(Backend::Vulkan, None)).is_err());
     }

@@ -14,6 +14,7 @@
 mod adapter;
 mod attrs;
 pub mod config;
+mod drivers;
 mod dtype;
 pub mod gpu;
 pub mod host;

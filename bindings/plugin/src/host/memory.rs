@@ -61,7 +61,9 @@ pub struct HostMemory {
 impl std::fmt::Debug for HostMemory {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         let mut fields = f.debug_struct("HostMemory");
-        fields.field("limit", &self.limit).field("ledger", &self.ledger);
+        fields
+            .field("limit", &self.limit)
+            .field("ledger", &self.ledger);
         fields.finish_non_exhaustive()
     }
 }
@@ -247,9 +249,12 @@ mod tests {
     unsafe impl BlockSource for Few {
         fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
             let out = self.0.load(std::sync::atomic::Ordering::Relaxed);
-            (out < 2).then(|| Machine.take(layout)).flatten().inspect(|_| {
-                self.0.store(out + 1, std::sync::atomic::Ordering::Relaxed);
-            })
+            (out < 2)
+                .then(|| Machine.take(layout))
+                .flatten()
+                .inspect(|_| {
+                    self.0.store(out + 1, std::sync::atomic::Ordering::Relaxed);
+                })
         }
 
         unsafe fn give_back(&self, block: NonNull<u8>, layout: Layout) {
