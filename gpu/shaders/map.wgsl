@@ -49,18 +49,9 @@ var<private> step21: u32 = 0xC0DE0018u;
 var<private> step22: u32 = 0xC0DE0019u;
 var<private> step23: u32 = 0xC0DE001Au;
 
-@group(0) @binding(0) var<storage, read> input0: array<$V>;
-@group(0) @binding(1) var<storage, read> input1: array<$V>;
-@group(0) @binding(2) var<storage, read> input2: array<$V>;
-@group(0) @binding(3) var<storage, read> input3: array<$V>;
-@group(0) @binding(4) var<storage, read> input4: array<$V>;
-@group(0) @binding(5) var<storage, read> input5: array<$V>;
-@group(0) @binding(6) var<storage, read> input6: array<$V>;
-@group(0) @binding(7) var<storage, read> input7: array<$V>;
-@group(0) @binding(8) var<storage, read> input8: array<$V>;
-@group(0) @binding(9) var<storage, read> input9: array<$V>;
-@group(0) @binding(10) var<storage, read> input10: array<$V>;
-@group(0) @binding(11) var<storage, read> input11: array<$V>;
+#repeat i 12
+@group(0) @binding(#i) var<storage, read> input#i: array<$V>;
+#end
 @group(0) @binding(12) var<storage, read_write> output0: array<$V>;
 @group(0) @binding(13) var<storage, read_write> output1: array<$V>;
 @group(0) @binding(14) var<storage, read_write> output2: array<$V>;
@@ -178,114 +169,20 @@ fn main(
     v[13] = V(words.numbers[1]);
     v[14] = V(words.numbers[2]);
     v[15] = V(words.numbers[3]);
-    if (inputs > 0u) {
-        if (is_number(0u)) {
-            v[0] = V(input0[0]$X);
+#repeat i 12
+    if (inputs > #iu) {
+        if (is_number(#iu)) {
+            v[#i] = V(input#i[0]$X);
         } else {
-            v[0] = input0[place(0u, index)];
+            v[#i] = input#i[place(#iu, index)];
         }
     }
-    if (inputs > 1u) {
-        if (is_number(1u)) {
-            v[1] = V(input1[0]$X);
-        } else {
-            v[1] = input1[place(1u, index)];
-        }
+#end
+#repeat i 24
+    if (steps > #iu) {
+        v[16 + #i] = apply(step#i & 255u, v[(step#i >> 8u) & 255u], v[step#i >> 16u]);
     }
-    if (inputs > 2u) {
-        if (is_number(2u)) {
-            v[2] = V(input2[0]$X);
-        } else {
-            v[2] = input2[place(2u, index)];
-        }
-    }
-    if (inputs > 3u) {
-        if (is_number(3u)) {
-            v[3] = V(input3[0]$X);
-        } else {
-            v[3] = input3[place(3u, index)];
-        }
-    }
-    if (inputs > 4u) {
-        if (is_number(4u)) {
-            v[4] = V(input4[0]$X);
-        } else {
-            v[4] = input4[place(4u, index)];
-        }
-    }
-    if (inputs > 5u) {
-        if (is_number(5u)) {
-            v[5] = V(input5[0]$X);
-        } else {
-            v[5] = input5[place(5u, index)];
-        }
-    }
-    if (inputs > 6u) {
-        if (is_number(6u)) {
-            v[6] = V(input6[0]$X);
-        } else {
-            v[6] = input6[place(6u, index)];
-        }
-    }
-    if (inputs > 7u) {
-        if (is_number(7u)) {
-            v[7] = V(input7[0]$X);
-        } else {
-            v[7] = input7[place(7u, index)];
-        }
-    }
-    if (inputs > 8u) {
-        if (is_number(8u)) {
-            v[8] = V(input8[0]$X);
-        } else {
-            v[8] = input8[place(8u, index)];
-        }
-    }
-    if (inputs > 9u) {
-        if (is_number(9u)) {
-            v[9] = V(input9[0]$X);
-        } else {
-            v[9] = input9[place(9u, index)];
-        }
-    }
-    if (inputs > 10u) {
-        if (is_number(10u)) {
-            v[10] = V(input10[0]$X);
-        } else {
-            v[10] = input10[place(10u, index)];
-        }
-    }
-    if (inputs > 11u) {
-        if (is_number(11u)) {
-            v[11] = V(input11[0]$X);
-        } else {
-            v[11] = input11[place(11u, index)];
-        }
-    }
-    if (steps > 0u) { v[16] = apply(step0 & 255u, v[(step0 >> 8u) & 255u], v[step0 >> 16u]); }
-    if (steps > 1u) { v[17] = apply(step1 & 255u, v[(step1 >> 8u) & 255u], v[step1 >> 16u]); }
-    if (steps > 2u) { v[18] = apply(step2 & 255u, v[(step2 >> 8u) & 255u], v[step2 >> 16u]); }
-    if (steps > 3u) { v[19] = apply(step3 & 255u, v[(step3 >> 8u) & 255u], v[step3 >> 16u]); }
-    if (steps > 4u) { v[20] = apply(step4 & 255u, v[(step4 >> 8u) & 255u], v[step4 >> 16u]); }
-    if (steps > 5u) { v[21] = apply(step5 & 255u, v[(step5 >> 8u) & 255u], v[step5 >> 16u]); }
-    if (steps > 6u) { v[22] = apply(step6 & 255u, v[(step6 >> 8u) & 255u], v[step6 >> 16u]); }
-    if (steps > 7u) { v[23] = apply(step7 & 255u, v[(step7 >> 8u) & 255u], v[step7 >> 16u]); }
-    if (steps > 8u) { v[24] = apply(step8 & 255u, v[(step8 >> 8u) & 255u], v[step8 >> 16u]); }
-    if (steps > 9u) { v[25] = apply(step9 & 255u, v[(step9 >> 8u) & 255u], v[step9 >> 16u]); }
-    if (steps > 10u) { v[26] = apply(step10 & 255u, v[(step10 >> 8u) & 255u], v[step10 >> 16u]); }
-    if (steps > 11u) { v[27] = apply(step11 & 255u, v[(step11 >> 8u) & 255u], v[step11 >> 16u]); }
-    if (steps > 12u) { v[28] = apply(step12 & 255u, v[(step12 >> 8u) & 255u], v[step12 >> 16u]); }
-    if (steps > 13u) { v[29] = apply(step13 & 255u, v[(step13 >> 8u) & 255u], v[step13 >> 16u]); }
-    if (steps > 14u) { v[30] = apply(step14 & 255u, v[(step14 >> 8u) & 255u], v[step14 >> 16u]); }
-    if (steps > 15u) { v[31] = apply(step15 & 255u, v[(step15 >> 8u) & 255u], v[step15 >> 16u]); }
-    if (steps > 16u) { v[32] = apply(step16 & 255u, v[(step16 >> 8u) & 255u], v[step16 >> 16u]); }
-    if (steps > 17u) { v[33] = apply(step17 & 255u, v[(step17 >> 8u) & 255u], v[step17 >> 16u]); }
-    if (steps > 18u) { v[34] = apply(step18 & 255u, v[(step18 >> 8u) & 255u], v[step18 >> 16u]); }
-    if (steps > 19u) { v[35] = apply(step19 & 255u, v[(step19 >> 8u) & 255u], v[step19 >> 16u]); }
-    if (steps > 20u) { v[36] = apply(step20 & 255u, v[(step20 >> 8u) & 255u], v[step20 >> 16u]); }
-    if (steps > 21u) { v[37] = apply(step21 & 255u, v[(step21 >> 8u) & 255u], v[step21 >> 16u]); }
-    if (steps > 22u) { v[38] = apply(step22 & 255u, v[(step22 >> 8u) & 255u], v[step22 >> 16u]); }
-    if (steps > 23u) { v[39] = apply(step23 & 255u, v[(step23 >> 8u) & 255u], v[step23 >> 16u]); }
+#end
     output0[index] = v[15u + steps];
     if (outputs > 1u) { output1[index] = v[16u + ((results >> 0u) & 255u)]; }
     if (outputs > 2u) { output2[index] = v[16u + ((results >> 8u) & 255u)]; }

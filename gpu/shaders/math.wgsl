@@ -13,7 +13,8 @@ fn power_of_two(n: I) -> V {
 fn exponential(x: V) -> V {
     let bounded = clamp(x, V(-104.0), V(89.0));
     let n = round(bounded * 1.4426950408889634);
-    let r = fma(n, V(1.904654299957768e-9), fma(n, V(-0.693147182464599609375), bounded));
+    // Exact without a fused operation: the first part has 10 bits.
+    let r = (bounded - n * 0.693359375) - n * -2.1219444005469e-4;
     var p = V(0.0001984126984126984);
     p = fma(p, r, V(0.001388888888888889));
     p = fma(p, r, V(0.008333333333333333));

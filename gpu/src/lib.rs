@@ -240,7 +240,8 @@ impl Gpu {
                 Place::Scratch(_) => true,
                 Place::Tensor(address) => {
                     let offset = self.opened.offset(address, region.bytes);
-                    offset.is_some_and(|offset| offset % limits.alignment == 0)
+                    // Shaders read vectors of 16 bytes.
+                    offset.is_some_and(|offset| offset % limits.alignment.max(16) == 0)
                 }
             }
         })

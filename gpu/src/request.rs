@@ -107,6 +107,12 @@ impl<'a> Request<'a> {
         }
     }
 
+    /// Whether all tensors are float32 but those of int32, which hold sizes.
+    pub fn is_f32_but_sizes(&self) -> bool {
+        let mut all = self.inputs.iter().chain(&self.outputs);
+        all.all(|operand| matches!(operand.dtype, DType::F32 | DType::I32))
+    }
+
     /// Whether all tensors are float32.
     pub fn is_f32(&self) -> bool {
         let mut all = self.inputs.iter().chain(&self.outputs);

@@ -23,6 +23,14 @@ shaders! {
     Map1 "map1";
     /// Element-wise programs, four elements at a time.
     Map4 "map4";
+    /// Products in tiles of 64 x 64.
+    Product64 "product64";
+    /// Products in tiles of 128 x 128.
+    Product128 "product128";
+    /// Sums the parts of a product.
+    Fold "fold";
+    /// Softmax and reductions of rows.
+    Rows "rows";
 }
 
 impl Shader {

@@ -113,6 +113,13 @@ impl Case {
         Ok((inputs, outputs, scratch))
     }
 
+    /// The shape of the first output.
+    #[must_use]
+    pub fn output_dims(&self) -> Option<Vec<usize>> {
+        let (_, outputs, _) = self.specs().ok()?;
+        outputs.first().map(|spec| spec.shape().to_vec())
+    }
+
     /// Runs `work` on a call whose tensors are where `cut` says; the outputs' bytes after it.
     fn with<'a>(
         &self,
@@ -198,12 +205,17 @@ impl Case {
         times: usize,
     ) -> Result<(Vec<Tensor>, Times), Failure> {
         let mut found = Times::default();
+        let (inputs, outputs, _) = self.specs()?;
+        let specs = inputs.iter().chain(&outputs);
         // Kernels read whole vectors, and their memory is aligned.
+        let mut rooms: Vec<Vec<u64>> = specs
+            .map(|spec| vec![0; spec.bytes().div_ceil(8) + 16])
+            .collect();
+        let mut rooms = rooms.iter_mut();
         let cut = |bytes: usize, _| {
-            let words = Vec::leak(vec![0_u64; bytes.div_ceil(8) + 16]);
-            let room = bytes_of(words);
+            let room = bytes_of(rooms.next()?);
             let skip = room.as_ptr().align_offset(64);
-            Some((&mut room[skip..skip + bytes], None))
+            Some((room.get_mut(skip..skip + bytes)?, None))
         };
         let outputs = self.with(cut, parallel, |call| {
             for _ in 0..times {
@@ -240,11 +252,13 @@ impl Case {
             .chain(&outputs)
             .map(|spec| Arena::size(spec.bytes()));
         let mut arena = Arena::new(gpu, sizes.sum())?;
+        let host = self.host.iter().filter_map(|&number| inputs.get(number));
+        let mut rooms: Vec<Vec<u64>> = host.map(|spec| vec![0; spec.bytes().div_ceil(8)]).collect();
+        let mut rooms = rooms.iter_mut();
         let mut found = Times::default();
         let cut = |bytes: usize, host: bool| {
             if host {
-                let words = Vec::leak(vec![0_u64; bytes.div_ceil(8)]);
-                return Some((&mut bytes_of(words)[..bytes], None));
+                return Some((bytes_of(rooms.next()?).get_mut(..bytes)?, None));
             }
             arena.cut(bytes).map(|(slice, guard)| (slice, Some(guard)))
         };

@@ -56,6 +56,8 @@ fn run(folder: &Path, out: &Path) -> Result<(), String> {
         }
         let source = text::define(&source, &module.definitions)
             .map_err(|problem| format!("{}: {problem}", module.name))?;
+        let source =
+            text::repeat(&source).map_err(|problem| format!("{}: {problem}", module.name))?;
         let words = compile(&source).map_err(|problem| format!("{}: {problem}", module.name))?;
         let bytes: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
         let path = out.join(format!("{}.spv", module.name));

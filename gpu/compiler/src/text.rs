@@ -1,4 +1,4 @@
-//! Lines of `shaders.txt`, and definitions in the text of a shader.
+//! Lines of `shaders.txt`, and definitions and repetitions in the text of a shader.
 
 /// One module: a line such as `name: first.wgsl second.wgsl V=vec4<f32>`.
 pub struct Module<'a> {
@@ -34,7 +34,7 @@ impl<'a> Module<'a> {
     }
 }
 
-/// The text with `$NAME` replaced by the definition of `NAME`.
+/// The text with `$NAME` replaced by the definition of `NAME`, which is of capital letters.
 ///
 /// # Errors
 /// For a name that has no definition.
@@ -45,7 +45,7 @@ pub fn define(text: &str, definitions: &[(&str, &str)]) -> Result<String, String
         out += &rest[..at];
         rest = &rest[at + 1..];
         let end = rest
-            .find(|c: char| !c.is_ascii_alphanumeric())
+            .find(|c: char| !c.is_ascii_uppercase())
             .unwrap_or(rest.len());
         let name = &rest[..end];
         let found = definitions.iter().find(|(defined, _)| *defined == name);
@@ -55,6 +55,46 @@ pub fn define(text: &str, definitions: &[(&str, &str)]) -> Result<String, String
         rest = &rest[end..];
     }
     Ok(out + rest)
+}
+
+/// The text with the lines from `#repeat NAME COUNT` to `#end` as often as `COUNT` says, `#NAME` replaced by the
+/// number of the repetition.
+///
+/// # Errors
+/// For a repetition without an end or a count, and the other way round.
+pub fn repeat(text: &str) -> Result<String, String> {
+    let mut lines = text.lines();
+    let out = block(&mut lines, false)?;
+    Ok(out)
+}
+
+fn block(lines: &mut std::str::Lines<'_>, inner: bool) -> Result<String, String> {
+    let mut out = String::new();
+    while let Some(line) = lines.next() {
+        if line == "#end" {
+            return if inner {
+                Ok(out)
+            } else {
+                Err("`#end` without `#repeat`".into())
+            };
+        }
+        let Some(rest) = line.strip_prefix("#repeat ") else {
+            out += line;
+            out.push('\n');
+            continue;
+        };
+        let bad = || format!("`{line}` is not `#repeat NAME COUNT`");
+        let (name, count) = rest.split_once(' ').ok_or_else(bad)?;
+        let count: usize = count.parse().map_err(|_| bad())?;
+        let body = block(lines, true)?;
+        for number in 0..count {
+            out += &body.replace(&format!("#{name}"), &number.to_string());
+        }
+    }
+    if inner {
+        return Err("`#repeat` without `#end`".into());
+    }
+    Ok(out)
 }
 
 #[cfg(test)]
@@ -82,5 +122,14 @@ mod tests {
             define("$W", &[("V", "f32")]).unwrap_err(),
             "`$W` has no definition"
         );
+    }
+
+    #[test]
+    fn repetitions_nest() {
+        let text = "#repeat i 2\n#repeat j 2\na#i#j\n#end\n#end\nb\n";
+        assert_eq!(repeat(text).unwrap(), "a00\na01\na10\na11\nb\n");
+        assert!(repeat("#end\n").is_err());
+        assert!(repeat("#repeat i 2\n").is_err());
+        assert!(repeat("#repeat i\n#end\n").is_err());
     }
 }

@@ -1,7 +1,11 @@
 //! The bodies: each makes of a call a plan for the device, or declines it.
 
 mod codes;
+mod convolution;
 mod elementwise;
+mod matmul;
+mod product;
+mod rows;
 
 use tfp_kernels::base::dtype::DType;
 
@@ -42,6 +46,13 @@ static ROWS: &[Row] = rows! {
     elementwise::clip: "ClipByValue";
     elementwise::add_n: "AddN";
     elementwise::expression: "TfpExpression";
+    rows::softmax: "LogSoftmax" "Softmax";
+    rows::reduction: "Max" "Mean" "Min" "Sum";
+    matmul::mat_mul: "MatMul" "TfpFusedMatMul";
+    matmul::batch_mat_mul: "BatchMatMulV2";
+    convolution::forward: "Conv2D" "TfpFusedConv2D";
+    convolution::by_input: "Conv2DBackpropInput";
+    convolution::by_filter: "Conv2DBackpropFilter";
 };
 
 pub fn find(op: &str, dtype: DType) -> Option<(&'static str, PlanOf)> {

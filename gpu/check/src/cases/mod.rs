@@ -1,6 +1,8 @@
 //! Calls of every op that has a body, with tolerances.
 
 mod elementwise;
+pub mod product;
+mod rows;
 
 use tfp_kernels::base::def::KernelDef;
 
@@ -30,5 +32,8 @@ pub fn kernel(op: &str) -> &'static KernelDef {
 /// All calls; shapes differ with the seed.
 #[must_use]
 pub fn all(seed: u64) -> Vec<Checked> {
-    elementwise::cases(seed)
+    let mut all = elementwise::cases(seed);
+    all.extend(rows::cases(seed));
+    all.extend(product::cases(seed));
+    all
 }
