@@ -10,8 +10,8 @@ ENTRY_POINTS = {"SE_InitPlugin", "TF_InitGraph", "TF_InitKernel", "TF_InitProfil
 OWN = {"tfp_gpu_report"}
 
 
-def test_it_is_under_five_megabytes() -> None:
-    assert LIBRARY.stat().st_size < 5_000_000
+def test_it_is_under_five_and_a_half_megabytes() -> None:
+    assert LIBRARY.stat().st_size < 5_500_000
 
 
 def test_it_exports_entry_points_only() -> None:
