@@ -33,6 +33,9 @@ fn combine(a: f32, b: f32, how: u32) -> f32 {
     if (how == 1u) {
         return select(b, a, (a > b) | is_nan(a));
     }
+    if (how == 3u) {
+        return select(b, a, (a > b) | is_nan(b));
+    }
     return select(b, a, (a < b) | is_nan(a));
 }
 
@@ -80,11 +83,13 @@ fn main(
         }
         return;
     }
-    var largest = negative_infinity();
+    // From the lowest finite number NaN and negative infinity keep their distance. As in TensorFlow, NaN and
+    // positive infinity leave 0 for all others of their row.
+    var largest = -3.4028234663852886e38;
     for (var at = start + local; at < end; at += 256u) {
-        largest = combine(largest, input[at], 1u);
+        largest = combine(largest, input[at], 3u);
     }
-    largest = all(largest, local, 1u);
+    largest = all(largest, local, 3u);
     var sum = 0.0;
     for (var at = start + local; at < end; at += 256u) {
         sum += exponential(input[at] - largest);
@@ -94,7 +99,8 @@ fn main(
     for (var at = start + local; at < end; at += 256u) {
         let distance = input[at] - largest;
         if (kind == 0u) {
-            output[at] = exponential(distance) / sum;
+            let weight = exponential(distance);
+            output[at] = select(weight / sum, weight * 0.0, is_nan(sum));
         } else {
             output[at] = distance - log_sum;
         }
