@@ -136,8 +136,8 @@ fn apply(code: u32, a: V, b: V) -> V {
         case 38u: { return select(a, a * (b + 1.0), b < V(0.0)); } // EluGrad
         case 39u: { return select(-b * a * a, V(0.0), b == V(0.0)); } // InvGrad
         case 40u: { return select(-b * a * a, V(0.0), b == V(0.0)); } // ReciprocalGrad
-        case 41u: { return a * select(V(0.0), V(1.0), (b > V(0.0)) & (b < V(6.0))); } // Relu6Grad
-        case 42u: { return a * select(V(0.0), V(1.0), b > V(0.0)); } // ReluGrad
+        case 41u: { return select(times_zero(a), a, (b > V(0.0)) & (b < V(6.0))); } // Relu6Grad
+        case 42u: { return select(times_zero(a), a, b > V(0.0)); } // ReluGrad
         case 43u: { return select((-0.5 * b) * a * (a * a), V(0.0), b == V(0.0)); } // RsqrtGrad
         case 44u: { return select(a * 1.0507009873554805, a * (b + 1.7580993408473766), b < V(0.0)); } // SeluGrad
         case 45u: { return b * a * (1.0 - a); } // SigmoidGrad

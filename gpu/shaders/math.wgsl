@@ -5,6 +5,12 @@ fn is_nan(x: V) -> W {
     return (bitcast<U>(x) & U(0x7fffffffu)) > U(0x7f800000u);
 }
 
+/// 0, or NaN for NaN and infinity: drivers may take the product for 0.
+fn times_zero(x: V) -> V {
+    let infinite = (bitcast<U>(x) & U(0x7f800000u)) == U(0x7f800000u);
+    return select(V(0.0), bitcast<V>(U(0x7fc00000u)), infinite);
+}
+
 /// `2^n` for n from -126 to 127.
 fn power_of_two(n: I) -> V {
     return bitcast<V>((n + I(127)) << U(23u));

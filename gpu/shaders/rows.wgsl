@@ -100,7 +100,8 @@ fn main(
         let distance = input[at] - largest;
         if (kind == 0u) {
             let weight = exponential(distance);
-            output[at] = select(weight / sum, weight * 0.0, is_nan(sum));
+            // Drivers may take a product with 0 for 0.
+            output[at] = select(weight / sum, select(0.0, weight, is_nan(weight)), is_nan(sum));
         } else {
             output[at] = distance - log_sum;
         }

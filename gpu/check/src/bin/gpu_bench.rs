@@ -1,4 +1,4 @@
-//! Checks every body on a GPU, then measures: `gpu_bench [--json] [--quick] [--gpu N]`.
+//! Checks every body on a GPU, then measures: `gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]`.
 //!
 //! A row is a call: nanoseconds of the device (the least of the calls), of the whole call, of the CPU's kernel with
 //! two threads, and what the device's time is as a rate.
@@ -228,10 +228,14 @@ fn bandwidth(gpu: &Gpu, bytes: usize) -> Result<(f64, f64), Problem> {
     Ok(rates)
 }
 
-fn correctness(gpu: &Gpu) -> usize {
+fn correctness(gpu: &Gpu, only: Option<&String>) -> usize {
     let mut wrong = 0;
     let mut counts = std::collections::BTreeMap::<_, [usize; 3]>::new();
-    for each in cases::all(1) {
+    let wanted = |op: &str| only.is_none_or(|only| only == op);
+    for each in cases::all(1)
+        .into_iter()
+        .filter(|each| wanted(each.case.def.op))
+    {
         let counts = counts.entry(each.case.def.op).or_default();
         match check(gpu, &each.case, each.tolerance) {
             Ok(true) => counts[0] += 1,
@@ -257,6 +261,10 @@ fn run(arguments: &[String]) -> Result<usize, Problem> {
         .skip_while(|argument| *argument != "--gpu")
         .nth(1);
     let index = after.and_then(|text| text.parse().ok()).unwrap_or(0);
+    let only = arguments
+        .iter()
+        .skip_while(|argument| *argument != "--only")
+        .nth(1);
     for each in gpus()? {
         println!("{each:#?}");
     }
@@ -272,9 +280,12 @@ fn run(arguments: &[String]) -> Result<usize, Problem> {
         gpu.costs()
     );
     let start = Instant::now();
-    let wrong = correctness(&gpu);
+    let wrong = correctness(&gpu, only);
     println!("checked in {:.1} s", start.elapsed().as_secs_f64());
     let quick = has("--quick");
+    if has("--check") {
+        return Ok(wrong);
+    }
     let (write, read) = bandwidth(&gpu, if quick { 1 << 20 } else { 1 << 28 })?;
     println!("host writes {write:.2} GB/s, reads {read:.2} GB/s");
     let pool = ThreadPool::new(2);

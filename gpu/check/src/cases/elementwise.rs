@@ -187,6 +187,10 @@ pub fn cases(seed: u64) -> Vec<Checked> {
             let inputs = vec![random.tensor(&dims, 3.0), random.tensor(&dims, 3.0)];
             out.push(checked(Case::new(kernel(op), inputs), true));
         }
+        if op.starts_with("Relu") {
+            let inputs = vec![special(&mut random, &[64], 3.0), random.tensor(&[64], 9.0)];
+            out.push(checked(Case::new(kernel(op), inputs), true));
+        }
     }
     for dims in [vec![3, 5], vec![2, 3, 4, 8]] {
         let channels = *dims.last().unwrap_or(&1);

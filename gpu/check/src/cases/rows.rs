@@ -31,6 +31,30 @@ pub fn cases(seed: u64) -> Vec<Checked> {
                 must,
             });
         }
+        for op in ["Softmax", "LogSoftmax"] {
+            for odd in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+                let mut data: Vec<f32> = (0..24).map(|_| random.number() * 9.0).collect();
+                data[7] = odd;
+                data[20] = f32::NEG_INFINITY;
+                let case = Case::new(kernel(op), vec![Tensor::f32(&[3, 8], &data)]);
+                let must = true;
+                out.push(Checked {
+                    case,
+                    tolerance,
+                    must,
+                });
+            }
+            let case = Case::new(
+                kernel(op),
+                vec![Tensor::f32(&[2, 4], &[f32::NEG_INFINITY; 8])],
+            );
+            let must = true;
+            out.push(Checked {
+                case,
+                tolerance,
+                must,
+            });
+        }
         let rank = i32::try_from(dims.len()).unwrap_or(0);
         let all: Vec<i32> = (0..rank).collect();
         for op in ["Sum", "Mean", "Max", "Min"] {
