@@ -49,6 +49,7 @@ static ROWS: &[Row] = rows! {
     elementwise::expression: "TfpExpression";
     rows::softmax: "LogSoftmax" "Softmax";
     rows::reduction: "Max" "Mean" "Min" "Sum";
+    rows::bias_add_grad: "BiasAddGrad";
     view::transpose: "Transpose";
     view::slice: "Slice";
     view::broadcast_to: "BroadcastTo";
