@@ -3,11 +3,11 @@
 // The program is a set of specialization constants, so the driver sees straight code.
 
 struct Words {
-    /// Elements of the output, in vectors; of a row; axes and a reserve.
+    /// Elements of the output, in vectors; of a row; axes; where the first strided input begins.
     count: u32,
     row: u32,
     axes: u32,
-    spare: u32,
+    offset: u32,
     numbers: array<f32, 4>,
     /// For strided inputs 0 and 1: the output's axes from the last on, and the steps of each input.
     dims: array<u32, 6>,
@@ -75,7 +75,7 @@ fn place(input: u32, index: u32) -> u32 {
         return index;
     }
     var rest = index;
-    var found = 0u;
+    var found = select(0u, words.offset, input == 0u);
     for (var axis = 0u; axis < words.axes; axis++) {
         let size = words.dims[axis];
         let at = rest % size;

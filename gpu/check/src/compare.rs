@@ -28,7 +28,8 @@ fn difference(found: &Tensor, expected: &Tensor, tolerance: Tolerance) -> Option
     let bad = pairs.find(|(_, (found, expected))| {
         let same = found == expected || (found.is_nan() && expected.is_nan());
         let limit = tolerance.absolute + tolerance.relative * expected.abs();
-        !same && !((found - expected).abs() <= limit)
+        let near = (found - expected).abs() <= limit;
+        !same && !near
     });
     bad.map(|(at, (found, expected))| format!("element {at} is {found:e}, expected {expected:e}"))
 }

@@ -14,7 +14,7 @@ const NUMBERS: usize = 12;
 /// Values of the shader that are results of steps begin here.
 const RESULTS: usize = 16;
 /// Most axes of a strided input.
-const AXES: usize = 6;
+pub const AXES: usize = 6;
 const THREADS: usize = 256;
 
 /// How an input meets the output.
@@ -208,6 +208,35 @@ pub fn negation() -> Vec<u32> {
 /// The words of a program whose inputs are whole, for as many vectors.
 pub fn whole_words(vectors: u32) -> Vec<u32> {
     vec![vectors, 1, 0, 0, 0, 0, 0, 0]
+}
+
+/// A plan that copies elements of the input: `axes` are sizes and steps from the last axis of the output on.
+pub fn strided(
+    (input, output): (&Operand, &Operand),
+    offset: usize,
+    axes: &[(usize, usize)],
+) -> Option<Plan> {
+    // A code that no operation has leaves a value as it is.
+    const COPY: u32 = 255;
+    let count = output.elements();
+    let mut words = vec![number(count)?, 1, number(axes.len())?, number(offset)?];
+    words.resize(8, 0);
+    let sizes = (0..AXES).map(|at| axes.get(at).map_or(1, |axis| axis.0));
+    let steps = (0..AXES).map(|at| axes.get(at).map_or(0, |axis| axis.1));
+    for value in sizes.chain(steps) {
+        words.push(number(value)?);
+    }
+    let mut buffers = vec![input.region()];
+    buffers.resize(MAX_INPUTS, output.region());
+    buffers.push(output.region());
+    let dispatch = Dispatch {
+        shader: Shader::Map1,
+        constants: constants(&[Extent::Strided], &[(COPY, [0, 0])], &[])?,
+        words,
+        buffers,
+        groups: spread(count.div_ceil(THREADS))?,
+    };
+    Some(Plan::one(dispatch, 0))
 }
 
 /// An op of one or two operands that is an operation of the shader.

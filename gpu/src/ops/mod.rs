@@ -6,6 +6,7 @@ mod elementwise;
 mod matmul;
 mod product;
 mod rows;
+mod view;
 
 use tfp_kernels::base::dtype::DType;
 
@@ -48,6 +49,10 @@ static ROWS: &[Row] = rows! {
     elementwise::expression: "TfpExpression";
     rows::softmax: "LogSoftmax" "Softmax";
     rows::reduction: "Max" "Mean" "Min" "Sum";
+    rows::bias_add_grad: "BiasAddGrad";
+    view::transpose: "Transpose";
+    view::slice: "Slice";
+    view::broadcast_to: "BroadcastTo";
     matmul::mat_mul: "MatMul" "TfpFusedMatMul";
     matmul::batch_mat_mul: "BatchMatMulV2";
     convolution::forward: "Conv2D" "TfpFusedConv2D";

@@ -36,8 +36,6 @@ pub struct Limits {
     pub alignment: usize,
     /// Most bytes of a buffer.
     pub range: usize,
-    /// Bytes that the threads of a group share.
-    pub shared: usize,
 }
 
 impl Opened {
@@ -93,7 +91,6 @@ impl Opened {
                 alignment: usize::try_from(limits.min_storage_buffer_offset_alignment)
                     .unwrap_or(256),
                 range: limits.max_storage_buffer_range as usize,
-                shared: limits.max_compute_shared_memory_size as usize,
             },
         })
     }

@@ -252,7 +252,7 @@ impl Library {
             (
                 "bytes that threads share",
                 limits.max_compute_shared_memory_size,
-                16_384,
+                16_896,
             ),
             (
                 "bytes of push constants",

@@ -3,6 +3,7 @@
 mod elementwise;
 pub mod product;
 mod rows;
+mod view;
 
 use tfp_kernels::base::def::KernelDef;
 use tfp_kernels::base::dtype::DType;
@@ -38,6 +39,7 @@ pub fn kernel(op: &str) -> &'static KernelDef {
 pub fn all(seed: u64) -> Vec<Checked> {
     let mut all = elementwise::cases(seed);
     all.extend(rows::cases(seed));
+    all.extend(view::cases(seed));
     all.extend(product::cases(seed));
     all
 }

@@ -58,10 +58,14 @@ pub fn cases(seed: u64) -> Vec<Checked> {
         let rank = i32::try_from(dims.len()).unwrap_or(0);
         let all: Vec<i32> = (0..rank).collect();
         for op in ["Sum", "Mean", "Max", "Min"] {
-            for axes in [&all[..], &[-1]] {
+            let mut lists = vec![&all[..], &[-1]];
+            if op == "Sum" {
+                lists.push(&all[..all.len() - 1]);
+            }
+            for axes in lists.into_iter().filter(|axes| !axes.is_empty()) {
                 let axes = Tensor::i32(&[axes.len()], axes);
                 let mut case = Case::new(kernel(op), vec![random.tensor(&dims, 1.0), axes]);
-                case.attrs = Table(vec![("keep_dims", Attr::Bool(seed % 2 == 0))]);
+                case.attrs = Table(vec![("keep_dims", Attr::Bool(seed.is_multiple_of(2)))]);
                 case.host = vec![1];
                 // A sum of many numbers below 1 in another order.
                 let absolute = 2e-7 * dims.iter().product::<usize>() as f64;
@@ -76,6 +80,19 @@ pub fn cases(seed: u64) -> Vec<Checked> {
                     must,
                 });
             }
+        }
+        if dims.len() > 1 {
+            let mut case = Case::new(kernel("BiasAddGrad"), vec![random.tensor(&dims, 1.0)]);
+            case.attrs = Table(vec![("data_format", Attr::Text("NHWC"))]);
+            let absolute = 2e-7 * dims.iter().product::<usize>() as f64;
+            out.push(Checked {
+                case,
+                tolerance: Tolerance {
+                    absolute,
+                    relative: 3e-6,
+                },
+                must: true,
+            });
         }
     }
     out
