@@ -236,6 +236,26 @@ impl Case {
         self.time_on_gpu(gpu, body, 1).map(|(outputs, _)| outputs)
     }
 
+    /// What a GPU's body does with a call whose tensors are in memory of the host.
+    ///
+    /// # Errors
+    /// Any [`Failure`].
+    pub fn on_host(&self, gpu: &Gpu, body: &Body) -> Result<Outcome, Failure> {
+        let (inputs, outputs, _) = self.specs()?;
+        let specs = inputs.iter().chain(&outputs);
+        let mut rooms: Vec<Vec<u64>> = specs
+            .map(|spec| vec![0; spec.bytes().div_ceil(8)])
+            .collect();
+        let mut rooms = rooms.iter_mut();
+        let cut = |bytes: usize, _| Some((bytes_of(rooms.next()?).get_mut(..bytes)?, None));
+        let mut outcome = None;
+        self.with(cut, &Serial, |call| {
+            outcome = Some(gpu.run(body, call)?);
+            Ok(())
+        })?;
+        outcome.ok_or(Failure::Block)
+    }
+
     /// Runs a GPU's body as often as `times` says.
     ///
     /// # Errors

@@ -1,5 +1,6 @@
 //! Submissions: a pool of command buffers, so that several threads may call.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -27,6 +28,8 @@ struct Slot {
     times: vk::QueryPool,
     /// Address and size of the scratch memory.
     scratch: Option<(usize, usize)>,
+    /// Whether a submission has not ended, as far as is known.
+    pending: bool,
 }
 
 /// The queue of a device and the slots that no thread uses now.
@@ -37,6 +40,8 @@ pub struct Queue {
     period: Option<f32>,
     /// How long a kernel may take.
     patience: Duration,
+    /// Whether a submission ended with an error: the device may be at work for ever.
+    lost: AtomicBool,
 }
 
 impl Queue {
@@ -46,6 +51,7 @@ impl Queue {
             idle: Mutex::default(),
             period,
             patience,
+            lost: AtomicBool::new(false),
         }
     }
 
@@ -62,6 +68,9 @@ impl Queue {
         if plan.dispatches.len() > MAX_DISPATCHES {
             return Err(Problem::Internal("a plan has too many dispatches"));
         }
+        if self.lost.load(Ordering::Relaxed) {
+            return Err(Problem::Lost("a submission before failed".into()));
+        }
         let idle = self
             .idle
             .lock()
@@ -73,8 +82,10 @@ impl Queue {
         };
         // SAFETY: what the caller promises, and the slot is this thread's alone.
         let done = unsafe { self.run_in(&mut slot, device, (pipelines, blocks), plan) };
-        // A lost device may still use the slot: it is not given back.
-        if !matches!(done, Err(Problem::Lost(_))) {
+        if slot.pending || matches!(done, Err(Problem::Lost(_))) {
+            // The device may still use the slot: it is not given back.
+            self.lost.store(true, Ordering::Relaxed);
+        } else {
             let mut idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner);
             idle.push(slot);
         }
@@ -92,7 +103,15 @@ impl Queue {
     ) -> Result<Option<u64>, Problem> {
         let raw = &device.raw;
         slot.grow(device, blocks, plan.scratch)?;
-        slot.record(device, (pipelines, blocks), plan, self.period.is_some())?;
+        let recorded = slot.record(device, (pipelines, blocks), plan, self.period.is_some());
+        if recorded.is_err() {
+            // SAFETY: the commands are not submitted.
+            unsafe {
+                raw.reset_command_buffer(slot.commands, vk::CommandBufferResetFlags::empty())
+            }
+            .map_err(call("vkResetCommandBuffer"))?;
+        }
+        recorded?;
         let buffers = [slot.commands];
         let submits = [vk::SubmitInfo::default().command_buffers(&buffers)];
         {
@@ -101,7 +120,9 @@ impl Queue {
             unsafe { raw.queue_submit(*queue, &submits, slot.fence) }
                 .map_err(call("vkQueueSubmit"))?;
         }
+        slot.pending = true;
         self.wait(raw, slot.fence)?;
+        slot.pending = false;
         let fences = [slot.fence];
         // SAFETY: the submission has ended.
         unsafe { raw.reset_fences(&fences) }.map_err(call("vkResetFences"))?;
@@ -159,6 +180,7 @@ impl Slot {
             sets: Vec::new(),
             times: vk::QueryPool::null(),
             scratch: None,
+            pending: false,
         };
         match slot.make(device, pipelines) {
             Ok(()) => Ok(slot),
