@@ -1,9 +1,10 @@
-//! The platform: as many host devices as the configuration asks for.
+//! The platform: as many devices as the configuration asks for, with memory of the host or of the GPU.
 
 use tfp_bindings::host::{HostDevice, HostOptions};
 use tfp_bindings::{Code, Error, Platform, PlatformInfo, Result};
 
 use tfp_adapter::config::Config;
+use tfp_adapter::gpu;
 
 /// The platform of one load.
 pub struct TfpPlatform {
@@ -38,6 +39,14 @@ impl Platform for TfpPlatform {
         let mut options = HostOptions::new("tfp host device");
         options.info.vendor = "tfp".to_owned();
         options.memory_limit = self.config.memory_limit;
-        Ok(HostDevice::new(options))
+        let Some(gpu) = gpu::chosen() else {
+            return Ok(HostDevice::new(options));
+        };
+        options
+            .info
+            .hardware_name
+            .clone_from(&gpu.description().name);
+        let memory = gpu::memory(gpu, options.memory_limit);
+        Ok(HostDevice::with_memory(options.info, memory))
     }
 }

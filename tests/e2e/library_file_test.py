@@ -6,16 +6,18 @@ from tools.package import elf
 
 LIBRARY = pathlib.Path("plugin/libtfp.so")
 ENTRY_POINTS = {"SE_InitPlugin", "TF_InitGraph", "TF_InitKernel", "TF_InitProfiler"}
+# What module `tfp_plugin.check` calls.
+OWN = {"tfp_gpu_report"}
 
 
-def test_it_is_under_five_megabytes() -> None:
-    assert LIBRARY.stat().st_size < 5_000_000
+def test_it_is_under_five_and_a_half_megabytes() -> None:
+    assert LIBRARY.stat().st_size < 5_500_000
 
 
 def test_it_exports_entry_points_only() -> None:
     exported = elf.exported_symbols(LIBRARY.read_bytes())
     assert "SE_InitPlugin" in exported
-    assert exported <= ENTRY_POINTS
+    assert exported <= ENTRY_POINTS | OWN
 
 
 def test_it_links_nothing_of_tensorflow() -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 import json
 import os
 import pathlib
+import re
+import zipfile
 
 import pytest
 
@@ -27,6 +29,19 @@ def test_it_works_where_it_is_installed(venv: clean.Venv, tmp_path: pathlib.Path
     cases.write_bytes((HERE / "installed_test.py").read_bytes())
     command = [str(venv.python), "-m", "pytest", "-q", "-p", "no:cacheprovider", str(cases)]
     print(clean.checked(clean.run(command, cwd=tmp_path)))
+
+
+def test_the_bill_of_materials_has_the_locked_crates_of_others() -> None:
+    lock = pathlib.Path(os.environ["CRATES"]).read_text()
+    locked = dict(re.findall(r'name = "([^"]+)"\nversion = "([^"]+)"', lock))
+    with zipfile.ZipFile(WHEEL) as archive:
+        [name] = [name for name in archive.namelist() if name.endswith(".cdx.json")]
+        parts = json.loads(archive.read(name))["components"]
+        [licences] = [name for name in archive.namelist() if name.endswith("THIRD-PARTY.txt")]
+        text = archive.read(licences).decode()
+    found = {part["name"]: part["version"] for part in parts if part["name"] in locked}
+    assert found == {name: locked[name] for name in ("ash", "cfg-if", "libloading")}
+    assert all(f"\n{name} " in text for name in found)
 
 
 def test_switched_off_it_says_so(venv: clean.Venv) -> None:

@@ -39,6 +39,16 @@ KERNELS: Table = {
     "ops/sequence": "base conv frame gemm ops/elementwise simd",
 }
 
+GPU: Table = {
+    "problem": "",
+    "shader": "",
+    "work": "shader",
+    "request": "work",
+    "vulkan": "problem shader work",
+    "ops": "request shader vulkan work",
+    "cost": "ops problem shader work",
+}
+
 CORE: Table = {
     "base": "",
     "tensor": "base",
@@ -157,6 +167,7 @@ RUST: Mapping[str, Table] = {
     "bindings/client/src": CLIENT,
     "bindings/core/src": CORE,
     "bindings/wire/src": WIRE,
+    "gpu/src": GPU,
     "kernels/src": KERNELS,
 }
 
@@ -195,6 +206,7 @@ CIRCLES: Mapping[str, str] = {
     "bindings/client/src/saved_model/write.rs": "a writer, and the parts that read its lists",
     "bindings/core/src/eager/context.rs": "one object: a context, its handles and executors",
     "bindings/core/src/session.rs": "a run of a session is made by a method of the session",
+    "gpu/src/vulkan/device.rs": "a device and its parts: memory, pipelines, submissions",
     "kernels/src/base/error.rs": "an error holds shapes, a shape returns errors",
     "kernels/src/base/threads.rs": "a pool and the places of its workers",
     "kernels/src/conv/backward_input.rs": (

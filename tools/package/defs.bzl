@@ -70,7 +70,7 @@ def tfp_wheel(name, distribution, tag = "py3-none-any", licences = ["//:LICENSE"
         keep fails the build.
       licences: licence files.
       **kwargs: `files` (label -> `prefix to strip:folder in the wheel`), `parts` (crates that a
-        library has inside), `project` (a TOML file with the table `[project]`), `readme`, `rename`
+        library has inside; those of others as `NAME VERSION LICENCE`), `project` (a TOML file with the table `[project]`), `readme`, `rename`
         (Python package -> its name in the wheel), `visibility`.
     """
     _wheel(

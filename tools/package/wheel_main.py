@@ -19,7 +19,9 @@ _TAG = flags.DEFINE_string(
 )
 _PROJECT = flags.DEFINE_string("project", None, "TOML file with [project].", required=True)
 _RENAME = flags.DEFINE_multi_string("rename", [], "Moves a Python package, OLD=NEW.")
-_PART = flags.DEFINE_multi_string("part", [], "A crate of ours that a library has inside.")
+_PART = flags.DEFINE_multi_string(
+    "part", [], "A crate that a library has inside: its name, or NAME VERSION LICENCE."
+)
 _README = flags.DEFINE_string("readme", None, "Its description in Markdown.", required=True)
 _LICENCE = flags.DEFINE_multi_string("licence", [], "A licence file.")
 _FILE = flags.DEFINE_multi_string("file", [], "A file of the wheel, SOURCE=PATH.")
@@ -27,6 +29,15 @@ _FILE = flags.DEFINE_multi_string("file", [], "A file of the wheel, SOURCE=PATH.
 
 def _pairs(given: Sequence[str]) -> dict[str, str]:
     return {left: right for left, _, right in (pair.partition("=") for pair in given)}
+
+
+def _part(text: str) -> sbom.Component:
+    """A crate of ours, or of others: then with version and licence."""
+    name, _, rest = text.partition(" ")
+    version, _, licence = rest.partition(" ")
+    if not licence:
+        return sbom.Component(name, _VERSION.value, wheel.LICENCE)
+    return sbom.Component(name, version, licence, f"pkg:cargo/{name}@{version}")
 
 
 def main(argv: Sequence[str]) -> int:
@@ -46,7 +57,7 @@ def main(argv: Sequence[str]) -> int:
             licences={
                 pathlib.Path(path).name: pathlib.Path(path).read_bytes() for path in _LICENCE.value
             },
-            parts=[sbom.Component(name, _VERSION.value, wheel.LICENCE) for name in _PART.value],
+            parts=[_part(text) for text in _PART.value],
         )
         if out.name != described.file_name():
             raise wheel.WheelError(f"the file is {out.name}, expected {described.file_name()}")

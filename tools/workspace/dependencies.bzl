@@ -8,6 +8,7 @@ load("//tools/workspace/crates:crates.bzl", "crates_repository")
 load("//tools/workspace/python:python.bzl", "host_python")
 load("//tools/workspace/rust:rust.bzl", "rust_std", "rust_sysroot")
 load("//tools/workspace/tensorflow:tensorflow.bzl", "WHEEL_ANNOTATIONS", "tensorflow_repository")
+load("//tools/workspace/vulkan:vulkan.bzl", "lavapipe_repository")
 
 # A workspace has one set.
 # buildifier: disable=unnamed-macro
@@ -36,4 +37,5 @@ def tfp_dependencies():
         requirements_lock = Label("//tools/workspace/python:requirements.lock.txt"),
     )
     tensorflow_repository(name = "tensorflow")
+    lavapipe_repository(name = "lavapipe")
     buildifier_repository(name = "buildifier")

@@ -11,6 +11,7 @@ load("//tools/workspace/crates:crates.bzl", "crates_repository")
 load("//tools/workspace/python:python.bzl", "host_python")
 load("//tools/workspace/rust:rust.bzl", "rust_std", "rust_sysroot")
 load("//tools/workspace/tensorflow:tensorflow.bzl", "WHEEL_ANNOTATIONS", "tensorflow_repository")
+load("//tools/workspace/vulkan:vulkan.bzl", "lavapipe_repository")
 
 _REQUIREMENTS = """\
 def _clean(name):
@@ -60,6 +61,7 @@ def _tfp_impl(module_ctx):
             timeout = 3600,
         )
     tensorflow_repository(name = "tensorflow")
+    lavapipe_repository(name = "lavapipe")
     buildifier_repository(name = "buildifier")
 
 tfp = module_extension(

@@ -22,6 +22,7 @@ use tfp_kernels::base::threads::ThreadPool;
 use crate::attrs::NodeAttrs;
 use crate::config::{Config, Fault, FaultKind};
 use crate::dtype;
+use crate::gpu::{self, Offload};
 use crate::host::HostOp;
 use crate::profile::Profiled;
 use crate::slots::Slots;
@@ -49,6 +50,7 @@ fn shared(config: Option<&Config>) -> &'static Shared {
 /// Sets up what all kernels share. Only the first call has an effect.
 pub fn configure(config: &Config) {
     shared(Some(config));
+    gpu::configure(config);
 }
 
 /// Registers every kernel for devices of `device_type`. A kernel that this TensorFlow's definition
@@ -95,6 +97,8 @@ pub struct OpKernel {
     state: State,
     pool: &'static ThreadPool,
     fault: Option<FaultKind>,
+    /// The GPU's body of the kernel, where a GPU computes and has one.
+    offload: Option<Offload>,
     /// What follows from the first step's types and shapes; later steps that have the same ones
     /// take it from here. Stays empty where values of inputs count, too.
     first: OnceLock<First>,
@@ -139,6 +143,9 @@ impl Kernel for OpKernel {
             },
             pool,
             fault: fault.filter(|f| f.op == def.op).map(|f| f.kind),
+            offload: Offload::of(def, |attr| {
+                node.data_type(attr).ok().and_then(dtype::from_tensorflow)
+            }),
             first: OnceLock::new(),
             by_shape: def.variants.iter().all(|variant| variant.host.is_empty()),
             host: HostOp::new(node),
@@ -418,6 +425,11 @@ impl OpKernel {
             parallel: self.pool,
             state: &self.state,
         };
+        if let Some(offload) = &self.offload
+            && offload.offer(&mut call)?
+        {
+            return Ok(());
+        }
         (self.def.run)(&mut call).map_err(refused)
     }
 }

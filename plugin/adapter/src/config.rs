@@ -2,7 +2,7 @@
 
 use std::num::NonZeroUsize;
 
-use tfp_bindings::{Error, PlatformInfo, Result};
+use tfp_bindings::{Error, PlatformInfo, Result, log};
 
 /// Most devices that can be asked for.
 const MAX_DEVICES: usize = 64;
@@ -24,8 +24,55 @@ pub struct Config {
     pub memory_limit: Option<u64>,
     /// `TFP_FUSION=0`: leave the nodes of a graph apart.
     pub fusion: bool,
+    /// `TFP_BACKEND`: what computes; the CPU if not set.
+    pub backend: Backend,
+    /// `TFP_GPU`: index or part of the name of the GPU; the best one if not set.
+    pub gpu: Option<String>,
+    /// `TFP_GPU_ALL=1`: the GPU also computes what the CPU ends sooner, for tests.
+    pub gpu_all: bool,
     /// `TFP_FAULT`: a failure to inject, for tests of what happens then.
     pub fault: Option<Fault>,
+}
+
+/// What computes.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Backend {
+    /// `cpu`: the CPU.
+    #[default]
+    Cpu,
+    /// `auto`: a GPU that is hardware, if Vulkan lists one that can be used; else the CPU.
+    Auto,
+    /// `vulkan`: a GPU, or a driver that computes on the CPU.
+    Vulkan,
+}
+
+impl Backend {
+    /// The values of `TFP_BACKEND`.
+    const ALL: [(&str, Self); 3] = [
+        ("auto", Self::Auto),
+        ("cpu", Self::Cpu),
+        ("vulkan", Self::Vulkan),
+    ];
+
+    /// The value of `TFP_BACKEND`.
+    pub fn name(self) -> &'static str {
+        let found = Self::ALL.iter().find(|(_, each)| *each == self);
+        found.map_or("cpu", |(name, _)| name)
+    }
+
+    /// An unknown value costs a line of the log, not the device.
+    fn read(text: &str) -> Self {
+        let found = Self::ALL.iter().find(|(name, _)| *name == text.trim());
+        found.map_or_else(
+            || {
+                log(&format!(
+                    "TFP_BACKEND={text:?}: expected auto, cpu or vulkan; the CPU computes"
+                ));
+                Self::Cpu
+            },
+            |(_, each)| *each,
+        )
+    }
 }
 
 /// A failure of every kernel of one op.
@@ -79,6 +126,9 @@ impl Config {
                 .map(|text| bytes("TFP_MEMORY_LIMIT", &text))
                 .transpose()?,
             fusion: set("TFP_FUSION").is_none_or(|value| value != "0"),
+            backend: set("TFP_BACKEND").map_or(Backend::Cpu, |text| Backend::read(&text)),
+            gpu: set("TFP_GPU"),
+            gpu_all: set("TFP_GPU_ALL").is_some_and(|value| value != "0"),
             fault: set("TFP_FAULT").map(|text| fault(&text)).transpose()?,
         })
     }
@@ -151,6 +201,22 @@ mod tests {
         assert_eq!((config.devices, config.disabled), (1, false));
         assert_eq!((config.memory_limit, &config.fault), (None, &None));
         assert_eq!(config, read(&[("TFP_NUM_DEVICES", "")]).unwrap());
+        assert_eq!((config.backend, config.gpu), (Backend::Cpu, None));
+    }
+
+    #[test]
+    fn the_backend_is_read_and_an_unknown_one_is_the_cpu() {
+        for (text, expected) in [
+            ("auto", Backend::Auto),
+            ("cpu", Backend::Cpu),
+            (" vulkan ", Backend::Vulkan),
+            ("cuda", Backend::Cpu),
+        ] {
+            let config = read(&[("TFP_BACKEND", text), ("TFP_GPU", "1")]).unwrap();
+            assert_eq!(config.backend, expected, "{text}");
+            assert_eq!(config.gpu.as_deref(), Some("1"));
+            assert_eq!(Backend::read(config.backend.name()), expected);
+        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! What runs in every step of a model: the adapter between the crate `tfp_kernels` and TensorFlow,
-//! with the configuration (`config`), the ops that TensorFlow's own kernels compute (`host`) and the
-//! record of what ran (`profile`).
+//! with the configuration (`config`), the ops that TensorFlow's own kernels compute (`host`), the
+//! GPU that may compute (`gpu`) and the record of what ran (`profile`).
 //!
 //! It is a crate of its own because it is optimized for speed, and all else of `libtfp.so` for size.
 #![deny(
@@ -14,7 +14,9 @@
 mod adapter;
 mod attrs;
 pub mod config;
+mod drivers;
 mod dtype;
+pub mod gpu;
 pub mod host;
 pub mod profile;
 mod slots;

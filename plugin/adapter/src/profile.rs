@@ -13,6 +13,8 @@ use tfp_bindings::profiler::Profiler;
 use tfp_bindings::proto::xspace::{self, Event, Line, Plane, Stat};
 use tfp_bindings::{Construction, Context, Kernel, Result};
 
+use crate::gpu;
+
 /// Most events that are kept; what happens after that many is only counted.
 const MOST: usize = 1 << 20;
 
@@ -38,6 +40,8 @@ struct Happened {
     end: Instant,
     shapes: String,
     bytes: i64,
+    /// Nanoseconds that the GPU worked; 0 if the CPU did.
+    gpu: i64,
 }
 
 fn record<T>(body: impl FnOnce(&mut Option<Record>) -> T) -> T {
@@ -92,9 +96,11 @@ impl<K: Kernel> Profiled<K> {
         // Afterwards an input may be gone.
         let (shapes, bytes) = describe(context);
         let device = context.device_id();
+        gpu::worked();
         let begin = Instant::now();
         let result = self.kernel.compute(context);
         let end = Instant::now();
+        let gpu = i64::try_from(gpu::worked()).unwrap_or(0);
         let happened = || Happened {
             device,
             thread: thread(),
@@ -104,6 +110,7 @@ impl<K: Kernel> Profiled<K> {
             end,
             shapes,
             bytes,
+            gpu,
         };
         record(|record| {
             if let Some(record) = record {
@@ -158,7 +165,7 @@ impl KernelProfiler {
         };
         let mut lines: BTreeMap<i32, BTreeMap<i64, Vec<Event>>> = BTreeMap::new();
         for happened in found.events {
-            let event = Event {
+            let mut event = Event {
                 offset_ps: picoseconds(found.start, happened.begin),
                 duration_ps: picoseconds(happened.begin, happened.end),
                 stats: vec![
@@ -171,6 +178,10 @@ impl KernelProfiler {
                 ],
                 name: happened.op,
             };
+            if happened.gpu > 0 {
+                let stat = ("gpu_nanoseconds".to_owned(), Stat::Int(happened.gpu));
+                event.stats.push(stat);
+            }
             let threads = lines.entry(happened.device).or_default();
             threads.entry(happened.thread).or_default().push(event);
         }
@@ -243,6 +254,7 @@ mod tests {
             end: start + std::time::Duration::from_micros(5),
             shapes: "(float32[2])".into(),
             bytes: 8,
+            gpu: 0,
         }
     }
 

@@ -14,7 +14,7 @@ import sys
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from . import _device, _models, _placement
+from . import _device, _gpu, _models, _placement
 
 
 @dataclasses.dataclass(frozen=True)
@@ -31,6 +31,7 @@ class Installation:
         problem: Why the device does not work, or empty.
         note: What else should be known, or empty.
         ops: Kernels per op of the device.
+        gpu: What the plug-in says of GPUs, or None if it does not know them.
     """
 
     tfp_plugin: str
@@ -42,6 +43,7 @@ class Installation:
     problem: str
     note: str
     ops: dict[str, int]
+    gpu: _gpu.Report | None
 
 
 def fallbacks(concrete_function: Any) -> tuple[_placement.Fallback, ...]:
@@ -85,6 +87,7 @@ def installation() -> Installation:
         problem=problem,
         note=note if note != problem else "",
         ops=_placement.registered(_device.device_type()).ops(),
+        gpu=_gpu.report(path) if path is not None and devices else None,
     )
 
 
@@ -115,6 +118,7 @@ def report(found: Installation, entries: Sequence[_models.Entry], ops: bool) -> 
     ]
     if ops:
         lines += [f"  {name} ({count})" for name, count in found.ops.items()]
+    lines += _gpu.lines(found.gpu, ops)
     if found.note:
         lines.append(f"note        {found.note}")
     if found.problem:

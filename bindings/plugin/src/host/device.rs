@@ -51,9 +51,16 @@ impl HostDevice {
     /// A new device.
     #[must_use]
     pub fn new(options: HostOptions) -> Self {
+        let memory = HostMemory::new(options.memory_limit);
+        Self::with_memory(options.info, memory)
+    }
+
+    /// A device whose memory comes from elsewhere: hardware's, which the host sees. The limit is the memory's.
+    #[must_use]
+    pub fn with_memory(info: DeviceInfo, memory: HostMemory) -> Self {
         Self {
-            info: options.info,
-            memory: HostMemory::new(options.memory_limit),
+            info,
+            memory,
             pinned: HostMemory::new(None),
             streams: Mutex::default(),
         }

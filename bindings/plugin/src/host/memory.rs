@@ -10,11 +10,62 @@ use crate::device::{AllocatorStats, MemoryUsage};
 /// Boundary of every block in bytes; the widest vector register.
 pub const ALIGNMENT: usize = 64;
 
-/// An allocator that knows every block it gave out.
+/// Where a device's memory comes from.
+///
+/// # Safety
+/// A block is at the boundary that its layout asks for. Host code can read and write all of it at its address
+/// until it is given back, and nobody else uses it.
+pub unsafe trait BlockSource: Send + Sync + 'static {
+    /// A block that is as large as the layout says, which is not empty; `None` if there is not so much.
+    fn take(&self, layout: Layout) -> Option<NonNull<u8>>;
+
+    /// Takes a block back.
+    ///
+    /// # Safety
+    /// The block comes from [`BlockSource::take`] with this layout, and nobody uses it any more.
+    unsafe fn give_back(&self, block: NonNull<u8>, layout: Layout);
+
+    /// Free and total bytes, where the source knows them.
+    fn bytes(&self) -> Option<(u64, u64)>;
+}
+
+/// The memory of the machine.
 #[derive(Debug)]
+struct Machine;
+
+// SAFETY: the blocks are the global allocator's.
+unsafe impl BlockSource for Machine {
+    fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
+        // SAFETY: the layout is not empty.
+        NonNull::new(unsafe { alloc(layout) })
+    }
+
+    unsafe fn give_back(&self, block: NonNull<u8>, layout: Layout) {
+        // SAFETY: by this method's contract.
+        unsafe { dealloc(block.as_ptr(), layout) };
+    }
+
+    fn bytes(&self) -> Option<(u64, u64)> {
+        let machine = std::fs::read_to_string("/proc/meminfo").ok();
+        machine.as_deref().and_then(parse_meminfo)
+    }
+}
+
+/// An allocator that knows every block it gave out.
 pub struct HostMemory {
     limit: Option<u64>,
+    source: Box<dyn BlockSource>,
     ledger: Mutex<Ledger>,
+}
+
+impl std::fmt::Debug for HostMemory {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut fields = f.debug_struct("HostMemory");
+        fields
+            .field("limit", &self.limit)
+            .field("ledger", &self.ledger);
+        fields.finish_non_exhaustive()
+    }
 }
 
 #[derive(Debug, Default)]
@@ -30,8 +81,15 @@ impl HostMemory {
     /// With at most `limit` bytes in use, or what the machine has.
     #[must_use]
     pub fn new(limit: Option<u64>) -> Self {
+        Self::with_source(Box::new(Machine), limit)
+    }
+
+    /// With at most `limit` bytes in use, or what the source has.
+    #[must_use]
+    pub fn with_source(source: Box<dyn BlockSource>, limit: Option<u64>) -> Self {
         Self {
             limit,
+            source,
             ledger: Mutex::default(),
         }
     }
@@ -51,8 +109,7 @@ impl HostMemory {
         if self.limit.is_some_and(|limit| in_use > limit) {
             return None;
         }
-        // SAFETY: the layout is not empty.
-        let block = NonNull::new(unsafe { alloc(layout) })?;
+        let block = self.source.take(layout)?;
         ledger
             .blocks
             .insert(block.as_ptr().expose_provenance(), layout);
@@ -73,8 +130,8 @@ impl HostMemory {
             return false;
         };
         ledger.in_use -= layout.size() as u64;
-        // SAFETY: the block was allocated with this layout and has just left the ledger.
-        unsafe { dealloc(block.as_ptr(), layout) };
+        // SAFETY: the block was taken with this layout and has just left the ledger.
+        unsafe { self.source.give_back(block, layout) };
         true
     }
 
@@ -96,13 +153,11 @@ impl HostMemory {
         }
     }
 
-    /// Free and total memory: the limit's, or the machine's where it says so.
+    /// Free and total memory: the limit's, or the source's where it says so.
     #[must_use]
     pub fn usage(&self) -> Option<MemoryUsage> {
         let in_use = self.ledger().in_use;
-        let machine = std::fs::read_to_string("/proc/meminfo").ok();
-        let machine = machine.as_deref().and_then(parse_meminfo);
-        match (self.limit, machine) {
+        match (self.limit, self.source.bytes()) {
             (Some(limit), Some((available, _))) => Some(MemoryUsage {
                 free: signed(limit.saturating_sub(in_use).min(available)),
                 total: signed(limit),
@@ -128,8 +183,10 @@ impl Drop for HostMemory {
             .unwrap_or_else(PoisonError::into_inner);
         for (address, layout) in ledger.blocks.drain() {
             let block = std::ptr::with_exposed_provenance_mut::<u8>(address);
-            // SAFETY: the block was allocated with this layout and not freed; its device is gone.
-            unsafe { dealloc(block, layout) };
+            if let Some(block) = NonNull::new(block) {
+                // SAFETY: the block was taken with this layout and not given back; its device is gone.
+                unsafe { self.source.give_back(block, layout) };
+            }
         }
     }
 }
@@ -183,6 +240,49 @@ mod tests {
         assert!(unsafe { memory.deallocate(block) });
         assert!(memory.allocate(u64::MAX).is_none());
         assert!(memory.allocate(i64::MAX as u64).is_none());
+    }
+
+    /// Takes from the machine, at most as many blocks as it says, and counts what is out.
+    struct Few(std::sync::Arc<std::sync::atomic::AtomicUsize>);
+
+    // SAFETY: the blocks are the machine's.
+    unsafe impl BlockSource for Few {
+        fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
+            let out = self.0.load(std::sync::atomic::Ordering::Relaxed);
+            (out < 2)
+                .then(|| Machine.take(layout))
+                .flatten()
+                .inspect(|_| {
+                    self.0.store(out + 1, std::sync::atomic::Ordering::Relaxed);
+                })
+        }
+
+        unsafe fn give_back(&self, block: NonNull<u8>, layout: Layout) {
+            self.0.fetch_sub(1, std::sync::atomic::Ordering::Relaxed);
+            // SAFETY: by this method's contract.
+            unsafe { Machine.give_back(block, layout) };
+        }
+
+        fn bytes(&self) -> Option<(u64, u64)> {
+            Some((70, 100))
+        }
+    }
+
+    #[test]
+    fn a_source_of_its_own_gives_and_gets_all_blocks() {
+        let out = std::sync::Arc::default();
+        let memory = HostMemory::with_source(Box::new(Few(std::sync::Arc::clone(&out))), None);
+        let usage = memory.usage().unwrap();
+        assert_eq!((usage.free, usage.total), (70, 100));
+        let a = memory.allocate(10).unwrap();
+        memory.allocate(10).unwrap();
+        assert!(memory.allocate(10).is_none());
+        assert_eq!(memory.stats().bytes_in_use, 20);
+        // SAFETY: the block is not used any more.
+        assert!(unsafe { memory.deallocate(a) });
+        assert_eq!(out.load(std::sync::atomic::Ordering::Relaxed), 1);
+        drop(memory);
+        assert_eq!(out.load(std::sync::atomic::Ordering::Relaxed), 0);
     }
 
     #[test]

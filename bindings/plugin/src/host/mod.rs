@@ -5,5 +5,5 @@ mod memory;
 mod stream;
 
 pub use device::{HostDevice, HostOptions};
-pub use memory::HostMemory;
+pub use memory::{BlockSource, HostMemory};
 pub use stream::{HostEvent, HostStream, HostTimer};

@@ -1,0 +1,45 @@
+//! Calls of every op that has a body, with tolerances.
+
+mod elementwise;
+pub mod product;
+mod rows;
+mod view;
+
+use tfp_kernels::base::def::KernelDef;
+use tfp_kernels::base::dtype::DType;
+
+use crate::compare::Tolerance;
+use crate::run::Case;
+
+/// A call and how exact its result is.
+pub struct Checked {
+    /// The call.
+    pub case: Case,
+    /// The tolerance.
+    pub tolerance: Tolerance,
+    /// Whether the body has to run it.
+    pub must: bool,
+}
+
+/// The kernel of an op that serves float32: those of 16-bit floats are definitions of their own.
+///
+/// # Panics
+/// If there is none.
+#[must_use]
+pub fn kernel(op: &str) -> &'static KernelDef {
+    let found = tfp_kernels::kernels().find(|def| {
+        let mut types = def.variants.iter().flat_map(|variants| variants.types);
+        def.op == op && types.any(|(_, types)| types.contains(&DType::F32))
+    });
+    found.unwrap_or_else(|| panic!("there is not a kernel {op}"))
+}
+
+/// All calls; shapes differ with the seed.
+#[must_use]
+pub fn all(seed: u64) -> Vec<Checked> {
+    let mut all = elementwise::cases(seed);
+    all.extend(rows::cases(seed));
+    all.extend(view::cases(seed));
+    all.extend(product::cases(seed));
+    all
+}

@@ -1,0 +1,99 @@
+//! Calls of softmax and reductions.
+
+use super::{Checked, kernel};
+use crate::compare::Tolerance;
+use crate::run::Case;
+use crate::tensor::{Attr, Random, Table, Tensor};
+
+/// Calls of softmax and reductions.
+#[must_use]
+pub fn cases(seed: u64) -> Vec<Checked> {
+    let mut random = Random::new(seed + 200);
+    let mut out = Vec::new();
+    for dims in [
+        vec![1],
+        vec![3, 5],
+        vec![2, 3, 256],
+        vec![4, 1000],
+        vec![70, 257],
+        vec![300, 7],
+    ] {
+        let tolerance = Tolerance {
+            absolute: 1e-6,
+            relative: 3e-6,
+        };
+        for op in ["Softmax", "LogSoftmax"] {
+            let case = Case::new(kernel(op), vec![random.tensor(&dims, 9.0)]);
+            let must = true;
+            out.push(Checked {
+                case,
+                tolerance,
+                must,
+            });
+        }
+        for op in ["Softmax", "LogSoftmax"] {
+            for odd in [f32::INFINITY, f32::NEG_INFINITY, f32::NAN] {
+                let mut data: Vec<f32> = (0..24).map(|_| random.number() * 9.0).collect();
+                data[7] = odd;
+                data[20] = f32::NEG_INFINITY;
+                let case = Case::new(kernel(op), vec![Tensor::f32(&[3, 8], &data)]);
+                let must = true;
+                out.push(Checked {
+                    case,
+                    tolerance,
+                    must,
+                });
+            }
+            let case = Case::new(
+                kernel(op),
+                vec![Tensor::f32(&[2, 4], &[f32::NEG_INFINITY; 8])],
+            );
+            let must = true;
+            out.push(Checked {
+                case,
+                tolerance,
+                must,
+            });
+        }
+        let rank = i32::try_from(dims.len()).unwrap_or(0);
+        let all: Vec<i32> = (0..rank).collect();
+        for op in ["Sum", "Mean", "Max", "Min"] {
+            let mut lists = vec![&all[..], &[-1]];
+            if op == "Sum" {
+                lists.push(&all[..all.len() - 1]);
+            }
+            for axes in lists.into_iter().filter(|axes| !axes.is_empty()) {
+                let axes = Tensor::i32(&[axes.len()], axes);
+                let mut case = Case::new(kernel(op), vec![random.tensor(&dims, 1.0), axes]);
+                case.attrs = Table(vec![("keep_dims", Attr::Bool(seed.is_multiple_of(2)))]);
+                case.host = vec![1];
+                // A sum of many numbers below 1 in another order.
+                let absolute = 2e-7 * dims.iter().product::<usize>() as f64;
+                let tolerance = Tolerance {
+                    absolute,
+                    ..tolerance
+                };
+                let must = true;
+                out.push(Checked {
+                    case,
+                    tolerance,
+                    must,
+                });
+            }
+        }
+        if dims.len() > 1 {
+            let mut case = Case::new(kernel("BiasAddGrad"), vec![random.tensor(&dims, 1.0)]);
+            case.attrs = Table(vec![("data_format", Attr::Text("NHWC"))]);
+            let absolute = 2e-7 * dims.iter().product::<usize>() as f64;
+            out.push(Checked {
+                case,
+                tolerance: Tolerance {
+                    absolute,
+                    relative: 3e-6,
+                },
+                must: true,
+            });
+        }
+    }
+    out
+}

@@ -1,0 +1,75 @@
+//! A device's memory, its errors, and threads that call it side by side.
+
+use std::ptr::NonNull;
+
+use tfp_gpu::{Gpu, Options, Outcome, Problem, Reason, body, gpus, open};
+use tfp_gpu_check::cases::kernel;
+use tfp_gpu_check::run::{Case, Failure};
+use tfp_gpu_check::tensor::Random;
+use tfp_kernels::base::dtype::DType;
+
+fn gpu(decline_small: bool) -> Gpu {
+    let found = gpus().expect("these tests need a Vulkan driver, such as Mesa's lavapipe");
+    assert!(!found.is_empty(), "Vulkan lists not a device");
+    let options = Options {
+        decline_small,
+        ..Options::default()
+    };
+    open(0, &options).unwrap()
+}
+
+#[test]
+fn a_gpu_that_is_not_there_is_an_error() {
+    let found = gpus().unwrap().len();
+    let problem = open(99, &Options::default()).err();
+    assert_eq!(problem, Some(Problem::NoSuchGpu { index: 99, found }));
+}
+
+#[test]
+fn memory_is_counted_and_what_is_not_there_refused() {
+    let gpu = gpu(false);
+    let before = gpu.memory();
+    let block = gpu.allocate(1000).unwrap();
+    assert_eq!(block.as_ptr() as usize % 64, 0);
+    assert_eq!(gpu.memory().used, before.used + 1024);
+    let asked = before.total;
+    let refused = gpu.allocate(asked);
+    assert!(matches!(refused, Err(Problem::Memory { asked: found, .. }) if found == asked));
+    // SAFETY: nobody uses the block, and the other address is not one of a block.
+    unsafe {
+        assert!(!gpu.free(NonNull::dangling()));
+        assert!(gpu.free(block));
+    }
+    assert_eq!(gpu.memory(), before);
+}
+
+#[test]
+fn a_call_of_host_memory_and_a_small_one_are_declined() {
+    let case = Case::new(kernel("Neg"), vec![Random::new(1).tensor(&[64], 1.0)]);
+    let body = body(case.def, DType::F32).unwrap();
+    let on_host = gpu(false);
+    let outcome = case.on_host(&on_host, &body).unwrap();
+    assert_eq!(outcome, Outcome::Declined(Reason::Memory));
+    let small = case.on_gpu(&gpu(true), &body);
+    assert!(matches!(small, Err(Failure::Declined(Reason::Small))));
+}
+
+#[test]
+fn threads_call_side_by_side() {
+    let gpu = gpu(false);
+    std::thread::scope(|scope| {
+        for seed in 0..4 {
+            let gpu = &gpu;
+            scope.spawn(move || {
+                let mut random = Random::new(seed);
+                for turn in 0..50 {
+                    let inputs = (0..2).map(|_| random.tensor(&[64 + turn], 2.0)).collect();
+                    let case = Case::new(kernel("AddV2"), inputs);
+                    let body = body(case.def, DType::F32).unwrap();
+                    assert_eq!(case.on_gpu(gpu, &body).unwrap(), case.on_cpu().unwrap());
+                }
+            });
+        }
+    });
+    assert_eq!(gpu.memory().used, 0);
+}

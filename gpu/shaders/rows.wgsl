@@ -1,0 +1,109 @@
+// Rows of a matrix, a group of threads for each: softmax, its logarithm, and reductions.
+
+struct Words {
+    rows: u32,
+    width: u32,
+}
+
+var<immediate> words: Words;
+
+// 0: softmax; 1: its logarithm; 2: sum; 3: mean; 4: largest; 5: smallest.
+var<private> kind: u32 = 0xC0DE0000u;
+
+@group(0) @binding(0) var<storage, read> input: array<f32>;
+@group(0) @binding(1) var<storage, read_write> output: array<f32>;
+
+alias V = f32;
+alias W = bool;
+alias I = i32;
+alias U = u32;
+
+var<workgroup> shared_values: array<f32, 256>;
+
+/// The language has not a literal for it, and refuses a constant of its bits.
+fn negative_infinity() -> f32 {
+    var bits = 0xff800000u;
+    return bitcast<f32>(bits);
+}
+
+fn combine(a: f32, b: f32, how: u32) -> f32 {
+    if (how == 0u) {
+        return a + b;
+    }
+    if (how == 1u) {
+        return select(b, a, (a > b) | is_nan(a));
+    }
+    if (how == 3u) {
+        return select(b, a, (a > b) | is_nan(b));
+    }
+    return select(b, a, (a < b) | is_nan(a));
+}
+
+/// The values of all threads in one; all threads get it.
+fn all(value: f32, local: u32, how: u32) -> f32 {
+    workgroupBarrier();
+    shared_values[local] = value;
+    for (var half = 128u; half > 0u; half = half >> 1u) {
+        workgroupBarrier();
+        if (local < half) {
+            shared_values[local] = combine(shared_values[local], shared_values[local + half], how);
+        }
+    }
+    workgroupBarrier();
+    return shared_values[0];
+}
+
+@compute @workgroup_size(256)
+fn main(
+    @builtin(workgroup_id) group: vec3<u32>,
+    @builtin(num_workgroups) groups: vec3<u32>,
+    @builtin(local_invocation_index) local: u32,
+) {
+    let row = group.y * groups.x + group.x;
+    if (row >= words.rows) {
+        return;
+    }
+    let start = row * words.width;
+    let end = start + words.width;
+    if (kind >= 2u) {
+        let how = select(0u, kind - 3u, kind >= 4u);
+        var value = 0.0;
+        if (how == 1u) {
+            value = negative_infinity();
+        }
+        if (how == 2u) {
+            value = -negative_infinity();
+        }
+        for (var at = start + local; at < end; at += 256u) {
+            value = combine(value, input[at], how);
+        }
+        value = all(value, local, how);
+        if (local == 0u) {
+            output[row] = select(value, value / f32(words.width), kind == 3u);
+        }
+        return;
+    }
+    // From the lowest finite number NaN and negative infinity keep their distance. As in TensorFlow, NaN and
+    // positive infinity leave 0 for all others of their row.
+    var largest = -3.4028234663852886e38;
+    for (var at = start + local; at < end; at += 256u) {
+        largest = combine(largest, input[at], 3u);
+    }
+    largest = all(largest, local, 3u);
+    var sum = 0.0;
+    for (var at = start + local; at < end; at += 256u) {
+        sum += exponential(input[at] - largest);
+    }
+    sum = all(sum, local, 0u);
+    let log_sum = logarithm(sum);
+    for (var at = start + local; at < end; at += 256u) {
+        let distance = input[at] - largest;
+        if (kind == 0u) {
+            let weight = exponential(distance);
+            // Drivers may take a product with 0 for 0.
+            output[at] = select(weight / sum, select(0.0, weight, is_nan(weight)), is_nan(sum));
+        } else {
+            output[at] = distance - log_sum;
+        }
+    }
+}

@@ -1,0 +1,102 @@
+//! When a call is worth a submission.
+//!
+//! The rule: a call goes to the GPU if the CPU's kernel would take longer than a submission. The CPU is taken to
+//! do 64 operations per nanosecond, and to move 10 bytes; less where it reads the device's memory more slowly.
+
+use std::time::Instant;
+
+use crate::problem::Problem;
+use crate::shader::Shader;
+use crate::work::{Dispatch, Place, Plan, Region};
+use crate::{Gpu, ops};
+
+/// What a device costs, measured when it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct Costs {
+    /// Nanoseconds from the begin of a submission of next to nothing to its end.
+    pub submission: f64,
+    /// Nanoseconds for a byte of device memory that the host reads.
+    pub host_read: f64,
+    /// Nanoseconds for a byte of device memory that the host writes.
+    pub host_write: f64,
+}
+
+/// Operations of the CPU's kernels per nanosecond.
+const CPU_FLOPS: f64 = 64.0;
+/// Nanoseconds of the CPU's kernels per byte of memory that is the host's own.
+const CPU_BYTE: f64 = 0.1;
+
+impl Costs {
+    /// Whether the CPU's kernel would take longer than a submission.
+    pub(crate) fn worth(&self, plan: &Plan) -> bool {
+        let buffers = plan
+            .dispatches
+            .iter()
+            .flat_map(|dispatch| &dispatch.buffers);
+        let tensors = buffers.filter(|region| matches!(region.place, Place::Tensor(_)));
+        let bytes: usize = tensors.map(|region| region.bytes).sum();
+        let read = bytes as f64 * self.host_read.max(CPU_BYTE);
+        let compute = plan.flops as f64 / CPU_FLOPS;
+        read + compute > self.submission
+    }
+}
+
+/// Bytes that the host reads and writes to measure.
+const SAMPLE: usize = 1 << 16;
+const TRIES: usize = 5;
+
+/// The shortest of a few tries, in nanoseconds.
+fn shortest(mut work: impl FnMut() -> Result<(), Problem>) -> Result<f64, Problem> {
+    let mut best = f64::INFINITY;
+    for _ in 0..TRIES {
+        let start = Instant::now();
+        work()?;
+        best = best.min(start.elapsed().as_nanos() as f64);
+    }
+    Ok(best)
+}
+
+#[allow(unsafe_code)]
+pub(crate) fn measure(gpu: &Gpu) -> Result<Costs, Problem> {
+    let block = gpu.allocate(SAMPLE)?;
+    let region = Region {
+        place: Place::Tensor(block.as_ptr() as usize),
+        bytes: 256,
+    };
+    let plan = Plan::one(
+        Dispatch {
+            shader: Shader::Map4,
+            constants: ops::negation(),
+            words: ops::whole_words(16),
+            buffers: vec![region; 13],
+            groups: [1, 1, 1],
+        },
+        0,
+    );
+    let mut words = vec![0_u64; SAMPLE / 8];
+    // SAFETY: the block is new and nobody else's.
+    let submission = shortest(|| unsafe { gpu.opened.run(&plan) }.map(|_| ()));
+    let target = block.as_ptr().cast::<u64>();
+    let host_write = shortest(|| {
+        // SAFETY: the block holds as many bytes, at a multiple of 64, and is nobody else's.
+        unsafe { target.copy_from_nonoverlapping(words.as_ptr(), words.len()) };
+        Ok(())
+    });
+    let host_read = shortest(|| {
+        // SAFETY: as above.
+        unsafe {
+            words
+                .as_mut_ptr()
+                .copy_from_nonoverlapping(target, words.len())
+        };
+        std::hint::black_box(&words);
+        Ok(())
+    });
+    // SAFETY: the block is this function's, and the submissions have ended.
+    unsafe { gpu.free(block) };
+    Ok(Costs {
+        submission: submission?,
+        host_read: host_read? / SAMPLE as f64,
+        host_write: host_write? / SAMPLE as f64,
+    })
+}

@@ -1,0 +1,148 @@
+//! An opened device: its memory, its pipelines and its queue.
+
+use std::ptr::NonNull;
+use std::time::Duration;
+
+use ash::vk;
+
+use super::instance::{Description, Library, call, shared};
+use super::memory::Blocks;
+use super::pipeline::Pipelines;
+use super::submit::Queue;
+use crate::problem::Problem;
+use crate::work::Plan;
+
+/// Vulkan's device, with what its parts need of it.
+pub struct Device {
+    pub raw: ash::Device,
+    pub family: u32,
+    pub memory_type: u32,
+    pub memory_bytes: usize,
+}
+
+/// An opened device. Threads may call it side by side.
+pub struct Opened {
+    device: Device,
+    blocks: Blocks,
+    pipelines: Pipelines,
+    queue: Queue,
+    pub limits: Limits,
+}
+
+/// What plans must keep to.
+#[derive(Clone, Copy, Debug)]
+pub struct Limits {
+    /// The offset of a buffer is a multiple of it.
+    pub alignment: usize,
+    /// Most bytes of a buffer.
+    pub range: usize,
+}
+
+impl Opened {
+    pub fn new(
+        library: &Library,
+        physical: vk::PhysicalDevice,
+        description: &Description,
+        patience: Duration,
+    ) -> Result<Self, Problem> {
+        let unusable = |reason: &str| Problem::Unusable {
+            name: description.name.clone(),
+            reason: reason.to_owned(),
+        };
+        if let Some(reason) = &description.unusable {
+            return Err(unusable(reason));
+        }
+        let (family, bits) = library
+            .family(physical)
+            .ok_or_else(|| unusable("it has not a queue that computes"))?;
+        let (memory_type, memory_bytes) = shared(&library.memory(physical))
+            .ok_or_else(|| unusable("it has not memory that host and device share"))?;
+        let priorities = [1.0];
+        let queues = [vk::DeviceQueueCreateInfo::default()
+            .queue_family_index(family)
+            .queue_priorities(&priorities)];
+        let info = vk::DeviceCreateInfo::default().queue_create_infos(&queues);
+        // SAFETY: the physical device is of this instance; the family is one of its families.
+        let raw = unsafe { library.instance.create_device(physical, &info, None) }
+            .map_err(call("vkCreateDevice"))?;
+        let pipelines = match Pipelines::new(&raw) {
+            Ok(pipelines) => pipelines,
+            Err(problem) => {
+                // SAFETY: the device is new; what `Pipelines::new` made before its error goes with it.
+                unsafe { raw.destroy_device(None) };
+                return Err(problem);
+            }
+        };
+        // SAFETY: the device was created with one queue of this family.
+        let queue = unsafe { raw.get_device_queue(family, 0) };
+        let limits = library.properties(physical).limits;
+        let period = (bits > 0).then_some(limits.timestamp_period);
+        Ok(Self {
+            device: Device {
+                raw,
+                family,
+                memory_type,
+                memory_bytes,
+            },
+            blocks: Blocks::default(),
+            pipelines,
+            queue: Queue::new(queue, period, patience),
+            limits: Limits {
+                alignment: usize::try_from(limits.min_storage_buffer_offset_alignment)
+                    .unwrap_or(256),
+                range: limits.max_storage_buffer_range as usize,
+            },
+        })
+    }
+
+    pub fn total(&self) -> usize {
+        self.device.memory_bytes
+    }
+
+    pub fn used(&self) -> usize {
+        self.blocks.used()
+    }
+
+    pub fn allocate(&self, bytes: usize) -> Result<NonNull<u8>, Problem> {
+        self.blocks.allocate(&self.device, bytes)
+    }
+
+    /// # Safety
+    /// Neither host nor device uses the block.
+    pub unsafe fn free(&self, address: NonNull<u8>) -> bool {
+        // SAFETY: what the caller promises.
+        unsafe { self.blocks.free(&self.device, address.as_ptr() as usize) }
+    }
+
+    /// The offset in its block of these bytes, if one block holds all.
+    pub fn offset(&self, address: usize, bytes: usize) -> Option<usize> {
+        self.blocks.find(address, bytes).map(|view| view.offset)
+    }
+
+    /// Runs a plan to its end; returns the nanoseconds that the device worked, if it tells.
+    ///
+    /// # Safety
+    /// Until it returns, nobody writes what the plan reads, nobody uses what it writes, and its blocks stay.
+    pub unsafe fn run(&self, plan: &Plan) -> Result<Option<u64>, Problem> {
+        // SAFETY: what the caller promises.
+        unsafe {
+            self.queue
+                .run(&self.device, (&self.pipelines, &self.blocks), plan)
+        }
+    }
+}
+
+impl Drop for Opened {
+    fn drop(&mut self) {
+        // SAFETY: nobody else has the device any more; waiting makes it idle, or it is lost.
+        unsafe {
+            if self.device.raw.device_wait_idle().is_err() {
+                return;
+            }
+            self.queue.destroy(&self.device.raw);
+            self.pipelines.destroy(&self.device.raw);
+            self.blocks.clear(&self.device);
+            self.device.raw.destroy_device(None);
+        }
+    }
+}

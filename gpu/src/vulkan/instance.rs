@@ -1,0 +1,302 @@
+//! The Vulkan library of the process, and the devices that it lists.
+
+use std::ffi::CStr;
+use std::sync::OnceLock;
+
+use ash::{Entry, Instance, vk};
+
+use crate::problem::Problem;
+use crate::work::MAX_BUFFERS;
+
+/// Kinds of devices.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Kind {
+    /// A card with memory of its own.
+    Discrete,
+    /// Part of the processor; shares its memory.
+    Integrated,
+    /// Part of a virtual machine.
+    Virtual,
+    /// A driver that computes on the processor.
+    Software,
+    /// Anything else.
+    Other,
+}
+
+/// A heap of a device's memory, and how the host sees it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Heap {
+    /// Bytes.
+    pub bytes: usize,
+    /// The kinds of memory in it, in Vulkan's words.
+    pub types: Vec<String>,
+}
+
+/// What a device is, and whether this crate can use it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Description {
+    /// The number for [`open`](crate::open).
+    pub index: usize,
+    /// The device's name.
+    pub name: String,
+    /// The vendor's number, such as 0x10de.
+    pub vendor: u32,
+    /// The kind of device.
+    pub kind: Kind,
+    /// Name and version of the driver.
+    pub driver: String,
+    /// Version of Vulkan that the driver offers.
+    pub api: (u32, u32, u32),
+    /// Bytes of memory that both host and device see: what [`Gpu::allocate`](crate::Gpu::allocate) gives.
+    pub memory: usize,
+    /// All heaps.
+    pub heaps: Vec<Heap>,
+    /// Why it can't be used.
+    pub unusable: Option<String>,
+}
+
+/// The loaded library.
+pub struct Library {
+    /// Keeps the library loaded.
+    _entry: Entry,
+    pub instance: Instance,
+    pub version: u32,
+}
+
+static LIBRARY: OnceLock<Result<Library, Problem>> = OnceLock::new();
+
+/// Wraps the error of a call.
+pub fn call(function: &'static str) -> impl Fn(vk::Result) -> Problem {
+    move |result| match result {
+        vk::Result::ERROR_DEVICE_LOST => Problem::Lost(format!("{function} says so")),
+        result => Problem::Call {
+            function,
+            result: format!("{result:?}"),
+        },
+    }
+}
+
+fn load() -> Result<Library, Problem> {
+    // SAFETY: loading runs initializers of libvulkan, as linking it would.
+    let entry =
+        unsafe { Entry::load() }.map_err(|problem| Problem::NoVulkan(problem.to_string()))?;
+    // SAFETY: the entry was loaded, the function takes nothing that could be invalid.
+    let version = unsafe { entry.try_enumerate_instance_version() }
+        .ok()
+        .flatten()
+        .unwrap_or(vk::API_VERSION_1_0);
+    let wanted = version.min(vk::API_VERSION_1_3);
+    let application = vk::ApplicationInfo::default()
+        .application_name(c"tfp")
+        .engine_name(c"tfp")
+        .api_version(wanted);
+    let info = vk::InstanceCreateInfo::default().application_info(&application);
+    // SAFETY: `info` and what it names live until the call ends.
+    let instance = unsafe { entry.create_instance(&info, None) }
+        .map_err(|result| Problem::NoVulkan(format!("vkCreateInstance: {result:?}")))?;
+    Ok(Library {
+        _entry: entry,
+        instance,
+        version: wanted,
+    })
+}
+
+/// The library, which stays loaded until the process ends.
+pub fn library() -> Result<&'static Library, Problem> {
+    LIBRARY.get_or_init(load).as_ref().map_err(Clone::clone)
+}
+
+impl Library {
+    pub fn devices(&self) -> Result<Vec<vk::PhysicalDevice>, Problem> {
+        // SAFETY: the instance is alive as long as `self`.
+        unsafe { self.instance.enumerate_physical_devices() }
+            .map_err(|result| Problem::NoVulkan(format!("vkEnumeratePhysicalDevices: {result:?}")))
+    }
+
+    pub fn memory(&self, device: vk::PhysicalDevice) -> vk::PhysicalDeviceMemoryProperties {
+        // SAFETY: `device` is one of this instance's.
+        unsafe { self.instance.get_physical_device_memory_properties(device) }
+    }
+
+    pub fn properties(&self, device: vk::PhysicalDevice) -> vk::PhysicalDeviceProperties {
+        // SAFETY: `device` is one of this instance's.
+        unsafe { self.instance.get_physical_device_properties(device) }
+    }
+
+    /// The first family of queues that computes, and the bits of its timestamps; one without graphics if
+    /// there is one.
+    pub fn family(&self, device: vk::PhysicalDevice) -> Option<(u32, u32)> {
+        // SAFETY: `device` is one of this instance's.
+        let families = unsafe {
+            self.instance
+                .get_physical_device_queue_family_properties(device)
+        };
+        let computes = |family: &vk::QueueFamilyProperties| {
+            family.queue_flags.contains(vk::QueueFlags::COMPUTE)
+        };
+        let alone = families.iter().position(|family| {
+            computes(family) && !family.queue_flags.contains(vk::QueueFlags::GRAPHICS)
+        });
+        let place = alone.or_else(|| families.iter().position(computes))?;
+        let bits = families.get(place)?.timestamp_valid_bits;
+        Some((u32::try_from(place).ok()?, bits))
+    }
+
+    fn driver(
+        &self,
+        device: vk::PhysicalDevice,
+        properties: &vk::PhysicalDeviceProperties,
+    ) -> String {
+        if self.version < vk::API_VERSION_1_2 || properties.api_version < vk::API_VERSION_1_2 {
+            return format!("{:#x}", properties.driver_version);
+        }
+        let mut driver = vk::PhysicalDeviceDriverProperties::default();
+        let mut all = vk::PhysicalDeviceProperties2::default().push_next(&mut driver);
+        // SAFETY: instance and device have Vulkan 1.2, where the function and the structure are.
+        unsafe {
+            self.instance
+                .get_physical_device_properties2(device, &mut all)
+        };
+        let text = |value: &[std::ffi::c_char]| {
+            let bytes: Vec<u8> = value.iter().map(|&c| c.cast_unsigned()).collect();
+            let text = CStr::from_bytes_until_nul(&bytes);
+            text.map(|text| text.to_string_lossy().into_owned())
+                .unwrap_or_default()
+        };
+        let (name, info) = (text(&driver.driver_name), text(&driver.driver_info));
+        format!("{name} {info}").trim().to_owned()
+    }
+
+    pub fn describe(&self, index: usize, device: vk::PhysicalDevice) -> Description {
+        let properties = self.properties(device);
+        let memory = self.memory(device);
+        let name = properties
+            .device_name_as_c_str()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default();
+        let kind = match properties.device_type {
+            vk::PhysicalDeviceType::DISCRETE_GPU => Kind::Discrete,
+            vk::PhysicalDeviceType::INTEGRATED_GPU => Kind::Integrated,
+            vk::PhysicalDeviceType::VIRTUAL_GPU => Kind::Virtual,
+            vk::PhysicalDeviceType::CPU => Kind::Software,
+            _ => Kind::Other,
+        };
+        let heaps = memory.memory_heaps_as_slice().iter().enumerate();
+        let heaps = heaps.map(|(number, heap)| Heap {
+            bytes: usize::try_from(heap.size).unwrap_or(usize::MAX),
+            types: memory
+                .memory_types_as_slice()
+                .iter()
+                .filter(|kind| usize::try_from(kind.heap_index) == Ok(number))
+                .map(|kind| flags(kind.property_flags))
+                .collect(),
+        });
+        let version = properties.api_version;
+        let unusable = self.unusable(device, &properties, &memory);
+        Description {
+            index,
+            name,
+            vendor: properties.vendor_id,
+            kind,
+            driver: self.driver(device, &properties),
+            api: (
+                vk::api_version_major(version),
+                vk::api_version_minor(version),
+                vk::api_version_patch(version),
+            ),
+            memory: shared(&memory).map_or(0, |(_, bytes)| bytes),
+            heaps: heaps.collect(),
+            unusable,
+        }
+    }
+
+    fn unusable(
+        &self,
+        device: vk::PhysicalDevice,
+        properties: &vk::PhysicalDeviceProperties,
+        memory: &vk::PhysicalDeviceMemoryProperties,
+    ) -> Option<String> {
+        let limits = &properties.limits;
+        if self.version < vk::API_VERSION_1_1 || properties.api_version < vk::API_VERSION_1_1 {
+            return Some("it needs Vulkan 1.1 or newer: update loader and driver".into());
+        }
+        if self.family(device).is_none() {
+            return Some("it has not a queue that computes".into());
+        }
+        if shared(memory).is_none() {
+            return Some(
+                "it has not memory that host and device share: turn on resizable BAR".into(),
+            );
+        }
+        let needs = [
+            (
+                "buffers per stage",
+                limits.max_per_stage_descriptor_storage_buffers,
+                MAX_BUFFERS as u32,
+            ),
+            (
+                "buffers per set",
+                limits.max_descriptor_set_storage_buffers,
+                MAX_BUFFERS as u32,
+            ),
+            (
+                "threads per group",
+                limits.max_compute_work_group_invocations,
+                256,
+            ),
+            (
+                "threads per group in x",
+                limits.max_compute_work_group_size[0],
+                256,
+            ),
+            (
+                "bytes that threads share",
+                limits.max_compute_shared_memory_size,
+                16_896,
+            ),
+            (
+                "bytes of push constants",
+                limits.max_push_constants_size,
+                128,
+            ),
+        ];
+        let lacking = needs.iter().find(|(_, found, needed)| found < needed);
+        lacking.map(|(what, found, needed)| format!("it has {found} {what}, and needs {needed}"))
+    }
+}
+
+fn flags(found: vk::MemoryPropertyFlags) -> String {
+    let names = [
+        (vk::MemoryPropertyFlags::DEVICE_LOCAL, "DEVICE_LOCAL"),
+        (vk::MemoryPropertyFlags::HOST_VISIBLE, "HOST_VISIBLE"),
+        (vk::MemoryPropertyFlags::HOST_COHERENT, "HOST_COHERENT"),
+        (vk::MemoryPropertyFlags::HOST_CACHED, "HOST_CACHED"),
+        (
+            vk::MemoryPropertyFlags::LAZILY_ALLOCATED,
+            "LAZILY_ALLOCATED",
+        ),
+    ];
+    let set = names.iter().filter(|(flag, _)| found.contains(*flag));
+    set.map(|(_, name)| *name).collect::<Vec<_>>().join(" | ")
+}
+
+/// The type of memory that is the device's, and that the host sees; and the bytes of its heap. Of several,
+/// the one that the host caches, then the largest.
+pub fn shared(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, usize)> {
+    let needed = vk::MemoryPropertyFlags::DEVICE_LOCAL
+        | vk::MemoryPropertyFlags::HOST_VISIBLE
+        | vk::MemoryPropertyFlags::HOST_COHERENT;
+    let kinds = memory.memory_types_as_slice().iter().enumerate();
+    let kinds = kinds.filter(|(_, kind)| kind.property_flags.contains(needed));
+    let best = kinds.max_by_key(|(number, kind)| {
+        let cached = kind
+            .property_flags
+            .contains(vk::MemoryPropertyFlags::HOST_CACHED);
+        let heap = memory.memory_heaps[kind.heap_index as usize].size;
+        (cached, heap, std::cmp::Reverse(*number))
+    });
+    best.map(|(number, kind)| {
+        let bytes = memory.memory_heaps[kind.heap_index as usize].size;
+        (number as u32, usize::try_from(bytes).unwrap_or(usize::MAX))
+    })
+}
