@@ -8,7 +8,7 @@ use tfp_bindings::{Result, init_kernels, init_plugin, load, log, sys};
 
 use crate::graph::{self, GraphOptimizer, Settings};
 use crate::platform::TfpPlatform;
-use crate::variables::{generator, kernel as variable_kernel};
+use crate::variables::{fits, generator, kernel as variable_kernel};
 use crate::{hosted, lists, moves, ops, python};
 use tfp_adapter::config::{self, Config};
 use tfp_adapter::profile::KernelProfiler;
@@ -90,6 +90,7 @@ pub extern "C" fn TF_InitKernel() {
             ops::define();
             tfp_adapter::register(device_type);
             variable_kernel::register(device_type);
+            fits::register(device_type);
             generator::register(device_type);
             lists::register(device_type);
             hosted::register(device_type);

@@ -6,6 +6,7 @@ use tfp_bindings::op::{OpDefinition, SameShape, UnknownShapes};
 use tfp_bindings::{Code, Result, log};
 
 use crate::moves::{TO_DEVICE, TO_HOST};
+use crate::variables::fits;
 
 /// Whether this process knows all of them.
 static DEFINED: AtomicBool = AtomicBool::new(false);
@@ -84,6 +85,7 @@ pub fn define() {
         scatter.register::<SameShape>(),
         moving(TO_HOST).register::<SameShape>(),
         moving(TO_DEVICE).register::<SameShape>(),
+        fits::definition().register::<UnknownShapes>(),
     ];
     let known = results.map(is_known);
     DEFINED.store(known.iter().all(|&known| known), Ordering::Relaxed);

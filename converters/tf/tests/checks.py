@@ -14,6 +14,8 @@ from hypothesis import HealthCheck, Phase, settings
 
 from converters.tf import ir
 from converters.tf.emit.support import problems
+from converters.tf.ir.expressions import Size
+from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import trace_model
 from converters.tf.lower.convert import convert
@@ -24,6 +26,8 @@ from converters.tf.lower.trace import Loaded
 TOLERANCE = 1e-5
 SMALL = 0.05
 BATCHES = (1, 3, 17)
+# What open dimensions are: no window of a model is larger.
+OPEN = 32
 # Configurations per property; the sweep asks for more.
 EXAMPLES = int(os.environ.get("TF2RUST_EXAMPLES", "4"))
 # The largest difference of every model that was compared, by the test that did it.
@@ -73,11 +77,13 @@ def randomize(model: keras.Model, seed: int = 7) -> None:
 
 
 def inputs_for(graph: ir.Graph, batch: int, whole: int = 5) -> dict[str, ir.Array]:
-    """Returns random inputs; integers are below `whole`."""
+    """Returns random inputs; integers are below `whole`, and open dimensions are `OPEN`."""
     random = np.random.default_rng(batch)
     arrays = {}
+    sizes = dict.fromkeys(open_dims(graph), OPEN)
     for port in graph.inputs:
-        shape = ir.shape_at(port.value.shape, batch)
+        dims = ir.shape_at(port.value.shape, batch)
+        shape = [d.at(sizes) if isinstance(d, Size) else d for d in dims]
         kind = port.value.dtype.numpy
         data = random.normal(size=shape) if kind.kind == "f" else random.integers(0, whole, shape)
         arrays[port.name] = data.astype(kind)

@@ -358,6 +358,21 @@ def test_attributes_without_a_name(tmp_path: Path) -> None:
         assert len(err.problems) == 1
 
 
+def test_a_signature_that_leaves_out_an_output(tmp_path: Path) -> None:
+    module = tf.Module()
+    spec = tf.TensorSpec([None, 2], tf.float32)
+    module.f = tf.function(lambda x: {"a": x + 1, "b": x * 2}, input_signature=[spec])
+    tf.saved_model.save(module, str(tmp_path / "m"), signatures=module.f)
+    file = tmp_path / "m" / "saved_model.pb"
+    model = saved_model_pb2.SavedModel.FromString(file.read_bytes())
+    functions = model.meta_graphs[0].object_graph_def.concrete_functions
+    for function in functions.values():
+        del function.output_signature.dict_value.fields["b"]
+    file.write_bytes(model.SerializeToString())
+    with pytest.raises(FileError, match="names 1 outputs, but its function returns 2"):
+        load(tmp_path / "m", LoadOptions())
+
+
 def test_saved_models_with_a_damaged_object_graph(tmp_path: Path) -> None:
     folder = tmp_path / "m"
     _chain().export(folder, verbose=False)

@@ -418,6 +418,7 @@ DAMAGED: list[tuple[Any, str]] = [
     (lambda m: m.graph.initializer.append(m.graph.initializer[0]), "two constants"),
     (lambda m: m.ClearField("graph"), "no version or no graph"),
     (lambda m: m.ClearField("opset_import"), "no version or no graph"),
+    (lambda m: setattr(m.opset_import[0], "domain", "mine"), "states no version"),
     (lambda m: m.graph.ClearField("output"), "a graph without outputs"),
 ]
 

@@ -768,8 +768,17 @@ def test_every_operator_was_tested() -> None:
     assert plain - quantized.OPS.keys() - fused.OPS.keys() - tested - of_suite == set()
 
 
-@pytest.mark.parametrize("op", ["ReduceMean", "ReduceProd", "ArgMax"])
-def test_keepdims_is_0_or_1(tmp_path: Path, op: str) -> None:
+@pytest.mark.parametrize(
+    ("op", "attribute"),
+    [
+        ("ReduceMean", "keepdims"),
+        ("ReduceProd", "keepdims"),
+        ("ArgMax", "keepdims"),
+        ("ArgMin", "select_last_index"),
+        ("IsInf", "detect_positive"),
+    ],
+)
+def test_truth_values_are_0_or_1(tmp_path: Path, op: str, attribute: str) -> None:
     """Runtimes take another number for either."""
-    with pytest.raises(UnsupportedError, match="keepdims is 2, expected 0 or 1"):
-        _check(tmp_path, ROWS, _op(op, keepdims=2))
+    with pytest.raises(UnsupportedError, match=f"{attribute} is 2, expected 0 or 1"):
+        _check(tmp_path, ROWS, _op(op, **{attribute: 2}))

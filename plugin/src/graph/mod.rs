@@ -11,14 +11,17 @@ mod sums;
 mod variables;
 mod view;
 
-use std::cell::RefCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
 use tfp_bindings::eager::Eager;
-use tfp_bindings::optimizer::{Item, Optimizer, Pass};
+use tfp_bindings::optimizer::{Item, Optimizer, Pass, Properties};
+use tfp_bindings::proto::attr::PartialShape;
 use tfp_bindings::proto::graph::GraphDef;
-use tfp_bindings::{Error, Result, log};
+use tfp_bindings::{DataType, Error, Result, log};
+
+use variables::Means;
 
 /// The device type that TensorFlow's own passes know.
 const GPU: &str = "GPU";
@@ -75,12 +78,18 @@ impl Optimizer for GraphOptimizer {
         // graph makes belong to its session.
         let is_function = !graph.nodes.iter().any(|node| node.op == "VarHandleOp");
         let one_node = is_function && Eager::is_available();
-        variables::replace(
-            &mut graph,
-            &settings.device_type,
-            settings.own_ops,
+        let means = Means {
+            own_ops: settings.own_ops,
             one_node,
-        );
+        };
+        // Shapes are inferred for the whole graph: only if a step asks for them.
+        let properties = OnceCell::new();
+        let known = RefCell::new(HashMap::new());
+        let shapes = |input: &str| {
+            let properties = properties.get_or_init(|| item.properties().ok());
+            shape_of(properties.as_ref()?, &known, input)
+        };
+        variables::replace(&mut graph, &settings.device_type, means, &shapes);
         if settings.fuse {
             // What is done so far is good without this.
             if let Err(error) = fuse_all(&mut graph, item, &settings.device_type) {
@@ -105,22 +114,28 @@ fn fuse_all(graph: &mut GraphDef, item: &Item<'_>, device_type: &str) -> Result<
         return Ok(());
     };
     let known = RefCell::new(HashMap::new());
-    let shapes = |input: &str| {
-        let view::Edge::Data(node, output) = view::edge(input) else {
-            return None;
-        };
-        let mut known = known.borrow_mut();
-        let outputs = known
-            .entry(node.to_owned())
-            .or_insert_with(|| properties.outputs(node).unwrap_or_default());
-        outputs.get(output)?.1.clone()
-    };
+    let shapes = |input: &str| shape_of(&properties, &known, input);
     norm::rewrite(graph, device_type, &preserved, &shapes);
     residual::rewrite(graph, device_type, &preserved, &shapes);
     let added = stores::forward(graph, device_type, &preserved, &shapes);
     let shapes = |input: &str| added.get(input).cloned().or_else(|| shapes(input));
     expression::rewrite(graph, device_type, &preserved, &shapes);
     Ok(())
+}
+
+/// Types and shapes of the outputs of nodes that were asked for before.
+type Known = RefCell<HashMap<String, Vec<(DataType, PartialShape)>>>;
+
+/// The shape of an input, if it is known.
+fn shape_of(properties: &Properties, known: &Known, input: &str) -> PartialShape {
+    let view::Edge::Data(node, output) = view::edge(input) else {
+        return None;
+    };
+    let mut known = known.borrow_mut();
+    let outputs = known
+        .entry(node.to_owned())
+        .or_insert_with(|| properties.outputs(node).unwrap_or_default());
+    outputs.get(output)?.1.clone()
 }
 
 #[cfg(test)]

@@ -1,12 +1,18 @@
 //! Replaces ops on variables by ones that read, compute and assign.
 
-use tfp_bindings::proto::attr::Attr;
+use std::collections::HashMap;
+
+use tfp_bindings::proto::attr::{Attr, AttrList};
 use tfp_bindings::proto::graph::{GraphDef, NodeDef};
 use tfp_bindings::proto::wire::Writer;
 use tfp_bindings::{DataType, Error, Result};
 
+use super::norm::Shapes;
 use super::view::{Edge, Names, attr, control_inputs, data_inputs, edge, is_on};
-use crate::variables::lower::{Emit, lower};
+use crate::variables::check::shapes_fit;
+use crate::variables::fits::{STEP, STEP_FITS, TYPES, VARIABLES};
+use crate::variables::lower::{Emit, Types, lower};
+use crate::variables::table::VariableOp;
 use crate::variables::{describe, table};
 
 /// The ops of TensorFlow's own that run on any device, for every type.
@@ -17,23 +23,39 @@ const EVERYWHERE: &[&str] = &[
     "Const",
     "ReadVariableOp",
     "Shape",
+    "VariableShape",
 ];
 
-/// Replaces what can be replaced, with the plug-in's own ops if TensorFlow knows them. If
-/// `one_node`, there is a kernel for what is not replaced, and updates that others must see as one
-/// step are left to it.
-pub fn replace(graph: &mut GraphDef, device_type: &str, own_ops: bool, one_node: bool) {
+/// What there is to replace ops by.
+#[derive(Clone, Copy, Debug)]
+pub struct Means {
+    /// Whether TensorFlow knows the plug-in's own ops.
+    pub own_ops: bool,
+    /// Whether there is a kernel for what is not replaced. Updates that others must see as one step
+    /// are left to it.
+    pub one_node: bool,
+}
+
+/// Replaces what can be replaced. `shapes` says what is known of the shape of an input.
+pub fn replace(graph: &mut GraphDef, device_type: &str, means: Means, shapes: &Shapes<'_>) {
     let known = |node: &NodeDef| table::ops().any(|op| op == node.op);
     if !graph.nodes.iter().any(known) {
         return;
     }
     let mut names = Names::new(graph);
+    let variables = variable_shapes(graph);
     let nodes = std::mem::take(&mut graph.nodes);
     for node in nodes {
+        let shape = |input: &str| match edge(input) {
+            Edge::Data(producer, 0) if variables.contains_key(producer) => {
+                variables.get(producer).cloned()
+            }
+            _ => shapes(input),
+        };
         if known(&node)
             && is_on(&node, device_type)
-            && !(one_node && stays(&node))
-            && let Ok(replacement) = replacement(&node, own_ops, &mut names)
+            && !(means.one_node && stays(&node))
+            && let Ok(replacement) = replacement(&node, means.own_ops, &mut names, &shape)
         {
             graph.nodes.extend(replacement);
         } else {
@@ -51,8 +73,42 @@ fn stays(node: &NodeDef) -> bool {
     !is_bool && (table::is_one_step(&node.op) || (node.op.contains("Apply") && is_locked))
 }
 
+/// The declared shapes of the variables that nodes hand out.
+fn variable_shapes(graph: &GraphDef) -> HashMap<String, Vec<i64>> {
+    let shape = |node: &NodeDef| match node.op.as_str() {
+        "VarHandleOp" => match attr(node, "shape") {
+            Some(Attr::Shape(shape)) => shape,
+            _ => None,
+        },
+        _ => match attr(node, "_handle_shapes") {
+            Some(Attr::List(list)) => list.shapes.into_iter().next()?,
+            _ => None,
+        },
+    };
+    let nodes = graph.nodes.iter();
+    nodes
+        .filter_map(|node| Some((node.name.clone(), shape(node)?)))
+        .collect()
+}
+
+/// Whether the shapes of a step's inputs are all known and fit each other.
+fn fits(row: &VariableOp, node: &NodeDef, shapes: &Shapes<'_>) -> bool {
+    let shape = |input: &String| {
+        let dims = shapes(input)?;
+        let dims = dims.iter().map(|&dim| usize::try_from(dim).ok());
+        dims.collect::<Option<Vec<_>>>()
+    };
+    let shapes: Option<Vec<_>> = data_inputs(node).map(shape).collect();
+    shapes.is_some_and(|shapes| shapes_fit(row, &shapes).is_ok())
+}
+
 /// The nodes that do what `node` does. One of them has its name.
-fn replacement(node: &NodeDef, own_ops: bool, names: &mut Names) -> Result<Vec<NodeDef>> {
+fn replacement(
+    node: &NodeDef,
+    own_ops: bool,
+    names: &mut Names,
+    shapes: &Shapes<'_>,
+) -> Result<Vec<NodeDef>> {
     let (row, types) = describe(&node.op, |name| attr(node, name))?;
     let mut nodes = Nodes {
         replaced: node,
@@ -61,7 +117,11 @@ fn replacement(node: &NodeDef, own_ops: bool, names: &mut Names) -> Result<Vec<N
         nodes: Vec::new(),
         effects: Vec::new(),
         output: None,
+        fits: None,
     };
+    if row.is_step() && !fits(row, node, shapes) {
+        nodes.check_step(row, types)?;
+    }
     lower(row, types, &mut nodes)?;
     nodes.finish()
 }
@@ -76,6 +136,8 @@ struct Nodes<'a> {
     effects: Vec<usize>,
     /// Place of the node with the output.
     output: Option<usize>,
+    /// The node that refuses inputs that do not fit. What changes a variable waits for it.
+    fits: Option<String>,
 }
 
 impl Nodes<'_> {
@@ -97,9 +159,56 @@ impl Nodes<'_> {
             node.set_attr(name, value);
         }
         // What reads or changes a variable waits for what the replaced node waited for.
-        if op.ends_with("VariableOp") {
+        if op.ends_with("VariableOp") || op == "VariableShape" {
             node.inputs.extend(control_inputs(self.replaced).cloned());
         }
+        self.nodes.push(node);
+        Ok(())
+    }
+
+    /// Adds the node that refuses inputs that do not fit.
+    fn check_step(&mut self, row: &VariableOp, types: Types) -> Result<()> {
+        if !self.own_ops {
+            return Err(Error::internal(format!("TensorFlow has no {STEP_FITS}")));
+        }
+        let (mut variables, mut values) = (Vec::new(), Vec::new());
+        let mut value_types = Vec::new();
+        for (place, name) in row.inputs.iter().enumerate() {
+            let input = self.input(place)?;
+            if name.starts_with('&') {
+                let attrs = [("out_type", Attr::Type(DataType::INT64))];
+                self.add("VariableShape", vec![input], &attrs)?;
+                variables.push(self.last());
+                continue;
+            }
+            values.push(input);
+            value_types.push(match *name {
+                "indices" => types.indices.unwrap_or(DataType::INT32),
+                "global_step" => DataType::INT64,
+                _ => types.variable,
+            });
+        }
+        let mut node = NodeDef {
+            name: self
+                .names
+                .fresh(&format!("{}/tfp/{STEP_FITS}", self.replaced.name)),
+            op: STEP_FITS.to_owned(),
+            device: self.replaced.device.clone(),
+            ..NodeDef::default()
+        };
+        let count = i64::try_from(variables.len()).unwrap_or(0);
+        node.set_attr(VARIABLES, &Attr::Int(count));
+        node.set_attr(
+            TYPES,
+            &Attr::List(AttrList {
+                types: value_types,
+                ..AttrList::default()
+            }),
+        );
+        node.set_attr(STEP, &Attr::String(row.op.as_bytes().to_vec()));
+        node.inputs.extend(variables);
+        node.inputs.extend(values);
+        self.fits = Some(node.name.clone());
         self.nodes.push(node);
         Ok(())
     }
@@ -169,13 +278,15 @@ impl Emit for Nodes<'_> {
             .filter(|node| node.op == "ReadVariableOp" && node.inputs.first() == inputs.first())
             .map(|node| format!("^{}", node.name))
             .collect();
+        let fits = self.fits.iter().map(|name| format!("^{name}"));
+        let waits: Vec<String> = reads.into_iter().chain(fits).collect();
         self.effects.push(self.nodes.len());
         self.add(op, inputs.to_vec(), attrs)?;
         if let Some(node) = self.nodes.last_mut() {
             if op == "AssignVariableOp" {
                 node.set_attr("validate_shape", &Attr::Bool(true));
             }
-            node.inputs.extend(reads);
+            node.inputs.extend(waits);
         }
         Ok(())
     }
@@ -227,8 +338,18 @@ mod tests {
             nodes: vec![node],
             other: Vec::new(),
         };
-        replace(&mut graph, "TFP", own_ops, one_node);
+        let means = Means { own_ops, one_node };
+        replace(&mut graph, "TFP", means, &|input| known_shape(input));
         graph.nodes.iter().map(shown).collect()
+    }
+
+    /// Numbers have long names, the matrices of a step have short ones, and `?` is unknown.
+    fn known_shape(input: &str) -> Option<Vec<i64>> {
+        match input {
+            "?" => None,
+            "lr" | "m" | "lr:0" => Some(vec![]),
+            _ => Some(vec![4, 2]),
+        }
     }
 
     fn gather(data_type: DataType) -> NodeDef {
@@ -283,6 +404,63 @@ mod tests {
         let changes = |line: &&String| line.contains("AssignAddVariableOp(a ");
         let change = lines.iter().find(changes).expect("a change");
         assert!(change.ends_with(&format!(" ^{name})")), "{lines:?}");
+    }
+
+    #[test]
+    fn a_step_of_unknown_shapes_is_checked_before_it_changes_anything() {
+        let mut update = node(
+            "u",
+            "ResourceApplyMomentum",
+            &["v", "a", "lr", "?", "m", "^x"],
+        );
+        update.set_attr("T", &Attr::Type(DataType::FLOAT));
+        update.set_attr("use_nesterov", &Attr::Bool(false));
+        let lines = replaced(update.clone());
+        let found: Vec<_> = lines
+            .iter()
+            .filter(|l| l.contains(" = TfpStepFits"))
+            .collect();
+        let expected = "u/tfp/TfpStepFits = TfpStepFits(u/tfp/VariableShape u/tfp/VariableShape_1 \
+                        lr ? m)";
+        assert_eq!(found, [expected]);
+        assert_eq!(lines[0], "u/tfp/VariableShape = VariableShape(v ^x)");
+        for change in lines.iter().filter(|line| line.contains(" = Assign")) {
+            assert!(change.contains("^u/tfp/TfpStepFits"), "{change}");
+        }
+        assert_eq!(replaced_as(update, false, false).len(), 1);
+    }
+
+    #[test]
+    fn a_step_of_shapes_that_do_not_fit_is_checked() {
+        for (alpha, delta, checks) in [("lr", "g", 0), ("g", "g", 1), ("lr", "m", 1)] {
+            let mut step = node("s", "ResourceApplyGradientDescent", &["v", alpha, delta]);
+            step.set_attr("T", &Attr::Type(DataType::FLOAT));
+            let lines = replaced(step);
+            let found = lines.iter().filter(|l| l.contains("= TfpStepFits"));
+            assert_eq!(found.count(), checks, "{alpha} {delta}");
+        }
+    }
+
+    #[test]
+    fn variables_have_the_shapes_that_they_are_declared_with() {
+        let mut made = node("v", "VarHandleOp", &[]);
+        made.set_attr("shape", &Attr::Shape(Some(vec![3, -1])));
+        let mut given = node("a", "_Arg", &[]);
+        let shapes = vec![Some(vec![2])];
+        given.set_attr(
+            "_handle_shapes",
+            &Attr::List(AttrList {
+                shapes,
+                ..AttrList::default()
+            }),
+        );
+        let graph = GraphDef {
+            nodes: vec![made, given, node("x", "Relu", &["a"])],
+            other: Vec::new(),
+        };
+        let found = variable_shapes(&graph);
+        assert_eq!(found.len(), 2);
+        assert_eq!((&found["v"], &found["a"]), (&vec![3, -1], &vec![2]));
     }
 
     #[test]

@@ -10,6 +10,7 @@ use tfp_bindings::{
 };
 
 use super::check::check;
+use super::fits::numbers;
 use super::lower::{Emit, Types, lower};
 use super::table::VariableOp;
 use super::{describe, table};
@@ -76,7 +77,7 @@ impl Kernel for VariableKernel {
 impl VariableKernel {
     /// Fails for what TensorFlow's own kernel refuses, while nothing is changed yet.
     fn check(&self, context: &Context<'_>, steps: &Steps) -> Result<()> {
-        if !self.row.op.contains("Apply") {
+        if !self.row.is_step() {
             return Ok(());
         }
         let mut shapes = Vec::new();
@@ -89,14 +90,7 @@ impl VariableKernel {
             let tensor = context.input(place)?;
             shapes.push(tensor.dims().collect());
             if *name == "indices" {
-                indices = match tensor.data_type() {
-                    DataType::INT64 => tensor.as_slice()?.to_vec(),
-                    _ => tensor
-                        .as_slice::<i32>()?
-                        .iter()
-                        .map(|&i| i64::from(i))
-                        .collect(),
-                };
+                indices = numbers(&tensor)?;
             }
         }
         check(self.row, &shapes, &indices)

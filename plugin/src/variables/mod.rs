@@ -10,6 +10,7 @@
 //! may be lost. `docs/memory.md` has the table.
 
 pub mod check;
+pub mod fits;
 pub mod formula;
 pub mod generator;
 pub mod kernel;

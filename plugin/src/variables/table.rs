@@ -16,6 +16,13 @@ pub struct VariableOp {
     pub formula: &'static str,
 }
 
+impl VariableOp {
+    /// Whether it is the step of an optimizer.
+    pub fn is_step(&self) -> bool {
+        self.op.contains("Apply")
+    }
+}
+
 /// Rows of ops that update one or more variables.
 macro_rules! updates {
     ($($op:literal [$($input:literal)*] $(if $attr:literal = $value:literal)? => $formula:literal;)*) => {

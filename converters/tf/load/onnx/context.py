@@ -29,6 +29,41 @@ from converters.tf.load.saved_model.replay import Refused
 
 # Elements of the largest constant that a node without operands may ask for.
 _MOST_ELEMENTS = 1 << 28
+# Attributes that are integers of 0 and 1 in every operator that has them.
+_TRUTH_VALUES = frozenset(
+    {
+        "align_corners",
+        "allowzero",
+        "antialias",
+        "ceil_mode",
+        "count_include_pad",
+        "detect_negative",
+        "detect_positive",
+        "exclude_outside",
+        "exclusive",
+        "fmod",
+        "input_forget",
+        "interleaved",
+        "inverse",
+        "is_causal",
+        "keepdims",
+        "largest",
+        "layout",
+        "linear_before_reset",
+        "noop_with_empty_axes",
+        "onesided",
+        "periodic",
+        "reverse",
+        "saturate",
+        "select_last_index",
+        "sorted",
+        "storage_order",
+        "training_mode",
+        "transA",
+        "transB",
+        "upper",
+    }
+)
 
 
 class Session(Protocol):
@@ -84,8 +119,15 @@ class Context:
         return value
 
     def attr(self, name: str, default: Any = None) -> Any:
-        """Returns an attribute."""
-        return self.node.attrs.get(name, default)
+        """Returns an attribute.
+
+        Raises:
+            Refused: It is a truth value that is not 0 or 1, which runtimes take for either.
+        """
+        value = self.node.attrs.get(name, default)
+        if name in _TRUTH_VALUES and value not in (0, 1, default):
+            raise Refused(f"{name} is {value}, expected 0 or 1")
+        return value
 
     def text(self, name: str, default: str, known: Sequence[str]) -> str:
         """Returns an attribute that is one of some words.

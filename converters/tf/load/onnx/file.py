@@ -144,6 +144,11 @@ class _Reader:
             raise FileError(Problem(str(self.path), "it is truncated or no ONNX file")) from err
         if not model.ir_version or not model.opset_import or not model.HasField("graph"):
             self.refuse("it is no ONNX model: it has no version or no graph")
+        own = ("", "ai.onnx")
+        is_versioned = any(o.domain in own for o in model.opset_import)
+        # Nodes of functions have the versions of these.
+        if not is_versioned and any(n.domain in own for n in model.graph.node):
+            self.refuse("it states no version of ONNX's own operators, of which it has some")
         model = self._renewed(model)
         if model.functions:
             self._check_calls(model)

@@ -17,18 +17,6 @@ from converters.tf.load.saved_model.replay import Refused
 Function = Callable[..., Any]
 
 
-def keeps(ctx: Context) -> bool:
-    """Returns whether a reduction keeps the axes that it reduces.
-
-    Raises:
-        Refused: It is said by a number other than 0 and 1, which runtimes take for either.
-    """
-    number = ctx.attr("keepdims", 1)
-    if number not in (0, 1):
-        raise Refused(f"keepdims is {number}, expected 0 or 1")
-    return bool(number)
-
-
 def _nothing(x: Any) -> Any:
     return x
 
@@ -43,7 +31,7 @@ def _reduce(reduce: Function, before: Function = _nothing, after: Function = _no
             if ctx.attr("noop_with_empty_axes", 0):
                 return ctx.value(0)
             axes = list(range(rank))
-        keep = keeps(ctx)
+        keep = bool(ctx.attr("keepdims", 1))
         order = ctx.order(0)
         x = before(ctx.form(0, order))
         if x.dtype == tf.bool:
@@ -88,7 +76,7 @@ def _arg(function: Function) -> Handler:
             if size is None:
                 raise Refused("a place along the batch")
             y = tf.cast(size - 1, tf.int64) - y
-        if keeps(ctx):
+        if ctx.attr("keepdims", 1):
             return ctx.result(tf.expand_dims(y, place), order)
         return ctx.result(y, without(order, [axis]))
 

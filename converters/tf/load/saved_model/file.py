@@ -60,6 +60,11 @@ def trace_saved_model(
     inputs = _inputs(list(zip(input_names(keys), arguments, strict=True)), fixed)
     outputs = sorted(concrete.structured_outputs)
     results = list(concrete.outputs)
+    if len(outputs) != len(results):
+        raise FileError(
+            f"{path}: the signature names {len(outputs)} outputs, but its function"
+            f" returns {len(results)}: the file is damaged"
+        )
     variables = captured(graph, _variable_names(loaded))
     arguments += [t for t in graph.inputs if t.op.name in variables]
     layer = scope_layers(v.name for v in variables.values())

@@ -1,6 +1,6 @@
 //! Tensors of one value.
 
-use crate::base::adapt::{by_width, shape_of, units, units_mut, variants};
+use crate::base::adapt::{by_width, check_rank, shape_of, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{Call, KernelDef};
 use crate::base::dtype::DType;
@@ -26,7 +26,12 @@ pub static FILL: KernelDef = KernelDef {
         if inputs.shape(0, "dims")?.rank() > 1 {
             inputs.ints(0, "dims")?;
         }
-        sink(inputs.get(1, "value")?.dtype(), shape_of("dims", &dims)?)
+        let value = inputs.get(1, "value")?;
+        // A vector of one element is a number, too.
+        if value.shape().rank() > 1 {
+            check_rank(value.shape(), "value", 0, "0")?;
+        }
+        sink(value.dtype(), shape_of("dims", &dims)?)
     },
     run: |call| by_width!(call.inputs.get(1, "value")?.dtype(), run(call)),
     ..KernelDef::of("Fill")

@@ -1,6 +1,6 @@
 //! Concatenation and packing: several tensors become one.
 
-use crate::base::adapt::{by_width, units, units_mut, variants};
+use crate::base::adapt::{by_width, check_rank, units, units_mut, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, TensorRef};
 use crate::base::dtype::DType;
@@ -169,6 +169,11 @@ pub static CONCAT_V2: KernelDef = KernelDef {
 /// The tensors to join and the axis that follows them.
 fn parts<'a>(inputs: &Inputs<'a>) -> Result<(&'a [TensorRef<'a>], i64)> {
     let last = inputs.tensors.len().checked_sub(1).ok_or(NONE)?;
+    // A vector of one element is a number, too.
+    let axis = inputs.get(last, "axis")?;
+    if axis.shape().rank() > 1 {
+        check_rank(axis.shape(), "axis", 0, "0")?;
+    }
     Ok((
         &inputs.tensors[..last],
         inputs.int_of_any_rank(last, "axis")?,
