@@ -31,6 +31,15 @@ const ACTIVATIONS: &[&str] = &[
     "LeakyRelu",
 ];
 
+/// Numbers with NaN and infinities among them.
+fn special_bias(random: &mut Random, n: usize) -> Tensor {
+    let mut data: Vec<f32> = (0..n).map(|_| random.number() * 2.0).collect();
+    data[1] = f32::NAN;
+    data[2] = f32::INFINITY;
+    data[3] = f32::NEG_INFINITY;
+    Tensor::f32(&[n], &data)
+}
+
 fn matmuls(random: &mut Random, out: &mut Vec<Checked>) {
     let mut sizes = vec![
         [1, 1, 1],
@@ -68,7 +77,7 @@ fn matmuls(random: &mut Random, out: &mut Vec<Checked>) {
         let inputs = vec![
             random.tensor(&[9, k], 1.0),
             random.tensor(&[k, n], 1.0),
-            random.tensor(&[n], 2.0),
+            special_bias(random, n),
         ];
         let mut case = Case::new(kernel("TfpFusedMatMul"), inputs);
         case.attrs = Table(vec![
