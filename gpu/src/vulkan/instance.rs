@@ -269,7 +269,7 @@ impl Library {
             (
                 "bytes that threads share",
                 limits.max_compute_shared_memory_size,
-                16_896,
+                17_408,
             ),
             (
                 "bytes of push constants",

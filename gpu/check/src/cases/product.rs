@@ -49,8 +49,9 @@ fn matmuls(random: &mut Random, out: &mut Vec<Checked>) {
         [33, 40, 300],
         [5, 10, 2000],
         [128, 128, 16],
-        [1100, 1100, 40],
-        [1091, 1101, 33],
+        [130, 100, 40],
+        [1536, 1408, 16],
+        [1530, 1403, 33],
         [1, 300, 200],
     ];
     sizes.push([
@@ -120,6 +121,9 @@ const CONVOLUTIONS: &[Sizes] = &[
     ([1, 12, 11, 5], [3, 2, 5, 6], [1, 2], "SAME"),
     ([3, 15, 14, 3], [7, 7, 3, 16], [2, 1], "SAME"),
     ([2, 20, 20, 16], [3, 3, 16, 32], [1, 1], "SAME"),
+    // These fill large tiles: an image, its gradient, and that of a filter.
+    ([8, 46, 46, 68], [2, 2, 68, 68], [1, 1], "SAME"),
+    ([1, 5, 5, 512], [3, 3, 512, 512], [1, 1], "SAME"),
 ];
 
 /// The attributes of a convolution.
@@ -179,7 +183,12 @@ pub fn cases(seed: u64) -> Vec<Checked> {
             .flatten()
         {
             // Winograd's sums of the CPU are less exact.
-            out.push(checked(case, 16 * image.iter().product::<usize>()));
+            let k = match case.def.op {
+                "Conv2D" => filter[..3].iter().product::<usize>(),
+                "Conv2DBackpropInput" => filter[0] * filter[1] * filter[3],
+                _ => image[..3].iter().product(),
+            };
+            out.push(checked(case, 16 * k));
         }
         let inputs = vec![
             random.tensor(&image, 1.0),
