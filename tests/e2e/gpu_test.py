@@ -228,7 +228,7 @@ def ours(process: Any) -> list[str]:
         ({"TFP_BACKEND": "cuda"}, "expected auto, cpu or vulkan"),
     ],
 )
-def test_what_can_not_be_had_costs_one_line(variables: dict[str, str], word: str) -> None:
+def test_what_can_not_be_had_costs_one_line(variables: dict[str, Any], word: str) -> None:
     process = child.run(SUM, **variables)
     assert child.check(process) == "1000.0\n"
     [line] = ours(process)
@@ -236,7 +236,7 @@ def test_what_can_not_be_had_costs_one_line(variables: dict[str, str], word: str
 
 
 def test_check_says_why_the_cpu_computes() -> None:
-    nowhere = {"VK_DRIVER_FILES": "/nowhere", "VK_ICD_FILENAMES": "/nowhere"}
+    nowhere: dict[str, Any] = {"VK_DRIVER_FILES": "/nowhere", "VK_ICD_FILENAMES": "/nowhere"}
     output = child.check(child.run(CHECK, **nowhere))
     assert "backend     the CPU (TFP_BACKEND=vulkan)" in output
     assert "Vulkan" in output.partition("(TFP_BACKEND=vulkan)")[2]
