@@ -28,7 +28,7 @@ use std::time::Duration;
 use tfp_kernels::base::def::{Call, KernelDef};
 use tfp_kernels::base::dtype::DType;
 
-pub use crate::cost::Costs;
+pub use crate::cost::{Costs, Peaks};
 pub use crate::problem::Problem;
 use crate::request::Request;
 use crate::vulkan::device::Opened;
@@ -79,7 +79,7 @@ pub fn open(index: usize, options: &Options) -> Result<Gpu, Problem> {
         .get(index)
         .ok_or(Problem::NoSuchGpu { index, found })?;
     let description = library.describe(index, physical);
-    let opened = Opened::new(library, physical, &description, options.patience)?;
+    let opened = Opened::new(&library, physical, &description, options.patience)?;
     let mut gpu = Gpu {
         description,
         opened,
@@ -225,6 +225,29 @@ impl Gpu {
         // all of them inside of blocks, which a borrower keeps. Scratch memory is the submission's own.
         let nanoseconds = unsafe { self.opened.run(&plan) }?;
         Ok(Outcome::Done { nanoseconds })
+    }
+
+    /// Copies device memory to the host through memory that the host caches: a discrete card's own is slow to
+    /// read. `false` if nothing was done: the bytes are not the device's, are few, or can be read as quickly.
+    ///
+    /// # Errors
+    /// [`Problem::Memory`] if there is no memory for the copy, [`Problem::Lost`] for a device that is gone.
+    pub fn read(&self, address: usize, to: &mut [u8]) -> Result<bool, Problem> {
+        /// Below, the copy's submission takes longer.
+        const LEAST: usize = 4096;
+        let quick = self.decline_small && self.costs.host_read < 1.0;
+        if to.len() < LEAST || quick {
+            return Ok(false);
+        }
+        self.opened.read(address, to)
+    }
+
+    /// What the device reaches, measured for the bench.
+    ///
+    /// # Errors
+    /// As [`Gpu::run`].
+    pub fn peaks(&self) -> Result<Peaks, Problem> {
+        cost::peaks(self)
     }
 
     /// Whether shaders can read all buffers of a plan where they are.

@@ -1,7 +1,7 @@
 //! The Vulkan library of the process, and the devices that it lists.
 
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use ash::{Entry, Instance, vk};
 
@@ -55,15 +55,23 @@ pub struct Description {
     pub unusable: Option<String>,
 }
 
-/// The loaded library.
+/// An instance of Vulkan.
 pub struct Library {
-    /// Keeps the library loaded.
-    _entry: Entry,
     pub instance: Instance,
     pub version: u32,
 }
 
-static LIBRARY: OnceLock<Result<Library, Problem>> = OnceLock::new();
+impl Drop for Library {
+    fn drop(&mut self) {
+        // SAFETY: all devices of the instance hold it, so there is none any more.
+        unsafe { self.instance.destroy_instance(None) };
+    }
+}
+
+/// The loader and its version; it stays loaded until the process ends.
+static ENTRY: OnceLock<Result<(Entry, u32), Problem>> = OnceLock::new();
+/// The instance while somebody has it: drivers must have ended their threads before the process ends.
+static LIBRARY: Mutex<Weak<Library>> = Mutex::new(Weak::new());
 
 /// Wraps the error of a call.
 pub fn call(function: &'static str) -> impl Fn(vk::Result) -> Problem {
@@ -76,7 +84,7 @@ pub fn call(function: &'static str) -> impl Fn(vk::Result) -> Problem {
     }
 }
 
-fn load() -> Result<Library, Problem> {
+fn entry() -> Result<(Entry, u32), Problem> {
     // SAFETY: loading runs initializers of libvulkan, as linking it would.
     let entry =
         unsafe { Entry::load() }.map_err(|problem| Problem::NoVulkan(problem.to_string()))?;
@@ -85,25 +93,34 @@ fn load() -> Result<Library, Problem> {
         .ok()
         .flatten()
         .unwrap_or(vk::API_VERSION_1_0);
-    let wanted = version.min(vk::API_VERSION_1_3);
+    Ok((entry, version.min(vk::API_VERSION_1_3)))
+}
+
+fn load() -> Result<Library, Problem> {
+    let (entry, version) = ENTRY.get_or_init(entry).as_ref().map_err(Clone::clone)?;
     let application = vk::ApplicationInfo::default()
         .application_name(c"tfp")
         .engine_name(c"tfp")
-        .api_version(wanted);
+        .api_version(*version);
     let info = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: `info` and what it names live until the call ends.
     let instance = unsafe { entry.create_instance(&info, None) }
         .map_err(|result| Problem::NoVulkan(format!("vkCreateInstance: {result:?}")))?;
     Ok(Library {
-        _entry: entry,
         instance,
-        version: wanted,
+        version: *version,
     })
 }
 
-/// The library, which stays loaded until the process ends.
-pub fn library() -> Result<&'static Library, Problem> {
-    LIBRARY.get_or_init(load).as_ref().map_err(Clone::clone)
+/// The instance of the process.
+pub fn library() -> Result<Arc<Library>, Problem> {
+    let mut kept = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(library) = kept.upgrade() {
+        return Ok(library);
+    }
+    let library = Arc::new(load()?);
+    *kept = Arc::downgrade(&library);
+    Ok(library)
 }
 
 impl Library {
@@ -252,7 +269,7 @@ impl Library {
             (
                 "bytes that threads share",
                 limits.max_compute_shared_memory_size,
-                16_896,
+                17_408,
             ),
             (
                 "bytes of push constants",
@@ -299,4 +316,14 @@ pub fn shared(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, usize
         let bytes = memory.memory_heaps[kind.heap_index as usize].size;
         (number as u32, usize::try_from(bytes).unwrap_or(usize::MAX))
     })
+}
+
+/// The type of memory that is the host's, and that it caches: for copies of what only the device reads quickly.
+pub fn cached(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<u32> {
+    let needed = vk::MemoryPropertyFlags::HOST_VISIBLE
+        | vk::MemoryPropertyFlags::HOST_COHERENT
+        | vk::MemoryPropertyFlags::HOST_CACHED;
+    let mut kinds = memory.memory_types_as_slice().iter();
+    let found = kinds.position(|kind| kind.property_flags.contains(needed))?;
+    u32::try_from(found).ok()
 }
