@@ -56,6 +56,20 @@ pub struct Options {
     pub decline_small: bool,
     /// How long a kernel may take before the device counts as lost.
     pub patience: Duration,
+    /// Where the memory is that host and device share.
+    pub placement: Placement,
+}
+
+/// Where the memory is that host and device share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// The device's if the host caches it, which integrated GPUs have; else the host's.
+    #[default]
+    Best,
+    /// The device's. On a card, the host reads it about a thousand times more slowly than its own.
+    Device,
+    /// The host's: a card reads and writes it over the bus.
+    Host,
 }
 
 impl Default for Options {
@@ -63,6 +77,7 @@ impl Default for Options {
         Self {
             decline_small: true,
             patience: Duration::from_secs(60),
+            placement: Placement::Best,
         }
     }
 }
@@ -79,7 +94,7 @@ pub fn open(index: usize, options: &Options) -> Result<Gpu, Problem> {
         .get(index)
         .ok_or(Problem::NoSuchGpu { index, found })?;
     let description = library.describe(index, physical);
-    let opened = Opened::new(&library, physical, &description, options.patience)?;
+    let opened = Opened::new(&library, physical, &description, options)?;
     let mut gpu = Gpu {
         description,
         opened,

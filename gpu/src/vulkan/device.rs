@@ -2,14 +2,14 @@
 
 use std::ptr::NonNull;
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
 
 use ash::vk;
 
-use super::instance::{Description, Library, cached, call, shared};
+use super::instance::{Description, Library, cached, call, placed};
 use super::memory::Blocks;
 use super::pipeline::Pipelines;
 use super::submit::Queue;
+use crate::Options;
 use crate::problem::Problem;
 use crate::work::{Plan, Transfer};
 
@@ -51,7 +51,7 @@ impl Opened {
         library: &Arc<Library>,
         physical: vk::PhysicalDevice,
         description: &Description,
-        patience: Duration,
+        options: &Options,
     ) -> Result<Self, Problem> {
         let unusable = |reason: &str| Problem::Unusable {
             name: description.name.clone(),
@@ -63,7 +63,7 @@ impl Opened {
         let (family, bits) = library
             .family(physical)
             .ok_or_else(|| unusable("it has not a queue that computes"))?;
-        let (memory_type, memory_bytes) = shared(&library.memory(physical))
+        let (memory_type, memory_bytes) = placed(&library.memory(physical), options.placement)
             .ok_or_else(|| unusable("it has not memory that host and device share"))?;
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
@@ -94,8 +94,8 @@ impl Opened {
             },
             blocks: Blocks::default(),
             pipelines,
-            queue: Queue::new(queue, period, patience),
-            staging: cached(&library.memory(physical)),
+            queue: Queue::new(queue, period, options.patience),
+            staging: cached(&library.memory(physical)).map(|(kind, _)| kind),
             stages: Mutex::default(),
             limits: Limits {
                 alignment: usize::try_from(limits.min_storage_buffer_offset_alignment)

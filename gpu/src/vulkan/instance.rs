@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use ash::{Entry, Instance, vk};
 
+use crate::Placement;
 use crate::problem::Problem;
 use crate::work::MAX_BUFFERS;
 
@@ -221,7 +222,7 @@ impl Library {
                 vk::api_version_minor(version),
                 vk::api_version_patch(version),
             ),
-            memory: shared(&memory).map_or(0, |(_, bytes)| bytes),
+            memory: placed(&memory, Placement::Best).map_or(0, |(_, bytes)| bytes),
             heaps: heaps.collect(),
             unusable,
         }
@@ -240,10 +241,8 @@ impl Library {
         if self.family(device).is_none() {
             return Some("it has not a queue that computes".into());
         }
-        if shared(memory).is_none() {
-            return Some(
-                "it has not memory that host and device share: turn on resizable BAR".into(),
-            );
+        if placed(memory, Placement::Best).is_none() {
+            return Some("it has not memory that host and device share".into());
         }
         let needs = [
             (
@@ -312,18 +311,38 @@ pub fn shared(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, usize
         let heap = memory.memory_heaps[kind.heap_index as usize].size;
         (cached, heap, std::cmp::Reverse(*number))
     });
-    best.map(|(number, kind)| {
-        let bytes = memory.memory_heaps[kind.heap_index as usize].size;
-        (number as u32, usize::try_from(bytes).unwrap_or(usize::MAX))
-    })
+    best.map(|(number, _)| (number as u32, heap_of(memory, number)))
 }
 
 /// The type of memory that is the host's, and that it caches: for copies of what only the device reads quickly.
-pub fn cached(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<u32> {
+pub fn cached(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, usize)> {
     let needed = vk::MemoryPropertyFlags::HOST_VISIBLE
         | vk::MemoryPropertyFlags::HOST_COHERENT
         | vk::MemoryPropertyFlags::HOST_CACHED;
     let mut kinds = memory.memory_types_as_slice().iter();
     let found = kinds.position(|kind| kind.property_flags.contains(needed))?;
-    u32::try_from(found).ok()
+    Some((u32::try_from(found).ok()?, heap_of(memory, found)))
+}
+
+/// The type of memory of a placement, and the bytes of its heap.
+pub fn placed(
+    memory: &vk::PhysicalDeviceMemoryProperties,
+    placement: Placement,
+) -> Option<(u32, usize)> {
+    let own = shared(memory);
+    let is_cached = own.is_some_and(|(kind, _)| {
+        let flags = memory.memory_types[kind as usize].property_flags;
+        flags.contains(vk::MemoryPropertyFlags::HOST_CACHED)
+    });
+    match placement {
+        Placement::Device => own,
+        Placement::Best if is_cached => own,
+        Placement::Best | Placement::Host => cached(memory).or(own),
+    }
+}
+
+/// Bytes of the heap of a type of memory.
+fn heap_of(memory: &vk::PhysicalDeviceMemoryProperties, kind: usize) -> usize {
+    let heap = memory.memory_types[kind].heap_index;
+    usize::try_from(memory.memory_heaps[heap as usize].size).unwrap_or(usize::MAX)
 }

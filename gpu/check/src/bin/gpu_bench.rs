@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tfp_gpu::{Gpu, Options, Problem, body, gpus, open};
+use tfp_gpu::{Gpu, Options, Placement, Problem, body, gpus, open};
 use tfp_gpu_check::cases::{self, kernel, product};
 use tfp_gpu_check::compare::check;
 use tfp_gpu_check::run::{Case, Times};
@@ -288,6 +288,7 @@ fn run(arguments: &[String]) -> Result<usize, Problem> {
     }
     let options = Options {
         decline_small: false,
+        placement: Placement::Device,
         ..Options::default()
     };
     let start = Instant::now();
