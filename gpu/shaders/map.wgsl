@@ -108,8 +108,8 @@ fn apply(code: u32, a: V, b: V) -> V {
         case 10u: { return log_one_plus(a); } // Log1p
         case 11u: { return -a; } // Neg
         case 12u: { return 1.0 / a; } // Reciprocal
-        case 13u: { return select(a, V(0.0), a < V(0.0)); } // Relu
-        case 14u: { return select(select(a, V(6.0), a > V(6.0)), V(0.0), a < V(0.0)); } // Relu6
+        case 13u: { return positive(a); } // Relu
+        case 14u: { return select(min(positive(a), V(6.0)), a, is_nan(a)); } // Relu6
         case 15u: { return round(a); } // Rint
         case 16u: { return round(a); } // Round
         case 17u: { return 1.0 / sqrt(a); } // Rsqrt
@@ -145,8 +145,8 @@ fn apply(code: u32, a: V, b: V) -> V {
         case 47u: { return a / ((1.0 + abs(b)) * (1.0 + abs(b))); } // SoftsignGrad
         case 48u: { return select(0.5 * b / a, V(0.0), b == V(0.0)); } // SqrtGrad
         case 49u: { return b * (1.0 - a * a); } // TanhGrad
-        case 50u: { return select(a, b, a > b); } // Lower
-        case 51u: { return select(a, b, a < b); } // Raise
+        case 50u: { return select(min(a, b), a, is_nan(a)); } // Lower
+        case 51u: { return select(max(a, b), a, is_nan(a)); } // Raise
         default: { return a; }
     }
 }

@@ -5,6 +5,11 @@ fn is_nan(x: V) -> W {
     return (bitcast<U>(x) & U(0x7fffffffu)) > U(0x7f800000u);
 }
 
+/// The larger of a number and 0. Drivers take a comparison and a choice for their maximum, which drops NaN.
+fn positive(x: V) -> V {
+    return select(max(x, V(0.0)), x, is_nan(x));
+}
+
 /// 0, or NaN for NaN and infinity: drivers may take the product for 0.
 fn times_zero(x: V) -> V {
     let infinite = (bitcast<U>(x) & U(0x7f800000u)) == U(0x7f800000u);

@@ -1,7 +1,7 @@
 // Products of matrices, and convolutions as such: c = act(a b + bias + extra).
 //
-// A group of 16 x 16 threads makes a tile of c; a thread makes squares of 4 x 4, 64 apart. Slices of a and b of depth
-// 16 go through shared memory while the next ones are read. What a and b are is a specialization constant:
+// A group of 16 x 16 threads makes a tile of c; a thread makes squares of 4 x 4, 64 apart. Slices of a and b go
+// through one half of shared memory while the next ones are read, and written to the other half. What a and b are is a specialization constant:
 // matrices, or what a convolution sees of its images.
 
 struct Words {
@@ -65,12 +65,14 @@ alias I = vec4<i32>;
 alias U = vec4<u32>;
 
 const NONE = 0xffffffffu;
-const DEPTH = 16u;
+const DEPTH = $Du;
+// Vectors along the depth.
+const ACROSS = DEPTH / 4u;
 // A row of a tile in vectors, and one more: transposed stores then hit other banks.
 const PITCH = 16u * $Hu + 1u;
 
-var<workgroup> a_tile: array<vec4<f32>, DEPTH * PITCH>;
-var<workgroup> b_tile: array<vec4<f32>, DEPTH * PITCH>;
+var<workgroup> a_tile: array<vec4<f32>, 2u * DEPTH * PITCH>;
+var<workgroup> b_tile: array<vec4<f32>, 2u * DEPTH * PITCH>;
 
 /// What all elements of a row of a share.
 fn row_of_a(m: u32) -> vec3<i32> {
@@ -263,21 +265,21 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
     let n0 = group.y * (64u * $Hu);
     let begin = split * words.chunk;
     let end = min(words.k, begin + words.chunk);
-    // Which vectors of a slice the thread moves: along k, 4 per row; along m or n, 16 H per line.
-    let along_k = local >> 2u;
-    let at_k = (local & 3u) * 4u;
+    // Which vectors of a slice the thread moves: along k, a few per row; along m or n, 16 H per line.
+    let along_k = local / ACROSS;
+    let at_k = (local % ACROSS) * 4u;
     let line = local / (16u * $Hu);
     let at_line = local % (16u * $Hu);
     let a_across = a_kind == 1u || a_kind == 4u;
-#repeat i $H
-    var am#i = m0 + along_k + 64u * #iu;
+#repeat i $L
+    var am#i = m0 + along_k + (256u / ACROSS) * #iu;
     var ak#i = at_k;
     if (a_across) {
         am#i = m0 + at_line * 4u;
         ak#i = line + (16u / $Hu) * #iu;
     }
     let row#i = row_of_a(am#i);
-    var bn#i = n0 + along_k + 64u * #iu;
+    var bn#i = n0 + along_k + (256u / ACROSS) * #iu;
     var bk#i = at_k;
     if (b_kind == 0u) {
         bn#i = n0 + at_line * 4u;
@@ -295,40 +297,42 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
 #end
 #end
+    var half = 0u;
     for (var k0 = begin; k0 < end; k0 += DEPTH) {
-#repeat i $H
+        // Who is still at the slice before reads the other half.
+#repeat i $L
         if (a_across) {
-            a_tile[ak#i * PITCH + at_line] = a_next#i;
+            a_tile[half + ak#i * PITCH + at_line] = a_next#i;
         } else {
-            let at = along_k + 64u * #iu;
+            let at = along_k + (256u / ACROSS) * #iu;
             let component = at & 3u;
 #repeat j 4
-            a_tile[(ak#i + #ju) * PITCH + (at >> 2u)][component] = a_next#i[#j];
+            a_tile[half + (ak#i + #ju) * PITCH + (at >> 2u)][component] = a_next#i[#j];
 #end
         }
         if (b_kind == 0u) {
-            b_tile[bk#i * PITCH + at_line] = b_next#i;
+            b_tile[half + bk#i * PITCH + at_line] = b_next#i;
         } else {
-            let at = along_k + 64u * #iu;
+            let at = along_k + (256u / ACROSS) * #iu;
             let component = at & 3u;
 #repeat j 4
-            b_tile[(bk#i + #ju) * PITCH + (at >> 2u)][component] = b_next#i[#j];
+            b_tile[half + (bk#i + #ju) * PITCH + (at >> 2u)][component] = b_next#i[#j];
 #end
         }
 #end
         workgroupBarrier();
         let next = k0 + DEPTH;
         if (next < end) {
-#repeat i $H
+#repeat i $L
             a_next#i = a_vector(a_base, row#i, am#i, next + ak#i, end);
             b_next#i = b_vector(b_base, next + bk#i, bn#i, end);
 #end
         }
-#repeat d 16
+#repeat d $D
         {
 #repeat h $H
-            let a#h = a_tile[#du * PITCH + ty + 16u * #hu];
-            let b#h = b_tile[#du * PITCH + tx + 16u * #hu];
+            let a#h = a_tile[half + #du * PITCH + ty + 16u * #hu];
+            let b#h = b_tile[half + #du * PITCH + tx + 16u * #hu];
 #end
 #repeat g $H
 #repeat r 4
@@ -339,7 +343,7 @@ fn main(@builtin(workgroup_id) group: vec3<u32>, @builtin(local_invocation_index
 #end
         }
 #end
-        workgroupBarrier();
+        half = DEPTH * PITCH - half;
     }
 #repeat g $H
 #repeat r 4

@@ -3,12 +3,13 @@
 //! The rule: a call goes to the GPU if the CPU's kernel would take longer than a submission. The CPU is taken to
 //! do 64 operations per nanosecond, and to move 10 bytes; less where it reads the device's memory more slowly.
 
-use std::time::Instant;
+use std::ptr::NonNull;
+use std::time::{Duration, Instant};
 
 use crate::problem::Problem;
 use crate::shader::Shader;
 use crate::work::{Dispatch, Place, Plan, Region};
-use crate::{Gpu, ops};
+use crate::{Gpu, Kind, ops};
 
 /// What a device costs, measured when it was opened.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
@@ -98,5 +99,65 @@ pub(crate) fn measure(gpu: &Gpu) -> Result<Costs, Problem> {
         submission: submission?,
         host_read: host_read? / SAMPLE as f64,
         host_write: host_write? / SAMPLE as f64,
+    })
+}
+
+/// What a device reaches.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Peaks {
+    /// Billions of multiplications and additions of float32 per second.
+    pub flops: f64,
+    /// Billions of bytes that a copy reads and writes per second.
+    pub copy: f64,
+}
+
+/// Runs both shaders until the clock is fast, then takes the shortest time.
+#[allow(unsafe_code)]
+pub(crate) fn peaks(gpu: &Gpu) -> Result<Peaks, Problem> {
+    const TURNS: u32 = 256;
+    const WARM: Duration = Duration::from_millis(300);
+    let software = gpu.description.kind == Kind::Software;
+    let vectors: u32 = if software { 1 << 14 } else { 1 << 23 };
+    let bytes = vectors as usize * 16;
+    let blocks = [gpu.allocate(bytes)?, gpu.allocate(bytes)?];
+    let region = |block: NonNull<u8>| Region {
+        place: Place::Tensor(block.as_ptr() as usize),
+        bytes,
+    };
+    let mut rates = [0.0; 2];
+    for (kind, rate) in rates.iter_mut().enumerate() {
+        let count = if kind == 0 { vectors / 16 } else { vectors };
+        let dispatch = Dispatch {
+            shader: Shader::Peak,
+            constants: vec![kind as u32],
+            words: vec![count, TURNS],
+            buffers: blocks.map(region).to_vec(),
+            groups: [count / 256, 1, 1],
+        };
+        let plan = Plan::one(dispatch, 0);
+        let begin = Instant::now();
+        let mut best = f64::INFINITY;
+        while best.is_infinite() || begin.elapsed() < WARM {
+            let start = Instant::now();
+            // SAFETY: both blocks are this function's.
+            let device = unsafe { gpu.opened.run(&plan) }?;
+            let wall = start.elapsed().as_nanos() as f64;
+            best = best.min(device.map_or(wall, |device| device as f64));
+        }
+        let work = if kind == 0 {
+            // 32 vectors of 4 multiplications and additions per turn.
+            f64::from(count) * f64::from(TURNS) * 256.0
+        } else {
+            2.0 * bytes as f64
+        };
+        *rate = work / best;
+    }
+    for block in blocks {
+        // SAFETY: as above, and the submissions have ended.
+        unsafe { gpu.free(block) };
+    }
+    Ok(Peaks {
+        flops: rates[0],
+        copy: rates[1],
     })
 }

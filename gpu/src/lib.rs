@@ -28,7 +28,7 @@ use std::time::Duration;
 use tfp_kernels::base::def::{Call, KernelDef};
 use tfp_kernels::base::dtype::DType;
 
-pub use crate::cost::Costs;
+pub use crate::cost::{Costs, Peaks};
 pub use crate::problem::Problem;
 use crate::request::Request;
 use crate::vulkan::device::Opened;
@@ -56,6 +56,20 @@ pub struct Options {
     pub decline_small: bool,
     /// How long a kernel may take before the device counts as lost.
     pub patience: Duration,
+    /// Where the memory is that host and device share.
+    pub placement: Placement,
+}
+
+/// Where the memory is that host and device share.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Placement {
+    /// The device's if the host caches it, which integrated GPUs have; else the host's.
+    #[default]
+    Best,
+    /// The device's. On a card, the host reads it about a thousand times more slowly than its own.
+    Device,
+    /// The host's: a card reads and writes it over the bus.
+    Host,
 }
 
 impl Default for Options {
@@ -63,6 +77,7 @@ impl Default for Options {
         Self {
             decline_small: true,
             patience: Duration::from_secs(60),
+            placement: Placement::Best,
         }
     }
 }
@@ -79,7 +94,7 @@ pub fn open(index: usize, options: &Options) -> Result<Gpu, Problem> {
         .get(index)
         .ok_or(Problem::NoSuchGpu { index, found })?;
     let description = library.describe(index, physical);
-    let opened = Opened::new(library, physical, &description, options.patience)?;
+    let opened = Opened::new(&library, physical, &description, options)?;
     let mut gpu = Gpu {
         description,
         opened,
@@ -225,6 +240,29 @@ impl Gpu {
         // all of them inside of blocks, which a borrower keeps. Scratch memory is the submission's own.
         let nanoseconds = unsafe { self.opened.run(&plan) }?;
         Ok(Outcome::Done { nanoseconds })
+    }
+
+    /// Copies device memory to the host through memory that the host caches: a discrete card's own is slow to
+    /// read. `false` if nothing was done: the bytes are not the device's, are few, or can be read as quickly.
+    ///
+    /// # Errors
+    /// [`Problem::Memory`] if there is no memory for the copy, [`Problem::Lost`] for a device that is gone.
+    pub fn read(&self, address: usize, to: &mut [u8]) -> Result<bool, Problem> {
+        /// Below, the copy's submission takes longer.
+        const LEAST: usize = 4096;
+        let quick = self.decline_small && self.costs.host_read < 1.0;
+        if to.len() < LEAST || quick {
+            return Ok(false);
+        }
+        self.opened.read(address, to)
+    }
+
+    /// What the device reaches, measured for the bench.
+    ///
+    /// # Errors
+    /// As [`Gpu::run`].
+    pub fn peaks(&self) -> Result<Peaks, Problem> {
+        cost::peaks(self)
     }
 
     /// Whether shaders can read all buffers of a plan where they are.

@@ -31,6 +31,8 @@ shaders! {
     Fold "fold";
     /// Softmax and reductions of rows.
     Rows "rows";
+    /// What a device reaches.
+    Peak "peak";
 }
 
 impl Shader {

@@ -36,10 +36,20 @@ pub struct Dispatch {
     pub groups: [u32; 3],
 }
 
+/// Bytes that the device copies between two blocks.
+#[derive(Clone, Copy, Debug)]
+pub struct Transfer {
+    pub from: usize,
+    pub to: usize,
+    pub bytes: usize,
+}
+
 /// Dispatches that follow each other; each sees what those before wrote.
 #[derive(Clone, Debug, Default)]
 pub struct Plan {
     pub dispatches: Vec<Dispatch>,
+    /// A copy instead of dispatches.
+    pub copy: Option<Transfer>,
     /// Bytes of scratch memory.
     pub scratch: usize,
     /// Floating-point operations, for the estimate of time.
@@ -51,6 +61,7 @@ impl Plan {
     pub fn one(dispatch: Dispatch, flops: u64) -> Self {
         Self {
             dispatches: vec![dispatch],
+            copy: None,
             scratch: 0,
             flops,
         }

@@ -46,7 +46,7 @@ GPU: Table = {
     "request": "work",
     "vulkan": "problem shader work",
     "ops": "request shader vulkan work",
-    "cost": "ops problem shader work",
+    "cost": "ops problem shader vulkan work",
 }
 
 CORE: Table = {

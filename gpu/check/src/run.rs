@@ -1,7 +1,7 @@
 //! One call on the CPU and on a GPU.
 
 use std::sync::atomic::AtomicU64;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use tfp_gpu::{Body, Gpu, Outcome, Problem, Reason};
 use tfp_kernels::base::def::{Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
@@ -87,18 +87,16 @@ impl Case {
     fn specs(&self) -> Result<(Vec<Spec>, Vec<Spec>, usize), Failure> {
         let inputs = self.inputs.iter().map(Tensor::spec);
         let inputs = inputs.collect::<Result<Vec<_>, _>>()?;
-        let bytes: Vec<Vec<u8>> = self.inputs.iter().map(Tensor::bytes).collect();
-        let aligned: Vec<Vec<u64>> = bytes
-            .iter()
-            .map(|bytes| vec![0; bytes.len().div_ceil(8)])
-            .collect();
-        let mut aligned = aligned;
-        let mut tensors = Vec::new();
-        for ((spec, bytes), words) in inputs.iter().zip(&bytes).zip(&mut aligned) {
-            let room = bytes_of(words);
-            room[..bytes.len()].copy_from_slice(bytes);
-            tensors.push(TensorRef::new(spec, &room[..bytes.len()])?);
-        }
+        // Shapes follow from the values of those in host memory alone.
+        let tensors = inputs.iter().zip(&self.inputs).enumerate();
+        let tensors = tensors.map(|(number, (spec, tensor))| {
+            if self.host.contains(&number) {
+                TensorRef::new(spec, tensor.bytes())
+            } else {
+                Ok(TensorRef::forwarded(spec))
+            }
+        });
+        let tensors = tensors.collect::<Result<Vec<_>, _>>()?;
         let all = Inputs {
             tensors: &tensors,
             attrs: &self.attrs,
@@ -109,7 +107,6 @@ impl Case {
             Ok(())
         })?;
         let scratch = (self.def.scratch)(&all)?;
-        drop(tensors);
         Ok((inputs, outputs, scratch))
     }
 
@@ -134,7 +131,7 @@ impl Case {
             let bytes = tensor.bytes();
             let (slice, guard) =
                 cut(bytes.len(), self.host.contains(&number)).ok_or(Failure::Block)?;
-            slice.copy_from_slice(&bytes);
+            slice.copy_from_slice(bytes);
             guards.extend(guard);
             inputs.push(&*slice);
         }
@@ -266,6 +263,19 @@ impl Case {
         body: &Body,
         times: usize,
     ) -> Result<(Vec<Tensor>, Times), Failure> {
+        self.time_on_gpu_for(gpu, body, (Duration::ZERO, times))
+    }
+
+    /// Runs a GPU's body again and again for a time, then as often as the number says; these are the times.
+    ///
+    /// # Errors
+    /// Any [`Failure`].
+    pub fn time_on_gpu_for(
+        &self,
+        gpu: &Gpu,
+        body: &Body,
+        (warm, times): (Duration, usize),
+    ) -> Result<(Vec<Tensor>, Times), Failure> {
         let (inputs, outputs, _) = self.specs()?;
         let sizes = inputs
             .iter()
@@ -283,6 +293,10 @@ impl Case {
             arena.cut(bytes).map(|(slice, guard)| (slice, Some(guard)))
         };
         let outputs = self.with(cut, &Serial, |call| {
+            let begin = Instant::now();
+            while begin.elapsed() < warm {
+                gpu.run(body, call)?;
+            }
             for _ in 0..times {
                 let start = Instant::now();
                 match gpu.run(body, call)? {

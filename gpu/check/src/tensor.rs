@@ -103,8 +103,15 @@ impl Tensor {
     /// Of float32.
     #[must_use]
     pub fn f32(dims: &[usize], data: &[f32]) -> Self {
-        let bytes: Vec<u8> = data.iter().flat_map(|x| x.to_ne_bytes()).collect();
-        Self::new(DType::F32, dims, &bytes)
+        let word = |pair: &[f32]| {
+            let upper = pair.get(1).map_or(0, |x| x.to_bits());
+            u64::from(pair[0].to_bits()) | u64::from(upper) << 32
+        };
+        Self {
+            dtype: DType::F32,
+            dims: dims.to_vec(),
+            words: data.chunks(2).map(word).collect(),
+        }
     }
 
     /// Of int32.
@@ -143,14 +150,9 @@ impl Tensor {
 
     /// The bytes of the elements.
     #[must_use]
-    pub fn bytes(&self) -> Vec<u8> {
-        let mut bytes: Vec<u8> = self
-            .words
-            .iter()
-            .flat_map(|word| word.to_ne_bytes())
-            .collect();
-        bytes.truncate(self.len());
-        bytes
+    pub fn bytes(&self) -> &[u8] {
+        // SAFETY: the bytes of the words, which are at least as many and borrowed as long.
+        unsafe { std::slice::from_raw_parts(self.words.as_ptr().cast(), self.len()) }
     }
 
     /// The elements as numbers, if they are floats or integers of 32 or 64 bits.

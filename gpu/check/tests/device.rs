@@ -73,3 +73,26 @@ fn threads_call_side_by_side() {
     });
     assert_eq!(gpu.memory().used, 0);
 }
+
+#[test]
+fn the_device_copies_to_the_host() {
+    let gpu = gpu(false);
+    let len = (1 << 25) + 5000;
+    let block = gpu.allocate(len + 100).unwrap();
+    // SAFETY: the block holds as many bytes, and nobody else has it.
+    let bytes = unsafe { std::slice::from_raw_parts_mut(block.as_ptr(), len + 100) };
+    for (at, byte) in bytes.iter_mut().enumerate() {
+        *byte = (at * 7 % 251) as u8;
+    }
+    let mut found = vec![0; len];
+    let address = block.as_ptr() as usize;
+    assert!(gpu.read(address + 100, &mut found).unwrap());
+    assert!(found == bytes[100..]);
+    // Beyond the block, in the host's own memory, and too little.
+    assert!(!gpu.read(address + 1000, &mut found).unwrap());
+    let own = found.clone();
+    assert!(!gpu.read(own.as_ptr() as usize, &mut found).unwrap());
+    assert!(!gpu.read(address, &mut found[..64]).unwrap());
+    // SAFETY: nobody uses the block any more.
+    assert!(unsafe { gpu.free(block) });
+}

@@ -1,16 +1,17 @@
 //! An opened device: its memory, its pipelines and its queue.
 
 use std::ptr::NonNull;
-use std::time::Duration;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use ash::vk;
 
-use super::instance::{Description, Library, call, shared};
+use super::instance::{Description, Library, cached, call, placed};
 use super::memory::Blocks;
 use super::pipeline::Pipelines;
 use super::submit::Queue;
+use crate::Options;
 use crate::problem::Problem;
-use crate::work::Plan;
+use crate::work::{Plan, Transfer};
 
 /// Vulkan's device, with what its parts need of it.
 pub struct Device {
@@ -26,8 +27,15 @@ pub struct Opened {
     blocks: Blocks,
     pipelines: Pipelines,
     queue: Queue,
+    /// The type of memory for copies to the host, and blocks of it that no thread uses.
+    staging: Option<u32>,
+    stages: Mutex<Vec<usize>>,
     pub limits: Limits,
+    library: Arc<Library>,
 }
+
+/// Bytes of a block for copies to the host.
+const STAGE: usize = 1 << 25;
 
 /// What plans must keep to.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +48,10 @@ pub struct Limits {
 
 impl Opened {
     pub fn new(
-        library: &Library,
+        library: &Arc<Library>,
         physical: vk::PhysicalDevice,
         description: &Description,
-        patience: Duration,
+        options: &Options,
     ) -> Result<Self, Problem> {
         let unusable = |reason: &str| Problem::Unusable {
             name: description.name.clone(),
@@ -55,7 +63,7 @@ impl Opened {
         let (family, bits) = library
             .family(physical)
             .ok_or_else(|| unusable("it has not a queue that computes"))?;
-        let (memory_type, memory_bytes) = shared(&library.memory(physical))
+        let (memory_type, memory_bytes) = placed(&library.memory(physical), options.placement)
             .ok_or_else(|| unusable("it has not memory that host and device share"))?;
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
@@ -86,12 +94,15 @@ impl Opened {
             },
             blocks: Blocks::default(),
             pipelines,
-            queue: Queue::new(queue, period, patience),
+            queue: Queue::new(queue, period, options.patience),
+            staging: cached(&library.memory(physical)).map(|(kind, _)| kind),
+            stages: Mutex::default(),
             limits: Limits {
                 alignment: usize::try_from(limits.min_storage_buffer_offset_alignment)
                     .unwrap_or(256),
                 range: limits.max_storage_buffer_range as usize,
             },
+            library: library.clone(),
         })
     }
 
@@ -132,11 +143,55 @@ impl Opened {
     }
 }
 
+impl Opened {
+    /// Copies bytes of a block to the host. `false` if one block does not hold all, or without cached memory.
+    pub fn read(&self, address: usize, to: &mut [u8]) -> Result<bool, Problem> {
+        let Some(kind) = self.staging else {
+            return Ok(false);
+        };
+        if self.offset(address, to.len()).is_none() {
+            return Ok(false);
+        }
+        let kept = self
+            .stages
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
+        let stage = match kept {
+            Some(stage) => stage,
+            None => self.blocks.allocate_of(&self.device, kind, STAGE)?.as_ptr() as usize,
+        };
+        for (number, part) in to.chunks_mut(STAGE).enumerate() {
+            let plan = Plan {
+                copy: Some(Transfer {
+                    from: address + number * STAGE,
+                    to: stage,
+                    bytes: part.len(),
+                }),
+                ..Plan::default()
+            };
+            // SAFETY: the stage is this call's alone. What is read may be written by nobody meanwhile, or the
+            // bytes are as undefined as those of any other copy.
+            unsafe { self.run(&plan) }?;
+            // SAFETY: the stage holds as many bytes, which the device has written.
+            unsafe {
+                part.as_mut_ptr()
+                    .copy_from_nonoverlapping(stage as *const u8, part.len())
+            };
+        }
+        let mut stages = self.stages.lock().unwrap_or_else(PoisonError::into_inner);
+        stages.push(stage);
+        Ok(true)
+    }
+}
+
 impl Drop for Opened {
     fn drop(&mut self) {
         // SAFETY: nobody else has the device any more; waiting makes it idle, or it is lost.
         unsafe {
             if self.device.raw.device_wait_idle().is_err() {
+                // The device stays, and so does its instance.
+                std::mem::forget(self.library.clone());
                 return;
             }
             self.queue.destroy(&self.device.raw);

@@ -1,10 +1,11 @@
 //! The Vulkan library of the process, and the devices that it lists.
 
 use std::ffi::CStr;
-use std::sync::OnceLock;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, Weak};
 
 use ash::{Entry, Instance, vk};
 
+use crate::Placement;
 use crate::problem::Problem;
 use crate::work::MAX_BUFFERS;
 
@@ -55,15 +56,23 @@ pub struct Description {
     pub unusable: Option<String>,
 }
 
-/// The loaded library.
+/// An instance of Vulkan.
 pub struct Library {
-    /// Keeps the library loaded.
-    _entry: Entry,
     pub instance: Instance,
     pub version: u32,
 }
 
-static LIBRARY: OnceLock<Result<Library, Problem>> = OnceLock::new();
+impl Drop for Library {
+    fn drop(&mut self) {
+        // SAFETY: all devices of the instance hold it, so there is none any more.
+        unsafe { self.instance.destroy_instance(None) };
+    }
+}
+
+/// The loader and its version; it stays loaded until the process ends.
+static ENTRY: OnceLock<Result<(Entry, u32), Problem>> = OnceLock::new();
+/// The instance while somebody has it: drivers must have ended their threads before the process ends.
+static LIBRARY: Mutex<Weak<Library>> = Mutex::new(Weak::new());
 
 /// Wraps the error of a call.
 pub fn call(function: &'static str) -> impl Fn(vk::Result) -> Problem {
@@ -76,7 +85,7 @@ pub fn call(function: &'static str) -> impl Fn(vk::Result) -> Problem {
     }
 }
 
-fn load() -> Result<Library, Problem> {
+fn entry() -> Result<(Entry, u32), Problem> {
     // SAFETY: loading runs initializers of libvulkan, as linking it would.
     let entry =
         unsafe { Entry::load() }.map_err(|problem| Problem::NoVulkan(problem.to_string()))?;
@@ -85,25 +94,34 @@ fn load() -> Result<Library, Problem> {
         .ok()
         .flatten()
         .unwrap_or(vk::API_VERSION_1_0);
-    let wanted = version.min(vk::API_VERSION_1_3);
+    Ok((entry, version.min(vk::API_VERSION_1_3)))
+}
+
+fn load() -> Result<Library, Problem> {
+    let (entry, version) = ENTRY.get_or_init(entry).as_ref().map_err(Clone::clone)?;
     let application = vk::ApplicationInfo::default()
         .application_name(c"tfp")
         .engine_name(c"tfp")
-        .api_version(wanted);
+        .api_version(*version);
     let info = vk::InstanceCreateInfo::default().application_info(&application);
     // SAFETY: `info` and what it names live until the call ends.
     let instance = unsafe { entry.create_instance(&info, None) }
         .map_err(|result| Problem::NoVulkan(format!("vkCreateInstance: {result:?}")))?;
     Ok(Library {
-        _entry: entry,
         instance,
-        version: wanted,
+        version: *version,
     })
 }
 
-/// The library, which stays loaded until the process ends.
-pub fn library() -> Result<&'static Library, Problem> {
-    LIBRARY.get_or_init(load).as_ref().map_err(Clone::clone)
+/// The instance of the process.
+pub fn library() -> Result<Arc<Library>, Problem> {
+    let mut kept = LIBRARY.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(library) = kept.upgrade() {
+        return Ok(library);
+    }
+    let library = Arc::new(load()?);
+    *kept = Arc::downgrade(&library);
+    Ok(library)
 }
 
 impl Library {
@@ -204,7 +222,7 @@ impl Library {
                 vk::api_version_minor(version),
                 vk::api_version_patch(version),
             ),
-            memory: shared(&memory).map_or(0, |(_, bytes)| bytes),
+            memory: placed(&memory, Placement::Best).map_or(0, |(_, bytes)| bytes),
             heaps: heaps.collect(),
             unusable,
         }
@@ -223,10 +241,8 @@ impl Library {
         if self.family(device).is_none() {
             return Some("it has not a queue that computes".into());
         }
-        if shared(memory).is_none() {
-            return Some(
-                "it has not memory that host and device share: turn on resizable BAR".into(),
-            );
+        if placed(memory, Placement::Best).is_none() {
+            return Some("it has not memory that host and device share".into());
         }
         let needs = [
             (
@@ -252,7 +268,7 @@ impl Library {
             (
                 "bytes that threads share",
                 limits.max_compute_shared_memory_size,
-                16_896,
+                17_408,
             ),
             (
                 "bytes of push constants",
@@ -295,8 +311,38 @@ pub fn shared(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, usize
         let heap = memory.memory_heaps[kind.heap_index as usize].size;
         (cached, heap, std::cmp::Reverse(*number))
     });
-    best.map(|(number, kind)| {
-        let bytes = memory.memory_heaps[kind.heap_index as usize].size;
-        (number as u32, usize::try_from(bytes).unwrap_or(usize::MAX))
-    })
+    best.map(|(number, _)| (number as u32, heap_of(memory, number)))
+}
+
+/// The type of memory that is the host's, and that it caches: for copies of what only the device reads quickly.
+pub fn cached(memory: &vk::PhysicalDeviceMemoryProperties) -> Option<(u32, usize)> {
+    let needed = vk::MemoryPropertyFlags::HOST_VISIBLE
+        | vk::MemoryPropertyFlags::HOST_COHERENT
+        | vk::MemoryPropertyFlags::HOST_CACHED;
+    let mut kinds = memory.memory_types_as_slice().iter();
+    let found = kinds.position(|kind| kind.property_flags.contains(needed))?;
+    Some((u32::try_from(found).ok()?, heap_of(memory, found)))
+}
+
+/// The type of memory of a placement, and the bytes of its heap.
+pub fn placed(
+    memory: &vk::PhysicalDeviceMemoryProperties,
+    placement: Placement,
+) -> Option<(u32, usize)> {
+    let own = shared(memory);
+    let is_cached = own.is_some_and(|(kind, _)| {
+        let flags = memory.memory_types[kind as usize].property_flags;
+        flags.contains(vk::MemoryPropertyFlags::HOST_CACHED)
+    });
+    match placement {
+        Placement::Device => own,
+        Placement::Best if is_cached => own,
+        Placement::Best | Placement::Host => cached(memory).or(own),
+    }
+}
+
+/// Bytes of the heap of a type of memory.
+fn heap_of(memory: &vk::PhysicalDeviceMemoryProperties, kind: usize) -> usize {
+    let heap = memory.memory_types[kind].heap_index;
+    usize::try_from(memory.memory_heaps[heap as usize].size).unwrap_or(usize::MAX)
 }

@@ -37,8 +37,18 @@ struct State {
 pub struct Blocks(RwLock<State>);
 
 impl Blocks {
-    /// A new block; its address is a multiple of 64.
+    /// A new block of the device's memory; its address is a multiple of 64.
     pub fn allocate(&self, device: &Device, bytes: usize) -> Result<NonNull<u8>, Problem> {
+        self.allocate_of(device, device.memory_type, bytes)
+    }
+
+    /// A new block of memory of a type that the host sees.
+    pub fn allocate_of(
+        &self,
+        device: &Device,
+        kind: u32,
+        bytes: usize,
+    ) -> Result<NonNull<u8>, Problem> {
         let mut state = self.0.write().unwrap_or_else(PoisonError::into_inner);
         // Shaders read whole vectors.
         let size = bytes.max(1).next_multiple_of(256);
@@ -50,7 +60,7 @@ impl Blocks {
         if state.used.saturating_add(size) > device.memory_bytes {
             return Err(short(state.used));
         }
-        let (block, address) = make(device, size).map_err(|problem| match problem {
+        let (block, address) = make((device, kind), size).map_err(|problem| match problem {
             Failure::Short => short(state.used),
             Failure::Other(problem) => problem,
         })?;
@@ -111,7 +121,7 @@ enum Failure {
     Other(Problem),
 }
 
-fn make(device: &Device, bytes: usize) -> Result<(Block, NonNull<u8>), Failure> {
+fn make((device, kind): (&Device, u32), bytes: usize) -> Result<(Block, NonNull<u8>), Failure> {
     let raw = &device.raw;
     let other = |function| move |result| Failure::Other(call(function)(result));
     let info = vk::BufferCreateInfo::default()
@@ -131,7 +141,7 @@ fn make(device: &Device, bytes: usize) -> Result<(Block, NonNull<u8>), Failure> 
     })?;
     // SAFETY: `buffer` is of this device.
     let needs = unsafe { raw.get_buffer_memory_requirements(buffer) };
-    let made = back(device, buffer, needs);
+    let made = back((device, kind), buffer, needs);
     made.map(|(memory, address)| {
         (
             Block {
@@ -150,19 +160,19 @@ fn make(device: &Device, bytes: usize) -> Result<(Block, NonNull<u8>), Failure> 
 
 /// Memory behind a buffer, mapped.
 fn back(
-    device: &Device,
+    (device, kind): (&Device, u32),
     buffer: vk::Buffer,
     needs: vk::MemoryRequirements,
 ) -> Result<(vk::DeviceMemory, NonNull<u8>), Failure> {
     let raw = &device.raw;
-    if needs.memory_type_bits >> device.memory_type & 1 == 0 {
+    if needs.memory_type_bits >> kind & 1 == 0 {
         return Err(Failure::Other(Problem::Internal(
             "buffers can't be in the shared memory",
         )));
     }
     let info = vk::MemoryAllocateInfo::default()
         .allocation_size(needs.size)
-        .memory_type_index(device.memory_type);
+        .memory_type_index(kind);
     // SAFETY: the device is alive, the type is one of its types.
     let memory = unsafe { raw.allocate_memory(&info, None) }.map_err(|result| match result {
         vk::Result::ERROR_OUT_OF_DEVICE_MEMORY

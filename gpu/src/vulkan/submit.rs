@@ -329,6 +329,17 @@ impl Slot {
                 raw.cmd_dispatch(commands, x, y, z);
             }
         }
+        if let Some(copy) = plan.copy {
+            let from = self.find(blocks, Place::Tensor(copy.from), copy.bytes)?;
+            let to = self.find(blocks, Place::Tensor(copy.to), copy.bytes)?;
+            let regions = [vk::BufferCopy::default()
+                .src_offset(from.offset as u64)
+                .dst_offset(to.offset as u64)
+                .size(copy.bytes as u64)];
+            barrier(raw, commands, vk::PipelineStageFlags::TRANSFER);
+            // SAFETY: both buffers are alive and hold as many bytes from the offsets on.
+            unsafe { raw.cmd_copy_buffer(commands, from.buffer, to.buffer, &regions) };
+        }
         barrier(raw, commands, vk::PipelineStageFlags::HOST);
         if timed {
             // SAFETY: as above.
@@ -393,21 +404,23 @@ impl Slot {
     }
 }
 
-/// Makes what shaders wrote visible to the stage.
+/// Makes what shaders and copies wrote visible to the stage.
 fn barrier(raw: &ash::Device, commands: vk::CommandBuffer, stage: vk::PipelineStageFlags) {
-    let access = if stage == vk::PipelineStageFlags::HOST {
-        vk::AccessFlags::HOST_READ | vk::AccessFlags::HOST_WRITE
-    } else {
-        vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE
+    let access = match stage {
+        vk::PipelineStageFlags::HOST => vk::AccessFlags::HOST_READ | vk::AccessFlags::HOST_WRITE,
+        vk::PipelineStageFlags::TRANSFER => {
+            vk::AccessFlags::TRANSFER_READ | vk::AccessFlags::TRANSFER_WRITE
+        }
+        _ => vk::AccessFlags::SHADER_READ | vk::AccessFlags::SHADER_WRITE,
     };
     let barriers = [vk::MemoryBarrier::default()
-        .src_access_mask(vk::AccessFlags::SHADER_WRITE)
+        .src_access_mask(vk::AccessFlags::SHADER_WRITE | vk::AccessFlags::TRANSFER_WRITE)
         .dst_access_mask(access)];
     // SAFETY: the commands are being recorded.
     unsafe {
         raw.cmd_pipeline_barrier(
             commands,
-            vk::PipelineStageFlags::COMPUTE_SHADER,
+            vk::PipelineStageFlags::COMPUTE_SHADER | vk::PipelineStageFlags::TRANSFER,
             stage,
             vk::DependencyFlags::empty(),
             &barriers,

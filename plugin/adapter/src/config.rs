@@ -3,6 +3,7 @@
 use std::num::NonZeroUsize;
 
 use tfp_bindings::{Error, PlatformInfo, Result, log};
+use tfp_gpu::Placement;
 
 /// Most devices that can be asked for.
 const MAX_DEVICES: usize = 64;
@@ -28,6 +29,8 @@ pub struct Config {
     pub backend: Backend,
     /// `TFP_GPU`: index or part of the name of the GPU; the best one if not set.
     pub gpu: Option<String>,
+    /// `TFP_GPU_MEMORY`: `device` or `host`, where the device's memory is; what suits the GPU if not set.
+    pub gpu_memory: Placement,
     /// `TFP_GPU_ALL=1`: the GPU also computes what the CPU ends sooner, for tests.
     pub gpu_all: bool,
     /// `TFP_FAULT`: a failure to inject, for tests of what happens then.
@@ -128,9 +131,24 @@ impl Config {
             fusion: set("TFP_FUSION").is_none_or(|value| value != "0"),
             backend: set("TFP_BACKEND").map_or(Backend::Cpu, |text| Backend::read(&text)),
             gpu: set("TFP_GPU"),
+            gpu_memory: set("TFP_GPU_MEMORY").map_or(Placement::Best, |text| placement(&text)),
             gpu_all: set("TFP_GPU_ALL").is_some_and(|value| value != "0"),
             fault: set("TFP_FAULT").map(|text| fault(&text)).transpose()?,
         })
+    }
+}
+
+/// The value of `TFP_GPU_MEMORY`; an unknown one is a line.
+fn placement(text: &str) -> Placement {
+    match text.trim() {
+        "device" => Placement::Device,
+        "host" => Placement::Host,
+        _ => {
+            log(&format!(
+                "TFP_GPU_MEMORY={text:?}: expected device or host; what suits the GPU is taken"
+            ));
+            Placement::Best
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_bindings::host::{BlockSource, HostMemory};
 use tfp_bindings::{Code, Error, Result, log};
-use tfp_gpu::{Body, Description, Gpu, Kind, Options, Outcome, Problem, Reason};
+use tfp_gpu::{Body, Description, Gpu, Kind, Options, Outcome, Placement, Problem, Reason};
 use tfp_kernels::base::def::{Call, KernelDef};
 use tfp_kernels::base::dtype::DType;
 
@@ -23,6 +23,7 @@ use crate::drivers;
 struct Wish {
     backend: Backend,
     gpu: Option<String>,
+    memory: Placement,
     all: bool,
 }
 
@@ -34,6 +35,7 @@ pub(crate) fn configure(config: &Config) {
     WISH.get_or_init(|| Wish {
         backend: config.backend,
         gpu: config.gpu.clone(),
+        memory: config.gpu_memory,
         all: config.gpu_all,
     });
 }
@@ -66,6 +68,7 @@ fn open(wish: &Wish) -> std::result::Result<Gpu, String> {
     let index = choose(&all, wish)?;
     let options = Options {
         decline_small: !wish.all,
+        placement: wish.memory,
         ..Options::default()
     };
     tfp_gpu::open(index, &options).map_err(|problem| problem.to_string())
@@ -244,6 +247,7 @@ pub fn report() -> String {
         config.map_or_else(Wish::default, |config| Wish {
             backend: config.backend,
             gpu: config.gpu,
+            memory: config.gpu_memory,
             all: config.gpu_all,
         })
     });
@@ -353,6 +357,7 @@ mod tests {
         Wish {
             backend,
             gpu: gpu.map(str::to_owned),
+            memory: Placement::Best,
             all: false,
         }
     }

@@ -31,6 +31,15 @@ const ACTIVATIONS: &[&str] = &[
     "LeakyRelu",
 ];
 
+/// Numbers with NaN and infinities among them.
+fn special_bias(random: &mut Random, n: usize) -> Tensor {
+    let mut data: Vec<f32> = (0..n).map(|_| random.number() * 2.0).collect();
+    data[1] = f32::NAN;
+    data[2] = f32::INFINITY;
+    data[3] = f32::NEG_INFINITY;
+    Tensor::f32(&[n], &data)
+}
+
 fn matmuls(random: &mut Random, out: &mut Vec<Checked>) {
     let mut sizes = vec![
         [1, 1, 1],
@@ -40,8 +49,9 @@ fn matmuls(random: &mut Random, out: &mut Vec<Checked>) {
         [33, 40, 300],
         [5, 10, 2000],
         [128, 128, 16],
-        [1100, 1100, 40],
-        [1091, 1101, 33],
+        [130, 100, 40],
+        [1536, 1408, 16],
+        [1530, 1403, 33],
         [1, 300, 200],
     ];
     sizes.push([
@@ -68,7 +78,7 @@ fn matmuls(random: &mut Random, out: &mut Vec<Checked>) {
         let inputs = vec![
             random.tensor(&[9, k], 1.0),
             random.tensor(&[k, n], 1.0),
-            random.tensor(&[n], 2.0),
+            special_bias(random, n),
         ];
         let mut case = Case::new(kernel("TfpFusedMatMul"), inputs);
         case.attrs = Table(vec![
@@ -111,6 +121,9 @@ const CONVOLUTIONS: &[Sizes] = &[
     ([1, 12, 11, 5], [3, 2, 5, 6], [1, 2], "SAME"),
     ([3, 15, 14, 3], [7, 7, 3, 16], [2, 1], "SAME"),
     ([2, 20, 20, 16], [3, 3, 16, 32], [1, 1], "SAME"),
+    // These fill large tiles: an image, its gradient, and that of a filter.
+    ([8, 46, 46, 68], [2, 2, 68, 68], [1, 1], "SAME"),
+    ([1, 5, 5, 512], [3, 3, 512, 512], [1, 1], "SAME"),
 ];
 
 /// The attributes of a convolution.
@@ -170,7 +183,12 @@ pub fn cases(seed: u64) -> Vec<Checked> {
             .flatten()
         {
             // Winograd's sums of the CPU are less exact.
-            out.push(checked(case, 16 * image.iter().product::<usize>()));
+            let k = match case.def.op {
+                "Conv2D" => filter[..3].iter().product::<usize>(),
+                "Conv2DBackpropInput" => filter[0] * filter[1] * filter[3],
+                _ => image[..3].iter().product(),
+            };
+            out.push(checked(case, 16 * k));
         }
         let inputs = vec![
             random.tensor(&image, 1.0),
