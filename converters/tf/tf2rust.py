@@ -18,6 +18,8 @@ from converters.tf.emit.options import Options, Profile, WeightsMode
 from converters.tf.emit.support import problems
 from converters.tf.errors import FileError, shortened
 from converters.tf.ir import budget
+from converters.tf.ir.dimensions import joined
+from converters.tf.ir.dimensions import names as named
 from converters.tf.ir.expressions import differences
 from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
@@ -179,27 +181,19 @@ def _graph(trace: Trace) -> ir.Graph:
             except UnsupportedError as err:
                 if not found:
                     raise _with_remedy(trace, err) from err
-                kept, gone = sorted(found[0], key=_places(trace).index)
-        trace = replace(
-            trace,
-            inputs=tuple(
-                replace(p, shape=tuple(kept if d == gone else d for d in p.shape))
-                for p in trace.inputs
-            ),
-        )
+                shapes = joined([port.shape for port in trace.inputs], *found[0])
+        inputs = zip(trace.inputs, shapes, strict=True)
+        trace = replace(trace, inputs=tuple(replace(port, shape=shape) for port, shape in inputs))
 
 
 def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
     """Returns the error with what helps where the model leaves sizes open."""
-    names = ", ".join(dict.fromkeys(d for d in _places(trace) if isinstance(d, str)))
+    dims = (dim for port in trace.inputs for dim in port.shape)
+    names = ", ".join(dict.fromkeys(name for dim in dims for name in named(dim)))
     if not names:
         return err
     advice = f"if it needs a number for {names}, give the sizes of the inputs with --input_shape"
     return UnsupportedError.of([p if p.advice else replace(p, advice=advice) for p in err.problems])
-
-
-def _places(trace: Trace) -> list[int | str | None]:
-    return [dim for port in trace.inputs for dim in port.shape]
 
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
@@ -247,7 +241,7 @@ def _advice(reason: str) -> str:
     if reason.endswith(("two axes that depend on the batch size", "square of the batch size")):
         return (
             "examples of a call must not meet each other: end the model at what each of them "
-            "gives, and compare those in the program"
+            "gives, and compare those in the program, or fix the batch by --batch 1"
         )
     return ""
 

@@ -88,6 +88,7 @@ CLIENT: Table = {
     "nn": "",
     "nn/activation": "",
     "nn/initializer": "",
+    "nn/json": "",
     "nn/loss": "",
     "nn/metric": "nn/loss",
     "nn/criterion": "context nn/loss nn/metric",
@@ -95,9 +96,10 @@ CLIENT: Table = {
     "nn/weights": "context nn/initializer nn/regularizer variable",
     "nn/functional": "nn/activation",
     "nn/layer": (
-        "context nn/activation nn/functional nn/initializer nn/regularizer nn/weights variable"
+        "context nn/activation nn/functional nn/initializer nn/json nn/regularizer nn/weights"
+        " variable"
     ),
-    "nn/optimizer": "context nn/initializer nn/loss variable",
+    "nn/optimizer": "context nn/initializer nn/json nn/loss variable",
     "nn/training": (
         "checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
         " nn/optimizer"
@@ -105,7 +107,8 @@ CLIENT: Table = {
     ),
     "nn/dataset": "function nn/training",
     "nn/keras": (
-        "files nn/activation nn/functional nn/initializer nn/layer nn/regularizer nn/weights"
+        "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/loss nn/metric"
+        " nn/optimizer nn/regularizer nn/training nn/weights variable"
     ),
 }
 
@@ -117,10 +120,10 @@ TF2RUST: Table = {
     "lower": "ir tools/codegen",
     "lower/ops": "ir lower",
     "lower/convert": "ir lower lower/ops passes",
-    "load": "errors lower tools/codegen",
+    "load": "errors ir lower tools/codegen",
     "load/saved_model": "errors ir load lower tools/codegen",
     "load/keras": "ir load load/saved_model lower tools/codegen",
-    "load/onnx": "errors ir load load/saved_model lower tools/codegen",
+    "load/onnx": "errors ir load load/saved_model lower lower/ops tools/codegen",
     "load/tflite": "errors ir load load/saved_model lower tools/codegen",
     "load/model": (
         "errors load load/keras load/onnx load/saved_model load/tflite lower tools/codegen"

@@ -8,6 +8,7 @@ mod table;
 pub(crate) use bundle::index_path;
 pub use bundle::{CheckpointReader, write_tensors};
 pub(crate) use objects::{OBJECT_GRAPH_KEY, Object, Objects, VALUE, value_key};
+pub(crate) use table::masked_crc;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};

@@ -29,6 +29,7 @@ mod variable;
 
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
 pub use context::any::{AnyContext, Mode};
+pub use context::expression::Expression;
 pub use context::func_graph::FuncGraph;
 pub use context::record::OpRecord;
 pub use context::slices::{Gradient, IndexedSlices};

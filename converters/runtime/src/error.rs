@@ -130,6 +130,13 @@ pub enum Wanted {
         /// Its axis, from 0 on.
         axis: usize,
     },
+    /// As many elements as the model computes of open dimensions.
+    Computed {
+        /// How many that is.
+        size: usize,
+        /// How it is computed, such as `past + steps`.
+        of: &'static str,
+    },
 }
 
 #[cfg(feature = "std")]
@@ -139,6 +146,7 @@ impl fmt::Display for Wanted {
             Self::Exactly(size) => write!(f, "{size}"),
             Self::AtLeast(size) => write!(f, "at least {size}"),
             Self::As { size, input, axis } => write!(f, "{size} as axis {axis} of input {input}"),
+            Self::Computed { size, of } => write!(f, "{size}, which is {of}"),
         }
     }
 }

@@ -54,6 +54,8 @@ pub enum Extent {
     Fixed(usize),
     /// The batch, or an open dimension of this number.
     Open(usize),
+    /// What [`agree`] says once the open dimensions are known.
+    Computed,
 }
 
 /// The open dimensions of a call, as the inputs say them.
@@ -88,6 +90,7 @@ impl<const N: usize> Open<N> {
             let wanted = match kind {
                 Extent::Fixed(expected) => (size != expected).then_some(Wanted::Exactly(expected)),
                 Extent::Open(number) => self.said(number, size, input, axis),
+                Extent::Computed => None,
             };
             if let Some(wanted) = wanted {
                 return Err(Error::Shape {
@@ -139,6 +142,29 @@ impl<const N: usize> Open<N> {
     pub fn sizes(&self) -> [usize; N] {
         self.found.map(|found| found.map_or(1, |(size, ..)| size))
     }
+}
+
+/// Checks an axis whose size is computed of open dimensions, as `of` says.
+///
+/// # Errors
+/// [`Error::Shape`] if it has another size, [`Error::Small`] or [`Error::Memory`] if that is none.
+pub fn agree<T, const RANK: usize>(
+    input: &'static str,
+    x: &View<'_, T, RANK>,
+    axis: usize,
+    (size, of): (Size, &'static str),
+) -> Result<()> {
+    let size = size.at_least(0, of)?;
+    let found = x.shape.get(axis).copied().unwrap_or(1);
+    if found == size {
+        return Ok(());
+    }
+    Err(Error::Shape {
+        input,
+        axis,
+        found,
+        wanted: Wanted::Computed { size, of },
+    })
 }
 
 /// A number that is computed of the open dimensions; nothing once it is too large.
@@ -267,6 +293,19 @@ mod tests {
         let error = open.learn("b", &of(&[1; 8], [2, 4]), AXES).unwrap_err();
         let text = "axis 1 of input b has 4 elements, expected 3 as axis 1 of input a";
         assert_eq!(error.to_string(), text);
+    }
+
+    #[test]
+    fn a_sum_is_checked_once_its_parts_are_known() {
+        let mut open = open();
+        let x = of(&[1; 6], [2, 3]);
+        open.learn("a", &x, [Extent::Open(0), Extent::Computed])
+            .unwrap();
+        assert_eq!(open.sizes(), [2, 1]);
+        let sum = |size| agree("a", &x, 1, (Size::of(size) + 1, "past + 1"));
+        assert!(sum(2).is_ok());
+        let text = "axis 1 of input a has 3 elements, expected 4, which is past + 1";
+        assert_eq!(sum(3).unwrap_err().to_string(), text);
     }
 
     #[test]

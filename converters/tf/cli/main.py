@@ -100,6 +100,13 @@ _SHAPE = flags.DEFINE_multi_string(
     "dimensions that the model leaves open, without the batch: [NAME=]224,224,3; ? for one that the"
     " crate is to leave open, too",
 )
+_BATCH = flags.DEFINE_integer(
+    "batch",
+    None,
+    "the number of examples of every call, where the model leaves it open; 1 lets a model convert"
+    " whose examples meet each other",
+    lower_bound=1,
+)
 _CODE = flags.DEFINE_bool(
     "allow_custom_code", False, "run code that the model file holds, such as lambdas"
 )
@@ -209,7 +216,7 @@ def _convert() -> int:
         model=model,
         options=options,
         load=LoadOptions(
-            FixedShapes(shapes),
+            FixedShapes(shapes, _BATCH.value),
             _CODE.value,
             tuple(Path(p) for p in _OBJECTS.value),
             _SIGNATURE.value,

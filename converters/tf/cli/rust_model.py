@@ -28,6 +28,7 @@ _TYPE = flags.DEFINE_enum_class(
     "weight_type", WeightType.FLOAT32, WeightType, "what large weights are rounded to in the file"
 )
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
+_BATCH = flags.DEFINE_integer("batch", None, "the examples of every call", lower_bound=1)
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
 _RUST = flags.DEFINE_string("rust_out", None, "the crate's root", required=True)
@@ -49,7 +50,7 @@ def _main(_: Sequence[str]) -> int:
         thresholds=Path(_THRESHOLDS.value).read_text("utf-8") if _THRESHOLDS.value else "",
         from_environment=True,
     )
-    shapes = FixedShapes(parse_shapes(_SHAPE.value))
+    shapes = FixedShapes(parse_shapes(_SHAPE.value), _BATCH.value)
     request = Request(
         model=model,
         options=options,

@@ -52,8 +52,9 @@ _SKELETON_NO_STD = (
     "kernels::base::parallel::Serial",
     "memory::Memory",
 )
-# What it imports besides where dimensions are open, and what not.
+# What it imports besides where dimensions are open, where one is computed of others, and what not.
 _OPEN = frozenset(["shapes::Array", "shapes::Extent", "shapes::Open", "shapes::View"])
+_SUMS = frozenset(["shapes::Size", "shapes::agree"])
 _NOT_OPEN = frozenset(["bytes::filled", "ports::examples"])
 # What the functions of blocks name.
 _BLOCKS = frozenset(["error::Error", "memory::Memory"])
@@ -313,6 +314,8 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
         skeleton |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
     if text.opened is not None:
         skeleton = (skeleton | _OPEN) - _NOT_OPEN
+        if text.opened.sums:
+            skeleton |= _SUMS
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]
     imports = ["crate::places::Places" if text.opened else "crate::places::*", "crate::weights"]
     imports += [f"crate::blocks::{b.type}" for b in text.blocks]

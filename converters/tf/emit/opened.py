@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
 from converters.tf import ir
@@ -126,6 +126,12 @@ class Opened:
         }
         return {"dims": dims, **parts}
 
+    @property
+    def sums(self) -> bool:
+        """Returns whether an input has a size that is computed of open dimensions."""
+        dims = (dim for port in self.plan.graph.inputs for dim in port.value.shape)
+        return any(isinstance(dim, Size) and not dim.name for dim in dims)
+
     def add_slots(self, slots: Sequence[SlotName]) -> None:
         """Adds the slots of all tensors to the fields."""
         for slot in slots:
@@ -169,14 +175,23 @@ class Opened:
             self.sizes.append(Computed(known, "usize", f"`{one_line(str(size))}`", value))
         return known
 
-    def _checked(self, size: int | Size) -> str:
-        """Returns a size as an expression of the runtime's checked numbers."""
+    def check(self, size: Size) -> str:
+        """Returns a size as an expression of the runtime's, with the dimensions as numbers."""
+        return self._checked(size, lambda name: f"Size::of({self.dims[name]})")
+
+    def _checked(self, size: int | Size, atom: Callable[[str], str] | None = None) -> str:
+        """Returns a size as an expression of the runtime's checked numbers.
+
+        Args:
+            size: The size.
+            atom: The expression of an open dimension, by default the variable of the places.
+        """
         if not isinstance(size, Size):
             return f"Size::from({size})"
         terms = sorted(size.terms, key=lambda term: (term[1] < 0, not term[0]))
         text = ""
         for product, factor in terms:
-            atoms = [self._atom(atom) for atom in product]
+            atoms = [self._atom(part, atom) for part in product]
             if not text and (not atoms or factor < 0):
                 text = f"Size::from({factor if not atoms else 0})"
                 if not atoms:
@@ -186,11 +201,13 @@ class Opened:
             text += (sign if text else "") + " * ".join(amount)
         return text
 
-    def _atom(self, atom: Unknown | Floor) -> str:
-        if isinstance(atom, Unknown):
-            self._computed.add(self._variables[atom.name])
-            return self._variables[atom.name]
-        return f"({self._checked(atom.of)}).over({atom.by})"
+    def _atom(self, part: Unknown | Floor, atom: Callable[[str], str] | None) -> str:
+        if isinstance(part, Floor):
+            return f"({self._checked(part.of, atom)}).over({part.by})"
+        if atom is not None:
+            return atom(part.name)
+        self._computed.add(self._variables[part.name])
+        return self._variables[part.name]
 
 
 def _wish(name: str) -> str:
@@ -215,6 +232,7 @@ class OpenPort:
     Attributes:
         axes: What each axis is, for an input.
         call_dims: Its size along each axis in terms of `sizes`, for an input.
+        checks: Axes of an input whose sizes are computed, each with its expression and its text.
         dims: The same in terms of `sizes` and of the places `s`, for an output.
     """
 
@@ -231,6 +249,12 @@ class OpenPort:
         names = list(opened.dims)
         self.axes = [] if port.source else [_axis(dim, names) for dim in port.full]
         self.call_dims = [] if port.source else [_of_call(dim, opened) for dim in port.full]
+        computed = [] if port.source else enumerate(port.full)
+        self.checks = [
+            {"axis": axis, "size": opened.check(dim), "text": string_literal(str(dim))}
+            for axis, dim in computed
+            if isinstance(dim, Size) and not dim.name
+        ]
         self.dims = [_dim(dim, opened) for dim in port.full] if port.source else []
 
 
@@ -238,14 +262,29 @@ def _axis(dim: ir.Dim, names: Sequence[str]) -> str:
     if isinstance(dim, ir.Batch):
         return "Extent::Open(0)"
     if isinstance(dim, Size):
-        return f"Extent::Open({names.index(str(dim)) + 1})"
+        return f"Extent::Open({names.index(dim.name) + 1})" if dim.name else "Extent::Computed"
     return f"Extent::Fixed({dim})"
 
 
 def _of_call(dim: ir.Dim, opened: Opened) -> str:
     if isinstance(dim, ir.Batch):
         return "sizes.batch"
-    return f"sizes.{opened.dims[str(dim)]}" if isinstance(dim, Size) else str(dim)
+    return _plain(dim, opened) if isinstance(dim, Size) else str(dim)
+
+
+def _plain(size: Size, opened: Opened) -> str:
+    """Returns a size as an expression of Rust's own numbers."""
+    text = ""
+    for product, factor in sorted(size.terms, key=lambda term: term[1] < 0):
+        parts = [
+            f"({_plain(a.of, opened)}) / {a.by}"
+            if isinstance(a, Floor)
+            else f"sizes.{opened.dims[a.name]}"
+            for a in product
+        ]
+        parts += [str(abs(factor))] if abs(factor) != 1 or not product else []
+        text += (" - " if factor < 0 else " + " if text else "") + " * ".join(parts)
+    return text
 
 
 def _dim(dim: ir.Dim, opened: Opened) -> str:

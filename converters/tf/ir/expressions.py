@@ -247,14 +247,14 @@ def is_open(size: object) -> bool:
     return isinstance(size, Size)
 
 
-# Pairs of open dimensions that had to be the same and were not, where somebody asks.
-_DIFFERENT: ContextVar[list[tuple[str, str]] | None] = ContextVar("different", default=None)
+# Pairs of sizes that had to be the same and were not, where somebody asks.
+_DIFFERENT: ContextVar[list[tuple[Size, Size]] | None] = ContextVar("different", default=None)
 
 
 @contextmanager
-def differences() -> Iterator[list[tuple[str, str]]]:
-    """Gives a list to which `differ` adds, by name."""
-    found: list[tuple[str, str]] = []
+def differences() -> Iterator[list[tuple[Size, Size]]]:
+    """Gives a list to which `differ` adds."""
+    found: list[tuple[Size, Size]] = []
     token = _DIFFERENT.set(found)
     try:
         yield found
@@ -263,13 +263,14 @@ def differences() -> Iterator[list[tuple[str, str]]]:
 
 
 def differ(a: object, b: object) -> None:
-    """Notes that two dimensions had to be the same, if both are open ones and not the same."""
+    """Notes that two sizes had to be the same, if one is an open dimension and may be the other."""
     found = _DIFFERENT.get()
     if found is None or not isinstance(a, Size) or not isinstance(b, Size) or a == b:
         return
-    first, second = a.name, b.name
-    if first and second:
-        found.append((first, second))
+    for one, other in ((a, b), (b, a)):
+        if one.name and Unknown(one.name) not in other.atoms():
+            found.append((a, b))
+            return
 
 
 def surely(answer: Callable[[], bool]) -> bool:

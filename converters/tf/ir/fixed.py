@@ -30,14 +30,20 @@ def sizes_of(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, int]:
         ValueError: An array has another rank than its input, or two contradict each other.
     """
     found: dict[str, int] = {}
+    computed: list[tuple[str, Size, int]] = []
     for port in graph.inputs:
         shape = np.shape(inputs[port.name])
         if len(shape) != port.value.rank:
             expected = shape_text(port.value.shape)
             raise ValueError(f"input {port.name} has shape {shape}, not {expected}")
         for dim, size in zip(port.value.shape, shape, strict=True):
-            if isinstance(dim, Size) and found.setdefault(str(dim), size) != size:
-                raise ValueError(f"{dim!s} is {found[str(dim)]}, and {size} in input {port.name}")
+            if isinstance(dim, Size) and not dim.name:
+                computed.append((port.name, dim, size))
+            elif isinstance(dim, Size) and found.setdefault(dim.name, size) != size:
+                raise ValueError(f"{dim!s} is {found[dim.name]}, and {size} in input {port.name}")
+    for name, of, size in computed:
+        if of.at(found) != size:
+            raise ValueError(f"{of!s} is {of.at(found)}, and {size} in input {name}")
     return found
 
 

@@ -6,6 +6,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from converters.tf.ir.dimensions import Text
 from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import Scope
 
@@ -30,35 +31,24 @@ class FixedShapes:
     Attributes:
         shapes: Dimensions without the batch, by input; the empty name is for an only input. `None`
             leaves one open.
-        assumed: What `resolved` took for dimensions that nobody gave: a line for each input.
+        batch: The number of examples of each call; `None` leaves it to the call.
+        assumed: What `given` took for dimensions that nobody gave: a line for each input.
     """
 
     shapes: Mapping[str, tuple[int | None, ...]] = field(default_factory=dict)
+    batch: int | None = None
     assumed: list[str] = field(default_factory=list, compare=False)
 
-    def resolved(
-        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]
-    ) -> list[tuple[int | None, ...]]:
-        """Returns the shapes of a model's inputs with every dimension but the first known.
+    def named(self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]) -> list[tuple[Text, ...]]:
+        """Returns the shapes of a model's inputs, with a name for each dimension that stays open.
 
         Args:
             inputs: All inputs of the model: names and shapes.
 
         Raises:
-            UsageError: With everything at once: shapes for inputs that the model has not, or for
-                none of several; dimensions that stay open; shapes that contradict the model.
+            UsageError: As `given`.
         """
-        return self._all(inputs, keep=False)
-
-    def named(
-        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]]
-    ) -> list[tuple[int | str | None, ...]]:
-        """As `resolved`, with a name for each dimension that stays open.
-
-        Raises:
-            UsageError: As `resolved`, but not for dimensions that stay open.
-        """
-        shapes = self._all(inputs, keep=True)
+        shapes = self.given(inputs)
         several = sum(None in shape[1:] for shape in shapes) > 1
         scope = Scope()
 
@@ -67,21 +57,31 @@ class FixedShapes:
 
         return [
             tuple(
-                dim(name, axis, len(shape)) if axis and d is None else d
+                d if d is not None else dim(name, axis, len(shape)) if axis else self.batch
                 for axis, d in enumerate(shape)
             )
             for (name, _), shape in zip(inputs, shapes, strict=True)
         ]
 
-    def _all(
-        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]], keep: bool
+    def given(
+        self, inputs: Sequence[tuple[str, tuple[int | None, ...]]], sides: bool = True
     ) -> list[tuple[int | None, ...]]:
+        """Returns the shapes of a model's inputs with the dimensions that the caller gives.
+
+        Args:
+            inputs: All inputs of the model: names and shapes.
+            sides: Whether the sides of an image get the usual size if they are open.
+
+        Raises:
+            UsageError: With all that is wrong: shapes for inputs that the model has not, or for
+                none of several; shapes that contradict the model.
+        """
         self._check([name for name, _ in inputs])
         shapes: list[tuple[int | None, ...]] = []
         problems: list[Problem] = []
         for name, shape in inputs:
             try:
-                shapes.append(self._resolve(name, shape, keep))
+                shapes.append(self._resolve(name, shape, sides))
             except UsageError as err:
                 problems += err.problems
         if problems:
@@ -101,7 +101,7 @@ class FixedShapes:
             raise UsageError.of(problems)
 
     def _resolve(
-        self, name: str, shape: tuple[int | None, ...], keep: bool
+        self, name: str, shape: tuple[int | None, ...], sides: bool
     ) -> tuple[int | None, ...]:
         given = self.shapes.get(name, self.shapes.get(""))
         if given is not None:
@@ -109,30 +109,24 @@ class FixedShapes:
             agree = len(full) == len(shape) and all(
                 a in (None, b) for a, b in zip(shape[1:], given, strict=True)
             )
-            if not agree:
-                raise UsageError(
-                    Problem(
-                        f"--input_shape {name}={_flag(given)}",
-                        f"the model's input has the shape {_text(shape)}",
-                    )
-                )
-            if keep or None not in given:
+            if agree:
                 return full
-            raise UsageError(_left_open(name, full))
-        if None not in shape[1:]:
-            return shape
-        image = len(shape) == 4 and shape[3] in _IMAGE_CHANNELS
-        if image and shape[1] in (None, _IMAGE_SIDE) and not (keep and shape[1:3] != (None, None)):
-            taken = (shape[0], _IMAGE_SIDE, shape[2] or _IMAGE_SIDE, shape[3])
-            self.assumed.append(
-                f"input {name}: its shape {_text(shape)} leaves the size open; {_text(taken)} is "
-                f"taken, for another give --input_shape {name}={_flag(shape[1:])} with numbers"
-                + (", or as it is to leave it open" if keep else "")
+            raise UsageError(
+                Problem(
+                    f"--input_shape {name}={_flag(given)}",
+                    f"the model's input has the shape {_text(shape)}",
+                )
             )
-            return taken
-        if keep:
+        image = sides and len(shape) == 4 and shape[3] in _IMAGE_CHANNELS
+        if not image or shape[1:3] != (None, None):
             return shape
-        raise UsageError(_left_open(name, shape))
+        taken = (shape[0], _IMAGE_SIDE, _IMAGE_SIDE, shape[3])
+        self.assumed.append(
+            f"input {name}: its shape {_text(shape)} leaves the size open; {_text(taken)} is "
+            f"taken, for another give --input_shape {name}={_flag(shape[1:])} with numbers, or as "
+            "it is to leave it open"
+        )
+        return taken
 
 
 def open_name(prefix: str, axis: int, rank: int) -> str:
@@ -144,14 +138,6 @@ def open_name(prefix: str, axis: int, rank: int) -> str:
     word = words[axis - 1] if axis <= len(words) else f"axis_{axis}"
     start = _NO_WORD.sub("_", prefix).strip("_").lower()
     return f"{start}_{word}" if start else word
-
-
-def _left_open(name: str, shape: tuple[int | None, ...]) -> Problem:
-    return Problem(
-        f"input {name}",
-        f"its shape {_text(shape)} leaves more open than the batch",
-        f"give --input_shape {name}={_flag(shape[1:])} with numbers for ?",
-    )
 
 
 def _flag(dims: Sequence[int | None]) -> str:

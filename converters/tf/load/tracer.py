@@ -84,18 +84,23 @@ def _function(
 ) -> TraceFunction:
     nodes = {}
     for op in graph.get_operations():
-        inputs = tuple(_ref(t) for t in op.inputs)
-        attrs = {key: _attr(value) for key, value in op.node_def.attr.items() if key[0] != "_"}
-        shape = op.outputs[0].shape if op.outputs else tf.TensorShape(None)
-        dims = None if shape.rank is None else tuple(shape.as_list())
-        after = tuple(before.name for before in op.control_inputs)
-        nodes[op.name] = TraceNode(op.name, op.type, inputs, attrs, layer(op.name), dims, after)
+        nodes[op.name] = trace_node(op, layer(op.name))
     return TraceFunction(
         name,
         tuple(a.op.name for a in arguments),
         nodes,
         tuple(_ref(r) for r in results),
     )
+
+
+def trace_node(op: Any, layer: str) -> TraceNode:
+    """Returns a node of a `tf.Graph`, which belongs to a layer."""
+    inputs = tuple(_ref(t) for t in op.inputs)
+    attrs = {key: _attr(value) for key, value in op.node_def.attr.items() if key[0] != "_"}
+    shape = op.outputs[0].shape if op.outputs else tf.TensorShape(None)
+    dims = None if shape.rank is None else tuple(shape.as_list())
+    after = tuple(before.name for before in op.control_inputs)
+    return TraceNode(op.name, op.type, inputs, attrs, layer, dims, after)
 
 
 def uses_half(functions: Iterable[TraceFunction]) -> bool:

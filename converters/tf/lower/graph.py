@@ -12,7 +12,8 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir.build import Builder, ShapeError
-from converters.tf.ir.expressions import OpenSizeError, unknown
+from converters.tf.ir.dimensions import parsed
+from converters.tf.ir.expressions import OpenSizeError
 from converters.tf.ir.symbolic import NotSymbolicError, Objects, Symbol, objects
 from converters.tf.lower.assigned import WRITERS, written_before
 from converters.tf.lower.tensors import (
@@ -312,6 +313,10 @@ class Lowering:
             self.progress(self.done)
         return [env.get((r.node, r.index), POISON) for r in function.results]
 
+    def one(self, node: TraceNode, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        """Lowers a node that is part of no function; what is not supported is in `problems`."""
+        return self._node(node, args, "")
+
     def _order(self, function: TraceFunction) -> tuple[list[str], dict[str, dict[int, str]]]:
         """Returns what is lowered, in order, and what reads variables after they were written."""
         known = self._orders.get(function.name)
@@ -425,7 +430,7 @@ def lower(
             low.problems.append(Problem(f"input {port.name}", what, _HINTS.get(what, "")))
             continue
         shape = tuple(
-            ir.Batch() if d is None else unknown(d) if isinstance(d, str) else d for d in port.shape
+            ir.Batch() if d is None else parsed(d) if isinstance(d, str) else d for d in port.shape
         )
         inputs.append(ir.Port(port.name, ir.Value(kind, shape, None, port.name)))
     if low.problems:

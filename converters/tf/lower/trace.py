@@ -97,7 +97,7 @@ class TraceInput:
         name: Public name.
         node: Placeholder.
         dtype: Element type by its NumPy name.
-        shape: Dimensions; `None` for the batch, a name for another one that is open.
+        shape: Dimensions; `None` for the batch, a name or an expression for what else is open.
     """
 
     name: str

@@ -152,8 +152,10 @@ def test_dimensions_that_had_to_be_the_same_are_noted() -> None:
         differ(T, S)
         differ(T, T)
         differ(T + 1, S)
+        differ(T + 1, S + 1)
+        differ(T + 1, T)
         differ(T, 3)
-    assert found == [("t", "s")]
+    assert found == [(T, S), (T + 1, S)]
     differ(T, S)
 
 

@@ -16,7 +16,7 @@ from converters.tf.tests.checks import model_of
 _VOCABULARY = 20
 
 
-class _Places(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+class Places(layers.Layer):  # type: ignore[misc]  # Keras has no types.
     """Adds what a table has for each place."""
 
     def __init__(self, most: int, width: int) -> None:
@@ -24,6 +24,7 @@ class _Places(layers.Layer):  # type: ignore[misc]  # Keras has no types.
         self.table = layers.Embedding(most, width)
 
     def call(self, x: Any) -> Any:
+        """Returns the sums."""
         return x + self.table(keras.ops.arange(keras.ops.shape(x)[1]))
 
 
@@ -57,7 +58,7 @@ def pooled_words() -> keras.Model:
 
 def _encoder(causal: bool) -> keras.Model:
     def body(x: Any) -> Any:
-        x = _Places(64, 12)(layers.Embedding(_VOCABULARY, 12)(x))
+        x = Places(64, 12)(layers.Embedding(_VOCABULARY, 12)(x))
         for _ in range(2):
             y = layers.MultiHeadAttention(3, 4)(x, x, use_causal_mask=causal)
             x = layers.LayerNormalization()(x + y)

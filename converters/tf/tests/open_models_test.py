@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import keras
 import numpy as np
@@ -106,3 +107,26 @@ def test_what_an_op_needs_to_know_is_refused_by_name() -> None:
 def test_a_fixed_dimension_is_fixed() -> None:
     graph = graph_of(trace_model(SEQUENCES[0](), FixedShapes({"": (5, 6)})))
     assert open_dims(graph) == ()
+
+
+class _Meeting(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Its examples meet each other."""
+
+    def call(self, x: Any) -> Any:
+        return x[:1] + keras.ops.mean(x) * keras.ops.cast(keras.ops.shape(x)[0], "float32")
+
+
+@pytest.mark.parametrize("batch", [1, 3])
+def test_examples_that_meet_each_other_need_a_fixed_batch(batch: int, tmp_path: Path) -> None:
+    x = keras.Input((4,))
+    model = keras.Model(x, layers.Dense(2)(_Meeting()(layers.Dense(3)(x))))
+    with pytest.raises(UnsupportedError):
+        graph_of(trace_model(model))
+    model.export(tmp_path / "m", verbose=False)
+    shapes = FixedShapes(batch=batch)
+    given = {"": np.random.default_rng(1).normal(size=(batch, 4)).astype(np.float32)}
+    for loaded in (trace_model(model, shapes), load(tmp_path / "m", LoadOptions(shapes))):
+        graph = graph_of(loaded)
+        (port,) = graph.inputs
+        assert port.value.shape == (batch, 4)
+        _agree(loaded, graph, {port.name: given[""]})

@@ -76,6 +76,7 @@ ELSEWHERE = {
     "WHERE, UNIQUE, SEGMENT_SUM, FAKE_QUANT": "is refused",
     "BITCAST, SPARSE_TO_DENSE, REVERSE_SEQUENCE": "as these",
     "MATRIX_DIAG, MATRIX_SET_DIAG, UNSORTED_SEGMENT_SUM": "as these",
+    "UNSORTED_SEGMENT_PROD": "attention over an open length, tflite_open_test.py",
     "BROADCAST_ARGS, RANGE": "numbers of the file",
     "REAL, IMAG, COMPLEX_ABS": "complex numbers: only between operators of TensorFlow",
 }

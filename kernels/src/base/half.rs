@@ -29,7 +29,10 @@ impl Half {
     /// `out[i] = x[i]` of as many elements as both have.
     pub fn widen(self, x: &[u16], out: &mut [f32]) {
         match self {
-            Self::F16 => dispatch(Each(x, out, f16_to_f32)),
+            Self::F16 => {
+                let done = vectors::widen(x, out);
+                dispatch(Each(&x[done..], &mut out[done..], f16_to_f32));
+            }
             Self::BF16 => dispatch(Each(x, out, bf16_to_f32)),
         }
     }
@@ -38,7 +41,10 @@ impl Half {
     /// infinity; NaN stays NaN.
     pub fn round(self, x: &[f32], out: &mut [u16]) {
         match self {
-            Self::F16 => dispatch(Each(x, out, f32_to_f16)),
+            Self::F16 => {
+                let done = vectors::round(x, out);
+                dispatch(Each(&x[done..], &mut out[done..], f32_to_f16));
+            }
             Self::BF16 => dispatch(Each(x, out, f32_to_bf16)),
         }
     }
@@ -49,6 +55,29 @@ impl Half {
             Self::F16 => dispatch(Each(x, out, |x: f32| f32_to_f16(cut(x, 13)))),
             Self::BF16 => dispatch(Each(x, out, f32_to_bf16_down)),
         }
+    }
+}
+
+/// What the processor's own instructions do of a slice: so many of its first elements.
+mod vectors {
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
+    pub(super) fn widen(x: &[u16], out: &mut [f32]) -> usize {
+        crate::simd::f16::widen(crate::simd::body::level(), x, out)
+    }
+
+    #[cfg(all(feature = "std", target_arch = "x86_64"))]
+    pub(super) fn round(x: &[f32], out: &mut [u16]) -> usize {
+        crate::simd::f16::round(crate::simd::body::level(), x, out)
+    }
+
+    #[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+    pub(super) fn widen(_: &[u16], _: &mut [f32]) -> usize {
+        0
+    }
+
+    #[cfg(not(all(feature = "std", target_arch = "x86_64")))]
+    pub(super) fn round(_: &[f32], _: &mut [u16]) -> usize {
+        0
     }
 }
 

@@ -29,11 +29,18 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
     if !B::LEVELS {
         return run_portable(body);
     }
+    let level = level();
+    // SAFETY: `level` returns only what this processor has, and a lesser level is part of it.
+    unsafe { run_at(level, body) }
+}
+
+/// The level in use; in tests, the one that the calling thread forces.
+#[inline]
+pub(crate) fn level() -> crate::base::level::Level {
     let level = crate::base::level::level();
     #[cfg(test)]
     let level = forced::level().min(level);
-    // SAFETY: `level` returns only what this processor has, and a lesser level is part of it.
-    unsafe { run_at(level, body) }
+    level
 }
 
 /// Runs `body`, compiled with the target's features.
@@ -46,10 +53,7 @@ pub(crate) fn dispatch<B: Body>(body: B) -> B::Output {
 /// Runs a body of [`crate::simd`] for the level in use.
 #[inline]
 pub(crate) fn dispatch_simd<B: crate::simd::Body>(body: B) -> B::Out {
-    let level = crate::base::level::level();
-    #[cfg(test)]
-    let level = forced::level().min(level);
-    crate::simd::dispatch(level, body)
+    crate::simd::dispatch(level(), body)
 }
 
 /// Runs the copy of `body` for `level`.

@@ -17,6 +17,8 @@ mod avx2;
 mod avx512;
 pub mod blocks;
 pub(crate) mod body;
+#[cfg(all(feature = "std", target_arch = "x86_64"))]
+pub(crate) mod f16;
 pub(crate) mod grid;
 #[cfg(all(target_arch = "aarch64", target_feature = "neon"))]
 mod neon;

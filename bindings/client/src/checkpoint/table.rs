@@ -186,7 +186,7 @@ fn entries(block: &[u8]) -> Result<Vec<Entry>, String> {
 }
 
 /// The CRC-32C of bytes, rotated and shifted as tables store it.
-fn masked_crc(bytes: &[u8]) -> u32 {
+pub(crate) fn masked_crc(bytes: &[u8]) -> u32 {
     let mut crc = !0_u32;
     for &byte in bytes {
         crc ^= u32::from(byte);

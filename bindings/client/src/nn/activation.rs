@@ -70,6 +70,41 @@ pub enum Activation {
 }
 
 impl Activation {
+    /// Returns the name by which Keras finds it, if it does: those with another parameter than Keras'
+    /// have none.
+    pub(crate) fn keras_name(self) -> Option<&'static str> {
+        Some(match self {
+            Self::Linear => "linear",
+            Self::Celu(1.0) => "celu",
+            Self::Elu(1.0) => "elu",
+            Self::Exponential => "exponential",
+            Self::Gelu => "gelu",
+            Self::HardShrink(0.5) => "hard_shrink",
+            Self::HardSigmoid => "hard_sigmoid",
+            Self::HardSilu => "hard_silu",
+            Self::HardTanh => "hard_tanh",
+            Self::LeakyRelu(0.2) => "leaky_relu",
+            Self::LogSigmoid => "log_sigmoid",
+            Self::LogSoftmax => "log_softmax",
+            Self::Mish => "mish",
+            Self::Relu => "relu",
+            Self::Relu6 => "relu6",
+            Self::Selu => "selu",
+            Self::Sigmoid => "sigmoid",
+            Self::Silu => "silu",
+            Self::SoftShrink(0.5) => "soft_shrink",
+            Self::Softmax => "softmax",
+            Self::Softplus => "softplus",
+            Self::Softsign => "softsign",
+            Self::SparsePlus => "sparse_plus",
+            Self::SparseSigmoid => "sparse_sigmoid",
+            Self::Squareplus(4.0) => "squareplus",
+            Self::Tanh => "tanh",
+            Self::TanhShrink => "tanh_shrink",
+            _ => return None,
+        })
+    }
+
     /// Applies the function. Shape and element type stay.
     ///
     /// # Errors

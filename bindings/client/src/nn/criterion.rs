@@ -17,6 +17,11 @@ pub trait LossFunction: Debug + Send + Sync {
     /// Returns the name that logs have.
     fn name(&self) -> String;
 
+    /// Returns the loss of Keras that it is, for its files.
+    fn as_loss(&self) -> Option<Loss> {
+        None
+    }
+
     /// Returns the element type of truths.
     fn truth(&self) -> DataType {
         DataType::FLOAT
@@ -36,6 +41,10 @@ pub trait LossFunction: Debug + Send + Sync {
 }
 
 impl LossFunction for Loss {
+    fn as_loss(&self) -> Option<Loss> {
+        Some(*self)
+    }
+
     fn name(&self) -> String {
         Loss::name(*self).to_owned()
     }
@@ -64,6 +73,11 @@ pub trait MetricFunction: Debug + Send + Sync {
     /// Returns the name that logs have.
     fn name(&self) -> String;
 
+    /// Returns the metric of Keras that it is, for its files.
+    fn as_metric(&self) -> Option<Metric> {
+        None
+    }
+
     /// Returns which values are better, for callbacks that watch it.
     fn goal(&self) -> Goal {
         Goal::Auto
@@ -87,6 +101,10 @@ pub trait MetricFunction: Debug + Send + Sync {
 }
 
 impl MetricFunction for Metric {
+    fn as_metric(&self) -> Option<Metric> {
+        Some(*self)
+    }
+
     fn name(&self) -> String {
         Metric::name(*self).to_owned()
     }

@@ -100,6 +100,9 @@ impl Weights {
             Sharing::Take(taken) => lock(taken).names.pop_front(),
             Sharing::None | Sharing::Note(_) => None,
         };
+        if let Some(full) = &full {
+            lock(&self.shared).names.push(full.clone());
+        }
         let full = full.unwrap_or_else(|| self.unique(name));
         if let Sharing::Note(taken) = &self.sharing {
             lock(taken).names.push_back(full.clone());
@@ -316,6 +319,11 @@ impl Weights {
         let mut shared = lock(&self.shared);
         shared.frozen.retain(|(one, _)| !is_below(one, path));
         shared.frozen.push((path.to_owned(), frozen));
+    }
+
+    /// Whether training leaves a variable or a layer of this name as it is.
+    pub(crate) fn is_frozen_at(&self, name: &str) -> bool {
+        lock(&self.shared).is_frozen(name)
     }
 
     /// Makes training leave this layer as it is.

@@ -147,6 +147,8 @@ fn schedules_are_all_compared() {
     let mut compared = shown(schedules.iter().map(|(_, schedule)| schedule));
     // The rates of the other optimizers' cases.
     compared.insert("Constant".to_owned());
+    // Your own: compared with one of Keras' in `optimizers.rs`.
+    compared.insert("Function".to_owned());
     check(
         "schedules",
         &variants("optimizer/schedule.rs", "Schedule"),

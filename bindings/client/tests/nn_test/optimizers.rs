@@ -1,13 +1,16 @@
 //! Ten steps of every optimizer.
 
-use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Sequential};
+use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Pass, Sequential};
 use tfp::nn::optimizer::{
-    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Nadam, Optimizer, RmsProp, Rule,
-    Schedule, Sgd, State,
+    Adadelta, Adagrad, Adam, Adamax, Change, Clip, Ftrl, Lion, Minimizer, Nadam, Optimizer,
+    RmsProp, Rule, Schedule, Sgd, State,
 };
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Loss, Weights};
-use tfp::{Context, DataType, EagerContext, Mode, Result, Tensor, TensorHandle, Variable, ops};
+use tfp::{
+    AnyValue, Context, DataType, EagerContext, Graph, Mode, Result, Tape, Tensor, TensorHandle,
+    Variable, ops,
+};
 
 use crate::goldens::Goldens;
 
@@ -253,5 +256,77 @@ fn variables_of_every_type_change() -> Result<()> {
             }
         }
     }
+    Ok(())
+}
+
+/// A loop by hand makes the steps of a trainer.
+#[test]
+fn a_minimizer_keeps_its_own_slots() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let layers: [&dyn Layer; 2] = [&Dense::new(4), &Dense::new(1)];
+    let make = |weights: &Weights| Sequential::new(weights, &[3], &layers);
+    let x = Tensor::from_array([[1.0_f32, -2.0, 0.5], [0.0, 1.0, 3.0]])?;
+    let truth = Tensor::from_array([[0.5_f32], [-1.0]])?;
+    let plan = Plan::new(Loss::MeanSquaredError, Adam::default()).rate(0.1);
+    let optimizer = plan.optimizer.clone();
+    let mut trainer = Trainer::new(make(&Weights::new(&eager, 4))?, plan)?;
+    let weights = Weights::new(&eager, 4);
+    let model = make(&weights)?;
+    let mut minimizer = Minimizer::new(optimizer, &weights.trainables())?;
+    for _ in 0..5 {
+        let expected = trainer.train_on(&x, &truth)?;
+        let tape = Tape::new(&eager);
+        let cx = tape.any();
+        let input = AnyValue::from(eager.handle(&x)?);
+        let y = model.call(&Pass::training(&cx), &input)?;
+        let loss = Loss::MeanSquaredError.mean(&cx, &eager.handle(&truth)?.into(), &y, None)?;
+        minimizer.minimize(&tape, loss.handle()?)?;
+        assert_eq!(loss.handle()?.to_tensor()?.to_scalar::<f32>()?, expected);
+    }
+    assert_eq!(minimizer.step(), 5);
+    assert_eq!(minimizer.slots().len(), 4);
+    for (found, expected) in weights.variables().iter().zip(trainer.values()?) {
+        assert_eq!(found.to_tensor()?.as_bytes()?, expected.as_bytes()?);
+    }
+    // What the tape did not see changes nothing.
+    let tape = Tape::new(&eager);
+    let other = tape.any();
+    let loss = ops::square(&other, &AnyValue::from(eager.handle(&truth)?))?;
+    let error = minimizer.minimize(&tape, loss.handle()?).unwrap_err();
+    assert!(
+        error.to_string().contains("none of the optimizer's"),
+        "{error}"
+    );
+    let graph = Weights::new(&Graph::new()?, 1);
+    make(&graph)?;
+    let refused = Minimizer::new(Optimizer::new(Sgd::default()), &graph.trainables());
+    assert!(refused.is_err_and(|error| error.to_string().contains("in a graph")));
+    Ok(())
+}
+
+#[test]
+fn a_schedule_may_be_a_function() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let decay = Schedule::ExponentialDecay {
+        initial: 0.2,
+        steps: 2,
+        rate: 0.5,
+        staircase: true,
+    };
+    let own = Schedule::function(|step| 0.2 * 0.5_f32.powi((step / 2) as i32));
+    assert_eq!(own, own.clone());
+    assert_ne!(own, Schedule::function(|_| 0.2));
+    let losses = |schedule: &Schedule| -> Result<Vec<f32>> {
+        let layers: [&dyn Layer; 1] = [&Dense::new(1)];
+        let model = Sequential::new(&Weights::new(&eager, 4), &[2], &layers)?;
+        let plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(schedule.clone());
+        let mut trainer = Trainer::new(model, plan)?;
+        let (x, truth) = (
+            Tensor::from_array([[1.0_f32, -2.0]])?,
+            Tensor::from_array([[3.0_f32]])?,
+        );
+        (0..6).map(|_| trainer.train_on(&x, &truth)).collect()
+    };
+    assert_eq!(losses(&own)?, losses(&decay)?);
     Ok(())
 }

@@ -1,6 +1,7 @@
 //! Variables and what is built on them, in both modes.
 
 mod checkpoints;
+mod expressions;
 mod models;
 mod shared;
 mod variables;

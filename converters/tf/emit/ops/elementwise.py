@@ -12,7 +12,7 @@ from converters.tf.ir.ops.elementwise import changes_size
 from converters.tf.plan.arena import Step
 
 
-def _typed(dtype: ir.DType, statement: Code) -> Code:
+def typed(dtype: ir.DType, statement: Code) -> Code:
     """Returns a statement with the file that implements its operation for the type."""
     if dtype is not ir.DType.I32:
         return statement
@@ -27,8 +27,8 @@ def _unary(c: Context, step: Step) -> list[Code]:
     op = c.kernel(unary(function, dtype), function.params)
     out = c.result(node, str(function.kind))
     if step.onto is not None:
-        return [_typed(dtype, call("elementwise::map_in_place", op, out))]
-    return [_typed(dtype, call("elementwise::map", op, c.source(node.input), out))]
+        return [typed(dtype, call("elementwise::map_in_place", op, out))]
+    return [typed(dtype, call("elementwise::map", op, c.source(node.input), out))]
 
 
 def _fused_add(c: Context, op: ir.Binary, dtype: ir.DType) -> Code | None:
@@ -61,7 +61,7 @@ def _binary(c: Context, step: Step) -> list[Code]:
         first = call("elementwise::zip", op, c.source(a), c.source(b), out)
     else:
         first = call("elementwise::zip_broadcast", op, c.shaped(a), c.shaped(b), out)
-    statements = [_typed(a.dtype, first)]
+    statements = [typed(a.dtype, first)]
     if node.op.activation is not None and fused is None:
         statements.append(call("elementwise::activate", c.activation(node.op.activation), out))
     return statements
@@ -74,9 +74,9 @@ def _compare(c: Context, step: Step) -> list[Code]:
     op = c.kernel(COMPARE[node.op.kind])
     out = c.result(node, str(node.op.kind))
     if a.shape == b.shape:
-        return [_typed(a.dtype, call("elementwise::zip", op, c.source(a), c.source(b), out))]
+        return [typed(a.dtype, call("elementwise::zip", op, c.source(a), c.source(b), out))]
     statement = call("elementwise::zip_broadcast", op, c.shaped(a), c.shaped(b), out)
-    return [_typed(a.dtype, statement)]
+    return [typed(a.dtype, statement)]
 
 
 def _select(c: Context, step: Step) -> list[Code]:

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from converters.tf import ir
 from converters.tf.emit.context import Context, Emit
 from converters.tf.emit.functions import BINARY, REDUCE, numbers_text, typed_literal
+from converters.tf.emit.ops.elementwise import typed
 from converters.tf.emit.statements import Code, call, code
 from converters.tf.plan.arena import Step
 
@@ -44,7 +45,8 @@ def _cumulative(c: Context, step: Step) -> list[Code]:
     mode = code("reduce::Mode { exclusive: {}, reverse: {} }", op.exclusive, op.reverse)
     out = c.result(node, "running")
     x = c.shaped(node.input)
-    return [call("reduce::running", (kernel, neutral), x, op.axis, mode, out)]
+    statement = call("reduce::running", (kernel, neutral), x, op.axis, mode, out)
+    return [typed(node.input.dtype, statement)]
 
 
 OPS: Mapping[type[ir.Op], Emit] = {

@@ -10,7 +10,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim, Shape
-from converters.tf.ir.symbolic import Objects, Symbol, complete, objects, product
+from converters.tf.ir.expressions import is_open
+from converters.tf.ir.symbolic import Objects, Symbol, complete, objects, of_shape, product
 from converters.tf.load.onnx.file import Graph, Node
 from converters.tf.load.onnx.values import (
     Known,
@@ -18,6 +19,7 @@ from converters.tf.load.onnx.values import (
     Order,
     Tensor,
     Value,
+    is_variable,
     last,
     shape_of,
     stated,
@@ -37,6 +39,12 @@ class Session(Protocol):
 
     def symbol(self, symbol: Symbol) -> Any:
         """Returns dimensions as a tensor of TensorFlow."""
+
+    def shape(self, tensor: Any) -> Shape | None:
+        """Returns the shape of a tensor of TensorFlow, where TensorFlow can't say it."""
+
+    def state(self, tensor: Any, shape: Shape) -> None:
+        """Takes the shape of a tensor of TensorFlow."""
 
     def body(self, graph: Graph, args: Sequence[Value]) -> list[Value]:
         """Replays a graph inside of a node; it sees what the node's graph has."""
@@ -99,12 +107,12 @@ class Context:
         return len(self.shape(index))
 
     def sizes(self, index: int, what: str = "a size") -> tuple[int, ...]:
-        """Returns the dimensions of an operand but the first.
+        """Returns the dimensions of an operand but the first, which may be open.
 
         Raises:
             Refused: One depends on the batch.
         """
-        return tuple(fixed(d, what) for d in self.shape(index)[1:])
+        return tuple(whole(d, what) for d in self.shape(index)[1:])
 
     def axis(self, rank: int, name: str = "axis", default: int = 0) -> int:
         """Returns an attribute as an axis that is not negative."""
@@ -118,7 +126,7 @@ class Context:
         """
         value = self.value(index)
         if isinstance(value, Symbol):
-            raise Refused(f"operand {index} depends on the batch size")
+            raise Refused(f"operand {index} depends on {_what_is_open(value)}")
         if not isinstance(value, Known):
             raise Refused(f"operand {index} is computed from the model's inputs")
         return value
@@ -174,7 +182,7 @@ class Context:
         if rank == 0:
             return value.form()
         lead = len(order) - rank
-        wide = reshaped(value.form(), (1,) * lead + value.shape)
+        wide = self.reshaped(value.form(), (1,) * lead + value.shape)
         return wide if order == stated(len(order)) else tf.transpose(wide, order)
 
     def last(self, index: int) -> Any:
@@ -202,7 +210,12 @@ class Context:
         self, tensor: Any, order: Order | None = None, shape: Sequence[Dim] | None = None
     ) -> Tensor:
         """Returns a result whose axes are in an order."""
-        return wrapped(tensor, order, self.batch, None if shape is None else tuple(shape))
+        if shape is None and (found := self.session.shape(tensor)) is not None:
+            places = stated(len(found)) if order is None else order
+            shape = tuple(found[places.index(axis)] for axis in range(len(found)))
+        made = wrapped(tensor, order, self.batch, None if shape is None else tuple(shape))
+        self.session.state(tensor, tuple(made.shape[axis] for axis in made.home))
+        return made
 
     def inner(self, *args: Value | None, outputs: int | None = None, **attrs: Any) -> Context:
         """Returns the same node with other operands, fewer results and more attributes."""
@@ -228,7 +241,13 @@ class Context:
             shape = complete(tuple(target), product(self.shape(index)))
         except ValueError as err:
             raise Refused(f"a reshape that does not fit: {err}") from err
-        return self.result(reshaped(self.form(index), shape), None, shape)
+        return self.result(self.reshaped(self.form(index), shape), None, shape)
+
+    def reshaped(self, tensor: Any, shape: Sequence[Dim]) -> Any:
+        """Returns a tensor of TensorFlow in a shape."""
+        if sum(map(is_variable, shape)) < 2:
+            return reshaped(tensor, shape)
+        return tf.reshape(tensor, self.session.symbol(of_shape(tuple(shape))))
 
     def elementwise(self, function: Callable[..., Any], *indices: int) -> Tensor:
         """Returns what a function gives for operands that broadcast, in the order they have."""
@@ -258,25 +277,43 @@ def common_order(values: Sequence[Value], rank: int) -> Order:
 
 
 def reshaped(tensor: Any, shape: Sequence[Dim]) -> Any:
-    """Returns a tensor of TensorFlow in a shape of which one dimension may depend on the batch.
+    """Returns a tensor of TensorFlow in a shape of which one dimension may be open.
 
     Raises:
         Refused: More than one does.
     """
-    if sum(isinstance(d, Batch) for d in shape) > 1:
+    if sum(map(is_variable, shape)) > 1:
         raise Refused("two axes of its result depend on the batch size")
-    return tf.reshape(tensor, [-1 if isinstance(d, Batch) else int(d) for d in shape])
+    return tf.reshape(tensor, [-1 if is_variable(d) else d for d in shape])
 
 
-def fixed(dim: Dim, what: str) -> int:
-    """Returns a dimension that must not depend on the batch.
+def whole(dim: Dim, what: str) -> int:
+    """Returns a dimension that must not depend on the batch, and may be open.
 
     Raises:
         Refused: It does.
     """
     if isinstance(dim, Batch):
         raise Refused(f"{what} depends on the batch size")
-    return int(dim)
+    return dim
+
+
+def fixed(dim: Dim, what: str) -> int:
+    """Returns a dimension that must be a number.
+
+    Raises:
+        Refused: It depends on the batch or on an open dimension.
+    """
+    size = whole(dim, what)
+    if is_open(size):
+        raise Refused(f"{what} is {size!s}, and must be known")
+    return int(size)
+
+
+def _what_is_open(symbol: Symbol) -> str:
+    """Returns what decides the dimensions of a tensor of them."""
+    batch = any(isinstance(d, Batch) for d in symbol.dims.flat)
+    return "the batch size" if batch else "an open dimension"
 
 
 def axis_of(axis: int, rank: int) -> int:
@@ -298,7 +335,10 @@ def bounded(dims: Sequence[Dim]) -> list[Dim]:
     """
     count = 1
     for dim in dims:
-        size = dim.scale if isinstance(dim, Batch) else int(dim)
+        size = dim.scale if isinstance(dim, Batch) else dim
+        if is_open(size):
+            continue
+        size = int(size)
         if size < 0:
             raise Refused(f"a dimension of {size}")
         count *= size

@@ -66,14 +66,14 @@ class Node:
 
 @dataclass(frozen=True)
 class Port:
-    """An input: its shape has `None` for what is open, and is `None` if the file has none.
+    """An input: its shape has a name or `None` for what is open, and is `None` if there is none.
 
     Those of bodies have neither type nor shape.
     """
 
     name: str
     dtype: str
-    shape: tuple[int | None, ...] | None
+    shape: tuple[int | str | None, ...] | None
 
 
 @dataclass(frozen=True, eq=False)
@@ -324,11 +324,13 @@ class _Reader:
         if not tensor.HasField("shape"):
             return Port(proto.name, self._dtype(proto.name, tensor.elem_type), None)
         name = self.text(proto.name)
-        shape = tuple(
-            d.dim_value if d.HasField("dim_value") and d.dim_value >= 0 else None
-            for d in tensor.shape.dim
-        )
+        shape = tuple(map(self._dim, tensor.shape.dim))
         return Port(name, self._dtype(name, tensor.elem_type), shape)
+
+    def _dim(self, proto: Any) -> int | str | None:
+        if proto.HasField("dim_value") and proto.dim_value >= 0:
+            return int(proto.dim_value)
+        return self.text(proto.dim_param) or None
 
     def _body_port(self, proto: Any) -> Port:
         """Returns the input of a body, whose type is that of what it is given."""

@@ -9,7 +9,8 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx.context import Context, Handler, Result, fixed
+from converters.tf.ir.expressions import is_open
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, whole
 from converters.tf.load.onnx.shapes import without
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
@@ -18,16 +19,22 @@ from converters.tf.load.saved_model.replay import Refused
 def _indices(ctx: Context, index: int, size: int) -> Any:
     """Returns indices, negative ones counted from the end."""
     value = ctx.value(index)
-    if isinstance(value, Known):
+    if isinstance(value, Known) and not is_open(size):
         return tf.constant(np.where(value.data < 0, value.data + size, value.data))
+    if isinstance(value, Known):
+        if np.any(value.data < 0):
+            raise Refused(f"places from the end of an axis of {size!s}")
+        return tf.constant(value.data)
     x = ctx.form(index)
+    if is_open(size):  # A call with a place from the end of such an axis is an error of the call.
+        return x
     return tf.where(x < 0, x + size, x)
 
 
 def _gather(ctx: Context) -> Result:
     rank = ctx.rank(0)
     axis = ctx.axis(rank)
-    size = fixed(ctx.shape(0)[axis], "the axis that elements are taken from")
+    size = whole(ctx.shape(0)[axis], "the axis that elements are taken from")
     chosen = ctx.value(1)
     order = ctx.order(0)
     if isinstance(chosen, Known) and chosen.rank == 0:
@@ -47,7 +54,7 @@ def _gather_elements(ctx: Context) -> Result:
     x, indices = ctx.shape(0), ctx.shape(1)
     if any(a != b for i, (a, b) in enumerate(zip(x, indices, strict=True)) if i != axis):
         raise Refused("elements of a part of the axes")
-    places = _indices(ctx, 1, fixed(x[axis], "the axis that elements are taken from"))
+    places = _indices(ctx, 1, whole(x[axis], "the axis that elements are taken from"))
     params = ctx.form(0)
     if axis != rank - 1:
         swap = [rank - 1 if i == axis else axis if i == rank - 1 else i for i in range(rank)]

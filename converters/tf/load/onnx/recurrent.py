@@ -10,7 +10,9 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
-from converters.tf.load.onnx.context import Context, Handler, Result, fixed
+from converters.tf.ir.expressions import is_open
+from converters.tf.ir.symbolic import of_shape
+from converters.tf.load.onnx.context import Context, Handler, Result, fixed, whole
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
@@ -47,7 +49,7 @@ Step = Callable[[Any, Sequence[Any]], Sequence[Any]]
 
 
 def _loop(
-    x: Any, states: Sequence[Any], step: Step, steps: int, reverse: bool, mask: Any = None
+    x: Any, states: Sequence[Any], step: Step, steps: Any, reverse: bool, mask: Any = None
 ) -> Any:
     """Returns the states of every step `[steps, batch, units]` and the last ones.
 
@@ -55,7 +57,7 @@ def _loop(
         x: `[steps, batch, inputs]`.
         states: The first states; the first of them is the output.
         step: Gets a row and the states, returns the new states.
-        steps: Number of rows.
+        steps: Number of rows, a number or a tensor.
         reverse: Whether it starts at the last row.
         mask: Which rows a sequence has `[steps, batch, 1]`; where it has none, the states stay and
             the output is zero.
@@ -231,8 +233,9 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
         shape = ctx.shape(0)
         if len(shape) != 3:
             raise Refused(f"a sequence of {len(shape)} axes")
-        steps = fixed(shape[1 if batch_first else 0], "the number of steps")
-        mask = _mask(ctx, steps)
+        steps = whole(shape[1 if batch_first else 0], "the number of steps")
+        turns = ctx.session.symbol(of_shape((steps,)))[0] if is_open(steps) else steps
+        mask = _mask(ctx, steps, turns)
         units = fixed(ctx.shape(2)[-1], "the number of units")
         x = ctx.form(0, order)
         batch = shape[0 if batch_first else 1]
@@ -244,7 +247,7 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
             first = [
                 _start(ctx, 5 + i, direction, batch_first, batch, units) for i in range(states)
             ]
-            sequence, final = _loop(x, first, step, steps, reverse, mask)
+            sequence, final = _loop(x, first, step, turns, reverse, mask)
             sequences.append(sequence)
             finals.append(final)
         axis = 2 if batch_first else 1
@@ -260,14 +263,14 @@ def _recurrent(gates: Sequence[int], defaults: Sequence[str], states: int) -> Ha
     return handler
 
 
-def _mask(ctx: Context, steps: int) -> Any:
+def _mask(ctx: Context, steps: int, turns: Any) -> Any:
     """Returns which rows each sequence has `[steps, batch, 1]`, or nothing if all have all."""
     if not ctx.has(4):
         return None
     lengths = ctx.value(4)
     if isinstance(lengths, Known) and np.all(lengths.data == steps):
         return None
-    rows = tf.range(steps, dtype=tf.int32)[None, :]
+    rows = tf.range(turns, dtype=tf.int32)[None, :]
     there = rows < tf.cast(ctx.form(4), tf.int32)[:, None]
     return tf.transpose(there)[:, :, None]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -10,11 +10,13 @@ import numpy as np
 import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
-from converters.tf.ir import Array, Batch, budget
+from converters.tf.ir import Array, Batch, Dim, Shape, budget
+from converters.tf.ir.expressions import Floor, Size
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.onnx import numbered, quantized
 from converters.tf.load.onnx.context import Context
 from converters.tf.load.onnx.file import Graph, Node
+from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.naming import Names
 from converters.tf.load.onnx.old import AXIS
 from converters.tf.load.onnx.registry import HANDLERS, REFUSED
@@ -35,11 +37,14 @@ class Nodes:
 
     Attributes:
         replay: What they become.
-        batch: A tensor whose first dimension is the batch.
+        places: An input's tensor and its axis by the open dimension that it has; no name is the
+            batch.
+        shapes: Shapes of tensors, if more than the batch is open.
     """
 
     replay: Replay
-    batch: Any = None
+    places: Mapping[str, tuple[Any, int]] = field(default_factory=dict)
+    shapes: Shapes | None = None
     _names: Names = field(default_factory=Names)
     _envs: list[Env] = field(default_factory=list)
     _layer: str = ""
@@ -169,14 +174,44 @@ class Nodes:
         if known is not None:
             return tf.constant(known)
         dtype = tf.dtypes.as_dtype(symbol.dtype)
-        batch = tf.shape(self.batch, out_type=tf.int32)[0]
-        parts = [
-            tf.cast(batch * d.scale if isinstance(d, Batch) else tf.constant(d, tf.int32), dtype)
-            for d in symbol.dims.flat
-        ]
+        parts = [tf.cast(self._dimension(d), dtype) for d in symbol.dims.flat]
         if symbol.dims.ndim == 0:
             return parts[0]
         return tf.reshape(tf.stack(parts), symbol.dims.shape)
+
+    def _dimension(self, dim: Dim) -> Any:
+        """Returns a dimension as a tensor."""
+        if isinstance(dim, Batch):
+            return self._size("") * self._dimension(dim.scale)
+        if not isinstance(dim, Size):
+            return tf.constant(dim, tf.int32)
+        total = None
+        for atoms, factor in dim.terms:
+            part = tf.constant(factor, tf.int32) if factor != 1 or not atoms else None
+            for atom in atoms:
+                if isinstance(atom, Floor):
+                    size = self._dimension(atom.of) // atom.by
+                else:
+                    size = self._size(atom.name)
+                part = size if part is None else part * size
+            total = part if total is None else total + part
+        return total
+
+    def _size(self, name: str) -> Any:
+        tensor, axis = self.places[name]
+        return tf.shape(tensor, out_type=tf.int32)[axis]
+
+    def shape(self, tensor: Any) -> Shape | None:
+        """Returns the shape of a tensor of TensorFlow, where TensorFlow can't say it."""
+        rank = tensor.shape.rank
+        if self.shapes is None or rank is None or None not in tensor.shape.as_list():
+            return None
+        return self.shapes.of(tensor)
+
+    def state(self, tensor: Any, shape: Shape) -> None:
+        """Takes the shape of a tensor of TensorFlow."""
+        if self.shapes is not None and not tf.executing_eagerly():
+            self.shapes.state(tensor, shape)
 
 
 def _aligned(ctx: Context) -> Context:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import numpy as np
 
@@ -22,7 +23,7 @@ from converters.tf.ir.symbolic import (
 )
 from converters.tf.load.onnx.context import Context, axis_of
 from converters.tf.load.onnx.file import dtype_of
-from converters.tf.load.onnx.values import Known, Value
+from converters.tf.load.onnx.values import Known, Value, is_variable
 from converters.tf.load.saved_model.replay import Refused
 
 _Handler = Callable[[Context], Value | None]
@@ -69,21 +70,33 @@ def _gather(ctx: Context) -> Value:
 
 
 def slices(ctx: Context, rank: int) -> list[slice]:
-    """Returns what `Slice` takes of every axis; its operands are attributes in old operators."""
+    """Returns what `Slice` takes of every axis; its operands are attributes in old operators.
+
+    The ends may be open.
+    """
+    starts: list[Any]
+    ends: list[Any]
     if ctx.node.version < 10:
         starts, ends = list(ctx.attr("starts", [])), list(ctx.attr("ends", []))
         axes, steps = ctx.attr("axes"), None
     else:
-        starts, ends = ctx.ints(1), ctx.ints(2)
+        starts, ends = _ends(ctx, 1), _ends(ctx, 2)
         axes = ctx.ints(3) if ctx.has(3) else None
         steps = ctx.ints(4) if ctx.has(4) else None
     axes = range(len(starts)) if axes is None else axes
     steps = [1] * len(starts) if steps is None else steps
     result = [slice(None)] * rank
     for axis, start, end, step in zip(axes, starts, ends, steps, strict=True):
-        stop = None if step < 0 and end < -(1 << 31) + 2 else end
+        before = step < 0 and not is_variable(end) and end < -(1 << 31) + 2
+        stop = None if before else end
         result[axis_of(axis, rank)] = slice(start, stop, step)
     return result
+
+
+def _ends(ctx: Context, index: int) -> list[Dim]:
+    """Returns where slices start or end."""
+    ends: list[Dim] = list(ctx.dims(index).ravel())
+    return ends
 
 
 def _slice(ctx: Context) -> Value:
@@ -139,7 +152,10 @@ def _reduce_prod(ctx: Context) -> Value | None:
 
 
 def _equals(a: Dim, b: Dim) -> bool:
-    if isinstance(a, Batch) == isinstance(b, Batch):
+    if not isinstance(a, Batch) and not isinstance(b, Batch):
+        # An open dimension may be what a number is.
+        return a == b or not (a < b or a > b)
+    if isinstance(a, Batch) and isinstance(b, Batch):
         return a == b
     if min(x for x in (a, b) if isinstance(x, int)) < 1:  # No batch is that small.
         return False

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Batch, Dim, Shape
+from converters.tf.ir.expressions import differ, is_open
 from converters.tf.ir.symbolic import Symbol, complete, product
 from converters.tf.load.onnx.context import (
     Context,
@@ -18,7 +19,7 @@ from converters.tf.load.onnx.context import (
     bounded,
     common_order,
     fixed,
-    reshaped,
+    whole,
 )
 from converters.tf.load.onnx.file import dtype_of
 from converters.tf.load.onnx.numbered import constant_of_all, counted
@@ -27,6 +28,7 @@ from converters.tf.load.onnx.values import (
     Known,
     Order,
     Tensor,
+    is_variable,
     last,
     shape_of,
     stated,
@@ -55,7 +57,7 @@ def _joined(ctx: Context, target: Sequence[Dim]) -> Tensor:
     """Returns a reshaped tensor; a matrix of images also knows the images."""
     x = ctx.value(0)
     if isinstance(x, Tensor) and x.home != stated(x.rank):
-        kept = _kept_last(x, complete(tuple(target), product(x.shape)))
+        kept = _kept_last(ctx, x, complete(tuple(target), product(x.shape)))
         if kept is not None:
             return kept
     result = ctx.reshape(0, target)
@@ -66,7 +68,7 @@ def _joined(ctx: Context, target: Sequence[Dim]) -> Tensor:
     return result
 
 
-def _kept_last(x: Tensor, shape: Shape) -> Tensor | None:
+def _kept_last(ctx: Context, x: Tensor, shape: Shape) -> Tensor | None:
     """Returns images in another shape with their channels last, if that can be.
 
     Either the spatial axes change and the channels stay, or the channels are split or joined.
@@ -76,7 +78,7 @@ def _kept_last(x: Tensor, shape: Shape) -> Tensor | None:
         return None
     if x.home == last(rank) and x.shape[1] == shape[1]:
         order = last(wide)
-        form = reshaped(x.form(x.home), [shape[axis] for axis in order])
+        form = ctx.reshaped(x.form(x.home), [shape[axis] for axis in order])
         return Tensor(shape, {order: form})
     spatial = max(
         (m for m in range(1, rank - 1) if x.home[1 : 1 + m] == tuple(range(rank - m, rank))),
@@ -85,7 +87,7 @@ def _kept_last(x: Tensor, shape: Shape) -> Tensor | None:
     if not spatial or spatial > wide - 2 or x.shape[-spatial:] != shape[-spatial:]:
         return None
     before, after = ((0, *range(n - spatial, n), *range(1, n - spatial)) for n in (rank, wide))
-    form = reshaped(x.form(before), [shape[axis] for axis in after])
+    form = ctx.reshaped(x.form(before), [shape[axis] for axis in after])
     return Tensor(shape, {after: form})
 
 
@@ -163,11 +165,13 @@ def _slice(ctx: Context) -> Result:
     order = ctx.order(0)
     x = ctx.form(0, order)
     places = slices(ctx, ctx.rank(0))
-    return ctx.result(x[tuple(_in_32_bits(places[axis]) for axis in order)], order)
+    return ctx.result(x[tuple(_in_32_bits(ctx, places[axis]) for axis in order)], order)
 
 
-def _in_32_bits(part: slice) -> slice:
-    def bound(at: int | None) -> int | None:
+def _in_32_bits(ctx: Context, part: slice) -> slice:
+    def bound(at: Any) -> Any:
+        if is_variable(at):
+            return ctx.session.symbol(_scalar(at))
         return None if at is None or (abs(at) >= (1 << 31) - 1 and at > 0) else max(at, -(1 << 31))
 
     return slice(bound(part.start), bound(part.stop), part.step)
@@ -182,7 +186,9 @@ def _expand(ctx: Context) -> Result:
     have = (1,) * (rank - len(shape)) + tuple(shape)
     wanted = [1] * (rank - len(target)) + target
     full = [h if w == 1 or w == h else w for h, w in zip(have, wanted, strict=True)]
-    if any(h not in (1, f) for h, f in zip(have, full, strict=True)):
+    apart = [(h, f) for h, f in zip(have, full, strict=True) if h not in (1, f)]
+    if apart:
+        differ(*apart[0])
         raise Refused(f"shapes {shape} and {target} don't broadcast")
     if list(have) == full:
         return ctx.reshape(0, full) if rank > len(shape) else ctx.value(0)
@@ -198,6 +204,12 @@ def _expand(ctx: Context) -> Result:
 def _vector(dims: Sequence[Dim]) -> Symbol:
     array = np.empty(len(dims), object)
     array[:] = list(dims)
+    return Symbol(array, "int32")
+
+
+def _scalar(dim: Dim) -> Symbol:
+    array = np.empty((), object)
+    array[()] = dim
     return Symbol(array, "int32")
 
 
@@ -217,7 +229,11 @@ def _tile(ctx: Context) -> Result:
             tf.broadcast_to(ctx.form(0), ctx.session.symbol(_vector(full))), None, full
         )
     order = ctx.order(0)
-    tiled = tf.tile(ctx.form(0, order), [int(counts[axis]) for axis in order])
+    if any(map(is_open, counts)):
+        times = ctx.session.symbol(_vector([counts[axis] for axis in order]))
+    else:
+        times = [int(counts[axis]) for axis in order]
+    tiled = tf.tile(ctx.form(0, order), times)
     return ctx.result(tiled, order, full)
 
 
@@ -276,13 +292,16 @@ def _constant_of_shape(ctx: Context) -> Result:
     value = ctx.attr("value")
     value = np.zeros(1, np.float32) if value is None else value
     dims = bounded(list(ctx.dims(0).ravel()))
-    if not any(isinstance(d, Batch) for d in dims):
+    if not any(map(is_variable, dims)):
         return Known(np.full([int(d) for d in dims if isinstance(d, int)], value.ravel()[0]))
     filled = tf.fill(ctx.session.symbol(_vector(dims)), value.ravel()[0])
     return ctx.result(filled, None, dims)
 
 
 def _range(ctx: Context) -> Result:
+    ends = [ctx.dims(i).item() for i in range(2) if isinstance(ctx.value(i), Symbol)]
+    if any(map(is_open, ends)):
+        return _open_range(ctx)
     if isinstance(ctx.value(1), Symbol):
         return counted(ctx.array(0).ravel()[0], ctx.dims(1).ravel()[0], ctx.array(2).ravel()[0])
     start, limit, step = (ctx.array(i).ravel()[0] for i in range(3))
@@ -290,14 +309,37 @@ def _range(ctx: Context) -> Result:
     return Known(np.arange(start, limit, step, dtype=start.dtype))
 
 
+def _open_range(ctx: Context) -> Result:
+    """Returns a range whose length calls decide."""
+    start, limit = (ctx.dims(i).item() for i in range(2))
+    step = ctx.ints(2)[0]
+    if isinstance(start, Batch) or isinstance(limit, Batch) or step < 1:
+        raise Refused(f"a range from {start!s} to {limit!s} in steps of {step}")
+    begin, end = (ctx.session.symbol(_scalar(d)) for d in (start, limit))
+    if is_open(start):  # The conversion counts from numbers only.
+        numbers = tf.range(end)[begin::step]
+    else:
+        numbers = tf.range(begin, end, tf.constant(step, tf.int32))
+    return ctx.result(tf.cast(numbers, ctx.value(1).dtype), None, [-((start - limit) // step)])
+
+
+def _places(ctx: Context, dim: Dim) -> Any:
+    """Returns the numbers of the places of an axis."""
+    size = whole(dim, "the size of a matrix")
+    if is_open(size):
+        return tf.range(ctx.session.symbol(_scalar(size)))
+    return np.arange(size)
+
+
 def _trilu(ctx: Context) -> Result:
-    rows, columns = (fixed(d, "the size of a matrix") for d in ctx.shape(0)[-2:])
+    rows, columns = (_places(ctx, d) for d in ctx.shape(0)[-2:])
     upper = bool(ctx.attr("upper", 1))
     # How far each element is right of the diagonal.
-    place = np.arange(columns) - np.arange(rows)[:, None]
+    place = columns - rows[:, None]
     kept: Any
     if ctx.has(1) and not isinstance(ctx.value(1), Known):
         offset = tf.cast(tf.reshape(ctx.form(1), []), tf.int64)
+        place = tf.cast(place, tf.int64)
         kept = place >= offset if upper else place <= offset
     else:
         k = ctx.ints(1)[0] if ctx.has(1) else 0

@@ -2,19 +2,24 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import tensorflow as tf
 
 from converters.tf.errors import FileError
-from converters.tf.ir import Batch
+from converters.tf.ir import Batch, Dim, Shape
+from converters.tf.ir.dimensions import Text, joined, parsed
+from converters.tf.ir.expressions import Size, differences
 from converters.tf.ir.symbolic import Symbol, of_shape
 from converters.tf.load.onnx.file import Graph, read_model
+from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
 from converters.tf.load.saved_model.replay import Port, Replay
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.symbols import Named, opened
 from converters.tf.lower.trace import Loaded
 from tools.codegen.conversion import Problem, UnsupportedError
 
@@ -26,21 +31,38 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
 
     Raises:
         FileError: The file is damaged or unsafe.
-        UsageError: A dimension other than the batch stays open.
+        UsageError: The caller's shapes contradict the file.
         UnsupportedError: With every node that has no counterpart.
     """
     model = read_model(path)
-    ports = _ports(model, fixed)
     if len(set(model.outputs)) != len(model.outputs):
         raise FileError(Problem(str(path), "two outputs have the same name"))
+    shapes = opened(fixed, _named(model), channels_first=True)
+    while True:
+        with differences() as found:
+            try:
+                return _traced(path, model, shapes)
+            except UnsupportedError:
+                if not found:
+                    raise
+                shapes = joined(shapes, *found[0])
+
+
+def _traced(path: Path, model: Graph, shapes: Sequence[tuple[Text, ...]]) -> Loaded:
     replay = Replay((Known, Symbol))
+    pairs = zip(model.inputs, shapes, strict=True)
+    ports = [Port(port.name, port.dtype, shape) for port, shape in pairs]
 
     def run(inputs: list[Any]) -> list[Any]:
-        nodes = Nodes(replay, next((t for t in inputs if t.shape.rank), None))
-        args = [
-            Tensor(tuple(Batch() if d is None else d for d in p.shape), {stated(len(p.shape)): t})
-            for p, t in zip(ports, inputs, strict=True)
-        ]
+        nodes = Nodes(replay)
+        dims = [tuple(map(_dim, p.shape)) for p in ports]
+        if any(isinstance(d, Size) for shape in dims for d in shape):
+            nodes.shapes = Shapes(replay.variables)
+        nodes.places = _places(dims, inputs)
+        args = []
+        for shape, tensor in zip(dims, inputs, strict=True):
+            nodes.state(tensor, shape)
+            args.append(Tensor(shape, {stated(len(shape)): tensor}))
         results = nodes.run(model, args)
         replay.problems += [
             Problem(f"output {name}", "it depends on the numbers of the batch's examples")
@@ -52,18 +74,33 @@ def trace_onnx(path: Path, fixed: FixedShapes) -> Loaded:
     return replay.loaded(path.stem, ports, model.outputs, run)
 
 
-def _ports(model: Graph, fixed: FixedShapes) -> list[Port]:
+def _dim(text: Text) -> Dim:
+    if text is None:
+        return Batch()
+    return parsed(text) if isinstance(text, str) else text
+
+
+def _places(dims: Sequence[Shape], inputs: Sequence[Any]) -> dict[str, tuple[Any, int]]:
+    """Returns where the inputs have the open dimensions, by name; the batch has none."""
+    found: dict[str, tuple[Any, int]] = {}
+    for shape, tensor in zip(dims, inputs, strict=True):
+        for axis, dim in enumerate(shape):
+            if dim == Batch():
+                found.setdefault("", (tensor, axis))
+            elif isinstance(dim, Size) and dim.name:
+                found.setdefault(dim.name, (tensor, axis))
+    return found
+
+
+def _named(model: Graph) -> list[Named]:
     if not model.inputs:
         raise UnsupportedError(Problem("model", "it has no input"))
     named = []
     for port in model.inputs:
         if port.shape is None:
             raise UnsupportedError(Problem(f"input {port.name}", "its rank is not known"))
-        named.append((port.name, port.shape))
-    shapes = fixed.resolved(named)
-    return [
-        Port(port.name, port.dtype, shape) for port, shape in zip(model.inputs, shapes, strict=True)
-    ]
+        named.append(Named(port.name, port.shape))
+    return named
 
 
 def _output(nodes: Nodes, result: Any) -> Any:

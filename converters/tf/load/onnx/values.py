@@ -10,6 +10,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Batch, Dim, Shape
+from converters.tf.ir.expressions import is_open
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.saved_model.replay import Refused
 
@@ -165,6 +166,11 @@ def shape_of(value: Value) -> Shape:
     return tuple(value.dims.shape) if isinstance(value, Symbol) else value.shape
 
 
+def is_variable(dim: Dim) -> bool:
+    """Returns whether calls differ in a dimension."""
+    return isinstance(dim, Batch) or is_open(dim)
+
+
 def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | None) -> Tensor:
     """Returns a tensor of TensorFlow with its shape.
 
@@ -189,5 +195,5 @@ def wrapped(tensor: Any, order: Order | None, batch: Dim | None, shape: Shape | 
         for place, dim in zip(order, dims, strict=True):
             full[place] = dim if dim is not None else batch if batch is not None else Batch()
         shape = tuple(full)
-    tensor.set_shape([None if isinstance(shape[a], Batch) else shape[a] for a in order])
+    tensor.set_shape([None if is_variable(shape[a]) else shape[a] for a in order])
     return Tensor(shape, {order: tensor})

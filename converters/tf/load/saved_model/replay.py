@@ -12,6 +12,8 @@ import tensorflow as tf
 from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
 from converters.tf.ir.build import ShapeError
+from converters.tf.ir.dimensions import Text
+from converters.tf.ir.expressions import OpenSizeError
 from converters.tf.ir.symbolic import NotSymbolicError
 from converters.tf.load.tracer import node_count, trace_function, uses_half
 from converters.tf.lower.trace import (
@@ -41,12 +43,17 @@ class Port:
     Attributes:
         name: Public name.
         dtype: Element type by its NumPy name.
-        shape: Dimensions; `None` for the batch.
+        shape: Dimensions; `None` for the batch, a text for another one that is open.
     """
 
     name: str
     dtype: str
-    shape: tuple[int | None, ...]
+    shape: tuple[Text, ...]
+
+    @property
+    def known(self) -> list[int | None]:
+        """Returns the shape for TensorFlow, which has no names for what is open."""
+        return [None if isinstance(d, str) else d for d in self.shape]
 
 
 @dataclass(frozen=True)
@@ -82,6 +89,7 @@ class Replay:
 
     Attributes:
         problems: What is not supported, of operators whose results the file does not describe.
+        variables: The weights so far, by placeholder.
     """
 
     def __init__(self, constants: tuple[type, ...]) -> None:
@@ -93,6 +101,7 @@ class Replay:
         self.problems: list[Problem] = []
         self._constants = constants
         self._graph = tf.Graph()
+        self.variables: dict[str, Variable] = {}
         self._weights: dict[str, tuple[Variable, Tensor]] = {}
         # First node, the one after the last, and layer; inner operators come first.
         self._spans: list[tuple[int, int, str]] = []
@@ -119,7 +128,8 @@ class Replay:
             name, count = f"{wish}_{count + 1}", count + 1
         with self._graph.as_default(), tf.name_scope("weight/"):
             tensor = tf.compat.v1.placeholder(data.dtype, data.shape)
-        self._weights[name] = (Variable(name, data), tensor)
+        self.variables[str(tensor.op.name)] = variable = Variable(name, data)
+        self._weights[name] = (variable, tensor)
         self._owned.setdefault(layer, []).append(name)
         return tensor
 
@@ -130,7 +140,7 @@ class Replay:
         with tf.name_scope(_scope(step.name)):
             try:
                 results = list(run())
-            except (Refused, ShapeError) as err:
+            except (Refused, ShapeError, OpenSizeError) as err:
                 results = self.refused(step, str(err))
             except NotSymbolicError as err:
                 results = self.refused(step, f"its result depends on the batch size as {err}")
@@ -179,7 +189,7 @@ class Replay:
                 describe the results of one.
         """
         with self._graph.as_default():
-            arguments = [tf.compat.v1.placeholder(p.dtype, p.shape, "input") for p in inputs]
+            arguments = [tf.compat.v1.placeholder(p.dtype, p.known, "input") for p in inputs]
             found = run(arguments)
             if self.problems:
                 stand_ins = [Problem(step.where, why) for step, why in self._refused.values()]
@@ -199,7 +209,7 @@ class Replay:
                 for p, t in zip(inputs, arguments, strict=True)
             ),
             outputs=tuple(outputs),
-            variables={str(tensor.op.name): variable for variable, tensor in weights},
+            variables=self.variables,
             layers=tuple(Layer(path, kind) for path, kind in self._kinds.items() if path),
             half=uses_half([main, *functions.values()]),
             weights={path: tuple(owned) for path, owned in self._owned.items()},

@@ -11,6 +11,7 @@ import tensorflow as tf
 from converters.tf.errors import FileError
 from converters.tf.load.saved_model.replay import Port, Refused, Replay, Step, Tensor
 from converters.tf.load.shapes import FixedShapes
+from converters.tf.load.symbols import Named, opened
 from converters.tf.load.tflite import (
     control,
     elementwise,
@@ -84,10 +85,10 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
         what = f"{len(names)} inputs and {len(chosen.outputs)} outputs"
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
     tensors = [graph.tensors[i] for i in graph.inputs]
-    shapes = fixed.resolved([(n, t.shape) for n, t in zip(names, tensors, strict=True)])
+    found = opened(fixed, [Named(n, t.shape) for n, t in zip(names, tensors, strict=True)])
     ports = [
         Port(name, _dtype(tensor), shape)
-        for name, tensor, shape in zip(names, tensors, shapes, strict=True)
+        for name, tensor, shape in zip(names, tensors, found, strict=True)
     ]
     outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
     run = _Run(path, model)

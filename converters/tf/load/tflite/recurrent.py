@@ -40,9 +40,9 @@ def _over_time(call: Call, sizes: Sequence[int], cell: Callable[..., Sequence[Te
     behind.
     """
     x = _rows(call)
-    steps, batch = x.shape[0], tf.shape(x)[1]
+    steps, batch = x.shape[0] or tf.shape(x)[0], tf.shape(x)[1]
     outputs = tf.zeros([steps, batch, sizes[0]])
-    outputs.set_shape([steps, x.shape[1], sizes[0]])
+    outputs.set_shape([x.shape[0], x.shape[1], sizes[0]])
 
     def zeros(units: int) -> Tensor:
         state = tf.zeros([batch, units])

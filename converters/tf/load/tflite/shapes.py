@@ -82,6 +82,18 @@ def _cumsum(call: Call) -> Tensor:
     return tf.cumsum(call.tensor(0), _axis(call, 1), **flags)
 
 
+def _products(call: Call) -> Tensor:
+    """Returns products of sizes: so TFLite's converter writes matmuls over open shapes."""
+    sizes, places = call.tensor(0), call.ints(1)
+    if sizes.shape.rank != 1 or sizes.shape[0] != len(places):
+        raise Refused("products of segments that are not sizes")
+    products = [tf.constant(1, sizes.dtype)] * call.ints(2)[0]
+    for number, place in enumerate(places):
+        if 0 <= place < len(products):
+            products[place] = products[place] * sizes[number]
+    return tf.stack(products)
+
+
 def _shape(call: Call) -> Tensor:
     return tf.shape(call.tensor(0), tf.as_dtype(call.results[0].dtype))
 
@@ -224,6 +236,7 @@ OPS: dict[str, Handler] = {
     "TOPK_V2": _top_k,
     "TRANSPOSE": lambda call: tf.transpose(call.tensor(0), call.tensor(1)),
     "UNIQUE": _unique,
+    "UNSORTED_SEGMENT_PROD": _products,
     "UNPACK": _unpack,
     "UNSORTED_SEGMENT_SUM": lambda call: tf.math.unsorted_segment_sum(*call.tensors()),
     "WHERE": lambda call: tf.where(call.tensor(0)),

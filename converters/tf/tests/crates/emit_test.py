@@ -229,6 +229,17 @@ def test_only_needed_files_are_copied() -> None:
     assert b"#![no_std]" in bare["src/lib.rs"]
 
 
+@pytest.mark.parametrize("product", [False, True])
+def test_running_sums_of_integers_bring_the_integers(product: bool) -> None:
+    x = ir.Value(ir.DType.I32, (ir.Batch(), 3), None, "x")
+    y = ir.Value(ir.DType.I32, (ir.Batch(), 3), None, "y")
+    node = ir.Node(ir.Cumulative(1, product), (x,), (y,))
+    files = emitted(
+        ir.Graph("m", (ir.Port("x", x),), (ir.Port("y", y),), (node,)), Options("m", "m")
+    )
+    assert "src/runtime/kernels/ops/elementwise/int32.rs" in files
+
+
 @pytest.mark.parametrize("profile", Profile)
 def test_a_crate_has_no_feature_that_it_could_not_be_without(profile: Profile) -> None:
     files = emitted(graphs.mlp(), Options("mlp", "graphs.py", profile=profile))

@@ -2,8 +2,8 @@
 
 use tfp_core::{Error, Result};
 
-use super::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
+use crate::nn::json::Json;
 use crate::nn::{Activation, Regularizer};
 
 /// The configuration of a layer.
@@ -151,6 +151,13 @@ impl<'j> Config<'j> {
         match self.0.get(key) {
             None => Ok(Activation::Linear),
             Some(Json::Text(name)) => activation(name),
+            Some(json) if object(json).is_some_and(|(class, _)| class == "LeakyReLU") => {
+                let slope = self.inner(key)?.1.float("negative_slope")?;
+                Ok(Activation::LeakyRelu(slope))
+            }
+            Some(json) if object(json).is_some_and(|(class, _)| class == "ELU") => {
+                Ok(Activation::Elu(self.inner(key)?.1.float("alpha")?))
+            }
             Some(_) => Err(Self::unsupported(&format!(
                 "an '{key}' that is not one of Keras' by name"
             ))),

@@ -1,8 +1,12 @@
 //! A layer that a configuration describes.
 
+use std::sync::Arc;
+
 use tfp_core::Result;
 
+use crate::nn::json::Json;
 use crate::nn::layer::Layer;
+use crate::nn::layer::described::{Arguments, KerasLayer};
 
 /// A layer, and where the file has its variables, in the order in which it makes them.
 pub(super) struct Described {
@@ -10,6 +14,35 @@ pub(super) struct Described {
     pub places: Vec<String>,
 }
 
+impl Described {
+    /// What a file says of the layer, whose places are still those inside of it.
+    pub fn keras(&self, entry: &Json, is_causal: bool) -> KerasLayer {
+        let class = entry.get("class_name").and_then(Json::text);
+        let mut layer = KerasLayer::new(class.unwrap_or_default()).listed(self.places.clone());
+        if let Some(Json::Object(config)) = entry.get("config") {
+            layer.config.clone_from(config);
+        }
+        layer.call = match &*layer.class {
+            "Add" | "Average" | "Concatenate" | "Dot" | "Maximum" | "Minimum" | "Multiply"
+            | "Subtract" => Arguments::List,
+            "Attention" | "AdditiveAttention" => Arguments::Attend {
+                causal: is_causal,
+                list: true,
+            },
+            "MultiHeadAttention" | "GroupQueryAttention" | "GroupedQueryAttention" => {
+                Arguments::Attend {
+                    causal: is_causal,
+                    list: false,
+                }
+            }
+            _ => Arguments::Each,
+        };
+        let name = entry.get("config").and_then(|config| config.get("name"));
+        layer.name = name.and_then(Json::text).map(str::to_owned);
+        layer.outer = Some(Arc::new(entry.clone()));
+        layer
+    }
+}
 impl Described {
     /// A layer whose own variables are so many.
     pub fn own(layer: impl Layer + 'static, count: usize) -> Result<Self> {

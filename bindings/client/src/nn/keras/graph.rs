@@ -8,10 +8,11 @@ use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
 use super::hdf5::Datasets;
-use super::json::Json;
 use super::layers::{Fixed, describe};
 use super::names::{numbered, snake_case};
 use crate::nn::Weights;
+use crate::nn::json::Json;
+use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::{Layer, Model, Node, SharedLayer};
 
 /// How deep models may lie in each other.
@@ -24,6 +25,7 @@ pub(super) struct Graph {
     inputs: Vec<Value>,
     /// The outputs with their names.
     outputs: Vec<(String, Value)>,
+    is_sequence: bool,
 }
 
 /// A layer.
@@ -40,7 +42,7 @@ struct Entry {
 
 enum Kind {
     Input(DataType, Vec<i64>),
-    Layer(Described),
+    Layer(Described, KerasLayer),
     Model(Box<Graph>),
     /// One whose description failed, which is a problem only where it is used.
     Unknown(String),
@@ -76,8 +78,8 @@ impl Graph {
             layers: Vec::new(),
             inputs: Vec::new(),
             outputs: Vec::new(),
+            is_sequence: class == "Sequential",
         };
-        let is_sequence = class == "Sequential";
         let mut names = Vec::new();
         for json in list {
             let (class, inner) = object(json)
@@ -102,10 +104,11 @@ impl Graph {
                 }
                 (_, None) => match describe(class, inner, is_causal) {
                     Ok(mut described) => {
+                        let keras = described.keras(json, is_causal);
                         for one in &mut described.places {
                             *one = format!("{place}{one}");
                         }
-                        Kind::Layer(described)
+                        Kind::Layer(described, keras)
                     }
                     Err(error) => Kind::Unknown(match error.kind() {
                         ErrorKind::Argument { message } => message.clone(),
@@ -122,7 +125,7 @@ impl Graph {
                 is_trainable,
             });
         }
-        if is_sequence {
+        if graph.is_sequence {
             graph.chain(config)?;
         } else {
             graph.inputs = ends(config, "input_layers")?
@@ -130,6 +133,14 @@ impl Graph {
                 .map(|(_, one)| one)
                 .collect();
             graph.outputs = ends(config, "output_layers")?;
+            // A functional model counts a call of its own before all others.
+            for (_, value) in &mut graph.outputs {
+                let is_inner = |entry: &&Entry| entry.name == value.layer;
+                let inner = graph.layers.iter().find(is_inner);
+                if inner.is_some_and(|entry| entry.class == "Functional") {
+                    value.call = value.call.saturating_sub(1);
+                }
+            }
         }
         graph.check(problems)?;
         Ok(graph)
@@ -273,14 +284,15 @@ impl Graph {
                     continue;
                 }
                 Kind::Unknown(_) => continue,
-                Kind::Layer(described) => Box::new(Loaded::new(entry.class, described, datasets)?),
+                Kind::Layer(described, keras) => Box::new(Loaded::new(keras, described, datasets)?),
                 Kind::Model(graph) => {
                     let place = weights.layer(&graph.name);
                     let model = graph.build(&place, datasets)?;
                     if !entry.is_trainable {
                         place.freeze();
                     }
-                    Box::new(model)
+                    let name = entry.name.clone();
+                    Box::new(Inner { model, name })
                 }
             };
             waiting.push((entry.name, shared, entry.calls, entry.is_trainable));
@@ -332,7 +344,7 @@ impl Graph {
             .iter()
             .map(|(name, node)| (name.as_str(), *node))
             .collect();
-        Model::new(&inputs, &outputs)
+        Model::of_nodes(&inputs, &outputs, self.is_sequence)
     }
 }
 
@@ -342,6 +354,36 @@ fn find<'v>(values: &'v BTreeMap<(String, usize), Vec<Node>>, value: &Value) -> 
     made.get(value.output)
 }
 
+/// A model in another, with the name that the file gives it.
+struct Inner {
+    model: Model,
+    name: String,
+}
+
+impl Layer for Inner {
+    fn build(&self, weights: &Weights, input: &[i64]) -> Result<crate::nn::layer::Built> {
+        self.model.build(weights, input)
+    }
+
+    fn build_many(
+        &self,
+        weights: &Weights,
+        inputs: &[&[i64]],
+    ) -> Result<crate::nn::layer::BuiltMany> {
+        self.model.build_many(weights, inputs)
+    }
+
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let name = Some(self.name.clone());
+        let layer = self.model.keras(inputs)?;
+        Ok(KerasLayer { name, ..layer })
+    }
+
+    fn kind(&self) -> String {
+        self.model.kind()
+    }
+}
+
 /// A layer whose variables have the values of a file.
 struct Loaded {
     layer: SharedLayer<Fixed>,
@@ -349,12 +391,12 @@ struct Loaded {
 }
 
 impl Loaded {
-    fn new(class: String, described: Described, datasets: &Datasets<'_>) -> Result<Self> {
+    fn new(keras: KerasLayer, described: Described, datasets: &Datasets<'_>) -> Result<Self> {
         let Described { layer, places } = described;
         let values = places.iter().map(|place| datasets.read(place));
         let values = values.collect::<Result<_>>()?;
         Ok(Self {
-            layer: SharedLayer::new(Fixed { layer, kind: class }),
+            layer: SharedLayer::new(Fixed { layer, keras }),
             values: std::sync::Mutex::new(Some(values)),
         })
     }
@@ -390,6 +432,10 @@ impl Layer for Loaded {
         inputs: &[&[i64]],
     ) -> Result<crate::nn::layer::BuiltMany> {
         self.with(weights, |weights| self.layer.build_many(weights, inputs))
+    }
+
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        self.layer.keras(inputs)
     }
 
     fn kind(&self) -> String {

@@ -4,8 +4,9 @@ use tfp_core::{Error, Result};
 
 use super::config::{Config, object};
 use super::described::{Described, vars};
-use super::json::Json;
 use crate::nn::functional::Pool;
+use crate::nn::json::Json;
+use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
     ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Bidirectional, Built, BuiltMany,
     Concatenate, Conv, Conv3d, Conv3dTranspose, ConvTranspose, Cropping, Dense, DepthwiseConv1d,
@@ -494,7 +495,7 @@ impl Layer for Global {
 /// A layer whose inputs are those of one call.
 pub(super) struct Fixed {
     pub layer: Box<dyn Layer>,
-    pub kind: String,
+    pub keras: KerasLayer,
 }
 
 impl Layer for Fixed {
@@ -506,7 +507,15 @@ impl Layer for Fixed {
         self.layer.build_many(weights, inputs)
     }
 
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let is_recurrent = matches!(&*self.keras.class, "SimpleRNN" | "LSTM" | "GRU");
+        Ok(match inputs.len() > 1 && is_recurrent {
+            true => self.keras.clone().call(Arguments::States),
+            false => self.keras.clone(),
+        })
+    }
+
     fn kind(&self) -> String {
-        self.kind.clone()
+        self.keras.class.clone()
     }
 }

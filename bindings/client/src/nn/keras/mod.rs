@@ -2,27 +2,37 @@
 
 mod bytes;
 mod calls;
+mod compile;
 mod config;
 mod described;
 mod graph;
 mod hdf5;
-mod json;
+mod hdf5_write;
 mod layers;
 mod names;
+mod order;
 mod recurrent;
+mod save;
 mod zip;
 
+use std::collections::HashMap;
 use std::path::Path;
 
-use tfp_core::{Error, ErrorKind, Result};
+use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
 use self::graph::Graph;
 use self::hdf5::Datasets;
-use self::json::Json;
+use self::save::Saved;
 use super::Weights;
+use super::json::Json;
 use super::layer::Model;
-use crate::files::{file_error, read_file};
+use super::optimizer::Rule;
+use super::training::Trainer;
+use crate::files::{file_error, read_file, write};
+use crate::variable::{self, Variable};
 
+/// The version of Keras whose files are written.
+const VERSION: &str = "3.15.1";
 /// The members of the archive.
 const CONFIG: &str = "config.json";
 const WEIGHTS: &str = "model.weights.h5";
@@ -62,4 +72,149 @@ impl Model {
         }
         graph.build(weights, &datasets)
     }
+
+    /// Writes the model with its weights as a `.keras` file, which Python's `keras.models.load_model` and
+    /// [`Self::from_keras`] read: layers, names, what is frozen. The file that is there stays until the
+    /// new one is whole.
+    ///
+    /// A model made by [`Sequential`](super::layer::Sequential) is a sequential one in Python, others are
+    /// functional. Several outputs are a list if they have the names of their layers, else a dictionary.
+    /// The random state of dropout is not part of the file.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`] for a model in a graph, whose values are in a session
+    /// ([`Self::save_keras_from`]), and for layers that Keras does not have, with a line for each;
+    /// [`ErrorKind::File`] for a file that can't be written.
+    pub fn save_keras(&self, path: impl AsRef<Path>) -> Result<()> {
+        let values = eager_values(self)?;
+        write_model(self, values, DataType::FLOAT, path.as_ref())
+    }
+
+    /// Writes a model in a graph, as [`Self::save_keras`], with the values of a session.
+    ///
+    /// # Errors
+    /// As for [`Self::save_keras`], and what TensorFlow says.
+    pub fn save_keras_from(&self, session: &Session, path: impl AsRef<Path>) -> Result<()> {
+        let values = variable::values_in(session, self.variables())?;
+        write_model(self, values, DataType::FLOAT, path.as_ref())
+    }
+}
+
+/// The values of a model's variables by name, in eager mode.
+fn eager_values(model: &Model) -> Result<Vec<Tensor>> {
+    if !model.weights().context().is_eager() {
+        return Err(Error::argument(
+            "the values of the model's variables are in a session: Model::save_keras_from or the \
+             methods of Trainer read and write them",
+        ));
+    }
+    model.variables().iter().map(Variable::to_tensor).collect()
+}
+
+impl Model {
+    /// Writes the values of the variables as a `.weights.h5` file, which `load_weights` reads in Python,
+    /// of a model of the same layers.
+    ///
+    /// # Errors
+    /// As for [`Self::save_keras`].
+    pub fn save_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_weights(self, eager_values(self)?, path.as_ref())
+    }
+
+    /// Sets the variables to the values of a `.weights.h5` file, which Python's `save_weights` wrote of a
+    /// model of the same layers. If one of them does not fit, none is changed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::File`] for a file that lacks a variable or has another shape of it, and as for
+    /// [`Self::save_keras`].
+    pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        eager_values(self)?;
+        let values = read_weights(self, path.as_ref())?;
+        for (variable, value) in self.variables().iter().zip(&values) {
+            variable.assign(self.weights().context(), value)?;
+        }
+        Ok(())
+    }
+}
+
+impl<R: Rule> Trainer<R> {
+    /// Writes the values of the model's variables, as [`Model::save_weights`].
+    ///
+    /// # Errors
+    /// As for [`Model::save_weights`].
+    pub fn save_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        write_weights(self.model(), self.values()?, path.as_ref())
+    }
+
+    /// Sets the model's variables, as [`Model::load_weights`].
+    ///
+    /// # Errors
+    /// As for [`Model::load_weights`].
+    pub fn load_weights(&self, path: impl AsRef<Path>) -> Result<()> {
+        self.set_values(&read_weights(self.model(), path.as_ref())?)
+    }
+}
+
+fn named(model: &Model, values: Vec<Tensor>) -> HashMap<String, Tensor> {
+    let names = model.variables().iter().map(|one| one.name().to_owned());
+    names.zip(values).collect()
+}
+
+fn write_weights(model: &Model, values: Vec<Tensor>, path: &Path) -> Result<()> {
+    let saved = Saved::of(model, DataType::FLOAT)?;
+    write(path, &saved.weights(&named(model, values), &[])?)
+}
+
+/// Reads the values of a model's variables, in their order.
+fn read_weights(model: &Model, path: &Path) -> Result<Vec<Tensor>> {
+    let saved = Saved::of(model, DataType::FLOAT)?;
+    let bytes = read_file(path)?;
+    let at_file = |error: Error| match error.kind() {
+        ErrorKind::Argument { message } => file_error(path, message),
+        _ => error,
+    };
+    let datasets = Datasets::open(&bytes).map_err(at_file)?;
+    let mut found = HashMap::new();
+    for (place, variable) in &saved.variables {
+        let value = datasets.read(place).map_err(at_file)?;
+        let fits = value.shape().is_compatible_with(variable.shape());
+        if !fits || value.dtype() != variable.dtype() {
+            return Err(file_error(
+                path,
+                format!(
+                    "'{place}' is {} of shape {}, and '{}' {} of shape {}",
+                    value.dtype(),
+                    value.shape(),
+                    variable.name(),
+                    variable.dtype(),
+                    variable.shape()
+                ),
+            ));
+        }
+        found.insert(variable.name(), value);
+    }
+    let values = model.variables().iter().map(|variable| {
+        found.remove(variable.name()).ok_or_else(|| {
+            Error::argument(format!("no layer of the model has '{}'", variable.name()))
+        })
+    });
+    values.collect()
+}
+
+fn write_model(model: &Model, values: Vec<Tensor>, input: DataType, path: &Path) -> Result<()> {
+    let saved = Saved::of(model, input)?;
+    let values = named(model, values);
+    let config = saved.config.to_string();
+    let weights = saved.weights(&values, &[])?;
+    write(path, &archive(&config, &weights)?)
+}
+
+/// The bytes of a `.keras` file.
+fn archive(config: &str, weights: &[u8]) -> Result<Vec<u8>> {
+    let metadata = Json::object([("keras_version", VERSION.into())]).to_string();
+    zip::archive(&[
+        ("metadata.json", metadata.as_bytes()),
+        (CONFIG, config.as_bytes()),
+        (WEIGHTS, weights),
+    ])
 }

@@ -4,9 +4,9 @@ use tfp_core::{Error, Result};
 
 use super::config::{Config, object};
 use super::described::{Described, vars};
-use super::json::Json;
 use super::names::{numbered, snake_case};
 use crate::nn::functional::RnnOptions;
+use crate::nn::json::Json;
 use crate::nn::layer::{
     Attention, ConvLstm, GroupedQueryAttention, MultiHeadAttention, Recurrent, RnnKind, Score,
     StackedRnn,

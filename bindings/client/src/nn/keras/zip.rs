@@ -60,3 +60,86 @@ pub(super) fn member<'b>(archive: &'b [u8], name: &str) -> Result<&'b [u8]> {
         names.join(", ")
     )))
 }
+
+/// Writes an archive of members that are not compressed.
+pub(super) fn archive(members: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+    let too_large = |what: &str| {
+        Error::argument(format!(
+            "the archive's {what} would be beyond 4 GiB, which is not supported"
+        ))
+    };
+    let mut archive = Vec::new();
+    let mut directory = Vec::new();
+    for (name, bytes) in members {
+        let at = u32::try_from(archive.len()).map_err(|_| too_large(name))?;
+        let size = u32::try_from(bytes.len()).map_err(|_| too_large(name))?;
+        let mut common = Vec::new();
+        // Version 2.0, no flags, not compressed, and the first time that there is: 1980-01-01.
+        for number in [20_u16, 0, 0, 0, 0x21] {
+            common.extend(number.to_le_bytes());
+        }
+        for number in [crc32(bytes), size, size] {
+            common.extend(number.to_le_bytes());
+        }
+        common.extend((name.len() as u16).to_le_bytes());
+        archive.extend(b"PK\x03\x04");
+        archive.extend(&common);
+        archive.extend([0; 2]);
+        archive.extend(name.as_bytes());
+        archive.extend_from_slice(bytes);
+        directory.extend(b"PK\x01\x02\x14\x00");
+        directory.extend(&common);
+        // Neither more fields nor a comment; on the first disk; a file that its owner may write.
+        directory.extend([0; 8]);
+        directory.extend((0o600_u32 << 16).to_le_bytes());
+        directory.extend(at.to_le_bytes());
+        directory.extend(name.as_bytes());
+    }
+    let begin = u32::try_from(archive.len()).map_err(|_| too_large("directory"))?;
+    let count = (members.len() as u16).to_le_bytes();
+    archive.extend(&directory);
+    archive.extend(END.0);
+    archive.extend([0; 4]);
+    archive.extend(count);
+    archive.extend(count);
+    archive.extend((directory.len() as u32).to_le_bytes());
+    archive.extend(begin.to_le_bytes());
+    archive.extend([0; 2]);
+    Ok(archive)
+}
+
+/// The checksum of a member.
+fn crc32(bytes: &[u8]) -> u32 {
+    const TABLE: [u32; 256] = {
+        let mut table = [0; 256];
+        let mut index = 0;
+        while index < 256 {
+            let mut value = index as u32;
+            let mut bit = 0;
+            while bit < 8 {
+                value = value >> 1 ^ if value & 1 == 1 { 0xedb8_8320 } else { 0 };
+                bit += 1;
+            }
+            table[index] = value;
+            index += 1;
+        }
+        table
+    };
+    let update = |crc: u32, byte: &u8| crc >> 8 ^ TABLE[(crc as u8 ^ byte) as usize];
+    !bytes.iter().fold(!0, update)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn members_are_found_again() -> Result<()> {
+        assert_eq!(crc32(b"123456789"), 0xcbf4_3926);
+        let bytes = archive(&[("a", b"one"), ("b/c", b"")])?;
+        assert_eq!(member(&bytes, "a")?, b"one");
+        assert_eq!(member(&bytes, "b/c")?, b"");
+        assert!(member(&bytes, "d").is_err());
+        Ok(())
+    }
+}

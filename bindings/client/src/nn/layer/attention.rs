@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::{Arguments, KerasLayer};
 use super::{Built, BuiltMany, Layer, Pass, check_sizes, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -147,6 +148,21 @@ fn single(layer: &dyn Layer, weights: &Weights, input: &[i64]) -> Result<Built> 
 }
 
 impl Layer for MultiHeadAttention {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("MultiHeadAttention")
+            .set("num_heads", self.heads)
+            .set("key_dim", self.width)
+            .set("value_dim", self.value_width)
+            .set("output_shape", self.output)
+            .set("use_bias", self.use_bias)
+            .set("dropout", self.dropout)
+            .listed(dense_places("", self.use_bias))
+            .call(Arguments::Attend {
+                causal: self.causal,
+                list: false,
+            }))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         single(self, weights, input)
     }
@@ -236,6 +252,19 @@ pub struct GroupedQueryAttention {
 }
 
 impl Layer for GroupedQueryAttention {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("GroupQueryAttention")
+            .set("head_dim", self.width)
+            .set("num_query_heads", self.query_heads)
+            .set("num_key_value_heads", self.key_heads)
+            .set("use_bias", self.use_bias)
+            .listed(dense_places("_", self.use_bias))
+            .call(Arguments::Attend {
+                causal: self.causal,
+                list: false,
+            }))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         single(self, weights, input)
     }
@@ -345,6 +374,21 @@ pub struct Attention {
 }
 
 impl Layer for Attention {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let layer = match self.score {
+            Score::Additive => KerasLayer::new("AdditiveAttention"),
+            Score::Dot => KerasLayer::new("Attention").set("score_mode", "dot"),
+            Score::Concat => KerasLayer::new("Attention").set("score_mode", "concat"),
+        };
+        Ok(layer
+            .set("use_scale", self.use_scale)
+            .set("dropout", self.dropout)
+            .call(Arguments::Attend {
+                causal: self.causal,
+                list: true,
+            }))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         Err(wrong_input("Attention", "queries and values", input))
     }
@@ -441,4 +485,13 @@ impl Layer for Attention {
             Ok(vec![y])
         })
     }
+}
+
+/// The places of the variables of four dense layers.
+fn dense_places(prefix: &str, use_bias: bool) -> Vec<String> {
+    let count = 1 + usize::from(use_bias);
+    let places = ["query", "key", "value", "output"].into_iter();
+    places
+        .flat_map(|name| (0..count).map(move |at| format!("{prefix}{name}_dense/vars/{at}")))
+        .collect()
 }

@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::{KerasLayer, dims_of, initializer, sized};
 use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::nn::functional::{self as f, ConvOptions, Padding, not_causal, transposable};
 use crate::nn::{Activation, Initializer, Weights};
@@ -112,6 +113,16 @@ fn output_shape(
 }
 
 impl Layer for Conv {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let dims = dims_of(inputs);
+        KerasLayer::new(format!("Conv{dims}D"))
+            .set("filters", self.filters)
+            .set("groups", self.options.groups)
+            .set("kernel_initializer", initializer(self.kernel))
+            .conv(&sized(self.size, dims), &self.options)
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let (channels, groups) = (channels("Conv", input)?, self.options.groups);
         if groups < 1 || channels % groups != 0 || self.filters % groups != 0 {
@@ -165,6 +176,15 @@ impl ConvTranspose {
 }
 
 impl Layer for ConvTranspose {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let (dims, conv) = (dims_of(inputs), &self.conv);
+        KerasLayer::new(format!("Conv{dims}DTranspose"))
+            .set("filters", conv.filters)
+            .set("kernel_initializer", initializer(conv.kernel))
+            .conv(&sized(conv.size, dims), &conv.options)
+            .dense(conv.activation, conv.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let conv = self.conv;
         let inputs = channels("ConvTranspose", input)?;
@@ -257,6 +277,13 @@ impl DepthwiseConv2d {
 }
 
 impl Layer for DepthwiseConv2d {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        KerasLayer::new("DepthwiseConv2D")
+            .set("depth_multiplier", self.multiplier)
+            .conv(&sized(self.size, 2), &self.options)
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = "DepthwiseConv2d";
         let inputs = channels(layer, input)?;

@@ -3,6 +3,7 @@
 use tfp_core::Result;
 
 use super::conv::windows;
+use super::described::KerasLayer;
 use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::nn::functional::{self as f, Padding, not_causal};
 use crate::nn::{Activation, Initializer, Weights};
@@ -40,6 +41,14 @@ impl Conv3d {
 }
 
 impl Layer for Conv3d {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        KerasLayer::new("Conv3D")
+            .set("filters", self.filters)
+            .windows(&self.size, self.strides.to_vec(), self.padding)
+            .set("dilation_rate", vec![1; self.size.len()])
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Self {
             filters,
@@ -87,6 +96,15 @@ pub struct Conv3dTranspose {
 }
 
 impl Layer for Conv3dTranspose {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let conv = &self.conv;
+        KerasLayer::new("Conv3DTranspose")
+            .set("filters", conv.filters)
+            .windows(&conv.size, conv.strides.to_vec(), conv.padding)
+            .set("dilation_rate", vec![1; conv.size.len()])
+            .dense(conv.activation, conv.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Conv3d {
             filters,

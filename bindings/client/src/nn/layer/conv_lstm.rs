@@ -3,6 +3,7 @@
 use tfp_core::{Error, Result};
 
 use super::conv::windows;
+use super::described::{KerasLayer, function};
 use super::{Built, Layer, check_sizes, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -124,6 +125,18 @@ impl Cell<AnyContext> for ConvCell<'_> {
 }
 
 impl Layer for ConvLstm {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        KerasLayer::new(format!("ConvLSTM{}D", self.size.len()))
+            .set("filters", self.filters)
+            .windows(&self.size, self.strides.clone(), self.padding)
+            .set("dilation_rate", vec![1; self.size.len()])
+            .set("recurrent_activation", function(self.gate)?)
+            .set("return_sequences", self.options.return_sequences)
+            .set("go_backwards", self.options.go_backwards)
+            .within("cell/")
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = "ConvLstm";
         let dims = self.size.len();

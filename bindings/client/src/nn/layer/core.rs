@@ -2,7 +2,9 @@
 
 use tfp_core::{DataType, Error, Result};
 
+use super::described::{KerasLayer, function, initializer};
 use super::{Built, Layer, channels, check_sizes, elements, wrong_input};
+use crate::nn::json::Json;
 use crate::nn::{Activation, Initializer, Weights, functional as f};
 use crate::ops;
 
@@ -42,6 +44,14 @@ impl Dense {
 }
 
 impl Layer for Dense {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        KerasLayer::new("Dense")
+            .set("units", self.units)
+            .set("kernel_initializer", initializer(self.kernel))
+            .set("bias_initializer", initializer(self.bias))
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let inputs = channels("Dense", input)?;
         check_sizes("Dense", "units", &[self.units])?;
@@ -68,6 +78,14 @@ impl Layer for Dense {
 }
 
 impl Layer for Activation {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(match *self {
+            Self::LeakyRelu(slope) => KerasLayer::new("LeakyReLU").set("negative_slope", slope),
+            Self::Elu(alpha) => KerasLayer::new("ELU").set("alpha", alpha),
+            other => KerasLayer::new("Activation").set("activation", function(other)?),
+        })
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let activation = *self;
         Built::new(input.to_vec(), move |pass, x| {
@@ -114,6 +132,14 @@ impl Embedding {
 }
 
 impl Layer for Embedding {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Embedding")
+            .set("input_dim", self.rows)
+            .set("output_dim", self.width)
+            .set("embeddings_initializer", initializer(self.table))
+            .set("mask_zero", self.mask_zero))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         if self.rows < 1 {
             return Err(Error::argument(format!(
@@ -151,6 +177,10 @@ pub struct Dropout {
 }
 
 impl Layer for Dropout {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Dropout").set("rate", self.rate))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let rate = self.rate;
         if !(0.0..1.0).contains(&rate) {
@@ -175,6 +205,10 @@ impl Layer for Dropout {
 pub struct Flatten;
 
 impl Layer for Flatten {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Flatten"))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let size = elements(input).ok_or_else(|| wrong_input("Flatten", "known sizes", input))?;
         Built::new(vec![size], move |pass, x| {
@@ -191,6 +225,10 @@ pub struct Reshape {
 }
 
 impl Layer for Reshape {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Reshape").set("target_shape", &*self.shape))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let wrong = || {
             let expected = format!("as many known elements as the shape {:?}", self.shape);
@@ -253,6 +291,18 @@ impl EinsumDense {
 }
 
 impl Layer for EinsumDense {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let output = self.output.iter().map(|&size| match size {
+            -1 => Json::Null,
+            size => size.into(),
+        });
+        Ok(KerasLayer::new("EinsumDense")
+            .set("equation", &*self.equation)
+            .set("output_shape", Json::List(output.collect()))
+            .set("activation", function(self.activation)?)
+            .set("bias_axes", self.bias_axes.as_deref()))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let wrong = || {
             let expected = format!(

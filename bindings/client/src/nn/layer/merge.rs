@@ -2,6 +2,7 @@
 
 use tfp_core::{DataType, Error, Result};
 
+use super::described::{Arguments, KerasLayer};
 use super::{Built, BuiltMany, Layer, Pass, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -27,6 +28,10 @@ macro_rules! elementwise {
 
             fn build_many(&self, _: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
                 merged(stringify!($name), inputs, $binary, $mean)
+            }
+
+            fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+                Ok(KerasLayer::new(stringify!($name)).call(Arguments::List))
             }
         })*
     };
@@ -143,6 +148,12 @@ impl Default for Concatenate {
 }
 
 impl Layer for Concatenate {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Concatenate")
+            .set("axis", self.axis)
+            .call(Arguments::List))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         Err(one("Concatenate", input))
     }
@@ -248,6 +259,13 @@ impl Dot {
 }
 
 impl Layer for Dot {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Dot")
+            .set("axes", [self.axes.0, self.axes.1].as_slice())
+            .set("normalize", self.normalize)
+            .call(Arguments::List))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         Err(one("Dot", input))
     }

@@ -9,6 +9,7 @@ mod conv;
 mod conv3d;
 mod conv_lstm;
 mod core;
+pub(crate) mod described;
 mod merge;
 mod model;
 mod node;
@@ -41,6 +42,7 @@ pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
 pub use self::conv_lstm::ConvLstm;
 pub use self::conv3d::{Conv3d, Conv3dTranspose};
 pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
+pub use self::described::KerasLayer;
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
 pub use self::model::{Model, Port};
 pub use self::node::Node;
@@ -335,6 +337,14 @@ pub trait Layer {
         }
     }
 
+    /// Returns what Keras' files say of the layer, for inputs of these shapes.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a layer that Keras does not have.
+    fn keras(&self, _inputs: &[&[i64]]) -> Result<KerasLayer> {
+        Err(Error::argument("Keras has no such layer"))
+    }
+
     /// Returns the name of the kind of layer, for messages and summaries.
     fn kind(&self) -> String {
         let path = std::any::type_name::<Self>();
@@ -365,6 +375,10 @@ macro_rules! pointers {
 
             fn build_many(&self, weights: &Weights, inputs: &[&[i64]]) -> Result<BuiltMany> {
                 (**self).build_many(weights, inputs)
+            }
+
+            fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+                (**self).keras(inputs)
             }
 
             fn kind(&self) -> String {

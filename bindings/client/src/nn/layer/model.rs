@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
+use super::described::{Arguments, Inside, KerasLayer, fresh_identity};
 use super::node::{Call, Node};
 use super::{Built, BuiltMany, Layer, MaskList, Pass};
 use crate::context::value::AnyValue;
@@ -28,6 +29,8 @@ struct Inner {
     // How many values there are.
     values: usize,
     variables: Vec<Variable>,
+    identity: u64,
+    is_sequence: bool,
 }
 
 /// An input or an output of a model.
@@ -39,11 +42,11 @@ pub struct Port {
     pub dtype: Option<DataType>,
     /// Its shape, without the batch; -1 stands for any size.
     pub shape: Vec<i64>,
-    pub(super) value: usize,
+    pub(crate) value: usize,
 }
 
 /// One call of a layer: the values that it takes, and the first of those that it gives.
-pub(super) struct Step {
+pub(crate) struct Step {
     pub call: Arc<Call>,
     pub inputs: Vec<usize>,
     pub first: usize,
@@ -60,6 +63,15 @@ impl Model {
     /// [`ErrorKind::Argument`] for a node that isn't an input, for outputs that depend on an input that
     /// is not given, for names that are there twice, and for nodes of different weights.
     pub fn new(inputs: &[&Node], outputs: &[(&str, &Node)]) -> Result<Self> {
+        Self::of_nodes(inputs, outputs, false)
+    }
+
+    /// Makes a model, which Keras' files call a sequence if it is one.
+    pub(crate) fn of_nodes(
+        inputs: &[&Node],
+        outputs: &[(&str, &Node)],
+        is_sequence: bool,
+    ) -> Result<Self> {
         let Some((_, first)) = outputs.first() else {
             return Err(Error::argument("a model without an output"));
         };
@@ -155,6 +167,8 @@ impl Model {
                 steps,
                 values,
                 variables,
+                identity: fresh_identity(),
+                is_sequence,
             }),
         })
     }
@@ -224,7 +238,12 @@ impl Model {
         )))
     }
 
-    pub(super) fn steps(&self) -> &[Step] {
+    /// Whether it was made as a sequence of layers.
+    pub(crate) fn is_sequence(&self) -> bool {
+        self.inner.is_sequence
+    }
+
+    pub(crate) fn steps(&self) -> &[Step] {
         &self.inner.steps
     }
 
@@ -316,6 +335,18 @@ fn check_names<'n>(what: &str, names: impl Iterator<Item = &'n str>) -> Result<(
 }
 
 impl Layer for Model {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let call = match self.inputs().len() {
+            1 => Arguments::Each,
+            _ => Arguments::List,
+        };
+        Ok(KerasLayer {
+            identity: Some(self.inner.identity),
+            model: Some(Inside(Arc::new(self.clone()))),
+            ..KerasLayer::new("Functional").call(call)
+        })
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let BuiltMany { forward, outputs } = self.build_many(weights, &[input])?;
         let [output] = <[_; 1]>::try_from(outputs).map_err(|outputs| {

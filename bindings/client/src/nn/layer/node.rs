@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
+use super::described::KerasLayer;
 use super::{BuiltMany, ForwardMany, LARGEST, Layer};
 use crate::nn::Weights;
 use crate::variable::Variable;
@@ -20,7 +21,7 @@ pub struct Node {
 }
 
 /// An input, or one call of a layer.
-pub(super) struct Call {
+pub(crate) struct Call {
     /// The name of the input or of the layer.
     pub name: String,
     /// The kind of layer.
@@ -35,6 +36,8 @@ pub(super) struct Call {
     pub variables: Vec<Variable>,
     /// The element type of an input, when it is known.
     pub dtype: Option<DataType>,
+    /// What Keras' files say of the layer, or why they can't; nothing for an input.
+    pub keras: Option<Result<KerasLayer>>,
     weights: Weights,
 }
 
@@ -91,6 +94,7 @@ impl Node {
             forward: None,
             variables: Vec::new(),
             dtype,
+            keras: None,
             weights: weights.clone(),
         }))
     }
@@ -188,6 +192,7 @@ impl Node {
             forward: Some(built.forward),
             variables,
             dtype: None,
+            keras: Some(layer.keras(&shapes)),
             weights: weights.clone(),
         });
         Ok((0..call.outputs.len())
@@ -219,7 +224,7 @@ impl Node {
         &self.call.weights
     }
 
-    pub(super) fn origin(&self) -> &Arc<Call> {
+    pub(crate) fn origin(&self) -> &Arc<Call> {
         &self.call
     }
 

@@ -2,9 +2,11 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::{KerasLayer, dims_of, penalty};
 use super::{Built, Layer, Pass, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
+use crate::nn::json::Json;
 use crate::nn::{Regularizer, Weights};
 use crate::ops;
 
@@ -55,6 +57,11 @@ pub struct SpatialDropout {
 }
 
 impl Layer for SpatialDropout {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let class = format!("SpatialDropout{}D", dims_of(inputs));
+        Ok(KerasLayer::new(class).set("rate", self.rate))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let rate = self.rate;
         check_rate("SpatialDropout", rate)?;
@@ -94,6 +101,10 @@ pub struct GaussianNoise {
 }
 
 impl Layer for GaussianNoise {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("GaussianNoise").set("stddev", self.deviation))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let deviation = self.deviation;
         if !(0.0..=f32::MAX).contains(&deviation) {
@@ -121,6 +132,10 @@ pub struct GaussianDropout {
 }
 
 impl Layer for GaussianDropout {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("GaussianDropout").set("rate", self.rate))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let rate = self.rate;
         check_rate("GaussianDropout", rate)?;
@@ -147,6 +162,10 @@ pub struct AlphaDropout {
 }
 
 impl Layer for AlphaDropout {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("AlphaDropout").set("rate", self.rate))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         // Of the self-normalizing exponential unit: what it tends to, with the sign changed.
         const LIMIT: f32 = 1.050_701 * 1.673_263_2;
@@ -180,6 +199,17 @@ pub struct ActivityPenalty<L> {
 }
 
 impl<L: Layer> Layer for ActivityPenalty<L> {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let layer = self.layer.keras(inputs)?;
+        let Regularizer { l1, l2 } = self.regularizer;
+        if layer.class == "Identity" {
+            return Ok(KerasLayer::new("ActivityRegularization")
+                .set("l1", l1)
+                .set("l2", l2));
+        }
+        Ok(layer.set("activity_regularizer", penalty(self.regularizer)))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let Built { forward, output } = self.layer.build(weights, input)?;
         let regularizer = self.regularizer;
@@ -208,6 +238,10 @@ pub struct Masking {
 }
 
 impl Layer for Masking {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Masking").set("mask_value", self.value))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let value = self.value;
         if input.is_empty() {
@@ -239,6 +273,16 @@ pub struct Scaling {
 }
 
 impl Layer for Scaling {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let numbers = |numbers: &[f32]| match numbers {
+            &[one] => Json::from(one),
+            _ => Json::List(numbers.iter().map(|&one| one.into()).collect()),
+        };
+        Ok(KerasLayer::new("Rescaling")
+            .set("scale", numbers(&self.scale))
+            .set("offset", numbers(&self.offset)))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let channels = input.last().copied().unwrap_or(1);
         let fits = |numbers: &[f32]| numbers.len() == 1 || numbers.len() as i64 == channels;

@@ -2,6 +2,7 @@
 
 use tfp_core::{DataType, Error, Result};
 
+use super::described::KerasLayer;
 use super::{Built, Layer, channels, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -118,6 +119,15 @@ impl Default for BatchNorm {
 }
 
 impl Layer for BatchNorm {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("BatchNormalization")
+            .set("axis", self.axis)
+            .set("momentum", self.momentum)
+            .set("epsilon", self.epsilon)
+            .set("center", self.center)
+            .set("scale", self.scale))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let last = Last::new("BatchNorm", self.axis, input)?;
         let shape = [last.size(input)];
@@ -210,15 +220,35 @@ impl Default for LayerNorm {
 }
 
 impl Layer for LayerNorm {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("LayerNormalization")
+            .set("axis", &*self.axes)
+            .set("epsilon", self.epsilon)
+            .set("center", self.center)
+            .set("scale", self.scale))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let axes = axes("LayerNorm", &self.axes, input)?;
-        let sizes: Vec<i64> = axes.iter().map(|&axis| input[axis - 1]).collect();
+        // Keras orders axes as they are given, negative ones first, and reshapes the weights.
+        let mut given = self.axes.clone();
+        given.sort_unstable();
+        given.dedup();
+        let place = |axis: i64| match axis {
+            0.. => axis as usize,
+            _ => (axis + input.len() as i64 + 1) as usize,
+        };
+        let mut sizes: Vec<i64> = given.iter().map(|&axis| input[place(axis) - 1]).collect();
+        if given.len() != axes.len() {
+            // The same axis from both ends.
+            sizes = axes.iter().map(|&axis| input[axis - 1]).collect();
+        }
         if sizes.iter().any(|&size| size < 1) {
             return Err(wrong_input("LayerNorm", "known sizes", input));
         }
         let mut spread = vec![1; input.len() + 1];
-        for (&axis, &size) in axes.iter().zip(&sizes) {
-            spread[axis] = size;
+        for &axis in &axes {
+            spread[axis] = input[axis - 1];
         }
         let weights = weights.layer("layer_normalization");
         let affine = Affine::new(&weights, &sizes, self.scale, self.center)?;
@@ -270,6 +300,12 @@ impl Default for RmsNorm {
 }
 
 impl Layer for RmsNorm {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("RMSNormalization")
+            .set("axis", -1_i64)
+            .set("epsilon", self.epsilon))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let shape = [channels("RmsNorm", input)?];
         let weights = weights.layer("rms_normalization");
@@ -311,6 +347,15 @@ impl Default for GroupNorm {
 }
 
 impl Layer for GroupNorm {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("GroupNormalization")
+            .set("groups", self.groups)
+            .set("axis", self.axis)
+            .set("epsilon", self.epsilon)
+            .set("center", self.center)
+            .set("scale", self.scale))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let last = Last::new("GroupNorm", self.axis, input)?;
         let channels = last.size(input);
@@ -352,6 +397,10 @@ impl Default for UnitNorm {
 }
 
 impl Layer for UnitNorm {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("UnitNormalization").set("axis", &*self.axes))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let axes = axes("UnitNorm", &self.axes, input)?;
         let axes: Vec<i32> = axes.iter().map(|&axis| axis as i32).collect();

@@ -3,6 +3,7 @@
 use tfp_core::Result;
 
 use super::conv::{check_pairs, windows};
+use super::described::{KerasLayer, dims_of, padding_name, sized};
 use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -46,6 +47,16 @@ impl Pooling {
 }
 
 impl Layer for Pooling {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let dims = dims_of(inputs);
+        Ok(
+            KerasLayer::new(format!("{}Pooling{dims}D", name(self.kind)))
+                .set("pool_size", sized(self.size, dims))
+                .set("strides", sized(self.strides, dims))
+                .set("padding", padding_name(self.padding)),
+        )
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let pool = *self;
         let one = |input, size, stride| windows(input, size, stride, 1, pool.padding);
@@ -90,6 +101,13 @@ pub struct Pooling3d {
 }
 
 impl Layer for Pooling3d {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new(format!("{}Pooling3D", name(self.kind)))
+            .set("pool_size", self.size.as_slice())
+            .set("strides", self.strides.as_slice())
+            .set("padding", padding_name(self.padding)))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let Self {
             kind,
@@ -124,6 +142,11 @@ impl Layer for Pooling3d {
 pub struct GlobalPool(pub Pool);
 
 impl Layer for GlobalPool {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let class = format!("Global{}Pooling{}D", name(self.0), dims_of(inputs));
+        Ok(KerasLayer::new(class))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let kind = self.0;
         let output = vec![channels("GlobalPool", input)?];
@@ -143,4 +166,12 @@ fn masked_mean(cx: &AnyContext, x: &AnyValue, mask: &AnyValue) -> Result<AnyValu
     let mask = ops::expand_dims(cx, mask, -1)?;
     let sum = ops::sum(cx, ops::mul(cx, x, &mask)?, 1, ops::SumOptions::default())?;
     ops::div(cx, sum, ops::sum(cx, mask, 1, ops::SumOptions::default())?)
+}
+
+/// The beginning of Keras' classes.
+fn name(kind: Pool) -> &'static str {
+    match kind {
+        Pool::Max => "Max",
+        Pool::Average => "Average",
+    }
 }

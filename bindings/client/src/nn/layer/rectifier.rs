@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::KerasLayer;
 use super::{Built, Layer, wrong_input};
 use crate::nn::{Initializer, Weights};
 use crate::ops;
@@ -18,6 +19,13 @@ pub struct Relu {
 }
 
 impl Layer for Relu {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("ReLU")
+            .set("max_value", self.max)
+            .set("negative_slope", self.slope)
+            .set("threshold", self.threshold))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let Self {
             max,
@@ -54,6 +62,11 @@ pub struct PRelu {
 }
 
 impl Layer for PRelu {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let axes = Some(&*self.shared_axes).filter(|axes| !axes.is_empty());
+        Ok(KerasLayer::new("PReLU").set("shared_axes", axes))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let mut shape = input.to_vec();
         for &axis in &self.shared_axes {
@@ -95,6 +108,10 @@ impl Default for Softmax {
 }
 
 impl Layer for Softmax {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Softmax").set("axis", self.axis))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let rank = input.len() as i64 + 1;
         let axis = if self.axis < 0 {

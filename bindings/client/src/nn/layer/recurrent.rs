@@ -2,9 +2,11 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::{Arguments, KerasLayer, function};
 use super::{Built, BuiltMany, Forward, Layer, Pass, check_sizes, wrong_input};
 use crate::context::value::AnyValue;
 use crate::nn::functional::{self as f, Gru, Lstm, RnnOptions, SimpleRnn};
+use crate::nn::json::Json;
 use crate::nn::{Activation, Initializer, Weights};
 use crate::ops;
 use crate::variable::Variable;
@@ -26,6 +28,24 @@ impl RnnKind {
             Self::Simple => "simple_rnn",
             Self::Lstm => "lstm",
             Self::Gru => "gru",
+        }
+    }
+
+    /// Keras' class.
+    fn class(self) -> &'static str {
+        match self {
+            Self::Simple => "SimpleRNN",
+            Self::Lstm => "LSTM",
+            Self::Gru => "GRU",
+        }
+    }
+
+    /// What Keras' files call the place of a cell.
+    fn cell_place(self) -> &'static str {
+        match self {
+            Self::Simple => "simple_rnn_cell",
+            Self::Lstm => "lstm_cell",
+            Self::Gru => "gru_cell",
         }
     }
 
@@ -215,7 +235,47 @@ fn sequence(layer: &str, input: &[i64]) -> Result<(i64, i64)> {
     }
 }
 
+impl Recurrent {
+    /// What a layer and a cell of Keras have in common.
+    fn of_keras(&self, class: &str) -> Result<KerasLayer> {
+        let layer = KerasLayer::new(class)
+            .set("units", self.units)
+            .dense(self.activation, self.use_bias)?;
+        let layer = match self.kind {
+            RnnKind::Simple => layer,
+            RnnKind::Lstm | RnnKind::Gru => layer.set("recurrent_activation", function(self.gate)?),
+        };
+        Ok(match self.kind {
+            RnnKind::Gru => layer.set("reset_after", self.reset_after),
+            RnnKind::Simple | RnnKind::Lstm => layer,
+        })
+    }
+}
+
+impl RnnOptions {
+    fn of_keras(self, layer: KerasLayer) -> KerasLayer {
+        layer
+            .set("return_sequences", self.return_sequences)
+            .set("go_backwards", self.go_backwards)
+            .set("zero_output_for_mask", self.zero_masked)
+    }
+}
+
 impl Layer for Recurrent {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let layer = self.of_keras(self.kind.class())?;
+        let call = match inputs.len() {
+            1 => Arguments::Each,
+            _ => Arguments::States,
+        };
+        Ok(self
+            .options
+            .of_keras(layer)
+            .set("return_state", self.return_state)
+            .within("cell/")
+            .call(call))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         if self.return_state {
             return Err(Error::argument(
@@ -276,6 +336,31 @@ pub struct StackedRnn {
 }
 
 impl Layer for StackedRnn {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let cells = self.cells.iter().map(|cell| {
+            let class = format!("{}Cell", cell.kind.class());
+            Ok((cell, cell.of_keras(&class)?.object("keras.layers")))
+        });
+        let cells = cells.collect::<Result<Vec<_>>>()?;
+        let mut before = Vec::new();
+        let mut places = Vec::new();
+        for (cell, _) in &cells {
+            let name = cell.kind.cell_place();
+            let number = before.iter().filter(|other| **other == name).count();
+            before.push(name);
+            let place = match number {
+                0 => name.to_owned(),
+                _ => format!("{name}_{number}"),
+            };
+            let count = 2 + usize::from(cell.use_bias);
+            places.extend((0..count).map(|at| format!("cell/cells/{place}/vars/{at}")));
+        }
+        let cells = cells.into_iter().map(|(_, json)| json).collect();
+        let cells = KerasLayer::new("StackedRNNCells").set("cells", Json::List(cells));
+        let layer = KerasLayer::new("RNN").set("cell", cells.object("keras.layers"));
+        Ok(self.options.of_keras(layer).listed(places))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let (steps, mut width) = sequence("StackedRnn", input)?;
         let units: Vec<i64> = self.cells.iter().map(|cell| cell.units).collect();
@@ -350,6 +435,32 @@ pub struct Bidirectional {
 }
 
 impl Layer for Bidirectional {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let class = self.layer.kind.class();
+        let one = |backwards: bool| -> Result<Json> {
+            let mut options = self.layer.options;
+            options.go_backwards ^= backwards;
+            let layer = options.of_keras(self.layer.of_keras(class)?);
+            let name = if backwards { "backward" } else { "forward" };
+            Ok(layer.set("name", name).object("keras.layers"))
+        };
+        let merge = match self.merge {
+            Merge::Concat => "concat",
+            Merge::Sum => "sum",
+            Merge::Mul => "mul",
+            Merge::Average => "ave",
+        };
+        let count = 2 + usize::from(self.layer.use_bias);
+        let places = ["forward_layer", "backward_layer"].into_iter();
+        let places =
+            places.flat_map(|place| (0..count).map(move |at| format!("{place}/cell/vars/{at}")));
+        Ok(KerasLayer::new("Bidirectional")
+            .set("layer", one(false)?)
+            .set("backward_layer", one(true)?)
+            .set("merge_mode", merge)
+            .listed(places.collect()))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let weights = weights.layer("bidirectional");
         let build = |name: &str, backwards: bool| -> Result<Built> {

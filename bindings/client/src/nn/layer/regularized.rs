@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::{KerasLayer, penalty};
 use super::{Built, BuiltMany, Layer};
 use crate::nn::{Regularizer, Weights};
 
@@ -17,6 +18,20 @@ pub struct Regularized<L> {
 }
 
 impl<L: Layer> Layer for Regularized<L> {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let layer = self.layer.keras(inputs)?;
+        if matches!(&*layer.class, "TimeDistributed" | "Bidirectional" | "RNN") {
+            return Err(Error::argument(
+                "a penalty of a layer inside of another can't be described",
+            ));
+        }
+        let key = match &*self.variable {
+            "recurrent_kernel" => "recurrent",
+            other => other,
+        };
+        Ok(layer.set(&format!("{key}_regularizer"), penalty(self.regularizer)))
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         self.penalized(weights, |weights| self.layer.build(weights, input))
     }

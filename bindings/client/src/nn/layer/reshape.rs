@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result};
 
+use super::described::{KerasLayer, pairs};
 use super::{Built, Layer, check_sizes, wrong_input};
 use crate::nn::Weights;
 use crate::ops;
@@ -11,6 +12,10 @@ use crate::ops;
 pub struct Identity;
 
 impl Layer for Identity {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Identity"))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         Built::new(input.to_vec(), |pass, x| {
             pass.pass_mask(pass.mask());
@@ -27,6 +32,10 @@ pub struct Permute {
 }
 
 impl Layer for Permute {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("Permute").set("dims", &*self.order))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let mut sorted = self.order.clone();
         sorted.sort_unstable();
@@ -49,6 +58,10 @@ impl Layer for Permute {
 pub struct RepeatVector(pub i64);
 
 impl Layer for RepeatVector {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        Ok(KerasLayer::new("RepeatVector").set("n", self.0))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         let &[features] = input else {
             return Err(wrong_input("RepeatVector", "(features)", input));
@@ -80,6 +93,11 @@ pub struct Cropping {
 }
 
 impl Layer for Cropping {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let class = format!("Cropping{}D", self.sides.len());
+        Ok(KerasLayer::new(class).set("cropping", pairs(&self.sides)))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         check_rank("Cropping", &self.sides, input)?;
         let mut output = input.to_vec();
@@ -126,6 +144,11 @@ pub struct ZeroPadding {
 }
 
 impl Layer for ZeroPadding {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let class = format!("ZeroPadding{}D", self.sides.len());
+        Ok(KerasLayer::new(class).set("padding", pairs(&self.sides)))
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         check_rank("ZeroPadding", &self.sides, input)?;
         let mut output = input.to_vec();
@@ -184,6 +207,19 @@ impl UpSampling {
 }
 
 impl Layer for UpSampling {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        let dims = self.sizes.len();
+        let layer = KerasLayer::new(format!("UpSampling{dims}D"));
+        if let &[size] = self.sizes.as_slice() {
+            return Ok(layer.set("size", size));
+        }
+        let layer = layer.set("size", &*self.sizes);
+        Ok(match self.interpolation {
+            Interpolation::Nearest => layer,
+            Interpolation::Bilinear => layer.set("interpolation", "bilinear"),
+        })
+    }
+
     fn build(&self, _: &Weights, input: &[i64]) -> Result<Built> {
         check_rank("UpSampling", &self.sizes, input)?;
         check_sizes("UpSampling", "sizes", &self.sizes)?;

@@ -3,6 +3,7 @@
 use tfp_core::Result;
 
 use super::conv::windows;
+use super::described::KerasLayer;
 use super::{Built, Layer, channels, check_sizes, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -40,6 +41,13 @@ impl DepthwiseConv1d {
 }
 
 impl Layer for DepthwiseConv1d {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        KerasLayer::new("DepthwiseConv1D")
+            .set("depth_multiplier", self.multiplier)
+            .conv(&[self.size], &self.options)
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = "DepthwiseConv1d";
         let inputs = channels(layer, input)?;
@@ -98,6 +106,14 @@ impl SeparableConv {
 }
 
 impl Layer for SeparableConv {
+    fn keras(&self, _: &[&[i64]]) -> Result<KerasLayer> {
+        KerasLayer::new(format!("SeparableConv{}D", self.size.len()))
+            .set("filters", self.filters)
+            .set("depth_multiplier", self.multiplier)
+            .conv(&self.size, &self.options)
+            .dense(self.activation, self.use_bias)
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let layer = "SeparableConv";
         let inputs = channels(layer, input)?;

@@ -28,7 +28,7 @@ impl Sequential {
             node = node.then(*layer).map_err(|error| at_layer(number, error))?;
         }
         Ok(Self {
-            model: Model::new(&[&input], &[("y", &node)])?,
+            model: Model::of_nodes(&[&input], &[("y", &node)], true)?,
         })
     }
 

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tfp_core::{Error, Result};
 
+use super::described::{KerasLayer, fresh_identity};
 use super::{Built, BuiltMany, Layer};
 use crate::nn::Weights;
 use crate::nn::weights::Taken;
@@ -12,6 +13,7 @@ use crate::nn::weights::Taken;
 pub struct SharedLayer<L> {
     layer: L,
     first: Mutex<Option<First>>,
+    identity: u64,
 }
 
 /// What the first call took.
@@ -26,6 +28,7 @@ impl<L: Layer> SharedLayer<L> {
         Self {
             layer,
             first: Mutex::new(None),
+            identity: fresh_identity(),
         }
     }
 }
@@ -53,6 +56,14 @@ impl<L: Layer> SharedLayer<L> {
 }
 
 impl<L: Layer> Layer for SharedLayer<L> {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let layer = self.layer.keras(inputs)?;
+        Ok(KerasLayer {
+            identity: Some(layer.identity.unwrap_or(self.identity)),
+            ..layer
+        })
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         self.share(weights, |weights| self.layer.build(weights, input))
     }

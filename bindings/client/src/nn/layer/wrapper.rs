@@ -1,7 +1,8 @@
 //! Layers around others.
 
-use tfp_core::Result;
+use tfp_core::{Error, Result};
 
+use super::described::{KerasLayer, Places};
 use super::{Built, Layer, wrong_input};
 use crate::nn::Weights;
 use crate::ops;
@@ -14,6 +15,32 @@ pub struct TimeDistributed<L> {
 }
 
 impl<L: Layer> Layer for TimeDistributed<L> {
+    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        let inner: Vec<&[i64]> = inputs
+            .iter()
+            .map(|shape| shape.get(1..).unwrap_or(&[]))
+            .collect();
+        let layer = self.layer.keras(&inner)?;
+        if layer.model.is_some() || layer.outer.is_some() {
+            return Err(Error::argument(
+                "TimeDistributed over a model can't be described",
+            ));
+        }
+        let places = match &layer.places {
+            Places::Within(place) => Places::Within(format!("layer/{place}")),
+            Places::Listed(places) => Places::Listed(
+                places
+                    .iter()
+                    .map(|place| format!("layer/{place}"))
+                    .collect(),
+            ),
+        };
+        Ok(KerasLayer {
+            places,
+            ..KerasLayer::new("TimeDistributed").set("layer", layer.object("keras.layers"))
+        })
+    }
+
     fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
         let [steps, step @ ..] = input else {
             return Err(wrong_input("TimeDistributed", "steps", input));

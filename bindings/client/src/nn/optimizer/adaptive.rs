@@ -3,7 +3,7 @@
 use tfp_core::{Context, Error, Result};
 use tfp_ops as ops;
 
-use super::{Change, Rule, Slot, State, Update, take};
+use super::{Change, KerasRule, Rule, Slot, State, Update, take};
 
 /// `share * old + (1 - share) * new`
 fn decay<C: Context + ?Sized>(
@@ -35,6 +35,14 @@ impl Default for Adagrad {
 }
 
 impl Rule for Adagrad {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Adagrad", &[&[0]])
+                .set("initial_accumulator_value", self.initial)
+                .set("epsilon", self.epsilon),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }
@@ -80,6 +88,14 @@ impl Default for Adadelta {
 }
 
 impl Rule for Adadelta {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Adadelta", &[&[0, 1]])
+                .set("rho", self.rho)
+                .set("epsilon", self.epsilon),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }
@@ -138,6 +154,16 @@ impl Default for RmsProp {
 }
 
 impl Rule for RmsProp {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("RMSprop", &[&[0], &[1], &[2]])
+                .set("rho", self.rho)
+                .set("momentum", self.momentum)
+                .set("epsilon", self.epsilon)
+                .set("centered", self.centered),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }

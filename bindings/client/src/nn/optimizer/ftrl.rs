@@ -3,7 +3,7 @@
 use tfp_core::{Context, Result};
 use tfp_ops as ops;
 
-use super::{Change, Rule, Slot, State, Update, take};
+use super::{Change, KerasRule, Rule, Slot, State, Update, take};
 
 /// FTRL-Proximal (McMahan et al., 2013), with L1, L2 and shrinkage.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -36,6 +36,18 @@ impl Default for Ftrl {
 }
 
 impl Rule for Ftrl {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Ftrl", &[&[0, 1]])
+                .set("learning_rate_power", self.power)
+                .set("initial_accumulator_value", self.initial)
+                .set("l1_regularization_strength", self.l1)
+                .set("l2_regularization_strength", self.l2)
+                .set("l2_shrinkage_regularization_strength", self.l2_shrinkage)
+                .set("beta", self.beta),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }

@@ -3,7 +3,7 @@
 use tfp_core::{Context, Result};
 use tfp_ops as ops;
 
-use super::{Change, Rule, Slot, State, Update, take};
+use super::{Change, KerasRule, Rule, Slot, State, Update, take};
 
 /// Lion (Chen et al., arXiv:2302.06675): `w -= rate * sign(beta_1 * m + (1 - beta_1) * g)`.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -24,6 +24,14 @@ impl Default for Lion {
 }
 
 impl Rule for Lion {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Lion", &[&[0]])
+                .set("beta_1", self.beta_1)
+                .set("beta_2", self.beta_2),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }

@@ -11,8 +11,10 @@
 mod adaptive;
 mod apply;
 mod clip;
+mod described;
 mod ftrl;
 mod lion;
+mod minimize;
 mod moment;
 mod schedule;
 mod sgd;
@@ -22,10 +24,12 @@ use tfp_core::{Context, Error, Result};
 pub use adaptive::{Adadelta, Adagrad, RmsProp};
 pub use apply::Optimizer;
 pub use clip::Clip;
+pub use described::KerasRule;
 pub use ftrl::Ftrl;
 pub use lion::Lion;
+pub use minimize::Minimizer;
 pub use moment::{Adam, Adamax, Nadam};
-pub use schedule::Schedule;
+pub use schedule::{RateFunction, Schedule};
 pub use sgd::Sgd;
 
 /// A value that a rule keeps for each variable between steps.
@@ -103,6 +107,11 @@ pub trait Rule {
 
     /// Returns the weight decay that is used unless another is asked for.
     fn default_decay(&self) -> Option<f32> {
+        None
+    }
+
+    /// Returns how Keras' files describe the rule; none for one that Keras does not have.
+    fn keras(&self) -> Option<KerasRule> {
         None
     }
 

@@ -3,7 +3,7 @@
 use tfp_core::{Context, Result};
 use tfp_ops as ops;
 
-use super::{Change, Rule, Slot, State, Update, take};
+use super::{Change, KerasRule, Rule, Slot, State, Update, take};
 
 /// `old + (new - old) * share`, a running mean.
 pub(super) fn mean<C: Context + ?Sized>(
@@ -60,6 +60,16 @@ impl Adam {
 }
 
 impl Rule for Adam {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Adam", &[&[0, 1], &[2]])
+                .set("beta_1", self.beta_1)
+                .set("beta_2", self.beta_2)
+                .set("epsilon", self.epsilon)
+                .set("amsgrad", self.amsgrad),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }
@@ -136,6 +146,15 @@ impl Default for Adamax {
 }
 
 impl Rule for Adamax {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Adamax", &[&[0, 1]])
+                .set("beta_1", self.beta_1)
+                .set("beta_2", self.beta_2)
+                .set("epsilon", self.epsilon),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }
@@ -205,6 +224,15 @@ impl Nadam {
 }
 
 impl Rule for Nadam {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("Nadam", &[&[0, 1]])
+                .set("beta_1", self.beta_1)
+                .set("beta_2", self.beta_2)
+                .set("epsilon", self.epsilon),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.001
     }

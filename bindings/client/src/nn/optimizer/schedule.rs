@@ -1,6 +1,8 @@
 //! Learning-rate schedules.
 
 use std::f64::consts::PI;
+use std::fmt;
+use std::sync::Arc;
 
 /// A learning rate per step, computed on the host. Steps begin with 0. Formulas and names are those
 /// of Keras' `optimizers.schedules`.
@@ -76,9 +78,32 @@ pub enum Schedule {
         /// The share of the rate that is left at the end of a period.
         alpha: f32,
     },
+    /// A function of your own.
+    Function(RateFunction),
+}
+
+/// A function from the number of a step, from 0 on, to its rate. Two are equal if they are clones of one.
+#[derive(Clone)]
+pub struct RateFunction(Arc<dyn Fn(u64) -> f32 + Send + Sync>);
+
+impl fmt::Debug for RateFunction {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("RateFunction").finish_non_exhaustive()
+    }
+}
+
+impl PartialEq for RateFunction {
+    fn eq(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.0, &other.0)
+    }
 }
 
 impl Schedule {
+    /// A schedule of your own: a function from the number of a step, from 0 on, to its rate.
+    pub fn function(rate: impl Fn(u64) -> f32 + Send + Sync + 'static) -> Self {
+        Self::Function(RateFunction(Arc::new(rate)))
+    }
+
     /// Returns the learning rate of a step.
     #[must_use]
     pub fn rate(&self, step: u64) -> f32 {
@@ -89,6 +114,7 @@ impl Schedule {
         };
         let rate = match *self {
             Self::Constant(rate) => f64::from(rate),
+            Self::Function(ref function) => return (function.0)(step),
             Self::ExponentialDecay {
                 initial,
                 steps,

@@ -3,7 +3,7 @@
 use tfp_core::{Context, Result};
 use tfp_ops as ops;
 
-use super::{Change, Rule, Slot, State, Update, take};
+use super::{Change, KerasRule, Rule, Slot, State, Update, take};
 
 /// Gradient descent: `w -= rate * g`; with momentum `m = momentum * m - rate * g`, `w += m`, and
 /// with Nesterov's form of it `w += momentum * m - rate * g`.
@@ -16,6 +16,14 @@ pub struct Sgd {
 }
 
 impl Rule for Sgd {
+    fn keras(&self) -> Option<KerasRule> {
+        Some(
+            KerasRule::new("SGD", &[&[0]])
+                .set("momentum", self.momentum)
+                .set("nesterov", self.nesterov),
+        )
+    }
+
     fn default_rate(&self) -> f32 {
         0.01
     }

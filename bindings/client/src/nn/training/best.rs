@@ -8,14 +8,14 @@ use crate::nn::optimizer::Rule;
 
 /// A measure that is watched.
 #[derive(Clone, Debug)]
-struct Monitor {
-    name: String,
-    goal: Goal,
-    min_delta: f64,
+pub(super) struct Monitor {
+    pub name: String,
+    pub goal: Goal,
+    pub min_delta: f64,
 }
 
 impl Monitor {
-    fn new(name: &str) -> Self {
+    pub fn new(name: &str) -> Self {
         Self {
             name: name.to_owned(),
             goal: Goal::Auto,
@@ -24,7 +24,7 @@ impl Monitor {
     }
 
     /// Returns the goal, which is `Min` or `Max`.
-    fn goal<R: Rule>(&self, trainer: &Trainer<R>) -> Result<Goal> {
+    pub fn goal<R: Rule>(&self, trainer: &Trainer<R>) -> Result<Goal> {
         if self.goal != Goal::Auto {
             return Ok(self.goal);
         }
@@ -41,7 +41,7 @@ impl Monitor {
     }
 
     /// Whether a value is better than another by more than the smallest change that counts.
-    fn is_better(&self, goal: Goal, now: f64, than: f64) -> bool {
+    pub fn is_better(&self, goal: Goal, now: f64, than: f64) -> bool {
         match goal {
             Goal::Max => now - self.min_delta > than,
             _ => now + self.min_delta < than,

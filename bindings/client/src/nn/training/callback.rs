@@ -88,6 +88,14 @@ pub trait Callback<R: Rule> {
         Ok(())
     }
 
+    /// A training is about to begin: the trainer may be changed, as to one that was saved.
+    ///
+    /// # Errors
+    /// Those that end the training.
+    fn prepare(&mut self, _trainer: &mut Trainer<R>) -> Result<()> {
+        Ok(())
+    }
+
     /// A training has ended, without an error.
     ///
     /// # Errors
@@ -101,6 +109,14 @@ pub trait Callback<R: Rule> {
     /// # Errors
     /// Those that end the training.
     fn begin(&mut self, _epoch: usize, _epochs: usize, _batches: Option<usize>) -> Result<()> {
+        Ok(())
+    }
+
+    /// An epoch begins, whose number is counted from 0. Here the rate may be set.
+    ///
+    /// # Errors
+    /// Those that end the training.
+    fn before_epoch(&mut self, _epoch: usize, _trainer: &Trainer<R>) -> Result<()> {
         Ok(())
     }
 

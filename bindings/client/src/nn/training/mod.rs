@@ -4,17 +4,21 @@ mod batches;
 mod best;
 mod callback;
 mod engine;
+mod files;
 mod plan;
 mod progress;
+mod rates;
 mod saving;
+mod tensorboard;
 mod weights;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::layer::Model;
-use super::optimizer::Rule;
+use super::optimizer::{Rule, Schedule};
 use super::{Meter, MetricFunction};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -25,8 +29,11 @@ pub use crate::nn::metric::Goal;
 pub use batches::{Batch, Batches, Source, Tensors};
 pub use best::{EarlyStopping, SaveBest};
 pub use callback::{Callback, Control, Logs};
+pub use files::{BackupAndRestore, CsvLogger, ModelCheckpoint};
 pub use plan::{Head, Plan};
 pub use progress::Progress;
+pub use rates::{LearningRateScheduler, ReduceLrOnPlateau, TerminateOnNan};
+pub use tensorboard::TensorBoard;
 
 /// A model in training: in a graph with a session of its own, or in eager mode with a tape per step,
 /// as the context of its variables says.
@@ -42,6 +49,9 @@ pub struct Trainer<R> {
     // The loss, those of the outputs where there are several, and the metrics, with their names.
     meters: Vec<(String, Meter)>,
     losses: usize,
+    // A rate that takes the place of the plan's, and whether the training is to end.
+    rate: Mutex<Option<f32>>,
+    is_stopped: AtomicBool,
 }
 
 /// A mean whose sums are added by the trainer.
@@ -111,6 +121,8 @@ impl<R: Rule> Trainer<R> {
             batch: 0,
             meters,
             losses,
+            rate: Mutex::new(None),
+            is_stopped: AtomicBool::new(false),
         })
     }
 
@@ -120,11 +132,52 @@ impl<R: Rule> Trainer<R> {
         &self.model
     }
 
+    pub(crate) fn plan(&self) -> &Plan<R> {
+        &self.plan
+    }
+
+    /// The outputs that have a loss, by number, and what is done with them.
+    pub(crate) fn trained(&self) -> impl Iterator<Item = (usize, &Head)> {
+        self.heads.iter().map(|one| (one.output, &one.head))
+    }
+
+    /// The values of what the optimizer keeps: all slots of a variable, one variable after the other.
+    pub(crate) fn slot_values(&self) -> Result<Vec<Tensor>> {
+        let slots: Vec<_> = self.engine.slots().into_iter().cloned().collect();
+        self.engine.values(&slots)
+    }
+
+    /// Whether the rate is a number, which Keras keeps in a variable.
+    pub(crate) fn has_rate(&self) -> bool {
+        self.own_rate().is_some() || matches!(self.plan.optimizer.rate, Schedule::Constant(_))
+    }
+
     fn job(&self) -> Job<'_> {
         Job {
             model: &self.model,
             heads: &self.heads,
         }
+    }
+
+    /// Returns the learning rate of the next step.
+    #[must_use]
+    pub fn rate(&self) -> f32 {
+        self.own_rate()
+            .unwrap_or_else(|| self.plan.optimizer.rate.rate(self.step))
+    }
+
+    /// Sets the learning rate of all further steps, instead of the plan's: a number or a schedule.
+    pub fn set_rate(&self, rate: f32) {
+        *self.rate.lock().unwrap_or_else(PoisonError::into_inner) = Some(rate);
+    }
+
+    fn own_rate(&self) -> Option<f32> {
+        *self.rate.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Makes [`Self::fit`] end after the step that is going on. The epoch ends with it.
+    pub fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
     }
 
     /// Returns how many steps were made.
@@ -191,7 +244,12 @@ impl<R: Rule> Trainer<R> {
     }
 
     fn train_fed(&mut self, fed: &Fed<'_>) -> Result<f32> {
-        let numbers = self.plan.optimizer.numbers(self.step)?;
+        let (rate, step) = self.plan.optimizer.numbers(self.step)?;
+        let rate = match self.own_rate() {
+            Some(own) => Tensor::scalar(own)?,
+            None => rate,
+        };
+        let numbers = (rate, step);
         let (job, plan) = (self.job(), &self.plan);
         let measured = self.engine.train(job, plan, fed, &numbers, self.step)?;
         self.step += 1;
@@ -375,17 +433,22 @@ impl<R: Rule> Trainer<R> {
         callbacks: &mut [&mut dyn Callback<R>],
     ) -> Result<Vec<Logs>> {
         let mut history = Vec::new();
+        self.is_stopped.store(false, Ordering::Relaxed);
+        let last = self.epoch + epochs as u64;
+        for callback in callbacks.iter_mut() {
+            callback.prepare(self)?;
+        }
         if self.batch == 0 {
             self.logs("");
         }
         for callback in callbacks.iter_mut() {
             callback.start(self)?;
         }
-        let last = self.epoch + epochs as u64;
         while self.epoch < last {
             let epoch = self.epoch as usize;
             for callback in callbacks.iter_mut() {
                 callback.begin(epoch, last as usize, data.count())?;
+                callback.before_epoch(epoch, self)?;
             }
             let done = self.batch as usize;
             for (index, batch) in data.epoch(self.epoch)?.enumerate().skip(done) {
@@ -394,6 +457,9 @@ impl<R: Rule> Trainer<R> {
                 let loss = self.mean_loss();
                 for callback in callbacks.iter_mut() {
                     callback.step(index, loss, self)?;
+                }
+                if self.is_stopped.load(Ordering::Relaxed) {
+                    break;
                 }
             }
             check_batches(self.batch as usize, "an epoch of the training has")?;
@@ -410,7 +476,7 @@ impl<R: Rule> Trainer<R> {
                 }
             }
             history.push(logs);
-            if control == Control::Stop {
+            if control == Control::Stop || self.is_stopped.load(Ordering::Relaxed) {
                 break;
             }
         }

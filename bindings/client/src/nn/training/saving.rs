@@ -1,6 +1,7 @@
 //! What a training leaves in files, and how it goes on from there.
 
 use std::path::Path;
+use std::sync::Mutex;
 
 use tfp_core::{Error, Result, Tensor};
 
@@ -15,6 +16,8 @@ const STEP: &str = "step";
 /// Where it has the number of epochs, and of batches of the next one.
 const EPOCH: &str = "epoch";
 const BATCH: &str = "batch";
+/// Where it has a learning rate that was set, NaN if none was.
+const RATE: &str = "rate";
 /// What the name of a meter's sums begins with.
 const METER: &str = "meter";
 
@@ -54,6 +57,7 @@ impl<R: Rule> Trainer<R> {
                 .map_err(|_| Error::argument(format!("{name} {number} is too large")))?;
             more.push((name, Tensor::scalar(number)?));
         }
+        more.push((RATE, Tensor::scalar(self.own_rate().unwrap_or(f32::NAN))?));
         for (name, (_, meter)) in names.iter().zip(&self.meters) {
             let sums = meter.sums();
             more.push((name, Tensor::from_slice(sums, &[sums.len() as i64])?));
@@ -89,7 +93,7 @@ impl<R: Rule> Trainer<R> {
     pub fn restore(&mut self, prefix: impl AsRef<Path>) -> Result<()> {
         let checkpoint = self.checkpoint()?;
         let names = self.meter_names();
-        let mut paths = vec![STEP, EPOCH, BATCH];
+        let mut paths = vec![STEP, EPOCH, BATCH, RATE];
         paths.extend(names.iter().map(String::as_str));
         let prefix = prefix.as_ref();
         let found = checkpoint.read_with(self.engine.session(), prefix, &paths)?;
@@ -103,8 +107,10 @@ impl<R: Rule> Trainer<R> {
         };
         let step = number(0)?.ok_or_else(|| damaged("it has no number of steps"))?;
         let (epoch, batch) = (number(1)?.unwrap_or(0), number(2)?.unwrap_or(0));
+        let rate = found.get(3).and_then(Option::as_ref);
+        let rate = rate.map(Tensor::to_scalar::<f32>).transpose()?;
         let mut sums = Vec::new();
-        for tensor in &found[3..] {
+        for tensor in &found[4..] {
             sums.push(
                 tensor
                     .as_ref()
@@ -112,6 +118,7 @@ impl<R: Rule> Trainer<R> {
             );
         }
         (self.step, self.epoch, self.batch) = (step, epoch, batch);
+        self.rate = Mutex::new(rate.filter(|rate| !rate.is_nan()));
         for ((_, meter), sums) in self.meters.iter_mut().zip(sums) {
             meter.set_sums(sums);
         }

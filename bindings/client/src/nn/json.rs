@@ -1,5 +1,7 @@
 //! JSON, as Python's `json` writes it.
 
+use std::fmt;
+
 use tfp_core::{Error, Result};
 
 /// How deep lists and objects may lie in each other. Keras' own are about 10 deep per nested model.
@@ -7,10 +9,13 @@ const DEEPEST: usize = 200;
 
 /// A value.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Json {
+pub(crate) enum Json {
     Null,
     Bool(bool),
+    /// An integer.
     Number(f64),
+    /// A number with a point or an exponent: another type in Python.
+    Float(f64),
     Text(String),
     List(Vec<Self>),
     /// In the order of the file.
@@ -28,6 +33,16 @@ impl Json {
             None => Ok(value),
             Some(_) => Err(parser.wrong("the end")),
         }
+    }
+
+    /// An object of members.
+    pub fn object<const N: usize>(members: [(&str, Self); N]) -> Self {
+        let members = members.into_iter();
+        Self::Object(
+            members
+                .map(|(name, value)| (name.to_owned(), value))
+                .collect(),
+        )
     }
 
     /// A member of an object, unless it is null.
@@ -50,7 +65,7 @@ impl Json {
 
     pub fn number(&self) -> Option<f64> {
         match self {
-            Self::Number(number) => Some(*number),
+            Self::Number(number) | Self::Float(number) => Some(*number),
             _ => None,
         }
     }
@@ -74,6 +89,104 @@ impl Json {
             _ => None,
         }
     }
+}
+
+impl From<&str> for Json {
+    fn from(text: &str) -> Self {
+        Self::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Json {
+    fn from(text: String) -> Self {
+        Self::Text(text)
+    }
+}
+
+impl From<bool> for Json {
+    fn from(value: bool) -> Self {
+        Self::Bool(value)
+    }
+}
+
+impl From<i64> for Json {
+    fn from(number: i64) -> Self {
+        Self::Number(number as f64)
+    }
+}
+
+/// The shortest number that is this one, as Python's programs have it: 0.001.
+impl From<f32> for Json {
+    fn from(number: f32) -> Self {
+        let number = number.to_string().parse();
+        Self::Float(number.unwrap_or(f64::NAN))
+    }
+}
+
+impl From<&[i64]> for Json {
+    fn from(numbers: &[i64]) -> Self {
+        Self::List(numbers.iter().map(|&number| number.into()).collect())
+    }
+}
+
+impl From<Vec<i64>> for Json {
+    fn from(numbers: Vec<i64>) -> Self {
+        numbers.as_slice().into()
+    }
+}
+
+impl<T: Into<Json>> From<Option<T>> for Json {
+    fn from(value: Option<T>) -> Self {
+        value.map_or(Self::Null, Into::into)
+    }
+}
+
+/// The text, as Python's `json` reads it.
+impl fmt::Display for Json {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Null => f.write_str("null"),
+            Self::Bool(value) => write!(f, "{value}"),
+            Self::Number(number) => write!(f, "{number:.0}"),
+            Self::Float(number) if number.is_nan() => f.write_str("NaN"),
+            Self::Float(number) if number.is_infinite() => f.write_str(if *number > 0.0 {
+                "Infinity"
+            } else {
+                "-Infinity"
+            }),
+            Self::Float(number) => write!(f, "{number:?}"),
+            Self::Text(text) => quoted(f, text),
+            Self::List(list) => {
+                f.write_str("[")?;
+                for (index, value) in list.iter().enumerate() {
+                    f.write_str(if index > 0 { ", " } else { "" })?;
+                    write!(f, "{value}")?;
+                }
+                f.write_str("]")
+            }
+            Self::Object(members) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in members.iter().enumerate() {
+                    f.write_str(if index > 0 { ", " } else { "" })?;
+                    quoted(f, name)?;
+                    write!(f, ": {value}")?;
+                }
+                f.write_str("}")
+            }
+        }
+    }
+}
+
+fn quoted(f: &mut fmt::Formatter<'_>, text: &str) -> fmt::Result {
+    f.write_str("\"")?;
+    for letter in text.chars() {
+        match letter {
+            '"' | '\\' => write!(f, "\\{letter}")?,
+            letter if (letter as u32) < 0x20 => write!(f, "\\u{:04x}", letter as u32)?,
+            letter => write!(f, "{letter}")?,
+        }
+    }
+    f.write_str("\"")
 }
 
 struct Parser<'t> {
@@ -113,9 +226,9 @@ impl Parser<'_> {
             ("null", Json::Null),
             ("true", Json::Bool(true)),
             ("false", Json::Bool(false)),
-            ("NaN", Json::Number(f64::NAN)),
-            ("Infinity", Json::Number(f64::INFINITY)),
-            ("-Infinity", Json::Number(f64::NEG_INFINITY)),
+            ("NaN", Json::Float(f64::NAN)),
+            ("Infinity", Json::Float(f64::INFINITY)),
+            ("-Infinity", Json::Float(f64::NEG_INFINITY)),
         ];
         let rest = self.text.get(self.at..).unwrap_or_default();
         for (word, value) in words {
@@ -159,7 +272,11 @@ impl Parser<'_> {
                 let number = rest[..length].parse();
                 let number = number.map_err(|_| self.wrong("a number"))?;
                 self.at += length;
-                Ok(Json::Number(number))
+                let is_integer = !rest[..length].contains(['.', 'e', 'E']);
+                Ok(match is_integer {
+                    true => Json::Number(number),
+                    false => Json::Float(number),
+                })
             }
             _ => Err(self.wrong("a value")),
         }
@@ -236,6 +353,26 @@ mod tests {
         assert!(list[2].number().is_some_and(f64::is_nan));
         assert_eq!(list[3].text(), Some("\u{e9}\u{1f600}\n"));
         assert!(json.get("b").is_none());
+        Ok(())
+    }
+
+    #[test]
+    fn what_is_written_is_read() -> Result<()> {
+        let json = Json::object([
+            (
+                "a\"\\\n\u{1f600}",
+                Json::List(vec![
+                    4_i64.into(),
+                    0.001_f32.into(),
+                    0.0_f32.into(),
+                    f32::INFINITY.into(),
+                ]),
+            ),
+            ("b", Json::object([("c", Json::Null), ("d", true.into())])),
+        ]);
+        let text = json.to_string();
+        assert!(text.contains("[4, 0.001, 0.0, Infinity]"), "{text}");
+        assert_eq!(Json::parse(text.as_bytes())?, json);
         Ok(())
     }
 

@@ -1,0 +1,252 @@
+"""Keras' files: what Python wrote is read and written in Rust, and the other way round."""
+
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import zipfile
+from collections.abc import Iterator
+from typing import Any
+
+import h5py
+import keras
+import numpy as np
+import pytest
+import tensorflow as tf
+
+from bindings.client.tests import keras_models
+
+PROGRAM = os.environ["KERAS_FILES"]
+# Outputs differ by rounding; weights not at all.
+NEAR = 2e-5
+
+
+def _run(*arguments: str) -> None:
+    done = subprocess.run([PROGRAM, *arguments], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def _list(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        return [value[key] for key in value]
+    return list(value) if isinstance(value, list | tuple) else [value]
+
+
+def _near(found: Any, expected: Any, name: str) -> None:
+    found, expected = np.asarray(found), np.asarray(expected)
+    assert found.shape == expected.shape, name
+    away = np.abs(found - expected) / np.maximum(np.abs(expected), 1.0)
+    assert away.size == 0 or away.max() <= NEAR, f"{name}: {away.max()}"
+
+
+@pytest.fixture(scope="module")
+def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
+    """Models of random layers, written by Keras and again in Rust."""
+    folder = tmp_path_factory.mktemp("again")
+    for index, (name, case) in enumerate(keras_models.CASES.items()):
+        r = np.random.default_rng([5, index])
+        keras.utils.set_random_seed(index)
+        shapes, layers = case(r)
+        inputs = [keras.Input(shape, name=f"in{at}") for at, shape in enumerate(shapes)]
+        outputs = layers(*[keras.layers.Dense(x.shape[-1])(x) for x in inputs])
+        model = keras.Model(inputs, outputs)
+        for variable in model.variables:
+            if variable.dtype == "float32":
+                variable.assign(variable.numpy() + r.normal(size=variable.shape) ** 2 * 0.1)
+        model.save(folder / f"{name}.keras")
+        keras.backend.clear_session()
+    _run("resave", str(folder))
+    yield folder
+
+
+@pytest.mark.parametrize("name", list(keras_models.CASES))
+def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str) -> None:
+    first = keras.models.load_model(again / f"{name}.keras")
+    second = keras.models.load_model(again / f"{name}.again.keras")
+    assert [type(layer) for layer in first.layers] == [type(layer) for layer in second.layers]
+    assert [layer.name for layer in first.layers] == [layer.name for layer in second.layers]
+    weights = list(zip(first.weights, second.weights, strict=True))
+    assert weights
+    for one, other in weights:
+        assert one.dtype == other.dtype and one.trainable == other.trainable
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+    r = np.random.default_rng(3)
+    x = [r.normal(size=(4, *value.shape[1:])).astype(np.float32) for value in first.inputs]
+    for found, expected in zip(_list(second(x)), _list(first(x)), strict=True):
+        _near(found, expected, name)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
+    """Models that are made in Rust."""
+    folder = tmp_path_factory.mktemp("made")
+    _run("make", str(folder))
+    return folder
+
+
+def test_models_of_rust_compute_the_same_in_python(made: pathlib.Path) -> None:
+    names = sorted(path.stem for path in made.glob("*.shapes"))
+    assert len(names) >= 16
+    for name in names:
+        model = keras.models.load_model(made / f"{name}.keras")
+        shapes = json.loads((made / f"{name}.shapes").read_text())
+        x = []
+        for index, (shape, value) in enumerate(zip(shapes, model.inputs, strict=True)):
+            array = np.fromfile(made / f"{name}.x{index}", value.dtype)
+            x.append(array.reshape(shape))
+        found = model(x if len(x) > 1 else x[0])
+        if isinstance(found, dict):
+            # Outputs have the names that they have in Rust.
+            assert set(found) in ({"class", "age"}, {"decoder", "state"}, {"y", "z"}), name
+            order = {"class": 0, "age": 1, "decoder": 0, "state": 1, "y": 0, "z": 1}
+            found = [value for _, value in sorted(found.items(), key=lambda pair: order[pair[0]])]
+        found = _list(found)
+        for index, value in enumerate(found):
+            expected = np.fromfile(made / f"{name}.y{index}", np.float32)
+            _near(value, expected.reshape(value.shape), name)
+        model.save(made / f"{name}.again.keras")
+        weights = [value.numpy() for value in model.weights]
+        for value in model.weights:
+            value.assign(np.zeros_like(value.numpy()))
+        model.load_weights(made / f"{name}.weights.h5")
+        for value, wanted in zip(model.weights, weights, strict=True):
+            np.testing.assert_array_equal(value.numpy(), wanted)
+        model.save_weights(made / f"{name}.again.weights.h5")
+    sequential = keras.models.load_model(made / "dense.keras")
+    assert isinstance(sequential, keras.Sequential)
+    frozen = keras.models.load_model(made / "frozen.keras")
+    assert [layer.trainable for layer in frozen.layers[1:]] == [False, False, False, True]
+    _run("check", str(made))
+
+
+def test_the_weights_are_hdf5(made: pathlib.Path) -> None:
+    with zipfile.ZipFile(made / "dense.keras") as archive:
+        assert archive.testzip() is None
+        weights = archive.read("model.weights.h5")
+    with h5py.File(io.BytesIO(weights)) as file:
+        kernel = file["layers/dense/vars/0"]
+        assert kernel.shape == (5, 8) and kernel.dtype == np.float32
+        assert len(file["layers"]) > 4
+
+
+def test_trainings_go_on_in_python(tmp_path: pathlib.Path) -> None:
+    _run("train", str(tmp_path))
+    names = sorted(path.stem for path in tmp_path.glob("*.loss"))
+    assert len(names) == 11
+    for name in names:
+        model = keras.models.load_model(tmp_path / f"{name}.keras")
+        assert model.compiled and int(model.optimizer.iterations.numpy()) == 3
+        after = keras.models.load_model(tmp_path / f"{name}.after.keras")
+        x = np.fromfile(tmp_path / f"{name}.x0", np.float32).reshape(3, 4)
+        truth = [
+            np.fromfile(tmp_path / f"{name}.truth{index}", np.float32).reshape(3, 2)
+            for index in range(2)
+        ]
+        logs = model.train_on_batch(x, truth, return_dict=True)
+        expected = float((tmp_path / f"{name}.loss").read_text())
+        assert abs(logs["loss"] - expected) <= NEAR * max(1.0, expected), name
+        assert "e_mean_absolute_error" in logs, logs
+        assert model.optimizer.variables
+        pairs = list(zip(model.weights, after.weights, strict=True))
+        # What the optimizer keeps shows whether each number is that of its variable.
+        pairs += zip(model.optimizer.variables, after.optimizer.variables, strict=True)
+        for found, wanted in pairs:
+            _near(found.numpy(), wanted.numpy(), f"{name}: {found.path}")
+
+
+def _rows(path: pathlib.Path) -> tuple[list[str], list[list[float | str]]]:
+    with path.open(newline="") as file:
+        head, *rows = list(csv.reader(file))
+    assert path.read_bytes().count(b"\r\n") == len(rows) + 1
+    return head, [[one if one == "NA" else float(one) for one in row] for row in rows]
+
+
+def _same_rows(found: list[list[float | str]], expected: list[list[float | str]]) -> None:
+    assert len(found) == len(expected)
+    for row, wanted in zip(found, expected, strict=True):
+        for value, other in zip(row, wanted, strict=True):
+            assert value == other or abs(float(value) - float(other)) <= NEAR, (row, wanted)
+
+
+def _scalars(folder: pathlib.Path) -> dict[tuple[str, int], float]:
+    found: dict[tuple[str, int], float] = {}
+    # The newest file: each training has its own.
+    path = max(folder.glob("events.out.tfevents.*.v2"), key=lambda one: one.stat().st_mtime_ns)
+    for event in tf.compat.v1.train.summary_iterator(str(path)):
+        for value in event.summary.value:
+            if value.metadata.plugin_data.plugin_name == "scalars":
+                found[value.tag, event.step] = float(tf.make_ndarray(value.tensor))
+    return found
+
+
+def test_callbacks_do_what_those_of_keras_do(tmp_path: pathlib.Path) -> None:
+    _run("callbacks", str(tmp_path))
+    rust, python = tmp_path / "rust", tmp_path / "python"
+    python.mkdir()
+    x, y, val_x, val_y = (
+        np.fromfile(tmp_path / name, np.float32).reshape(-1, width)
+        for name, width in (("x", 3), ("y", 1), ("val_x", 3), ("val_y", 1))
+    )
+    # By graph, as in Rust.
+    model = keras.models.load_model(tmp_path / "first.keras")
+    rates: list[float] = []
+    logged: list[dict[str, float]] = []
+
+    def _note(_: int, logs: dict[str, float]) -> None:
+        logged.append(dict(logs))
+        rates.append(float(model.optimizer.learning_rate))
+
+    c = keras.callbacks
+    model.fit(
+        x,
+        y,
+        4,
+        12,
+        verbose=0,
+        shuffle=False,
+        validation_data=(val_x, val_y),
+        callbacks=[
+            c.CSVLogger(python / "log.csv"),
+            c.ReduceLROnPlateau("val_loss", 0.3, 1, cooldown=1, min_delta=0.2, min_lr=0.02),
+            c.ModelCheckpoint(python / "{epoch:02d}-{val_loss:.1f}.keras", save_best_only=True),
+            c.LambdaCallback(on_epoch_end=_note),
+        ],
+    )
+    found = [float(one) for one in (tmp_path / "rates").read_text().split()]
+    np.testing.assert_allclose(found, rates, rtol=1e-6)
+    assert len(set(found)) > 2
+    head, rows = _rows(rust / "log.csv")
+    wanted_head, wanted = _rows(python / "log.csv")
+    assert head == wanted_head
+    _same_rows(rows[:12], wanted)
+    # Of a second training.
+    _same_rows(rows[12:], wanted[:2])
+    files = sorted(path.name for path in python.glob("*.keras"))
+    assert files == sorted(path.name for path in rust.glob("*.keras"))
+    best, other = (keras.models.load_model(folder / files[-1]) for folder in (rust, python))
+    for one, two in zip(best.weights, other.weights, strict=True):
+        _near(one.numpy(), two.numpy(), one.path)
+    # The tags and folders of keras.callbacks.TensorBoard, which needs a package that is not here.
+    columns = {name: [float(row[at]) for row in rows[:12]] for at, name in enumerate(head)}
+    for part, prefix in (("train", ""), ("validation", "val_")):
+        events = _scalars(rust / "board" / part)
+        wanted_events = {
+            (f"epoch_{name}", epoch): columns[prefix + name][epoch]
+            for name in ("loss", "mean_absolute_error")
+            for epoch in range(12)
+        }
+        if not prefix:
+            wanted_events |= {("epoch_learning_rate", at): one for at, one in enumerate(rates)}
+        assert set(events) == set(wanted_events)
+        for key, value in events.items():
+            assert abs(value - wanted_events[key]) <= NEAR, key
+    model = keras.models.load_model(tmp_path / "first.keras")
+    scheduled = c.LearningRateScheduler(lambda epoch, rate: 0.1 if epoch == 0 else rate * 0.5)
+    logger = c.CSVLogger(python / "scheduled.csv")
+    model.fit(x, y, 4, 4, verbose=0, shuffle=False, callbacks=[logger, scheduled])
+    head, rows = _rows(rust / "scheduled.csv")
+    wanted_head, wanted = _rows(python / "scheduled.csv")
+    assert head == wanted_head
+    _same_rows(rows, wanted)

@@ -1,0 +1,86 @@
+"""Dimensions of inputs as a file has them: numbers, names, expressions, or `None` for the batch."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, TypeAlias, cast
+
+from converters.tf.ir.expressions import Size, Unknown, unknown
+
+# A dimension of an input: `None` is the batch, a text is a name or an expression.
+Text: TypeAlias = int | str | None
+# Characters of an expression; a file may hold any text.
+_LONGEST = 200
+
+
+def parsed(text: str) -> int:
+    """Returns the size that an expression of names is: `past + 2*steps`.
+
+    Raises:
+        ValueError: It is no sum, difference, product or quotient of names and numbers.
+    """
+    if len(text) > _LONGEST:
+        raise ValueError(f"an expression of {len(text)} characters")
+    try:
+        tree = ast.parse(text.strip(), mode="eval").body
+    except (SyntaxError, RecursionError, MemoryError) as err:
+        raise ValueError(f"no expression of sizes: {text}") from err
+    return cast(int, _value(tree, text))
+
+
+def _value(node: ast.expr, text: str) -> Any:
+    if isinstance(node, ast.Name):
+        return unknown(node.id)
+    if isinstance(node, ast.Constant) and type(node.value) is int and node.value < 1 << 31:
+        return node.value
+    if isinstance(node, ast.BinOp):
+        left, right = _value(node.left, text), _value(node.right, text)
+        if isinstance(node.op, ast.Add):
+            return left + right
+        if isinstance(node.op, ast.Sub):
+            return left - right
+        if isinstance(node.op, ast.Mult):
+            return left * right
+        if isinstance(node.op, ast.FloorDiv) and type(right) is int and right > 0:
+            return left // right
+    raise ValueError(f"no expression of sizes: {text}")
+
+
+def names(text: Text) -> tuple[str, ...]:
+    """Returns the open dimensions that a dimension names, in order."""
+    if not isinstance(text, str):
+        return ()
+    size = parsed(text)
+    return tuple(dict.fromkeys(_names(size))) if isinstance(size, Size) else ()
+
+
+def _names(size: Size) -> Iterator[str]:
+    for atom in size.atoms():
+        if isinstance(atom, Unknown):
+            yield atom.name
+
+
+def joined(shapes: Sequence[tuple[Text, ...]], a: Size, b: Size) -> list[tuple[Text, ...]]:
+    """Returns shapes in which two sizes, of which one is a name, are the same."""
+    order = [name for shape in shapes for dim in shape for name in names(dim)]
+    if a.name and b.name:
+        first, second = sorted((a.name, b.name), key=order.index)
+        return replaced(shapes, {second: unknown(first)})
+    name, size = (a.name, b) if a.name else (b.name, a)
+    return replaced(shapes, {name: cast(int, size)})
+
+
+def replaced(
+    shapes: Sequence[tuple[Text, ...]], sizes: Mapping[str, int]
+) -> list[tuple[Text, ...]]:
+    """Returns shapes with numbers or sizes in the places of open dimensions."""
+
+    def dim(text: Text) -> Text:
+        if not isinstance(text, str):
+            return text
+        size = parsed(text)
+        size = size.with_atoms(sizes) if isinstance(size, Size) else size
+        return str(size) if isinstance(size, Size) else size
+
+    return [tuple(map(dim, shape)) for shape in shapes]
