@@ -27,10 +27,12 @@ fn main(
         output[index] = input[index];
         return;
     }
-    let x = input[index];
-    let y = x * 0.5;
+    // Two of three operands are the same for all, as in products: they need no register bank of their own.
+    let first = input[index];
+    let x = vec4<f32>(first.x);
+    let y = vec4<f32>(first.y);
 #repeat i 8
-    var sum#i = x + f32(#i);
+    var sum#i = first + f32(#i);
 #end
     for (var turn = 0u; turn < words.turns; turn++) {
 #repeat j 4

@@ -3,6 +3,7 @@
 //! The rule: a call goes to the GPU if the CPU's kernel would take longer than a submission. The CPU is taken to
 //! do 64 operations per nanosecond, and to move 10 bytes; less where it reads the device's memory more slowly.
 
+use std::collections::BTreeMap;
 use std::ptr::NonNull;
 use std::time::{Duration, Instant};
 
@@ -34,8 +35,14 @@ impl Costs {
             .dispatches
             .iter()
             .flat_map(|dispatch| &dispatch.buffers);
-        let tensors = buffers.filter(|region| matches!(region.place, Place::Tensor(_)));
-        let bytes: usize = tensors.map(|region| region.bytes).sum();
+        // A shader may see a tensor at several bindings.
+        let tensors: BTreeMap<usize, usize> = buffers
+            .filter_map(|region| match region.place {
+                Place::Tensor(address) => Some((address, region.bytes)),
+                Place::Scratch(_) => None,
+            })
+            .collect();
+        let bytes: usize = tensors.values().sum();
         let read = bytes as f64 * self.host_read.max(CPU_BYTE);
         let compute = plan.flops as f64 / CPU_FLOPS;
         read + compute > self.submission
@@ -124,6 +131,12 @@ pub(crate) fn peaks(gpu: &Gpu) -> Result<Peaks, Problem> {
         place: Place::Tensor(block.as_ptr() as usize),
         bytes,
     };
+    let numbers = vec![0.5_f32; bytes / 4];
+    // SAFETY: the block holds as many numbers, at a multiple of 64, and is this function's.
+    unsafe {
+        let target = blocks[0].as_ptr().cast::<f32>();
+        target.copy_from_nonoverlapping(numbers.as_ptr(), numbers.len());
+    }
     let mut rates = [0.0; 2];
     for (kind, rate) in rates.iter_mut().enumerate() {
         let count = if kind == 0 { vectors / 16 } else { vectors };
@@ -160,4 +173,34 @@ pub(crate) fn peaks(gpu: &Gpu) -> Result<Peaks, Problem> {
         flops: rates[0],
         copy: rates[1],
     })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_tensor_counts_once() {
+        let costs = Costs {
+            submission: 1000.0,
+            host_read: 1.0,
+            host_write: 0.0,
+        };
+        let plan = |bytes| {
+            let region = Region {
+                place: Place::Tensor(64),
+                bytes,
+            };
+            let dispatch = Dispatch {
+                shader: Shader::Map4,
+                constants: ops::negation(),
+                words: ops::whole_words(1),
+                buffers: vec![region; 13],
+                groups: [1, 1, 1],
+            };
+            Plan::one(dispatch, 0)
+        };
+        assert!(!costs.worth(&plan(1000)));
+        assert!(costs.worth(&plan(1001)));
+    }
 }

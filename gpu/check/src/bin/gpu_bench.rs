@@ -6,7 +6,7 @@
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
-use tfp_gpu::{Gpu, Options, Placement, Problem, body, gpus, open};
+use tfp_gpu::{Gpu, Options, Peaks, Placement, Problem, body, gpus, open};
 use tfp_gpu_check::cases::{self, kernel, product};
 use tfp_gpu_check::compare::check;
 use tfp_gpu_check::run::{Case, Times};
@@ -17,6 +17,8 @@ use tfp_kernels::base::threads::ThreadPool;
 struct Row {
     name: String,
     device: Option<f64>,
+    /// The median of each turn.
+    turns: Vec<f64>,
     wall: f64,
     cpu: Option<f64>,
     flops: f64,
@@ -47,14 +49,16 @@ impl Bench<'_> {
             return;
         };
         let mut gpu = Times::default();
+        let mut medians = Vec::new();
         let mut cpu = Times::default();
         // Turns of the GPU and the CPU alternate. A card at rest has a slow clock: calls follow each other until it
         // has the fast one, and the last ones count.
-        let (turns, warm) = if self.quick { (1, 3) } else { (2, 300) };
-        for turn in 0..turns {
+        let warm: &[u64] = if self.quick { &[3] } else { &[600, 200] };
+        for (turn, &warm) in warm.iter().enumerate() {
             let found = case.time_on_gpu_for(self.gpu, &body, (Duration::from_millis(warm), 10));
             match found {
                 Ok((_, times)) => {
+                    medians.push(median(&times.device));
                     gpu.wall.extend(times.wall);
                     gpu.device.extend(times.device);
                 }
@@ -66,7 +70,7 @@ impl Bench<'_> {
             let long = cpu.wall.iter().any(|&time| time > 20e6);
             if flops < 2e10
                 && !(turn > 0 && long)
-                && let Ok((_, times)) = case.time_on_cpu(self.pool, 3)
+                && let Ok((_, times)) = case.time_on_cpu(self.pool, if flops > 1e9 { 1 } else { 3 })
             {
                 cpu.wall.extend(times.wall);
             }
@@ -81,6 +85,7 @@ impl Bench<'_> {
         let row = Row {
             name,
             device: (!gpu.device.is_empty()).then(|| median(&gpu.device)),
+            turns: medians,
             wall: median(&gpu.wall),
             cpu: least(&cpu.wall),
             flops,
@@ -92,26 +97,21 @@ impl Bench<'_> {
 
     fn all(&mut self) {
         let mut random = Random::new(7);
-        // Peaks: a program of 24 steps on few bytes is limited by arithmetic, one step by memory.
         let large = if self.quick { 1 << 18 } else { 1 << 25 };
         for elements in [64, 1 << 14, 1 << 20, large] {
             let x = random.tensor(&[elements], 1.0);
             let y = random.tensor(&[elements], 1.0);
-            self.row(
-                format!("Neg {elements}"),
-                &Case::new(kernel("Neg"), vec![x.clone()]),
-                0.0,
-            );
-            self.row(
-                format!("AddV2 {elements}"),
-                &Case::new(kernel("AddV2"), vec![x.clone(), y]),
-                0.0,
-            );
-            self.row(
-                format!("Tanh {elements}"),
-                &Case::new(kernel("Tanh"), vec![x]),
-                0.0,
-            );
+            for op in ["Neg", "AddV2", "Tanh", "Relu"] {
+                let mut inputs = vec![x.clone()];
+                if op == "AddV2" {
+                    inputs.push(y.clone());
+                }
+                self.row(
+                    format!("{op} {elements}"),
+                    &Case::new(kernel(op), inputs),
+                    0.0,
+                );
+            }
         }
         let sides: &[usize] = if self.quick {
             &[64, 256]
@@ -183,22 +183,64 @@ fn text(row: &Row) -> String {
     )
 }
 
-fn json(row: &Row) -> String {
-    let number =
-        |value: Option<f64>| value.map_or("null".to_owned(), |value| format!("{value:.0}"));
+/// What a run knows besides its rows.
+struct Facts {
+    peaks: Peaks,
+    host: (f64, f64),
+    staged: Option<f64>,
+    wrong: usize,
+}
+
+fn number(value: Option<f64>) -> String {
+    value.map_or("null".to_owned(), |value| format!("{value:.3}"))
+}
+
+fn json(row: &Row, peaks: &Peaks) -> String {
+    let device = row.device.unwrap_or(row.wall);
+    let flops = (row.flops > 0.0).then_some(row.flops / device / peaks.flops);
+    let turns: Vec<_> = row.turns.iter().map(|turn| format!("{turn:.0}")).collect();
     format!(
-        "{{\"name\": \"{}\", \"device_ns\": {}, \"call_ns\": {:.0}, \"cpu_ns\": {}, \"flops\": {:.0}, \"bytes\": {:.0}}}",
+        "{{\"name\": \"{}\", \"device_ns\": {}, \"turns_ns\": [{}], \"call_ns\": {:.0}, \"cpu_ns\": {}, \
+         \"flops\": {:.0}, \"bytes\": {:.0}, \"share_of_flops\": {}, \"share_of_copy\": {:.3}}}",
         row.name,
         number(row.device),
+        turns.join(", "),
         row.wall,
         number(row.cpu),
         row.flops,
-        row.bytes
+        row.bytes,
+        number(flops),
+        row.bytes / device / peaks.copy
+    )
+}
+
+fn document(gpu: &Gpu, facts: &Facts, rows: &[Row]) -> String {
+    let card = gpu.description();
+    let costs = gpu.costs();
+    let (major, minor, patch) = card.api;
+    let rows: Vec<_> = rows.iter().map(|row| json(row, &facts.peaks)).collect();
+    format!(
+        "{{\"card\": {:?}, \"kind\": \"{:?}\", \"driver\": {:?}, \"vulkan\": \"{major}.{minor}.{patch}\", \
+         \"memory\": {}, \"wrong\": {},\n\"peak_gflops\": {:.0}, \"copy_gb_s\": {:.0}, \
+         \"submission_ns\": {:.0}, \"host_write_gb_s\": {:.3}, \"host_read_gb_s\": {:.3}, \
+         \"staged_read_gb_s\": {},\n\"rows\": [\n{}\n]}}",
+        card.name,
+        card.kind,
+        card.driver,
+        card.memory,
+        facts.wrong,
+        facts.peaks.flops,
+        facts.peaks.copy,
+        costs.submission,
+        facts.host.0,
+        facts.host.1,
+        number(facts.staged),
+        rows.join(",\n")
     )
 }
 
 /// Bytes per nanosecond through the mapped address.
-fn bandwidth(gpu: &Gpu, bytes: usize) -> Result<(f64, f64), Problem> {
+fn bandwidth(gpu: &Gpu, bytes: usize) -> Result<((f64, f64), Option<f64>), Problem> {
     let start = Instant::now();
     let block = gpu.allocate(bytes)?;
     println!(
@@ -227,15 +269,17 @@ fn bandwidth(gpu: &Gpu, bytes: usize) -> Result<(f64, f64), Problem> {
         };
         rates.1 = rates.1.max(part as f64 / start.elapsed().as_nanos() as f64);
     }
+    let mut staged = None;
     let start = Instant::now();
     if gpu.read(block.as_ptr() as usize, &mut host)? {
         let rate = bytes as f64 / start.elapsed().as_nanos() as f64;
+        staged = Some(rate);
         let right = host.iter().all(|&each| each == 1);
         println!("staged read of {bytes} bytes: {rate:.2} GB/s, right: {right}");
     }
     // SAFETY: nobody uses the block any more.
     unsafe { gpu.free(block) };
-    Ok(rates)
+    Ok((rates, staged))
 }
 
 fn correctness(gpu: &Gpu, only: Option<&String>) -> usize {
@@ -310,8 +354,8 @@ fn run(arguments: &[String]) -> Result<usize, Problem> {
         "peaks: {:.0} GFLOPS of fused multiply-adds, copies of {:.0} GB/s (read and written)",
         peaks.flops, peaks.copy
     );
-    let (write, read) = bandwidth(&gpu, if quick { 1 << 20 } else { 1 << 28 })?;
-    println!("host writes {write:.2} GB/s, reads {read:.2} GB/s");
+    let (host, staged) = bandwidth(&gpu, if quick { 1 << 20 } else { 1 << 28 })?;
+    println!("host writes {:.2} GB/s, reads {:.3} GB/s", host.0, host.1);
     let pool = ThreadPool::new(2);
     let mut bench = Bench {
         gpu: &gpu,
@@ -321,8 +365,13 @@ fn run(arguments: &[String]) -> Result<usize, Problem> {
     };
     bench.all();
     if has("--json") {
-        let rows: Vec<_> = bench.rows.iter().map(json).collect();
-        println!("[\n{}\n]", rows.join(",\n"));
+        let facts = Facts {
+            peaks,
+            host,
+            staged,
+            wrong,
+        };
+        println!("{}", document(&gpu, &facts, &bench.rows));
     }
     println!(
         "measured in {:.1} s; memory {:?}",
