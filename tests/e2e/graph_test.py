@@ -437,17 +437,21 @@ def test_a_batch_norm_becomes_part_of_the_convolution(
     assert ops["Conv2D"] == (not folded and not with_bias)
 
 
+@pytest.mark.parametrize("axis", [-1, 3])
 @pytest.mark.parametrize(("side", "apart"), [(16, 0), (2, 1)])
-def test_the_batch_norm_of_keras_is_no_kernel_of_its_own(side: int, apart: int) -> None:
-    """It is part of a convolution, unless that has more weights than the image has pixels."""
+def test_the_batch_norm_of_keras_is_no_kernel_of_its_own(side: int, apart: int, axis: int) -> None:
+    """It is part of a convolution, unless that has more weights than the image has pixels.
+
+    With axis 3, as in keras.applications, its scale and shift have four axes.
+    """
 
     def make(device: str) -> Any:
         keras.utils.set_random_seed(3)
         with tf.device(device):
             inputs = keras.Input((side, side, 8))
             y = keras.layers.Conv2D(8, 3, padding="same")(inputs)
-            y = keras.layers.ReLU()(keras.layers.BatchNormalization()(y))
-            y = keras.layers.BatchNormalization()(keras.layers.Conv2D(8, 1)(y))
+            y = keras.layers.ReLU()(keras.layers.BatchNormalization(axis)(y))
+            y = keras.layers.BatchNormalization(axis)(keras.layers.Conv2D(8, 1)(y))
             model = keras.Model(inputs, keras.layers.ReLU()(keras.layers.Add()([inputs, y])))
             for number, weight in enumerate(model.weights):
                 shape = weight.shape

@@ -5,7 +5,7 @@ use tfp_kernels::conv::attributes::{Format, Sliding};
 use tfp_kernels::conv::geometry::Conv;
 
 use super::product::{After, Batch, Left, Product, Right};
-use crate::request::Request;
+use crate::request::{Operand, Request};
 use crate::vulkan::device::Limits;
 use crate::work::Plan;
 
@@ -68,6 +68,12 @@ fn taps(conv: &Conv) -> usize {
     conv.y.size * conv.x.size
 }
 
+/// Whether there is a number per channel; axes of one element may be in front.
+fn is_by_channel(bias: &Operand, channels: usize) -> bool {
+    let last = bias.shape.last().copied();
+    last == Some(channels) && bias.elements() == channels
+}
+
 /// `Conv2D`, and the plug-in's with a bias, a residual and an activation.
 pub fn forward(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     let [input, filter] = request.inputs.first_chunk()?;
@@ -78,7 +84,7 @@ pub fn forward(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     };
     let extra = request.inputs.get(3);
     let output = request.outputs.first()?;
-    if bias.is_some_and(|bias| bias.shape[..] != [conv.out_channels])
+    if bias.is_some_and(|bias| !is_by_channel(bias, conv.out_channels))
         || extra.is_some_and(|extra| extra.shape != output.shape)
     {
         return None;

@@ -1,11 +1,12 @@
 //! `TfpFusedConv2D`, an op that the plug-in defines: `activation(conv(input, filter) + bias)`, or
 //! `activation(conv(input, filter) + bias + residual)`.
 
-use crate::base::adapt::{check_rank, check_shape, variants};
+use crate::base::adapt::{check_shape, variants};
 use crate::base::chunks::{chunk_len, for_each_chunk};
 use crate::base::def::{AttrKind, Call, KernelDef};
 use crate::base::error::{Error, Result};
 use crate::base::scratch;
+use crate::base::shape::Shape;
 use crate::conv::attributes::Format;
 use crate::conv::layout::Room;
 use crate::conv::{Filter, Forward};
@@ -31,10 +32,22 @@ pub static DEF: KernelDef = KernelDef {
     run,
 };
 
+/// A number per channel; axes of one element may be in front, as those of a batch norm's shift.
+fn check_bias(shape: &Shape) -> Result<()> {
+    match shape.split_last() {
+        Some((_, before)) if before.iter().all(|&size| size == 1) => Ok(()),
+        _ => Err(Error::Rank {
+            argument: "bias",
+            found: shape.rank(),
+            expected: "1, or axes of one element before the last",
+        }),
+    }
+}
+
 fn run(call: &mut Call<'_>) -> Result<()> {
     let (input, filter) = (call.inputs.get(0, "input")?, call.inputs.get(1, "filter")?);
     let bias = call.inputs.get(2, "bias")?;
-    check_rank(bias.shape(), "bias", 1, "1")?;
+    check_bias(bias.shape())?;
     let bias = bias.f32("bias")?;
     let (format, conv) = sizes(&call.inputs, input.shape(), filter.shape())?;
     let after = After::read(call.inputs.attrs)?;
@@ -113,8 +126,20 @@ mod tests {
                 }
             }
             let (image, filter) = (&inputs[0], &inputs[1]);
-            let short = [image.clone(), filter.clone(), (vec![4], numbers(4, 3))];
-            assert!(call(&DEF, &attrs, &short).is_err());
+            let with = |dims: Vec<usize>| {
+                let bias = numbers(dims.iter().product(), 3);
+                call(&DEF, &attrs, &[image.clone(), filter.clone(), (dims, bias)])
+            };
+            assert_eq!(with(vec![1, 1, 1, 5]).unwrap(), with(vec![5]).unwrap());
+            for wrong in [
+                vec![4],
+                vec![1, 1, 1, 4],
+                vec![5, 1],
+                vec![1, 5, 1, 1],
+                vec![],
+            ] {
+                assert!(with(wrong).is_err());
+            }
         }
     }
 
