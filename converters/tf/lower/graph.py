@@ -244,7 +244,8 @@ class Lowering:
     done: int = 0
     probing: bool = False
     spread: dict[ir.Value, Spread] = field(default_factory=dict)
-    _weights: dict[int, ir.Value] = field(default_factory=dict)
+    # With what an id belongs to: another one may get the id of one that is gone.
+    _weights: dict[int, tuple[object, ir.Value]] = field(default_factory=dict)
     _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)
 
     def weight(self, variable: Variable) -> ir.Value:
@@ -255,21 +256,18 @@ class Lowering:
         """
         if variable.data is None:
             raise Unsupported("a resource that is not a variable, such as a table")
-        known = self._weights.get(id(variable))
-        if known is None:
-            element_type(variable.data.dtype.name)
-            known = ir.constant(variable.data, variable.name)
-            self._weights[id(variable)] = known
-        return known
+        return self._kept(variable, variable.data, variable.name)
 
     def literal(self, node: TraceNode, data: ir.Array) -> ir.Value:
         """Returns the constant of a node, the same object every time."""
-        known = self._weights.get(id(node))
-        if known is None:
+        return self._kept(node, data, node.name if data.size > 1 else "")
+
+    def _kept(self, owner: object, data: ir.Array, name: str) -> ir.Value:
+        found = self._weights.get(id(owner))
+        if found is None:
             element_type(data.dtype.name)
-            name = node.name if data.size > 1 else ""
-            known = self._weights[id(node)] = ir.constant(data, name)
-        return known
+            found = self._weights[id(owner)] = (owner, ir.constant(data, name))
+        return found[1]
 
     @contextlib.contextmanager
     def inside(self) -> Iterator[Builder]:

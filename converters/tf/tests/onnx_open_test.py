@@ -17,6 +17,9 @@ from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.symbols import Named, opened
+from converters.tf.lower.graph import Lowering
+from converters.tf.lower.ops.registry import HANDLERS
+from converters.tf.lower.trace import Trace, TraceFunction, TraceNode
 from converters.tf.plan.arena import plan_memory
 from converters.tf.tests.checks import TOLERANCE, difference
 from converters.tf.tests.onnx_graphs import saved
@@ -84,6 +87,15 @@ _WRONG = {
         )
     ],
 }
+
+
+def test_constants_of_nodes_that_are_gone_are_told_apart() -> None:
+    low = Lowering(Trace("", TraceFunction("", (), {}, ()), {}, (), (), {}), HANDLERS)
+    for number in range(32):
+        data = np.array([number, number])
+        node = TraceNode("constant", "Const", (), {"value": data}, "", (2,), ())
+        assert low.literal(node, data).data is not None
+        np.testing.assert_array_equal(low.literal(node, data).data, data)
 
 
 def test_crates_at_several_sizes(tmp_path: Path) -> None:
