@@ -60,7 +60,8 @@ STEPS = _names()
 def inputs_of(op: str) -> dict[str, np.ndarray]:
     """Returns inputs that fit, by name; those that come first are the variable and its slots."""
     sparse = "Sparse" in op
-    found = {}
+    found: dict[str, np.ndarray] = {}
+    value: np.ndarray
     for place, arg in enumerate(_definition(op).input_arg):
         if arg.type == tf.resource.as_datatype_enum or arg.is_ref:
             value = np.full((ROWS, COLUMNS), 0.5 + place, np.float32)
@@ -127,7 +128,9 @@ def eager(op: str, starts: Arrays, rest: dict[str, np.ndarray], attributes: Any)
     )
 
 
-def traced(known: bool, op: str, starts: Arrays, rest: dict[str, np.ndarray], how: Any) -> Any:
+def traced(
+    known: bool, op: str, starts: Arrays, rest: dict[str, np.ndarray], how: Any
+) -> Arrays | None:
     """The same in a function that knows all shapes, or none."""
     shapes = [v.shape if known else UNKNOWN for v in starts]
     variables = [tf.Variable(v, shape=s) for v, s in zip(starts, shapes, strict=True)]

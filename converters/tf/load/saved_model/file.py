@@ -61,10 +61,11 @@ def trace_saved_model(
     outputs = sorted(concrete.structured_outputs)
     results = list(concrete.outputs)
     if len(outputs) != len(results):
-        raise FileError(
-            f"{path}: the signature names {len(outputs)} outputs, but its function"
-            f" returns {len(results)}: the file is damaged"
+        what = (
+            f"the signature names {len(outputs)} outputs, but its function returns {len(results)}:"
+            " the file is damaged"
         )
+        raise FileError(Problem(str(path), what))
     variables = captured(graph, _variable_names(loaded))
     arguments += [t for t in graph.inputs if t.op.name in variables]
     layer = scope_layers(v.name for v in variables.values())
