@@ -64,7 +64,9 @@ impl Opened {
             .family(physical)
             .ok_or_else(|| unusable("it has not a queue that computes"))?;
         let (memory_type, memory_bytes) = placed(&library.memory(physical), options.placement)
-            .ok_or_else(|| unusable("it has not memory that host and device share"))?;
+            .ok_or_else(|| {
+                unusable("it has not such memory that the host sees: turn on resizable BAR")
+            })?;
         let priorities = [1.0];
         let queues = [vk::DeviceQueueCreateInfo::default()
             .queue_family_index(family)

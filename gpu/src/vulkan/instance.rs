@@ -346,3 +346,44 @@ fn heap_of(memory: &vk::PhysicalDeviceMemoryProperties, kind: usize) -> usize {
     let heap = memory.memory_types[kind].heap_index;
     usize::try_from(memory.memory_heaps[heap as usize].size).unwrap_or(usize::MAX)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const OWN: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::DEVICE_LOCAL;
+    const SEEN: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::from_raw(
+        vk::MemoryPropertyFlags::HOST_VISIBLE.as_raw()
+            | vk::MemoryPropertyFlags::HOST_COHERENT.as_raw(),
+    );
+    const CACHED: vk::MemoryPropertyFlags = vk::MemoryPropertyFlags::HOST_CACHED;
+
+    /// Heap 0 has 80 bytes, heap 1 has 16.
+    fn memory(kinds: &[(vk::MemoryPropertyFlags, u32)]) -> vk::PhysicalDeviceMemoryProperties {
+        let mut memory = vk::PhysicalDeviceMemoryProperties {
+            memory_type_count: kinds.len() as u32,
+            memory_heap_count: 2,
+            ..Default::default()
+        };
+        (memory.memory_heaps[0].size, memory.memory_heaps[1].size) = (80, 16);
+        for (kind, &(flags, heap)) in memory.memory_types.iter_mut().zip(kinds) {
+            (kind.property_flags, kind.heap_index) = (flags, heap);
+        }
+        memory
+    }
+
+    #[test]
+    fn the_placement_chooses_the_memory() {
+        let all = [Placement::Best, Placement::Device, Placement::Host];
+        let chosen = |memory: &_| all.map(|placement| placed(memory, placement));
+        let card = memory(&[(OWN, 0), (OWN | SEEN, 0), (SEEN, 1), (SEEN | CACHED, 1)]);
+        assert_eq!(chosen(&card), [Some((3, 16)), Some((1, 80)), Some((3, 16))]);
+        let integrated = memory(&[(OWN | SEEN, 0), (OWN | SEEN | CACHED, 0)]);
+        assert_eq!(chosen(&integrated), [Some((1, 80)); 3]);
+        let without_bar = memory(&[(OWN, 0), (SEEN | CACHED, 1)]);
+        assert_eq!(chosen(&without_bar), [Some((1, 16)), None, Some((1, 16))]);
+        let uncached = memory(&[(OWN | SEEN, 0)]);
+        assert_eq!(chosen(&uncached), [Some((0, 80)); 3]);
+        assert_eq!(chosen(&memory(&[(OWN, 0)])), [None; 3]);
+    }
+}

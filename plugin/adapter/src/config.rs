@@ -238,6 +238,19 @@ mod tests {
     }
 
     #[test]
+    fn the_place_of_a_gpus_memory_is_read() {
+        for (text, expected) in [
+            ("device", Placement::Device),
+            (" host ", Placement::Host),
+            ("HBM", Placement::Best),
+            ("", Placement::Best),
+        ] {
+            let config = read(&[("TFP_GPU_MEMORY", text)]).unwrap();
+            assert_eq!(config.gpu_memory, expected, "{text}");
+        }
+    }
+
+    #[test]
     fn every_variable_is_read() {
         let config = read(&[
             ("TFP_DEVICE_TYPE", "GPU"),

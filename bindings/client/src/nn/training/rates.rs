@@ -24,7 +24,7 @@ pub struct ReduceLrOnPlateau {
 }
 
 impl ReduceLrOnPlateau {
-    /// Watches a measure, as `val_loss`, with Keras' defaults: a tenth of the rate after 10 epochs that
+    /// Watches a measure, such as `val_loss`, with Keras' defaults: a tenth of the rate after 10 epochs that
     /// were not better by 1e-4.
     #[must_use]
     pub fn new(monitor: &str) -> Self {
