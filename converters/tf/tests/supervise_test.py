@@ -89,8 +89,10 @@ def test_memory() -> None:
     assert "--max_memory" in caught.value.advice
 
 
+# What a shell starts in the background ignores SIGINT, and its children do.
 _PROGRAM = """
-import sys, time
+import signal, sys, time
+signal.signal(signal.SIGINT, signal.default_int_handler)
 sys.path.insert(0, {repository!r})
 from converters.tf.cli.supervise import Limits, run
 from tools.codegen import program
@@ -119,7 +121,10 @@ def test_a_signal_ends_both(number: signal.Signals, code: int) -> None:
         assert process.stdout is not None
         assert process.stdout.readline() == "started\n"
         process.send_signal(number)
-        out, err = process.communicate(timeout=30)
+        try:
+            out, err = process.communicate(timeout=120)
+        finally:
+            process.kill()
     assert process.returncode == code
     assert out == ""
     assert err == ("p: interrupted\n" if number is signal.SIGINT else "")

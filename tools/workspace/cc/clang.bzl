@@ -184,7 +184,7 @@ cc_toolchain_config(
 )
 
 cc_toolchain(
-    name = "clang_{cpu}",
+    name = "cc_{cpu}",
     all_files = ":{cpu}_files",
     ar_files = ":programs",
     as_files = ":{cpu}_files",
@@ -196,14 +196,6 @@ cc_toolchain(
     supports_param_files = 1,
     toolchain_config = ":{cpu}_config",
     toolchain_identifier = "clang_{cpu}",
-)
-
-toolchain(
-    name = "toolchain_{cpu}",
-    exec_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
-    target_compatible_with = ["@platforms//os:linux", "@platforms//cpu:{cpu}"],
-    toolchain = ":clang_{cpu}",
-    toolchain_type = "@bazel_tools//tools/cpp:toolchain_type",
 )
 """
 

