@@ -13,7 +13,8 @@ from converters.mlf.emit_firmware import check_firmware
 from converters.mlf.emit_golden import GoldenCase
 from converters.mlf.errors import ArchiveError
 from converters.mlf.golden_vectors import golden_cases, read_npz
-from converters.mlf.join import Options, check_used, model_of_header, models_of_archive
+from converters.mlf.join import check_used, model_of_header, models_of_archive
+from converters.mlf.options import Options
 from converters.mlf.parse.archive import MAX_MEMBER_BYTES, read_archive
 from tools.codegen.conversion import Problem, UsageError
 

@@ -2,66 +2,46 @@
 
 from __future__ import annotations
 
-import posixpath
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from math import prod
 
 from converters.mlf.errors import ArchiveError, FormatError, MismatchError
+from converters.mlf.join_facts import (
+    alignment_of,
+    allocator_bytes,
+    devices_of,
+    pools_of,
+    refusal,
+    report,
+    run_parts,
+    static_state,
+)
+from converters.mlf.join_headers import INCLUDE, INTERFACE, SRC, Headers, headers_of
 from converters.mlf.join_io import io_slots, sanitise, tensors_of
 from converters.mlf.model import (
     CFile,
-    Device,
     Entry,
     HiddenState,
     Interface,
-    Override,
-    Pool,
-    PoolKind,
     Tensor,
 )
+from converters.mlf.options import Options
 from converters.mlf.parse.archive import METADATA, Archive
-from converters.mlf.parse.c_header import PART_NAMES, Header, parse_header
+from converters.mlf.parse.c_header import Header, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata
-from converters.mlf.parse.c_source import SourceFacts, included, parse_sources
+from converters.mlf.parse.c_source import SourceFacts, parse_sources
 from converters.mlf.parse.metadata import ModuleFacts, parse_metadata
 from converters.mlf.parse.relay import Signature, parse_main_signature
 from converters.mlf.rules import (
     CPP_SUFFIXES,
     DTYPES,
-    MAX_ALIGNMENT,
-    MIN_ALIGNMENT,
     OBJECT_SUFFIXES,
-    OWN_HEADERS,
-    REFUSALS,
-    RUNTIME_FUNCTIONS,
-    STANDARD_HEADERS,
-    UNPROVIDED_FUNCTIONS,
 )
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
-_SRC = "codegen/host/src/"
-_INCLUDE = "codegen/host/include/"
 _OBJECTS = "codegen/host/lib/"
-_INTERFACE = re.compile(re.escape(_INCLUDE) + r"tvmgen_[^/]*\.h")
-
-
-@dataclass(frozen=True)
-class Options:
-    """What the user adds to an archive.
-
-    Attributes:
-      overrides: types of tensors that the archive does not describe.
-      alignment: alignment in bytes, instead of the archive's; 0 keeps it.
-      raw_devices: device fields that stay raw pointers although the C calls their hooks.
-      exists_once: the C has state that its text does not show, such as registers of a device.
-    """
-
-    overrides: tuple[Override, ...] = ()
-    alignment: int = 0
-    raw_devices: frozenset[str] = field(default_factory=frozenset)
-    exists_once: bool = False
 
 
 def models_of_archive(archive: Archive, options: Options) -> tuple[Interface, ...]:
@@ -88,17 +68,17 @@ def _modules(archive: Archive) -> tuple[ModuleFacts, ...]:
     """Returns what `metadata.json` says; without it, an entry for each interface header."""
     if METADATA in archive.files:
         return parse_metadata(archive.text(METADATA), f"{archive.origin}:{METADATA}")
-    found = [m for m in sorted(archive.files) if _INTERFACE.fullmatch(m)]
+    found = [m for m in sorted(archive.files) if INTERFACE.fullmatch(m)]
     if not found:
         there = ", ".join(repr(m) for m in sorted(archive.files)[:12])
         raise ArchiveError(
             Problem(
                 archive.origin,
-                f"neither {METADATA!r} nor {_INCLUDE + 'tvmgen_<model>.h'!r}; there are {there}",
-                f"without metadata, the C has to be in {_SRC} and the headers in {_INCLUDE}",
+                f"neither {METADATA!r} nor {INCLUDE + 'tvmgen_<model>.h'!r}; there are {there}",
+                f"without metadata, the C has to be in {SRC} and the headers in {INCLUDE}",
             )
         )
-    names = [m.removeprefix(_INCLUDE + "tvmgen_").removesuffix(".h") for m in found]
+    names = [m.removeprefix(INCLUDE + "tvmgen_").removesuffix(".h") for m in found]
     return tuple(
         ModuleFacts(n, "full-model", ("aot",), "", None, None, None, f"{archive.origin}:{n}")
         for n in names
@@ -118,7 +98,7 @@ def model_of_header(text: str, where: str, library: bytes | None, options: Optio
         _Parts(name, facts, header, CFile(f"{header.prefix}.h", text), sources, {}, signature),
         options,
         library,
-        _Headers(),
+        Headers(),
         "a header and a static library",
     )
 
@@ -139,36 +119,36 @@ class _Parts:
 def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options) -> Interface:
     name = facts.key
     if not re.fullmatch(r"\w+", name, re.ASCII):
-        raise _refusal("mangled", facts.where, f": {name!r}")
+        raise refusal("mangled", facts.where, f": {name!r}")
     if facts.style == "operator":
-        raise _refusal("operator", facts.where)
+        raise refusal("operator", facts.where)
     if facts.executors != ("aot",):
-        raise _refusal("graph", facts.where, f"; executors {list(facts.executors)}")
+        raise refusal("graph", facts.where, f"; executors {list(facts.executors)}")
     pattern = re.compile(re.escape(name) + r"_lib[0-9]{1,6}\.(c|cc|cpp|o)")
     members = [
         m
         for m in sorted(archive.files)
-        if m.startswith((_SRC, _OBJECTS)) and (pattern.fullmatch(m.rsplit("/", 1)[1]) or alone)
+        if m.startswith((SRC, _OBJECTS)) and (pattern.fullmatch(m.rsplit("/", 1)[1]) or alone)
     ]
-    sources = {m.removeprefix(_SRC): archive.text(m) for m in members if m.endswith(".c")}
+    sources = {m.removeprefix(SRC): archive.text(m) for m in members if m.endswith(".c")}
     if any(m.endswith(CPP_SUFFIXES) for m in members):
-        raise _refusal("cpp", facts.where, f": {[m for m in members if not m.endswith('.c')]}")
+        raise refusal("cpp", facts.where, f": {[m for m in members if not m.endswith('.c')]}")
     if not sources or any(m.endswith(OBJECT_SUFFIXES) for m in members):
-        raise _refusal("objects", facts.where, f": {members}")
-    extra = _headers(archive, sources)
+        raise refusal("objects", facts.where, f": {members}")
+    extra = headers_of(archive, sources)
     source_facts = parse_sources(sources, archive.origin, extra.texts)
     producer = f"TVM {facts.tvm_version}" if facts.tvm_version else "TVM"
     relay = _relay_text(archive, name, alone)
     signature = parse_main_signature(relay) if relay is not None else None
     _check_whole(source_facts, extra, facts.where)
     header_name = f"tvmgen_{name.lower()}.h"
-    if _INCLUDE + header_name not in archive.files:
+    if INCLUDE + header_name not in archive.files:
         if source_facts.metadata_file is None:
-            headers = sorted(m for m in archive.files if m.startswith(_INCLUDE))
-            raise _refusal("no_interface", facts.where, f"; no {header_name}, headers: {headers}")
+            headers = sorted(m for m in archive.files if m.startswith(INCLUDE))
+            raise refusal("no_interface", facts.where, f"; no {header_name}, headers: {headers}")
         return _packed(archive, facts, sources, source_facts, extra, options, producer)
-    where = f"{archive.origin}:{_INCLUDE}{header_name}"
-    text = archive.text(_INCLUDE + header_name)
+    where = f"{archive.origin}:{INCLUDE}{header_name}"
+    text = archive.text(INCLUDE + header_name)
     parts = _Parts(
         name,
         facts,
@@ -181,7 +161,7 @@ def _module(archive: Archive, facts: ModuleFacts, alone: bool, options: Options)
     return _interface(parts, options, None, extra, producer)
 
 
-def _check_whole(sources: SourceFacts, extra: _Headers, where: str) -> None:
+def _check_whole(sources: SourceFacts, extra: Headers, where: str) -> None:
     """Refuses an archive that lacks the source of a function of the model."""
     prefix = (sources.run_symbol or "").removesuffix("_run")
     if not prefix:
@@ -203,11 +183,6 @@ def _check_whole(sources: SourceFacts, extra: _Headers, where: str) -> None:
         )
 
 
-def _refusal(key: str, where: str, detail: str = "") -> UnsupportedError:
-    rule = REFUSALS[key]
-    return UnsupportedError(Problem(where, rule.what + detail, rule.advice))
-
-
 def _relay_text(archive: Archive, name: str, alone: bool) -> str | None:
     candidates = [f"src/{name}.relay"] + (["src/relay.txt", "relay.txt"] if alone else [])
     for candidate in candidates:
@@ -216,59 +191,11 @@ def _relay_text(archive: Archive, name: str, alone: bool) -> str | None:
     return None
 
 
-@dataclass(frozen=True)
-class _Headers:
-    """The headers that a model's C includes.
-
-    Attributes:
-      extra: path under the archive's include folder -> text.
-      beside: path under the folder of the sources -> text.
-      missing: names that lead to no member of the archive.
-    """
-
-    extra: Mapping[str, str] = field(default_factory=dict)
-    beside: Mapping[str, str] = field(default_factory=dict)
-    missing: frozenset[str] = frozenset()
-
-    @property
-    def texts(self) -> tuple[str, ...]:
-        return (*self.extra.values(), *self.beside.values())
-
-
-def _headers(archive: Archive, sources: Mapping[str, str]) -> _Headers:
-    """Follows the includes of the sources, and of the headers that they lead to."""
-    extra: dict[str, str] = {}
-    beside: dict[str, str] = {}
-    missing: set[str] = set()
-    waiting = [(_SRC + name, text) for name, text in sorted(sources.items())]
-    seen = {member for member, _ in waiting}
-    while waiting:
-        includer, text = waiting.pop()
-        for name, quoted in included(text):
-            if name in OWN_HEADERS | STANDARD_HEADERS:
-                continue
-            # A name in quotes is looked for beside the file that has it first.
-            folders = [f"{posixpath.dirname(includer)}/"] if quoted else []
-            places = [posixpath.normpath(folder + name) for folder in (*folders, _INCLUDE)]
-            member = next((p for p in places if p in archive.files), None)
-            if member is None:
-                missing.add(name)
-            elif member not in seen and not _INTERFACE.fullmatch(member):
-                seen.add(member)
-                into, folder = (extra, _INCLUDE) if member.startswith(_INCLUDE) else (beside, _SRC)
-                if not member.startswith(folder):
-                    missing.add(name)
-                    continue
-                into[member.removeprefix(folder)] = archive.text(member)
-                waiting.append((member, archive.text(member)))
-    return _Headers(extra, beside, frozenset(missing))
-
-
 def _interface(
     parts: _Parts,
     options: Options,
     library: bytes | None,
-    extra: _Headers,
+    extra: Headers,
     producer: str,
 ) -> Interface:
     header, facts, sources = parts.header, parts.facts, parts.sources
@@ -279,38 +206,38 @@ def _interface(
         )
     prefix = run.removesuffix("_run")
     if not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII):
-        raise _refusal("mangled", facts.where, f": {prefix!r}")
+        raise refusal("mangled", facts.where, f": {prefix!r}")
     if prefix.lower() != header.prefix:
         raise MismatchError(
             Problem(
                 facts.where, f"the header declares {header.prefix}_run, the source defines {run}"
             )
         )
-    present = _run_parts(header)
+    present = run_parts(header)
     in_pools = "map_inputs" in header.functions
     if in_pools == ("inputs" in present):
         raise FormatError(
             Problem(header.where, f"{header.prefix}_run takes {present}, map_inputs: {in_pools}")
         )
     problems: list[Problem] = []
-    pools = _pools(header, problems) if "workspace_pools" in present else ()
+    pools = pools_of(header, problems) if "workspace_pools" in present else ()
     inputs, outputs = tensors_of(
         header, facts, parts.signature, parts.name, options.overrides, problems
     )
-    _report(problems)
-    state = _static_state(sources, options)
-    allocator = _allocator(header, facts, sources)
+    report(problems)
+    state = static_state(sources, options)
+    allocator = allocator_bytes(header, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
     if header.finished_flag:
         state.append(HiddenState("accelerator with a completion flag", 4))
     elif library is not None:
         state.append(HiddenState("object code that nobody can look into", 0))
-    alignment = _alignment(sources, options, facts.where)
+    alignment = alignment_of(sources, options, facts.where)
     slots = {}
     if in_pools:
         if not sources.io_offsets:
-            raise _refusal("io_offsets", facts.where)
+            raise refusal("io_offsets", facts.where)
         slots = io_slots(inputs, outputs, pools, sources.io_offsets, alignment, facts.where)
     return Interface(
         name=parts.name,
@@ -321,7 +248,7 @@ def _interface(
         outputs=outputs,
         io_slots=slots,
         pools=pools,
-        devices=_devices(header, sources, options) if "devices" in present else (),
+        devices=devices_of(header, sources, options) if "devices" in present else (),
         hidden_state=tuple(state),
         allocator_bytes=allocator,
         alignment=alignment,
@@ -368,165 +295,25 @@ def check_used(options: Options, models: Sequence[Interface]) -> None:
         raise UsageError(*problems)
 
 
-def _static_state(sources: SourceFacts, options: Options) -> list[HiddenState]:
-    state = [
-        HiddenState(f"static {'pool' if size else 'object'} `{name}` in the C", size)
-        for name, size in sources.static_workspaces
-    ]
-    if options.exists_once:
-        state.append(HiddenState("state that the C does not show, as --exists_once says", 0))
-    return state
-
-
-def _report(problems: Sequence[Problem]) -> None:
-    if problems:
-        raise MismatchError(*problems)
-
-
-def _run_parts(header: Header) -> tuple[str, ...]:
-    function = header.functions["run"]
-    expected = {f"struct {header.prefix}_{part} *": part for part in PART_NAMES}
-    found = []
-    for param in function.params:
-        kind = param.rpartition("*")[0] + "*"
-        part = expected.get(kind.strip())
-        if part is None or part not in header.structs:
-            raise FormatError(
-                Problem(
-                    f"{header.where}:{function.line}",
-                    f"{header.prefix}_run has parameter `{param}`; expected pointers to structs "
-                    + ", ".join(sorted(expected.values())),
-                )
-            )
-        found.append(part)
-    if found != [p for p in PART_NAMES if p in found] or function.returns != "int32_t":
-        raise FormatError(
-            Problem(
-                f"{header.where}:{function.line}",
-                f"{function.returns} {header.prefix}_run({', '.join(found)}); expected int32_t "
-                f"and the order {', '.join(PART_NAMES)}",
-            )
-        )
-    return tuple(found)
-
-
-def _pools(header: Header, problems: list[Problem]) -> tuple[Pool, ...]:
-    result = []
-    for name in header.structs["workspace_pools"]:
-        macro = f"{header.prefix}_{name}".upper()
-        constant = header.defines.get(f"{macro}_CONSTANT_POOL_SIZE")
-        workspace = header.defines.get(f"{macro}_WORKSPACE_POOL_SIZE")
-        define = constant or workspace
-        size = define.integer() if define is not None else None
-        if define is None or size is None or not 0 <= size <= 1 << 32:
-            shown = repr(define.value[:40]) if define is not None else "no size macro"
-            raise FormatError(
-                Problem(
-                    header.where, f"pool {name!r} has {shown}; expected {macro}_*_POOL_SIZE bytes"
-                )
-            )
-        data = b""
-        if constant is not None:
-            text = header.defines.get(f"{macro}_CONSTANT_POOL_DATA")
-            octets = text.octets() if text is not None else b""
-            if octets is None:
-                raise FormatError(
-                    Problem(
-                        f"{header.where}:{constant.line}",
-                        f"{macro}_CONSTANT_POOL_DATA is not bytes",
-                    )
-                )
-            data = octets
-            if len(data) != size:
-                problems.append(
-                    Problem(
-                        f"{header.where}:{constant.line}",
-                        f"constant pool {name!r} has size {size}, its data has {len(data)} bytes",
-                    )
-                )
-        kind = PoolKind.CONSTANT if constant is not None else PoolKind.WORKSPACE
-        result.append(Pool(name, kind, size, data))
-    return tuple(result)
-
-
-def _allocator(header: Header | None, facts: ModuleFacts, sources: SourceFacts) -> int | None:
-    _check_calls(sources, facts.where)
-    if "TVMBackendAllocWorkspace" not in sources.calls:
-        return None
-    define = header.defines.get(f"{header.prefix}_workspace_size".upper()) if header else None
-    size = define.integer() if define is not None else None
-    if size is not None and facts.workspace_size is not None and size != facts.workspace_size:
-        raise MismatchError(
-            Problem(
-                facts.where,
-                f"workspace_size_bytes is {facts.workspace_size}, the header's macro says {size}",
-            )
-        )
-    size = facts.workspace_size if size is None else size
-    if size is None or not 0 <= size <= 1 << 32:
-        raise FormatError(
-            Problem(facts.where, "the C allocates workspace, and nothing tells how much it needs")
-        )
-    return size
-
-
-def _check_calls(sources: SourceFacts, where: str) -> None:
-    problems = [
-        Problem(where, f"the C calls {name} of TVM's runtime", UNPROVIDED_FUNCTIONS[name])
-        for name in sorted(sources.calls & set(UNPROVIDED_FUNCTIONS))
-    ]
-    problems += [
-        Problem(where, f"the C calls {name}, which this crate cannot provide")
-        for name in sorted(sources.calls - set(UNPROVIDED_FUNCTIONS) - set(RUNTIME_FUNCTIONS))
-        if name.startswith(("TVMBackend", "TVMFunc", "TVMArray", "TVMMod"))
-    ]
-    if problems:
-        raise UnsupportedError(*problems)
-
-
-def _alignment(sources: SourceFacts, options: Options, where: str) -> int:
-    value = options.alignment or max(MIN_ALIGNMENT, sources.alignment)
-    if value < 1 or value & (value - 1) or value > MAX_ALIGNMENT:
-        raise UnsupportedError(
-            Problem(where, f"alignment {value}; expected a power of two up to {MAX_ALIGNMENT}")
-        )
-    if value < sources.alignment:
-        raise MismatchError(
-            Problem(where, f"alignment {value} asked for, the C says aligned({sources.alignment})")
-        )
-    return value
-
-
-def _devices(header: Header, sources: SourceFacts, options: Options) -> tuple[Device, ...]:
-    by_field = {name.lower(): name for name in sources.hooks}
-    result = []
-    for name in header.structs["devices"]:
-        hook = by_field.get(name.replace("_", "").lower(), "")
-        if name in options.raw_devices:
-            hook = ""
-        result.append(Device(name, hook, sources.hooks.get(hook, ())))
-    return tuple(result)
-
-
 def _packed(
     archive: Archive,
     facts: ModuleFacts,
     files: Mapping[str, str],
     sources: SourceFacts,
-    extra: _Headers,
+    extra: Headers,
     options: Options,
     producer: str,
 ) -> Interface:
     member = sources.metadata_file or ""
-    where = f"{archive.origin}:{_SRC}{member}"
+    where = f"{archive.origin}:{SRC}{member}"
     metadata = parse_c_metadata(files[member], where)
     if sources.run_symbol is None or not sources.run_packed:
         raise FormatError(Problem(where, "no C source defines a packed tvmgen_<module>_run"))
     prefix = sources.run_symbol.removesuffix("_run")
     if not re.fullmatch(r"[A-Za-z_]\w*", prefix, re.ASCII):
-        raise _refusal("mangled", facts.where, f": {prefix!r}")
+        raise refusal("mangled", facts.where, f": {prefix!r}")
     if metadata.workspace_pools:
-        raise _refusal("packed_pools", facts.where, f": {metadata.workspace_pools}")
+        raise refusal("packed_pools", facts.where, f": {metadata.workspace_pools}")
     problems: list[Problem] = []
     sides = []
     for kind, types, listed in (
@@ -553,9 +340,9 @@ def _packed(
         if not tensors:
             problems.append(Problem(where, f"no {kind}"))
         sides.append(tuple(tensors))
-    _report(problems)
-    state = _static_state(sources, options)
-    allocator = _allocator(None, facts, sources)
+    report(problems)
+    state = static_state(sources, options)
+    allocator = allocator_bytes(None, facts, sources)
     if allocator is not None:
         state.append(HiddenState("workspace arena of this crate", allocator))
     compiled = {n: t for n, t in files.items() if n != member or _needs_metadata(files, member)}
@@ -568,7 +355,7 @@ def _packed(
         outputs=sides[1],
         hidden_state=tuple(state),
         allocator_bytes=allocator,
-        alignment=_alignment(sources, options, facts.where),
+        alignment=alignment_of(sources, options, facts.where),
         sources=tuple(CFile(n, t) for n, t in sorted(compiled.items())),
         extra_headers=extra.extra,
         source_headers=extra.beside,

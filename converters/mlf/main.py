@@ -19,7 +19,7 @@ from converters.mlf.arguments import parse_overrides, parse_sections
 from converters.mlf.boards import BOARDS
 from converters.mlf.convert import Request, Result, convert
 from converters.mlf.emit import MARK
-from converters.mlf.join import Options
+from converters.mlf.options import Options
 from converters.mlf.output_folder import write_folder
 from converters.mlf.report import success_report
 from tools.codegen import program

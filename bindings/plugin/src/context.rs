@@ -1,5 +1,8 @@
 //! What a kernel computes with: inputs, outputs and temporary memory of one step.
 
+mod output;
+mod plan;
+
 use std::marker::PhantomData;
 use std::ops::Range;
 use std::ptr::NonNull;
@@ -8,15 +11,12 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_sys as sys;
 
+pub use self::plan::{InputPlan, OutputPlan};
 use crate::api::Api;
 use crate::data_type::DataType;
 use crate::error::{Error, Result};
-use crate::layout::{LARGEST_ELEMENT, Layout, byte_size, c_dims, extent, impossible};
 use crate::status::{Status, c_text};
-use crate::tensor::{Tensor, TensorMut};
-
-/// Candidates for forwarding that are considered.
-const CANDIDATES: usize = 4;
+use crate::tensor::Tensor;
 
 /// A node that has a kernel object, and so a type per input and output.
 pub(crate) struct Node {
@@ -171,49 +171,6 @@ impl<'a> Context<'a> {
         Ok(tensor)
     }
 
-    /// Checks that input `index` of this node may have a layout, for [`Self::planned_input`] in this
-    /// step and later ones of this node.
-    ///
-    /// # Errors
-    /// If there is no such input, or it has another type.
-    pub fn plan_input(&self, index: usize, layout: Layout) -> Result<InputPlan> {
-        let found = self.input_type(index)?;
-        if found != layout.data_type() {
-            return Err(Error::internal(format!(
-                "input {index} is {found}, planned is {}",
-                layout.data_type()
-            )));
-        }
-        Ok(InputPlan {
-            node: self.node,
-            index: c_index(index, "input")?,
-            mask: u32::try_from(index).map_or(0, |index| 1_u64.checked_shl(index).unwrap_or(0)),
-            layout,
-        })
-    }
-
-    /// The input of a plan, and whether it has the planned layout. If so, it is read without further
-    /// questions.
-    ///
-    /// # Errors
-    /// [`Code::Internal`](crate::Code::Internal) if the plan is of another node, or the input's
-    /// buffer has become an output.
-    #[inline(always)]
-    pub fn planned_input(&self, plan: &InputPlan) -> Result<(Tensor, bool)> {
-        if plan.node != self.node {
-            return Err(of_another_node("input", plan.index));
-        }
-        if self.progress.forwarded & plan.mask != 0 {
-            return Err(gone(plan.index as usize));
-        }
-        let raw = self.get_input(plan.index)?;
-        // SAFETY: as in `input`, and the tensor has the type of this node's input, which is the
-        // layout's.
-        let mut tensor = unsafe { Tensor::of_type(raw, self.api, plan.layout.data_type())? };
-        let same = tensor.has_dims_of(&plan.layout);
-        Ok((tensor, same))
-    }
-
     /// Whether the buffer of input `index` has become an output.
     #[must_use]
     #[inline]
@@ -316,266 +273,6 @@ impl<'a> Context<'a> {
         Ok(())
     }
 
-    fn check_output_type(&self, index: usize, found: DataType) -> Result<()> {
-        let expected = self.output_type(index)?;
-        if expected == found {
-            return Ok(());
-        }
-        Err(Error::internal(format!(
-            "the kernel gives output {index} the type {found}, the op expects {expected}"
-        )))
-    }
-
-    /// A fresh buffer as output `index`.
-    ///
-    /// # Errors
-    /// If there is no such output or it has been given already, its type is another one, the shape
-    /// is impossible, or memory is used up.
-    pub fn allocate_output(
-        &mut self,
-        index: usize,
-        data_type: DataType,
-        dims: &[usize],
-    ) -> Result<TensorMut<'a>> {
-        self.check_output_type(index, data_type)?;
-        self.check_free(index)?;
-        let bytes = byte_size(data_type, dims)?;
-        let number = c_index(index, "output")?;
-        let (pointer, rank) = c_dims(dims);
-        let raw = {
-            // SAFETY: context and status are live, `pointer` is valid for `rank` dimensions, and
-            // index and shape have been checked.
-            unsafe {
-                self.api.kernels.TF_AllocateOutput(
-                    self.raw.as_ptr(),
-                    number,
-                    data_type.raw(),
-                    pointer,
-                    rank,
-                    bytes,
-                    self.status.as_ptr(),
-                )
-            }
-        };
-        self.status.take()?;
-        self.progress.give(index);
-        // SAFETY: the callee passed ownership of a fresh output that nobody else sees before the
-        // kernel is finished.
-        unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output") }
-    }
-
-    /// Output `index` in the buffer of one of the `candidates` if nobody else needs that, else in a
-    /// fresh buffer. Also gives the input whose buffer it was. Drop the [`Tensor`]s of the
-    /// candidates first: while one lives its buffer is in use.
-    ///
-    /// # Errors
-    /// As [`Context::allocate_output`].
-    #[inline]
-    pub fn forward_or_allocate_output(
-        &mut self,
-        candidates: &[usize],
-        index: usize,
-        dims: &[usize],
-    ) -> Result<(TensorMut<'a>, Option<usize>)> {
-        if index >= self.outputs {
-            return Err(no_such("output", index, self.outputs));
-        }
-        self.check_free(index)?;
-        extent(LARGEST_ELEMENT, dims).ok_or_else(|| impossible("output", dims))?;
-        let number = c_index(index, "output")?;
-        let mut inputs = [0; CANDIDATES];
-        let mut count = 0;
-        let allowed = candidates
-            .iter()
-            .copied()
-            .filter(|&i| i < 64 && i < self.inputs && !self.is_forwarded(i));
-        for (slot, candidate) in inputs.iter_mut().zip(allowed) {
-            *slot = c_index(candidate, "input")?;
-            count += 1;
-        }
-        let mut taken = -1;
-        let (pointer, rank) = c_dims(dims);
-        let raw = {
-            // SAFETY: context and status are live, the arrays are as long as said, and indices
-            // and shape have been checked.
-            unsafe {
-                self.api.kernels.TF_ForwardInputOrAllocateOutput(
-                    self.raw.as_ptr(),
-                    inputs.as_ptr(),
-                    count,
-                    number,
-                    pointer,
-                    rank,
-                    &mut taken,
-                    self.status.as_ptr(),
-                )
-            }
-        };
-        // The callee gives a tensor exactly when it succeeds.
-        if raw.is_null() {
-            self.status.take()?;
-        }
-        // SAFETY: the callee passed ownership; a forwarded buffer had no other reference, and from
-        // now on `input` refuses to give out another one.
-        let tensor = unsafe { TensorMut::from_owned_ptr(raw, self.api, "an output")? };
-        let taken = usize::try_from(taken).ok();
-        if let Some(input) = taken {
-            self.progress.forwarded |= 1 << input;
-        }
-        self.progress.give(index);
-        Ok((tensor, taken))
-    }
-
-    /// Checks that output `index` of this node may have a layout, for [`Self::planned_output`] in
-    /// this step and later ones of this node. The output may take over the buffer of one of the `candidates`, of
-    /// which four are considered.
-    ///
-    /// # Errors
-    /// If there is no such output or input, or the op gives the output another type.
-    pub fn plan_output(
-        &self,
-        index: usize,
-        layout: Layout,
-        candidates: &[usize],
-    ) -> Result<OutputPlan> {
-        self.check_output_type(index, layout.data_type())?;
-        let mut plan = OutputPlan {
-            node: self.node,
-            index: c_index(index, "output")?,
-            layout,
-            inputs: [0; CANDIDATES],
-            count: 0,
-            mask: 0,
-        };
-        for (slot, &candidate) in plan.inputs.iter_mut().zip(candidates) {
-            if candidate >= self.inputs.min(64) {
-                return Err(no_such("input", candidate, self.inputs.min(64)));
-            }
-            *slot = c_index(candidate, "input")?;
-            plan.count += 1;
-            plan.mask |= 1 << candidate;
-        }
-        Ok(plan)
-    }
-
-    /// An output as planned: in the buffer of a candidate that nobody else needs, else in a fresh
-    /// one, which [`Self::is_forwarded`] then tells. Drop the [`Tensor`]s of the candidates first.
-    ///
-    /// # Errors
-    /// [`Code::Internal`](crate::Code::Internal) if the plan is of another node, or a candidate has
-    /// been forwarded already; if memory is used up, what TensorFlow says.
-    #[inline(always)]
-    pub fn planned_output(&mut self, plan: &OutputPlan) -> Result<TensorMut<'a>> {
-        let layout = &plan.layout;
-        let output = plan.index as usize;
-        if plan.node != self.node
-            || plan.mask & self.progress.forwarded != 0
-            || self.progress.has(output)
-        {
-            return Err(misplaced(plan, self));
-        }
-        let (dims, status) = (layout.dims().as_ptr(), self.status.as_ptr());
-        let mut taken = -1;
-        let raw = if plan.count == 0 {
-            // SAFETY: context and status are live, `dims` is valid for the rank, a layout is one
-            // that a tensor can have, and the plan was checked against this node.
-            unsafe {
-                self.api.kernels.TF_AllocateOutput(
-                    self.raw.as_ptr(),
-                    plan.index,
-                    layout.data_type().raw(),
-                    dims,
-                    layout.rank(),
-                    layout.bytes(),
-                    status,
-                )
-            }
-        } else {
-            // SAFETY: as above, and the candidates are inputs, as many as said.
-            unsafe {
-                self.api.kernels.TF_ForwardInputOrAllocateOutput(
-                    self.raw.as_ptr(),
-                    plan.inputs.as_ptr(),
-                    plan.count,
-                    plan.index,
-                    dims,
-                    layout.rank(),
-                    &mut taken,
-                    status,
-                )
-            }
-        };
-        // The callee gives a tensor exactly when it succeeds.
-        if raw.is_null() {
-            self.status.take()?;
-        }
-        // SAFETY: the callee passed ownership of a buffer without other references, and a forwarded
-        // input is not given out again. The tensor has the dimensions that were asked for and the
-        // type of this node's output, which is the layout's.
-        let tensor = unsafe { TensorMut::with_layout(raw, self.api, layout)? };
-        if let Ok(input) = u32::try_from(taken) {
-            self.progress.forwarded |= 1 << input;
-        }
-        self.progress.give(output);
-        Ok(tensor)
-    }
-
-    /// Memory for the time of the step, on the device or on the host.
-    ///
-    /// # Errors
-    /// If the shape is impossible or memory is used up.
-    pub fn allocate_temp(
-        &mut self,
-        data_type: DataType,
-        dims: &[usize],
-        on_host: bool,
-    ) -> Result<TensorMut<'a>> {
-        byte_size(data_type, dims)?;
-        let mut attributes = sys::TF_AllocatorAttributes {
-            struct_size: sys::TF_ALLOCATOR_ATTRIBUTES_STRUCT_SIZE,
-            on_host: on_host.into(),
-        };
-        let (pointer, rank) = c_dims(dims);
-        let raw = {
-            // SAFETY: all pointers are live and as long as said; the shape has been checked.
-            unsafe {
-                self.api.kernels.TF_AllocateTemp(
-                    self.raw.as_ptr(),
-                    data_type.raw(),
-                    pointer,
-                    rank,
-                    &mut attributes,
-                    self.status.as_ptr(),
-                )
-            }
-        };
-        self.status.take()?;
-        // SAFETY: the callee passed ownership of a fresh tensor.
-        unsafe { TensorMut::from_owned_ptr(raw, self.api, "temporary memory") }
-    }
-
-    /// Makes a finished tensor output `index`.
-    ///
-    /// # Errors
-    /// If there is no such output, it has been given already, or its type is another one.
-    pub fn set_output(&mut self, index: usize, tensor: &Tensor) -> Result<()> {
-        self.check_output_type(index, tensor.data_type())?;
-        self.check_free(index)?;
-        let number = c_index(index, "output")?;
-        // SAFETY: all objects are live, index and type have been checked.
-        unsafe {
-            self.api.kernels.TF_SetOutput(
-                self.raw.as_ptr(),
-                number,
-                tensor.as_ptr(),
-                self.status.as_ptr(),
-            );
-        }
-        self.status.take()?;
-        self.progress.give(index);
-        Ok(())
-    }
-
     /// Whether input `index` is in host memory.
     ///
     /// # Errors
@@ -608,56 +305,6 @@ impl<'a> Context<'a> {
         // SAFETY: the context is live.
         unsafe { self.api.kernels.TF_GetDeviceId(self.raw.as_ptr()) }
     }
-}
-
-/// What [`Context::plan_input`] has checked of an input of one node.
-#[derive(Clone, Debug)]
-pub struct InputPlan {
-    node: u64,
-    index: i32,
-    /// The bit of this input among those that may be forwarded.
-    mask: u64,
-    layout: Layout,
-}
-
-/// What [`Context::plan_output`] has checked of an output of one node.
-#[derive(Clone, Debug)]
-pub struct OutputPlan {
-    node: u64,
-    index: i32,
-    layout: Layout,
-    /// The first `count` are inputs that may give their buffer; bit per input in `mask`.
-    inputs: [i32; CANDIDATES],
-    count: i32,
-    mask: u64,
-}
-
-impl OutputPlan {
-    /// Whether input `index` may give its buffer.
-    #[must_use]
-    #[inline]
-    pub fn is_candidate(&self, index: usize) -> bool {
-        index < 64 && self.mask & (1 << index) != 0
-    }
-}
-
-#[cold]
-fn misplaced(plan: &OutputPlan, context: &Context<'_>) -> Error {
-    let index = plan.index;
-    if plan.node != context.node {
-        return of_another_node("output", index);
-    }
-    if plan.mask & context.progress.forwarded == 0 {
-        return given_twice(index as usize);
-    }
-    Error::internal(format!(
-        "an input that output {index} may take over has been forwarded already"
-    ))
-}
-
-#[cold]
-fn of_another_node(what: &str, index: i32) -> Error {
-    Error::internal(format!("the plan of {what} {index} is of another node"))
 }
 
 #[cold]

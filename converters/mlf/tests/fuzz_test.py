@@ -16,7 +16,8 @@ from hypothesis import strategies as st
 
 from converters.mlf.convert import Request, convert
 from converters.mlf.golden_vectors import read_npz
-from converters.mlf.join import Options, model_of_header
+from converters.mlf.join import model_of_header
+from converters.mlf.options import Options
 from converters.mlf.parse.archive import parse_archive, read_archive
 from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_metadata import parse_c_metadata

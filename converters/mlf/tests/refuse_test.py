@@ -15,7 +15,7 @@ from converters.mlf.arguments import parse_overrides
 from converters.mlf.convert import Request, convert
 from converters.mlf.errors import FormatError, MismatchError
 from converters.mlf.golden_vectors import read_npz
-from converters.mlf.join import Options
+from converters.mlf.options import Options
 from converters.mlf.parse.archive import read_archive
 from converters.mlf.tests.dialects import DIALECTS, tar_of
 from converters.mlf.tests.requests import TESTDATA, request_of

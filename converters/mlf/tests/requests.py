@@ -9,7 +9,7 @@ import numpy as np
 
 from converters.mlf.arguments import parse_overrides
 from converters.mlf.convert import Request, convert
-from converters.mlf.join import Options
+from converters.mlf.options import Options
 from converters.mlf.tests.build import Built, build, cc, must
 from converters.mlf.tests.dialects import DIALECTS, Dialect, tar_of
 

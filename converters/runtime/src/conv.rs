@@ -1,206 +1,26 @@
 //! Convolutions, plain, depthwise and transposed.
 
+mod depthwise;
+mod geometry;
+mod layer;
+
+pub use self::depthwise::DepthwiseConv;
+pub use self::geometry::{Axis, Geometry};
+use self::layer::Layer;
 use crate::activation::Activation;
 #[cfg(feature = "std")]
 use crate::bytes::{AlignedBytes, view, view_mut};
 use crate::error::{Result, at};
-use crate::kernels::base::error::Result as KernelResult;
 use crate::kernels::base::parallel::Parallel;
 use crate::kernels::base::shape::Shape;
 #[cfg(feature = "std")]
 use crate::kernels::conv::PackedFilter;
-use crate::kernels::conv::depthwise::Depthwise;
-use crate::kernels::conv::{
-    BackwardInput, Conv as Sizes, Direction, Filter, Forward, Padding, Window,
-};
+use crate::kernels::conv::{BackwardInput, Conv as Sizes, Direction, Filter, Forward};
 use crate::kernels::frame::clamp::AddClamp;
 use crate::kernels::frame::zip::zip_in_place;
 use crate::kernels::ops::elementwise::binary::Add;
 use crate::memory::{Memory, Reader, Slot, Source, count};
 use crate::weights::Tensor;
-
-/// One spatial axis: how many elements, and how the filter moves over them.
-#[derive(Clone, Copy, Debug)]
-pub struct Axis {
-    /// Elements of the input.
-    pub input: usize,
-    /// Taps of the filter.
-    pub size: usize,
-    /// Elements from one stop to the next.
-    pub stride: usize,
-    /// Elements from one tap to the next.
-    pub dilation: usize,
-    /// Zeros before and after.
-    pub padding: (usize, usize),
-}
-
-impl Axis {
-    /// The axis that a one-dimensional operation lacks.
-    pub const UNIT: Self = Self {
-        input: 1,
-        size: 1,
-        stride: 1,
-        dilation: 1,
-        padding: (0, 0),
-    };
-
-    /// A filter of `size` taps that stops at every element of `input`, without padding.
-    #[must_use]
-    pub const fn new(input: usize, size: usize) -> Self {
-        Self {
-            input,
-            size,
-            ..Self::UNIT
-        }
-    }
-
-    /// With so many elements from one stop to the next.
-    #[must_use]
-    pub const fn stride(mut self, elements: usize) -> Self {
-        self.stride = elements;
-        self
-    }
-
-    /// With so many elements from one tap to the next.
-    #[must_use]
-    pub const fn dilation(mut self, elements: usize) -> Self {
-        self.dilation = elements;
-        self
-    }
-
-    /// With so many zeros before and after.
-    #[must_use]
-    pub const fn padding(mut self, before: usize, after: usize) -> Self {
-        self.padding = (before, after);
-        self
-    }
-
-    /// The window of the kernels.
-    ///
-    /// # Errors
-    /// If the filter does not fit.
-    pub fn window(&self) -> KernelResult<Window> {
-        let (before, after) = self.padding;
-        let padding = Padding::Explicit(before, after);
-        Window::new(self.input, self.size, self.stride, self.dilation, padding)
-    }
-}
-
-/// The sizes of a convolution for one example. Of a transposed one they are those of the
-/// convolution in the other direction.
-#[derive(Clone, Copy, Debug)]
-pub struct Geometry {
-    /// Vertical axis; [`Axis::UNIT`] for sequences.
-    pub y: Axis,
-    /// Horizontal axis.
-    pub x: Axis,
-    /// Channels of the input.
-    pub inputs: usize,
-    /// Channels of the output.
-    pub outputs: usize,
-    /// Groups that do not see each other's channels.
-    pub groups: usize,
-}
-
-impl Geometry {
-    /// A convolution over images, vertical axis first, from `inputs` to `outputs` channels.
-    #[must_use]
-    pub const fn new(y: Axis, x: Axis, inputs: usize, outputs: usize) -> Self {
-        Self {
-            y,
-            x,
-            inputs,
-            outputs,
-            groups: 1,
-        }
-    }
-
-    /// A convolution whose axes are alike.
-    #[must_use]
-    pub const fn square(axis: Axis, inputs: usize, outputs: usize) -> Self {
-        Self::new(axis, axis, inputs, outputs)
-    }
-
-    /// A convolution over sequences.
-    #[must_use]
-    pub const fn line(axis: Axis, inputs: usize, outputs: usize) -> Self {
-        Self::new(Axis::UNIT, axis, inputs, outputs)
-    }
-
-    /// In so many groups that do not see each other's channels.
-    #[must_use]
-    pub const fn groups(mut self, groups: usize) -> Self {
-        self.groups = groups;
-        self
-    }
-
-    fn sizes(&self, batch: usize) -> KernelResult<Sizes> {
-        Ok(Sizes {
-            batch,
-            y: self.y.window()?,
-            x: self.x.window()?,
-            in_channels: self.inputs,
-            out_channels: self.outputs,
-            groups: self.groups,
-        })
-    }
-}
-
-/// What all three kinds have in common.
-#[derive(Clone, Debug)]
-struct Layer {
-    name: &'static str,
-    sizes: Sizes,
-    bias: Option<Tensor<f32>>,
-    activation: Activation,
-}
-
-impl Layer {
-    fn new(
-        name: &'static str,
-        geometry: &Geometry,
-        bias: Option<Tensor<f32>>,
-        activation: Activation,
-    ) -> Result<Self> {
-        Ok(Self {
-            name,
-            sizes: geometry.sizes(1).map_err(at(name))?,
-            bias,
-            activation,
-        })
-    }
-
-    /// The sizes for so many images.
-    fn sizes(&self, batch: usize) -> Sizes {
-        Sizes {
-            batch,
-            ..self.sizes
-        }
-    }
-
-    /// The sizes of as many images with other axes as so many elements are.
-    fn over(&self, [y, x]: [Axis; 2], found: usize) -> Result<Sizes> {
-        let one = Sizes {
-            y: y.window().map_err(at(self.name))?,
-            x: x.window().map_err(at(self.name))?,
-            ..self.sizes
-        };
-        let batch = count(found, one.input_len());
-        Ok(Sizes { batch, ..one })
-    }
-
-    /// As how many images so many elements are convolved.
-    fn batch(&self, found: usize) -> usize {
-        count(found, self.sizes.input_len())
-    }
-
-    fn bias<'a>(&self, reader: &Reader<'a>) -> Result<Option<&'a [f32]>> {
-        match self.bias {
-            Some(bias) => Ok(Some(reader.read(Source::Weights(bias))?)),
-            None => Ok(None),
-        }
-    }
-}
 
 /// The weights of a filter, packed where there is memory for it.
 #[derive(Clone, Debug)]
@@ -475,96 +295,5 @@ impl Conv {
             .map_err(at(self.layer.name))?;
         self.layer.activation.apply(out, reader.parallel);
         Ok(())
-    }
-}
-
-/// A convolution in which every channel has filters of its own.
-#[derive(Clone, Debug)]
-pub struct DepthwiseConv {
-    layer: Layer,
-    filter: Tensor<f32>,
-}
-
-impl DepthwiseConv {
-    /// Reads the layer's weights: a filter `[height, width, inputs, outputs / inputs]` and a bias.
-    ///
-    /// # Errors
-    /// As [`Filtered::new`].
-    pub fn new(
-        name: &'static str,
-        geometry: &Geometry,
-        filter: Tensor<f32>,
-        bias: Option<Tensor<f32>>,
-        activation: Activation,
-    ) -> Result<Self> {
-        let layer = Layer::new(name, geometry, bias, activation)?;
-        Ok(Self { layer, filter })
-    }
-
-    /// Computes the layer.
-    ///
-    /// # Errors
-    /// As [`Filtered::run`].
-    pub fn run<'a>(
-        &'a self,
-        m: &'a mut Memory<'_>,
-        x: impl Into<Source<'a, f32>>,
-        out: Slot<f32>,
-    ) -> Result<()> {
-        let (reader, out) = m.write(out)?;
-        let x = reader.read(x.into())?;
-        let (depthwise, filter) = self.depthwise(&reader, self.batch(x.len()))?;
-        depthwise
-            .run(x, filter, out, reader.parallel)
-            .map_err(at(self.layer.name))
-    }
-
-    /// As [`DepthwiseConv::run`], over axes that the call decides.
-    ///
-    /// # Errors
-    /// As [`Filtered::run`].
-    pub fn run_over<'a>(
-        &'a self,
-        m: &'a mut Memory<'_>,
-        axes: [Axis; 2],
-        x: impl Into<Source<'a, f32>>,
-        out: Slot<f32>,
-    ) -> Result<()> {
-        let (reader, out) = m.write(out)?;
-        let x = reader.read(x.into())?;
-        let layer = &self.layer;
-        let depthwise = Depthwise {
-            bias: layer.bias(&reader)?,
-            activation: layer.activation,
-            ..Depthwise::new(layer.over(axes, x.len())?)
-        };
-        let filter = reader.read(Source::Weights(self.filter))?;
-        depthwise
-            .run(x, filter, out, reader.parallel)
-            .map_err(at(layer.name))
-    }
-
-    pub(crate) const fn name(&self) -> &'static str {
-        self.layer.name
-    }
-
-    /// As how many images so many elements are convolved.
-    pub(crate) fn batch(&self, found: usize) -> usize {
-        self.layer.batch(found)
-    }
-
-    /// The convolution of so many images, and its filter.
-    pub(crate) fn depthwise<'a>(
-        &self,
-        reader: &Reader<'a>,
-        batch: usize,
-    ) -> Result<(Depthwise<'a>, &'a [f32])> {
-        let layer = &self.layer;
-        let depthwise = Depthwise {
-            bias: layer.bias(reader)?,
-            activation: layer.activation,
-            ..Depthwise::new(layer.sizes(batch))
-        };
-        Ok((depthwise, reader.read(Source::Weights(self.filter))?))
     }
 }

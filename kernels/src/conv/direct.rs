@@ -2,8 +2,10 @@
 //! spans several groups. The sums of some neighbours stay in registers while the taps and the
 //! channels of a group are gone through.
 
+mod channels;
 mod gradient;
 
+use self::channels::{Channels, together};
 pub(super) use gradient::filter_gradient;
 
 use super::backward_input;
@@ -17,7 +19,7 @@ use crate::gemm::Activation;
 use crate::gemm::pack::lanes;
 use crate::gemm::source::Axis;
 use crate::simd::blocks::for_each_chunk;
-use crate::simd::taps::{Columns, Lanes, Weights, add_line};
+use crate::simd::taps::{Columns, Weights, add_line};
 use crate::simd::{Body, Simd, dispatch};
 
 /// Lines of the result that are computed channel by channel: what they see of the image in some
@@ -190,62 +192,6 @@ struct Line {
     /// The line of the image that offset 0 sees.
     at: isize,
     axis: Axis,
-}
-
-/// Some channels of the result.
-#[derive(Clone, Copy)]
-struct Channels<S: Simd> {
-    /// The first of them.
-    to: usize,
-    /// The first that they see.
-    from: usize,
-    lanes: Lanes<S>,
-}
-
-impl<S: Simd> Channels<S> {
-    /// All channels of some groups, each of which sees `depth` and has `columns`.
-    #[inline(always)]
-    fn spread(s: S, (depth, columns): (usize, usize), group: usize, count: usize) -> Self {
-        let mut first = [0.0; 16];
-        for (lane, first) in first.iter_mut().enumerate().take(count * columns) {
-            *first = f32::from_bits((lane / columns * depth) as u32);
-        }
-        Self {
-            to: group * columns,
-            from: group * depth,
-            lanes: Lanes {
-                first: s.to_bits(s.load(&first)),
-                read: count * depth,
-                count: count * columns,
-            },
-        }
-    }
-
-    /// Channels of one group from `column` on, as many as a vector has.
-    #[inline(always)]
-    fn single(s: S, (depth, columns): (usize, usize), group: usize, column: usize) -> Self {
-        Self {
-            to: group * columns + column,
-            from: group * depth,
-            lanes: Lanes {
-                first: s.splat_i(0),
-                read: depth,
-                count: S::LANES.min(columns - column),
-            },
-        }
-    }
-
-    /// Whether a vector has more elements than there are.
-    #[inline(always)]
-    fn is_partial(&self, spread: bool) -> bool {
-        self.lanes.count < S::LANES || spread && self.lanes.read < S::LANES
-    }
-}
-
-/// How many of some groups a vector spans, of which each sees `depth` channels and has `columns`.
-#[inline(always)]
-fn together(lanes: usize, (depth, columns): (usize, usize), groups: usize) -> usize {
-    (lanes / depth.max(columns).max(1)).clamp(1, groups.max(1))
 }
 
 /// Some stops of a line.

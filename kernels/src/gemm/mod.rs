@@ -10,7 +10,9 @@
 //! depends on the threads, too. For finite values the error of an element is at most
 //! `(k + 2) * 2^-24 * sum(|a| * |b|)`. Infinities and NaN follow IEEE 754 arithmetic.
 
+mod activation;
 pub(crate) mod block;
+mod cut;
 mod gemv;
 pub mod pack;
 pub(crate) mod source;
@@ -20,16 +22,15 @@ pub mod thin;
 pub(crate) mod tile;
 
 use crate::base::adapt::check_count;
-use crate::base::chunks::{self, chunk_len};
 use crate::base::error::{Error, Result};
 use crate::base::level::{Level, level};
 use crate::base::parallel::{Parallel, Serial};
-use crate::frame::clamp::Clamp;
-use crate::frame::map::map_in_place;
 use crate::gemm::thin::Thin;
 use crate::simd::blocks::{Cut, for_each_block};
 use crate::simd::dispatch;
+pub use activation::Activation;
 use block::{A, B, DIRECT_ROWS, Multiply, turns};
+pub(crate) use cut::{cut, cut_packing};
 pub use pack::{Matrix, Packed, PackedSize};
 pub use source::Scale;
 use source::Source;
@@ -41,58 +42,6 @@ const PACKED_ROWS: usize = source::MAX_RUN;
 pub(crate) const PARALLEL_FLOPS: usize = 1_000_000;
 /// Bytes of a cache line.
 const LINE: usize = 64;
-/// What a function of an element costs, in additions.
-const FUNCTION_COST: usize = 8;
-/// Tasks per thread, at most.
-const ROUNDS: usize = 4;
-/// The part of the time that is spent on smaller tasks than would be best, so that a thread that
-/// is held up does not hold up all.
-const SLACK: usize = 32;
-
-/// What is applied to every element of a result.
-#[derive(Clone, Copy, Debug, Default)]
-pub enum Activation {
-    /// Nothing.
-    #[default]
-    None,
-    /// `min(max(x, low), high)`; NaN stays.
-    Clamp(f32, f32),
-    /// A function that works in place on each element, in pieces of any length.
-    Map(fn(&mut [f32])),
-}
-
-impl Activation {
-    /// `max(x, 0)`
-    pub const RELU: Self = Self::Clamp(0.0, f32::INFINITY);
-    /// `min(max(x, 0), 6)`
-    pub const RELU6: Self = Self::Clamp(0.0, 6.0);
-
-    /// Applies it to every element.
-    pub fn apply(&self, values: &mut [f32], parallel: &dyn Parallel) {
-        match *self {
-            Self::None => {}
-            Self::Clamp(low, high) => map_in_place(Clamp { low, high }, values, parallel),
-            Self::Map(function) => {
-                let chunk = chunk_len(parallel, values.len(), LINE, FUNCTION_COST);
-                chunks::for_each_chunk(parallel, values, chunk, &|_, part| function(part));
-            }
-        }
-    }
-
-    pub(crate) fn clamp(&self) -> Option<(f32, f32)> {
-        match *self {
-            Self::Clamp(low, high) => Some((low, high)),
-            Self::None | Self::Map(_) => None,
-        }
-    }
-
-    pub(crate) fn map(&self) -> Option<fn(&mut [f32])> {
-        match *self {
-            Self::Map(function) => Some(function),
-            Self::None | Self::Clamp(..) => None,
-        }
-    }
-}
 
 /// The right-hand side of a product.
 #[derive(Clone, Copy, Debug)]
@@ -452,73 +401,4 @@ fn check_rows(
         });
     }
     Ok(())
-}
-
-/// The part of the time that columns must save.
-const GAIN: usize = 12;
-/// Multiplications in the time in which an element comes that another thread has written.
-const SHARED: usize = 32;
-/// Multiplications in the time in which an element is written that the caches of another thread
-/// hold, and is read by that one.
-const PACKED: usize = 256;
-
-/// How C, the product of `m` x `k` and `k` x `n` elements, is cut into one block for each task: so
-/// that no thread has much more to do than it must, where it also waits for B, whose panels come
-/// from far away in about the time in which they meet a strip, and for what another thread has
-/// written.
-///
-/// Blocks of whole rows come first: what follows a product mostly works on the same rows, and so
-/// each thread finds what it wrote itself. Columns leave each thread a part of B.
-pub(crate) fn cut(level: Level, sizes: (usize, usize, usize), threads: usize) -> Cut {
-    best_cut(level, sizes, threads, 0)
-}
-
-/// As [`cut`], for a B that the threads pack just before: columns leave each thread the panels
-/// that it packs itself.
-pub(crate) fn cut_packing(level: Level, sizes: (usize, usize, usize), threads: usize) -> Cut {
-    best_cut(level, sizes, threads, PACKED)
-}
-
-/// As [`cut`], where it costs so many multiplications to pack an element of B for other threads.
-fn best_cut(level: Level, (m, n, k): (usize, usize, usize), threads: usize, packed: usize) -> Cut {
-    let (strip, panel) = (block::strip_rows(level), pack::panel(level));
-    let (strips, panels) = (m.div_ceil(strip).max(1), pack::panels(level, n).max(1));
-    let (mut rows, mut columns) = (strips, panels);
-    let (mut best, mut across) = (usize::MAX, 1);
-    if threads > 1 {
-        loop {
-            let width = panels.div_ceil(across);
-            let across_now = panels.div_ceil(width);
-            // What a thread packs, and the part of it that others read.
-            let packs = (k.saturating_mul(panels) / threads).saturating_mul(packed);
-            let for_others = packs - packs / threads * threads.min(across_now);
-            let mut best_now = best - best / GAIN;
-            for rounds in 1..=ROUNDS {
-                let height = strips.div_ceil((rounds * threads).div_ceil(across_now));
-                let tasks = strips.div_ceil(height) * across_now;
-                // In rows, because the last strip may be thin.
-                let lines = (height * strip).min(m);
-                let multiply = (lines + strip).saturating_mul(width.saturating_mul(k));
-                let shared = lines.saturating_mul(SHARED.saturating_mul(width).saturating_add(k));
-                let task = multiply.saturating_add(shared - shared / across_now);
-                let cost = tasks.div_ceil(threads).saturating_mul(task);
-                let cost = cost.saturating_add(for_others);
-                if cost <= best_now.saturating_add(best_now / SLACK) {
-                    (rows, columns) = (height, width);
-                    best_now = best_now.min(cost);
-                    best = best_now;
-                }
-            }
-            if across >= panels.min(ROUNDS * threads) {
-                break;
-            }
-            across *= 2;
-        }
-    }
-    Cut {
-        rows: rows * strip,
-        columns: columns * panel,
-        // The last panel may be one vector wider.
-        rest: pack::lanes(level),
-    }
 }

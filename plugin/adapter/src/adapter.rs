@@ -7,16 +7,14 @@ use std::sync::OnceLock;
 use std::sync::atomic::AtomicU64;
 
 use tfp_bindings::eager::Eager;
-use tfp_bindings::proto::attr::Attr;
 use tfp_bindings::{
-    Code, Construction, Context, DataType, Error, InputPlan, Kernel, Layout, OutputPlan,
-    Registration, RegistrationError, Result, Tensor, TensorMut, log,
+    Code, Construction, Context, DataType, Error, InputPlan, Kernel, OutputPlan, Registration,
+    RegistrationError, Result, Tensor, TensorMut, log,
 };
 use tfp_kernels::base::def::{
     Call, Inputs, KernelDef, Spec, State, TensorMut as KernelMut, TensorRef,
 };
 use tfp_kernels::base::dtype::DType;
-use tfp_kernels::base::shape::{MAX_RANK, Shape};
 use tfp_kernels::base::threads::ThreadPool;
 
 use crate::attrs::NodeAttrs;
@@ -25,7 +23,9 @@ use crate::dtype;
 use crate::gpu::{self, Offload};
 use crate::host::HostOp;
 use crate::profile::Profiled;
+use crate::served::find;
 use crate::slots::Slots;
+use crate::views::{data_type, layout, read_spec, refused, view_all, writable};
 
 /// Inputs that may give their buffer to one output.
 const CANDIDATES: usize = 3;
@@ -83,11 +83,6 @@ fn register_variant(
         registration = registration.host_memory(argument);
     }
     registration.register::<Profiled<OpKernel>>()
-}
-
-fn data_type(dtype: DType) -> Result<DataType> {
-    dtype::to_tensorflow(dtype)
-        .ok_or_else(|| Error::internal(format!("{dtype} has no TensorFlow type")))
 }
 
 /// A kernel of one node.
@@ -434,71 +429,6 @@ impl OpKernel {
     }
 }
 
-fn layout(spec: &Spec) -> Result<Layout> {
-    Layout::new(data_type(spec.dtype())?, spec.shape())
-}
-
-#[inline(always)]
-fn writable<'a>(tensor: &'a mut TensorMut<'_>, spec: &'a Spec) -> Result<KernelMut<'a>> {
-    KernelMut::new(spec, tensor.bytes_mut()?).map_err(refused)
-}
-
-/// Whether a kernel serves nodes of `op` with these attributes.
-pub fn serves(op: &str, attrs: &[(&str, Attr)]) -> bool {
-    let found = |attr: &str| match attrs.iter().find(|(name, _)| *name == attr) {
-        Some((_, Attr::Type(found))) => Some(*found),
-        _ => None,
-    };
-    let mut candidates = tfp_kernels::kernels().filter(|def| def.op == op);
-    candidates.any(|def| has_types(def, found))
-}
-
-/// Whether a kernel serves the types that `found` says of its attributes.
-fn has_types(def: &KernelDef, found: impl Fn(&str) -> Option<DataType>) -> bool {
-    def.variants.iter().any(|variants| {
-        variants.types.iter().all(|&(attr, list)| {
-            let found = found(attr).and_then(dtype::from_tensorflow);
-            found.is_some_and(|found| list.contains(&found))
-        })
-    })
-}
-
-/// The kernel that serves a node.
-fn find(node: &Construction) -> Result<&'static KernelDef> {
-    tfp_kernels::kernels()
-        .filter(|def| def.op == node.op())
-        .find(|def| has_types(def, |attr| node.data_type(attr).ok()))
-        .ok_or_else(|| Error::internal("no kernel serves the types of this node"))
-}
-
-#[inline]
-fn read_spec(tensor: &Tensor) -> Result<Spec> {
-    let data_type = tensor.data_type();
-    let dtype = dtype::from_tensorflow(data_type)
-        .ok_or_else(|| Error::invalid(format!("no kernel computes {data_type}")))?;
-    let mut shape = Shape::SCALAR;
-    for dim in tensor.dims() {
-        shape.push(dim).map_err(refused)?;
-    }
-    Spec::new(dtype, shape).map_err(refused)
-}
-
-/// The inputs as the kernels see them; one that is gone has been forwarded.
-#[inline(always)]
-fn view_all<'a>(
-    inputs: &'a [Option<Tensor>],
-    specs: &'a [Spec],
-    refs: &mut [TensorRef<'a>],
-) -> Result<()> {
-    for ((slot, input), spec) in refs.iter_mut().zip(inputs).zip(specs) {
-        *slot = match input {
-            Some(tensor) => TensorRef::new(spec, tensor.bytes()?).map_err(refused)?,
-            None => TensorRef::forwarded(spec),
-        };
-    }
-    Ok(())
-}
-
 /// What `TFP_FAULT` asks for.
 #[cold]
 #[allow(clippy::panic)]
@@ -507,17 +437,4 @@ fn injected(fault: FaultKind) -> Result<()> {
         FaultKind::Panic => panic!("injected by TFP_FAULT"),
         FaultKind::Error => Err(Error::internal("injected by TFP_FAULT")),
     }
-}
-
-/// A kernel's error. [`Code::Unimplemented`] says that there are more axes than kernels serve; the
-/// outputs are not made yet then.
-#[cold]
-fn refused(error: tfp_kernels::base::error::Error) -> Error {
-    let code = match error {
-        tfp_kernels::base::error::Error::Rank { found, .. } if found > MAX_RANK => {
-            Code::Unimplemented
-        }
-        _ => Code::InvalidArgument,
-    };
-    Error::new(code, error.to_string())
 }

@@ -19,6 +19,9 @@ mod dtype;
 pub mod gpu;
 pub mod host;
 pub mod profile;
+mod served;
 mod slots;
+mod views;
 
-pub use adapter::{OpKernel, configure, register, serves};
+pub use adapter::{OpKernel, configure, register};
+pub use served::serves;

@@ -2,7 +2,7 @@
 
 use core::ops::Range;
 
-use super::{Channels, together};
+use super::channels::{Channels, together};
 use crate::base::level::Level;
 use crate::base::parallel::Parallel;
 use crate::conv::geometry::Conv;

@@ -9,7 +9,7 @@ use core::sync::atomic::{AtomicBool, Ordering};
 
 use super::form::{Form, Four};
 use super::grid::{Grid, Place};
-use super::{Tiles, most_scratch};
+use super::tiles::{Tiles, most_scratch};
 use crate::base::error::Result;
 use crate::base::level::Level;
 use crate::base::parallel::{Parallel, Serial};

@@ -3,8 +3,9 @@
 #[cfg(test)]
 mod tests;
 
+use super::Winograd;
 use super::filter::{Taps, mirrored};
-use super::{KEPT, Tiles, Winograd, most_scratch};
+use super::tiles::{KEPT, Tiles, most_scratch};
 use crate::base::level::Level;
 use crate::base::parallel::Parallel;
 use crate::conv::{Conv, Direction};

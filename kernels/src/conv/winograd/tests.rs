@@ -2,9 +2,11 @@
 
 use proptest::prelude::*;
 
+use super::tiles::CHANNELS;
 use super::*;
+use crate::base::error::Error;
 use crate::base::parallel::Serial;
-use crate::conv::geometry::Padding;
+use crate::conv::geometry::{Padding, Window};
 use crate::conv::tests::each_product;
 use crate::conv::{Direction, Filter, Forward, PackedFilter};
 use crate::gemm::Activation;

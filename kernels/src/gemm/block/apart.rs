@@ -2,9 +2,11 @@
 
 use core::ops::Range;
 
-use super::{
-    Columns, MAX_ROWS, Panel, Piece, Turn, columns, in_place, narrow, rest_columns, strip_columns,
-};
+use super::panels::{Columns, Panel};
+use super::piece::Piece;
+use super::strip::{Turn, rest_columns, strip_columns};
+use super::tiling::MAX_ROWS;
+use super::{columns, in_place, narrow};
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{Store, Strip};
 use crate::simd::blocks::Block;

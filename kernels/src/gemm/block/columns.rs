@@ -1,6 +1,8 @@
 //! Products of a left-hand side whose columns are runs of memory.
 
-use super::{Columns, MAX_ROWS, Panel, ROWS_OF_B, apart, most_rows, tiles};
+use super::panels::{Columns, Panel};
+use super::tiling::{MAX_ROWS, most_rows, tiles};
+use super::{ROWS_OF_B, apart};
 use crate::gemm::tile::{self, Store};
 use crate::simd::Simd;
 use crate::simd::blocks::Block;

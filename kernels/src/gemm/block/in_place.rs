@@ -1,8 +1,9 @@
 //! Products of rows of a matrix: where they lie in memory, without a copy of them, or scaled.
 
-use super::{
-    Columns, CopiedRows, MAX_ROWS, Panel, Piece, copied_tile, map_strip, most_rows, tiles,
-};
+use super::panels::{Columns, Panel};
+use super::piece::Piece;
+use super::strip::{CopiedRows, copied_tile, map_strip};
+use super::tiling::{MAX_ROWS, most_rows, tiles};
 use crate::base::level::{Level, first_cache_is_wide, indexes_freely};
 use crate::gemm::source::{Position, Scale, Source};
 use crate::gemm::tile::{self, Store, Strip};

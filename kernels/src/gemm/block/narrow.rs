@@ -10,7 +10,9 @@
 
 use core::ops::Range;
 
-use super::{Columns, MAX_ROWS, Panel, Piece, has_tile, most_rows};
+use super::panels::{Columns, Panel};
+use super::piece::Piece;
+use super::tiling::{MAX_ROWS, has_tile, most_rows};
 use crate::gemm::source::{MAX_RUN, Position, Source};
 use crate::gemm::tile::{self, Store, Strip, Sums};
 use crate::simd::Simd;

@@ -3,7 +3,7 @@
 //! One row per op: its function broadcasts over slices, its `KernelDef` works in place where it
 //! may. Results are those of one rounding unless the row says otherwise; integers wrap.
 
-use crate::frame::zip::zip_kernels;
+use crate::frame::zip::call::zip_kernels;
 use crate::math;
 
 /// `body` unless `when`, which makes 0.

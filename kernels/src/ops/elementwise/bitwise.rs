@@ -1,6 +1,6 @@
 //! Element-wise operations on the bits of integers. int32 is in host memory.
 
-use crate::frame::zip::zip_kernels;
+use crate::frame::zip::call::zip_kernels;
 
 zip_kernels! {
     forward &[(0, 0), (1, 0)];

@@ -8,7 +8,8 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
-use crate::frame::zip::{Zip, outputs_broadcast_bool, run_zip_to, zip};
+use crate::frame::zip::call::{outputs_broadcast_bool, run_zip_to};
+use crate::frame::zip::{Zip, zip};
 
 macro_rules! compare {
     ($(

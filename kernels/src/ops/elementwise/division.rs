@@ -4,7 +4,7 @@
 //! integers wrap.
 
 use crate::base::error::{Error, Result};
-use crate::frame::zip::zip_kernels;
+use crate::frame::zip::call::zip_kernels;
 use crate::math;
 
 /// Accepts divisors that are not 0.

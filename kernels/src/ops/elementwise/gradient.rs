@@ -6,7 +6,7 @@
 //! are 0 where the incoming one is, whatever the result; those of rectified units are NaN where an
 //! incoming NaN or infinity meets a slope of 0.
 
-use crate::frame::zip::zip_kernels;
+use crate::frame::zip::call::zip_kernels;
 use crate::math;
 use crate::simd::One;
 

@@ -6,7 +6,8 @@ use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::frame::map::{Map, map, outputs_like_first, run_map};
-use crate::frame::zip::{Zip, outputs_of_one_shape, run_zip, zip};
+use crate::frame::zip::call::{outputs_of_one_shape, run_zip};
+use crate::frame::zip::{Zip, zip};
 
 /// `x` above 0, and `alpha * x` elsewhere.
 #[derive(Clone, Copy, Debug)]

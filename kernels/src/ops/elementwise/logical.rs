@@ -6,7 +6,8 @@ use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
 use crate::frame::map::{Map, map, outputs_bool, outputs_like_first, run_map, run_map_to};
-use crate::frame::zip::{Zip, outputs_broadcast, run_zip, zip};
+use crate::frame::zip::call::{outputs_broadcast, run_zip};
+use crate::frame::zip::{Zip, zip};
 
 const ONLY: &[Variants] = variants!([];);
 

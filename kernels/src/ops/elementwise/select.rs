@@ -6,7 +6,7 @@ use crate::base::def::{Call, Inputs, KernelDef};
 use crate::base::error::Result;
 use crate::base::parallel::Parallel;
 use crate::base::shape::Shape;
-use crate::frame::zip::Plan;
+use crate::frame::zip::plan::Plan;
 use crate::simd::body::{Body, dispatch};
 
 /// `out = condition ? then : other`, all three broadcast against each other. A condition is a byte,

@@ -9,10 +9,10 @@ use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::half::Half;
 use crate::base::scratch::{f32_bytes, f32s, first_output};
-use crate::ops::random::philox::{
-    Distribution, Normal, Philox, Uniform, UniformF64, UniformInt, fill, fill_truncated_normal,
-    fill_uniform_half,
+use crate::ops::random::philox::distribution::{
+    Distribution, Normal, Uniform, UniformF64, UniformInt,
 };
+use crate::ops::random::philox::{Philox, fill, fill_truncated_normal, fill_uniform_half};
 
 const FLOAT_ATTRS: &[(&str, AttrKind)] = &[
     ("seed", AttrKind::Int),

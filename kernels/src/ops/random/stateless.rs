@@ -8,10 +8,10 @@ use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::shape::Shape;
-use crate::ops::random::philox::{
-    Distribution, FullInt, Normal, Philox, Uniform, UniformF64, UniformInt, fill,
-    fill_truncated_normal,
+use crate::ops::random::philox::distribution::{
+    Distribution, FullInt, Normal, Uniform, UniformF64, UniformInt,
 };
+use crate::ops::random::philox::{Philox, fill, fill_truncated_normal};
 use crate::ops::random::stateful::{EMPTY, bounds, half_scratch, run_uniform_half};
 
 /// The number of the algorithm Philox.

@@ -1,19 +1,24 @@
 //! The graph of layers of a configuration.
 
+mod loaded;
+#[cfg(test)]
+mod tests;
+
 use std::collections::{BTreeMap, BTreeSet};
 
 use tfp_core::{DataType, Error, ErrorKind, Result};
 
+use self::loaded::{Inner, Loaded};
 use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
 use super::hdf5::Datasets;
-use super::layers::{Fixed, describe};
+use super::layers::describe;
 use super::names::{numbered, snake_case};
 use crate::nn::Weights;
 use crate::nn::json::Json;
 use crate::nn::layer::described::KerasLayer;
-use crate::nn::layer::{Layer, Model, Node, SharedLayer};
+use crate::nn::layer::{Layer, Model, Node};
 
 /// How deep models may lie in each other.
 const DEEPEST: usize = 16;
@@ -354,95 +359,6 @@ fn find<'v>(values: &'v BTreeMap<(String, usize), Vec<Node>>, value: &Value) -> 
     made.get(value.output)
 }
 
-/// A model in another, with the name that the file gives it.
-struct Inner {
-    model: Model,
-    name: String,
-}
-
-impl Layer for Inner {
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<crate::nn::layer::Built> {
-        self.model.build(weights, input)
-    }
-
-    fn build_many(
-        &self,
-        weights: &Weights,
-        inputs: &[&[i64]],
-    ) -> Result<crate::nn::layer::BuiltMany> {
-        self.model.build_many(weights, inputs)
-    }
-
-    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
-        let name = Some(self.name.clone());
-        let layer = self.model.keras(inputs)?;
-        Ok(KerasLayer { name, ..layer })
-    }
-
-    fn kind(&self) -> String {
-        self.model.kind()
-    }
-}
-
-/// A layer whose variables have the values of a file.
-struct Loaded {
-    layer: SharedLayer<Fixed>,
-    values: std::sync::Mutex<Option<Vec<tfp_core::Tensor>>>,
-}
-
-impl Loaded {
-    fn new(keras: KerasLayer, described: Described, datasets: &Datasets<'_>) -> Result<Self> {
-        let Described { layer, places } = described;
-        let values = places.iter().map(|place| datasets.read(place));
-        let values = values.collect::<Result<_>>()?;
-        Ok(Self {
-            layer: SharedLayer::new(Fixed { layer, keras }),
-            values: std::sync::Mutex::new(Some(values)),
-        })
-    }
-
-    fn with<T>(&self, weights: &Weights, build: impl FnOnce(&Weights) -> Result<T>) -> Result<T> {
-        let mut values = self
-            .values
-            .lock()
-            .unwrap_or_else(std::sync::PoisonError::into_inner);
-        // Further calls take the variables of the first one.
-        let Some(values) = values.take() else {
-            return build(weights);
-        };
-        let given = weights.given(values);
-        let built = build(&given)?;
-        match given.left() {
-            0 => Ok(built),
-            left => Err(Error::argument(format!(
-                "the file has {left} values more than the layer has variables"
-            ))),
-        }
-    }
-}
-
-impl Layer for Loaded {
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<crate::nn::layer::Built> {
-        self.with(weights, |weights| self.layer.build(weights, input))
-    }
-
-    fn build_many(
-        &self,
-        weights: &Weights,
-        inputs: &[&[i64]],
-    ) -> Result<crate::nn::layer::BuiltMany> {
-        self.with(weights, |weights| self.layer.build_many(weights, inputs))
-    }
-
-    fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
-        self.layer.keras(inputs)
-    }
-
-    fn kind(&self) -> String {
-        self.layer.kind()
-    }
-}
-
 fn input(config: Config<'_>) -> Result<Kind> {
     let shape = config.shape("batch_shape")?;
     let sample = shape.get(1..).unwrap_or_default().to_vec();
@@ -496,57 +412,4 @@ fn is_of_values(
         }
     }
     true
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// A masked LSTM over what a layer makes of `in`, whose mask follows from `from`.
-    fn problems(layer: &str, from: &str) -> Result<Vec<String>> {
-        let tensor = |of: &str| {
-            let config = format!(r#"{{"keras_history": ["{of}", 0, 0]}}"#);
-            format!(r#"{{"class_name": "__keras_tensor__", "config": {config}}}"#)
-        };
-        let node = |class: &str, name: &str, config: &str, of: &str, kwargs: &str| {
-            format!(
-                r#"{{"class_name": "{class}", "name": "{name}", "config": {{"name": "{name}", {config}}},
-                    "inbound_nodes": [{{"args": [{}], "kwargs": {{{kwargs}}}}}]}}"#,
-                tensor(of)
-            )
-        };
-        let mask = format!(r#""mask": {}"#, tensor("differs"));
-        let layers = [
-            r#"{"class_name": "InputLayer", "name": "in", "inbound_nodes": [],
-                "config": {"name": "in", "batch_shape": [null, 5], "dtype": "int32"}}"#
-                .to_owned(),
-            node("Embedding", "words", layer, "in", ""),
-            node("NotEqual", "differs", r#""trainable": true"#, from, ""),
-            node("LSTM", "lstm", r#""units": 3"#, "words", &mask),
-        ];
-        let json = format!(
-            r#"{{"class_name": "Functional", "config": {{"name": "m", "layers": [{}],
-                "input_layers": [["in", 0, 0]], "output_layers": [["lstm", 0, 0]]}}}}"#,
-            layers.join(", ")
-        );
-        let mut problems = Vec::new();
-        Graph::parse(&Json::parse(json.as_bytes())?, "", &mut problems)?;
-        Ok(problems)
-    }
-
-    #[test]
-    fn a_mask_that_does_not_come_with_the_values_is_a_problem() -> Result<()> {
-        let embedding = r#""input_dim": 9, "output_dim": 4, "mask_zero": true"#;
-        let of_words = problems(embedding, "in")?;
-        assert!(
-            !of_words.iter().any(|one| one.contains("mask")),
-            "{of_words:?}"
-        );
-        let by_hand = problems(embedding, "words")?;
-        assert!(
-            by_hand.iter().any(|one| one.starts_with("'lstm': a mask")),
-            "{by_hand:?}"
-        );
-        Ok(())
-    }
 }

@@ -1,22 +1,24 @@
 //! The layers of Keras, by class.
 
+mod window;
+
 use tfp_core::{Error, Result};
 
+use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
-use super::described::{Described, vars};
-use crate::nn::functional::Pool;
+use super::described::Described;
+use super::recurrent::bidirectional;
 use crate::nn::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
-    ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Bidirectional, Built, BuiltMany,
-    Concatenate, Conv, Conv3d, Conv3dTranspose, ConvTranspose, Cropping, Dense, DepthwiseConv1d,
-    DepthwiseConv2d, Dot, Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise,
-    GlobalPool, GroupNorm, Identity, Interpolation, Layer, LayerNorm, Masking, Maximum, Merge,
-    Minimum, Multiply, PRelu, Permute, Pooling, Pooling3d, Relu, RepeatVector, Reshape, RmsNorm,
-    Scaling, SeparableConv, Softmax, SpatialDropout, Subtract, TimeDistributed, UnitNorm,
-    UpSampling, ZeroPadding,
+    ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Built, BuiltMany, Concatenate,
+    Conv3dTranspose, ConvTranspose, Cropping, Dense, DepthwiseConv1d, DepthwiseConv2d, Dot,
+    Dropout, EinsumDense, Embedding, Flatten, GaussianDropout, GaussianNoise, GroupNorm, Identity,
+    Interpolation, Layer, LayerNorm, Masking, Maximum, Minimum, Multiply, PRelu, Permute, Relu,
+    RepeatVector, Reshape, RmsNorm, Scaling, SeparableConv, Softmax, SpatialDropout, Subtract,
+    TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
 };
-use crate::nn::{Activation, Initializer, Weights};
+use crate::nn::{Activation, Weights};
 
 /// Describes a layer of a class. `is_causal` is what its first call says.
 pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Result<Described> {
@@ -63,16 +65,6 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
 fn dims_of(class: &str) -> usize {
     let digit = class.chars().rev().find_map(|letter| letter.to_digit(10));
     digit.map_or(1, |digit| digit as usize)
-}
-
-fn three(sizes: &[i64]) -> Result<[i64; 3]> {
-    <[i64; 3]>::try_from(sizes).map_err(|_| Error::argument("expected three sizes"))
-}
-
-/// The first two sizes; one dimension has one.
-fn pair(sizes: &[i64]) -> (i64, i64) {
-    let first = sizes.first().copied().unwrap_or(1);
-    (first, sizes.get(1).copied().unwrap_or(first))
 }
 
 fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
@@ -368,127 +360,6 @@ fn axis(config: Config<'_>) -> Result<i64> {
     match config.integers("axis")?.as_slice() {
         &[axis] => Ok(axis),
         _ => Err(Config::unsupported("several axes")),
-    }
-}
-
-fn kind(class: &str) -> Pool {
-    match class.contains("Average") {
-        true => Pool::Average,
-        false => Pool::Max,
-    }
-}
-
-fn conv(config: Config<'_>, dims: usize) -> Result<Conv> {
-    Ok(Conv {
-        filters: config.integer("filters")?,
-        size: pair(&config.sizes("kernel_size", dims)?),
-        options: config.conv_options(dims)?,
-        activation: config.activation("activation")?,
-        use_bias: config.flag("use_bias"),
-        kernel: Initializer::GLOROT_UNIFORM,
-    })
-}
-
-fn conv3d(config: Config<'_>) -> Result<Conv3d> {
-    config.channels_last()?;
-    let spread = config.sizes("dilation_rate", 3)?;
-    let groups = if config.has("groups") {
-        config.integer("groups")?
-    } else {
-        1
-    };
-    if groups != 1 || spread.iter().any(|&one| one != 1) {
-        return Err(Config::unsupported(
-            "a convolution of volumes with groups or dilations",
-        ));
-    }
-    Ok(Conv3d {
-        filters: config.integer("filters")?,
-        size: three(&config.sizes("kernel_size", 3)?)?,
-        strides: three(&config.sizes("strides", 3)?)?,
-        padding: config.padding()?,
-        activation: config.activation("activation")?,
-        use_bias: config.flag("use_bias"),
-    })
-}
-
-fn pooling(class: &str, config: Config<'_>, dims: usize) -> Result<Described> {
-    config.channels_last()?;
-    let size = config.sizes("pool_size", dims)?;
-    let strides = match config.has("strides") {
-        true => config.sizes("strides", dims)?,
-        false => size.clone(),
-    };
-    let (kind, padding) = (kind(class), config.padding()?);
-    if dims == 3 {
-        return Described::plain(Pooling3d {
-            kind,
-            size: three(&size)?,
-            strides: three(&strides)?,
-            padding,
-        });
-    }
-    Described::plain(Pooling {
-        kind,
-        size: pair(&size),
-        strides: pair(&strides),
-        padding,
-    })
-}
-
-fn bidirectional(config: Config<'_>) -> Result<Described> {
-    let (class, inner) = config.inner("layer")?;
-    let (other, backward) = config.inner("backward_layer")?;
-    let ahead = super::recurrent::recurrent(class, inner)?;
-    let mut back = super::recurrent::recurrent(other, backward)?;
-    back.options.go_backwards = ahead.options.go_backwards;
-    if back != ahead {
-        return Err(Config::unsupported("a backward layer that differs"));
-    }
-    if ahead.return_state {
-        return Err(Config::unsupported("return_state in both directions"));
-    }
-    let merge = match config.text("merge_mode")? {
-        "concat" => Merge::Concat,
-        "sum" => Merge::Sum,
-        "mul" => Merge::Mul,
-        "ave" => Merge::Average,
-        other => return Err(Config::unsupported(&format!("merge mode '{other}'"))),
-    };
-    let count = 2 + usize::from(ahead.use_bias);
-    let mut places = vars("forward_layer/cell/", count);
-    places.extend(vars("backward_layer/cell/", count));
-    let layer = Box::new(Bidirectional {
-        layer: ahead,
-        merge,
-    });
-    Ok(Described { layer, places })
-}
-
-/// Pools each channel to one number, and keeps dimensions of one where Keras does.
-struct Global {
-    kind: Pool,
-    keep: Option<usize>,
-}
-
-impl Layer for Global {
-    fn build(&self, weights: &Weights, input: &[i64]) -> Result<Built> {
-        let pooled = GlobalPool(self.kind).build(weights, input)?;
-        let Some(dims) = self.keep else {
-            return Ok(pooled);
-        };
-        let shape = [vec![1; dims], pooled.output.clone()].concat();
-        let reshaped = Reshape { shape }.build(weights, &pooled.output)?;
-        let output = reshaped.output;
-        let (first, second) = (pooled.forward, reshaped.forward);
-        Ok(Built {
-            output,
-            forward: Box::new(move |pass, x| second(pass, &first(pass, x)?)),
-        })
-    }
-
-    fn kind(&self) -> String {
-        "GlobalPool".to_owned()
     }
 }
 

@@ -8,8 +8,8 @@ use super::names::{numbered, snake_case};
 use crate::nn::functional::RnnOptions;
 use crate::nn::json::Json;
 use crate::nn::layer::{
-    Attention, ConvLstm, GroupedQueryAttention, MultiHeadAttention, Recurrent, RnnKind, Score,
-    StackedRnn,
+    Attention, Bidirectional, ConvLstm, GroupedQueryAttention, Merge, MultiHeadAttention,
+    Recurrent, RnnKind, Score, StackedRnn,
 };
 
 /// Describes a layer, if its class is of this kind.
@@ -225,4 +225,34 @@ fn attention(class: &str, config: Config<'_>, causal: bool) -> Result<Described>
     };
     let count = usize::from(use_scale) + usize::from(score == Score::Concat);
     Described::own(layer, count)
+}
+
+/// Describes `Bidirectional`, whose two layers must be alike.
+pub(super) fn bidirectional(config: Config<'_>) -> Result<Described> {
+    let (class, inner) = config.inner("layer")?;
+    let (other, backward) = config.inner("backward_layer")?;
+    let ahead = recurrent(class, inner)?;
+    let mut back = recurrent(other, backward)?;
+    back.options.go_backwards = ahead.options.go_backwards;
+    if back != ahead {
+        return Err(Config::unsupported("a backward layer that differs"));
+    }
+    if ahead.return_state {
+        return Err(Config::unsupported("return_state in both directions"));
+    }
+    let merge = match config.text("merge_mode")? {
+        "concat" => Merge::Concat,
+        "sum" => Merge::Sum,
+        "mul" => Merge::Mul,
+        "ave" => Merge::Average,
+        other => return Err(Config::unsupported(&format!("merge mode '{other}'"))),
+    };
+    let count = 2 + usize::from(ahead.use_bias);
+    let mut places = vars("forward_layer/cell/", count);
+    places.extend(vars("backward_layer/cell/", count));
+    let layer = Box::new(Bidirectional {
+        layer: ahead,
+        merge,
+    });
+    Ok(Described { layer, places })
 }

@@ -2,8 +2,9 @@
 
 use proptest::prelude::*;
 
+use crate::base::error::Error;
 use crate::base::parallel::Serial;
-use crate::conv::geometry::Padding;
+use crate::conv::geometry::{Padding, Window};
 use crate::conv::tests::each_product;
 use crate::conv::winograd::tests::{along, conv, exact, ways};
 use crate::conv::winograd::*;

@@ -1,3 +1,4 @@
+use super::distribution::Normal;
 use super::*;
 use crate::base::parallel::Serial;
 

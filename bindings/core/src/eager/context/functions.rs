@@ -1,0 +1,126 @@
+//! The functions of an eager context.
+
+use std::collections::HashMap;
+use std::sync::{MutexGuard, PoisonError};
+
+use super::EagerContext;
+use crate::attr::function::{Function, FunctionId};
+use crate::base::api::{Status, c_string};
+use crate::base::buffer::OutBuffer;
+use crate::base::error::{Error, Result};
+use crate::graph::def::FunctionDef;
+use crate::graph::in_place;
+use crate::graph::untrusted::Calls;
+
+impl EagerContext {
+    /// Adds a function; does nothing when the same function is there.
+    ///
+    /// # Errors
+    /// TensorFlow's status when another function of the name is there, and as for
+    /// [`Self::add_function_def`].
+    pub fn add_function(&self, function: &Function) -> Result<()> {
+        let mut functions = self.functions();
+        if functions
+            .get(function.name())
+            .is_some_and(|id| id.is_of(function))
+        {
+            return Ok(());
+        }
+        // By its definition: TensorFlow writes a note into a function that it is given as it is, which
+        // then differs from its copies in graphs, and which other threads may be reading.
+        self.add_function_def(&function.to_function_def()?)?;
+        functions.insert(function.name().to_owned(), function.id());
+        Ok(())
+    }
+
+    fn functions(&self) -> MutexGuard<'_, HashMap<String, FunctionId>> {
+        let functions = self.inner.functions.lock();
+        functions.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn calls(&self) -> MutexGuard<'_, Calls> {
+        let calls = self.inner.calls.lock();
+        calls.unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Adds a function by its serialized `FunctionDef`.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a function that writes
+    /// to memory which tensors share, for what [`check_graph_def`](crate::check_graph_def) refuses, and
+    /// TensorFlow's status.
+    pub fn add_function_def(&self, bytes: &[u8]) -> Result<()> {
+        let function = FunctionDef::read(bytes)?;
+        function.check()?;
+        in_place::check_function(function.name, &function.body)?;
+        let mut calls = self.calls();
+        let called = function.called()?;
+        calls.check_new(function.name, &called)?;
+        let api = self.inner.api;
+        let status = Status::new(api)?;
+        let (data, length) = (bytes.as_ptr().cast(), bytes.len());
+        // SAFETY: context, bytes and status are alive.
+        unsafe {
+            let c = &api.eager_c_api;
+            c.TFE_ContextAddFunctionDef(self.as_ptr(), data, length, status.as_ptr());
+        }
+        status.check()?;
+        calls.set(function.name, Some(called));
+        Ok(())
+    }
+
+    /// Whether there is a function.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a NUL byte in the name.
+    pub fn has_function(&self, name: &str) -> Result<bool> {
+        let name = c_string(name)?;
+        // SAFETY: context and name are alive.
+        let found = unsafe {
+            self.inner
+                .api
+                .eager_c_api
+                .TFE_ContextHasFunction(self.as_ptr(), name.as_ptr())
+        };
+        Ok(found != 0)
+    }
+
+    /// Returns a function as a serialized `FunctionDef`.
+    ///
+    /// # Errors
+    /// TensorFlow's status when there is none of the name.
+    pub fn function_def(&self, name: &str) -> Result<Vec<u8>> {
+        let api = self.inner.api;
+        let name = c_string(name)?;
+        let (status, buffer) = (Status::new(api)?, OutBuffer::new(api)?);
+        // SAFETY: context, name, buffer and status are alive.
+        unsafe {
+            let (c, out) = (&api.eager_c_api_experimental, buffer.as_ptr());
+            c.TFE_ContextGetFunctionDef(self.as_ptr(), name.as_ptr(), out, status.as_ptr());
+        }
+        status.check()?;
+        Ok(buffer.as_slice().to_vec())
+    }
+
+    /// Removes a function.
+    ///
+    /// # Errors
+    /// TensorFlow's status when there is none of the name.
+    pub fn remove_function(&self, name: &str) -> Result<()> {
+        if !self.has_function(name)? {
+            return Err(Error::not_found("function", name, "the eager context"));
+        }
+        let c_name = c_string(name)?;
+        let api = self.inner.api;
+        let status = Status::new(api)?;
+        let mut functions = self.functions();
+        functions.remove(name);
+        self.calls().set(name.as_bytes(), None);
+        // SAFETY: context, name and status are alive.
+        unsafe {
+            let (c, name) = (&api.eager_c_api, c_name);
+            c.TFE_ContextRemoveFunction(self.as_ptr(), name.as_ptr(), status.as_ptr());
+        }
+        status.check()
+    }
+}
