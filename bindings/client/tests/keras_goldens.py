@@ -478,6 +478,20 @@ def training(goldens: Goldens) -> None:
             ),
         ]
     )
+    c = keras.constraints
+    constrained = keras.Sequential(
+        [
+            keras.Input((6,)),
+            k.Dense(
+                16,
+                activation="tanh",
+                kernel_constraint=c.MaxNorm(0.7),
+                bias_constraint=c.NonNeg(),
+            ),
+            k.Dense(8, kernel_constraint=c.UnitNorm(axis=[0, 1])),
+            k.Dense(4, kernel_constraint=c.MinMaxNorm(0.3, 0.9, rate=0.5, axis=1)),
+        ]
+    )
     rnn = keras.Sequential(
         [keras.Input((5,)), k.Embedding(64, 6), k.Bidirectional(k.LSTM(4)), k.Dense(4)]
     )
@@ -519,6 +533,7 @@ def training(goldens: Goldens) -> None:
         # equal rows.
         "rnn": (rnn, r.permutation(64)[:60].reshape(12, 5)),
         "penalized": (penalized, r.normal(size=(12, 6)).astype(np.float32)),
+        "constrained": (constrained, r.normal(size=(12, 6)).astype(np.float32)),
     }
     for name, (model, x) in inputs.items():
         truth = r.integers(0, 4, (12, 5) if name == "sequences" else 12)

@@ -315,6 +315,7 @@ def _dense(r: Random) -> Case:
         use_bias=_flag(r),
         kernel_regularizer=_pick(r, None, "l2", keras.regularizers.L1L2(0.01, 0.02)),
         activity_regularizer=_pick(r, None, keras.regularizers.L2(0.01)),
+        kernel_constraint=_pick(r, None, "max_norm", keras.constraints.UnitNorm(axis=0)),
     )
     return [_pick(r, (5,), (4, 3), (2, 3, 4))], layer
 

@@ -1,7 +1,12 @@
 //! Initializers: the first values of weights.
 
+use std::fmt::Debug;
+
 use tfp_core::{Context, DataType, Error, Result};
 use tfp_ops as ops;
+
+use crate::context::any::AnyContext;
+use crate::context::value::AnyValue;
 
 /// The algorithm number of Philox among TensorFlow's random number generators.
 const PHILOX: i32 = 1;
@@ -18,6 +23,30 @@ pub enum Fans {
     Out,
     /// The mean of both.
     Average,
+}
+
+/// What a weight is before training. [`Initializer`] has those of Keras.
+pub trait InitializerFunction: Debug + Send + Sync {
+    /// Returns the initializer of Keras that it is, for its files.
+    fn as_initializer(&self) -> Option<Initializer> {
+        None
+    }
+
+    /// Computes a float32 value of a shape. No other weight of the model has the same seed.
+    ///
+    /// # Errors
+    /// What TensorFlow says.
+    fn first(&self, cx: &AnyContext, shape: &[i64], seed: u32) -> Result<AnyValue>;
+}
+
+impl InitializerFunction for Initializer {
+    fn as_initializer(&self) -> Option<Initializer> {
+        Some(*self)
+    }
+
+    fn first(&self, cx: &AnyContext, shape: &[i64], seed: u32) -> Result<AnyValue> {
+        self.value(cx, shape, DataType::FLOAT, seed)
+    }
 }
 
 /// What a weight is before training. Names and numbers are those of Keras 3: equal seeds give equal

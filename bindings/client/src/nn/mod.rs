@@ -2,6 +2,7 @@
 //! numbers of Keras 3.
 
 mod activation;
+mod constraint;
 mod criterion;
 mod dataset;
 pub mod functional;
@@ -17,11 +18,12 @@ pub mod training;
 mod weights;
 
 pub use activation::Activation;
+pub use constraint::{Constraint, ConstraintFunction};
 pub use criterion::{LossFunction, Meter, MetricFunction};
 pub use dataset::{Dataset, Elements};
-pub use initializer::{Fans, Initializer};
+pub use initializer::{Fans, Initializer, InitializerFunction};
 pub use layer::Model;
 pub use loss::Loss;
 pub use metric::Metric;
-pub use regularizer::Regularizer;
+pub use regularizer::{Regularizer, RegularizerFunction};
 pub use weights::Weights;

@@ -3,9 +3,11 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use tfp_core::{Context, DataType, Error, Result, Shape, Tensor};
+use tfp_core::{Context, DataType, Error, Operation, Result, Shape, Tensor};
 
-use super::{Initializer, Regularizer};
+use super::{
+    ConstraintFunction, Initializer, InitializerFunction, Regularizer, RegularizerFunction,
+};
 use crate::context::any::{AnyContext, HOST, Mode};
 use crate::context::value::AnyValue;
 use crate::ops;
@@ -21,6 +23,8 @@ pub struct Weights {
     sharing: Sharing,
     // The values that the next variables have, instead of initial ones.
     given: Option<Arc<Mutex<VecDeque<Tensor>>>>,
+    // First values by the last part of a variable's name; the last one holds.
+    firsts: Vec<(String, Arc<dyn InitializerFunction>)>,
     shared: Arc<Mutex<Shared>>,
 }
 
@@ -30,9 +34,11 @@ struct Shared {
     // All names, and the number that the next layer of a name begins to look at.
     numbers: HashMap<String, u32>,
     variables: Vec<Variable>,
-    // The variables that layers asked for, also those that others have asked for before.
-    asked: Vec<Variable>,
-    penalties: Vec<(Variable, Regularizer)>,
+    // The variables that layers asked for, also those that others have asked for before, by the names
+    // in the layer: a graph may have made them longer.
+    asked: Vec<(String, Variable)>,
+    penalties: Vec<(Variable, Arc<dyn RegularizerFunction>)>,
+    constraints: Vec<(Variable, Arc<dyn ConstraintFunction>)>,
     // Paths, and whether what is below them is frozen; the last one holds.
     frozen: Vec<(String, bool)>,
 }
@@ -68,6 +74,7 @@ impl Weights {
             name: None,
             sharing: Sharing::None,
             given: None,
+            firsts: Vec::new(),
             shared: Arc::new(Mutex::new(Shared {
                 seed,
                 names: Vec::new(),
@@ -75,6 +82,7 @@ impl Weights {
                 variables: Vec::new(),
                 asked: Vec::new(),
                 penalties: Vec::new(),
+                constraints: Vec::new(),
                 frozen: Vec::new(),
             })),
         }
@@ -169,6 +177,13 @@ impl Weights {
         }
     }
 
+    /// Returns the same place, where variables of a name begin with other values.
+    pub(crate) fn beginning(&self, name: &str, first: Arc<dyn InitializerFunction>) -> Self {
+        let mut place = self.clone();
+        place.firsts.push((name.to_owned(), first));
+        place
+    }
+
     /// How many given values no variable has taken.
     pub(crate) fn left(&self) -> usize {
         self.given.as_ref().map_or(0, |given| lock(given).len())
@@ -192,8 +207,29 @@ impl Weights {
             return self.context.constant(&value);
         }
         // Not every device has what random numbers and decompositions need; all get equal ones so.
-        let host = self.context.on_device(HOST)?;
-        first.value(&host, shape, DataType::FLOAT, seed)
+        let host = self.context.on_device(HOST)?.any();
+        let mut own = self.firsts.iter().rev();
+        match own.find(|(of, _)| of == name) {
+            Some((_, own)) => {
+                let value = own.first(&host, shape, seed)?;
+                self.check_first(name, shape, &value)?;
+                Ok(value)
+            }
+            None => first.value(&host, shape, DataType::FLOAT, seed),
+        }
+    }
+
+    /// Refuses a first value that is not what the layer asked for.
+    fn check_first(&self, name: &str, shape: &[i64], value: &AnyValue) -> Result<()> {
+        let found = value.shape()?;
+        if value.dtype() == DataType::FLOAT && found == Shape::from(shape) {
+            return Ok(());
+        }
+        Err(Error::argument(format!(
+            "'{}{name}' is float32 of shape {shape:?}, and its initializer gives {} of shape {found}",
+            self.prefix,
+            value.dtype()
+        )))
     }
 
     /// Makes a float32 variable that training changes.
@@ -229,22 +265,23 @@ impl Weights {
                     self.prefix
                 ))
             })?;
-            lock(&self.shared).asked.push(variable.clone());
+            let asked = (name.to_owned(), variable.clone());
+            lock(&self.shared).asked.push(asked);
             return Ok(variable);
         }
         let value = self.first_value(name, shape, first)?;
-        let name = format!("{}{name}", self.prefix);
+        let full = format!("{}{name}", self.prefix);
         let options = VariableOptions {
             trainable,
             ..VariableOptions::default()
         };
-        let variable = Variable::with_options(&self.context, &name, value, &options)?;
+        let variable = Variable::with_options(&self.context, &full, value, &options)?;
         if let Sharing::Note(taken) = &self.sharing {
             lock(taken).variables.push_back(variable.clone());
         }
         let mut shared = lock(&self.shared);
         shared.variables.push(variable.clone());
-        shared.asked.push(variable.clone());
+        shared.asked.push((name.to_owned(), variable.clone()));
         Ok(variable)
     }
 
@@ -282,13 +319,23 @@ impl Weights {
 
     /// Returns the variables that layers have asked for since then.
     pub(crate) fn asked_since(&self, count: usize) -> Vec<Variable> {
+        let asked = self.asked_by_name(count).into_iter();
+        asked.map(|(_, variable)| variable).collect()
+    }
+
+    /// Returns the variables that layers have asked for since then, and their names in the layer.
+    pub(crate) fn asked_by_name(&self, count: usize) -> Vec<(String, Variable)> {
         let shared = lock(&self.shared);
         shared.asked.get(count..).unwrap_or_default().to_vec()
     }
 
     /// Notes that a layer uses variables that are there.
     pub(crate) fn ask(&self, variables: &[Variable]) {
-        lock(&self.shared).asked.extend_from_slice(variables);
+        let last = |variable: &Variable| {
+            let (_, last) = variable.name().rsplit_once('/').unwrap_or_default();
+            (last.to_owned(), variable.clone())
+        };
+        lock(&self.shared).asked.extend(variables.iter().map(last));
     }
 
     /// Returns the name that a layer took last, if any has since there were so many.
@@ -339,12 +386,43 @@ impl Weights {
 
     /// Makes a penalty of a variable part of the loss of training and evaluation.
     pub fn penalize(&self, variable: &Variable, regularizer: Regularizer) {
-        if matches!(self.sharing, Sharing::Take(_)) {
-            return;
+        self.penalize_by(variable, Arc::new(regularizer));
+    }
+
+    /// Makes a penalty of a variable, which may be your own, part of the loss.
+    pub fn penalize_by(&self, variable: &Variable, regularizer: Arc<dyn RegularizerFunction>) {
+        if !matches!(self.sharing, Sharing::Take(_)) {
+            let mut shared = lock(&self.shared);
+            shared.penalties.push((variable.clone(), regularizer));
         }
-        lock(&self.shared)
-            .penalties
-            .push((variable.clone(), regularizer));
+    }
+
+    /// Makes a variable fulfil a constraint after each step of training.
+    pub fn constrain(&self, variable: &Variable, constraint: Arc<dyn ConstraintFunction>) {
+        if !matches!(self.sharing, Sharing::Take(_)) {
+            let mut shared = lock(&self.shared);
+            shared.constraints.push((variable.clone(), constraint));
+        }
+    }
+
+    /// Makes some variables fulfil their constraints, in a context in which the step is done.
+    ///
+    /// # Errors
+    /// As for [`ConstraintFunction::constrain`].
+    pub(crate) fn constrained(&self, cx: &AnyContext, of: &[Variable]) -> Result<Vec<Operation>> {
+        let mut operations = Vec::new();
+        for (variable, constraint) in lock(&self.shared).constraints.clone() {
+            if of.iter().any(|other| other.handle() == variable.handle()) {
+                let kept = constraint.constrain(cx, &variable.read(cx)?)?;
+                operations.extend(variable.assign(cx, kept)?);
+            }
+        }
+        Ok(operations)
+    }
+
+    /// Whether no variable has a constraint.
+    pub(crate) fn is_free(&self) -> bool {
+        lock(&self.shared).constraints.is_empty()
     }
 
     /// Computes the sum of all penalties, a scalar; none if there are none. Frozen variables have none.

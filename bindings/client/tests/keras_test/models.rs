@@ -11,7 +11,7 @@ use tfp::nn::layer::{
     SeparableConv, Sequential, SharedLayer, Softmax, SpatialDropout, StackedRnn, Subtract,
     TimeDistributed, UnitNorm, UpSampling, ZeroPadding,
 };
-use tfp::nn::{Activation, Initializer, Model, Regularizer, Weights};
+use tfp::nn::{Activation, Constraint, Initializer, Model, Regularizer, Weights};
 use tfp::{DataType, Result, Tensor};
 
 type Make = fn(&Weights) -> Result<Model>;
@@ -75,7 +75,10 @@ fn dense(weights: &Weights) -> Result<Model> {
             &Dense::new(6)
                 .activation(Activation::LeakyRelu(0.3))
                 .regularized("kernel", penalty)
-                .regularized("bias", Regularizer::l1(0.02)),
+                .regularized("bias", Regularizer::l1(0.02))
+                .constrained("kernel", Constraint::max_norm(3.0))
+                .constrained("bias", Constraint::NonNegative)
+                .initialized("bias", Initializer::RandomUniform(0.0, 0.1)),
             &Dense {
                 use_bias: false,
                 kernel: Initializer::HE_NORMAL,

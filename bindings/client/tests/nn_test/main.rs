@@ -11,6 +11,7 @@ mod keras;
 mod layers;
 mod models;
 mod optimizers;
+mod own;
 mod refused;
 mod resumed;
 mod training;

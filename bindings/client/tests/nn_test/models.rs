@@ -7,7 +7,7 @@ use tfp::nn::layer::{
 };
 use tfp::nn::optimizer::Adam;
 use tfp::nn::training::{Batches, Plan, Trainer};
-use tfp::nn::{Activation, Loss, Metric, Regularizer, Weights};
+use tfp::nn::{Activation, Constraint, Loss, Metric, Regularizer, Weights};
 use tfp::{DataType, Mode, Result, Tensor};
 
 pub const SPARSE: Loss = Loss::SparseCategoricalCrossentropy { from_logits: true };
@@ -20,6 +20,7 @@ pub const MODELS: &[&str] = &[
     "sequences",
     "pooled",
     "penalized",
+    "constrained",
 ];
 
 /// The models of `keras_goldens.py`: name, element type and shape of inputs, layers.
@@ -53,6 +54,26 @@ pub fn with_model<T>(
                         },
                     )
                     .regularized("bias", Regularizer::l2(0.05)),
+            ],
+        ),
+        "constrained" => run(
+            DataType::FLOAT,
+            &[6],
+            &[
+                &Dense::new(16)
+                    .activation(Activation::Tanh)
+                    .constrained("kernel", Constraint::max_norm(0.7))
+                    .constrained("bias", Constraint::NonNegative),
+                &Dense::new(8).constrained("kernel", Constraint::UnitNorm { axes: vec![0, 1] }),
+                &Dense::new(4).constrained(
+                    "kernel",
+                    Constraint::MinMaxNorm {
+                        min: 0.3,
+                        max: 0.9,
+                        rate: 0.5,
+                        axes: vec![1],
+                    },
+                ),
             ],
         ),
         "cnn" => run(

@@ -7,7 +7,7 @@ use tfp::nn::layer::{
 };
 use tfp::nn::optimizer::Sgd;
 use tfp::nn::training::{Batches, EarlyStopping, Plan, Trainer};
-use tfp::nn::{Activation, Loss, Regularizer, Weights};
+use tfp::nn::{Activation, Constraint, Loss, Regularizer, Weights};
 use tfp::{DataType, EagerContext, Result, Tensor};
 
 #[test]
@@ -30,6 +30,27 @@ fn what_does_not_fit_is_an_error() -> Result<()> {
         ("kernel", heavy, "factors 0 and NaN"),
     ] {
         let layer = Dense::new(1).regularized(variable, rule);
+        let error = Sequential::new(&weights, &[3], &[&layer]);
+        assert!(error.is_err_and(|error| error.to_string().contains(expected)));
+    }
+    for (variable, rule, expected) in [
+        (
+            "kernels",
+            Constraint::NonNegative,
+            "a constraint of 'kernels'",
+        ),
+        (
+            "kernel",
+            Constraint::max_norm(f32::NAN),
+            "expected finite norms",
+        ),
+        (
+            "kernel",
+            Constraint::max_norm(-1.0),
+            "expected finite norms",
+        ),
+    ] {
+        let layer = Dense::new(1).constrained(variable, rule);
         let error = Sequential::new(&weights, &[3], &[&layer]);
         assert!(error.is_err_and(|error| error.to_string().contains(expected)));
     }

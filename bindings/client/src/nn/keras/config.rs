@@ -4,7 +4,7 @@ use tfp_core::{Error, Result};
 
 use crate::nn::functional::{ConvOptions, Padding};
 use crate::nn::json::Json;
-use crate::nn::{Activation, Regularizer};
+use crate::nn::{Activation, Constraint, Regularizer};
 
 /// The configuration of a layer.
 #[derive(Clone, Copy)]
@@ -179,6 +179,30 @@ impl<'j> Config<'j> {
             })),
             other => Err(Self::unsupported(&format!("regularizer {other}"))),
         }
+    }
+
+    /// The constraint of a key.
+    pub fn constraint(self, key: &str) -> Result<Option<Constraint>> {
+        if self.0.get(key).is_none_or(|json| *json == Json::Null) {
+            return Ok(None);
+        }
+        let (class, config) = self.inner(key)?;
+        let axes = || config.integers("axis");
+        Ok(Some(match class {
+            "MaxNorm" => Constraint::MaxNorm {
+                max: config.float("max_value")?,
+                axes: axes()?,
+            },
+            "MinMaxNorm" => Constraint::MinMaxNorm {
+                min: config.float("min_value")?,
+                max: config.float("max_value")?,
+                rate: config.float("rate")?,
+                axes: axes()?,
+            },
+            "NonNeg" => Constraint::NonNegative,
+            "UnitNorm" => Constraint::UnitNorm { axes: axes()? },
+            other => return Err(Self::unsupported(&format!("constraint {other}"))),
+        }))
     }
 
     /// The class and the configuration of an object inside.

@@ -29,11 +29,8 @@ pub(super) fn describe(class: &str, config: Config<'_>, is_causal: bool) -> Resu
     finish(class, config, described)
 }
 
-/// Adds the penalties of a layer.
+/// Adds the penalties and constraints of a layer.
 fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Described> {
-    if let Some(key) = config.ending("_constraint").first() {
-        return Err(Config::unsupported(key));
-    }
     let policy = config.0.get("dtype").map(|dtype| match object(dtype) {
         Some((_, policy)) => policy.text("name").unwrap_or("?").to_owned(),
         None => dtype.text().unwrap_or("?").to_owned(),
@@ -51,14 +48,25 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
             layer = Box::new(ActivityPenalty { layer, regularizer });
             continue;
         }
-        let name = match (class, variable) {
-            (_, "recurrent") => "recurrent_kernel",
-            (_, "depthwise" | "pointwise") => return Err(Config::unsupported(key)),
-            _ => variable,
+        layer = Box::new(layer.regularized(variable_of(class, variable, key)?, regularizer));
+    }
+    for key in config.ending("_constraint") {
+        let Some(constraint) = config.constraint(key)? else {
+            continue;
         };
-        layer = Box::new(layer.regularized(name, regularizer));
+        let variable = key.trim_end_matches("_constraint");
+        layer = Box::new(layer.constrained(variable_of(class, variable, key)?, constraint));
     }
     Ok(Described { layer, places })
+}
+
+/// The name of the variable that a key's first part is about.
+fn variable_of<'k>(class: &str, first: &'k str, key: &str) -> Result<&'k str> {
+    match (class, first) {
+        (_, "recurrent") => Ok("recurrent_kernel"),
+        (_, "depthwise" | "pointwise") => Err(Config::unsupported(key)),
+        _ => Ok(first),
+    }
 }
 
 /// The number of dimensions that a class' name ends with, as `Conv2D` and `Conv2DTranspose`.

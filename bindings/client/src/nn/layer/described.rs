@@ -9,7 +9,7 @@ use tfp_core::{Error, Result};
 
 use crate::nn::functional::{ConvOptions, Padding};
 use crate::nn::json::Json;
-use crate::nn::{Activation, Fans, Initializer, Regularizer};
+use crate::nn::{Activation, Constraint, Fans, Initializer, Regularizer};
 
 /// How Keras' files describe a layer: its class, its options, and where its variables are.
 #[derive(Clone, Debug)]
@@ -236,4 +236,26 @@ pub(crate) fn penalty(regularizer: Regularizer) -> Json {
         .set("l1", regularizer.l1)
         .set("l2", regularizer.l2)
         .object("keras.regularizers")
+}
+
+/// A constraint.
+pub(crate) fn constraint(constraint: &Constraint) -> Json {
+    let layer = match constraint {
+        Constraint::MaxNorm { max, axes } => KerasLayer::new("MaxNorm")
+            .set("max_value", *max)
+            .set("axis", axes.as_slice()),
+        Constraint::MinMaxNorm {
+            min,
+            max,
+            rate,
+            axes,
+        } => KerasLayer::new("MinMaxNorm")
+            .set("min_value", *min)
+            .set("max_value", *max)
+            .set("rate", *rate)
+            .set("axis", axes.as_slice()),
+        Constraint::NonNegative => KerasLayer::new("NonNeg"),
+        Constraint::UnitNorm { axes } => KerasLayer::new("UnitNorm").set("axis", axes.as_slice()),
+    };
+    layer.object("keras.constraints")
 }

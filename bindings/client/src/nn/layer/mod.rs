@@ -5,11 +5,15 @@
 //! weights are those of Keras 3.
 
 mod attention;
+mod chosen;
+mod constrained;
 mod conv;
 mod conv3d;
 mod conv_lstm;
 mod core;
 pub(crate) mod described;
+mod function;
+mod initialized;
 mod merge;
 mod model;
 mod node;
@@ -27,22 +31,25 @@ mod summary;
 mod wrapper;
 
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tfp_core::{Context, Error, Operation, Result, Tensor};
 
-use super::{Regularizer, Weights};
+use super::{ConstraintFunction, InitializerFunction, RegularizerFunction, Weights};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
 use crate::ops;
 use crate::variable::Variable;
 
 pub use self::attention::{Attention, GroupedQueryAttention, MultiHeadAttention, Score};
+pub use self::constrained::Constrained;
 pub use self::conv::{Conv, ConvTranspose, DepthwiseConv2d};
 pub use self::conv_lstm::ConvLstm;
 pub use self::conv3d::{Conv3d, Conv3dTranspose};
 pub use self::core::{Dense, Dropout, EinsumDense, Embedding, Flatten, Reshape};
 pub use self::described::KerasLayer;
+pub use self::function::Function;
+pub use self::initialized::Initialized;
 pub use self::merge::{Add, Average, Concatenate, Dot, Maximum, Minimum, Multiply, Subtract};
 pub use self::model::{Model, Port};
 pub use self::node::Node;
@@ -354,14 +361,52 @@ pub trait Layer {
 
     /// Adds a penalty of the variables with a name, as `kernel`, `bias` or `embeddings`, to the loss.
     /// Building the layer is an error if it makes no such variable.
-    fn regularized(self, variable: &str, regularizer: Regularizer) -> Regularized<Self>
+    fn regularized(
+        self,
+        variable: &str,
+        regularizer: impl RegularizerFunction + 'static,
+    ) -> Regularized<Self>
     where
         Self: Sized,
     {
         Regularized {
             layer: self,
             variable: variable.to_owned(),
-            regularizer,
+            regularizer: Arc::new(regularizer),
+        }
+    }
+
+    /// Makes the variables with a name, as `kernel`, fulfil a constraint after each step of training.
+    /// Building the layer is an error if it makes no such variable.
+    fn constrained(
+        self,
+        variable: &str,
+        constraint: impl ConstraintFunction + 'static,
+    ) -> Constrained<Self>
+    where
+        Self: Sized,
+    {
+        Constrained {
+            layer: self,
+            variable: variable.to_owned(),
+            constraint: Arc::new(constraint),
+        }
+    }
+
+    /// Gives the variables with a name, as `kernel`, their values before training. Building the layer
+    /// is an error if it makes no such variable.
+    fn initialized(
+        self,
+        variable: &str,
+        initializer: impl InitializerFunction + 'static,
+    ) -> Initialized<Self>
+    where
+        Self: Sized,
+    {
+        Initialized {
+            layer: self,
+            variable: variable.to_owned(),
+            initializer: Arc::new(initializer),
         }
     }
 }

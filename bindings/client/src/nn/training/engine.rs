@@ -333,6 +333,13 @@ fn loss_of(measured: &[AnyValue]) -> Result<&AnyValue> {
     first.ok_or_else(|| Error::argument("a training without a loss"))
 }
 
+/// The variables that a step changes: those with a gradient.
+fn changed(variables: &[Variable], gradients: &[Option<AnyValue>]) -> Vec<Variable> {
+    let pairs = variables.iter().zip(gradients);
+    let with = pairs.filter(|(_, gradient)| gradient.is_some());
+    with.map(|(variable, _)| variable.clone()).collect()
+}
+
 impl EagerEngine {
     fn train<R: Rule>(
         &self,
@@ -363,6 +370,8 @@ impl EagerEngine {
         let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
         plan.optimizer
             .apply(&cx, &self.variables, &found, &self.slots, &rate, &step)?;
+        let changed = changed(&self.variables, &found);
+        job.model.weights().constrained(&cx, &changed)?;
         tensors(&measured)
     }
 }
@@ -408,10 +417,15 @@ impl GraphEngine {
         let after = scope.after(&[loss.output()?.operation().clone()])?.any();
         let slots = plan.optimizer.slots(&cx, &variables)?;
         let (rate, step) = (AnyValue::from(&numbers[0]), AnyValue::from(&numbers[1]));
-        targets.extend(
-            plan.optimizer
-                .apply(&after, &variables, &found, &slots, &rate, &step)?,
-        );
+        let updates = plan
+            .optimizer
+            .apply(&after, &variables, &found, &slots, &rate, &step)?;
+        let kept = job.model.weights();
+        if !kept.is_free() {
+            let done = scope.after(&updates)?.any();
+            targets.extend(kept.constrained(&done, &changed(&variables, &found))?);
+        }
+        targets.extend(updates);
 
         let pass = Pass::inference(&cx);
         let test = job.measured(&pass, &given)?;
