@@ -6,7 +6,6 @@ mod criterion;
 mod dataset;
 pub mod functional;
 mod initializer;
-mod json;
 mod keras;
 pub mod layer;
 mod loss;
@@ -16,9 +15,9 @@ mod regularizer;
 pub mod training;
 mod weights;
 
+pub use crate::data::{Dataset, Elements};
 pub use activation::Activation;
 pub use criterion::{LossFunction, Meter, MetricFunction};
-pub use dataset::{Dataset, Elements};
 pub use initializer::{Fans, Initializer};
 pub use layer::Model;
 pub use loss::Loss;

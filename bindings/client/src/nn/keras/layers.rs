@@ -4,8 +4,8 @@ use tfp_core::{Error, Result};
 
 use super::config::{Config, object};
 use super::described::{Described, vars};
+use crate::formats::json::Json;
 use crate::nn::functional::Pool;
-use crate::nn::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
     ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Bidirectional, Built, BuiltMany,
