@@ -5,8 +5,8 @@ mod entry;
 mod objects;
 mod table;
 
-pub(crate) use bundle::index_path;
 pub use bundle::{CheckpointReader, write_tensors};
+pub(crate) use bundle::{host, index_path};
 pub(crate) use objects::{OBJECT_GRAPH_KEY, Object, Objects, VALUE, value_key};
 pub(crate) use table::masked_crc;
 

@@ -3,7 +3,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Write as _};
+use std::io::{self, BufWriter, Write as _};
 use std::os::unix::fs::MetadataExt as _;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -149,6 +149,18 @@ pub(crate) fn rename(from: &Path, to: &Path) -> Result<()> {
 /// Writes a file, which replaces one that is there.
 pub(crate) fn write(path: &Path, bytes: &[u8]) -> Result<()> {
     replace(path, |part| write_new(part, bytes))
+}
+
+/// Writes a file part by part, which replaces one that is there.
+pub(crate) fn write_by(
+    path: &Path,
+    fill: impl FnOnce(&mut BufWriter<File>) -> io::Result<()>,
+) -> Result<()> {
+    replace(path, |part| {
+        let mut file = BufWriter::new(File::create(part)?);
+        fill(&mut file)?;
+        file.into_inner()?.sync_all()
+    })
 }
 
 /// Copies a file, which replaces one that is there.

@@ -15,7 +15,9 @@ pub use tfp_ops as ops;
 mod checkpoint;
 mod context;
 mod control_flow;
+pub mod data;
 mod files;
+mod formats;
 mod function;
 mod gradient;
 pub mod nn;
@@ -26,6 +28,7 @@ mod sparse;
 mod table;
 mod tensor_list;
 mod variable;
+pub mod weights;
 
 pub use checkpoint::{Checkpoint, CheckpointReader, Restored, latest_checkpoint, write_tensors};
 pub use context::any::{AnyContext, Mode};

@@ -4,6 +4,7 @@ mod checkpoints;
 mod expressions;
 mod models;
 mod shared;
+mod shared_types;
 mod variables;
 mod wrappers;
 

@@ -13,66 +13,6 @@ use crate::models::write_model;
 use crate::scratch;
 use crate::variables::resident_mib;
 
-const fn shared<T: Send + Sync>() {}
-
-/// The types that hold something of TensorFlow, or functions of the caller.
-const _: () = {
-    shared::<tfp::AnyContext>();
-    shared::<tfp::AnyValue>();
-    shared::<tfp::Gradient<AnyValue>>();
-    shared::<tfp::RandomAlgorithm>();
-    shared::<tfp::Unconnected>();
-    shared::<tfp::Checkpoint>();
-    shared::<tfp::CheckpointReader>();
-    shared::<tfp::FuncGraph>();
-    shared::<tfp::GradientOptions<'static, AnyValue>>();
-    shared::<tfp::GraphFunction>();
-    shared::<tfp::IndexedSlices<AnyValue>>();
-    shared::<tfp::LookupTable>();
-    shared::<tfp::LoopOptions>();
-    shared::<tfp::Model>();
-    shared::<tfp::ModelFunction>();
-    shared::<tfp::ModelWriter>();
-    shared::<tfp::RaggedTensor<AnyValue>>();
-    shared::<tfp::RandomGenerator>();
-    shared::<tfp::Restored>();
-    shared::<tfp::SessionModel>();
-    shared::<tfp::SparseTensor<AnyValue>>();
-    shared::<tfp::Spec>();
-    shared::<tfp::Tape>();
-    shared::<tfp::TensorList<AnyValue>>();
-    shared::<tfp::Variable>();
-    shared::<tfp::VariableOptions>();
-    shared::<tfp::nn::Activation>();
-    shared::<tfp::nn::Initializer>();
-    shared::<tfp::nn::Loss>();
-    shared::<tfp::nn::Metric>();
-    shared::<tfp::nn::Dataset>();
-    shared::<tfp::nn::Elements>();
-    shared::<tfp::nn::Meter>();
-    shared::<tfp::nn::Regularizer>();
-    shared::<tfp::nn::Weights>();
-    shared::<tfp::nn::layer::BatchNorm>();
-    shared::<tfp::nn::layer::Built>();
-    shared::<tfp::nn::layer::Conv>();
-    shared::<tfp::nn::layer::Dense>();
-    shared::<tfp::nn::layer::Dropout>();
-    shared::<tfp::nn::layer::Embedding>();
-    shared::<tfp::nn::layer::MultiHeadAttention>();
-    shared::<tfp::nn::layer::Recurrent>();
-    shared::<tfp::nn::layer::Sequential>();
-    shared::<tfp::nn::optimizer::Adam>();
-    shared::<tfp::nn::optimizer::Optimizer<Adam>>();
-    shared::<tfp::nn::optimizer::Schedule>();
-    shared::<tfp::nn::optimizer::Sgd>();
-    shared::<tfp::nn::optimizer::State<'static, AnyValue>>();
-    shared::<tfp::nn::training::Batch>();
-    shared::<tfp::nn::training::EarlyStopping>();
-    shared::<tfp::nn::training::Logs>();
-    shared::<tfp::nn::training::Plan<Adam>>();
-    shared::<tfp::nn::training::Progress>();
-};
-
 const THREADS: usize = 8;
 const ROUNDS: usize = 200;
 

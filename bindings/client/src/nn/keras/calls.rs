@@ -3,7 +3,7 @@
 use tfp_core::{Error, Result};
 
 use super::config::object;
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 
 /// An output of a call of a layer.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -7,7 +7,7 @@ use tfp_core::{Result, Tensor};
 
 use super::save::Saved;
 use crate::files::write;
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 use crate::nn::layer::described::object;
 use crate::nn::optimizer::{Clip, KerasRule, Optimizer, Rule, Schedule};
 use crate::nn::training::Trainer;

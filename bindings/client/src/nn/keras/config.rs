@@ -2,8 +2,8 @@
 
 use tfp_core::{Error, Result};
 
+use crate::formats::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
-use crate::nn::json::Json;
 use crate::nn::{Activation, Constraint, Regularizer};
 
 /// The configuration of a layer.

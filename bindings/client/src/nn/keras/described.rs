@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use tfp_core::Result;
 
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 use crate::nn::layer::Layer;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 

@@ -12,11 +12,11 @@ use self::loaded::{Inner, Loaded};
 use super::calls::{Value, calls, history, problem};
 use super::config::{Config, object};
 use super::described::Described;
-use super::hdf5::Datasets;
 use super::layers::describe;
 use super::names::{numbered, snake_case};
+use crate::formats::hdf5::Datasets;
+use crate::formats::json::Json;
 use crate::nn::Weights;
-use crate::nn::json::Json;
 use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::{Layer, Model, Node};
 

@@ -8,7 +8,7 @@ use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
 use super::described::Described;
 use super::recurrent::bidirectional;
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer};
 use crate::nn::layer::{
     ActivityPenalty, Add, AlphaDropout, Average, BatchNorm, Built, BuiltMany, Concatenate,

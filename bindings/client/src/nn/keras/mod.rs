@@ -1,19 +1,15 @@
 //! Models of Keras 3: `.keras` files, which are archives of a configuration and of weights.
 
-mod bytes;
 mod calls;
 mod compile;
 mod config;
 mod described;
 mod graph;
-mod hdf5;
-mod hdf5_write;
 mod layers;
 mod names;
 mod order;
 mod recurrent;
 mod save;
-mod zip;
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -21,14 +17,15 @@ use std::path::Path;
 use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
 use self::graph::Graph;
-use self::hdf5::Datasets;
 use self::save::Saved;
 use super::Weights;
-use super::json::Json;
 use super::layer::Model;
 use super::optimizer::Rule;
 use super::training::Trainer;
 use crate::files::{file_error, read_file, write};
+use crate::formats::hdf5::Datasets;
+use crate::formats::json::Json;
+use crate::formats::zip;
 use crate::variable::{self, Variable};
 
 /// The version of Keras whose files are written.

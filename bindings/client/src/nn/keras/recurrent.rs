@@ -5,8 +5,8 @@ use tfp_core::{Error, Result};
 use super::config::{Config, object};
 use super::described::{Described, vars};
 use super::names::{numbered, snake_case};
+use crate::formats::json::Json;
 use crate::nn::functional::RnnOptions;
-use crate::nn::json::Json;
 use crate::nn::layer::{
     Attention, Bidirectional, ConvLstm, GroupedQueryAttention, Merge, MultiHeadAttention,
     Recurrent, RnnKind, Score, StackedRnn,

@@ -4,10 +4,10 @@ use std::collections::{BTreeMap, HashMap};
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
 
-use super::hdf5_write;
 use super::names::{numbered, snake_case};
 use super::order::{Graph, Operation};
-use crate::nn::json::Json;
+use crate::formats::hdf5_write;
+use crate::formats::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer, Places, object};
 use crate::nn::layer::{Model, Port};
 use crate::variable::Variable;

@@ -4,7 +4,7 @@ use tfp_core::{DataType, Error, Result};
 
 use super::described::{KerasLayer, function, initializer};
 use super::{Built, Layer, channels, check_sizes, elements, wrong_input};
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 use crate::nn::{Activation, Initializer, Weights, functional as f};
 use crate::ops;
 

@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use tfp_core::{Error, Result};
 
+use crate::formats::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
-use crate::nn::json::Json;
 use crate::nn::{Activation, Constraint, Fans, Initializer, Regularizer};
 
 /// How Keras' files describe a layer: its class, its options, and where its variables are.

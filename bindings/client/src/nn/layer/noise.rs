@@ -6,7 +6,7 @@ use super::described::{KerasLayer, dims_of, penalty};
 use super::{Built, Layer, Pass, wrong_input};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 use crate::nn::{Regularizer, Weights};
 use crate::ops;
 

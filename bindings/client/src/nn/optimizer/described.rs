@@ -1,6 +1,6 @@
 //! What Keras' files say of a rule.
 
-use crate::nn::json::Json;
+use crate::formats::json::Json;
 
 /// How Keras' files describe a rule: its class, its options, and the order of its slots.
 #[derive(Clone, Debug)]

@@ -12,7 +12,7 @@ mod saving;
 mod tensorboard;
 mod weights;
 
-use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
+use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -130,6 +130,11 @@ impl<R: Rule> Trainer<R> {
     #[must_use]
     pub fn model(&self) -> &Model {
         &self.model
+    }
+
+    /// The session that has the values of the variables, in graph mode.
+    pub(crate) fn session(&self) -> Option<&Session> {
+        self.engine.session()
     }
 
     pub(crate) fn plan(&self) -> &Plan<R> {

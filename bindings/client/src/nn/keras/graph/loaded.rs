@@ -2,9 +2,9 @@
 
 use tfp_core::{Error, Result};
 
+use crate::formats::hdf5::Datasets;
 use crate::nn::Weights;
 use crate::nn::keras::described::Described;
-use crate::nn::keras::hdf5::Datasets;
 use crate::nn::keras::layers::Fixed;
 use crate::nn::layer::described::KerasLayer;
 use crate::nn::layer::{Built, BuiltMany, Layer, Model, SharedLayer};

@@ -2,6 +2,7 @@
 //! datasets of numbers. The format is that of the HDF Group's specification, version 1.
 
 use std::collections::BTreeMap;
+use std::ops::Range;
 
 use tfp_core::{DataType, Error, Result, Tensor};
 
@@ -16,7 +17,7 @@ const DEEPEST: usize = 64;
 const MOST: usize = 1_000_000;
 
 /// The datasets of a file, by path.
-pub(super) struct Datasets<'b> {
+pub(crate) struct Datasets<'b> {
     found: BTreeMap<String, Dataset<'b>>,
 }
 
@@ -24,6 +25,7 @@ pub(super) struct Datasets<'b> {
 struct Dataset<'b> {
     dtype: DataType,
     dims: Vec<i64>,
+    at: u64,
     bytes: &'b [u8],
 }
 
@@ -56,6 +58,14 @@ impl<'b> Datasets<'b> {
     /// Returns the paths of all datasets.
     pub fn paths(&self) -> impl Iterator<Item = &str> {
         self.found.keys().map(String::as_str)
+    }
+
+    /// Returns each dataset: its path, element type, dimensions, and where its bytes are.
+    pub fn places(&self) -> impl Iterator<Item = (&str, DataType, &[i64], Range<u64>)> {
+        self.found.iter().map(|(path, one)| {
+            let range = one.at..one.at + one.bytes.len() as u64;
+            (path.as_str(), one.dtype, one.dims.as_slice(), range)
+        })
     }
 
     /// Reads a dataset.
@@ -127,7 +137,12 @@ impl Reader<'_> {
                     .damaged(&format!("'{path}' of shape {dims:?} has {length} bytes")));
             }
         };
-        let dataset = Dataset { dtype, dims, bytes };
+        let dataset = Dataset {
+            dtype,
+            dims,
+            at,
+            bytes,
+        };
         self.found.insert(path.to_owned(), dataset);
         Ok(())
     }

@@ -19,7 +19,7 @@ enum Object<'t> {
 }
 
 /// Writes datasets at their paths.
-pub(super) fn write(datasets: &[(String, &Tensor)]) -> Result<Vec<u8>> {
+pub(crate) fn write(datasets: &[(String, &Tensor)]) -> Result<Vec<u8>> {
     let mut root = BTreeMap::new();
     for (path, tensor) in datasets {
         insert(&mut root, path, path, tensor)?;
@@ -253,7 +253,7 @@ fn dtype(dtype: DataType) -> Result<Vec<u8>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::nn::keras::hdf5::Datasets;
+    use crate::formats::hdf5::Datasets;
 
     /// The file is also read by h5py, in Python's test of saved models.
     #[test]

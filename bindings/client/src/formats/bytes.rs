@@ -4,7 +4,7 @@ use tfp_core::{Error, Result};
 
 /// The bytes of a file.
 #[derive(Clone, Copy)]
-pub(super) struct Bytes<'b> {
+pub(crate) struct Bytes<'b> {
     /// What the file is, for messages.
     pub what: &'static str,
     pub bytes: &'b [u8],

@@ -7,8 +7,23 @@ use super::bytes::Bytes;
 /// What the last record of an archive begins with, and how long it is without its comment.
 const END: (&[u8], usize) = (b"PK\x05\x06", 22);
 
-/// Returns a member of an archive.
-pub(super) fn member<'b>(archive: &'b [u8], name: &str) -> Result<&'b [u8]> {
+/// A member of an archive.
+#[derive(Debug)]
+pub(crate) struct Member<'b> {
+    pub name: String,
+    /// Where its bytes begin in the archive.
+    pub at: u64,
+    /// The bytes as they are in the archive.
+    pub packed: &'b [u8],
+    /// How they are packed: 0 not at all, 8 by deflate.
+    pub method: u64,
+    /// The checksum and the length of what was packed.
+    pub crc: u32,
+    pub length: u64,
+}
+
+/// Returns the members of an archive, in the order of its directory.
+pub(crate) fn members(archive: &[u8]) -> Result<Vec<Member<'_>>> {
     let file = Bytes {
         what: "the archive",
         bytes: archive,
@@ -21,28 +36,20 @@ pub(super) fn member<'b>(archive: &'b [u8], name: &str) -> Result<&'b [u8]> {
     let end = end.ok_or_else(|| Error::argument("it is not a zip file"))? as u64;
     let count = file.number(end + 10, 2)?;
     let mut at = file.number(end + 16, 4)?;
-    let mut names = Vec::new();
+    let mut members = Vec::new();
     for _ in 0..count {
         if file.part(at, 4)? != b"PK\x01\x02" {
             return Err(file.damaged("its directory ends early"));
         }
         let method = file.number(at + 10, 2)?;
+        let crc = file.number(at + 16, 4)? as u32;
         let packed = file.number(at + 20, 4)?;
         let length = file.number(at + 24, 4)?;
         let name_length = file.number(at + 28, 2)?;
         let more = file.number(at + 30, 2)? + file.number(at + 32, 2)?;
         let local = file.number(at + 42, 4)?;
-        let found = file.part(at + 46, name_length)?;
+        let name = String::from_utf8_lossy(file.part(at + 46, name_length)?).into_owned();
         at += 46 + name_length + more;
-        if found != name.as_bytes() {
-            names.push(String::from_utf8_lossy(found).into_owned());
-            continue;
-        }
-        if method != 0 || packed != length {
-            return Err(Error::argument(format!(
-                "'{name}' in the archive is compressed, which Keras does not do"
-            )));
-        }
         if length == u64::from(u32::MAX) || local == u64::from(u32::MAX) {
             return Err(Error::argument(format!(
                 "'{name}' in the archive is beyond 4 GiB, which is not supported"
@@ -52,17 +59,66 @@ pub(super) fn member<'b>(archive: &'b [u8], name: &str) -> Result<&'b [u8]> {
             return Err(file.damaged("a member is not where its directory says"));
         }
         let begin = 30 + file.number(local + 26, 2)? + file.number(local + 28, 2)?;
-        let bytes = file.part(local + begin, length)?;
-        return Ok(bytes);
+        if method == 0 && packed != length {
+            return Err(file.damaged(&format!("'{name}' has two lengths, {packed} and {length}")));
+        }
+        members.push(Member {
+            at: local + begin,
+            packed: file.part(local + begin, packed)?,
+            name,
+            method,
+            crc,
+            length,
+        });
     }
-    Err(Error::argument(format!(
-        "no '{name}' in the archive; there are {}",
-        names.join(", ")
-    )))
+    Ok(members)
+}
+
+/// Returns a member of an archive, which must not be packed.
+pub(crate) fn member<'b>(archive: &'b [u8], name: &str) -> Result<&'b [u8]> {
+    let members = members(archive)?;
+    match members.iter().find(|member| member.name == name) {
+        Some(member) if member.method == 0 => Ok(member.packed),
+        Some(_) => Err(Error::argument(format!(
+            "'{name}' in the archive is compressed, which Keras does not do"
+        ))),
+        None => {
+            let names: Vec<&str> = members.iter().map(|one| one.name.as_str()).collect();
+            Err(Error::argument(format!(
+                "no '{name}' in the archive; there are {}",
+                names.join(", ")
+            )))
+        }
+    }
+}
+
+impl Member<'_> {
+    /// Returns what was packed by deflate as a file of gzip, which has the same checks.
+    pub fn to_gzip(&self) -> Vec<u8> {
+        let mut gzip = vec![0x1f, 0x8b, 8, 0, 0, 0, 0, 0, 0, 0xff];
+        gzip.extend_from_slice(self.packed);
+        gzip.extend(self.crc.to_le_bytes());
+        gzip.extend((self.length as u32).to_le_bytes());
+        gzip
+    }
+
+    /// Checks the bytes of a member that is not packed.
+    ///
+    /// # Errors
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for another checksum.
+    pub fn check(&self) -> Result<()> {
+        if self.method == 0 && crc32(self.packed) != self.crc {
+            return Err(Error::argument(format!(
+                "'{}' in the archive is damaged: its checksum is wrong",
+                self.name
+            )));
+        }
+        Ok(())
+    }
 }
 
 /// Writes an archive of members that are not compressed.
-pub(super) fn archive(members: &[(&str, &[u8])]) -> Result<Vec<u8>> {
+pub(crate) fn archive(members: &[(&str, &[u8])]) -> Result<Vec<u8>> {
     let too_large = |what: &str| {
         Error::argument(format!(
             "the archive's {what} would be beyond 4 GiB, which is not supported"
@@ -96,7 +152,9 @@ pub(super) fn archive(members: &[(&str, &[u8])]) -> Result<Vec<u8>> {
         directory.extend(name.as_bytes());
     }
     let begin = u32::try_from(archive.len()).map_err(|_| too_large("directory"))?;
-    let count = (members.len() as u16).to_le_bytes();
+    let count = u16::try_from(members.len());
+    let count = count.map_err(|_| Error::argument("an archive of more than 65,535 members"))?;
+    let count = count.to_le_bytes();
     archive.extend(&directory);
     archive.extend(END.0);
     archive.extend([0; 4]);

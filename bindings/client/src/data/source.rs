@@ -1,0 +1,67 @@
+//! The files behind a dataset, and which of them is damaged.
+
+use tfp_core::{Code, Error, ErrorKind};
+
+use super::csv::Csv;
+use super::record::RecordReader;
+
+/// What some files are read as. Without paths, they are those that another dataset names.
+#[derive(Clone, Debug)]
+pub(super) struct Origin {
+    pub kind: Kind,
+    pub paths: Vec<String>,
+    /// Whether the bytes are compressed, which only TensorFlow reads.
+    pub is_packed: bool,
+}
+
+#[derive(Clone, Debug)]
+pub(super) enum Kind {
+    /// The elements are the paths.
+    Names,
+    Records,
+    Csv(Csv),
+}
+
+/// The origins of datasets that are made of each element of another one.
+pub(super) fn opened(outer: &[Origin], inner: &[Origin]) -> Vec<Origin> {
+    let is_name = |origin: &&Origin| matches!(origin.kind, Kind::Names);
+    let names = outer.iter().filter(is_name).flat_map(|one| &one.paths);
+    let names: Vec<String> = names.cloned().collect();
+    let filled = inner.iter().cloned().map(|mut origin| {
+        if origin.paths.is_empty() {
+            origin.paths.clone_from(&names);
+        }
+        origin
+    });
+    filled.collect()
+}
+
+/// Looks for what is wrong with the files of a dataset whose element ended with an error: an error that
+/// names file and record.
+pub(super) fn damage(origins: &[Origin], error: &Error) -> Option<Error> {
+    let ErrorKind::Status { code, message, .. } = error.kind() else {
+        return None;
+    };
+    for origin in origins {
+        let check: &dyn Fn(&str) -> Option<Error> = match (&origin.kind, code) {
+            (Kind::Records, Code::DataLoss) => &|path| {
+                let reader = RecordReader::open(path);
+                reader
+                    .and_then(|mut all| all.try_for_each(|one| one.map(drop)))
+                    .err()
+            },
+            (Kind::Csv(csv), Code::InvalidArgument) => &|path| csv.check(path),
+            _ => continue,
+        };
+        if origin.is_packed {
+            if let [path] = origin.paths.as_slice() {
+                return Some(crate::files::file_error(path.as_ref(), message.clone()));
+            }
+            continue;
+        }
+        if let Some(found) = origin.paths.iter().find_map(|path| check(path)) {
+            return Some(found);
+        }
+    }
+    None
+}

@@ -1,0 +1,223 @@
+//! Which types threads may share: all that are public.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use tfp::nn::{layer, optimizer, training};
+use tfp::{AnyValue, EagerContext, Result};
+
+const fn shared<T: Send + Sync>() {}
+
+const _: () = {
+    shared::<tfp::AnyContext>();
+    shared::<tfp::AnyValue>();
+    shared::<tfp::Backward<'static>>();
+    shared::<tfp::Checkpoint>();
+    shared::<tfp::CheckpointReader>();
+    shared::<tfp::Column>();
+    shared::<tfp::Expression<'static, EagerContext>>();
+    shared::<tfp::FuncGraph>();
+    shared::<tfp::Gradient<AnyValue>>();
+    shared::<tfp::GradientOptions<'static, AnyValue>>();
+    shared::<tfp::GraphFunction>();
+    shared::<tfp::IndexedSlices<AnyValue>>();
+    shared::<tfp::LookupTable>();
+    shared::<tfp::LoopOptions<'static>>();
+    shared::<tfp::Model>();
+    shared::<tfp::ModelFunction>();
+    shared::<tfp::ModelWriter>();
+    shared::<tfp::OpRecord>();
+    shared::<tfp::RaggedTensor<AnyValue>>();
+    shared::<tfp::RandomAlgorithm>();
+    shared::<tfp::RandomGenerator>();
+    shared::<tfp::Restored>();
+    shared::<tfp::SessionModel>();
+    shared::<tfp::SparseTensor<AnyValue>>();
+    shared::<tfp::Spec>();
+    shared::<tfp::Tape>();
+    shared::<tfp::TensorList<AnyValue>>();
+    shared::<tfp::Unconnected>();
+    shared::<tfp::Variable>();
+    shared::<tfp::VariableOptions>();
+    shared::<tfp::data::Buckets>();
+    shared::<tfp::data::Compression>();
+    shared::<tfp::data::Csv>();
+    shared::<tfp::data::Dataset>();
+    shared::<tfp::data::Elements>();
+    shared::<tfp::data::Example>();
+    shared::<tfp::data::ExampleSpec>();
+    shared::<tfp::data::Feature>();
+    shared::<tfp::data::Files>();
+    shared::<tfp::data::Parallel>();
+    shared::<tfp::data::RecordReader>();
+    shared::<tfp::data::RecordWriter>();
+    shared::<tfp::data::image::Method>();
+    shared::<tfp::nn::Activation>();
+    shared::<tfp::nn::Fans>();
+    shared::<tfp::nn::Initializer>();
+    shared::<tfp::nn::Loss>();
+    shared::<tfp::nn::Meter>();
+    shared::<tfp::nn::Metric>();
+    shared::<tfp::nn::Model>();
+    shared::<tfp::nn::Regularizer>();
+    shared::<tfp::nn::Weights>();
+    shared::<tfp::nn::functional::ConvOptions>();
+    shared::<tfp::nn::functional::Gru<AnyValue>>();
+    shared::<tfp::nn::functional::Lstm<AnyValue>>();
+    shared::<tfp::nn::functional::Moments<AnyValue>>();
+    shared::<tfp::nn::functional::MultiHead<AnyValue>>();
+    shared::<tfp::nn::functional::Padding>();
+    shared::<tfp::nn::functional::Pool>();
+    shared::<tfp::nn::functional::RnnOptions>();
+    shared::<tfp::nn::functional::SimpleRnn<AnyValue>>();
+    shared::<tfp::nn::layer::ActivityPenalty<layer::Dense>>();
+    shared::<tfp::nn::layer::AlphaDropout>();
+    shared::<tfp::nn::layer::Attention>();
+    shared::<tfp::nn::layer::BatchNorm>();
+    shared::<tfp::nn::layer::Bidirectional>();
+    shared::<tfp::nn::layer::Built>();
+    shared::<tfp::nn::layer::BuiltMany>();
+    shared::<tfp::nn::layer::Concatenate>();
+    shared::<tfp::nn::layer::Conv>();
+    shared::<tfp::nn::layer::Conv3d>();
+    shared::<tfp::nn::layer::Conv3dTranspose>();
+    shared::<tfp::nn::layer::ConvLstm>();
+    shared::<tfp::nn::layer::ConvTranspose>();
+    shared::<tfp::nn::layer::Cropping>();
+    shared::<tfp::nn::layer::Dense>();
+    shared::<tfp::nn::layer::DepthwiseConv1d>();
+    shared::<tfp::nn::layer::DepthwiseConv2d>();
+    shared::<tfp::nn::layer::Dot>();
+    shared::<tfp::nn::layer::Dropout>();
+    shared::<tfp::nn::layer::EinsumDense>();
+    shared::<tfp::nn::layer::Embedding>();
+    shared::<tfp::nn::layer::Flatten>();
+    shared::<tfp::nn::layer::GaussianDropout>();
+    shared::<tfp::nn::layer::GaussianNoise>();
+    shared::<tfp::nn::layer::GlobalPool>();
+    shared::<tfp::nn::layer::GroupNorm>();
+    shared::<tfp::nn::layer::GroupedQueryAttention>();
+    shared::<tfp::nn::layer::Identity>();
+    shared::<tfp::nn::layer::Interpolation>();
+    shared::<tfp::nn::layer::KerasLayer>();
+    shared::<tfp::nn::layer::LayerNorm>();
+    shared::<tfp::nn::layer::Masking>();
+    shared::<tfp::nn::layer::Merge>();
+    shared::<tfp::nn::layer::MultiHeadAttention>();
+    shared::<tfp::nn::layer::Node>();
+    shared::<tfp::nn::layer::PRelu>();
+    shared::<tfp::nn::layer::Pass<'static>>();
+    shared::<tfp::nn::layer::Permute>();
+    shared::<tfp::nn::layer::Pooling>();
+    shared::<tfp::nn::layer::Pooling3d>();
+    shared::<tfp::nn::layer::Port>();
+    shared::<tfp::nn::layer::Recurrent>();
+    shared::<tfp::nn::layer::Regularized<layer::Dense>>();
+    shared::<tfp::nn::layer::Relu>();
+    shared::<tfp::nn::layer::RepeatVector>();
+    shared::<tfp::nn::layer::Reshape>();
+    shared::<tfp::nn::layer::RmsNorm>();
+    shared::<tfp::nn::layer::RnnKind>();
+    shared::<tfp::nn::layer::Scaling>();
+    shared::<tfp::nn::layer::Score>();
+    shared::<tfp::nn::layer::SeparableConv>();
+    shared::<tfp::nn::layer::Sequential>();
+    shared::<tfp::nn::layer::SharedLayer<layer::Dense>>();
+    shared::<tfp::nn::layer::Softmax>();
+    shared::<tfp::nn::layer::SpatialDropout>();
+    shared::<tfp::nn::layer::StackedRnn>();
+    shared::<tfp::nn::layer::TimeDistributed<layer::Dense>>();
+    shared::<tfp::nn::layer::UnitNorm>();
+    shared::<tfp::nn::layer::UpSampling>();
+    shared::<tfp::nn::layer::ZeroPadding>();
+    shared::<tfp::nn::optimizer::Adadelta>();
+    shared::<tfp::nn::optimizer::Adagrad>();
+    shared::<tfp::nn::optimizer::Adam>();
+    shared::<tfp::nn::optimizer::Adamax>();
+    shared::<tfp::nn::optimizer::Change<AnyValue>>();
+    shared::<tfp::nn::optimizer::Clip>();
+    shared::<tfp::nn::optimizer::Ftrl>();
+    shared::<tfp::nn::optimizer::KerasRule>();
+    shared::<tfp::nn::optimizer::Lion>();
+    shared::<tfp::nn::optimizer::Minimizer<optimizer::Adam>>();
+    shared::<tfp::nn::optimizer::Nadam>();
+    shared::<tfp::nn::optimizer::Optimizer<optimizer::Adam>>();
+    shared::<tfp::nn::optimizer::RateFunction>();
+    shared::<tfp::nn::optimizer::RmsProp>();
+    shared::<tfp::nn::optimizer::Schedule>();
+    shared::<tfp::nn::optimizer::Sgd>();
+    shared::<tfp::nn::optimizer::Slot>();
+    shared::<tfp::nn::optimizer::State<'static, AnyValue>>();
+    shared::<tfp::nn::optimizer::Update<AnyValue>>();
+    shared::<tfp::nn::training::BackupAndRestore>();
+    shared::<tfp::nn::training::Batch>();
+    shared::<tfp::nn::training::Batches>();
+    shared::<tfp::nn::training::Control>();
+    shared::<tfp::nn::training::CsvLogger>();
+    shared::<tfp::nn::training::EarlyStopping>();
+    shared::<tfp::nn::training::Goal>();
+    shared::<tfp::nn::training::Head>();
+    shared::<tfp::nn::training::LearningRateScheduler<fn(usize, f32) -> f32>>();
+    shared::<tfp::nn::training::Logs>();
+    shared::<
+        tfp::nn::training::ModelCheckpoint<
+            fn(&Path, &training::Trainer<optimizer::Adam>) -> Result<()>,
+        >,
+    >();
+    shared::<tfp::nn::training::Plan<optimizer::Adam>>();
+    shared::<tfp::nn::training::Progress>();
+    shared::<tfp::nn::training::ReduceLrOnPlateau>();
+    shared::<tfp::nn::training::SaveBest<fn(&training::Trainer<optimizer::Adam>) -> Result<()>>>();
+    shared::<tfp::nn::training::TensorBoard>();
+    shared::<tfp::nn::training::Tensors<'static>>();
+    shared::<tfp::nn::training::TerminateOnNan>();
+    shared::<tfp::nn::training::Trainer<optimizer::Adam>>();
+    shared::<tfp::weights::InSession<'static, tfp::nn::Model>>();
+    shared::<tfp::weights::Loaded>();
+    shared::<tfp::weights::Mapping>();
+    shared::<tfp::weights::Mismatch>();
+    shared::<tfp::weights::TensorFile>();
+};
+
+/// The names of public types in the sources of a folder.
+fn named(folder: &Path, names: &mut BTreeSet<String>) {
+    for entry in std::fs::read_dir(folder).expect("the sources") {
+        let path = entry.expect("a file").path();
+        if path.is_dir() {
+            named(&path, names);
+            continue;
+        }
+        let text = std::fs::read_to_string(&path).expect("a source");
+        let starts = text.lines().filter_map(|line| {
+            let rest = line.strip_prefix("pub struct ");
+            rest.or_else(|| line.strip_prefix("pub enum "))
+        });
+        names.extend(starts.map(|rest| {
+            let end = rest.find(|letter: char| !letter.is_alphanumeric());
+            rest[..end.unwrap_or(rest.len())].to_owned()
+        }));
+    }
+}
+
+#[test]
+fn every_public_type_is_shared() {
+    let below = Path::new("bindings/client/src");
+    let folder = match below.is_dir() {
+        true => below.to_owned(),
+        false => Path::new(env!("CARGO_MANIFEST_DIR")).join("src"),
+    };
+    let mut names = BTreeSet::new();
+    named(&folder, &mut names);
+    assert!(names.len() > 100, "{names:?}");
+    let here = include_str!("shared_types.rs");
+    let is_here = |name: &String| {
+        [">", "<"]
+            .iter()
+            .any(|end| here.contains(&format!("::{name}{end}")))
+    };
+    let missing: Vec<_> = names.iter().filter(|name| !is_here(name)).collect();
+    assert!(
+        missing.is_empty(),
+        "not among the types of this file: {missing:?}"
+    );
+}
