@@ -134,19 +134,14 @@ class Context:
         return element_type(self.attr(name, "float32"))
 
     def value(self, index: int) -> ir.Value:
-        """Returns an operand as a tensor of the model.
+        """Returns an operand as a tensor of the model; open dimensions are counted at each call.
 
         Raises:
             Unsupported: It is a multiple of the batch size, a list or a resource.
         """
         arg = self.args[index]
         if isinstance(arg, Symbol):
-            known = arg.known()
-            if known is None:
-                batch = any(isinstance(d, ir.Batch) for d in arg.dims.flat)
-                what = "the batch size" if batch else "an open dimension"
-                raise Unsupported(f"{what} is used as data")
-            return ir.constant(known)
+            return self._counted(arg)
         if isinstance(arg, ir.Value):
             return arg
         if isinstance(arg, Variable) and arg.data is not None:
@@ -158,6 +153,17 @@ class Context:
         if isinstance(arg, Several):
             raise Unsupported("it depends on the batch size whether it is more than 1")
         raise Unsupported(f"operand {index} is a {type(arg).__name__}")
+
+    def _counted(self, symbol: Symbol) -> ir.Value:
+        known = symbol.known()
+        if known is not None:
+            return ir.constant(known)
+        if any(isinstance(d, ir.Batch) for d in symbol.dims.flat):
+            raise Unsupported("the batch size is used as data")
+        dtype = element_type(symbol.dtype)
+        parts = [self.build.length(d, dtype) for d in symbol.dims.flat]
+        parts = [self.build.reshape(part, (1,)) for part in parts]
+        return self.build.reshape(self.build.concat(parts, 0), symbol.dims.shape)
 
     @property
     def values(self) -> list[ir.Value]:

@@ -280,6 +280,24 @@ def same_symbol() -> Case:
     return Case(model, ("a_steps",), STEPS)
 
 
+def from_the_end() -> Case:
+    """Places that are counted from the end of an open axis, if they are negative."""
+    net = Network(17)
+    last = net("Gather", "x", net.ints(-1, 0), axis=1)
+    rows = net("Gather", "rows", net("Neg", "places"), axis=0)
+    elements = net("GatherElements", "x", net("Neg", "of_x"), axis=1)
+    pairs = net("GatherND", "rows", net("Neg", "pairs"))
+    dims: dict[str, Dims] = {
+        "of_x": ["batch", "steps", 3],
+        "places": [2],
+        "pairs": [5, 2],
+        "x": ["batch", "steps", 3],
+        "rows": ["count", 4],
+    }
+    model = net.model(dims, [last, rows, elements, pairs], [np.int64] * 3)
+    return Case(model, ("steps", "count"), ((1, 1), (2, 3), (7, 4)))
+
+
 MODELS: tuple[Callable[[], Case], ...] = (
     bert,
     decoder,
@@ -291,4 +309,5 @@ MODELS: tuple[Callable[[], Case], ...] = (
     same_symbol,
     states,
     given_sum,
+    from_the_end,
 )

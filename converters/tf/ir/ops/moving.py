@@ -171,8 +171,9 @@ class Gather(Op):
         return [np.asarray(taken, params.dtype).reshape(shape)]
 
     def refused(self, node: Node) -> list[str]:
-        """Returns whether the type of the indices is served."""
-        return unserved("indices", node.given(1).dtype, INTEGERS)
+        """Returns whether the indices are served; `passes/narrow.py` takes `wrap` apart."""
+        wraps = ["indices from the end of the batch"] if self.wrap else []
+        return [*wraps, *unserved("indices", node.given(1).dtype, INTEGERS)]
 
 
 @dataclass(frozen=True)

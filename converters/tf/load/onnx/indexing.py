@@ -10,6 +10,7 @@ import tensorflow as tf
 
 from converters.tf.ir import Array
 from converters.tf.ir.expressions import is_open
+from converters.tf.ir.symbolic import of_shape
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, whole
 from converters.tf.load.onnx.shapes import without
 from converters.tf.load.onnx.values import Known
@@ -19,16 +20,15 @@ from converters.tf.load.saved_model.replay import Refused
 def _indices(ctx: Context, index: int, size: int) -> Any:
     """Returns indices, negative ones counted from the end."""
     value = ctx.value(index)
-    if isinstance(value, Known) and not is_open(size):
+    if isinstance(value, Known) and not (is_open(size) and np.any(value.data < 0)):
         return tf.constant(np.where(value.data < 0, value.data + size, value.data))
-    if isinstance(value, Known):
-        if np.any(value.data < 0):
-            raise Refused(f"places from the end of an axis of {size!s}")
-        return tf.constant(value.data)
     x = ctx.form(index)
-    if is_open(size):  # A call with a place from the end of such an axis is an error of the call.
-        return x
-    return tf.where(x < 0, x + size, x)
+    return tf.where(x < 0, x + _number(ctx, size, x.dtype), x)
+
+
+def _number(ctx: Context, size: int, dtype: tf.DType) -> Any:
+    """Returns a size, which may be open, as a tensor."""
+    return tf.cast(ctx.session.symbol(of_shape((size,), "int64")), dtype)[0]
 
 
 def _gather(ctx: Context) -> Result:
@@ -69,13 +69,13 @@ def _gather_nd(ctx: Context) -> Result:
     value = ctx.value(1)
     indices = ctx.form(1)
     depth = fixed(ctx.shape(1)[-1], "the number of axes")
-    sizes = [
-        fixed(d, "the axis that elements are taken from") for d in ctx.shape(0)[lead : lead + depth]
-    ]
-    if isinstance(value, Known):
+    what = "the axis that elements are taken from"
+    sizes = [whole(d, what) for d in ctx.shape(0)[lead : lead + depth]]
+    if isinstance(value, Known) and not any(map(is_open, sizes)):
         indices = tf.constant(np.where(value.data < 0, value.data + sizes, value.data))
-    else:
-        indices = tf.where(indices < 0, indices + tf.constant(sizes, indices.dtype), indices)
+    elif sizes:
+        numbers = tf.stack([_number(ctx, size, indices.dtype) for size in sizes])
+        indices = tf.where(indices < 0, indices + numbers, indices)
     return ctx.result(tf.gather_nd(ctx.form(0), indices, lead))
 
 
