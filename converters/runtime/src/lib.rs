@@ -20,6 +20,7 @@ pub mod activation;
 pub mod attention;
 pub mod bytes;
 pub mod chain;
+pub mod chosen;
 pub mod confidence;
 pub mod conv;
 pub mod dense;

@@ -61,9 +61,11 @@ _HINTS = {
     "was traced for training: take the .keras file, or export a call with training=False",
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
-    "how many boxes are kept depends on their scores": "take "
+    "how many elements there are depends on the values of all examples": "give them all, with a "
+    "mask, or fix the batch by --batch 1",
+    "how many elements there are differs from turn to turn of a loop": "for boxes, take "
     "tf.image.combined_non_max_suppression, or tf.raw_ops.NonMaxSuppressionV5 of each example with "
-    "pad_to_max_output_size=True",
+    "pad_to_max_output_size=True; else give them all, with a mask",
     "how many elements there are depends on their values": "give them all, with a mask",
     "segments that the inputs choose are reduced": "how many there are must be known: take "
     "tf.math.unsorted_segment_sum and its like",
@@ -240,6 +242,9 @@ class Lowering:
         done: Number of nodes that are done.
         probing: Whether this is a trial whose nodes vanish.
         spread: Images that `SpaceToBatchND` made.
+        turns: How many loops the node is in.
+        counts: Names of what each call counts.
+        chosen: The places that masks choose.
     """
 
     trace: Trace
@@ -250,6 +255,9 @@ class Lowering:
     done: int = 0
     probing: bool = False
     spread: dict[ir.Value, Spread] = field(default_factory=dict)
+    turns: int = 0
+    counts: set[str] = field(default_factory=set)
+    chosen: dict[ir.Value, ir.Value] = field(default_factory=dict)
     # With what an id belongs to: another one may get the id of one that is gone.
     _weights: dict[int, tuple[object, ir.Value]] = field(default_factory=dict)
     _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)
@@ -279,10 +287,12 @@ class Lowering:
     def inside(self) -> Iterator[Builder]:
         """Collects nodes in a builder of their own, for the body of a loop."""
         before, self.build = self.build, Builder()
+        self.turns += 1
         try:
             yield self.build
         finally:
             self.build = before
+            self.turns -= 1
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[list[Problem]]:

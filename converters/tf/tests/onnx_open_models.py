@@ -298,6 +298,43 @@ def from_the_end() -> Case:
     return Case(model, ("steps", "count"), ((1, 1), (2, 3), (7, 4)))
 
 
+def detector() -> Case:
+    """The end of a detector: boxes that are kept, with their classes and scores."""
+    net = Network(17)
+    size = net.constant(np.float32([1, 1, 6, 6]))
+    boxes = net("Mul", net("Abs", "x"), size)
+    limits = [net.ints(3), net.constant(np.float32([0.4])), net.constant(np.float32([0.6]))]
+    kept = net("NonMaxSuppression", boxes, "scores", *limits, center_point_box=1)
+    number = net("Gather", kept, net.constant(np.array(2, np.int64)), axis=1)
+    classes = net("Gather", kept, net.constant(np.array(1, np.int64)), axis=1)
+    found = net("Gather", net("Squeeze", boxes, net.ints(0)), number, axis=0)
+    found = net("Concat", found, net("Unsqueeze", net("Cast", classes, to=1), net.ints(1)), axis=1)
+    of_class = net("Transpose", "scores", perm=[0, 2, 1])
+    places = net("Concat", net("Mul", kept, net.ints(1, 0, 0)), kept, axis=1)
+    places = net("Gather", places, net.ints(0, 5, 4), axis=1)
+    best = net("GatherND", of_class, places)
+    high = net("Greater", "scores", net.constant(np.float32(0.9)))
+    above = net("NonZero", high)
+    last = net("Compress", "x", net("Greater", "of_box", net.ints(0)), axis=1)
+    dims: dict[str, Dims] = {
+        "of_box": ["count"],
+        "x": [1, "count", 4],
+        "scores": [1, 3, "count"],
+    }
+    outputs = [kept, found, best, above, net("Relu", last)]
+    return Case(net.model(dims, outputs, [np.int64]), ("count",), ((1,), (9,), (40,)))
+
+
+def chosen_of_fixed() -> Case:
+    """What is chosen where no dimension is open."""
+    net = Network(17)
+    positive = net("Greater", "x", net.constant(np.float32(0.5)))
+    places = net("NonZero", positive)
+    rows = net("GatherND", "x", net("Transpose", places, perm=[1, 0]))
+    total = net("ReduceSum", rows, net.ints(0), keepdims=1)
+    return Case(net.model({"x": [5, 6]}, [places, rows, total]), (), ((), ()))
+
+
 MODELS: tuple[Callable[[], Case], ...] = (
     bert,
     decoder,
@@ -310,4 +347,6 @@ MODELS: tuple[Callable[[], Case], ...] = (
     states,
     given_sum,
     from_the_end,
+    detector,
+    chosen_of_fixed,
 )

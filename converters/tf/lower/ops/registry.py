@@ -8,7 +8,7 @@ from converters.tf.lower.graph import Handler
 from converters.tf.lower.ops import refused
 from converters.tf.lower.ops.control import control
 from converters.tf.lower.ops.image import colors, detection, resampling, sampling, windows
-from converters.tf.lower.ops.index import indexing, scatter, segments, sorting, tables
+from converters.tf.lower.ops.index import chosen, indexing, scatter, segments, sorting, tables
 from converters.tf.lower.ops.math import (
     bits,
     composed,
@@ -25,6 +25,7 @@ from converters.tf.lower.ops.shape import known_places, shapes
 
 _FAMILIES = (
     bits,
+    chosen,
     colors,
     composed,
     control,
