@@ -315,9 +315,11 @@ def detector() -> Case:
     best = net("GatherND", of_class, places)
     high = net("Greater", "scores", net.constant(np.float32(0.9)))
     above = net("NonZero", high)
-    last = net("Compress", "x", net("Greater", "of_box", net.ints(0)), axis=1)
+    last = net(
+        "Compress", "x", net("Squeeze", net("Greater", "of_box", net.ints(0)), net.ints(0)), axis=1
+    )
     dims: dict[str, Dims] = {
-        "of_box": ["count"],
+        "of_box": [1, "count"],
         "x": [1, "count", 4],
         "scores": [1, 3, "count"],
     }
