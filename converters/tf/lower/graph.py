@@ -22,6 +22,7 @@ from converters.tf.lower.tensors import (
     Complex,
     Numbered,
     Rows,
+    Seed,
     Several,
     Spread,
     TensorList,
@@ -57,7 +58,8 @@ _HINTS = {
         ("element type float8_e4m3fn", "element type float8_e5m2"),
         "take the model from before its quantization, or quantize it to int8 or int4",
     ),
-    "random numbers": "make them an input of the model; if a layer such as Dropout draws them, it "
+    "random numbers": "make them an input of the model, or their seed an input of "
+    "tf.random.stateless_normal or stateless_uniform; if a layer such as Dropout draws them, it "
     "was traced for training: take the .keras file, or export a call with training=False",
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
@@ -100,6 +102,7 @@ Tensor: TypeAlias = (
     | Rows
     | Numbered
     | Several
+    | Seed
     | Complex
     | _Poison
 )
