@@ -200,7 +200,22 @@ _TYPES = frozenset(
     [
         *("Aligned", "BinaryModelResult", "Box", "Confidence", "DType", "Default", "Engine", "Err"),
         *("Error", "From", "Inputs", "Memory", "None", "Ok", "Option", "Outputs", "OutputsMut"),
-        *("Path", "Result", "ScanPrediction", "Self", "Serial", "Slot", "Some", "String"),
+        *(
+            "Arc",
+            "Layers",
+            "Path",
+            "Port",
+            "Result",
+            "ScanPrediction",
+            "Self",
+            "Serial",
+            "State",
+            "StepInputs",
+            "StepOutputs",
+            "Slot",
+            "Some",
+            "String",
+        ),
         *("Tensor", "Thresholds", "Vec", "Weights", "Workspace"),
     ]
 )

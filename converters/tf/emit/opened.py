@@ -269,6 +269,7 @@ class OpenPort:
         self.type = port.type
         self.shape = port.shape
         self.rank = len(port.full)
+        self.extents = port.extents
         self.zero = port.zero
         self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
         names = list(opened.dims)

@@ -51,6 +51,7 @@ class PortView:
         self.type = port.type
         self.shape = port.shape
         self.dims = port.dims
+        self.extents = port.extents
         self.variant = _VARIANTS[port.type]
         self.nested = port.type
         for size in reversed(port.dims):
