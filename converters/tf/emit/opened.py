@@ -172,6 +172,9 @@ class Opened:
         for index, sizes in enumerate(self.plan.regions):
             name = str(region(index))
             self._variables[name] = name
+            atoms = [a for s in sizes if isinstance(s, Size) for a in s.atoms()]
+            # A region that moves when the call has counted would leave its tensors behind.
+            assert self.counts.keys().isdisjoint(str(atom) for atom in atoms)
             self.regions.append((name, end))
             first, *rest = (self._checked(size) for size in sizes)
             most = f"({first})" + "".join(f".or({size})" for size in rest) if rest else first

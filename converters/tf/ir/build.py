@@ -10,7 +10,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import budget, sizes
-from converters.tf.ir.expressions import Floor, Size, is_open, unknown
+from converters.tf.ir.expressions import Floor, Size, is_open
 from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.sizes import ShapeError as ShapeError
 from converters.tf.ir.sizes import broadcast as broadcast
@@ -138,7 +138,9 @@ class Builder:
                         ir.BinaryKind.FLOOR_DIV, self.length(cast(int, atom.of), dtype), by
                     )
                 else:
-                    ones = self.broadcast_to(self.scalar(1, dtype), (unknown(atom.name),))
+                    ones = self.broadcast_to(
+                        self.scalar(1, dtype), (cast(int, Size({(atom,): 1})),)
+                    )
                     count = self.reduce(ir.ReduceKind.SUM, ones, [0])
                 part = count if part is None else self.binary(ir.BinaryKind.MUL, part, count)
             assert part is not None
