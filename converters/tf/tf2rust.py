@@ -21,7 +21,7 @@ from converters.tf.ir import budget
 from converters.tf.ir.dimensions import joined
 from converters.tf.ir.dimensions import names as named
 from converters.tf.ir.expressions import differences
-from converters.tf.ir.fixed import open_dims
+from converters.tf.ir.fixed import counted_dims, open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.lower.convert import convert
@@ -151,6 +151,8 @@ def _converted(request: Request, progress: Progress) -> Result:
         options = replace(options, tolerance=max(options.tolerance, _INT8_TOLERANCE))
     if text_problem := _open_problem(graph, options):
         raise UsageError(text_problem)
+    if wrong := _state_problems(graph, options):
+        raise UsageError.of(wrong)
     progress("predict, and check what rounding decides")
     features, rounding, doubtful = _features(request, graph, loaded, options.tolerance)
     notes = [*loaded.notes, *(f"output {name}: {_DOUBTFUL}" for name in doubtful)]
@@ -198,16 +200,49 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
     """Returns what a crate can't have whose dimensions are open."""
-    names = ", ".join(open_dims(graph))
+    names = ", ".join([*open_dims(graph), *counted_dims(graph)])
     if not names:
         return None
+    advice = "give the sizes with --input_shape"
+    if counted_dims(graph):
+        advice = "end the model before the values say how large a result is"
     if options.profile is Profile.NO_STD:
         what = f"a crate without std has fixed sizes, and the model leaves {names} open"
-        return Problem("--profile=no_std", what, "give the sizes with --input_shape")
+        return Problem("--profile=no_std", what, advice)
     if options.binary:
         what = f"confidence levels are for fixed sizes, and the model leaves {names} open"
-        return Problem("--binary_classification", what, "give the sizes with --input_shape")
+        return Problem("--binary_classification", what, advice)
     return None
+
+
+def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
+    """Returns why the model has no such states."""
+    found: list[Problem] = []
+
+    def wrong(what: str, advice: str = "") -> None:
+        found.append(Problem("--state", what, advice))
+
+    if options.states and options.profile is Profile.NO_STD:
+        wrong("crates without std have no states", "leave it out, or leave out --profile=no_std")
+    if options.states and (dims := [*open_dims(graph), *counted_dims(graph)]):
+        what = f"states have fixed sizes, and the model leaves {', '.join(dims)} open"
+        wrong(what, "give the sizes with --input_shape")
+    inputs, outputs = ({p.name: p.value for p in ps} for ps in (graph.inputs, graph.outputs))
+    for given, next_ in options.states:
+        for side, name, ports in (("input", given, inputs), ("output", next_, outputs)):
+            if name not in ports:
+                wrong(f"no {side} {name!r}; there are {', '.join(ports)}")
+        if given in inputs and next_ in outputs:
+            a, b = inputs[given], outputs[next_]
+            if (a.dtype, a.shape) != (b.dtype, b.shape):
+                kinds = [f"{v.dtype.value} {ir.shape_text(v.shape)}" for v in (a, b)]
+                wrong(f"input {given!r} is {kinds[0]}, and output {next_!r} is {kinds[1]}")
+    for names in zip(*options.states, strict=True):
+        for name in sorted({name for name in names if names.count(name) > 1}):
+            wrong(f"{name!r} is given twice")
+    if options.states and not inputs.keys() - {given for given, _ in options.states}:
+        wrong("all inputs are states, so that a step reads nothing", "leave out one of them")
+    return found
 
 
 def _features(

@@ -44,6 +44,15 @@ pub struct Engine {
     spare: Mutex<Option<Workspace>>,
 }
 
+/// As many threads of its own.
+impl Clone for Engine {
+    fn clone(&self) -> Self {
+        let mut engine = Self::default();
+        engine.set_threads(self.parallel().threads());
+        engine
+    }
+}
+
 impl fmt::Debug for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Engine")
@@ -65,6 +74,13 @@ impl Engine {
         match &self.threads {
             Some(pool) => pool,
             None => &Serial,
+        }
+    }
+
+    /// Gives back the workspace of an earlier call, unless another thread uses it.
+    pub fn shrink(&self) {
+        if let Ok(mut spare) = self.spare.try_lock() {
+            *spare = None;
         }
     }
 

@@ -2,6 +2,33 @@
 
 use crate::error::{Error, Result};
 
+/// What an input or output of a model is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Port {
+    /// Its name in the model.
+    pub name: &'static str,
+    /// The type of its elements.
+    pub element: &'static str,
+    /// Its dimensions; `None` for what calls differ in, such as the batch.
+    pub shape: &'static [Option<usize>],
+}
+
+impl Port {
+    /// An input or output.
+    #[must_use]
+    pub const fn new(
+        name: &'static str,
+        element: &'static str,
+        shape: &'static [Option<usize>],
+    ) -> Self {
+        Self {
+            name,
+            element,
+            shape,
+        }
+    }
+}
+
 /// The number of examples that an input of `found` elements has.
 ///
 /// # Errors

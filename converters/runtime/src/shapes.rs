@@ -47,6 +47,53 @@ impl<T: Clone, const RANK: usize> Array<T, RANK> {
     }
 }
 
+impl<T, const RANK: usize> Array<T, RANK> {
+    /// Takes as many elements as a call has counted, in the memory that it has.
+    ///
+    /// # Errors
+    /// [`Error::Output`] if they don't fit in its memory.
+    pub fn take(&mut self, name: &'static str, from: &[T], shape: [usize; RANK]) -> Result<()>
+    where
+        T: Copy,
+    {
+        self.take_all(name, from.iter().copied(), shape)
+    }
+
+    fn take_all(
+        &mut self,
+        name: &'static str,
+        from: impl ExactSizeIterator<Item = T>,
+        shape: [usize; RANK],
+    ) -> Result<()> {
+        if from.len() > self.data.capacity() {
+            return Err(Error::Output {
+                name,
+                found: self.data.capacity(),
+                expected: from.len(),
+            });
+        }
+        self.data.clear();
+        self.data.extend(from);
+        self.shape = shape;
+        Ok(())
+    }
+}
+
+impl<const RANK: usize> Array<bool, RANK> {
+    /// As [`Array::take`], for truth values.
+    ///
+    /// # Errors
+    /// As [`Array::take`].
+    pub fn take_bools(
+        &mut self,
+        name: &'static str,
+        from: &[u8],
+        shape: [usize; RANK],
+    ) -> Result<()> {
+        self.take_all(name, from.iter().map(|&x| x != 0), shape)
+    }
+}
+
 /// What an axis of an input is for the model.
 #[derive(Clone, Copy, Debug)]
 pub enum Extent {

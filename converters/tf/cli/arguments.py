@@ -29,3 +29,18 @@ def parse_shapes(values: Sequence[str]) -> dict[str, tuple[int | None, ...]]:
             raise UsageError(Problem(f"--input_shape {value}", "that input has a shape already"))
         shapes[name] = shape
     return shapes
+
+
+def parse_states(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
+    """Parses `INPUT=OUTPUT`.
+
+    Raises:
+        UsageError: A value has another form.
+    """
+    states = []
+    for value in values:
+        given, _, following = value.partition("=")
+        if not given or not following:
+            raise UsageError(Problem(f"--state {value}", "expected INPUT=OUTPUT"))
+        states.append((given, following))
+    return tuple(states)

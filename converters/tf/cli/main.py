@@ -31,7 +31,7 @@ from pathlib import Path
 from absl import flags
 
 from converters.tf.cli import supervise
-from converters.tf.cli.arguments import parse_shapes
+from converters.tf.cli.arguments import parse_shapes, parse_states
 from converters.tf.cli.output_folder import check_folder, write_folder
 from converters.tf.emit.options import (
     Options,
@@ -114,6 +114,12 @@ _OBJECTS = flags.DEFINE_multi_string(
     "custom_objects",
     [],
     "a Python file with classes that the model file names; needs --allow_custom_code",
+)
+_STATE = flags.DEFINE_multi_string(
+    "state",
+    [],
+    "INPUT=OUTPUT: an input that is this output of the call before; the crate gets a State and the"
+    " method step",
 )
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _MEMORY = flags.DEFINE_float(
@@ -199,6 +205,7 @@ def _convert() -> int:
         inplace=_INPLACE.value,
         memdrop=_MEMDROP.value,
         binary=_BINARY.value,
+        states=parse_states(_STATE.value),
     )
     _progress("start TensorFlow")
     with _silent():

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from absl import flags
 
-from converters.tf.cli.arguments import parse_shapes
+from converters.tf.cli.arguments import parse_shapes, parse_states
 from converters.tf.emit.options import Options, RuntimeMode, WeightType
 from converters.tf.emit.single_file import crate_root, test_root
 from converters.tf.load.model import LoadOptions
@@ -29,6 +29,7 @@ _TYPE = flags.DEFINE_enum_class(
 )
 _SHAPE = flags.DEFINE_multi_string("input_shape", [], "dimensions that the model leaves open")
 _BATCH = flags.DEFINE_integer("batch", None, "the examples of every call", lower_bound=1)
+_STATE = flags.DEFINE_multi_string("state", [], "INPUT=OUTPUT that a step carries on")
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
 _RUSTFMT = flags.DEFINE_string("rustfmt", None, "the program that lays out Rust text")
 _RUST = flags.DEFINE_string("rust_out", None, "the crate's root", required=True)
@@ -49,6 +50,7 @@ def _main(_: Sequence[str]) -> int:
         binary=_BINARY.value,
         thresholds=Path(_THRESHOLDS.value).read_text("utf-8") if _THRESHOLDS.value else "",
         from_environment=True,
+        states=parse_states(_STATE.value),
     )
     shapes = FixedShapes(parse_shapes(_SHAPE.value), _BATCH.value)
     request = Request(

@@ -42,6 +42,7 @@ _SKELETON = (
     "engine::Workspace",
     "error::Error",
     "memory::Memory",
+    "ports::Port",
     "ports::examples",
     "weights::Weights",
 )
@@ -270,6 +271,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "tolerance": repr(options.tolerance),
         **_import_values(text, std, deliver),
         **_weight_values(text, options),
+        **_state_values(text, options),
         **({} if text.opened else _port_values(text)),
     }
 
@@ -362,6 +364,19 @@ def _weight_values(text: ModelText, options: Options) -> dict[str, Any]:
     }
 
 
+def _state_values(text: ModelText, options: Options) -> dict[str, Any]:
+    """Returns what the templates name of what steps carry on."""
+    if not options.states:
+        return {"states": []}
+    inputs = {port.name: PortView(port) for port in text.inputs}
+    outputs = {port.name: PortView(port) for port in text.outputs}
+    return {
+        "states": [{"given": inputs.pop(a), "next": outputs.pop(b)} for a, b in options.states],
+        "step_inputs": list(inputs.values()),
+        "step_outputs": list(outputs.values()),
+    }
+
+
 def _port_values(text: ModelText) -> dict[str, Any]:
     """Returns what the templates name of inputs and outputs."""
     ports = [*text.inputs, *text.outputs]
@@ -395,7 +410,7 @@ def _public(std: bool, binary: bool, opened: bool) -> dict[str, Sequence[str]]:
         public["shapes"] = ["Array", "View"]
     if binary:
         public["confidence"] = ["BinaryModelResult", "Confidence", "ScanPrediction", "Thresholds"]
-    return {"engine": ["Workspace"], **public}
+    return {"engine": ["Workspace"], **public, "ports": ["Port"]}
 
 
 def _weights_path(options: Options, incbin: bool) -> str:

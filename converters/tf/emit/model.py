@@ -126,6 +126,9 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
         field = scope.unique(snake(port.name, "output"))
         source = _output(context, port.value)
         outputs.append(_port(port, field, output_keys[port.name], source, made))
+    if any(isinstance(n.op, ir.Random) and not is_fixed(n.output.shape) for n in graph.all_nodes()):
+        # A call with one example draws the numbers of the first one.
+        outputs = [replace(p, leading=False) for p in outputs]
     slots = tuple(context.slots.values())
     if opened is not None:
         lines = [opened.renamed(line) for line in lines]
@@ -200,7 +203,22 @@ _TYPES = frozenset(
     [
         *("Aligned", "BinaryModelResult", "Box", "Confidence", "DType", "Default", "Engine", "Err"),
         *("Error", "From", "Inputs", "Memory", "None", "Ok", "Option", "Outputs", "OutputsMut"),
-        *("Path", "Result", "ScanPrediction", "Self", "Serial", "Slot", "Some", "String"),
+        *(
+            "Arc",
+            "Layers",
+            "Path",
+            "Port",
+            "Result",
+            "ScanPrediction",
+            "Self",
+            "Serial",
+            "State",
+            "StepInputs",
+            "StepOutputs",
+            "Slot",
+            "Some",
+            "String",
+        ),
         *("Tensor", "Thresholds", "Vec", "Weights", "Workspace"),
     ]
 )

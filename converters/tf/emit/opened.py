@@ -11,8 +11,9 @@ from converters.tf.emit.names import snake
 from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
-from converters.tf.ir.expressions import Floor, Size, Unknown
-from converters.tf.ir.fixed import open_dims
+from converters.tf.ir.expressions import Floor, Size, Unknown, counted
+from converters.tf.ir.fixed import counted_dims, open_dims
+from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Plan, region
 from tools.codegen.names import Scope
 from tools.codegen.rust import one_line, string_literal
@@ -44,6 +45,7 @@ class Opened:
 
     Attributes:
         dims: Names of the open dimensions besides the batch, in Rust, by their names.
+        counts: The same of the numbers that a call counts.
         regions: The expression of each region's first byte, by its name, and of the end.
         sizes: Fields of the places with sizes that are not products.
         slots: Fields with the places of tensors.
@@ -51,10 +53,12 @@ class Opened:
 
     plan: Plan
     dims: dict[str, str]
+    counts: dict[str, str] = field(default_factory=dict)
     regions: list[tuple[str, str]] = field(default_factory=list)
     sizes: list[Computed] = field(default_factory=list)
     slots: list[Computed] = field(default_factory=list)
     _names: Scope = field(default_factory=Scope)
+    _most: dict[str, str] = field(default_factory=dict)
     _known: dict[Size, str] = field(default_factory=dict)
     _variables: dict[str, str] = field(default_factory=dict)
     _read: set[str] = field(default_factory=set)
@@ -63,14 +67,16 @@ class Opened:
     @classmethod
     def of(cls, plan: Plan) -> Opened | None:
         """Returns what is open in a plan, or nothing if only the batch is."""
-        found = open_dims(plan.graph)
-        if not found:
+        found, counts = open_dims(plan.graph), counted_dims(plan.graph)
+        if not found and not counts:
             return None
         taken = _TAKEN.union(str(region(index)) for index in range(len(plan.regions)))
         scope = Scope(taken)
         opened = cls(plan, {name: scope.unique(_wish(name)) for name in found})
-        opened._names = Scope(taken.union(opened.dims.values()))
-        opened._variables = dict(opened.dims)
+        opened.counts = {name: scope.unique(_wish(name)) for name in counts}
+        opened._variables = opened.dims | opened.counts
+        opened._names = Scope(taken.union(opened._variables.values()))
+        opened._most = {name: opened._checked(most, opened._given) for name, most in counts.items()}
         opened._lay_out()
         opened._check_shapes()
         return opened
@@ -100,9 +106,15 @@ class Opened:
             self._read.add(name)
             return f"s.{name}"
         ((product, factor),) = size.terms
-        names = [self.dims[a.name] for a in product if isinstance(a, Unknown)]
+        names = [self._variables[a.name] for a in product if isinstance(a, Unknown)]
         self._read.update(names)
         return " * ".join([*(f"s.{n}" for n in names), *([str(factor)] if factor > 1 else [])])
+
+    def dim(self, dim: ir.Dim) -> str:
+        """Returns a dimension of an output as an expression of the statements."""
+        if not isinstance(dim, ir.Batch):
+            return self.text(dim)
+        return "m.batch" if dim.scale == 1 else f"m.batch * {self.text(dim.scale)}"
 
     def view(self) -> dict[str, object]:
         """Returns what the templates name, once all expressions are made."""
@@ -115,16 +127,25 @@ class Opened:
             }
             for label, name in self.dims.items()
         ]
+        counts = [
+            {
+                "name": name,
+                "label": one_line(label),
+                "most": self._most[label],
+                "computed": name in self._computed,
+            }
+            for label, name in self.counts.items()
+        ]
         sizes = [{**vars(size), "read": size.name in self._read} for size in self.sizes]
         images = any(len(port.value.shape) > 3 for port in self.plan.graph.inputs)
         parts = {
             "sample": _IMAGE if images else _SEQUENCE,
-            "idle": self._read.union(self._computed).isdisjoint(self.dims.values()),
+            "idle": not counts and self._read.union(self._computed).isdisjoint(self.dims.values()),
             "sizes": sizes,
             "slots": self.slots,
             "regions": self.regions,
         }
-        return {"dims": dims, **parts}
+        return {"dims": dims, "counts": counts, **parts}
 
     @property
     def sums(self) -> bool:
@@ -151,6 +172,9 @@ class Opened:
         for index, sizes in enumerate(self.plan.regions):
             name = str(region(index))
             self._variables[name] = name
+            atoms = [a for s in sizes if isinstance(s, Size) for a in s.atoms()]
+            # A region that moves when the call has counted would leave its tensors behind.
+            assert self.counts.keys().isdisjoint(str(atom) for atom in atoms)
             self.regions.append((name, end))
             first, *rest = (self._checked(size) for size in sizes)
             most = f"({first})" + "".join(f".or({size})" for size in rest) if rest else first
@@ -164,7 +188,7 @@ class Opened:
                 for dim in value.shape:
                     size = dim.scale if isinstance(dim, ir.Batch) else dim
                     if isinstance(size, Size) and not _is_product(size):
-                        self._field(size, 1)
+                        self._field(size, 0 if counted(size) else 1)
 
     def _field(self, size: Size, least: int) -> str:
         known = self._known.get(size)
@@ -174,6 +198,9 @@ class Opened:
             value = f"({self._checked(size)}).at_least({least}, {what})?"
             self.sizes.append(Computed(known, "usize", f"`{one_line(str(size))}`", value))
         return known
+
+    def _given(self, name: str) -> str:
+        return self.counts.get(name) or f"Size::of(sizes.{self.dims[name]})"
 
     def check(self, size: Size) -> str:
         """Returns a size as an expression of the runtime's, with the dimensions as numbers."""
@@ -234,6 +261,7 @@ class OpenPort:
         call_dims: Its size along each axis in terms of `sizes`, for an input.
         checks: Axes of an input whose sizes are computed, each with its expression and its text.
         dims: The same in terms of `sizes` and of the places `s`, for an output.
+        counted: Whether the call counts how many elements it has, for an output.
     """
 
     def __init__(self, port: PortText, opened: Opened) -> None:
@@ -244,6 +272,7 @@ class OpenPort:
         self.type = port.type
         self.shape = port.shape
         self.rank = len(port.full)
+        self.extents = port.extents
         self.zero = port.zero
         self.sample = {"bool": "true", "f32": "0.5", "f64": "0.5"}.get(port.type, "1")
         names = list(opened.dims)
@@ -256,6 +285,7 @@ class OpenPort:
             if isinstance(dim, Size) and not dim.name
         ]
         self.dims = [_dim(dim, opened) for dim in port.full] if port.source else []
+        self.counted = any(map(counted, numbers(port.full))) if port.source else False
 
 
 def _axis(dim: ir.Dim, names: Sequence[str]) -> str:

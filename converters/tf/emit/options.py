@@ -97,6 +97,7 @@ class Options:
         binary: Whether the output is turned into confidence levels.
         tolerance: Largest difference of the generated tests, absolute and relative.
         thresholds: Content of `thresholds.json`, or nothing for the stub.
+        states: Pairs of an input and the output that it is in the next step.
         from_environment: Whether the compiler finds the weights and the thresholds by the
             environment variables `MODEL_WEIGHTS` and `MODEL_THRESHOLDS`, and not in the folder.
     """
@@ -113,6 +114,7 @@ class Options:
     binary: bool = False
     tolerance: float = 1e-5
     thresholds: str = ""
+    states: tuple[tuple[str, str], ...] = ()
     from_environment: bool = False
 
     def weights_for(self, size: int) -> WeightsMode:

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from converters.tf import ir
 from converters.tf.emit.statements import Code
+from converters.tf.ir.expressions import is_open
 
 
 @dataclass(frozen=True)
@@ -37,6 +38,13 @@ class PortText:
     leading: bool
     source: Code | None = None
     full: ir.Shape = ()
+
+    @property
+    def extents(self) -> str:
+        """Returns the dimensions as Rust's options, nothing for what calls differ in."""
+        fixed = (not isinstance(d, ir.Batch) and not is_open(d) for d in self.full)
+        pairs = zip(self.full, fixed, strict=True)
+        return ", ".join(f"Some({dim})" if known else "None" for dim, known in pairs)
 
     @property
     def zero(self) -> str:

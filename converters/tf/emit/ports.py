@@ -6,7 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from converters.tf.emit.model import ModelText
 from converters.tf.emit.port_text import PortText
-from converters.tf.emit.statements import Code, code
+from converters.tf.emit.statements import Code, Part, code
+from converters.tf.ir.expressions import counted
+from converters.tf.ir.sizes import numbers
 from tools.codegen.names import Scope, type_name
 from tools.codegen.rust import one_line, string_literal
 
@@ -49,6 +51,7 @@ class PortView:
         self.type = port.type
         self.shape = port.shape
         self.dims = port.dims
+        self.extents = port.extents
         self.variant = _VARIANTS[port.type]
         self.nested = port.type
         for size in reversed(port.dims):
@@ -111,6 +114,12 @@ def deliver_lines(text: ModelText, slice_of: str) -> list[Code]:
     """
     lines = []
     for p in text.outputs:
+        if text.opened is not None and any(map(counted, numbers(p.full))):
+            method = "take_bools" if p.type == "bool" else "take"
+            shape: list[Part] = [text.opened.dim(d) for d in p.full]
+            template = f"outputs.{p.field}.{method}({{}}, {{}}, {{}})?;"
+            lines.append(code(template, string_literal(p.name), p.source or "", shape))
+            continue
         function = "deliver_bools" if p.type == "bool" else "deliver"
         parts = (string_literal(p.name), p.source or "", f"outputs.{p.field}{slice_of}")
         lines.append(code(f"{function}({{}}, {{}}, {{}})?;", *parts, use=[f"ports::{function}"]))

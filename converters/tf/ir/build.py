@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from typing import cast
 
 import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import budget, sizes
-from converters.tf.ir.expressions import is_open
+from converters.tf.ir.expressions import Floor, Size, is_open
 from converters.tf.ir.interpret import evaluate
 from converters.tf.ir.sizes import ShapeError as ShapeError
 from converters.tf.ir.sizes import broadcast as broadcast
@@ -122,6 +123,37 @@ class Builder:
     def scalar(self, number: float, dtype: ir.DType) -> ir.Value:
         """Returns a constant without dimensions."""
         return ir.constant(np.asarray(number, dtype.numpy))
+
+    def length(self, size: int, dtype: ir.DType) -> ir.Value:
+        """Returns a size as a number of the model; an open one is counted at each call."""
+        if not isinstance(size, Size):
+            return self.scalar(size, dtype)
+        total: ir.Value | None = None
+        for atoms, factor in size.terms:
+            part = self.scalar(factor, dtype) if factor != 1 or not atoms else None
+            for atom in atoms:
+                if isinstance(atom, Floor):
+                    by = self.scalar(atom.by, dtype)
+                    count = self.binary(
+                        ir.BinaryKind.FLOOR_DIV, self.length(cast(int, atom.of), dtype), by
+                    )
+                else:
+                    ones = self.broadcast_to(
+                        self.scalar(1, dtype), (cast(int, Size({(atom,): 1})),)
+                    )
+                    count = self.reduce(ir.ReduceKind.SUM, ones, [0])
+                part = count if part is None else self.binary(ir.BinaryKind.MUL, part, count)
+            assert part is not None
+            total = part if total is None else self.binary(ir.BinaryKind.ADD, total, part)
+        assert total is not None
+        return total
+
+    def numbers(self, size: int, dtype: ir.DType) -> ir.Value:
+        """Returns the whole numbers from 0 on below a size, which may be open."""
+        if not is_open(size):
+            return ir.constant(np.arange(size, dtype=dtype.numpy))
+        ones = self.broadcast_to(self.scalar(1, dtype), (size,))
+        return self.emit(ir.Cumulative(0, exclusive=True), [ones])
 
     def unary(self, kind: ir.Fn, x: ir.Value, *params: float) -> ir.Value:
         """Applies a function."""

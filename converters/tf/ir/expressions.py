@@ -26,9 +26,15 @@ class OpenSizeError(ValueError):
 
 @dataclass(frozen=True)
 class Unknown:
-    """An open dimension: what a call has it to be, at least 1."""
+    """An open dimension: what a call has it to be, at least 1.
+
+    Attributes:
+        name: Its name.
+        most: For a number that a call counts: it is at most this, and may be 0.
+    """
 
     name: str
+    most: Any = None
 
     def __str__(self) -> str:
         """Returns its name."""
@@ -237,14 +243,20 @@ class Size:
         return cast(int, total)
 
 
-def unknown(name: str) -> int:
-    """Returns the size that is an open dimension."""
-    return cast(int, Size({(Unknown(name),): 1}))
+def unknown(name: str, most: int | None = None) -> int:
+    """Returns the size that is an open dimension, or one that a call counts up to a size."""
+    return cast(int, Size({(Unknown(name, most),): 1}))
 
 
 def is_open(size: object) -> bool:
     """Returns whether a size depends on an open dimension."""
     return isinstance(size, Size)
+
+
+def counted(size: object) -> list[Unknown]:
+    """Returns the numbers in a size that a call counts."""
+    atoms = size.atoms() if isinstance(size, Size) else ()
+    return [atom for atom in atoms if isinstance(atom, Unknown) and atom.most is not None]
 
 
 # Pairs of sizes that had to be the same and were not, where somebody asks.
@@ -266,6 +278,8 @@ def differ(a: object, b: object) -> None:
     """Notes that two sizes had to be the same, if one is an open dimension and may be the other."""
     found = _DIFFERENT.get()
     if found is None or not isinstance(a, Size) or not isinstance(b, Size) or a == b:
+        return
+    if counted(a) or counted(b):
         return
     for one, other in ((a, b), (b, a)):
         if one.name and Unknown(one.name) not in other.atoms():
@@ -390,17 +404,20 @@ def _least(size: Size) -> Fraction | None:
         others = product[:place] + product[place + 1 :]
         # (n - by + 1) / by <= n // by <= n / by, times factors that are not negative.
         for other in others:
-            least = _least(Size({(other,): 1})) if isinstance(other, Floor) else Fraction(1)
+            least = _least(Size({(other,): 1})) if isinstance(other, Floor) else Fraction(0)
             if least is None or least < 0:
                 return None
         bound: Any = atom.of - (atom.by - 1) if factor > 0 else atom.of
         for inner, many in _terms(bound) or ():
             key = tuple(sorted((*inner, *others), key=str))
             terms[key] = terms.get(key, Fraction(0)) + factor * many / atom.by
-    # With every open dimension as 1 more than what is not negative, the bound is the constant.
+    # With every open dimension as 1 more than what is not negative, the bound is the constant. What
+    # a call counts is only not negative.
     shifted: dict[Product, Fraction] = {}
     for product, factor in terms.items():
         for chosen in range(1 << len(product)):
+            if any(counted(Size({(a,): 1})) and not chosen >> i & 1 for i, a in enumerate(product)):
+                continue
             key = tuple(atom for i, atom in enumerate(product) if chosen >> i & 1)
             shifted[key] = shifted.get(key, Fraction(0)) + factor
     constant = shifted.pop((), Fraction(0))

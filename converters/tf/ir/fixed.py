@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.tf.ir.expressions import Size, Unknown
+from converters.tf.ir.expressions import Size, Unknown, counted
 from converters.tf.ir.graph import Graph, Node, Op, Port
 from converters.tf.ir.values import Array, Batch, Shape, Value, shape_text
 
@@ -21,6 +21,13 @@ def open_dims(graph: Graph) -> tuple[str, ...]:
             if isinstance(dim, Size):
                 found |= {atom.name: None for atom in dim.atoms() if isinstance(atom, Unknown)}
     return tuple(found)
+
+
+def counted_dims(graph: Graph) -> dict[str, int]:
+    """Returns the numbers that a call counts, in the order of the nodes, with the most of each."""
+    sizes = (dim for node in graph.nodes for value in node.outputs for dim in value.shape)
+    parts = (dim.scale if isinstance(dim, Batch) else dim for dim in sizes)
+    return {atom.name: atom.most for part in parts for atom in counted(part)}
 
 
 def sizes_of(graph: Graph, inputs: Mapping[str, Array]) -> dict[str, int]:
@@ -60,18 +67,24 @@ def fixed(graph: Graph, sizes: Mapping[str, int]) -> Graph:
     return _Fixed(sizes).graph(graph) if sizes else graph
 
 
+def counted_node(node: Node, sizes: Mapping[str, int]) -> Node:
+    """Returns a node for numbers that the call has counted, with values of its own."""
+    return _Fixed(sizes, 0).node(node) if sizes else node
+
+
 class _Fixed:
-    def __init__(self, sizes: Mapping[str, int]) -> None:
+    def __init__(self, sizes: Mapping[str, int], least: int = 1) -> None:
         self._sizes = sizes
+        self._least = least
         self._values: dict[Value, Value] = {}
 
     def graph(self, graph: Graph) -> Graph:
         inputs = tuple(Port(p.name, self._value(p.value)) for p in graph.inputs)
-        nodes = tuple(self._node(node) for node in graph.nodes)
+        nodes = tuple(self.node(node) for node in graph.nodes)
         outputs = tuple(Port(p.name, self._value(p.value)) for p in graph.outputs)
         return replace(graph, inputs=inputs, outputs=outputs, nodes=nodes)
 
-    def _node(self, node: Node) -> Node:
+    def node(self, node: Node) -> Node:
         inputs = tuple(None if v is None else self._value(v) for v in node.inputs)
         outputs = tuple(self._value(v) for v in node.outputs)
         return replace(node, op=self._part(node.op), inputs=inputs, outputs=outputs)
@@ -87,7 +100,8 @@ class _Fixed:
     def _shape(self, value: Value) -> Shape:
         shape: Shape = self._part(value.shape)
         changed = (d for d, before in zip(shape, value.shape, strict=True) if d is not before)
-        if any((d.scale if isinstance(d, Batch) else d) < 1 for d in changed):
+        numbers = (d.scale if isinstance(d, Batch) else d for d in changed)
+        if any(size < (0 if counted(size) else self._least) for size in numbers):
             text = f"{shape_text(value.shape)} is {shape_text(shape)}"
             raise ValueError(f"the sizes are too small: {value.name} of {text}")
         return shape
@@ -101,7 +115,7 @@ class _Fixed:
         if isinstance(part, Graph):
             return self.graph(part)
         if isinstance(part, Node):
-            return self._node(part)
+            return self.node(part)
         if isinstance(part, tuple):
             return tuple(self._part(inner) for inner in part)
         if isinstance(part, Op) and is_dataclass(part):

@@ -12,7 +12,7 @@ import numpy as np
 
 from converters.tf import ir
 from converters.tf.ir import Array
-from converters.tf.ir.fixed import fixed, sizes_of
+from converters.tf.ir.fixed import counted_node, fixed, sizes_of
 from converters.tf.ir.operands import Operands
 
 # What a node's result becomes: for tests of how much depends on rounding.
@@ -69,9 +69,14 @@ def run_nodes(
     change: Change | None = None,
 ) -> None:
     """Adds the results of all nodes to `values`, which holds the graph's inputs."""
+    counted: dict[str, int] = {}
     for node in graph.nodes:
         operands = [None if v is None else _read(v, values) for v in node.inputs]
-        results = evaluate(node, operands, batch, change)
+        if isinstance(node.op, ir.Chosen):
+            results = [np.asarray(data) for data in node.op.meaning(Operands(operands), ())]
+            counted[node.op.name] = len(results[0])
+        else:
+            results = evaluate(counted_node(node, counted), operands, batch, change)
         for value, data in zip(node.outputs, results, strict=True):
             values[value] = data if change is None else change(node, data)
 

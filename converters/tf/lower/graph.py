@@ -22,6 +22,7 @@ from converters.tf.lower.tensors import (
     Complex,
     Numbered,
     Rows,
+    Seed,
     Several,
     Spread,
     TensorList,
@@ -57,13 +58,16 @@ _HINTS = {
         ("element type float8_e4m3fn", "element type float8_e5m2"),
         "take the model from before its quantization, or quantize it to int8 or int4",
     ),
-    "random numbers": "make them an input of the model; if a layer such as Dropout draws them, it "
+    "random numbers": "make them an input of the model, or their seed an input of "
+    "tf.random.stateless_normal or stateless_uniform; if a layer such as Dropout draws them, it "
     "was traced for training: take the .keras file, or export a call with training=False",
     "boxes that overlap are suppressed": "end the model at the boxes and their scores, and choose "
     "among them in the program",
-    "how many boxes are kept depends on their scores": "take "
+    "how many elements there are depends on the values of all examples": "give them all, with a "
+    "mask, or fix the batch by --batch 1",
+    "how many elements there are differs from turn to turn of a loop": "for boxes, take "
     "tf.image.combined_non_max_suppression, or tf.raw_ops.NonMaxSuppressionV5 of each example with "
-    "pad_to_max_output_size=True",
+    "pad_to_max_output_size=True; else give them all, with a mask",
     "how many elements there are depends on their values": "give them all, with a mask",
     "segments that the inputs choose are reduced": "how many there are must be known: take "
     "tf.math.unsorted_segment_sum and its like",
@@ -98,6 +102,7 @@ Tensor: TypeAlias = (
     | Rows
     | Numbered
     | Several
+    | Seed
     | Complex
     | _Poison
 )
@@ -134,19 +139,14 @@ class Context:
         return element_type(self.attr(name, "float32"))
 
     def value(self, index: int) -> ir.Value:
-        """Returns an operand as a tensor of the model.
+        """Returns an operand as a tensor of the model; open dimensions are counted at each call.
 
         Raises:
             Unsupported: It is a multiple of the batch size, a list or a resource.
         """
         arg = self.args[index]
         if isinstance(arg, Symbol):
-            known = arg.known()
-            if known is None:
-                batch = any(isinstance(d, ir.Batch) for d in arg.dims.flat)
-                what = "the batch size" if batch else "an open dimension"
-                raise Unsupported(f"{what} is used as data")
-            return ir.constant(known)
+            return self._counted(arg)
         if isinstance(arg, ir.Value):
             return arg
         if isinstance(arg, Variable) and arg.data is not None:
@@ -158,6 +158,17 @@ class Context:
         if isinstance(arg, Several):
             raise Unsupported("it depends on the batch size whether it is more than 1")
         raise Unsupported(f"operand {index} is a {type(arg).__name__}")
+
+    def _counted(self, symbol: Symbol) -> ir.Value:
+        known = symbol.known()
+        if known is not None:
+            return ir.constant(known)
+        if any(isinstance(d, ir.Batch) for d in symbol.dims.flat):
+            raise Unsupported("the batch size is used as data")
+        dtype = element_type(symbol.dtype)
+        parts = [self.build.length(d, dtype) for d in symbol.dims.flat]
+        parts = [self.build.reshape(part, (1,)) for part in parts]
+        return self.build.reshape(self.build.concat(parts, 0), symbol.dims.shape)
 
     @property
     def values(self) -> list[ir.Value]:
@@ -234,6 +245,9 @@ class Lowering:
         done: Number of nodes that are done.
         probing: Whether this is a trial whose nodes vanish.
         spread: Images that `SpaceToBatchND` made.
+        turns: How many loops the node is in.
+        counts: Names of what each call counts.
+        chosen: The places that masks choose.
     """
 
     trace: Trace
@@ -244,6 +258,9 @@ class Lowering:
     done: int = 0
     probing: bool = False
     spread: dict[ir.Value, Spread] = field(default_factory=dict)
+    turns: int = 0
+    counts: set[str] = field(default_factory=set)
+    chosen: dict[ir.Value, ir.Value] = field(default_factory=dict)
     # With what an id belongs to: another one may get the id of one that is gone.
     _weights: dict[int, tuple[object, ir.Value]] = field(default_factory=dict)
     _orders: dict[str, tuple[list[str], dict[str, dict[int, str]]]] = field(default_factory=dict)
@@ -273,10 +290,12 @@ class Lowering:
     def inside(self) -> Iterator[Builder]:
         """Collects nodes in a builder of their own, for the body of a loop."""
         before, self.build = self.build, Builder()
+        self.turns += 1
         try:
             yield self.build
         finally:
             self.build = before
+            self.turns -= 1
 
     @contextlib.contextmanager
     def apart(self) -> Iterator[list[Problem]]:

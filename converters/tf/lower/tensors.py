@@ -108,6 +108,17 @@ class Several:
     """Whether there is more than one example, which `tf.vectorized_map` asks."""
 
 
+@dataclass(frozen=True)
+class Seed:
+    """What TensorFlow derives of a seed: the key and the counter of random numbers.
+
+    Attributes:
+        source: The seed, two whole numbers.
+    """
+
+    source: ir.Value
+
+
 @dataclass(frozen=True, eq=False)
 class Complex:
     """Complex numbers.

@@ -59,11 +59,11 @@ def _unwrapped(m: Match, node: ir.Node) -> ir.Value | None:
     assert isinstance(node.op, ir.Gather)
     x, places = node.present
     size = x.shape[node.op.axis]
-    if not node.op.wrap or not isinstance(size, int):
+    if not node.op.wrap or isinstance(size, ir.Batch):
         return None
     b = m.build
     negative = b.compare(ir.CompareKind.LT, places, b.scalar(0, places.dtype))
-    other = b.binary(ir.BinaryKind.ADD, places, b.scalar(size, places.dtype))
+    other = b.binary(ir.BinaryKind.ADD, places, b.length(size, places.dtype))
     op = ir.Gather(node.op.axis, node.op.batch_dims)
     return b.emit(op, [x, b.select(negative, other, places)], node.output.shape)
 

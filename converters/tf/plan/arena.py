@@ -14,8 +14,9 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from converters.tf import ir
+from converters.tf.ir.bounds import most_of
 from converters.tf.ir.expressions import size_at, unknown
-from converters.tf.ir.fixed import open_dims
+from converters.tf.ir.fixed import counted_dims, open_dims
 from converters.tf.ir.sizes import elements, is_fixed, numbers
 from converters.tf.passes.chains import with_chains
 from converters.tf.passes.parallel import read_by_attention, with_joined_products
@@ -151,6 +152,9 @@ def plan_memory(
 def problems(graph: ir.Graph) -> list[tuple[str, str]]:
     """Returns the layer and the reason for every tensor that has no place in the plan."""
     found = []
+    for node in graph.nodes:
+        if any(isinstance(inner.op, ir.Chosen) for inner in node.op.inner()):
+            found.append((node.layer, "the size of a result of each turn depends on its values"))
     for node in graph.all_nodes():
         for value in node.outputs:
             if sum(isinstance(d, ir.Batch) for d in value.shape) > 1:
@@ -275,7 +279,7 @@ class _Planner:
                 ontos[node] = 0
             scratches[node] = self._allocate(event, index, ontos[node])
         regions: tuple[tuple[int, ...], ...] = ()
-        if open_dims(self.graph):
+        if open_dims(self.graph) or counted_dims(self.graph):
             regions = _regions(self.blocks)
         else:
             _pack(self.blocks)
@@ -330,13 +334,13 @@ class _Planner:
         offset = 0
         for place, value in enumerate(event.writes):
             unread = value not in self.read and place == 0 and len(event.writes) > 1
-            size = 0 if unread else _padded(elements(value.shape) * value.dtype.bytes)
+            size = 0 if unread else _padded(most_of(elements(value.shape)) * value.dtype.bytes)
             part = _Part(offset, size, index, self._end(value, index))
             block.parts.append(part)
             self.homes[value] = (block, part)
             offset += size
         self.blocks.append(block)
-        size = _padded(4 * node.op.scratch(node, self.packed))
+        size = _padded(4 * most_of(node.op.scratch(node, self.packed)))
         if size == 0:
             return None
         part = _Part(offset, size, index, index)

@@ -102,6 +102,29 @@ def test_what_the_converter_decides_is_said(tmp_path: Path) -> None:
             assert what in line
 
 
+def test_states_are_an_input_and_an_output_each(tmp_path: Path) -> None:
+    x, h = keras.Input((3,), name="x"), keras.Input((4,), name="h")
+    following = layers.Dense(4, activation="tanh", name="following")(keras.ops.concatenate([x, h]))
+    path = tmp_path / "m.keras"
+    keras.Model([x, h], {"y": layers.Dense(2)(following), "h_next": following}).save(path)
+    arguments = ["--path_to_tf_model", path, "--path_to_save", tmp_path / "out"]
+    for states, what in (
+        (["h"], "expected INPUT=OUTPUT"),
+        (["g=h_next"], "no input 'g'; there are x, h"),
+        (["h=y"], "input 'h' is f32 [batch, 4], and output 'y' is f32 [batch, 2]"),
+        (["h=h_next", "h=h_next"], "'h' is given twice"),
+        (["x=y", "h=h_next"], "all inputs are states"),
+    ):
+        done = _run(*arguments, *(f"--state={state}" for state in states))
+        assert done.returncode == 2
+        assert what in done.stderr, done.stderr
+    assert not (tmp_path / "out").exists()
+    done = _run(*arguments, "--state=h=h_next")
+    assert done.returncode == 0, done.stderr
+    text = (tmp_path / "out/rust_generated_code/src/model.rs").read_text("utf-8")
+    assert "pub fn step(&self, state: &mut State, inputs: StepInputs<'_>)" in text
+
+
 def test_features_of_another_model_leave_nothing(model: Path, tmp_path: Path) -> None:
     np.savez(tmp_path / "f.npz", other=np.zeros(3))
     out = tmp_path / "out"

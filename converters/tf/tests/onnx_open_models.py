@@ -280,6 +280,63 @@ def same_symbol() -> Case:
     return Case(model, ("a_steps",), STEPS)
 
 
+def from_the_end() -> Case:
+    """Places that are counted from the end of an open axis, if they are negative."""
+    net = Network(17)
+    last = net("Gather", "x", net.ints(-1, 0), axis=1)
+    rows = net("Gather", "rows", net("Neg", "places"), axis=0)
+    elements = net("GatherElements", "x", net("Neg", "of_x"), axis=1)
+    pairs = net("GatherND", "rows", net("Neg", "pairs"))
+    dims: dict[str, Dims] = {
+        "of_x": ["batch", "steps", 3],
+        "places": [2],
+        "pairs": [5, 2],
+        "x": ["batch", "steps", 3],
+        "rows": ["count", 4],
+    }
+    model = net.model(dims, [last, rows, elements, pairs], [np.int64] * 3)
+    return Case(model, ("steps", "count"), ((1, 1), (2, 3), (7, 4)))
+
+
+def detector() -> Case:
+    """The end of a detector: boxes that are kept, with their classes and scores."""
+    net = Network(17)
+    size = net.constant(np.float32([1, 1, 6, 6]))
+    boxes = net("Mul", net("Abs", "x"), size)
+    limits = [net.ints(3), net.constant(np.float32([0.4])), net.constant(np.float32([0.6]))]
+    kept = net("NonMaxSuppression", boxes, "scores", *limits, center_point_box=1)
+    number = net("Gather", kept, net.constant(np.array(2, np.int64)), axis=1)
+    classes = net("Gather", kept, net.constant(np.array(1, np.int64)), axis=1)
+    found = net("Gather", net("Squeeze", boxes, net.ints(0)), number, axis=0)
+    found = net("Concat", found, net("Unsqueeze", net("Cast", classes, to=1), net.ints(1)), axis=1)
+    of_class = net("Transpose", "scores", perm=[0, 2, 1])
+    places = net("Concat", net("Mul", kept, net.ints(1, 0, 0)), kept, axis=1)
+    places = net("Gather", places, net.ints(0, 5, 4), axis=1)
+    best = net("GatherND", of_class, places)
+    high = net("Greater", "scores", net.constant(np.float32(0.9)))
+    above = net("NonZero", high)
+    last = net(
+        "Compress", "x", net("Squeeze", net("Greater", "of_box", net.ints(0)), net.ints(0)), axis=1
+    )
+    dims: dict[str, Dims] = {
+        "of_box": [1, "count"],
+        "x": [1, "count", 4],
+        "scores": [1, 3, "count"],
+    }
+    outputs = [kept, found, best, above, net("Relu", last)]
+    return Case(net.model(dims, outputs, [np.int64]), ("count",), ((1,), (9,), (40,)))
+
+
+def chosen_of_fixed() -> Case:
+    """What is chosen where no dimension is open."""
+    net = Network(17)
+    positive = net("Greater", "x", net.constant(np.float32(0.5)))
+    places = net("NonZero", positive)
+    rows = net("GatherND", "x", net("Transpose", places, perm=[1, 0]))
+    total = net("ReduceSum", rows, net.ints(0), keepdims=1)
+    return Case(net.model({"x": [5, 6]}, [places, rows, total]), (), ((), ()))
+
+
 MODELS: tuple[Callable[[], Case], ...] = (
     bert,
     decoder,
@@ -291,4 +348,7 @@ MODELS: tuple[Callable[[], Case], ...] = (
     same_symbol,
     states,
     given_sum,
+    from_the_end,
+    detector,
+    chosen_of_fixed,
 )

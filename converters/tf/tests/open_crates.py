@@ -98,6 +98,10 @@ def _test(model: Model, text: ModelText, folder: Path, tolerance: float) -> str:
         for i, (port, data) in enumerate(zip(text.outputs, case.outputs.values(), strict=True)):
             field, what = f"found.{port.field}", f'"{name}, call {number}, {port.field}"'
             lines.append(f"        assert_eq!({field}.shape, {list(data.shape)});")
+            if port.type not in ("f32", "f64"):
+                wanted = f'file.array::<{port.type}>("out_{i}")'
+                lines.append(f"        assert_eq!({field}.data, {wanted}, {what});")
+                continue
             ends = f'&file.floats("out_{i}"), {tolerance}, {what}'
             lines.append(f"        close(&wide(&{field}.data), {ends});")
     for pair in model.refused:

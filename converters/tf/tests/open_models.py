@@ -28,6 +28,17 @@ class Places(layers.Layer):  # type: ignore[misc]  # Keras has no types.
         return x + self.table(keras.ops.arange(keras.ops.shape(x)[1]))
 
 
+class Counted(layers.Layer):  # type: ignore[misc]  # Keras has no types.
+    """Computes with the number of steps."""
+
+    def call(self, x: Any) -> Any:
+        """Returns odd numbers, in units of the number of steps, times a feature."""
+        steps = keras.ops.shape(x)[1]
+        count = keras.ops.cast(steps, "float32")
+        places = keras.ops.cast(keras.ops.arange(1, 2 * steps + 1, 2), "float32")
+        return x[..., :1] * (places[:, None] / count) + count
+
+
 def _features(body: Callable[[Any], Any]) -> keras.Model:
     return model_of([(None, 6)], body)
 
@@ -186,6 +197,11 @@ def two_inputs() -> keras.Model:
     return model_of([(None,), (None,)], body, ["int32", "float32"])
 
 
+def counted() -> keras.Model:
+    """The number of steps, and the places of steps, as numbers of the model."""
+    return _features(Counted())
+
+
 def _image(body: Callable[[Any], Any]) -> keras.Model:
     return model_of([(None, None, 3)], body)
 
@@ -243,5 +259,6 @@ SEQUENCES: tuple[Callable[[], keras.Model], ...] = (
     text_cnn,
     wave,
     strided,
+    counted,
 )
 IMAGES: tuple[Callable[[], keras.Model], ...] = (small_net, residual_net, squeezed)

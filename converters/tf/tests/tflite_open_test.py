@@ -1,4 +1,4 @@
-"""TFLite models that leave dimensions open besides the batch, against Keras at several sizes."""
+"""TFLite models that leave dimensions open besides the batch, and their crates, against Keras."""
 
 from __future__ import annotations
 
@@ -11,11 +11,13 @@ import pytest
 import tensorflow as tf
 
 from converters.tf import ir
+from converters.tf.emit.crate import Features
 from converters.tf.ir.fixed import open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
 from converters.tf.tests import open_models
 from converters.tf.tests.checks import TOLERANCE, difference
+from converters.tf.tests.open_crates import Model, run
 from converters.tf.tf2rust import graph_of
 
 _LENGTHS = (2, 7, 40)
@@ -73,3 +75,22 @@ def test_images(make: Callable[[], keras.Model], tmp_path: Path) -> None:
     assert open_dims(graph) == ("height", "width")
     for height, width in _SIDES:
         _agrees(model, graph, {"height": height, "width": width})
+
+
+def test_crates(tmp_path: Path) -> None:
+    cases: list[tuple[Callable[[], keras.Model], list[dict[str, int]]]] = [
+        (open_models.encoder, [{"steps": n} for n in _LENGTHS]),
+        (open_models.text_cnn, [{"steps": n} for n in _LENGTHS]),
+        (open_models.small_net, [{"height": h, "width": w} for h, w in _SIDES]),
+    ]
+    models = []
+    for make, calls in cases:
+        model, name = make(), f"{make.__name__}_model"
+        folder = tmp_path / f"{name}_file"
+        folder.mkdir()
+        graph, _ = _converted(model, folder)
+        (port,) = graph.outputs
+        given = [_given(graph, sizes) for sizes in calls]
+        features = [Features(x, {port.name: model(*x.values()).numpy()}) for x in given]
+        models.append(Model(name, graph, features))
+    assert f"{len(models)} passed" in run(models, tmp_path, TOLERANCE)

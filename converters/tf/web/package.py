@@ -122,8 +122,12 @@ def web_files(
         UsageError: rustc fails, or the model leaves dimensions open besides the batch.
     """
     if text.opened is not None:
-        what = f"a package has fixed sizes, and the model leaves {', '.join(text.opened.dims)} open"
-        raise UsageError(Problem("--target=web", what, "give the sizes with --input_shape"))
+        names = ", ".join([*text.opened.dims, *text.opened.counts])
+        what = f"a package has fixed sizes, and the model leaves {names} open"
+        advice = "give the sizes with --input_shape"
+        if text.opened.counts:
+            advice = "end the model before the values say how large a result is"
+        raise UsageError(Problem("--target=web", what, advice))
     prefix = "rust_generated_code/"
     crate = {p.removeprefix(prefix): c for p, c in files.items() if p.startswith(prefix)}
     wrapper = rust_files(text, options)["rust/src/lib.rs"]

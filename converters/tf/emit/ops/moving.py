@@ -8,7 +8,7 @@ from converters.tf import ir
 from converters.tf.emit.context import Context, Emit
 from converters.tf.emit.functions import numbers_text, typed_literal
 from converters.tf.emit.ops.layers import weight_path
-from converters.tf.emit.statements import LABEL, Code, Part, call, code, method
+from converters.tf.emit.statements import LABEL, Code, Part, call, code, lines, method
 from converters.tf.plan.arena import Step
 
 
@@ -76,6 +76,14 @@ def _gather(c: Context, step: Step) -> list[Code]:
     return [call("gather::gather", x, indices, (node.op.axis, node.op.batch_dims), out)]
 
 
+def _chosen(c: Context, step: Step) -> list[Code]:
+    node = step.node
+    out = c.result(node, "places")
+    parts = (c.dim(node.output.shape[0]), c.source(node.input), out)
+    found = code("{} = chosen::places(m, {}, {})?;", *parts, use=["chosen"])
+    return [lines([found, code("*s = s.counted()?;")])]
+
+
 def _one_hot(c: Context, step: Step) -> list[Code]:
     node = step.node
     assert isinstance(node.op, ir.OneHot)
@@ -129,6 +137,7 @@ def _scatter(c: Context, step: Step) -> list[Code]:
 
 OPS: Mapping[type[ir.Op], Emit] = {
     ir.BroadcastTo: _broadcast,
+    ir.Chosen: _chosen,
     ir.Concat: _concat,
     ir.Gather: _gather,
     ir.OneHot: _one_hot,

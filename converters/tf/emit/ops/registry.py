@@ -14,6 +14,7 @@ from converters.tf.emit.ops import (
     matrix,
     moving,
     norm,
+    random,
     reduction,
     sequence,
 )
@@ -26,6 +27,7 @@ OPS: Mapping[type[ir.Op], Emit] = {
     **matrix.OPS,
     **moving.OPS,
     **norm.OPS,
+    **random.OPS,
     **reduction.OPS,
     **sequence.OPS,
 }

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from converters.tf.ir.expressions import differ
+from converters.tf.ir.expressions import differ, unknown
 from converters.tf.ir.graph import Node, Op
 from converters.tf.ir.operands import Operands, wide
 from converters.tf.ir.sizes import ShapeError
@@ -19,6 +19,7 @@ from converters.tf.ir.values import Array, Batch, Dim, Shape, shape_text
 
 __all__ = [
     "BroadcastTo",
+    "Chosen",
     "Concat",
     "Gather",
     "OneHot",
@@ -171,8 +172,29 @@ class Gather(Op):
         return [np.asarray(taken, params.dtype).reshape(shape)]
 
     def refused(self, node: Node) -> list[str]:
-        """Returns whether the type of the indices is served."""
-        return unserved("indices", node.given(1).dtype, INTEGERS)
+        """Returns whether the indices are served; `passes/narrow.py` takes `wrap` apart."""
+        wraps = ["indices from the end of the batch"] if self.wrap else []
+        return [*wraps, *unserved("indices", node.given(1).dtype, INTEGERS)]
+
+
+@dataclass(frozen=True)
+class Chosen(Op):
+    """The places of what is true, in their order: (mask bool [n]); the result is i32 [name].
+
+    `name` is a number that each call counts, at most n. The op is in no body of a loop.
+    """
+
+    name: str
+
+    def shapes(self, x: Sequence[Shape]) -> tuple[Shape, ...]:
+        """Returns as many places as a call counts."""
+        (most,) = x[0]
+        assert not isinstance(most, Batch)
+        return ((unknown(self.name, most),),)
+
+    def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
+        """Returns the places."""
+        return [np.flatnonzero(x[0]).astype(np.int32)]
 
 
 @dataclass(frozen=True)

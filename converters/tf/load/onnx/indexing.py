@@ -2,33 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
-from converters.tf.ir import Array
 from converters.tf.ir.expressions import is_open
+from converters.tf.ir.symbolic import of_shape
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, whole
 from converters.tf.load.onnx.shapes import without
 from converters.tf.load.onnx.values import Known
 from converters.tf.load.saved_model.replay import Refused
 
+# Classes of all examples among whose boxes some are kept.
+_MOST_GROUPS = 256
+
 
 def _indices(ctx: Context, index: int, size: int) -> Any:
     """Returns indices, negative ones counted from the end."""
     value = ctx.value(index)
-    if isinstance(value, Known) and not is_open(size):
+    if isinstance(value, Known) and not (is_open(size) and np.any(value.data < 0)):
         return tf.constant(np.where(value.data < 0, value.data + size, value.data))
-    if isinstance(value, Known):
-        if np.any(value.data < 0):
-            raise Refused(f"places from the end of an axis of {size!s}")
-        return tf.constant(value.data)
     x = ctx.form(index)
-    if is_open(size):  # A call with a place from the end of such an axis is an error of the call.
-        return x
-    return tf.where(x < 0, x + size, x)
+    return tf.where(x < 0, x + _number(ctx, size, x.dtype), x)
+
+
+def _number(ctx: Context, size: int, dtype: tf.DType) -> Any:
+    """Returns a size, which may be open, as a tensor."""
+    return tf.cast(ctx.session.symbol(of_shape((size,), "int64")), dtype)[0]
 
 
 def _gather(ctx: Context) -> Result:
@@ -69,13 +71,13 @@ def _gather_nd(ctx: Context) -> Result:
     value = ctx.value(1)
     indices = ctx.form(1)
     depth = fixed(ctx.shape(1)[-1], "the number of axes")
-    sizes = [
-        fixed(d, "the axis that elements are taken from") for d in ctx.shape(0)[lead : lead + depth]
-    ]
-    if isinstance(value, Known):
+    what = "the axis that elements are taken from"
+    sizes = [whole(d, what) for d in ctx.shape(0)[lead : lead + depth]]
+    if isinstance(value, Known) and not any(map(is_open, sizes)):
         indices = tf.constant(np.where(value.data < 0, value.data + sizes, value.data))
-    else:
-        indices = tf.where(indices < 0, indices + tf.constant(sizes, indices.dtype), indices)
+    elif sizes:
+        numbers = tf.stack([_number(ctx, size, indices.dtype) for size in sizes])
+        indices = tf.where(indices < 0, indices + numbers, indices)
     return ctx.result(tf.gather_nd(ctx.form(0), indices, lead))
 
 
@@ -109,20 +111,12 @@ def _reverse_sequence(ctx: Context) -> Result:
     return ctx.result(y, order, ctx.shape(0))
 
 
-def _known_only(function: Callable[[Context], Array]) -> Handler:
-    """Returns the handler of an operator whose result has a size that depends on values."""
-
-    def handler(ctx: Context) -> Result:
-        if not all(v is None or isinstance(v, Known) for v in ctx.args):
-            raise Refused("the size of its result depends on what the model is given")
-        return function(ctx)
-
-    return handler
-
-
 def _compress(ctx: Context) -> Result:
-    """Keeps what a constant says of an axis; the constant may be shorter than the axis."""
-    places = np.flatnonzero(ctx.array(1))
+    """Keeps what a condition says of an axis; it may be shorter than the axis."""
+    if isinstance(ctx.value(1), Known):
+        places = np.flatnonzero(ctx.array(1))
+    else:
+        places = tf.where(ctx.form(1))[:, 0]
     if ctx.attr("axis") is None:
         return ctx.result(tf.gather(tf.reshape(ctx.form(0), [-1]), places))
     order = ctx.order(0)
@@ -131,11 +125,50 @@ def _compress(ctx: Context) -> Result:
 
 
 def _non_zero(ctx: Context) -> Result:
-    return Known(np.array(np.nonzero(ctx.array(0)), np.int64))
+    if isinstance(ctx.value(0), Known):
+        return Known(np.array(np.nonzero(ctx.array(0)), np.int64))
+    return ctx.result(tf.transpose(tf.where(ctx.form(0))))
+
+
+def _suppress(ctx: Context) -> Result:
+    """Keeps the best boxes of each class: the numbers of their example, class and place."""
+    batch, classes, count = ctx.shape(1)
+    groups = fixed(batch, "the number of examples") * fixed(classes, "the number of classes")
+    most = int(ctx.ints(2)[0]) if ctx.has(2) else 0
+    if not is_open(count):
+        most = min(most, int(whole(count, "the number of boxes")))
+    if most < 1 or groups > _MOST_GROUPS:
+        raise Refused(f"{most} boxes of each of {groups} classes")
+    overlap = float(ctx.array(3).item()) if ctx.has(3) else 0.0
+    least = float(ctx.array(4).item()) if ctx.has(4) else float(np.finfo(np.float32).min)
+    boxes, scores = ctx.form(0), ctx.form(1)
+    if ctx.attr("center_point_box", 0):
+        x, y, width, height = tf.unstack(boxes, axis=-1)
+        half = (height / 2, width / 2)
+        boxes = tf.stack([y - half[0], x - half[1], y + half[0], x + half[1]], -1)
+    found = []
+    for group in range(groups):
+        example, number = divmod(group, int(classes))
+        chosen, valid = tf.raw_ops.NonMaxSuppressionV4(
+            boxes=boxes[example],
+            scores=scores[example, number],
+            max_output_size=most,
+            iou_threshold=overlap,
+            score_threshold=least,
+            pad_to_max_output_size=True,
+        )
+        found.append((chosen, tf.range(most) < valid))
+    chosen, there = (tf.stack(parts) for parts in zip(*found, strict=True))
+    kept = tf.where(tf.reshape(there, [-1]))
+    place = tf.gather(tf.reshape(tf.cast(chosen, tf.int64), [-1, 1]), kept[:, 0])
+    group = kept // most
+    return ctx.result(tf.concat([group // int(classes), group % int(classes), place], 1))
 
 
 def _unique(ctx: Context) -> Result:
     axis = ctx.attr("axis")
+    if not isinstance(ctx.value(0), Known):
+        return _computed_unique(ctx)
     found = np.unique(ctx.array(0), True, True, True, axis=None if axis is None else int(axis))
     values, first, inverse, counts = found
     inverse = inverse.ravel()
@@ -147,6 +180,21 @@ def _unique(ctx: Context) -> Result:
     return [Known(values), *(Known(a.astype(np.int64)) for a in (first, inverse, counts))][
         : len(ctx.node.outputs)
     ]
+
+
+def _computed_unique(ctx: Context) -> Result:
+    if ctx.attr("axis") is not None:
+        raise Refused("slices of which each comes once")
+    values, inverse, counts = tf.unique_with_counts(tf.reshape(ctx.form(0), [-1]), tf.int64)
+    numbers = tf.range(tf.shape(values, tf.int64)[0])
+    first = tf.argmax(tf.cast(inverse[None] == numbers[:, None], tf.int32), 1)
+    if ctx.attr("sorted", 1):
+        place = tf.reduce_sum(tf.cast(values[None] < values[:, None], tf.int64), 1)
+        order = tf.argmax(tf.cast(place[None] == numbers[:, None], tf.int32), 1)
+        values, first, counts = (tf.gather(x, order) for x in (values, first, counts))
+        inverse = tf.gather(place, inverse)
+    results = [ctx.result(x) for x in (values, first, inverse, counts)]
+    return results[: len(ctx.node.outputs)]
 
 
 def _depth_to_space(ctx: Context) -> Result:
@@ -176,15 +224,19 @@ def _blocks(ctx: Context) -> tuple[int, str]:
     return block, ctx.text("mode", "DCR", ["DCR", "CRD"])
 
 
+# Operators whose results are as large as what they are given says.
+COUNTING = frozenset(["Compress", "NonMaxSuppression", "NonZero", "Unique"])
+
 OPS: Mapping[str, Handler] = {
     "Compress": _compress,
     "DepthToSpace": _depth_to_space,
     "Gather": _gather,
     "GatherElements": _gather_elements,
     "GatherND": _gather_nd,
-    "NonZero": _known_only(_non_zero),
+    "NonMaxSuppression": _suppress,
+    "NonZero": _non_zero,
     "OneHot": _one_hot,
     "ReverseSequence": _reverse_sequence,
     "SpaceToDepth": _space_to_depth,
-    "Unique": _known_only(_unique),
+    "Unique": _unique,
 }

@@ -50,7 +50,6 @@ HANDLERS: Mapping[str, Handler] = {
 }
 
 _RANDOM = "random numbers"
-_SIZE = "the size of its result depends on what the model is given"
 _STRINGS = "strings"
 _SEQUENCES = "lists of tensors"
 _OPTIONALS = "values that may be absent"
@@ -60,7 +59,6 @@ _TRAINED = ("Adagrad", "Adam", "Gradient", "Momentum")
 REFUSED: Mapping[str, str] = {
     **dict.fromkeys(("Bernoulli", "Multinomial", "RandomNormal", "RandomNormalLike"), _RANDOM),
     **dict.fromkeys(("RandomUniform", "RandomUniformLike"), _RANDOM),
-    "NonMaxSuppression": f"{_SIZE}; export the model without it, and suppress boxes afterwards",
     **dict.fromkeys(
         ("RegexFullMatch", "StringConcat", "StringNormalizer", "StringSplit"), _STRINGS
     ),

@@ -11,7 +11,7 @@ import tensorflow as tf
 from tensorflow.python.eager import context as eager
 
 from converters.tf.ir import Array, Batch, Dim, Shape, budget
-from converters.tf.ir.expressions import Floor, Size
+from converters.tf.ir.expressions import Floor, Size, counted
 from converters.tf.ir.symbolic import Symbol
 from converters.tf.load.onnx import numbered, quantized
 from converters.tf.load.onnx.context import Context
@@ -40,11 +40,13 @@ class Nodes:
         places: An input's tensor and its axis by the open dimension that it has; no name is the
             batch.
         shapes: Shapes of tensors, if more than the batch is open.
+        counted: The same as `places` of what a call counts.
     """
 
     replay: Replay
     places: Mapping[str, tuple[Any, int]] = field(default_factory=dict)
     shapes: Shapes | None = None
+    counted: dict[str, tuple[Any, int]] = field(default_factory=dict)
     _names: Names = field(default_factory=Names)
     _envs: list[Env] = field(default_factory=list)
     _layer: str = ""
@@ -198,7 +200,7 @@ class Nodes:
         return total
 
     def _size(self, name: str) -> Any:
-        tensor, axis = self.places[name]
+        tensor, axis = self.counted.get(name) or self.places[name]
         return tf.shape(tensor, out_type=tf.int32)[axis]
 
     def shape(self, tensor: Any) -> Shape | None:
@@ -210,6 +212,9 @@ class Nodes:
 
     def state(self, tensor: Any, shape: Shape) -> None:
         """Takes the shape of a tensor of TensorFlow."""
+        for axis, dim in enumerate(shape):
+            if isinstance(dim, Size) and dim.name and counted(dim):
+                self.counted.setdefault(dim.name, (tensor, axis))
         if self.shapes is not None and not tf.executing_eagerly():
             self.shapes.state(tensor, shape)
 

@@ -14,6 +14,7 @@ from converters.tf.ir.dimensions import Text, joined, parsed
 from converters.tf.ir.expressions import Size, differences
 from converters.tf.ir.symbolic import Symbol, of_shape
 from converters.tf.load.onnx.file import Graph, read_model
+from converters.tf.load.onnx.indexing import COUNTING
 from converters.tf.load.onnx.inferred import Shapes
 from converters.tf.load.onnx.replay import Nodes
 from converters.tf.load.onnx.values import Known, Numbered, Tensor, stated
@@ -56,7 +57,8 @@ def _traced(path: Path, model: Graph, shapes: Sequence[tuple[Text, ...]]) -> Loa
     def run(inputs: list[Any]) -> list[Any]:
         nodes = Nodes(replay)
         dims = [tuple(map(_dim, p.shape)) for p in ports]
-        if any(isinstance(d, Size) for shape in dims for d in shape):
+        counts = any(node.op in COUNTING for node in model.nodes)
+        if counts or any(isinstance(d, Size) for shape in dims for d in shape):
             nodes.shapes = Shapes(replay.variables)
         nodes.places = _places(dims, inputs)
         args = []

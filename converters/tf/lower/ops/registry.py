@@ -8,7 +8,7 @@ from converters.tf.lower.graph import Handler
 from converters.tf.lower.ops import refused
 from converters.tf.lower.ops.control import control
 from converters.tf.lower.ops.image import colors, detection, resampling, sampling, windows
-from converters.tf.lower.ops.index import indexing, scatter, segments, sorting, tables
+from converters.tf.lower.ops.index import chosen, indexing, scatter, segments, sorting, tables
 from converters.tf.lower.ops.math import (
     bits,
     composed,
@@ -16,6 +16,7 @@ from converters.tf.lower.ops.math import (
     gradients,
     linear,
     matrices,
+    random,
     reductions,
     spectra,
     systems,
@@ -25,6 +26,7 @@ from converters.tf.lower.ops.shape import known_places, shapes
 
 _FAMILIES = (
     bits,
+    chosen,
     colors,
     composed,
     control,
@@ -35,6 +37,7 @@ _FAMILIES = (
     known_places,
     linear,
     matrices,
+    random,
     reductions,
     refused,
     resampling,

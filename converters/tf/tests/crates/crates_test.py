@@ -109,6 +109,21 @@ def test_no_layers_and_no_weights(profile: Profile, tmp_path: Path) -> None:
     assert _OK in _run(graph, options, tmp_path, runtime_flags())
 
 
+def test_states_are_carried_from_step_to_step(tmp_path: Path) -> None:
+    s = Sketch("stepping")
+    x, h = s.input("x", (ir.Batch(), 3)), s.input("h", (ir.Batch(), 3))
+    count = s.input("count", (2,), ir.DType.I32)
+    s.op(ir.Binary(ir.BinaryKind.ADD), [x, h], x.shape, name="h_next")
+    one = ir.constant(np.array([1, 2], np.int32))
+    s.op(ir.Binary(ir.BinaryKind.ADD), [count, one], (2,), ir.DType.I32, name="count_next")
+    s.op(ir.Unary(ir.Function(ir.Fn.TANH)), [h], x.shape, name="y")
+    states = (("h", "h_next"), ("count", "count_next"))
+    options = Options("stepping", "graphs.py", runtime=RuntimeMode.CRATE, states=states)
+    assert _OK in _run(s.graph(), options, tmp_path, runtime_flags())
+    text = (tmp_path / "src/lib.rs").read_text("utf-8")
+    assert "State, StepInputs, StepOutputs" in text
+
+
 def test_a_tensor_and_a_place_may_have_one_name(tmp_path: Path) -> None:
     """The type of the input `x` and the constant of the layer `x` would both be `X`."""
     s = Sketch("letters")

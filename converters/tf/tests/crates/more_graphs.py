@@ -145,4 +145,17 @@ def chosen() -> ir.Graph:
     return s.graph()
 
 
-MORE = (chosen, each, sizes, systems, written)
+def drawn() -> ir.Graph:
+    """Returns random numbers for the examples, and such of a fixed shape."""
+    s = Sketch("drawn")
+    x = s.input("x", (B, 5))
+    for dtype in (I32, I64):
+        seed = s.input(f"seed_{dtype}", (2,), dtype)
+        for kind in ir.Distribution:
+            noise = s.op(ir.Random(kind), [seed], (B, 5), F32, f"{kind}_{dtype}")
+            s.op(ir.Binary(ir.BinaryKind.ADD), [x, noise], x.shape, name=f"noisy_{kind}_{dtype}")
+        s.op(ir.Random(ir.Distribution.NORMAL), [seed], (3, 7), F32, f"fixed_{dtype}")
+    return s.graph()
+
+
+MORE = (chosen, drawn, each, sizes, systems, written)

@@ -46,6 +46,28 @@ pub fn where_true<T: Copy + PartialEq + Default>(
     Ok(())
 }
 
+/// Writes the places of the elements that are not zero to the front of `out`; returns how many
+/// there are.
+///
+/// # Errors
+/// [`Error::Length`] if `out` is shorter than `x`.
+pub fn places<T: Copy + PartialEq + Default>(x: &[T], out: &mut [i32]) -> Result<usize> {
+    if out.len() < x.len() {
+        return Err(Error::Length {
+            argument: "output",
+            found: out.len(),
+            expected: x.len(),
+        });
+    }
+    let found = (0_i32..).zip(x).filter(|&(_, &x)| x != T::default());
+    let mut count = 0;
+    for ((place, _), out) in found.zip(out) {
+        *out = place;
+        count += 1;
+    }
+    Ok(count)
+}
+
 /// `Where` of TensorFlow. How many indices there are depends on the values, so these have to be in
 /// host memory.
 pub static DEF: KernelDef = KernelDef {
@@ -90,6 +112,19 @@ fn run<T: Copy + PartialEq + Default>(
 mod tests {
     use super::*;
     use crate::trial::{Tensor, run};
+
+    #[test]
+    fn places_fill_the_front() {
+        let mut out = [9; 4];
+        assert_eq!(places(&[0_u8, 1, 0, 1], &mut out).unwrap(), 2);
+        assert_eq!(out, [1, 3, 9, 9]);
+        assert_eq!(places(&[0_u8; 4], &mut out).unwrap(), 0);
+        assert_eq!(places::<u8>(&[], &mut []).unwrap(), 0);
+        assert!(matches!(
+            places(&[1_u8, 1], &mut out[..1]),
+            Err(Error::Length { .. })
+        ));
+    }
 
     #[test]
     fn indices_in_order() {

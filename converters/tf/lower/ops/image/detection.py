@@ -7,9 +7,12 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, Fn, ReduceKind
 from converters.tf.ir.build import Builder, static
+from converters.tf.ir.expressions import is_open
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
+from converters.tf.lower.ops.index.chosen import places
 
-_OPEN = "how many boxes are kept depends on their scores"
+# What TensorFlow takes for the least score where none is given.
+_LOWEST = float(np.finfo(np.float32).min)
 _SOFT = "scores that fall with the overlap"
 
 
@@ -78,26 +81,32 @@ def _padded(b: Builder, there: ir.Value, x: ir.Value, size: int) -> ir.Value:
 
 
 def _single(ctx: Context) -> Result:
-    """Keeps boxes without a batch, padded with the first one to as many as there may be."""
-    version = ctx.node.op.removeprefix("NonMaxSuppressionV")
-    if version not in ("4", "5") or not ctx.attr("pad_to_max_output_size", False):
-        raise Unsupported(_OPEN)
-    boxes, scores = ctx.value(0), ctx.value(1)
-    size, overlap, least = ctx.integer(2), float(ctx.array(3)), float(ctx.array(4))
-    if version == "5" and float(ctx.array(5)) > 0:
+    """Keeps boxes without a batch: as many as are left, or padded with the first one."""
+    version = int(ctx.node.op.removeprefix("NonMaxSuppression").removeprefix("V") or 1)
+    boxes, scores, size = ctx.value(0), ctx.value(1), ctx.integer(2)
+    overlap = float(ctx.array(3)) if version > 1 else ctx.attr("iou_threshold", 0.5)
+    least = float(ctx.array(4)) if version > 2 else _LOWEST
+    if version == 5 and float(ctx.array(5)) > 0:
         raise Unsupported(_SOFT)
-    static(scores.shape[0], "the number of boxes")
+    padded = bool(ctx.attr("pad_to_max_output_size", False))
+    count = static(scores.shape[0], "the number of boxes")
     b = ctx.build
+    if not padded and not is_open(count):
+        size = min(size, count)
     op = ir.Suppress(overlap, least, in_order=True)
-    places = b.emit(op, [boxes, scores], (size,), ir.DType.I32)
+    found = b.emit(op, [boxes, scores], (size,), ir.DType.I32)
     zero = b.scalar(0, ir.DType.I32)
-    there = b.compare(CompareKind.GE, places, zero)
-    first = b.binary(BinaryKind.MAX, places, zero)
+    there = b.compare(CompareKind.GE, found, zero)
     valid = b.reduce(ReduceKind.SUM, b.cast(there, ir.DType.I32), [0])
-    if version == "4":
-        return first, valid
-    found = b.select(there, b.gather(scores, first, 0), b.scalar(0, scores.dtype))
-    return first, found, valid
+    if padded:
+        first = b.binary(BinaryKind.MAX, found, zero)
+        best = b.select(there, b.gather(scores, first, 0), b.scalar(0, scores.dtype))
+    else:
+        first = b.gather(found, places(ctx, there), 0)
+        best = b.gather(scores, first, 0)
+    if version < 4:
+        return first
+    return (first, valid) if version == 4 else (first, best, valid)
 
 
 OPS: dict[str, Handler] = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from converters.tf import ir
@@ -66,17 +68,19 @@ def _gather_nd(ctx: Context) -> Result:
     b = ctx.build
     place = None
     for axis, size in enumerate(sizes):
-        # A table of places says which index is outside of its own axis.
-        table = np.arange(size, dtype=indices.dtype.numpy) * int(np.prod(sizes[axis + 1 :]))
         number = b.reshape(b.part(indices, indices.rank - 1, axis, 1), indices.shape[:-1])
-        number = b.gather(ir.constant(table), number, 0) if depth > 1 else number
+        if depth > 1:
+            # A table of places says which index is outside of its own axis.
+            stride = b.length(math.prod(sizes[axis + 1 :]), indices.dtype)
+            table = b.binary(BinaryKind.MUL, b.numbers(size, indices.dtype), stride)
+            number = b.gather(table, number, 0)
         place = number if place is None else b.binary(BinaryKind.ADD, place, number)
     if place is None:
         inner = indices.shape[lead:-1]
         whole = (*params.shape[:lead], *(1 for _ in inner), *params.shape[lead:])
         wide = (*params.shape[:lead], *inner, *params.shape[lead:])
         return b.broadcast_to(b.reshape(params, whole), wide)
-    shape = (*params.shape[:lead], int(np.prod(sizes)), *params.shape[lead + depth :])
+    shape = (*params.shape[:lead], math.prod(sizes), *params.shape[lead + depth :])
     return b.gather(b.reshape(params, shape), place, lead, lead)
 
 

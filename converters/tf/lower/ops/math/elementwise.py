@@ -284,10 +284,8 @@ def _const(ctx: Context) -> Result:
 
 def _cast(ctx: Context) -> Result:
     arg = ctx.args[0]
-    if isinstance(arg, Symbol):
-        if ctx.attr("DstT") in ("int32", "int64"):
-            return Symbol(arg.dims, ctx.attr("DstT"))
-        raise Unsupported("the batch size is used as data")
+    if isinstance(arg, Symbol) and ctx.attr("DstT") in ("int32", "int64"):
+        return Symbol(arg.dims, ctx.attr("DstT"))
     if isinstance(arg, Rows) and ctx.dtype("DstT") in (ir.DType.I32, ir.DType.I64):
         return replace(arg, offset=ctx.build.cast(arg.offset, ctx.dtype("DstT")))
     return integers.cast(ctx.build, ctx.value(0), ctx.dtype("DstT"))

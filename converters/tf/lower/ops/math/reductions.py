@@ -17,7 +17,7 @@ _WHOLE = (ir.DType.I32, ir.DType.I64)
 def _reduce(kind: ReduceKind) -> Handler:
     def handler(ctx: Context) -> Result:
         arg = ctx.args[0]
-        if isinstance(arg, Symbol):
+        if isinstance(arg, Symbol) and kind in (ReduceKind.PROD, ReduceKind.MAX):
             return _reduce_dims(arg, kind)
         x = ctx.value(0)
         if x.rank == 0:
@@ -40,13 +40,11 @@ def _reduce_dims(arg: Symbol, kind: ReduceKind) -> Result:
     dims = list(arg.dims.ravel())
     if kind is ReduceKind.PROD:
         result[()] = product(dims)
-    elif kind is ReduceKind.MAX:
+    else:
         total = dims[0]
         for dim in dims[1:]:
             total = larger(total, dim)
         result[()] = total
-    else:
-        raise Unsupported("the batch size is used as data")
     return simplified(Symbol(result, arg.dtype))
 
 

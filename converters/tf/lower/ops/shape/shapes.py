@@ -7,7 +7,7 @@ import math
 import numpy as np
 
 from converters.tf import ir
-from converters.tf.ir.build import Builder, static, whole
+from converters.tf.ir.build import static, whole
 from converters.tf.ir.expressions import is_open, surely
 from converters.tf.ir.symbolic import Symbol, complete, map_dims, objects, of_shape, product
 from converters.tf.lower.graph import Context, Handler, Result, Tensor, Unsupported
@@ -403,20 +403,22 @@ def _like(number: int) -> Handler:
 
 def _range(ctx: Context) -> Result:
     limit_ = ctx.args[1]
-    if isinstance(limit_, Symbol) and (ctx.integer(0), ctx.integer(2)) == (0, 1):
-        (count,) = limit_.dims.ravel()
-        if isinstance(count, ir.Batch):
-            return examples.numbers(count, ctx.dtype("Tidx"))
-        return _counting(ctx.build, count, ctx.dtype("Tidx"))
+    dtype, build = ctx.dtype("Tidx"), ctx.build
+    if isinstance(limit_, Symbol) and ctx.integer(2) > 0:
+        (end,) = limit_.dims.ravel()
+        first, step = ctx.integer(0), ctx.integer(2)
+        if not isinstance(end, ir.Batch):
+            places = build.numbers((end - first + step - 1) // step, dtype)
+            if step != 1:
+                places = build.binary(ir.BinaryKind.MUL, places, build.scalar(step, dtype))
+            if first:
+                places = build.binary(ir.BinaryKind.ADD, places, build.scalar(first, dtype))
+            return places
+        if (first, step) == (0, 1):
+            return examples.numbers(end, dtype)
     start, limit, delta = (ctx.array(i) for i in range(3))
     places = np.arange(start.item(), limit.item(), delta.item())
     return ir.constant(places.astype(ctx.dtype("Tidx").numpy))
-
-
-def _counting(build: Builder, count: int, dtype: ir.DType) -> ir.Value:
-    """Returns the whole numbers from 0 on below a size, which may be open."""
-    ones = build.broadcast_to(build.scalar(1, dtype), (count,))
-    return build.emit(ir.Cumulative(0, exclusive=True), [ones])
 
 
 def _lin_space(ctx: Context) -> Result:
@@ -453,8 +455,8 @@ def _open_band(
     """Keeps the elements of open matrices that are near enough to the diagonal."""
     low, high = ends
     b, rows, columns = ctx.build, *sizes
-    row = b.reshape(_counting(b, rows, ir.DType.I32), (rows, 1))
-    column = b.reshape(_counting(b, columns, ir.DType.I32), (1, columns))
+    row = b.reshape(b.numbers(rows, ir.DType.I32), (rows, 1))
+    column = b.reshape(b.numbers(columns, ir.DType.I32), (1, columns))
     zero = b.scalar(0, x.dtype)
     for bound, far, near in ((low, row, column), (high, column, row)):
         if bound >= 0:
