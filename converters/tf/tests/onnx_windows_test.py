@@ -44,7 +44,7 @@ def test_places_in_large_windows(tmp_path: Path, order: int) -> None:
     """Of equal elements, of which few integers give many, the first one counts, by rows."""
     dims: Dims = [2, 2, 30, 40]
     net = Network(20)
-    attrs = {"kernel_shape": [9, 11], "strides": [2, 3], "pads": [3, 2, 1, 4]}
+    attrs: dict[str, Any] = {"kernel_shape": [9, 11], "strides": [2, 3], "pads": [3, 2, 1, 4]}
     y = net.many("MaxPool", 2, "x", storage_order=order, **attrs)
     for dtype in (np.float32, np.int8):
         assert len(agree(net.model({"x": dims}, y, [dtype]), tmp_path, [2]).nodes) < 200

@@ -24,7 +24,8 @@ def test_each_window_is_whole_and_in_order(taps: int, step: int) -> None:
         joins += 1
         return [left + right for left, right in zip(a, b, strict=True)]
 
-    found = over_spans([(i,) for i in range(length)], taps, length, part, meet, step)
+    given: list[tuple[int, ...]] = [(i,) for i in range(length)]
+    found = over_spans(given, taps, length, part, meet, step)
     wanted = [[at + tap * step for tap in range(taps)] for at in range(5)]
     assert [sorted(window) for window in found] == wanted
     assert joins <= 2 * np.log2(taps)
