@@ -38,8 +38,11 @@ def main(argv: Sequence[str]) -> int:
         plan = plan_module(load_model(Path(_MODEL.value), _SIGNATURE.value), _NAME.value)
         out = Path(_OUT.value)
         staging = out.with_name(out.name + ".part")
-        size = staging.write_bytes(archive_tar(archive_files(plan)))
-        staging.replace(out)
+        try:
+            size = staging.write_bytes(archive_tar(archive_files(plan)))
+            staging.replace(out)
+        finally:
+            staging.unlink(missing_ok=True)
         if not _QUIET.value:
             print(f"tvm_export: wrote {out}, {size:,} bytes", file=sys.stderr)
     except ConversionError as err:

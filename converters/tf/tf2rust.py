@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+import contextlib
+import gc
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -31,6 +33,9 @@ from converters.tf.plan.arena import Plan, plan_memory
 from tools.codegen.conversion import Problem, UnsupportedError, UsageError
 
 Progress = Callable[[str], None]
+# New objects after which Python looks for cycles. A graph of thousands of nodes is some hundred
+# thousand objects that stay, and each search looks at them again.
+_OBJECTS = 100_000
 # Largest difference of a generated test from predictions that were made in half precision.
 _HALF_TOLERANCE = 2e-2
 # The same for int8: a last bit before it can decide to which of 127 steps a number is rounded.
@@ -115,12 +120,24 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         what = "crates without std have no confidence levels"
         advice = "leave it out, or leave out --profile=no_std"
         raise UsageError(Problem("--binary_classification", what, advice))
-    with budget.limited(_stored(request.model), lambda where: _passed(request.model, where)):
+    limit = budget.limited(_stored(request.model), lambda where: _passed(request.model, where))
+    with limit, _few_searches():
         try:
             return _converted(request, progress)
         except MemoryError as err:
             what = f"the conversion needs more memory than there is: {shortened(err)}"
             raise FileError(Problem(str(request.model), what)) from err
+
+
+@contextlib.contextmanager
+def _few_searches() -> Iterator[None]:
+    """Lets Python look for cycles rarely."""
+    before = gc.get_threshold()
+    gc.set_threshold(max(before[0], _OBJECTS) if before[0] else 0, *before[1:])
+    try:
+        yield
+    finally:
+        gc.set_threshold(*before)
 
 
 def _stored(model: Path) -> int:

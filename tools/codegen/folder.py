@@ -38,12 +38,21 @@ def _swap(staging: Path, out: Path) -> None:
         staging.rename(out)
         return
     old = Path(tempfile.mkdtemp(prefix=f".{out.name}.old.", dir=out.parent))
+    kept = old / "content"
     try:
-        out.rename(old / "content")
+        out.rename(kept)
         staging.rename(out)
     except BaseException:  # An interrupt, too.
         if not out.exists():
-            (old / "content").rename(out)
+            _give_back(kept, out)
         raise
     finally:
-        shutil.rmtree(old, ignore_errors=True)
+        if out.exists():
+            shutil.rmtree(old, ignore_errors=True)
+
+
+def _give_back(kept: Path, out: Path) -> None:
+    try:
+        kept.rename(out)
+    except OSError as err:
+        raise OSError(f"{err}; what was there is {kept} now") from err

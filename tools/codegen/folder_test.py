@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import errno
+import itertools
+import shutil
+import tempfile
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -58,3 +63,69 @@ def test_what_was_there_stays_if_the_user_interrupts(
     written = at == 1 and not before
     assert contents(out) == ({"new": b"2"} if written else {"old": b"1"})
     assert [p.name for p in tmp_path.iterdir()] == ["out"]
+
+
+class Disk:
+    """Counts the calls that change files; from one of them on, they fail.
+
+    A disk that is full takes no more bytes and folders, and a broken one nothing.
+    """
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, at: int, full: bool) -> None:
+        self.left, self.full = at, full
+        for owner, name in (
+            *((Path, name) for name in ("mkdir", "write_bytes", "chmod", "rename")),
+            (tempfile, "mkdtemp"),
+            (shutil, "rmtree"),
+        ):
+            monkeypatch.setattr(owner, name, self._failing(getattr(owner, name), name))
+
+    @property
+    def failed(self) -> bool:
+        return self.left < 0
+
+    def _failing(self, call: Any, name: str) -> Any:
+        def counted(*args: Any, **kwargs: Any) -> Any:
+            if self.full and name in ("chmod", "rename", "rmtree"):
+                return call(*args, **kwargs)
+            self.left -= 1
+            if not self.failed:
+                return call(*args, **kwargs)
+            if name == "write_bytes":
+                call(args[0], args[1][: len(args[1]) // 2])
+            if name == "rmtree" and kwargs.get("ignore_errors"):
+                return None
+            raise OSError(errno.ENOSPC if self.full else errno.EIO, "no more")
+
+        return counted
+
+
+@pytest.mark.parametrize("full", [True, False])
+def test_what_was_there_stays_wherever_the_disk_fails(tmp_path: Path, full: bool) -> None:
+    old, new = {"old": b"1", "b/old": b"22"}, {"a": b"333", "b/c": b"4444"}
+    for at in itertools.count():
+        folder = tmp_path / str(at)
+        out = folder / "out"
+        replace_folder(out, old)
+        with pytest.MonkeyPatch.context() as patch:
+            disk = Disk(patch, at, full)
+            try:
+                replace_folder(out, new)
+            except UsageError as err:
+                problem = str(err)
+            else:
+                problem = ""
+            failed = disk.failed
+        if not failed:
+            assert contents(out) == new
+            break
+        if out.exists():
+            assert contents(out) == (old if problem else new)
+        else:  # Nothing can be renamed back: the error says where it is.
+            (kept,) = folder.glob(".out.old.*/content")
+            assert contents(kept) == old
+            assert str(kept) in problem
+        if full:
+            assert problem
+            assert [p.name for p in folder.iterdir()] == ["out"]
+    assert at >= (5 if full else 8)

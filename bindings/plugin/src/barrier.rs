@@ -1,4 +1,4 @@
-//! No panic crosses into C++.
+//! No panic crosses into C++, and no C++ exception ends the process.
 
 use std::any::Any;
 use std::io::Write as _;
@@ -8,14 +8,16 @@ use tfp_sys as sys;
 
 use crate::api::api;
 use crate::error::{Error, Result};
+use crate::fence::fenced;
 use crate::status;
 
-/// Calls `body`; a panic becomes an internal error with the panic's message.
+/// Calls `body`; a panic becomes an internal error with the panic's message, and a C++ exception one
+/// that names its type.
 pub(crate) fn guard<T>(body: impl FnOnce() -> Result<T>) -> Result<T> {
     // The state that a panic may leave half-changed belongs to the implementation behind the
     // callback, which gets `&self` and keeps its invariants behind its own locks.
-    match catch_unwind(AssertUnwindSafe(body)) {
-        Ok(result) => result,
+    match catch_unwind(AssertUnwindSafe(|| fenced(body))) {
+        Ok(result) => result?,
         Err(payload) => {
             let message = format!("panic: {}", panic_message(&*payload));
             forget_payload(payload);

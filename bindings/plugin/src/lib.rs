@@ -32,6 +32,7 @@ pub mod eager;
 pub mod entry;
 mod error;
 mod executor;
+mod fence;
 pub mod host;
 mod kernel;
 mod layout;

@@ -194,33 +194,37 @@ pub struct TF_Server {
 
 /// The functions of `tensorflow/c/c_api.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_Version`.
-    pub TF_Version: unsafe extern "C" fn() -> *const c_char,
+    pub TF_Version: unsafe extern "C-unwind" fn() -> *const c_char,
     /// Address of `TF_TensorFromProto`.
-    pub TF_TensorFromProto:
-        unsafe extern "C" fn(from: *const TF_Buffer, to: *mut TF_Tensor, status: *mut TF_Status),
+    pub TF_TensorFromProto: unsafe extern "C-unwind" fn(
+        from: *const TF_Buffer,
+        to: *mut TF_Tensor,
+        status: *mut TF_Status,
+    ),
     /// Address of `TF_NewSessionOptions`.
-    pub TF_NewSessionOptions: unsafe extern "C" fn() -> *mut TF_SessionOptions,
+    pub TF_NewSessionOptions: unsafe extern "C-unwind" fn() -> *mut TF_SessionOptions,
     /// Address of `TF_SetTarget`.
-    pub TF_SetTarget: unsafe extern "C" fn(options: *mut TF_SessionOptions, target: *const c_char),
+    pub TF_SetTarget:
+        unsafe extern "C-unwind" fn(options: *mut TF_SessionOptions, target: *const c_char),
     /// Address of `TF_SetConfig`.
-    pub TF_SetConfig: unsafe extern "C" fn(
+    pub TF_SetConfig: unsafe extern "C-unwind" fn(
         options: *mut TF_SessionOptions,
         proto: *const c_void,
         proto_len: usize,
         status: *mut TF_Status,
     ),
     /// Address of `TF_DeleteSessionOptions`.
-    pub TF_DeleteSessionOptions: unsafe extern "C" fn(arg0: *mut TF_SessionOptions),
+    pub TF_DeleteSessionOptions: unsafe extern "C-unwind" fn(arg0: *mut TF_SessionOptions),
     /// Address of `TF_NewGraph`.
-    pub TF_NewGraph: unsafe extern "C" fn() -> *mut TF_Graph,
+    pub TF_NewGraph: unsafe extern "C-unwind" fn() -> *mut TF_Graph,
     /// Address of `TF_DeleteGraph`.
-    pub TF_DeleteGraph: unsafe extern "C" fn(arg0: *mut TF_Graph),
+    pub TF_DeleteGraph: unsafe extern "C-unwind" fn(arg0: *mut TF_Graph),
     /// Address of `TF_GraphSetTensorShape`.
-    pub TF_GraphSetTensorShape: unsafe extern "C" fn(
+    pub TF_GraphSetTensorShape: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output: TF_Output,
         dims: *const i64,
@@ -228,13 +232,13 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphGetTensorNumDims`.
-    pub TF_GraphGetTensorNumDims: unsafe extern "C" fn(
+    pub TF_GraphGetTensorNumDims: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output: TF_Output,
         status: *mut TF_Status,
     ) -> c_int,
     /// Address of `TF_GraphGetTensorShape`.
-    pub TF_GraphGetTensorShape: unsafe extern "C" fn(
+    pub TF_GraphGetTensorShape: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output: TF_Output,
         dims: *mut i64,
@@ -242,43 +246,44 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewOperationLocked`.
-    pub TF_NewOperationLocked: unsafe extern "C" fn(
+    pub TF_NewOperationLocked: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         op_type: *const c_char,
         oper_name: *const c_char,
     ) -> *mut TF_OperationDescription,
     /// Address of `TF_NewOperation`.
-    pub TF_NewOperation: unsafe extern "C" fn(
+    pub TF_NewOperation: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         op_type: *const c_char,
         oper_name: *const c_char,
     ) -> *mut TF_OperationDescription,
     /// Address of `TF_SetDevice`.
     pub TF_SetDevice:
-        unsafe extern "C" fn(desc: *mut TF_OperationDescription, device: *const c_char),
+        unsafe extern "C-unwind" fn(desc: *mut TF_OperationDescription, device: *const c_char),
     /// Address of `TF_AddInput`.
-    pub TF_AddInput: unsafe extern "C" fn(desc: *mut TF_OperationDescription, input: TF_Output),
+    pub TF_AddInput:
+        unsafe extern "C-unwind" fn(desc: *mut TF_OperationDescription, input: TF_Output),
     /// Address of `TF_AddInputList`.
-    pub TF_AddInputList: unsafe extern "C" fn(
+    pub TF_AddInputList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         inputs: *const TF_Output,
         num_inputs: c_int,
     ),
     /// Address of `TF_AddControlInput`.
     pub TF_AddControlInput:
-        unsafe extern "C" fn(desc: *mut TF_OperationDescription, input: *mut TF_Operation),
+        unsafe extern "C-unwind" fn(desc: *mut TF_OperationDescription, input: *mut TF_Operation),
     /// Address of `TF_ColocateWith`.
     pub TF_ColocateWith:
-        unsafe extern "C" fn(desc: *mut TF_OperationDescription, op: *mut TF_Operation),
+        unsafe extern "C-unwind" fn(desc: *mut TF_OperationDescription, op: *mut TF_Operation),
     /// Address of `TF_SetAttrString`.
-    pub TF_SetAttrString: unsafe extern "C" fn(
+    pub TF_SetAttrString: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: *const c_void,
         length: usize,
     ),
     /// Address of `TF_SetAttrStringList`.
-    pub TF_SetAttrStringList: unsafe extern "C" fn(
+    pub TF_SetAttrStringList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         values: *const *const c_void,
@@ -286,79 +291,79 @@ pub struct Functions {
         num_values: c_int,
     ),
     /// Address of `TF_SetAttrInt`.
-    pub TF_SetAttrInt: unsafe extern "C" fn(
+    pub TF_SetAttrInt: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: i64,
     ),
     /// Address of `TF_SetAttrIntList`.
-    pub TF_SetAttrIntList: unsafe extern "C" fn(
+    pub TF_SetAttrIntList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         values: *const i64,
         num_values: c_int,
     ),
     /// Address of `TF_SetAttrFloat`.
-    pub TF_SetAttrFloat: unsafe extern "C" fn(
+    pub TF_SetAttrFloat: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: f32,
     ),
     /// Address of `TF_SetAttrFloatList`.
-    pub TF_SetAttrFloatList: unsafe extern "C" fn(
+    pub TF_SetAttrFloatList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         values: *const f32,
         num_values: c_int,
     ),
     /// Address of `TF_SetAttrBool`.
-    pub TF_SetAttrBool: unsafe extern "C" fn(
+    pub TF_SetAttrBool: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: c_uchar,
     ),
     /// Address of `TF_SetAttrBoolList`.
-    pub TF_SetAttrBoolList: unsafe extern "C" fn(
+    pub TF_SetAttrBoolList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         values: *const c_uchar,
         num_values: c_int,
     ),
     /// Address of `TF_SetAttrType`.
-    pub TF_SetAttrType: unsafe extern "C" fn(
+    pub TF_SetAttrType: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: TF_DataType,
     ),
     /// Address of `TF_SetAttrTypeList`.
-    pub TF_SetAttrTypeList: unsafe extern "C" fn(
+    pub TF_SetAttrTypeList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         values: *const TF_DataType,
         num_values: c_int,
     ),
     /// Address of `TF_SetAttrPlaceholder`.
-    pub TF_SetAttrPlaceholder: unsafe extern "C" fn(
+    pub TF_SetAttrPlaceholder: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         placeholder: *const c_char,
     ),
     /// Address of `TF_SetAttrFuncName`.
-    pub TF_SetAttrFuncName: unsafe extern "C" fn(
+    pub TF_SetAttrFuncName: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: *const c_char,
         length: usize,
     ),
     /// Address of `TF_SetAttrShape`.
-    pub TF_SetAttrShape: unsafe extern "C" fn(
+    pub TF_SetAttrShape: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         dims: *const i64,
         num_dims: c_int,
     ),
     /// Address of `TF_SetAttrShapeList`.
-    pub TF_SetAttrShapeList: unsafe extern "C" fn(
+    pub TF_SetAttrShapeList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         dims: *const *const i64,
@@ -366,7 +371,7 @@ pub struct Functions {
         num_shapes: c_int,
     ),
     /// Address of `TF_SetAttrTensorShapeProto`.
-    pub TF_SetAttrTensorShapeProto: unsafe extern "C" fn(
+    pub TF_SetAttrTensorShapeProto: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         proto: *const c_void,
@@ -374,7 +379,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_SetAttrTensorShapeProtoList`.
-    pub TF_SetAttrTensorShapeProtoList: unsafe extern "C" fn(
+    pub TF_SetAttrTensorShapeProtoList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         protos: *const *const c_void,
@@ -383,14 +388,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_SetAttrTensor`.
-    pub TF_SetAttrTensor: unsafe extern "C" fn(
+    pub TF_SetAttrTensor: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         value: *mut TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TF_SetAttrTensorList`.
-    pub TF_SetAttrTensorList: unsafe extern "C" fn(
+    pub TF_SetAttrTensorList: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         values: *const *mut TF_Tensor,
@@ -398,7 +403,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_SetAttrValueProto`.
-    pub TF_SetAttrValueProto: unsafe extern "C" fn(
+    pub TF_SetAttrValueProto: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         attr_name: *const c_char,
         proto: *const c_void,
@@ -406,78 +411,82 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_FinishOperationLocked`.
-    pub TF_FinishOperationLocked: unsafe extern "C" fn(
+    pub TF_FinishOperationLocked: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         status: *mut TF_Status,
     ) -> *mut TF_Operation,
     /// Address of `TF_FinishOperation`.
-    pub TF_FinishOperation: unsafe extern "C" fn(
+    pub TF_FinishOperation: unsafe extern "C-unwind" fn(
         desc: *mut TF_OperationDescription,
         status: *mut TF_Status,
     ) -> *mut TF_Operation,
     /// Address of `TF_OperationName`.
-    pub TF_OperationName: unsafe extern "C" fn(oper: *mut TF_Operation) -> *const c_char,
+    pub TF_OperationName: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> *const c_char,
     /// Address of `TF_OperationOpType`.
-    pub TF_OperationOpType: unsafe extern "C" fn(oper: *mut TF_Operation) -> *const c_char,
+    pub TF_OperationOpType: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> *const c_char,
     /// Address of `TF_OperationDevice`.
-    pub TF_OperationDevice: unsafe extern "C" fn(oper: *mut TF_Operation) -> *const c_char,
+    pub TF_OperationDevice: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> *const c_char,
     /// Address of `TF_OperationNumOutputs`.
-    pub TF_OperationNumOutputs: unsafe extern "C" fn(oper: *mut TF_Operation) -> c_int,
+    pub TF_OperationNumOutputs: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> c_int,
     /// Address of `TF_OperationOutputType`.
-    pub TF_OperationOutputType: unsafe extern "C" fn(oper_out: TF_Output) -> TF_DataType,
+    pub TF_OperationOutputType: unsafe extern "C-unwind" fn(oper_out: TF_Output) -> TF_DataType,
     /// Address of `TF_OperationOutputListLength`.
-    pub TF_OperationOutputListLength: unsafe extern "C" fn(
+    pub TF_OperationOutputListLength: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         arg_name: *const c_char,
         status: *mut TF_Status,
     ) -> c_int,
     /// Address of `TF_OperationNumInputs`.
-    pub TF_OperationNumInputs: unsafe extern "C" fn(oper: *mut TF_Operation) -> c_int,
+    pub TF_OperationNumInputs: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> c_int,
     /// Address of `TF_OperationInputType`.
-    pub TF_OperationInputType: unsafe extern "C" fn(oper_in: TF_Input) -> TF_DataType,
+    pub TF_OperationInputType: unsafe extern "C-unwind" fn(oper_in: TF_Input) -> TF_DataType,
     /// Address of `TF_OperationInputListLength`.
-    pub TF_OperationInputListLength: unsafe extern "C" fn(
+    pub TF_OperationInputListLength: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         arg_name: *const c_char,
         status: *mut TF_Status,
     ) -> c_int,
     /// Address of `TF_OperationInput`.
-    pub TF_OperationInput: unsafe extern "C" fn(oper_in: TF_Input) -> TF_Output,
+    pub TF_OperationInput: unsafe extern "C-unwind" fn(oper_in: TF_Input) -> TF_Output,
     /// Address of `TF_OperationAllInputs`.
-    pub TF_OperationAllInputs:
-        unsafe extern "C" fn(oper: *mut TF_Operation, inputs: *mut TF_Output, max_inputs: c_int),
+    pub TF_OperationAllInputs: unsafe extern "C-unwind" fn(
+        oper: *mut TF_Operation,
+        inputs: *mut TF_Output,
+        max_inputs: c_int,
+    ),
     /// Address of `TF_OperationOutputNumConsumers`.
-    pub TF_OperationOutputNumConsumers: unsafe extern "C" fn(oper_out: TF_Output) -> c_int,
+    pub TF_OperationOutputNumConsumers: unsafe extern "C-unwind" fn(oper_out: TF_Output) -> c_int,
     /// Address of `TF_OperationOutputConsumers`.
-    pub TF_OperationOutputConsumers: unsafe extern "C" fn(
+    pub TF_OperationOutputConsumers: unsafe extern "C-unwind" fn(
         oper_out: TF_Output,
         consumers: *mut TF_Input,
         max_consumers: c_int,
     ) -> c_int,
     /// Address of `TF_OperationNumControlInputs`.
-    pub TF_OperationNumControlInputs: unsafe extern "C" fn(oper: *mut TF_Operation) -> c_int,
+    pub TF_OperationNumControlInputs: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> c_int,
     /// Address of `TF_OperationGetControlInputs`.
-    pub TF_OperationGetControlInputs: unsafe extern "C" fn(
+    pub TF_OperationGetControlInputs: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         control_inputs: *mut *mut TF_Operation,
         max_control_inputs: c_int,
     ) -> c_int,
     /// Address of `TF_OperationNumControlOutputs`.
-    pub TF_OperationNumControlOutputs: unsafe extern "C" fn(oper: *mut TF_Operation) -> c_int,
+    pub TF_OperationNumControlOutputs:
+        unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> c_int,
     /// Address of `TF_OperationGetControlOutputs`.
-    pub TF_OperationGetControlOutputs: unsafe extern "C" fn(
+    pub TF_OperationGetControlOutputs: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         control_outputs: *mut *mut TF_Operation,
         max_control_outputs: c_int,
     ) -> c_int,
     /// Address of `TF_OperationGetAttrMetadata`.
-    pub TF_OperationGetAttrMetadata: unsafe extern "C" fn(
+    pub TF_OperationGetAttrMetadata: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         status: *mut TF_Status,
     ) -> TF_AttrMetadata,
     /// Address of `TF_OperationGetAttrString`.
-    pub TF_OperationGetAttrString: unsafe extern "C" fn(
+    pub TF_OperationGetAttrString: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut c_void,
@@ -485,7 +494,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrStringList`.
-    pub TF_OperationGetAttrStringList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrStringList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut *mut c_void,
@@ -496,14 +505,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrInt`.
-    pub TF_OperationGetAttrInt: unsafe extern "C" fn(
+    pub TF_OperationGetAttrInt: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut i64,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrIntList`.
-    pub TF_OperationGetAttrIntList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrIntList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut i64,
@@ -511,14 +520,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrFloat`.
-    pub TF_OperationGetAttrFloat: unsafe extern "C" fn(
+    pub TF_OperationGetAttrFloat: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut f32,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrFloatList`.
-    pub TF_OperationGetAttrFloatList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrFloatList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut f32,
@@ -526,14 +535,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrBool`.
-    pub TF_OperationGetAttrBool: unsafe extern "C" fn(
+    pub TF_OperationGetAttrBool: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut c_uchar,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrBoolList`.
-    pub TF_OperationGetAttrBoolList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrBoolList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut c_uchar,
@@ -541,14 +550,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrType`.
-    pub TF_OperationGetAttrType: unsafe extern "C" fn(
+    pub TF_OperationGetAttrType: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut TF_DataType,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrTypeList`.
-    pub TF_OperationGetAttrTypeList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrTypeList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut TF_DataType,
@@ -556,7 +565,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrShape`.
-    pub TF_OperationGetAttrShape: unsafe extern "C" fn(
+    pub TF_OperationGetAttrShape: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut i64,
@@ -564,7 +573,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrShapeList`.
-    pub TF_OperationGetAttrShapeList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrShapeList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         dims: *mut *mut i64,
@@ -575,14 +584,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrTensorShapeProto`.
-    pub TF_OperationGetAttrTensorShapeProto: unsafe extern "C" fn(
+    pub TF_OperationGetAttrTensorShapeProto: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrTensorShapeProtoList`.
-    pub TF_OperationGetAttrTensorShapeProtoList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrTensorShapeProtoList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut *mut TF_Buffer,
@@ -590,14 +599,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrTensor`.
-    pub TF_OperationGetAttrTensor: unsafe extern "C" fn(
+    pub TF_OperationGetAttrTensor: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         value: *mut *mut TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrTensorList`.
-    pub TF_OperationGetAttrTensorList: unsafe extern "C" fn(
+    pub TF_OperationGetAttrTensorList: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         values: *mut *mut TF_Tensor,
@@ -605,110 +614,113 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetAttrValueProto`.
-    pub TF_OperationGetAttrValueProto: unsafe extern "C" fn(
+    pub TF_OperationGetAttrValueProto: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         attr_name: *const c_char,
         output_attr_value: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OperationGetNumAttrs`.
-    pub TF_OperationGetNumAttrs: unsafe extern "C" fn(oper: *mut TF_Operation) -> c_int,
+    pub TF_OperationGetNumAttrs: unsafe extern "C-unwind" fn(oper: *mut TF_Operation) -> c_int,
     /// Address of `TF_OperationGetAttrNameLength`.
     pub TF_OperationGetAttrNameLength:
-        unsafe extern "C" fn(oper: *mut TF_Operation, i: c_int) -> c_int,
+        unsafe extern "C-unwind" fn(oper: *mut TF_Operation, i: c_int) -> c_int,
     /// Address of `TF_OperationGetAttrName`.
-    pub TF_OperationGetAttrName: unsafe extern "C" fn(
+    pub TF_OperationGetAttrName: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         i: c_int,
         output: *mut c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphOperationByName`.
-    pub TF_GraphOperationByName:
-        unsafe extern "C" fn(graph: *mut TF_Graph, oper_name: *const c_char) -> *mut TF_Operation,
+    pub TF_GraphOperationByName: unsafe extern "C-unwind" fn(
+        graph: *mut TF_Graph,
+        oper_name: *const c_char,
+    ) -> *mut TF_Operation,
     /// Address of `TF_GraphNextOperation`.
     pub TF_GraphNextOperation:
-        unsafe extern "C" fn(graph: *mut TF_Graph, pos: *mut usize) -> *mut TF_Operation,
+        unsafe extern "C-unwind" fn(graph: *mut TF_Graph, pos: *mut usize) -> *mut TF_Operation,
     /// Address of `TF_GraphToGraphDef`.
-    pub TF_GraphToGraphDef: unsafe extern "C" fn(
+    pub TF_GraphToGraphDef: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output_graph_def: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphGetOpDef`.
-    pub TF_GraphGetOpDef: unsafe extern "C" fn(
+    pub TF_GraphGetOpDef: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         op_name: *const c_char,
         output_op_def: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphVersions`.
-    pub TF_GraphVersions: unsafe extern "C" fn(
+    pub TF_GraphVersions: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output_version_def: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewImportGraphDefOptions`.
-    pub TF_NewImportGraphDefOptions: unsafe extern "C" fn() -> *mut TF_ImportGraphDefOptions,
+    pub TF_NewImportGraphDefOptions: unsafe extern "C-unwind" fn() -> *mut TF_ImportGraphDefOptions,
     /// Address of `TF_DeleteImportGraphDefOptions`.
-    pub TF_DeleteImportGraphDefOptions: unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions),
+    pub TF_DeleteImportGraphDefOptions:
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions),
     /// Address of `TF_ImportGraphDefOptionsSetPrefix`.
     pub TF_ImportGraphDefOptionsSetPrefix:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, prefix: *const c_char),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, prefix: *const c_char),
     /// Address of `TF_ImportGraphDefOptionsSetDefaultDevice`.
     pub TF_ImportGraphDefOptionsSetDefaultDevice:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, device: *const c_char),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, device: *const c_char),
     /// Address of `TF_ImportGraphDefOptionsSetUniquifyNames`.
     pub TF_ImportGraphDefOptionsSetUniquifyNames:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, uniquify_names: c_uchar),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, uniquify_names: c_uchar),
     /// Address of `TF_ImportGraphDefOptionsSetUniquifyPrefix`.
     pub TF_ImportGraphDefOptionsSetUniquifyPrefix:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, uniquify_prefix: c_uchar),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, uniquify_prefix: c_uchar),
     /// Address of `TF_ImportGraphDefOptionsAddInputMapping`.
-    pub TF_ImportGraphDefOptionsAddInputMapping: unsafe extern "C" fn(
+    pub TF_ImportGraphDefOptionsAddInputMapping: unsafe extern "C-unwind" fn(
         opts: *mut TF_ImportGraphDefOptions,
         src_name: *const c_char,
         src_index: c_int,
         dst: TF_Output,
     ),
     /// Address of `TF_ImportGraphDefOptionsRemapControlDependency`.
-    pub TF_ImportGraphDefOptionsRemapControlDependency: unsafe extern "C" fn(
+    pub TF_ImportGraphDefOptionsRemapControlDependency: unsafe extern "C-unwind" fn(
         opts: *mut TF_ImportGraphDefOptions,
         src_name: *const c_char,
         dst: *mut TF_Operation,
     ),
     /// Address of `TF_ImportGraphDefOptionsAddControlDependency`.
     pub TF_ImportGraphDefOptionsAddControlDependency:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, oper: *mut TF_Operation),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, oper: *mut TF_Operation),
     /// Address of `TF_ImportGraphDefOptionsAddReturnOutput`.
-    pub TF_ImportGraphDefOptionsAddReturnOutput: unsafe extern "C" fn(
+    pub TF_ImportGraphDefOptionsAddReturnOutput: unsafe extern "C-unwind" fn(
         opts: *mut TF_ImportGraphDefOptions,
         oper_name: *const c_char,
         index: c_int,
     ),
     /// Address of `TF_ImportGraphDefOptionsNumReturnOutputs`.
     pub TF_ImportGraphDefOptionsNumReturnOutputs:
-        unsafe extern "C" fn(opts: *const TF_ImportGraphDefOptions) -> c_int,
+        unsafe extern "C-unwind" fn(opts: *const TF_ImportGraphDefOptions) -> c_int,
     /// Address of `TF_ImportGraphDefOptionsAddReturnOperation`.
     pub TF_ImportGraphDefOptionsAddReturnOperation:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, oper_name: *const c_char),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, oper_name: *const c_char),
     /// Address of `TF_ImportGraphDefOptionsNumReturnOperations`.
     pub TF_ImportGraphDefOptionsNumReturnOperations:
-        unsafe extern "C" fn(opts: *const TF_ImportGraphDefOptions) -> c_int,
+        unsafe extern "C-unwind" fn(opts: *const TF_ImportGraphDefOptions) -> c_int,
     /// Address of `TF_ImportGraphDefResultsReturnOutputs`.
-    pub TF_ImportGraphDefResultsReturnOutputs: unsafe extern "C" fn(
+    pub TF_ImportGraphDefResultsReturnOutputs: unsafe extern "C-unwind" fn(
         results: *mut TF_ImportGraphDefResults,
         num_outputs: *mut c_int,
         outputs: *mut *mut TF_Output,
     ),
     /// Address of `TF_ImportGraphDefResultsReturnOperations`.
-    pub TF_ImportGraphDefResultsReturnOperations: unsafe extern "C" fn(
+    pub TF_ImportGraphDefResultsReturnOperations: unsafe extern "C-unwind" fn(
         results: *mut TF_ImportGraphDefResults,
         num_opers: *mut c_int,
         opers: *mut *mut *mut TF_Operation,
     ),
     /// Address of `TF_ImportGraphDefResultsMissingUnusedInputMappings`.
-    pub TF_ImportGraphDefResultsMissingUnusedInputMappings: unsafe extern "C" fn(
+    pub TF_ImportGraphDefResultsMissingUnusedInputMappings: unsafe extern "C-unwind" fn(
         results: *mut TF_ImportGraphDefResults,
         num_missing_unused_input_mappings: *mut c_int,
         src_names: *mut *mut *const c_char,
@@ -716,25 +728,25 @@ pub struct Functions {
     ),
     /// Address of `TF_DeleteImportGraphDefResults`.
     pub TF_DeleteImportGraphDefResults:
-        unsafe extern "C" fn(results: *mut TF_ImportGraphDefResults),
+        unsafe extern "C-unwind" fn(results: *mut TF_ImportGraphDefResults),
     /// Address of `TF_GraphImportGraphDefWithResults`.
-    pub TF_GraphImportGraphDefWithResults: unsafe extern "C" fn(
-        graph: *mut TF_Graph,
-        graph_def: *const TF_Buffer,
-        options: *const TF_ImportGraphDefOptions,
-        status: *mut TF_Status,
-    )
-        -> *mut TF_ImportGraphDefResults,
+    pub TF_GraphImportGraphDefWithResults:
+        unsafe extern "C-unwind" fn(
+            graph: *mut TF_Graph,
+            graph_def: *const TF_Buffer,
+            options: *const TF_ImportGraphDefOptions,
+            status: *mut TF_Status,
+        ) -> *mut TF_ImportGraphDefResults,
     /// Address of `TF_GraphImportGraphDefWithResultsNoSerialization`.
     pub TF_GraphImportGraphDefWithResultsNoSerialization:
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             graph: *mut TF_Graph,
             graph_def: *const TF_Buffer,
             options: *const TF_ImportGraphDefOptions,
             status: *mut TF_Status,
         ) -> *mut TF_ImportGraphDefResults,
     /// Address of `TF_GraphImportGraphDefWithReturnOutputs`.
-    pub TF_GraphImportGraphDefWithReturnOutputs: unsafe extern "C" fn(
+    pub TF_GraphImportGraphDefWithReturnOutputs: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         graph_def: *const TF_Buffer,
         options: *const TF_ImportGraphDefOptions,
@@ -743,51 +755,51 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphImportGraphDef`.
-    pub TF_GraphImportGraphDef: unsafe extern "C" fn(
+    pub TF_GraphImportGraphDef: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         graph_def: *const TF_Buffer,
         options: *const TF_ImportGraphDefOptions,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphCopyFunction`.
-    pub TF_GraphCopyFunction: unsafe extern "C" fn(
+    pub TF_GraphCopyFunction: unsafe extern "C-unwind" fn(
         g: *mut TF_Graph,
         func: *const TF_Function,
         grad: *const TF_Function,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GraphNumFunctions`.
-    pub TF_GraphNumFunctions: unsafe extern "C" fn(g: *mut TF_Graph) -> c_int,
+    pub TF_GraphNumFunctions: unsafe extern "C-unwind" fn(g: *mut TF_Graph) -> c_int,
     /// Address of `TF_GraphGetFunctions`.
-    pub TF_GraphGetFunctions: unsafe extern "C" fn(
+    pub TF_GraphGetFunctions: unsafe extern "C-unwind" fn(
         g: *mut TF_Graph,
         funcs: *mut *mut TF_Function,
         max_func: c_int,
         status: *mut TF_Status,
     ) -> c_int,
     /// Address of `TF_OperationToNodeDef`.
-    pub TF_OperationToNodeDef: unsafe extern "C" fn(
+    pub TF_OperationToNodeDef: unsafe extern "C-unwind" fn(
         oper: *mut TF_Operation,
         output_node_def: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewWhile`.
-    pub TF_NewWhile: unsafe extern "C" fn(
+    pub TF_NewWhile: unsafe extern "C-unwind" fn(
         g: *mut TF_Graph,
         inputs: *mut TF_Output,
         ninputs: c_int,
         status: *mut TF_Status,
     ) -> TF_WhileParams,
     /// Address of `TF_FinishWhile`.
-    pub TF_FinishWhile: unsafe extern "C" fn(
+    pub TF_FinishWhile: unsafe extern "C-unwind" fn(
         params: *const TF_WhileParams,
         status: *mut TF_Status,
         outputs: *mut TF_Output,
     ),
     /// Address of `TF_AbortWhile`.
-    pub TF_AbortWhile: unsafe extern "C" fn(params: *const TF_WhileParams),
+    pub TF_AbortWhile: unsafe extern "C-unwind" fn(params: *const TF_WhileParams),
     /// Address of `TF_AddGradients`.
-    pub TF_AddGradients: unsafe extern "C" fn(
+    pub TF_AddGradients: unsafe extern "C-unwind" fn(
         g: *mut TF_Graph,
         y: *mut TF_Output,
         ny: c_int,
@@ -798,7 +810,7 @@ pub struct Functions {
         dy: *mut TF_Output,
     ),
     /// Address of `TF_AddGradientsWithPrefix`.
-    pub TF_AddGradientsWithPrefix: unsafe extern "C" fn(
+    pub TF_AddGradientsWithPrefix: unsafe extern "C-unwind" fn(
         g: *mut TF_Graph,
         prefix: *const c_char,
         y: *mut TF_Output,
@@ -810,7 +822,7 @@ pub struct Functions {
         dy: *mut TF_Output,
     ),
     /// Address of `TF_GraphToFunction`.
-    pub TF_GraphToFunction: unsafe extern "C" fn(
+    pub TF_GraphToFunction: unsafe extern "C-unwind" fn(
         fn_body: *const TF_Graph,
         fn_name: *const c_char,
         append_hash_to_fn_name: c_uchar,
@@ -826,7 +838,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Function,
     /// Address of `TF_GraphToFunctionWithControlOutputs`.
-    pub TF_GraphToFunctionWithControlOutputs: unsafe extern "C" fn(
+    pub TF_GraphToFunctionWithControlOutputs: unsafe extern "C-unwind" fn(
         fn_body: *const TF_Graph,
         fn_name: *const c_char,
         append_hash_to_fn_name: c_uchar,
@@ -845,21 +857,21 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Function,
     /// Address of `TF_FunctionName`.
-    pub TF_FunctionName: unsafe extern "C" fn(func: *mut TF_Function) -> *const c_char,
+    pub TF_FunctionName: unsafe extern "C-unwind" fn(func: *mut TF_Function) -> *const c_char,
     /// Address of `TF_FunctionToFunctionDef`.
-    pub TF_FunctionToFunctionDef: unsafe extern "C" fn(
+    pub TF_FunctionToFunctionDef: unsafe extern "C-unwind" fn(
         func: *mut TF_Function,
         output_func_def: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_FunctionImportFunctionDef`.
-    pub TF_FunctionImportFunctionDef: unsafe extern "C" fn(
+    pub TF_FunctionImportFunctionDef: unsafe extern "C-unwind" fn(
         proto: *const c_void,
         proto_len: usize,
         status: *mut TF_Status,
     ) -> *mut TF_Function,
     /// Address of `TF_FunctionSetAttrValueProto`.
-    pub TF_FunctionSetAttrValueProto: unsafe extern "C" fn(
+    pub TF_FunctionSetAttrValueProto: unsafe extern "C-unwind" fn(
         func: *mut TF_Function,
         attr_name: *const c_char,
         proto: *const c_void,
@@ -867,29 +879,29 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_FunctionGetAttrValueProto`.
-    pub TF_FunctionGetAttrValueProto: unsafe extern "C" fn(
+    pub TF_FunctionGetAttrValueProto: unsafe extern "C-unwind" fn(
         func: *mut TF_Function,
         attr_name: *const c_char,
         output_attr_value: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_DeleteFunction`.
-    pub TF_DeleteFunction: unsafe extern "C" fn(func: *mut TF_Function),
+    pub TF_DeleteFunction: unsafe extern "C-unwind" fn(func: *mut TF_Function),
     /// Address of `TF_TryEvaluateConstant`.
-    pub TF_TryEvaluateConstant: unsafe extern "C" fn(
+    pub TF_TryEvaluateConstant: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output: TF_Output,
         result: *mut *mut TF_Tensor,
         status: *mut TF_Status,
     ) -> c_uchar,
     /// Address of `TF_NewSession`.
-    pub TF_NewSession: unsafe extern "C" fn(
+    pub TF_NewSession: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         opts: *const TF_SessionOptions,
         status: *mut TF_Status,
     ) -> *mut TF_Session,
     /// Address of `TF_LoadSessionFromSavedModel`.
-    pub TF_LoadSessionFromSavedModel: unsafe extern "C" fn(
+    pub TF_LoadSessionFromSavedModel: unsafe extern "C-unwind" fn(
         session_options: *const TF_SessionOptions,
         run_options: *const TF_Buffer,
         export_dir: *const c_char,
@@ -900,11 +912,12 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Session,
     /// Address of `TF_CloseSession`.
-    pub TF_CloseSession: unsafe extern "C" fn(arg0: *mut TF_Session, status: *mut TF_Status),
+    pub TF_CloseSession: unsafe extern "C-unwind" fn(arg0: *mut TF_Session, status: *mut TF_Status),
     /// Address of `TF_DeleteSession`.
-    pub TF_DeleteSession: unsafe extern "C" fn(arg0: *mut TF_Session, status: *mut TF_Status),
+    pub TF_DeleteSession:
+        unsafe extern "C-unwind" fn(arg0: *mut TF_Session, status: *mut TF_Status),
     /// Address of `TF_SessionRun`.
-    pub TF_SessionRun: unsafe extern "C" fn(
+    pub TF_SessionRun: unsafe extern "C-unwind" fn(
         session: *mut TF_Session,
         run_options: *const TF_Buffer,
         inputs: *const TF_Output,
@@ -919,7 +932,7 @@ pub struct Functions {
         arg11: *mut TF_Status,
     ),
     /// Address of `TF_SessionPRunSetup`.
-    pub TF_SessionPRunSetup: unsafe extern "C" fn(
+    pub TF_SessionPRunSetup: unsafe extern "C-unwind" fn(
         arg0: *mut TF_Session,
         inputs: *const TF_Output,
         ninputs: c_int,
@@ -931,7 +944,7 @@ pub struct Functions {
         arg8: *mut TF_Status,
     ),
     /// Address of `TF_SessionPRun`.
-    pub TF_SessionPRun: unsafe extern "C" fn(
+    pub TF_SessionPRun: unsafe extern "C-unwind" fn(
         arg0: *mut TF_Session,
         handle: *const c_char,
         inputs: *const TF_Output,
@@ -945,34 +958,34 @@ pub struct Functions {
         arg10: *mut TF_Status,
     ),
     /// Address of `TF_DeletePRunHandle`.
-    pub TF_DeletePRunHandle: unsafe extern "C" fn(handle: *const c_char),
+    pub TF_DeletePRunHandle: unsafe extern "C-unwind" fn(handle: *const c_char),
     /// Address of `TF_NewDeprecatedSession`.
-    pub TF_NewDeprecatedSession: unsafe extern "C" fn(
+    pub TF_NewDeprecatedSession: unsafe extern "C-unwind" fn(
         arg0: *const TF_SessionOptions,
         status: *mut TF_Status,
     ) -> *mut TF_DeprecatedSession,
     /// Address of `TF_CloseDeprecatedSession`.
     pub TF_CloseDeprecatedSession:
-        unsafe extern "C" fn(arg0: *mut TF_DeprecatedSession, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(arg0: *mut TF_DeprecatedSession, status: *mut TF_Status),
     /// Address of `TF_DeleteDeprecatedSession`.
     pub TF_DeleteDeprecatedSession:
-        unsafe extern "C" fn(arg0: *mut TF_DeprecatedSession, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(arg0: *mut TF_DeprecatedSession, status: *mut TF_Status),
     /// Address of `TF_Reset`.
-    pub TF_Reset: unsafe extern "C" fn(
+    pub TF_Reset: unsafe extern "C-unwind" fn(
         opt: *const TF_SessionOptions,
         containers: *mut *const c_char,
         ncontainers: c_int,
         status: *mut TF_Status,
     ),
     /// Address of `TF_ExtendGraph`.
-    pub TF_ExtendGraph: unsafe extern "C" fn(
+    pub TF_ExtendGraph: unsafe extern "C-unwind" fn(
         arg0: *mut TF_DeprecatedSession,
         proto: *const c_void,
         proto_len: usize,
         arg3: *mut TF_Status,
     ),
     /// Address of `TF_Run`.
-    pub TF_Run: unsafe extern "C" fn(
+    pub TF_Run: unsafe extern "C-unwind" fn(
         arg0: *mut TF_DeprecatedSession,
         run_options: *const TF_Buffer,
         input_names: *mut *const c_char,
@@ -987,7 +1000,7 @@ pub struct Functions {
         arg11: *mut TF_Status,
     ),
     /// Address of `TF_PRunSetup`.
-    pub TF_PRunSetup: unsafe extern "C" fn(
+    pub TF_PRunSetup: unsafe extern "C-unwind" fn(
         arg0: *mut TF_DeprecatedSession,
         input_names: *mut *const c_char,
         ninputs: c_int,
@@ -999,7 +1012,7 @@ pub struct Functions {
         arg8: *mut TF_Status,
     ),
     /// Address of `TF_PRun`.
-    pub TF_PRun: unsafe extern "C" fn(
+    pub TF_PRun: unsafe extern "C-unwind" fn(
         arg0: *mut TF_DeprecatedSession,
         handle: *const c_char,
         input_names: *mut *const c_char,
@@ -1013,114 +1026,118 @@ pub struct Functions {
         arg10: *mut TF_Status,
     ),
     /// Address of `TF_SessionListDevices`.
-    pub TF_SessionListDevices: unsafe extern "C" fn(
+    pub TF_SessionListDevices: unsafe extern "C-unwind" fn(
         session: *mut TF_Session,
         status: *mut TF_Status,
     ) -> *mut TF_DeviceList,
     /// Address of `TF_DeprecatedSessionListDevices`.
-    pub TF_DeprecatedSessionListDevices: unsafe extern "C" fn(
+    pub TF_DeprecatedSessionListDevices: unsafe extern "C-unwind" fn(
         session: *mut TF_DeprecatedSession,
         status: *mut TF_Status,
     ) -> *mut TF_DeviceList,
     /// Address of `TF_DeleteDeviceList`.
-    pub TF_DeleteDeviceList: unsafe extern "C" fn(list: *mut TF_DeviceList),
+    pub TF_DeleteDeviceList: unsafe extern "C-unwind" fn(list: *mut TF_DeviceList),
     /// Address of `TF_DeviceListCount`.
-    pub TF_DeviceListCount: unsafe extern "C" fn(list: *const TF_DeviceList) -> c_int,
+    pub TF_DeviceListCount: unsafe extern "C-unwind" fn(list: *const TF_DeviceList) -> c_int,
     /// Address of `TF_DeviceListName`.
-    pub TF_DeviceListName: unsafe extern "C" fn(
+    pub TF_DeviceListName: unsafe extern "C-unwind" fn(
         list: *const TF_DeviceList,
         index: c_int,
         status: *mut TF_Status,
     ) -> *const c_char,
     /// Address of `TF_DeviceListType`.
-    pub TF_DeviceListType: unsafe extern "C" fn(
+    pub TF_DeviceListType: unsafe extern "C-unwind" fn(
         list: *const TF_DeviceList,
         index: c_int,
         status: *mut TF_Status,
     ) -> *const c_char,
     /// Address of `TF_DeviceListMemoryBytes`.
-    pub TF_DeviceListMemoryBytes: unsafe extern "C" fn(
+    pub TF_DeviceListMemoryBytes: unsafe extern "C-unwind" fn(
         list: *const TF_DeviceList,
         index: c_int,
         status: *mut TF_Status,
     ) -> i64,
     /// Address of `TF_DeviceListIncarnation`.
-    pub TF_DeviceListIncarnation: unsafe extern "C" fn(
+    pub TF_DeviceListIncarnation: unsafe extern "C-unwind" fn(
         list: *const TF_DeviceList,
         index: c_int,
         status: *mut TF_Status,
     ) -> u64,
     /// Address of `TF_LoadLibrary`.
-    pub TF_LoadLibrary: unsafe extern "C" fn(
+    pub TF_LoadLibrary: unsafe extern "C-unwind" fn(
         library_filename: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_Library,
     /// Address of `TF_GetOpList`.
-    pub TF_GetOpList: unsafe extern "C" fn(lib_handle: *mut TF_Library) -> TF_Buffer,
+    pub TF_GetOpList: unsafe extern "C-unwind" fn(lib_handle: *mut TF_Library) -> TF_Buffer,
     /// Address of `TF_DeleteLibraryHandle`.
-    pub TF_DeleteLibraryHandle: unsafe extern "C" fn(lib_handle: *mut TF_Library),
+    pub TF_DeleteLibraryHandle: unsafe extern "C-unwind" fn(lib_handle: *mut TF_Library),
     /// Address of `TF_GetAllOpList`.
-    pub TF_GetAllOpList: unsafe extern "C" fn() -> *mut TF_Buffer,
+    pub TF_GetAllOpList: unsafe extern "C-unwind" fn() -> *mut TF_Buffer,
     /// Address of `TF_NewApiDefMap`.
-    pub TF_NewApiDefMap: unsafe extern "C" fn(
+    pub TF_NewApiDefMap: unsafe extern "C-unwind" fn(
         op_list_buffer: *mut TF_Buffer,
         status: *mut TF_Status,
     ) -> *mut TF_ApiDefMap,
     /// Address of `TF_DeleteApiDefMap`.
-    pub TF_DeleteApiDefMap: unsafe extern "C" fn(apimap: *mut TF_ApiDefMap),
+    pub TF_DeleteApiDefMap: unsafe extern "C-unwind" fn(apimap: *mut TF_ApiDefMap),
     /// Address of `TF_ApiDefMapPut`.
-    pub TF_ApiDefMapPut: unsafe extern "C" fn(
+    pub TF_ApiDefMapPut: unsafe extern "C-unwind" fn(
         api_def_map: *mut TF_ApiDefMap,
         text: *const c_char,
         text_len: usize,
         status: *mut TF_Status,
     ),
     /// Address of `TF_ApiDefMapGet`.
-    pub TF_ApiDefMapGet: unsafe extern "C" fn(
+    pub TF_ApiDefMapGet: unsafe extern "C-unwind" fn(
         api_def_map: *mut TF_ApiDefMap,
         name: *const c_char,
         name_len: usize,
         status: *mut TF_Status,
     ) -> *mut TF_Buffer,
     /// Address of `TF_GetAllRegisteredKernels`.
-    pub TF_GetAllRegisteredKernels: unsafe extern "C" fn(status: *mut TF_Status) -> *mut TF_Buffer,
+    pub TF_GetAllRegisteredKernels:
+        unsafe extern "C-unwind" fn(status: *mut TF_Status) -> *mut TF_Buffer,
     /// Address of `TF_GetRegisteredKernelsForOp`.
     pub TF_GetRegisteredKernelsForOp:
-        unsafe extern "C" fn(name: *const c_char, status: *mut TF_Status) -> *mut TF_Buffer,
+        unsafe extern "C-unwind" fn(name: *const c_char, status: *mut TF_Status) -> *mut TF_Buffer,
     /// Address of `TF_UpdateEdge`.
-    pub TF_UpdateEdge: unsafe extern "C" fn(
+    pub TF_UpdateEdge: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         new_src: TF_Output,
         dst: TF_Input,
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewServer`.
-    pub TF_NewServer: unsafe extern "C" fn(
+    pub TF_NewServer: unsafe extern "C-unwind" fn(
         proto: *const c_void,
         proto_len: usize,
         status: *mut TF_Status,
     ) -> *mut TF_Server,
     /// Address of `TF_ServerStart`.
-    pub TF_ServerStart: unsafe extern "C" fn(server: *mut TF_Server, status: *mut TF_Status),
+    pub TF_ServerStart: unsafe extern "C-unwind" fn(server: *mut TF_Server, status: *mut TF_Status),
     /// Address of `TF_ServerStop`.
-    pub TF_ServerStop: unsafe extern "C" fn(server: *mut TF_Server, status: *mut TF_Status),
+    pub TF_ServerStop: unsafe extern "C-unwind" fn(server: *mut TF_Server, status: *mut TF_Status),
     /// Address of `TF_ServerJoin`.
-    pub TF_ServerJoin: unsafe extern "C" fn(server: *mut TF_Server, status: *mut TF_Status),
+    pub TF_ServerJoin: unsafe extern "C-unwind" fn(server: *mut TF_Server, status: *mut TF_Status),
     /// Address of `TF_ServerTarget`.
-    pub TF_ServerTarget: unsafe extern "C" fn(server: *mut TF_Server) -> *const c_char,
+    pub TF_ServerTarget: unsafe extern "C-unwind" fn(server: *mut TF_Server) -> *const c_char,
     /// Address of `TF_DeleteServer`.
-    pub TF_DeleteServer: unsafe extern "C" fn(server: *mut TF_Server),
+    pub TF_DeleteServer: unsafe extern "C-unwind" fn(server: *mut TF_Server),
     /// Address of `TF_RegisterLogListener`.
     pub TF_RegisterLogListener:
-        unsafe extern "C" fn(listener: Option<unsafe extern "C" fn(arg0: *const c_char)>),
+        unsafe extern "C-unwind" fn(listener: Option<unsafe extern "C" fn(arg0: *const c_char)>),
     /// Address of `TF_RegisterFilesystemPlugin`.
     pub TF_RegisterFilesystemPlugin:
-        unsafe extern "C" fn(plugin_filename: *const c_char, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(plugin_filename: *const c_char, status: *mut TF_Status),
     /// Address of `TF_AddOperationControlInput`.
-    pub TF_AddOperationControlInput:
-        unsafe extern "C" fn(graph: *mut TF_Graph, op: *mut TF_Operation, input: *mut TF_Operation),
+    pub TF_AddOperationControlInput: unsafe extern "C-unwind" fn(
+        graph: *mut TF_Graph,
+        op: *mut TF_Operation,
+        input: *mut TF_Operation,
+    ),
     /// Address of `TF_SetAttr`.
-    pub TF_SetAttr: unsafe extern "C" fn(
+    pub TF_SetAttr: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         op: *mut TF_Operation,
         attr_name: *const c_char,
@@ -1128,33 +1145,38 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_ClearAttr`.
-    pub TF_ClearAttr: unsafe extern "C" fn(
+    pub TF_ClearAttr: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         op: *mut TF_Operation,
         attr_name: *const c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TF_SetFullType`.
-    pub TF_SetFullType: unsafe extern "C" fn(
+    pub TF_SetFullType: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         op: *mut TF_Operation,
         full_type_proto: *const TF_Buffer,
     ),
     /// Address of `TF_SetRequestedDevice`.
-    pub TF_SetRequestedDevice:
-        unsafe extern "C" fn(graph: *mut TF_Graph, op: *mut TF_Operation, device: *const c_char),
+    pub TF_SetRequestedDevice: unsafe extern "C-unwind" fn(
+        graph: *mut TF_Graph,
+        op: *mut TF_Operation,
+        device: *const c_char,
+    ),
     /// Address of `TF_RemoveAllControlInputs`.
     pub TF_RemoveAllControlInputs:
-        unsafe extern "C" fn(graph: *mut TF_Graph, op: *mut TF_Operation),
+        unsafe extern "C-unwind" fn(graph: *mut TF_Graph, op: *mut TF_Operation),
     /// Address of `TF_SetRequireShapeInferenceFns`.
-    pub TF_SetRequireShapeInferenceFns: unsafe extern "C" fn(graph: *mut TF_Graph, require: bool),
+    pub TF_SetRequireShapeInferenceFns:
+        unsafe extern "C-unwind" fn(graph: *mut TF_Graph, require: bool),
     /// Address of `TF_ExtendSession`.
-    pub TF_ExtendSession: unsafe extern "C" fn(session: *mut TF_Session, status: *mut TF_Status),
+    pub TF_ExtendSession:
+        unsafe extern "C-unwind" fn(session: *mut TF_Session, status: *mut TF_Status),
     /// Address of `TF_GetHandleShapeAndType`.
     pub TF_GetHandleShapeAndType:
-        unsafe extern "C" fn(graph: *mut TF_Graph, output: TF_Output) -> *mut TF_Buffer,
+        unsafe extern "C-unwind" fn(graph: *mut TF_Graph, output: TF_Output) -> *mut TF_Buffer,
     /// Address of `TF_SetHandleShapeAndType`.
-    pub TF_SetHandleShapeAndType: unsafe extern "C" fn(
+    pub TF_SetHandleShapeAndType: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         output: TF_Output,
         proto: *const c_void,
@@ -1162,7 +1184,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_AddWhileInputHack`.
-    pub TF_AddWhileInputHack: unsafe extern "C" fn(
+    pub TF_AddWhileInputHack: unsafe extern "C-unwind" fn(
         graph: *mut TF_Graph,
         new_src: TF_Output,
         dst: *mut TF_Operation,
@@ -5099,7 +5121,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_Version() -> *const c_char;
         pub fn TF_TensorFromProto(
             from: *const TF_Buffer,

@@ -51,79 +51,87 @@ pub struct TF_ShapeAndTypeList {
 
 /// The functions of `tensorflow/c/c_api_experimental.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_EnableXLACompilation`.
     pub TF_EnableXLACompilation:
-        unsafe extern "C" fn(options: *mut TF_SessionOptions, enable: c_uchar),
+        unsafe extern "C-unwind" fn(options: *mut TF_SessionOptions, enable: c_uchar),
     /// Address of `TF_SetXlaEnableLazyCompilation`.
-    pub TF_SetXlaEnableLazyCompilation: unsafe extern "C" fn(enable: c_uchar) -> c_uchar,
+    pub TF_SetXlaEnableLazyCompilation: unsafe extern "C-unwind" fn(enable: c_uchar) -> c_uchar,
     /// Address of `TF_SetTfXlaCpuGlobalJit`.
-    pub TF_SetTfXlaCpuGlobalJit: unsafe extern "C" fn(enable: c_uchar) -> c_uchar,
+    pub TF_SetTfXlaCpuGlobalJit: unsafe extern "C-unwind" fn(enable: c_uchar) -> c_uchar,
     /// Address of `TF_SetXlaAutoJitMode`.
-    pub TF_SetXlaAutoJitMode: unsafe extern "C" fn(mode: *const c_char),
+    pub TF_SetXlaAutoJitMode: unsafe extern "C-unwind" fn(mode: *const c_char),
     /// Address of `TF_GetXlaAutoJitEnabled`.
-    pub TF_GetXlaAutoJitEnabled: unsafe extern "C" fn() -> c_uchar,
+    pub TF_GetXlaAutoJitEnabled: unsafe extern "C-unwind" fn() -> c_uchar,
     /// Address of `TF_SetXlaMinClusterSize`.
-    pub TF_SetXlaMinClusterSize: unsafe extern "C" fn(size: c_int),
+    pub TF_SetXlaMinClusterSize: unsafe extern "C-unwind" fn(size: c_int),
     /// Address of `TF_GetXlaConstantFoldingDisabled`.
-    pub TF_GetXlaConstantFoldingDisabled: unsafe extern "C" fn() -> c_uchar,
+    pub TF_GetXlaConstantFoldingDisabled: unsafe extern "C-unwind" fn() -> c_uchar,
     /// Address of `TF_SetXlaConstantFoldingDisabled`.
-    pub TF_SetXlaConstantFoldingDisabled: unsafe extern "C" fn(should_enable: c_uchar),
+    pub TF_SetXlaConstantFoldingDisabled: unsafe extern "C-unwind" fn(should_enable: c_uchar),
     /// Address of `TF_CreateConfig`.
-    pub TF_CreateConfig: unsafe extern "C" fn(
+    pub TF_CreateConfig: unsafe extern "C-unwind" fn(
         enable_xla_compilation: c_uchar,
         gpu_memory_allow_growth: c_uchar,
         num_cpu_devices: c_uint,
     ) -> *mut TF_Buffer,
     /// Address of `TF_CreateRunOptions`.
-    pub TF_CreateRunOptions: unsafe extern "C" fn(enable_full_trace: c_uchar) -> *mut TF_Buffer,
+    pub TF_CreateRunOptions:
+        unsafe extern "C-unwind" fn(enable_full_trace: c_uchar) -> *mut TF_Buffer,
     /// Address of `TF_GraphDebugString`.
     pub TF_GraphDebugString:
-        unsafe extern "C" fn(graph: *mut TF_Graph, len: *mut usize) -> *const c_char,
+        unsafe extern "C-unwind" fn(graph: *mut TF_Graph, len: *mut usize) -> *const c_char,
     /// Address of `TF_FunctionDebugString`.
     pub TF_FunctionDebugString:
-        unsafe extern "C" fn(func: *mut TF_Function, len: *mut usize) -> *mut c_char,
+        unsafe extern "C-unwind" fn(func: *mut TF_Function, len: *mut usize) -> *mut c_char,
     /// Address of `TF_DequeueNamedTensor`.
-    pub TF_DequeueNamedTensor: unsafe extern "C" fn(
+    pub TF_DequeueNamedTensor: unsafe extern "C-unwind" fn(
         session: *mut TF_Session,
         tensor_id: c_int,
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TF_EnqueueNamedTensor`.
-    pub TF_EnqueueNamedTensor: unsafe extern "C" fn(
+    pub TF_EnqueueNamedTensor: unsafe extern "C-unwind" fn(
         session: *mut TF_Session,
         tensor_id: c_int,
         tensor: *mut TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_GetServerDef`.
-    pub TFE_GetServerDef:
-        unsafe extern "C" fn(text_proto: *const c_char, status: *mut TF_Status) -> *mut TF_Buffer,
+    pub TFE_GetServerDef: unsafe extern "C-unwind" fn(
+        text_proto: *const c_char,
+        status: *mut TF_Status,
+    ) -> *mut TF_Buffer,
     /// Address of `TF_MakeInternalErrorStatus`.
     pub TF_MakeInternalErrorStatus:
-        unsafe extern "C" fn(status: *mut TF_Status, errMsg: *const c_char),
+        unsafe extern "C-unwind" fn(status: *mut TF_Status, errMsg: *const c_char),
     /// Address of `TF_NewCheckpointReader`.
-    pub TF_NewCheckpointReader: unsafe extern "C" fn(
+    pub TF_NewCheckpointReader: unsafe extern "C-unwind" fn(
         filename: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_CheckpointReader,
     /// Address of `TF_DeleteCheckpointReader`.
-    pub TF_DeleteCheckpointReader: unsafe extern "C" fn(reader: *mut TF_CheckpointReader),
+    pub TF_DeleteCheckpointReader: unsafe extern "C-unwind" fn(reader: *mut TF_CheckpointReader),
     /// Address of `TF_CheckpointReaderHasTensor`.
     pub TF_CheckpointReaderHasTensor:
-        unsafe extern "C" fn(reader: *mut TF_CheckpointReader, name: *const c_char) -> c_int,
+        unsafe extern "C-unwind" fn(reader: *mut TF_CheckpointReader, name: *const c_char) -> c_int,
     /// Address of `TF_CheckpointReaderGetVariable`.
-    pub TF_CheckpointReaderGetVariable:
-        unsafe extern "C" fn(reader: *mut TF_CheckpointReader, index: c_int) -> *const c_char,
+    pub TF_CheckpointReaderGetVariable: unsafe extern "C-unwind" fn(
+        reader: *mut TF_CheckpointReader,
+        index: c_int,
+    ) -> *const c_char,
     /// Address of `TF_CheckpointReaderSize`.
-    pub TF_CheckpointReaderSize: unsafe extern "C" fn(reader: *mut TF_CheckpointReader) -> c_int,
+    pub TF_CheckpointReaderSize:
+        unsafe extern "C-unwind" fn(reader: *mut TF_CheckpointReader) -> c_int,
     /// Address of `TF_CheckpointReaderGetVariableDataType`.
-    pub TF_CheckpointReaderGetVariableDataType:
-        unsafe extern "C" fn(reader: *mut TF_CheckpointReader, name: *const c_char) -> TF_DataType,
+    pub TF_CheckpointReaderGetVariableDataType: unsafe extern "C-unwind" fn(
+        reader: *mut TF_CheckpointReader,
+        name: *const c_char,
+    ) -> TF_DataType,
     /// Address of `TF_CheckpointReaderGetVariableShape`.
-    pub TF_CheckpointReaderGetVariableShape: unsafe extern "C" fn(
+    pub TF_CheckpointReaderGetVariableShape: unsafe extern "C-unwind" fn(
         reader: *mut TF_CheckpointReader,
         name: *const c_char,
         dims: *mut i64,
@@ -132,77 +140,83 @@ pub struct Functions {
     ),
     /// Address of `TF_CheckpointReaderGetVariableNumDims`.
     pub TF_CheckpointReaderGetVariableNumDims:
-        unsafe extern "C" fn(reader: *mut TF_CheckpointReader, name: *const c_char) -> c_int,
+        unsafe extern "C-unwind" fn(reader: *mut TF_CheckpointReader, name: *const c_char) -> c_int,
     /// Address of `TF_CheckpointReaderGetTensor`.
-    pub TF_CheckpointReaderGetTensor: unsafe extern "C" fn(
+    pub TF_CheckpointReaderGetTensor: unsafe extern "C-unwind" fn(
         reader: *mut TF_CheckpointReader,
         name: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TF_NewAttrBuilder`.
-    pub TF_NewAttrBuilder: unsafe extern "C" fn(op_name: *const c_char) -> *mut TF_AttrBuilder,
+    pub TF_NewAttrBuilder:
+        unsafe extern "C-unwind" fn(op_name: *const c_char) -> *mut TF_AttrBuilder,
     /// Address of `TF_DeleteAttrBuilder`.
-    pub TF_DeleteAttrBuilder: unsafe extern "C" fn(builder: *mut TF_AttrBuilder),
+    pub TF_DeleteAttrBuilder: unsafe extern "C-unwind" fn(builder: *mut TF_AttrBuilder),
     /// Address of `TF_AttrBuilderSetType`.
-    pub TF_AttrBuilderSetType: unsafe extern "C" fn(
+    pub TF_AttrBuilderSetType: unsafe extern "C-unwind" fn(
         builder: *mut TF_AttrBuilder,
         attr_name: *const c_char,
         value: TF_DataType,
     ),
     /// Address of `TF_AttrBuilderSetTypeList`.
-    pub TF_AttrBuilderSetTypeList: unsafe extern "C" fn(
+    pub TF_AttrBuilderSetTypeList: unsafe extern "C-unwind" fn(
         builder: *mut TF_AttrBuilder,
         attr_name: *const c_char,
         values: *const TF_DataType,
         num_values: c_int,
     ),
     /// Address of `TF_AttrBuilderCheckCanRunOnDevice`.
-    pub TF_AttrBuilderCheckCanRunOnDevice: unsafe extern "C" fn(
+    pub TF_AttrBuilderCheckCanRunOnDevice: unsafe extern "C-unwind" fn(
         builder: *mut TF_AttrBuilder,
         device_type: *const c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetNumberAttrForOpListInput`.
-    pub TF_GetNumberAttrForOpListInput: unsafe extern "C" fn(
+    pub TF_GetNumberAttrForOpListInput: unsafe extern "C-unwind" fn(
         op_name: *const c_char,
         input_index: c_int,
         status: *mut TF_Status,
     ) -> *const c_char,
     /// Address of `TF_OpIsStateful`.
     pub TF_OpIsStateful:
-        unsafe extern "C" fn(op_type: *const c_char, status: *mut TF_Status) -> c_int,
+        unsafe extern "C-unwind" fn(op_type: *const c_char, status: *mut TF_Status) -> c_int,
     /// Address of `TF_InitMain`.
-    pub TF_InitMain:
-        unsafe extern "C" fn(usage: *const c_char, argc: *mut c_int, argv: *mut *mut *mut c_char),
+    pub TF_InitMain: unsafe extern "C-unwind" fn(
+        usage: *const c_char,
+        argc: *mut c_int,
+        argv: *mut *mut *mut c_char,
+    ),
     /// Address of `TF_PickUnusedPortOrDie`.
-    pub TF_PickUnusedPortOrDie: unsafe extern "C" fn() -> c_int,
+    pub TF_PickUnusedPortOrDie: unsafe extern "C-unwind" fn() -> c_int,
     /// Address of `TFE_NewTensorHandleFromScalar`.
-    pub TFE_NewTensorHandleFromScalar: unsafe extern "C" fn(
+    pub TFE_NewTensorHandleFromScalar: unsafe extern "C-unwind" fn(
         data_type: TF_DataType,
         data: *mut c_void,
         len: usize,
         status: *mut TF_Status,
     ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_EnableCollectiveOps`.
-    pub TFE_EnableCollectiveOps: unsafe extern "C" fn(
+    pub TFE_EnableCollectiveOps: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         proto: *const c_void,
         proto_len: usize,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_AbortCollectiveOps`.
-    pub TFE_AbortCollectiveOps: unsafe extern "C" fn(ctx: *mut TFE_Context, status: *mut TF_Status),
+    pub TFE_AbortCollectiveOps:
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, status: *mut TF_Status),
     /// Address of `TFE_CollectiveOpsCheckPeerHealth`.
-    pub TFE_CollectiveOpsCheckPeerHealth: unsafe extern "C" fn(
+    pub TFE_CollectiveOpsCheckPeerHealth: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         task: *const c_char,
         timeout_in_ms: i64,
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewShapeAndTypeList`.
-    pub TF_NewShapeAndTypeList: unsafe extern "C" fn(num_shapes: c_int) -> *mut TF_ShapeAndTypeList,
+    pub TF_NewShapeAndTypeList:
+        unsafe extern "C-unwind" fn(num_shapes: c_int) -> *mut TF_ShapeAndTypeList,
     /// Address of `TF_ShapeAndTypeListSetShape`.
-    pub TF_ShapeAndTypeListSetShape: unsafe extern "C" fn(
+    pub TF_ShapeAndTypeListSetShape: unsafe extern "C-unwind" fn(
         shape_list: *mut TF_ShapeAndTypeList,
         index: c_int,
         dims: *const i64,
@@ -210,20 +224,23 @@ pub struct Functions {
     ),
     /// Address of `TF_ShapeAndTypeListSetUnknownShape`.
     pub TF_ShapeAndTypeListSetUnknownShape:
-        unsafe extern "C" fn(shape_list: *mut TF_ShapeAndTypeList, index: c_int),
+        unsafe extern "C-unwind" fn(shape_list: *mut TF_ShapeAndTypeList, index: c_int),
     /// Address of `TF_ShapeAndTypeListSetDtype`.
-    pub TF_ShapeAndTypeListSetDtype: unsafe extern "C" fn(
+    pub TF_ShapeAndTypeListSetDtype: unsafe extern "C-unwind" fn(
         shape_list: *mut TF_ShapeAndTypeList,
         index: c_int,
         dtype: TF_DataType,
     ),
     /// Address of `TF_DeleteShapeAndTypeList`.
-    pub TF_DeleteShapeAndTypeList: unsafe extern "C" fn(shape_list: *mut TF_ShapeAndTypeList),
+    pub TF_DeleteShapeAndTypeList:
+        unsafe extern "C-unwind" fn(shape_list: *mut TF_ShapeAndTypeList),
     /// Address of `TF_DeleteShapeAndTypeListArray`.
-    pub TF_DeleteShapeAndTypeListArray:
-        unsafe extern "C" fn(shape_list_array: *mut *mut TF_ShapeAndTypeList, num_items: c_int),
+    pub TF_DeleteShapeAndTypeListArray: unsafe extern "C-unwind" fn(
+        shape_list_array: *mut *mut TF_ShapeAndTypeList,
+        num_items: c_int,
+    ),
     /// Address of `TFE_InferShapes`.
-    pub TFE_InferShapes: unsafe extern "C" fn(
+    pub TFE_InferShapes: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         input_shapes: *mut TF_ShapeAndTypeList,
         input_tensors: *mut *mut TF_Tensor,
@@ -235,17 +252,21 @@ pub struct Functions {
     ),
     /// Address of `TF_ImportGraphDefOptionsSetValidateColocationConstraints`.
     pub TF_ImportGraphDefOptionsSetValidateColocationConstraints:
-        unsafe extern "C" fn(opts: *mut TF_ImportGraphDefOptions, enable: c_uchar),
+        unsafe extern "C-unwind" fn(opts: *mut TF_ImportGraphDefOptions, enable: c_uchar),
     /// Address of `TF_LoadPluggableDeviceLibrary`.
-    pub TF_LoadPluggableDeviceLibrary: unsafe extern "C" fn(
+    pub TF_LoadPluggableDeviceLibrary: unsafe extern "C-unwind" fn(
         library_filename: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_Library,
     /// Address of `TF_DeletePluggableDeviceLibraryHandle`.
-    pub TF_DeletePluggableDeviceLibraryHandle: unsafe extern "C" fn(lib_handle: *mut TF_Library),
+    pub TF_DeletePluggableDeviceLibraryHandle:
+        unsafe extern "C-unwind" fn(lib_handle: *mut TF_Library),
     /// Address of `TF_GraphRemoveFunction`.
-    pub TF_GraphRemoveFunction:
-        unsafe extern "C" fn(g: *mut TF_Graph, func_name: *const c_char, status: *mut TF_Status),
+    pub TF_GraphRemoveFunction: unsafe extern "C-unwind" fn(
+        g: *mut TF_Graph,
+        func_name: *const c_char,
+        status: *mut TF_Status,
+    ),
 }
 
 impl Functions {
@@ -1158,7 +1179,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_EnableXLACompilation(options: *mut TF_SessionOptions, enable: c_uchar);
         pub fn TF_SetXlaEnableLazyCompilation(enable: c_uchar) -> c_uchar;
         pub fn TF_SetTfXlaCpuGlobalJit(enable: c_uchar) -> c_uchar;

@@ -78,13 +78,13 @@ pub struct TFE_Op {
 
 /// The functions of `tensorflow/c/eager/c_api.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TFE_NewContextOptions`.
-    pub TFE_NewContextOptions: unsafe extern "C" fn() -> *mut TFE_ContextOptions,
+    pub TFE_NewContextOptions: unsafe extern "C-unwind" fn() -> *mut TFE_ContextOptions,
     /// Address of `TFE_ContextOptionsSetConfig`.
-    pub TFE_ContextOptionsSetConfig: unsafe extern "C" fn(
+    pub TFE_ContextOptionsSetConfig: unsafe extern "C-unwind" fn(
         options: *mut TFE_ContextOptions,
         proto: *const c_void,
         proto_len: usize,
@@ -92,32 +92,38 @@ pub struct Functions {
     ),
     /// Address of `TFE_ContextOptionsSetAsync`.
     pub TFE_ContextOptionsSetAsync:
-        unsafe extern "C" fn(arg0: *mut TFE_ContextOptions, enable: c_uchar),
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_ContextOptions, enable: c_uchar),
     /// Address of `TFE_ContextOptionsSetDevicePlacementPolicy`.
-    pub TFE_ContextOptionsSetDevicePlacementPolicy:
-        unsafe extern "C" fn(arg0: *mut TFE_ContextOptions, arg1: TFE_ContextDevicePlacementPolicy),
+    pub TFE_ContextOptionsSetDevicePlacementPolicy: unsafe extern "C-unwind" fn(
+        arg0: *mut TFE_ContextOptions,
+        arg1: TFE_ContextDevicePlacementPolicy,
+    ),
     /// Address of `TFE_DeleteContextOptions`.
-    pub TFE_DeleteContextOptions: unsafe extern "C" fn(arg0: *mut TFE_ContextOptions),
+    pub TFE_DeleteContextOptions: unsafe extern "C-unwind" fn(arg0: *mut TFE_ContextOptions),
     /// Address of `TFE_NewContext`.
-    pub TFE_NewContext: unsafe extern "C" fn(
+    pub TFE_NewContext: unsafe extern "C-unwind" fn(
         opts: *const TFE_ContextOptions,
         status: *mut TF_Status,
     ) -> *mut TFE_Context,
     /// Address of `TFE_DeleteContext`.
-    pub TFE_DeleteContext: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_DeleteContext: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_ContextListDevices`.
-    pub TFE_ContextListDevices:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, status: *mut TF_Status) -> *mut TF_DeviceList,
+    pub TFE_ContextListDevices: unsafe extern "C-unwind" fn(
+        ctx: *mut TFE_Context,
+        status: *mut TF_Status,
+    ) -> *mut TF_DeviceList,
     /// Address of `TFE_ContextClearCaches`.
-    pub TFE_ContextClearCaches: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextClearCaches: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_ContextSetThreadLocalDevicePlacementPolicy`.
-    pub TFE_ContextSetThreadLocalDevicePlacementPolicy:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, policy: TFE_ContextDevicePlacementPolicy),
+    pub TFE_ContextSetThreadLocalDevicePlacementPolicy: unsafe extern "C-unwind" fn(
+        ctx: *mut TFE_Context,
+        policy: TFE_ContextDevicePlacementPolicy,
+    ),
     /// Address of `TFE_ContextGetDevicePlacementPolicy`.
     pub TFE_ContextGetDevicePlacementPolicy:
-        unsafe extern "C" fn(ctx: *mut TFE_Context) -> TFE_ContextDevicePlacementPolicy,
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context) -> TFE_ContextDevicePlacementPolicy,
     /// Address of `TFE_ContextSetServerDef`.
-    pub TFE_ContextSetServerDef: unsafe extern "C" fn(
+    pub TFE_ContextSetServerDef: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         keep_alive_secs: c_int,
         proto: *const c_void,
@@ -125,83 +131,101 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TFE_NewTensorHandle`.
-    pub TFE_NewTensorHandle:
-        unsafe extern "C" fn(t: *const TF_Tensor, status: *mut TF_Status) -> *mut TFE_TensorHandle,
+    pub TFE_NewTensorHandle: unsafe extern "C-unwind" fn(
+        t: *const TF_Tensor,
+        status: *mut TF_Status,
+    ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_DeleteTensorHandle`.
-    pub TFE_DeleteTensorHandle: unsafe extern "C" fn(h: *mut TFE_TensorHandle),
+    pub TFE_DeleteTensorHandle: unsafe extern "C-unwind" fn(h: *mut TFE_TensorHandle),
     /// Address of `TFE_TensorHandleDataType`.
-    pub TFE_TensorHandleDataType: unsafe extern "C" fn(h: *mut TFE_TensorHandle) -> TF_DataType,
+    pub TFE_TensorHandleDataType:
+        unsafe extern "C-unwind" fn(h: *mut TFE_TensorHandle) -> TF_DataType,
     /// Address of `TFE_TensorHandleNumDims`.
     pub TFE_TensorHandleNumDims:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> c_int,
+        unsafe extern "C-unwind" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> c_int,
     /// Address of `TFE_TensorHandleNumElements`.
     pub TFE_TensorHandleNumElements:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> i64,
+        unsafe extern "C-unwind" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> i64,
     /// Address of `TFE_TensorHandleDim`.
-    pub TFE_TensorHandleDim: unsafe extern "C" fn(
+    pub TFE_TensorHandleDim: unsafe extern "C-unwind" fn(
         h: *mut TFE_TensorHandle,
         dim_index: c_int,
         status: *mut TF_Status,
     ) -> i64,
     /// Address of `TFE_TensorHandleDeviceName`.
-    pub TFE_TensorHandleDeviceName:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> *const c_char,
-    /// Address of `TFE_TensorHandleBackingDeviceName`.
-    pub TFE_TensorHandleBackingDeviceName:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> *const c_char,
-    /// Address of `TFE_TensorHandleCopySharingTensor`.
-    pub TFE_TensorHandleCopySharingTensor: unsafe extern "C" fn(
+    pub TFE_TensorHandleDeviceName: unsafe extern "C-unwind" fn(
         h: *mut TFE_TensorHandle,
         status: *mut TF_Status,
-    ) -> *mut TFE_TensorHandle,
+    ) -> *const c_char,
+    /// Address of `TFE_TensorHandleBackingDeviceName`.
+    pub TFE_TensorHandleBackingDeviceName: unsafe extern "C-unwind" fn(
+        h: *mut TFE_TensorHandle,
+        status: *mut TF_Status,
+    ) -> *const c_char,
+    /// Address of `TFE_TensorHandleCopySharingTensor`.
+    pub TFE_TensorHandleCopySharingTensor: unsafe extern "C-unwind" fn(
+        h: *mut TFE_TensorHandle,
+        status: *mut TF_Status,
+    )
+        -> *mut TFE_TensorHandle,
     /// Address of `TFE_TensorHandleResolve`.
-    pub TFE_TensorHandleResolve:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> *mut TF_Tensor,
+    pub TFE_TensorHandleResolve: unsafe extern "C-unwind" fn(
+        h: *mut TFE_TensorHandle,
+        status: *mut TF_Status,
+    ) -> *mut TF_Tensor,
     /// Address of `TFE_TensorHandleCopyToDevice`.
-    pub TFE_TensorHandleCopyToDevice: unsafe extern "C" fn(
+    pub TFE_TensorHandleCopyToDevice: unsafe extern "C-unwind" fn(
         h: *mut TFE_TensorHandle,
         ctx: *mut TFE_Context,
         device_name: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_TensorHandleTensorDebugInfo`.
-    pub TFE_TensorHandleTensorDebugInfo: unsafe extern "C" fn(
+    pub TFE_TensorHandleTensorDebugInfo: unsafe extern "C-unwind" fn(
         h: *mut TFE_TensorHandle,
         status: *mut TF_Status,
-    ) -> *mut TFE_TensorDebugInfo,
+    )
+        -> *mut TFE_TensorDebugInfo,
     /// Address of `TFE_DeleteTensorDebugInfo`.
-    pub TFE_DeleteTensorDebugInfo: unsafe extern "C" fn(debug_info: *mut TFE_TensorDebugInfo),
+    pub TFE_DeleteTensorDebugInfo:
+        unsafe extern "C-unwind" fn(debug_info: *mut TFE_TensorDebugInfo),
     /// Address of `TFE_TensorDebugInfoOnDeviceNumDims`.
     pub TFE_TensorDebugInfoOnDeviceNumDims:
-        unsafe extern "C" fn(debug_info: *mut TFE_TensorDebugInfo) -> c_int,
+        unsafe extern "C-unwind" fn(debug_info: *mut TFE_TensorDebugInfo) -> c_int,
     /// Address of `TFE_TensorDebugInfoOnDeviceDim`.
     pub TFE_TensorDebugInfoOnDeviceDim:
-        unsafe extern "C" fn(debug_info: *mut TFE_TensorDebugInfo, dim_index: c_int) -> i64,
+        unsafe extern "C-unwind" fn(debug_info: *mut TFE_TensorDebugInfo, dim_index: c_int) -> i64,
     /// Address of `TFE_NewOp`.
-    pub TFE_NewOp: unsafe extern "C" fn(
+    pub TFE_NewOp: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         op_or_function_name: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TFE_Op,
     /// Address of `TFE_DeleteOp`.
-    pub TFE_DeleteOp: unsafe extern "C" fn(op: *mut TFE_Op),
+    pub TFE_DeleteOp: unsafe extern "C-unwind" fn(op: *mut TFE_Op),
     /// Address of `TFE_OpGetName`.
     pub TFE_OpGetName:
-        unsafe extern "C" fn(op: *const TFE_Op, status: *mut TF_Status) -> *const c_char,
+        unsafe extern "C-unwind" fn(op: *const TFE_Op, status: *mut TF_Status) -> *const c_char,
     /// Address of `TFE_OpGetContext`.
     pub TFE_OpGetContext:
-        unsafe extern "C" fn(op: *const TFE_Op, status: *mut TF_Status) -> *mut TFE_Context,
+        unsafe extern "C-unwind" fn(op: *const TFE_Op, status: *mut TF_Status) -> *mut TFE_Context,
     /// Address of `TFE_OpSetDevice`.
-    pub TFE_OpSetDevice:
-        unsafe extern "C" fn(op: *mut TFE_Op, device_name: *const c_char, status: *mut TF_Status),
+    pub TFE_OpSetDevice: unsafe extern "C-unwind" fn(
+        op: *mut TFE_Op,
+        device_name: *const c_char,
+        status: *mut TF_Status,
+    ),
     /// Address of `TFE_OpGetDevice`.
     pub TFE_OpGetDevice:
-        unsafe extern "C" fn(op: *const TFE_Op, status: *mut TF_Status) -> *const c_char,
+        unsafe extern "C-unwind" fn(op: *const TFE_Op, status: *mut TF_Status) -> *const c_char,
     /// Address of `TFE_OpAddInput`.
-    pub TFE_OpAddInput:
-        unsafe extern "C" fn(op: *mut TFE_Op, input: *mut TFE_TensorHandle, status: *mut TF_Status),
+    pub TFE_OpAddInput: unsafe extern "C-unwind" fn(
+        op: *mut TFE_Op,
+        input: *mut TFE_TensorHandle,
+        status: *mut TF_Status,
+    ),
     /// Address of `TFE_OpAddInputList`.
-    pub TFE_OpAddInputList: unsafe extern "C" fn(
+    pub TFE_OpAddInputList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         inputs: *mut *mut TFE_TensorHandle,
         num_inputs: c_int,
@@ -209,22 +233,22 @@ pub struct Functions {
     ),
     /// Address of `TFE_OpGetFlatInputCount`.
     pub TFE_OpGetFlatInputCount:
-        unsafe extern "C" fn(op: *const TFE_Op, status: *mut TF_Status) -> c_int,
+        unsafe extern "C-unwind" fn(op: *const TFE_Op, status: *mut TF_Status) -> c_int,
     /// Address of `TFE_OpGetFlatInput`.
-    pub TFE_OpGetFlatInput: unsafe extern "C" fn(
+    pub TFE_OpGetFlatInput: unsafe extern "C-unwind" fn(
         op: *const TFE_Op,
         index: c_int,
         status: *mut TF_Status,
     ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_OpGetAttrType`.
-    pub TFE_OpGetAttrType: unsafe extern "C" fn(
+    pub TFE_OpGetAttrType: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         is_list: *mut c_uchar,
         status: *mut TF_Status,
     ) -> TF_AttrType,
     /// Address of `TFE_OpNameGetAttrType`.
-    pub TFE_OpNameGetAttrType: unsafe extern "C" fn(
+    pub TFE_OpNameGetAttrType: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         op_or_function_name: *const c_char,
         attr_name: *const c_char,
@@ -232,7 +256,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> TF_AttrType,
     /// Address of `TFE_OpSetAttrString`.
-    pub TFE_OpSetAttrString: unsafe extern "C" fn(
+    pub TFE_OpSetAttrString: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         value: *const c_void,
@@ -240,18 +264,18 @@ pub struct Functions {
     ),
     /// Address of `TFE_OpSetAttrInt`.
     pub TFE_OpSetAttrInt:
-        unsafe extern "C" fn(op: *mut TFE_Op, attr_name: *const c_char, value: i64),
+        unsafe extern "C-unwind" fn(op: *mut TFE_Op, attr_name: *const c_char, value: i64),
     /// Address of `TFE_OpSetAttrFloat`.
     pub TFE_OpSetAttrFloat:
-        unsafe extern "C" fn(op: *mut TFE_Op, attr_name: *const c_char, value: f32),
+        unsafe extern "C-unwind" fn(op: *mut TFE_Op, attr_name: *const c_char, value: f32),
     /// Address of `TFE_OpSetAttrBool`.
     pub TFE_OpSetAttrBool:
-        unsafe extern "C" fn(op: *mut TFE_Op, attr_name: *const c_char, value: c_uchar),
+        unsafe extern "C-unwind" fn(op: *mut TFE_Op, attr_name: *const c_char, value: c_uchar),
     /// Address of `TFE_OpSetAttrType`.
     pub TFE_OpSetAttrType:
-        unsafe extern "C" fn(op: *mut TFE_Op, attr_name: *const c_char, value: TF_DataType),
+        unsafe extern "C-unwind" fn(op: *mut TFE_Op, attr_name: *const c_char, value: TF_DataType),
     /// Address of `TFE_OpSetAttrShape`.
-    pub TFE_OpSetAttrShape: unsafe extern "C" fn(
+    pub TFE_OpSetAttrShape: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         dims: *const i64,
@@ -259,24 +283,27 @@ pub struct Functions {
         out_status: *mut TF_Status,
     ),
     /// Address of `TFE_OpSetAttrFunction`.
-    pub TFE_OpSetAttrFunction:
-        unsafe extern "C" fn(op: *mut TFE_Op, attr_name: *const c_char, value: *const TFE_Op),
+    pub TFE_OpSetAttrFunction: unsafe extern "C-unwind" fn(
+        op: *mut TFE_Op,
+        attr_name: *const c_char,
+        value: *const TFE_Op,
+    ),
     /// Address of `TFE_OpSetAttrFunctionName`.
-    pub TFE_OpSetAttrFunctionName: unsafe extern "C" fn(
+    pub TFE_OpSetAttrFunctionName: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         data: *const c_char,
         length: usize,
     ),
     /// Address of `TFE_OpSetAttrTensor`.
-    pub TFE_OpSetAttrTensor: unsafe extern "C" fn(
+    pub TFE_OpSetAttrTensor: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         tensor: *mut TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_OpSetAttrStringList`.
-    pub TFE_OpSetAttrStringList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrStringList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         values: *const *const c_void,
@@ -284,35 +311,35 @@ pub struct Functions {
         num_values: c_int,
     ),
     /// Address of `TFE_OpSetAttrIntList`.
-    pub TFE_OpSetAttrIntList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrIntList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         values: *const i64,
         num_values: c_int,
     ),
     /// Address of `TFE_OpSetAttrFloatList`.
-    pub TFE_OpSetAttrFloatList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrFloatList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         values: *const f32,
         num_values: c_int,
     ),
     /// Address of `TFE_OpSetAttrBoolList`.
-    pub TFE_OpSetAttrBoolList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrBoolList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         values: *const c_uchar,
         num_values: c_int,
     ),
     /// Address of `TFE_OpSetAttrTypeList`.
-    pub TFE_OpSetAttrTypeList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrTypeList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         values: *const TF_DataType,
         num_values: c_int,
     ),
     /// Address of `TFE_OpSetAttrShapeList`.
-    pub TFE_OpSetAttrShapeList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrShapeList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         dims: *mut *const i64,
@@ -321,61 +348,67 @@ pub struct Functions {
         out_status: *mut TF_Status,
     ),
     /// Address of `TFE_OpSetAttrFunctionList`.
-    pub TFE_OpSetAttrFunctionList: unsafe extern "C" fn(
+    pub TFE_OpSetAttrFunctionList: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         attr_name: *const c_char,
         value: *mut *const TFE_Op,
         num_values: c_int,
     ),
     /// Address of `TFE_OpGetInputLength`.
-    pub TFE_OpGetInputLength: unsafe extern "C" fn(
+    pub TFE_OpGetInputLength: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         input_name: *const c_char,
         status: *mut TF_Status,
     ) -> c_int,
     /// Address of `TFE_OpGetOutputLength`.
-    pub TFE_OpGetOutputLength: unsafe extern "C" fn(
+    pub TFE_OpGetOutputLength: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         output_name: *const c_char,
         status: *mut TF_Status,
     ) -> c_int,
     /// Address of `TFE_Execute`.
-    pub TFE_Execute: unsafe extern "C" fn(
+    pub TFE_Execute: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         retvals: *mut *mut TFE_TensorHandle,
         num_retvals: *mut c_int,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextAddFunctionDef`.
-    pub TFE_ContextAddFunctionDef: unsafe extern "C" fn(
+    pub TFE_ContextAddFunctionDef: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         serialized_function_def: *const c_char,
         size: usize,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextAddFunction`.
-    pub TFE_ContextAddFunction: unsafe extern "C" fn(
+    pub TFE_ContextAddFunction: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         function: *mut TF_Function,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextRemoveFunction`.
-    pub TFE_ContextRemoveFunction:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, name: *const c_char, status: *mut TF_Status),
+    pub TFE_ContextRemoveFunction: unsafe extern "C-unwind" fn(
+        ctx: *mut TFE_Context,
+        name: *const c_char,
+        status: *mut TF_Status,
+    ),
     /// Address of `TFE_ContextHasFunction`.
     pub TFE_ContextHasFunction:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, name: *const c_char) -> c_uchar,
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, name: *const c_char) -> c_uchar,
     /// Address of `TFE_ContextEnableRunMetadata`.
-    pub TFE_ContextEnableRunMetadata: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextEnableRunMetadata: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_ContextDisableRunMetadata`.
-    pub TFE_ContextDisableRunMetadata: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextDisableRunMetadata: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_ContextExportRunMetadata`.
-    pub TFE_ContextExportRunMetadata:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, buf: *mut TF_Buffer, status: *mut TF_Status),
+    pub TFE_ContextExportRunMetadata: unsafe extern "C-unwind" fn(
+        ctx: *mut TFE_Context,
+        buf: *mut TF_Buffer,
+        status: *mut TF_Status,
+    ),
     /// Address of `TFE_ContextStartStep`.
-    pub TFE_ContextStartStep: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextStartStep: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_ContextEndStep`.
-    pub TFE_ContextEndStep: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextEndStep: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
 }
 
 impl Functions {
@@ -1607,7 +1640,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TFE_NewContextOptions() -> *mut TFE_ContextOptions;
         pub fn TFE_ContextOptionsSetConfig(
             options: *mut TFE_ContextOptions,

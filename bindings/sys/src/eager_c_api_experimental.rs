@@ -285,54 +285,58 @@ pub type TFE_CustomDeviceTensorHandle = TFE_CustomDeviceTensorHandleMethods;
 
 /// The functions of `tensorflow/c/eager/c_api_experimental.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TFE_OpReset`.
-    pub TFE_OpReset: unsafe extern "C" fn(
+    pub TFE_OpReset: unsafe extern "C-unwind" fn(
         op_to_reset: *mut TFE_Op,
         op_or_function_name: *const c_char,
         raw_device_name: *const c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextEnableGraphCollection`.
-    pub TFE_ContextEnableGraphCollection: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextEnableGraphCollection: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_ContextDisableGraphCollection`.
-    pub TFE_ContextDisableGraphCollection: unsafe extern "C" fn(ctx: *mut TFE_Context),
+    pub TFE_ContextDisableGraphCollection: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context),
     /// Address of `TFE_MonitoringCounterCellIncrementBy`.
     pub TFE_MonitoringCounterCellIncrementBy:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringCounterCell, value: i64),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringCounterCell, value: i64),
     /// Address of `TFE_MonitoringCounterCellValue`.
     pub TFE_MonitoringCounterCellValue:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringCounterCell) -> i64,
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringCounterCell) -> i64,
     /// Address of `TFE_MonitoringNewCounter0`.
-    pub TFE_MonitoringNewCounter0: unsafe extern "C" fn(
+    pub TFE_MonitoringNewCounter0: unsafe extern "C-unwind" fn(
         name: *const c_char,
         status: *mut TF_Status,
         description: *const c_char,
     ) -> *mut TFE_MonitoringCounter0,
     /// Address of `TFE_MonitoringDeleteCounter0`.
-    pub TFE_MonitoringDeleteCounter0: unsafe extern "C" fn(counter: *mut TFE_MonitoringCounter0),
+    pub TFE_MonitoringDeleteCounter0:
+        unsafe extern "C-unwind" fn(counter: *mut TFE_MonitoringCounter0),
     /// Address of `TFE_MonitoringGetCellCounter0`.
-    pub TFE_MonitoringGetCellCounter0: unsafe extern "C" fn(
-        counter: *mut TFE_MonitoringCounter0,
-    ) -> *mut TFE_MonitoringCounterCell,
+    pub TFE_MonitoringGetCellCounter0:
+        unsafe extern "C-unwind" fn(
+            counter: *mut TFE_MonitoringCounter0,
+        ) -> *mut TFE_MonitoringCounterCell,
     /// Address of `TFE_MonitoringNewCounter1`.
-    pub TFE_MonitoringNewCounter1: unsafe extern "C" fn(
+    pub TFE_MonitoringNewCounter1: unsafe extern "C-unwind" fn(
         name: *const c_char,
         status: *mut TF_Status,
         description: *const c_char,
         label1: *const c_char,
     ) -> *mut TFE_MonitoringCounter1,
     /// Address of `TFE_MonitoringDeleteCounter1`.
-    pub TFE_MonitoringDeleteCounter1: unsafe extern "C" fn(counter: *mut TFE_MonitoringCounter1),
+    pub TFE_MonitoringDeleteCounter1:
+        unsafe extern "C-unwind" fn(counter: *mut TFE_MonitoringCounter1),
     /// Address of `TFE_MonitoringGetCellCounter1`.
-    pub TFE_MonitoringGetCellCounter1: unsafe extern "C" fn(
-        counter: *mut TFE_MonitoringCounter1,
-        label1: *const c_char,
-    ) -> *mut TFE_MonitoringCounterCell,
+    pub TFE_MonitoringGetCellCounter1:
+        unsafe extern "C-unwind" fn(
+            counter: *mut TFE_MonitoringCounter1,
+            label1: *const c_char,
+        ) -> *mut TFE_MonitoringCounterCell,
     /// Address of `TFE_MonitoringNewCounter2`.
-    pub TFE_MonitoringNewCounter2: unsafe extern "C" fn(
+    pub TFE_MonitoringNewCounter2: unsafe extern "C-unwind" fn(
         name: *const c_char,
         status: *mut TF_Status,
         description: *const c_char,
@@ -340,154 +344,167 @@ pub struct Functions {
         label2: *const c_char,
     ) -> *mut TFE_MonitoringCounter2,
     /// Address of `TFE_MonitoringDeleteCounter2`.
-    pub TFE_MonitoringDeleteCounter2: unsafe extern "C" fn(counter: *mut TFE_MonitoringCounter2),
+    pub TFE_MonitoringDeleteCounter2:
+        unsafe extern "C-unwind" fn(counter: *mut TFE_MonitoringCounter2),
     /// Address of `TFE_MonitoringGetCellCounter2`.
-    pub TFE_MonitoringGetCellCounter2: unsafe extern "C" fn(
-        counter: *mut TFE_MonitoringCounter2,
-        label1: *const c_char,
-        label2: *const c_char,
-    ) -> *mut TFE_MonitoringCounterCell,
+    pub TFE_MonitoringGetCellCounter2:
+        unsafe extern "C-unwind" fn(
+            counter: *mut TFE_MonitoringCounter2,
+            label1: *const c_char,
+            label2: *const c_char,
+        ) -> *mut TFE_MonitoringCounterCell,
     /// Address of `TFE_MonitoringIntGaugeCellSet`.
     pub TFE_MonitoringIntGaugeCellSet:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringIntGaugeCell, value: i64),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringIntGaugeCell, value: i64),
     /// Address of `TFE_MonitoringIntGaugeCellValue`.
     pub TFE_MonitoringIntGaugeCellValue:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringIntGaugeCell) -> i64,
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringIntGaugeCell) -> i64,
     /// Address of `TFE_MonitoringNewIntGauge0`.
-    pub TFE_MonitoringNewIntGauge0: unsafe extern "C" fn(
+    pub TFE_MonitoringNewIntGauge0: unsafe extern "C-unwind" fn(
         name: *const c_char,
         out_status: *mut TF_Status,
         description: *const c_char,
-    ) -> *mut TFE_MonitoringIntGauge0,
+    )
+        -> *mut TFE_MonitoringIntGauge0,
     /// Address of `TFE_MonitoringDeleteIntGauge0`.
-    pub TFE_MonitoringDeleteIntGauge0: unsafe extern "C" fn(gauge: *mut TFE_MonitoringIntGauge0),
+    pub TFE_MonitoringDeleteIntGauge0:
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringIntGauge0),
     /// Address of `TFE_MonitoringGetCellIntGauge0`.
-    pub TFE_MonitoringGetCellIntGauge0: unsafe extern "C" fn(
-        gauge: *mut TFE_MonitoringIntGauge0,
-    )
-        -> *mut TFE_MonitoringIntGaugeCell,
+    pub TFE_MonitoringGetCellIntGauge0:
+        unsafe extern "C-unwind" fn(
+            gauge: *mut TFE_MonitoringIntGauge0,
+        ) -> *mut TFE_MonitoringIntGaugeCell,
     /// Address of `TFE_MonitoringNewIntGauge1`.
-    pub TFE_MonitoringNewIntGauge1: unsafe extern "C" fn(
+    pub TFE_MonitoringNewIntGauge1: unsafe extern "C-unwind" fn(
         name: *const c_char,
         out_status: *mut TF_Status,
         description: *const c_char,
         label1: *const c_char,
-    ) -> *mut TFE_MonitoringIntGauge1,
+    )
+        -> *mut TFE_MonitoringIntGauge1,
     /// Address of `TFE_MonitoringDeleteIntGauge1`.
-    pub TFE_MonitoringDeleteIntGauge1: unsafe extern "C" fn(gauge: *mut TFE_MonitoringIntGauge1),
+    pub TFE_MonitoringDeleteIntGauge1:
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringIntGauge1),
     /// Address of `TFE_MonitoringGetCellIntGauge1`.
-    pub TFE_MonitoringGetCellIntGauge1: unsafe extern "C" fn(
-        gauge: *mut TFE_MonitoringIntGauge1,
-        label1: *const c_char,
-    )
-        -> *mut TFE_MonitoringIntGaugeCell,
+    pub TFE_MonitoringGetCellIntGauge1:
+        unsafe extern "C-unwind" fn(
+            gauge: *mut TFE_MonitoringIntGauge1,
+            label1: *const c_char,
+        ) -> *mut TFE_MonitoringIntGaugeCell,
     /// Address of `TFE_MonitoringNewIntGauge2`.
-    pub TFE_MonitoringNewIntGauge2: unsafe extern "C" fn(
+    pub TFE_MonitoringNewIntGauge2: unsafe extern "C-unwind" fn(
         name: *const c_char,
         out_status: *mut TF_Status,
         description: *const c_char,
         label1: *const c_char,
         label2: *const c_char,
-    ) -> *mut TFE_MonitoringIntGauge2,
-    /// Address of `TFE_MonitoringDeleteIntGauge2`.
-    pub TFE_MonitoringDeleteIntGauge2: unsafe extern "C" fn(gauge: *mut TFE_MonitoringIntGauge2),
-    /// Address of `TFE_MonitoringGetCellIntGauge2`.
-    pub TFE_MonitoringGetCellIntGauge2: unsafe extern "C" fn(
-        gauge: *mut TFE_MonitoringIntGauge2,
-        label1: *const c_char,
-        label2: *const c_char,
     )
-        -> *mut TFE_MonitoringIntGaugeCell,
+        -> *mut TFE_MonitoringIntGauge2,
+    /// Address of `TFE_MonitoringDeleteIntGauge2`.
+    pub TFE_MonitoringDeleteIntGauge2:
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringIntGauge2),
+    /// Address of `TFE_MonitoringGetCellIntGauge2`.
+    pub TFE_MonitoringGetCellIntGauge2:
+        unsafe extern "C-unwind" fn(
+            gauge: *mut TFE_MonitoringIntGauge2,
+            label1: *const c_char,
+            label2: *const c_char,
+        ) -> *mut TFE_MonitoringIntGaugeCell,
     /// Address of `TFE_MonitoringStringGaugeCellSet`.
     pub TFE_MonitoringStringGaugeCellSet:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringStringGaugeCell, value: *const c_char),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringStringGaugeCell, value: *const c_char),
     /// Address of `TFE_MonitoringStringGaugeCellValue`.
     pub TFE_MonitoringStringGaugeCellValue:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringStringGaugeCell, buf: *mut TF_Buffer),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringStringGaugeCell, buf: *mut TF_Buffer),
     /// Address of `TFE_MonitoringNewStringGauge0`.
-    pub TFE_MonitoringNewStringGauge0: unsafe extern "C" fn(
-        name: *const c_char,
-        out_status: *mut TF_Status,
-        description: *const c_char,
-    ) -> *mut TFE_MonitoringStringGauge0,
+    pub TFE_MonitoringNewStringGauge0:
+        unsafe extern "C-unwind" fn(
+            name: *const c_char,
+            out_status: *mut TF_Status,
+            description: *const c_char,
+        ) -> *mut TFE_MonitoringStringGauge0,
     /// Address of `TFE_MonitoringDeleteStringGauge0`.
     pub TFE_MonitoringDeleteStringGauge0:
-        unsafe extern "C" fn(gauge: *mut TFE_MonitoringStringGauge0),
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringStringGauge0),
     /// Address of `TFE_MonitoringGetCellStringGauge0`.
     pub TFE_MonitoringGetCellStringGauge0:
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             gauge: *mut TFE_MonitoringStringGauge0,
         ) -> *mut TFE_MonitoringStringGaugeCell,
     /// Address of `TFE_MonitoringNewStringGauge1`.
-    pub TFE_MonitoringNewStringGauge1: unsafe extern "C" fn(
-        name: *const c_char,
-        out_status: *mut TF_Status,
-        description: *const c_char,
-        label1: *const c_char,
-    ) -> *mut TFE_MonitoringStringGauge1,
+    pub TFE_MonitoringNewStringGauge1:
+        unsafe extern "C-unwind" fn(
+            name: *const c_char,
+            out_status: *mut TF_Status,
+            description: *const c_char,
+            label1: *const c_char,
+        ) -> *mut TFE_MonitoringStringGauge1,
     /// Address of `TFE_MonitoringDeleteStringGauge1`.
     pub TFE_MonitoringDeleteStringGauge1:
-        unsafe extern "C" fn(gauge: *mut TFE_MonitoringStringGauge1),
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringStringGauge1),
     /// Address of `TFE_MonitoringGetCellStringGauge1`.
     pub TFE_MonitoringGetCellStringGauge1:
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             gauge: *mut TFE_MonitoringStringGauge1,
             label1: *const c_char,
         ) -> *mut TFE_MonitoringStringGaugeCell,
     /// Address of `TFE_MonitoringNewStringGauge2`.
-    pub TFE_MonitoringNewStringGauge2: unsafe extern "C" fn(
-        name: *const c_char,
-        out_status: *mut TF_Status,
-        description: *const c_char,
-        label1: *const c_char,
-        label2: *const c_char,
-    ) -> *mut TFE_MonitoringStringGauge2,
+    pub TFE_MonitoringNewStringGauge2:
+        unsafe extern "C-unwind" fn(
+            name: *const c_char,
+            out_status: *mut TF_Status,
+            description: *const c_char,
+            label1: *const c_char,
+            label2: *const c_char,
+        ) -> *mut TFE_MonitoringStringGauge2,
     /// Address of `TFE_MonitoringDeleteStringGauge2`.
     pub TFE_MonitoringDeleteStringGauge2:
-        unsafe extern "C" fn(gauge: *mut TFE_MonitoringStringGauge2),
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringStringGauge2),
     /// Address of `TFE_MonitoringGetCellStringGauge2`.
     pub TFE_MonitoringGetCellStringGauge2:
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             gauge: *mut TFE_MonitoringStringGauge2,
             label1: *const c_char,
             label2: *const c_char,
         ) -> *mut TFE_MonitoringStringGaugeCell,
     /// Address of `TFE_MonitoringNewStringGauge3`.
-    pub TFE_MonitoringNewStringGauge3: unsafe extern "C" fn(
-        name: *const c_char,
-        out_status: *mut TF_Status,
-        description: *const c_char,
-        label1: *const c_char,
-        label2: *const c_char,
-        label3: *const c_char,
-    ) -> *mut TFE_MonitoringStringGauge3,
+    pub TFE_MonitoringNewStringGauge3:
+        unsafe extern "C-unwind" fn(
+            name: *const c_char,
+            out_status: *mut TF_Status,
+            description: *const c_char,
+            label1: *const c_char,
+            label2: *const c_char,
+            label3: *const c_char,
+        ) -> *mut TFE_MonitoringStringGauge3,
     /// Address of `TFE_MonitoringDeleteStringGauge3`.
     pub TFE_MonitoringDeleteStringGauge3:
-        unsafe extern "C" fn(gauge: *mut TFE_MonitoringStringGauge3),
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringStringGauge3),
     /// Address of `TFE_MonitoringGetCellStringGauge3`.
     pub TFE_MonitoringGetCellStringGauge3:
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             gauge: *mut TFE_MonitoringStringGauge3,
             label1: *const c_char,
             label2: *const c_char,
             label3: *const c_char,
         ) -> *mut TFE_MonitoringStringGaugeCell,
     /// Address of `TFE_MonitoringNewStringGauge4`.
-    pub TFE_MonitoringNewStringGauge4: unsafe extern "C" fn(
-        name: *const c_char,
-        out_status: *mut TF_Status,
-        description: *const c_char,
-        label1: *const c_char,
-        label2: *const c_char,
-        label3: *const c_char,
-        label4: *const c_char,
-    ) -> *mut TFE_MonitoringStringGauge4,
+    pub TFE_MonitoringNewStringGauge4:
+        unsafe extern "C-unwind" fn(
+            name: *const c_char,
+            out_status: *mut TF_Status,
+            description: *const c_char,
+            label1: *const c_char,
+            label2: *const c_char,
+            label3: *const c_char,
+            label4: *const c_char,
+        ) -> *mut TFE_MonitoringStringGauge4,
     /// Address of `TFE_MonitoringDeleteStringGauge4`.
     pub TFE_MonitoringDeleteStringGauge4:
-        unsafe extern "C" fn(gauge: *mut TFE_MonitoringStringGauge4),
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringStringGauge4),
     /// Address of `TFE_MonitoringGetCellStringGauge4`.
     pub TFE_MonitoringGetCellStringGauge4:
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             gauge: *mut TFE_MonitoringStringGauge4,
             label1: *const c_char,
             label2: *const c_char,
@@ -496,85 +513,94 @@ pub struct Functions {
         ) -> *mut TFE_MonitoringStringGaugeCell,
     /// Address of `TFE_MonitoringBoolGaugeCellSet`.
     pub TFE_MonitoringBoolGaugeCellSet:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringBoolGaugeCell, value: bool),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringBoolGaugeCell, value: bool),
     /// Address of `TFE_MonitoringBoolGaugeCellValue`.
     pub TFE_MonitoringBoolGaugeCellValue:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringBoolGaugeCell) -> bool,
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringBoolGaugeCell) -> bool,
     /// Address of `TFE_MonitoringNewBoolGauge0`.
-    pub TFE_MonitoringNewBoolGauge0: unsafe extern "C" fn(
+    pub TFE_MonitoringNewBoolGauge0: unsafe extern "C-unwind" fn(
         name: *const c_char,
         out_status: *mut TF_Status,
         description: *const c_char,
-    ) -> *mut TFE_MonitoringBoolGauge0,
+    )
+        -> *mut TFE_MonitoringBoolGauge0,
     /// Address of `TFE_MonitoringDeleteBoolGauge0`.
-    pub TFE_MonitoringDeleteBoolGauge0: unsafe extern "C" fn(gauge: *mut TFE_MonitoringBoolGauge0),
+    pub TFE_MonitoringDeleteBoolGauge0:
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringBoolGauge0),
     /// Address of `TFE_MonitoringGetCellBoolGauge0`.
-    pub TFE_MonitoringGetCellBoolGauge0: unsafe extern "C" fn(
-        gauge: *mut TFE_MonitoringBoolGauge0,
-    )
-        -> *mut TFE_MonitoringBoolGaugeCell,
+    pub TFE_MonitoringGetCellBoolGauge0:
+        unsafe extern "C-unwind" fn(
+            gauge: *mut TFE_MonitoringBoolGauge0,
+        ) -> *mut TFE_MonitoringBoolGaugeCell,
     /// Address of `TFE_MonitoringNewBoolGauge1`.
-    pub TFE_MonitoringNewBoolGauge1: unsafe extern "C" fn(
+    pub TFE_MonitoringNewBoolGauge1: unsafe extern "C-unwind" fn(
         name: *const c_char,
         out_status: *mut TF_Status,
         description: *const c_char,
         label1: *const c_char,
-    ) -> *mut TFE_MonitoringBoolGauge1,
+    )
+        -> *mut TFE_MonitoringBoolGauge1,
     /// Address of `TFE_MonitoringDeleteBoolGauge1`.
-    pub TFE_MonitoringDeleteBoolGauge1: unsafe extern "C" fn(gauge: *mut TFE_MonitoringBoolGauge1),
+    pub TFE_MonitoringDeleteBoolGauge1:
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringBoolGauge1),
     /// Address of `TFE_MonitoringGetCellBoolGauge1`.
-    pub TFE_MonitoringGetCellBoolGauge1: unsafe extern "C" fn(
-        gauge: *mut TFE_MonitoringBoolGauge1,
-        label1: *const c_char,
-    )
-        -> *mut TFE_MonitoringBoolGaugeCell,
+    pub TFE_MonitoringGetCellBoolGauge1:
+        unsafe extern "C-unwind" fn(
+            gauge: *mut TFE_MonitoringBoolGauge1,
+            label1: *const c_char,
+        ) -> *mut TFE_MonitoringBoolGaugeCell,
     /// Address of `TFE_MonitoringNewBoolGauge2`.
-    pub TFE_MonitoringNewBoolGauge2: unsafe extern "C" fn(
+    pub TFE_MonitoringNewBoolGauge2: unsafe extern "C-unwind" fn(
         name: *const c_char,
         out_status: *mut TF_Status,
         description: *const c_char,
         label1: *const c_char,
         label2: *const c_char,
-    ) -> *mut TFE_MonitoringBoolGauge2,
-    /// Address of `TFE_MonitoringDeleteBoolGauge2`.
-    pub TFE_MonitoringDeleteBoolGauge2: unsafe extern "C" fn(gauge: *mut TFE_MonitoringBoolGauge2),
-    /// Address of `TFE_MonitoringGetCellBoolGauge2`.
-    pub TFE_MonitoringGetCellBoolGauge2: unsafe extern "C" fn(
-        gauge: *mut TFE_MonitoringBoolGauge2,
-        label1: *const c_char,
-        label2: *const c_char,
     )
-        -> *mut TFE_MonitoringBoolGaugeCell,
+        -> *mut TFE_MonitoringBoolGauge2,
+    /// Address of `TFE_MonitoringDeleteBoolGauge2`.
+    pub TFE_MonitoringDeleteBoolGauge2:
+        unsafe extern "C-unwind" fn(gauge: *mut TFE_MonitoringBoolGauge2),
+    /// Address of `TFE_MonitoringGetCellBoolGauge2`.
+    pub TFE_MonitoringGetCellBoolGauge2:
+        unsafe extern "C-unwind" fn(
+            gauge: *mut TFE_MonitoringBoolGauge2,
+            label1: *const c_char,
+            label2: *const c_char,
+        ) -> *mut TFE_MonitoringBoolGaugeCell,
     /// Address of `TFE_MonitoringSamplerCellAdd`.
     pub TFE_MonitoringSamplerCellAdd:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringSamplerCell, value: f64),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringSamplerCell, value: f64),
     /// Address of `TFE_MonitoringSamplerCellValue`.
     pub TFE_MonitoringSamplerCellValue:
-        unsafe extern "C" fn(cell: *mut TFE_MonitoringSamplerCell, buf: *mut TF_Buffer),
+        unsafe extern "C-unwind" fn(cell: *mut TFE_MonitoringSamplerCell, buf: *mut TF_Buffer),
     /// Address of `TFE_MonitoringNewExponentialBuckets`.
-    pub TFE_MonitoringNewExponentialBuckets: unsafe extern "C" fn(
-        scale: f64,
-        growth_factor: f64,
-        bucket_count: c_int,
-    )
-        -> *mut TFE_MonitoringBuckets,
+    pub TFE_MonitoringNewExponentialBuckets:
+        unsafe extern "C-unwind" fn(
+            scale: f64,
+            growth_factor: f64,
+            bucket_count: c_int,
+        ) -> *mut TFE_MonitoringBuckets,
     /// Address of `TFE_MonitoringDeleteBuckets`.
-    pub TFE_MonitoringDeleteBuckets: unsafe extern "C" fn(buckets: *mut TFE_MonitoringBuckets),
+    pub TFE_MonitoringDeleteBuckets:
+        unsafe extern "C-unwind" fn(buckets: *mut TFE_MonitoringBuckets),
     /// Address of `TFE_MonitoringNewSampler0`.
-    pub TFE_MonitoringNewSampler0: unsafe extern "C" fn(
+    pub TFE_MonitoringNewSampler0: unsafe extern "C-unwind" fn(
         name: *const c_char,
         buckets: *mut TFE_MonitoringBuckets,
         out_status: *mut TF_Status,
         description: *const c_char,
     ) -> *mut TFE_MonitoringSampler0,
     /// Address of `TFE_MonitoringDeleteSampler0`.
-    pub TFE_MonitoringDeleteSampler0: unsafe extern "C" fn(sampler: *mut TFE_MonitoringSampler0),
+    pub TFE_MonitoringDeleteSampler0:
+        unsafe extern "C-unwind" fn(sampler: *mut TFE_MonitoringSampler0),
     /// Address of `TFE_MonitoringGetCellSampler0`.
-    pub TFE_MonitoringGetCellSampler0: unsafe extern "C" fn(
-        sampler: *mut TFE_MonitoringSampler0,
-    ) -> *mut TFE_MonitoringSamplerCell,
+    pub TFE_MonitoringGetCellSampler0:
+        unsafe extern "C-unwind" fn(
+            sampler: *mut TFE_MonitoringSampler0,
+        ) -> *mut TFE_MonitoringSamplerCell,
     /// Address of `TFE_MonitoringNewSampler1`.
-    pub TFE_MonitoringNewSampler1: unsafe extern "C" fn(
+    pub TFE_MonitoringNewSampler1: unsafe extern "C-unwind" fn(
         name: *const c_char,
         buckets: *mut TFE_MonitoringBuckets,
         out_status: *mut TF_Status,
@@ -582,14 +608,16 @@ pub struct Functions {
         label1: *const c_char,
     ) -> *mut TFE_MonitoringSampler1,
     /// Address of `TFE_MonitoringDeleteSampler1`.
-    pub TFE_MonitoringDeleteSampler1: unsafe extern "C" fn(sampler: *mut TFE_MonitoringSampler1),
+    pub TFE_MonitoringDeleteSampler1:
+        unsafe extern "C-unwind" fn(sampler: *mut TFE_MonitoringSampler1),
     /// Address of `TFE_MonitoringGetCellSampler1`.
-    pub TFE_MonitoringGetCellSampler1: unsafe extern "C" fn(
-        sampler: *mut TFE_MonitoringSampler1,
-        label1: *const c_char,
-    ) -> *mut TFE_MonitoringSamplerCell,
+    pub TFE_MonitoringGetCellSampler1:
+        unsafe extern "C-unwind" fn(
+            sampler: *mut TFE_MonitoringSampler1,
+            label1: *const c_char,
+        ) -> *mut TFE_MonitoringSamplerCell,
     /// Address of `TFE_MonitoringNewSampler2`.
-    pub TFE_MonitoringNewSampler2: unsafe extern "C" fn(
+    pub TFE_MonitoringNewSampler2: unsafe extern "C-unwind" fn(
         name: *const c_char,
         buckets: *mut TFE_MonitoringBuckets,
         out_status: *mut TF_Status,
@@ -598,80 +626,83 @@ pub struct Functions {
         label2: *const c_char,
     ) -> *mut TFE_MonitoringSampler2,
     /// Address of `TFE_MonitoringDeleteSampler2`.
-    pub TFE_MonitoringDeleteSampler2: unsafe extern "C" fn(sampler: *mut TFE_MonitoringSampler2),
+    pub TFE_MonitoringDeleteSampler2:
+        unsafe extern "C-unwind" fn(sampler: *mut TFE_MonitoringSampler2),
     /// Address of `TFE_MonitoringGetCellSampler2`.
-    pub TFE_MonitoringGetCellSampler2: unsafe extern "C" fn(
-        sampler: *mut TFE_MonitoringSampler2,
-        label1: *const c_char,
-        label2: *const c_char,
-    ) -> *mut TFE_MonitoringSamplerCell,
+    pub TFE_MonitoringGetCellSampler2:
+        unsafe extern "C-unwind" fn(
+            sampler: *mut TFE_MonitoringSampler2,
+            label1: *const c_char,
+            label2: *const c_char,
+        ) -> *mut TFE_MonitoringSamplerCell,
     /// Address of `TFE_ContextOptionsSetTfrt`.
     pub TFE_ContextOptionsSetTfrt:
-        unsafe extern "C" fn(arg0: *mut TFE_ContextOptions, use_tfrt: bool),
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_ContextOptions, use_tfrt: bool),
     /// Address of `TFE_GetContextId`.
-    pub TFE_GetContextId: unsafe extern "C" fn(ctx: *mut TFE_Context) -> u64,
+    pub TFE_GetContextId: unsafe extern "C-unwind" fn(ctx: *mut TFE_Context) -> u64,
     /// Address of `TFE_NewCancellationManager`.
-    pub TFE_NewCancellationManager: unsafe extern "C" fn() -> *mut TFE_CancellationManager,
+    pub TFE_NewCancellationManager: unsafe extern "C-unwind" fn() -> *mut TFE_CancellationManager,
     /// Address of `TFE_CancellationManagerIsCancelled`.
     pub TFE_CancellationManagerIsCancelled:
-        unsafe extern "C" fn(arg0: *mut TFE_CancellationManager) -> bool,
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_CancellationManager) -> bool,
     /// Address of `TFE_CancellationManagerIsCancelling`.
     pub TFE_CancellationManagerIsCancelling:
-        unsafe extern "C" fn(arg0: *mut TFE_CancellationManager) -> bool,
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_CancellationManager) -> bool,
     /// Address of `TFE_CancellationManagerStartCancel`.
     pub TFE_CancellationManagerStartCancel:
-        unsafe extern "C" fn(arg0: *mut TFE_CancellationManager),
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_CancellationManager),
     /// Address of `TFE_CancellationManagerGetToken`.
     pub TFE_CancellationManagerGetToken:
-        unsafe extern "C" fn(arg0: *mut TFE_CancellationManager) -> TFE_CancellationToken,
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_CancellationManager) -> TFE_CancellationToken,
     /// Address of `TFE_CancellationManagerRegisterCallback`.
-    pub TFE_CancellationManagerRegisterCallback: unsafe extern "C" fn(
+    pub TFE_CancellationManagerRegisterCallback: unsafe extern "C-unwind" fn(
         arg0: *mut TFE_CancellationManager,
         token: TFE_CancellationToken,
         c_callback: *const TFE_CancelCallback,
         callback_name: *const c_char,
     ) -> bool,
     /// Address of `TFE_CancellationManagerDeregisterCallback`.
-    pub TFE_CancellationManagerDeregisterCallback: unsafe extern "C" fn(
+    pub TFE_CancellationManagerDeregisterCallback: unsafe extern "C-unwind" fn(
         arg0: *mut TFE_CancellationManager,
         token: TFE_CancellationToken,
     ) -> bool,
     /// Address of `TFE_CancellationManagerTryDeregisterCallback`.
-    pub TFE_CancellationManagerTryDeregisterCallback: unsafe extern "C" fn(
+    pub TFE_CancellationManagerTryDeregisterCallback: unsafe extern "C-unwind" fn(
         arg0: *mut TFE_CancellationManager,
         token: TFE_CancellationToken,
     ) -> bool,
     /// Address of `TFE_DeleteCancellationManager`.
-    pub TFE_DeleteCancellationManager: unsafe extern "C" fn(arg0: *mut TFE_CancellationManager),
+    pub TFE_DeleteCancellationManager:
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_CancellationManager),
     /// Address of `TFE_OpSetCancellationManager`.
-    pub TFE_OpSetCancellationManager: unsafe extern "C" fn(
+    pub TFE_OpSetCancellationManager: unsafe extern "C-unwind" fn(
         op: *mut TFE_Op,
         cancellation_manager: *mut TFE_CancellationManager,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_NewExecutor`.
-    pub TFE_NewExecutor: unsafe extern "C" fn(
+    pub TFE_NewExecutor: unsafe extern "C-unwind" fn(
         is_async: bool,
         enable_streaming_enqueue: bool,
         in_flight_nodes_limit: c_int,
     ) -> *mut TFE_Executor,
     /// Address of `TFE_DeleteExecutor`.
-    pub TFE_DeleteExecutor: unsafe extern "C" fn(arg0: *mut TFE_Executor),
+    pub TFE_DeleteExecutor: unsafe extern "C-unwind" fn(arg0: *mut TFE_Executor),
     /// Address of `TFE_ExecutorIsAsync`.
-    pub TFE_ExecutorIsAsync: unsafe extern "C" fn(arg0: *mut TFE_Executor) -> bool,
+    pub TFE_ExecutorIsAsync: unsafe extern "C-unwind" fn(arg0: *mut TFE_Executor) -> bool,
     /// Address of `TFE_ExecutorWaitForAllPendingNodes`.
     pub TFE_ExecutorWaitForAllPendingNodes:
-        unsafe extern "C" fn(arg0: *mut TFE_Executor, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_Executor, status: *mut TF_Status),
     /// Address of `TFE_ExecutorClearError`.
-    pub TFE_ExecutorClearError: unsafe extern "C" fn(arg0: *mut TFE_Executor),
+    pub TFE_ExecutorClearError: unsafe extern "C-unwind" fn(arg0: *mut TFE_Executor),
     /// Address of `TFE_ContextSetExecutorForThread`.
     pub TFE_ContextSetExecutorForThread:
-        unsafe extern "C" fn(arg0: *mut TFE_Context, arg1: *mut TFE_Executor),
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_Context, arg1: *mut TFE_Executor),
     /// Address of `TFE_ContextGetExecutorForThread`.
     pub TFE_ContextGetExecutorForThread:
-        unsafe extern "C" fn(arg0: *mut TFE_Context) -> *mut TFE_Executor,
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_Context) -> *mut TFE_Executor,
     /// Address of `TFE_ContextUpdateServerDef`.
-    pub TFE_ContextUpdateServerDef: unsafe extern "C" fn(
+    pub TFE_ContextUpdateServerDef: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         keep_alive_secs: c_int,
         proto: *const c_void,
@@ -679,7 +710,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextUpdateServerDefWithTimeout`.
-    pub TFE_ContextUpdateServerDefWithTimeout: unsafe extern "C" fn(
+    pub TFE_ContextUpdateServerDefWithTimeout: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         keep_alive_secs: c_int,
         proto: *const c_void,
@@ -688,7 +719,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextSetServerDefWithTimeout`.
-    pub TFE_ContextSetServerDefWithTimeout: unsafe extern "C" fn(
+    pub TFE_ContextSetServerDefWithTimeout: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         keep_alive_secs: c_int,
         proto: *const c_void,
@@ -698,7 +729,7 @@ pub struct Functions {
         clear_existing_contexts: bool,
     ),
     /// Address of `TFE_ContextSetServerDefWithTimeoutAndRetries`.
-    pub TFE_ContextSetServerDefWithTimeoutAndRetries: unsafe extern "C" fn(
+    pub TFE_ContextSetServerDefWithTimeoutAndRetries: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         keep_alive_secs: c_int,
         proto: *const c_void,
@@ -709,21 +740,24 @@ pub struct Functions {
         clear_existing_contexts: bool,
     ),
     /// Address of `TFE_ContextCheckAlive`.
-    pub TFE_ContextCheckAlive: unsafe extern "C" fn(
+    pub TFE_ContextCheckAlive: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         worker_name: *const c_char,
         status: *mut TF_Status,
     ) -> bool,
     /// Address of `TFE_ContextAsyncWait`.
-    pub TFE_ContextAsyncWait: unsafe extern "C" fn(ctx: *mut TFE_Context, status: *mut TF_Status),
+    pub TFE_ContextAsyncWait:
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, status: *mut TF_Status),
     /// Address of `TFE_TensorHandleDevicePointer`.
-    pub TFE_TensorHandleDevicePointer:
-        unsafe extern "C" fn(arg0: *mut TFE_TensorHandle, arg1: *mut TF_Status) -> *mut c_void,
+    pub TFE_TensorHandleDevicePointer: unsafe extern "C-unwind" fn(
+        arg0: *mut TFE_TensorHandle,
+        arg1: *mut TF_Status,
+    ) -> *mut c_void,
     /// Address of `TFE_TensorHandleDeviceMemorySize`.
     pub TFE_TensorHandleDeviceMemorySize:
-        unsafe extern "C" fn(arg0: *mut TFE_TensorHandle, arg1: *mut TF_Status) -> usize,
+        unsafe extern "C-unwind" fn(arg0: *mut TFE_TensorHandle, arg1: *mut TF_Status) -> usize,
     /// Address of `TFE_NewTensorHandleFromDeviceMemory`.
-    pub TFE_NewTensorHandleFromDeviceMemory: unsafe extern "C" fn(
+    pub TFE_NewTensorHandleFromDeviceMemory: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         device_name: *const c_char,
         arg2: TF_DataType,
@@ -734,21 +768,23 @@ pub struct Functions {
         deallocator: Option<unsafe extern "C" fn(data: *mut c_void, len: usize, arg: *mut c_void)>,
         deallocator_arg: *mut c_void,
         status: *mut TF_Status,
-    ) -> *mut TFE_TensorHandle,
+    )
+        -> *mut TFE_TensorHandle,
     /// Address of `TFE_HostAddressSpace`.
-    pub TFE_HostAddressSpace: unsafe extern "C" fn(ctx: *mut TFE_Context, buf: *mut TF_Buffer),
+    pub TFE_HostAddressSpace:
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, buf: *mut TF_Buffer),
     /// Address of `TFE_OpGetAttrs`.
-    pub TFE_OpGetAttrs: unsafe extern "C" fn(op: *const TFE_Op) -> *const TFE_OpAttrs,
+    pub TFE_OpGetAttrs: unsafe extern "C-unwind" fn(op: *const TFE_Op) -> *const TFE_OpAttrs,
     /// Address of `TFE_OpAddAttrs`.
-    pub TFE_OpAddAttrs: unsafe extern "C" fn(op: *mut TFE_Op, attrs: *const TFE_OpAttrs),
+    pub TFE_OpAddAttrs: unsafe extern "C-unwind" fn(op: *mut TFE_Op, attrs: *const TFE_OpAttrs),
     /// Address of `TFE_OpAttrsSerialize`.
-    pub TFE_OpAttrsSerialize: unsafe extern "C" fn(
+    pub TFE_OpAttrsSerialize: unsafe extern "C-unwind" fn(
         attrs: *const TFE_OpAttrs,
         buf: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_OpSetAttrValueProto`.
-    pub TFE_OpSetAttrValueProto: unsafe extern "C" fn(
+    pub TFE_OpSetAttrValueProto: unsafe extern "C-unwind" fn(
         op: *const TFE_Op,
         attr_name: *const c_char,
         proto: *const c_void,
@@ -756,7 +792,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TFE_RegisterCustomDevice`.
-    pub TFE_RegisterCustomDevice: unsafe extern "C" fn(
+    pub TFE_RegisterCustomDevice: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         device: TFE_CustomDevice,
         device_name: *const c_char,
@@ -765,9 +801,9 @@ pub struct Functions {
     ),
     /// Address of `TFE_IsCustomDevice`.
     pub TFE_IsCustomDevice:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, device_name: *const c_char) -> bool,
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, device_name: *const c_char) -> bool,
     /// Address of `TFE_NewCustomDeviceTensorHandle`.
-    pub TFE_NewCustomDeviceTensorHandle: unsafe extern "C" fn(
+    pub TFE_NewCustomDeviceTensorHandle: unsafe extern "C-unwind" fn(
         arg0: *mut TFE_Context,
         device_name: *const c_char,
         arg2: TF_DataType,
@@ -776,27 +812,27 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_ContextGetFunctionDef`.
-    pub TFE_ContextGetFunctionDef: unsafe extern "C" fn(
+    pub TFE_ContextGetFunctionDef: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         function_name: *const c_char,
         buf: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextGetGraphDebugInfo`.
-    pub TFE_ContextGetGraphDebugInfo: unsafe extern "C" fn(
+    pub TFE_ContextGetGraphDebugInfo: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         function_name: *const c_char,
         buf: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_ContextGetFunction`.
-    pub TFE_ContextGetFunction: unsafe extern "C" fn(
+    pub TFE_ContextGetFunction: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         name: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_Function,
     /// Address of `TFE_AllocateHostTensor`.
-    pub TFE_AllocateHostTensor: unsafe extern "C" fn(
+    pub TFE_AllocateHostTensor: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         dtype: TF_DataType,
         dims: *const i64,
@@ -804,13 +840,13 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TFE_NewTensorHandleFromTensor`.
-    pub TFE_NewTensorHandleFromTensor: unsafe extern "C" fn(
+    pub TFE_NewTensorHandleFromTensor: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         t: *mut TF_Tensor,
         status: *mut TF_Status,
     ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_CreatePackedTensorHandle`.
-    pub TFE_CreatePackedTensorHandle: unsafe extern "C" fn(
+    pub TFE_CreatePackedTensorHandle: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         handles: *mut *mut TFE_TensorHandle,
         num_handles: *mut c_int,
@@ -818,44 +854,49 @@ pub struct Functions {
     ) -> *mut TFE_TensorHandle,
     /// Address of `TFE_ContextSetSoftDevicePlacement`.
     pub TFE_ContextSetSoftDevicePlacement:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
     /// Address of `TFE_ContextSetLogDevicePlacement`.
     pub TFE_ContextSetLogDevicePlacement:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
     /// Address of `TFE_ContextSetRunEagerOpAsFunction`.
     pub TFE_ContextSetRunEagerOpAsFunction:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
     /// Address of `TFE_ContextSetJitCompileRewrite`.
     pub TFE_ContextSetJitCompileRewrite:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TFE_Context, enable: c_uchar, status: *mut TF_Status),
     /// Address of `TFE_TensorHandleDeviceType`.
-    pub TFE_TensorHandleDeviceType:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> *const c_char,
+    pub TFE_TensorHandleDeviceType: unsafe extern "C-unwind" fn(
+        h: *mut TFE_TensorHandle,
+        status: *mut TF_Status,
+    ) -> *const c_char,
     /// Address of `TFE_TensorHandleDeviceID`.
     pub TFE_TensorHandleDeviceID:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> c_int,
+        unsafe extern "C-unwind" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> c_int,
     /// Address of `TFE_TensorHandleGetStatus`.
     pub TFE_TensorHandleGetStatus:
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status),
     /// Address of `TFE_GetExecutedOpNames`.
-    pub TFE_GetExecutedOpNames:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, buf: *mut TF_Buffer, status: *mut TF_Status),
+    pub TFE_GetExecutedOpNames: unsafe extern "C-unwind" fn(
+        ctx: *mut TFE_Context,
+        buf: *mut TF_Buffer,
+        status: *mut TF_Status,
+    ),
     /// Address of `TFE_SetLogicalCpuDevices`.
-    pub TFE_SetLogicalCpuDevices: unsafe extern "C" fn(
+    pub TFE_SetLogicalCpuDevices: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         num_cpus: c_int,
         prefix: *const c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_InsertConfigKeyValue`.
-    pub TFE_InsertConfigKeyValue: unsafe extern "C" fn(
+    pub TFE_InsertConfigKeyValue: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         key: *const c_char,
         value: *const c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_GetConfigKeyValue`.
-    pub TFE_GetConfigKeyValue: unsafe extern "C" fn(
+    pub TFE_GetConfigKeyValue: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         key: *const c_char,
         timeout_in_ms: i64,
@@ -863,31 +904,34 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TFE_DeleteConfigKeyValue`.
-    pub TFE_DeleteConfigKeyValue:
-        unsafe extern "C" fn(ctx: *mut TFE_Context, key: *const c_char, status: *mut TF_Status),
+    pub TFE_DeleteConfigKeyValue: unsafe extern "C-unwind" fn(
+        ctx: *mut TFE_Context,
+        key: *const c_char,
+        status: *mut TF_Status,
+    ),
     /// Address of `TFE_ReportErrorToCluster`.
-    pub TFE_ReportErrorToCluster: unsafe extern "C" fn(
+    pub TFE_ReportErrorToCluster: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         error_code: c_int,
         error_message: *const c_char,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_GetTaskStates`.
-    pub TFE_GetTaskStates: unsafe extern "C" fn(
+    pub TFE_GetTaskStates: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         tasks: *const TF_Buffer,
         states: *mut c_void,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_WaitAtBarrier`.
-    pub TFE_WaitAtBarrier: unsafe extern "C" fn(
+    pub TFE_WaitAtBarrier: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         barrier_id: *const c_char,
         barrier_timeout_in_ms: i64,
         status: *mut TF_Status,
     ),
     /// Address of `TFE_InitializeLocalOnlyContext`.
-    pub TFE_InitializeLocalOnlyContext: unsafe extern "C" fn(
+    pub TFE_InitializeLocalOnlyContext: unsafe extern "C-unwind" fn(
         ctx: *mut TFE_Context,
         keep_alive_secs: c_int,
         proto: *const c_void,
@@ -3127,7 +3171,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TFE_OpReset(
             op_to_reset: *mut TFE_Op,
             op_or_function_name: *const c_char,

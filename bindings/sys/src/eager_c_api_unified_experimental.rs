@@ -57,34 +57,35 @@ pub struct TF_OutputList {
 
 /// The functions of `tensorflow/c/eager/c_api_unified_experimental.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// This allows the client to swap the implementation of the tracing engine.
     /// Any future call to TF_CreateFunction will use the implementation defined
     /// here.
     pub TF_SetTracingImplementation:
-        Option<unsafe extern "C" fn(name: *const c_char, arg1: *mut TF_Status)>,
+        Option<unsafe extern "C-unwind" fn(name: *const c_char, arg1: *mut TF_Status)>,
     /// Creates a new TensorFlow function. A Function is an execution context, and as
     /// such it can trace operations through TF_ExecuteOperation. After completing
     /// tracing, a function can be obtained by TF_FinalizeFunction.
     pub TF_CreateFunction: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             fn_name: *const c_char,
             status: *mut TF_Status,
         ) -> *mut TF_ExecutionContext,
     >,
     /// Creates a context for eager execution of operations.
     pub TF_NewEagerExecutionContext: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             arg0: *mut TFE_ContextOptions,
             s: *mut TF_Status,
         ) -> *mut TF_ExecutionContext,
     >,
-    pub TF_DeleteExecutionContext: Option<unsafe extern "C" fn(arg0: *mut TF_ExecutionContext)>,
+    pub TF_DeleteExecutionContext:
+        Option<unsafe extern "C-unwind" fn(arg0: *mut TF_ExecutionContext)>,
     /// Add a new parameter to a TensorFlow Function.
     pub TF_AddFunctionParameter: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             func: *mut TF_ExecutionContext,
             dtype: TF_DataType,
             shape: TF_Shape,
@@ -94,41 +95,55 @@ pub struct Functions {
     /// Create an operation suitable to use with the provided context. The operation
     /// requires its type (e.g. "AddV2") to be set independently.
     pub TF_NewAbstractOp:
-        Option<unsafe extern "C" fn(ctx: *mut TF_ExecutionContext) -> *mut TF_AbstractOp>,
-    pub TF_DeleteAbstractOp: Option<unsafe extern "C" fn(arg0: *mut TF_AbstractOp)>,
+        Option<unsafe extern "C-unwind" fn(ctx: *mut TF_ExecutionContext) -> *mut TF_AbstractOp>,
+    pub TF_DeleteAbstractOp: Option<unsafe extern "C-unwind" fn(arg0: *mut TF_AbstractOp)>,
     /// TODO(srbs): Add APIs for specifying attrs etc.
     /// `op_type` must outlive `op`.
     pub TF_AbstractOpSetOpType: Option<
-        unsafe extern "C" fn(op: *mut TF_AbstractOp, op_type: *const c_char, s: *mut TF_Status),
+        unsafe extern "C-unwind" fn(
+            op: *mut TF_AbstractOp,
+            op_type: *const c_char,
+            s: *mut TF_Status,
+        ),
     >,
     /// `op_name` must outlive `op`.
     pub TF_AbstractOpSetOpName: Option<
-        unsafe extern "C" fn(op: *mut TF_AbstractOp, op_name: *const c_char, s: *mut TF_Status),
+        unsafe extern "C-unwind" fn(
+            op: *mut TF_AbstractOp,
+            op_name: *const c_char,
+            s: *mut TF_Status,
+        ),
     >,
     /// `attr_name` must outlive `op`.
     pub TF_AbstractOpSetAttrType: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             op: *mut TF_AbstractOp,
             attr_name: *const c_char,
             value: TF_DataType,
             s: *mut TF_Status,
         ),
     >,
-    pub TF_DeleteAbstractTensor: Option<unsafe extern "C" fn(arg0: *mut TF_AbstractTensor)>,
-    pub TF_NewOutputList: Option<unsafe extern "C" fn() -> *mut TF_OutputList>,
-    pub TF_DeleteOutputList: Option<unsafe extern "C" fn(o: *mut TF_OutputList)>,
+    pub TF_DeleteAbstractTensor: Option<unsafe extern "C-unwind" fn(arg0: *mut TF_AbstractTensor)>,
+    pub TF_NewOutputList: Option<unsafe extern "C-unwind" fn() -> *mut TF_OutputList>,
+    pub TF_DeleteOutputList: Option<unsafe extern "C-unwind" fn(o: *mut TF_OutputList)>,
     /// Prepare tracing to the expected number of output for an operation.
     pub TF_OutputListSetNumOutputs: Option<
-        unsafe extern "C" fn(o: *mut TF_OutputList, num_outputs: c_int, arg2: *mut TF_Status),
+        unsafe extern "C-unwind" fn(
+            o: *mut TF_OutputList,
+            num_outputs: c_int,
+            arg2: *mut TF_Status,
+        ),
     >,
     /// Return the number of outputs in the list.
-    pub TF_OutputListNumOutputs: Option<unsafe extern "C" fn(o: *mut TF_OutputList) -> c_int>,
+    pub TF_OutputListNumOutputs:
+        Option<unsafe extern "C-unwind" fn(o: *mut TF_OutputList) -> c_int>,
     /// Return the `i`th output in the list.
-    pub TF_OutputListGet:
-        Option<unsafe extern "C" fn(o: *mut TF_OutputList, i: c_int) -> *mut TF_AbstractTensor>,
+    pub TF_OutputListGet: Option<
+        unsafe extern "C-unwind" fn(o: *mut TF_OutputList, i: c_int) -> *mut TF_AbstractTensor,
+    >,
     /// Append a tensor at the end of the output list, growing its size by one.
     pub TF_OutputListPushBack: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             o: *mut TF_OutputList,
             tensor: *mut TF_AbstractTensor,
             arg2: *mut TF_Status,
@@ -139,7 +154,7 @@ pub struct Functions {
     /// returned through the provided TF_OutputList.
     /// Any active tape will observe the effects of this execution.
     pub TF_ExecuteOperation: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             op: *mut TF_AbstractOp,
             num_inputs: c_int,
             inputs: *const *mut TF_AbstractTensor,
@@ -153,17 +168,18 @@ pub struct Functions {
     /// TODO(aminim): clarify the contract on the state of the context after this
     /// call.
     pub TF_FinalizeFunction: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_ExecutionContext,
             arg1: *mut TF_OutputList,
             arg2: *mut TF_Status,
         ) -> *mut TF_AbstractFunction,
     >,
-    pub TF_DeleteAbstractFunction: Option<unsafe extern "C" fn(arg0: *mut TF_AbstractFunction)>,
+    pub TF_DeleteAbstractFunction:
+        Option<unsafe extern "C-unwind" fn(arg0: *mut TF_AbstractFunction)>,
     /// Register the function with the given context. This is particularly useful for
     /// making a function available to an eager context.
     pub TF_ExecutionContextRegisterFunction: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             arg0: *mut TF_ExecutionContext,
             arg1: *mut TF_AbstractFunction,
             arg2: *mut TF_Status,
@@ -172,16 +188,22 @@ pub struct Functions {
     /// Temporary APIs till we figure out how to create scalar valued Eager
     /// tensors and how to get value out of eager abstract tensors.
     pub TF_CreateAbstractTensorFromEagerTensor: Option<
-        unsafe extern "C" fn(t: *mut TFE_TensorHandle, s: *mut TF_Status) -> *mut TF_AbstractTensor,
+        unsafe extern "C-unwind" fn(
+            t: *mut TFE_TensorHandle,
+            s: *mut TF_Status,
+        ) -> *mut TF_AbstractTensor,
     >,
     pub TF_AbstractTensorGetEagerTensor: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             at: *mut TF_AbstractTensor,
             s: *mut TF_Status,
         ) -> *mut TFE_TensorHandle,
     >,
     pub TF_ExecutionContextGetTFEContext: Option<
-        unsafe extern "C" fn(arg0: *mut TF_ExecutionContext, s: *mut TF_Status) -> *mut TFE_Context,
+        unsafe extern "C-unwind" fn(
+            arg0: *mut TF_ExecutionContext,
+            s: *mut TF_Status,
+        ) -> *mut TFE_Context,
     >,
 }
 
@@ -335,7 +357,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {}
+    unsafe extern "C-unwind" {}
 }
 
 const _: () = {

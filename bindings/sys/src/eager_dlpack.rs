@@ -21,7 +21,7 @@ pub const kDlTensorCapsuleName: &CStr = c"dltensor";
 
 /// The functions of `tensorflow/c/eager/dlpack.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Returns the DLDevice\* for the given eager tensor handle.
@@ -29,23 +29,29 @@ pub struct Functions {
     /// The caller takes ownership of the returned pointer and is responsible for
     /// deleting it.
     pub TFE_GetDLDevice: Option<
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> *mut c_void,
+        unsafe extern "C-unwind" fn(
+            h: *mut TFE_TensorHandle,
+            status: *mut TF_Status,
+        ) -> *mut c_void,
     >,
     /// Converts eager tensor handle to DLPack (DLManagedTensor\*), and return the
     /// void\* for further PyCapsule construction.
     pub TFE_HandleToDLPack: Option<
-        unsafe extern "C" fn(h: *mut TFE_TensorHandle, status: *mut TF_Status) -> *mut c_void,
+        unsafe extern "C-unwind" fn(
+            h: *mut TFE_TensorHandle,
+            status: *mut TF_Status,
+        ) -> *mut c_void,
     >,
     /// Converts DLPack (DLManagedTensor\*) to eager tensor handle.
     pub TFE_HandleFromDLPack: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             dlm: *mut c_void,
             status: *mut TF_Status,
             ctx: *mut TFE_Context,
         ) -> *mut TFE_TensorHandle,
     >,
     /// Calls the destructor of DLManagedTensor, used in the destructor of PyCapsule.
-    pub TFE_CallDLManagedTensorDeleter: Option<unsafe extern "C" fn(dlm_ptr: *mut c_void)>,
+    pub TFE_CallDLManagedTensorDeleter: Option<unsafe extern "C-unwind" fn(dlm_ptr: *mut c_void)>,
 }
 
 impl Functions {
@@ -122,5 +128,5 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {}
+    unsafe extern "C-unwind" {}
 }

@@ -48,88 +48,88 @@ pub struct TF_ThreadOptions {
 
 /// The functions of `tensorflow/c/env.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_CreateDir`.
-    pub TF_CreateDir: unsafe extern "C" fn(dirname: *const c_char, status: *mut TF_Status),
+    pub TF_CreateDir: unsafe extern "C-unwind" fn(dirname: *const c_char, status: *mut TF_Status),
     /// Address of `TF_DeleteDir`.
-    pub TF_DeleteDir: unsafe extern "C" fn(dirname: *const c_char, status: *mut TF_Status),
+    pub TF_DeleteDir: unsafe extern "C-unwind" fn(dirname: *const c_char, status: *mut TF_Status),
     /// Address of `TF_DeleteRecursively`.
-    pub TF_DeleteRecursively: unsafe extern "C" fn(
+    pub TF_DeleteRecursively: unsafe extern "C-unwind" fn(
         dirname: *const c_char,
         undeleted_file_count: *mut i64,
         undeleted_dir_count: *mut i64,
         status: *mut TF_Status,
     ),
     /// Address of `TF_FileStat`.
-    pub TF_FileStat: unsafe extern "C" fn(
+    pub TF_FileStat: unsafe extern "C-unwind" fn(
         filename: *const c_char,
         stats: *mut TF_FileStatistics,
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewWritableFile`.
-    pub TF_NewWritableFile: unsafe extern "C" fn(
+    pub TF_NewWritableFile: unsafe extern "C-unwind" fn(
         filename: *const c_char,
         handle: *mut *mut TF_WritableFileHandle,
         status: *mut TF_Status,
     ),
     /// Address of `TF_CloseWritableFile`.
     pub TF_CloseWritableFile:
-        unsafe extern "C" fn(handle: *mut TF_WritableFileHandle, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(handle: *mut TF_WritableFileHandle, status: *mut TF_Status),
     /// Address of `TF_SyncWritableFile`.
     pub TF_SyncWritableFile:
-        unsafe extern "C" fn(handle: *mut TF_WritableFileHandle, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(handle: *mut TF_WritableFileHandle, status: *mut TF_Status),
     /// Address of `TF_FlushWritableFile`.
     pub TF_FlushWritableFile:
-        unsafe extern "C" fn(handle: *mut TF_WritableFileHandle, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(handle: *mut TF_WritableFileHandle, status: *mut TF_Status),
     /// Address of `TF_AppendWritableFile`.
-    pub TF_AppendWritableFile: unsafe extern "C" fn(
+    pub TF_AppendWritableFile: unsafe extern "C-unwind" fn(
         handle: *mut TF_WritableFileHandle,
         data: *const c_char,
         length: usize,
         status: *mut TF_Status,
     ),
     /// Address of `TF_DeleteFile`.
-    pub TF_DeleteFile: unsafe extern "C" fn(filename: *const c_char, status: *mut TF_Status),
+    pub TF_DeleteFile: unsafe extern "C-unwind" fn(filename: *const c_char, status: *mut TF_Status),
     /// Address of `TF_StringStreamNext`.
     pub TF_StringStreamNext:
-        unsafe extern "C" fn(list: *mut TF_StringStream, result: *mut *const c_char) -> bool,
+        unsafe extern "C-unwind" fn(list: *mut TF_StringStream, result: *mut *const c_char) -> bool,
     /// Address of `TF_StringStreamDone`.
-    pub TF_StringStreamDone: unsafe extern "C" fn(list: *mut TF_StringStream),
+    pub TF_StringStreamDone: unsafe extern "C-unwind" fn(list: *mut TF_StringStream),
     /// Address of `TF_GetChildren`.
-    pub TF_GetChildren: unsafe extern "C" fn(
+    pub TF_GetChildren: unsafe extern "C-unwind" fn(
         filename: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_StringStream,
     /// Address of `TF_GetLocalTempDirectories`.
-    pub TF_GetLocalTempDirectories: unsafe extern "C" fn() -> *mut TF_StringStream,
+    pub TF_GetLocalTempDirectories: unsafe extern "C-unwind" fn() -> *mut TF_StringStream,
     /// Address of `TF_GetTempFileName`.
-    pub TF_GetTempFileName: unsafe extern "C" fn(extension: *const c_char) -> *mut c_char,
+    pub TF_GetTempFileName: unsafe extern "C-unwind" fn(extension: *const c_char) -> *mut c_char,
     /// Address of `TF_NowNanos`.
-    pub TF_NowNanos: unsafe extern "C" fn() -> u64,
+    pub TF_NowNanos: unsafe extern "C-unwind" fn() -> u64,
     /// Address of `TF_NowMicros`.
-    pub TF_NowMicros: unsafe extern "C" fn() -> u64,
+    pub TF_NowMicros: unsafe extern "C-unwind" fn() -> u64,
     /// Address of `TF_NowSeconds`.
-    pub TF_NowSeconds: unsafe extern "C" fn() -> u64,
+    pub TF_NowSeconds: unsafe extern "C-unwind" fn() -> u64,
     /// Address of `TF_DefaultThreadOptions`.
-    pub TF_DefaultThreadOptions: unsafe extern "C" fn(options: *mut TF_ThreadOptions),
+    pub TF_DefaultThreadOptions: unsafe extern "C-unwind" fn(options: *mut TF_ThreadOptions),
     /// Address of `TF_StartThread`.
-    pub TF_StartThread: unsafe extern "C" fn(
+    pub TF_StartThread: unsafe extern "C-unwind" fn(
         options: *const TF_ThreadOptions,
         thread_name: *const c_char,
         work_func: Option<unsafe extern "C" fn(arg0: *mut c_void)>,
         param: *mut c_void,
     ) -> *mut TF_Thread,
     /// Address of `TF_JoinThread`.
-    pub TF_JoinThread: unsafe extern "C" fn(thread: *mut TF_Thread),
+    pub TF_JoinThread: unsafe extern "C-unwind" fn(thread: *mut TF_Thread),
     /// Address of `TF_LoadSharedLibrary`.
-    pub TF_LoadSharedLibrary: unsafe extern "C" fn(
+    pub TF_LoadSharedLibrary: unsafe extern "C-unwind" fn(
         library_filename: *const c_char,
         status: *mut TF_Status,
     ) -> *mut c_void,
     /// Address of `TF_GetSymbolFromLibrary`.
-    pub TF_GetSymbolFromLibrary: unsafe extern "C" fn(
+    pub TF_GetSymbolFromLibrary: unsafe extern "C-unwind" fn(
         handle: *mut c_void,
         symbol_name: *const c_char,
         status: *mut TF_Status,
@@ -608,7 +608,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_CreateDir(dirname: *const c_char, status: *mut TF_Status);
         pub fn TF_DeleteDir(dirname: *const c_char, status: *mut TF_Status);
         pub fn TF_DeleteRecursively(

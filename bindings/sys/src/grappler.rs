@@ -141,18 +141,18 @@ pub struct TF_FunctionLibraryDefinition {
 
 /// The functions of `tensorflow/c/experimental/grappler/grappler.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_GetNodesToPreserveListSize`.
-    pub TF_GetNodesToPreserveListSize: unsafe extern "C" fn(
+    pub TF_GetNodesToPreserveListSize: unsafe extern "C-unwind" fn(
         item: *const TF_GrapplerItem,
         num_values: *mut c_int,
         storage_size: *mut usize,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetNodesToPreserveList`.
-    pub TF_GetNodesToPreserveList: unsafe extern "C" fn(
+    pub TF_GetNodesToPreserveList: unsafe extern "C-unwind" fn(
         item: *const TF_GrapplerItem,
         values: *mut *mut c_char,
         lengths: *mut usize,
@@ -162,14 +162,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetFetchNodesListSize`.
-    pub TF_GetFetchNodesListSize: unsafe extern "C" fn(
+    pub TF_GetFetchNodesListSize: unsafe extern "C-unwind" fn(
         item: *const TF_GrapplerItem,
         num_values: *mut c_int,
         storage_size: *mut usize,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetFetchNodesList`.
-    pub TF_GetFetchNodesList: unsafe extern "C" fn(
+    pub TF_GetFetchNodesList: unsafe extern "C-unwind" fn(
         item: *const TF_GrapplerItem,
         values: *mut *mut c_char,
         lengths: *mut usize,
@@ -180,11 +180,12 @@ pub struct Functions {
     ),
     /// Address of `TF_NewGraphProperties`.
     pub TF_NewGraphProperties:
-        unsafe extern "C" fn(item: *const TF_GrapplerItem) -> *mut TF_GraphProperties,
+        unsafe extern "C-unwind" fn(item: *const TF_GrapplerItem) -> *mut TF_GraphProperties,
     /// Address of `TF_DeleteGraphProperties`.
-    pub TF_DeleteGraphProperties: unsafe extern "C" fn(graph_properties: *mut TF_GraphProperties),
+    pub TF_DeleteGraphProperties:
+        unsafe extern "C-unwind" fn(graph_properties: *mut TF_GraphProperties),
     /// Address of `TF_InferStatically`.
-    pub TF_InferStatically: unsafe extern "C" fn(
+    pub TF_InferStatically: unsafe extern "C-unwind" fn(
         graph_properties: *mut TF_GraphProperties,
         assume_valid_feeds: c_uchar,
         aggressive_shape_inference: c_uchar,
@@ -193,21 +194,21 @@ pub struct Functions {
         s: *mut TF_Status,
     ),
     /// Address of `TF_GetInputPropertiesListSize`.
-    pub TF_GetInputPropertiesListSize: unsafe extern "C" fn(
+    pub TF_GetInputPropertiesListSize: unsafe extern "C-unwind" fn(
         graph_properties: *mut TF_GraphProperties,
         name: *const c_char,
         num_values: *mut c_int,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetOutputPropertiesListSize`.
-    pub TF_GetOutputPropertiesListSize: unsafe extern "C" fn(
+    pub TF_GetOutputPropertiesListSize: unsafe extern "C-unwind" fn(
         graph_properties: *mut TF_GraphProperties,
         name: *const c_char,
         num_values: *mut c_int,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetInputPropertiesList`.
-    pub TF_GetInputPropertiesList: unsafe extern "C" fn(
+    pub TF_GetInputPropertiesList: unsafe extern "C-unwind" fn(
         graph_properties: *mut TF_GraphProperties,
         name: *const c_char,
         properties: *mut *mut TF_Buffer,
@@ -215,7 +216,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetOutputPropertiesList`.
-    pub TF_GetOutputPropertiesList: unsafe extern "C" fn(
+    pub TF_GetOutputPropertiesList: unsafe extern "C-unwind" fn(
         graph_properties: *mut TF_GraphProperties,
         name: *const c_char,
         properties: *mut *mut TF_Buffer,
@@ -223,16 +224,16 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_NewFunctionLibraryDefinition`.
-    pub TF_NewFunctionLibraryDefinition: unsafe extern "C" fn(
-        graph_buf: *const TF_Buffer,
-        status: *mut TF_Status,
-    )
-        -> *mut TF_FunctionLibraryDefinition,
+    pub TF_NewFunctionLibraryDefinition:
+        unsafe extern "C-unwind" fn(
+            graph_buf: *const TF_Buffer,
+            status: *mut TF_Status,
+        ) -> *mut TF_FunctionLibraryDefinition,
     /// Address of `TF_DeleteFunctionLibraryDefinition`.
     pub TF_DeleteFunctionLibraryDefinition:
-        unsafe extern "C" fn(fn_lib: *mut TF_FunctionLibraryDefinition),
+        unsafe extern "C-unwind" fn(fn_lib: *mut TF_FunctionLibraryDefinition),
     /// Address of `TF_LookUpOpDef`.
-    pub TF_LookUpOpDef: unsafe extern "C" fn(
+    pub TF_LookUpOpDef: unsafe extern "C-unwind" fn(
         fn_lib: *mut TF_FunctionLibraryDefinition,
         name: *const c_char,
         buf: *mut TF_Buffer,
@@ -621,7 +622,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_GetNodesToPreserveListSize(
             item: *const TF_GrapplerItem,
             num_values: *mut c_int,

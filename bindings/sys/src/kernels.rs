@@ -66,14 +66,14 @@ pub const TF_InputRange_Args_STRUCT_SIZE: usize = 32;
 
 /// The functions of `tensorflow/c/kernels.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_RunAsyncOpKernelDoneCallback`.
     pub TF_RunAsyncOpKernelDoneCallback:
-        unsafe extern "C" fn(arg0: *mut TF_AsyncOpKernelDoneCallback),
+        unsafe extern "C-unwind" fn(arg0: *mut TF_AsyncOpKernelDoneCallback),
     /// Address of `TF_NewKernelBuilder`.
-    pub TF_NewKernelBuilder: unsafe extern "C" fn(
+    pub TF_NewKernelBuilder: unsafe extern "C-unwind" fn(
         op_name: *const c_char,
         device_name: *const c_char,
         create_func: Option<unsafe extern "C" fn(arg0: *mut TF_OpKernelConstruction) -> *mut c_void>,
@@ -81,7 +81,7 @@ pub struct Functions {
         delete_func: Option<unsafe extern "C" fn(arg0: *mut c_void)>,
     ) -> *mut TF_KernelBuilder,
     /// Address of `TF_NewAsyncKernelBuilder`.
-    pub TF_NewAsyncKernelBuilder: unsafe extern "C" fn(
+    pub TF_NewAsyncKernelBuilder: unsafe extern "C-unwind" fn(
         op_name: *const c_char,
         device_name: *const c_char,
         create_func: Option<unsafe extern "C" fn(arg0: *mut TF_OpKernelConstruction) -> *mut c_void>,
@@ -95,7 +95,7 @@ pub struct Functions {
         delete_func: Option<unsafe extern "C" fn(arg0: *mut c_void)>,
     ) -> *mut TF_KernelBuilder,
     /// Address of `TF_KernelBuilder_TypeConstraint`.
-    pub TF_KernelBuilder_TypeConstraint: unsafe extern "C" fn(
+    pub TF_KernelBuilder_TypeConstraint: unsafe extern "C-unwind" fn(
         kernel_builder: *mut TF_KernelBuilder,
         attr_name: *const c_char,
         r#type: TF_DataType,
@@ -103,78 +103,80 @@ pub struct Functions {
     ),
     /// Address of `TF_KernelBuilder_HostMemory`.
     pub TF_KernelBuilder_HostMemory:
-        unsafe extern "C" fn(kernel_builder: *mut TF_KernelBuilder, arg_name: *const c_char),
+        unsafe extern "C-unwind" fn(kernel_builder: *mut TF_KernelBuilder, arg_name: *const c_char),
     /// Address of `TF_KernelBuilder_Priority`.
     pub TF_KernelBuilder_Priority:
-        unsafe extern "C" fn(kernel_builder: *mut TF_KernelBuilder, priority_number: i32),
+        unsafe extern "C-unwind" fn(kernel_builder: *mut TF_KernelBuilder, priority_number: i32),
     /// Address of `TF_KernelBuilder_Label`.
     pub TF_KernelBuilder_Label:
-        unsafe extern "C" fn(kernel_builder: *mut TF_KernelBuilder, label: *const c_char),
+        unsafe extern "C-unwind" fn(kernel_builder: *mut TF_KernelBuilder, label: *const c_char),
     /// Address of `TF_RegisterKernelBuilder`.
-    pub TF_RegisterKernelBuilder: unsafe extern "C" fn(
+    pub TF_RegisterKernelBuilder: unsafe extern "C-unwind" fn(
         kernel_name: *const c_char,
         builder: *mut TF_KernelBuilder,
         status: *mut TF_Status,
     ),
     /// Address of `TF_RegisterKernelBuilderWithKernelDef`.
-    pub TF_RegisterKernelBuilderWithKernelDef: unsafe extern "C" fn(
+    pub TF_RegisterKernelBuilderWithKernelDef: unsafe extern "C-unwind" fn(
         serialized_kernel_def: *const c_char,
         name: *const c_char,
         builder: *mut TF_KernelBuilder,
         status: *mut TF_Status,
     ),
     /// Address of `TF_DeleteKernelBuilder`.
-    pub TF_DeleteKernelBuilder: unsafe extern "C" fn(builder: *mut TF_KernelBuilder),
+    pub TF_DeleteKernelBuilder: unsafe extern "C-unwind" fn(builder: *mut TF_KernelBuilder),
     /// Address of `TF_GetStream`.
-    pub TF_GetStream:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext, status: *mut TF_Status) -> SP_Stream,
+    pub TF_GetStream: unsafe extern "C-unwind" fn(
+        ctx: *mut TF_OpKernelContext,
+        status: *mut TF_Status,
+    ) -> SP_Stream,
     /// Address of `TF_NumInputs`.
-    pub TF_NumInputs: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> c_int,
+    pub TF_NumInputs: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> c_int,
     /// Address of `TF_NumOutputs`.
-    pub TF_NumOutputs: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> c_int,
+    pub TF_NumOutputs: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> c_int,
     /// Address of `TF_GetInput`.
-    pub TF_GetInput: unsafe extern "C" fn(
+    pub TF_GetInput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         i: c_int,
         tensor: *mut *mut TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TF_InputRange`.
-    pub TF_InputRange: unsafe extern "C" fn(
+    pub TF_InputRange: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         name: *const c_char,
         args: *mut TF_InputRange_Args,
     ),
     /// Address of `TF_InputDatatype`.
     pub TF_InputDatatype:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext, index: c_int) -> TF_DataType,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext, index: c_int) -> TF_DataType,
     /// Address of `TF_SetOutput`.
-    pub TF_SetOutput: unsafe extern "C" fn(
+    pub TF_SetOutput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         i: c_int,
         tensor: *const TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetMutableOutput`.
-    pub TF_GetMutableOutput: unsafe extern "C" fn(
+    pub TF_GetMutableOutput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         i: c_int,
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TF_GetSerializedFunctionDefLibrary`.
-    pub TF_GetSerializedFunctionDefLibrary: unsafe extern "C" fn(
+    pub TF_GetSerializedFunctionDefLibrary: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         serialized_function_def_library: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetSerializedConfigProto`.
-    pub TF_GetSerializedConfigProto: unsafe extern "C" fn(
+    pub TF_GetSerializedConfigProto: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         serialized_config_proto: *mut TF_Buffer,
         status: *mut TF_Status,
     ),
     /// Address of `TF_GetSerializedResourceHandleProto`.
-    pub TF_GetSerializedResourceHandleProto: unsafe extern "C" fn(
+    pub TF_GetSerializedResourceHandleProto: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         i: c_int,
         serialized_resource_handle_proto: *mut TF_Buffer,
@@ -182,56 +184,59 @@ pub struct Functions {
     ),
     /// Address of `TF_OpKernelConstruction_Failure`.
     pub TF_OpKernelConstruction_Failure:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelConstruction, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelConstruction, status: *mut TF_Status),
     /// Address of `TF_OpKernelContext_Failure`.
     pub TF_OpKernelContext_Failure:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext, status: *mut TF_Status),
     /// Address of `TF_ExpectedOutputDataType`.
     pub TF_ExpectedOutputDataType:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext, i: c_int) -> TF_DataType,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext, i: c_int) -> TF_DataType,
     /// Address of `TF_IsHostMemoryInput`.
-    pub TF_IsHostMemoryInput: unsafe extern "C" fn(
+    pub TF_IsHostMemoryInput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         i: c_int,
         status: *mut TF_Status,
     ) -> bool,
     /// Address of `TF_IsHostMemoryOutput`.
-    pub TF_IsHostMemoryOutput: unsafe extern "C" fn(
+    pub TF_IsHostMemoryOutput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelContext,
         i: c_int,
         status: *mut TF_Status,
     ) -> bool,
     /// Address of `TF_StepId`.
-    pub TF_StepId: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> i64,
+    pub TF_StepId: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> i64,
     /// Address of `TF_OpKernelConstruction_GetNodeDef`.
-    pub TF_OpKernelConstruction_GetNodeDef: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetNodeDef: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         status: *mut TF_Status,
     ) -> *mut TF_Buffer,
     /// Address of `TF_GetFrameId`.
-    pub TF_GetFrameId: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> u64,
+    pub TF_GetFrameId: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> u64,
     /// Address of `TF_GetIterId`.
-    pub TF_GetIterId: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> i64,
+    pub TF_GetIterId: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> i64,
     /// Address of `TF_GetStepId`.
-    pub TF_GetStepId: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> i64,
+    pub TF_GetStepId: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> i64,
     /// Address of `TF_GetDeviceId`.
-    pub TF_GetDeviceId: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> c_int,
+    pub TF_GetDeviceId: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> c_int,
     /// Address of `TF_GetDeviceName`.
-    pub TF_GetDeviceName: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> TF_StringView,
+    pub TF_GetDeviceName:
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> TF_StringView,
     /// Address of `TF_GetRendezvous`.
-    pub TF_GetRendezvous: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> TF_RendezvousThunk,
+    pub TF_GetRendezvous:
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> TF_RendezvousThunk,
     /// Address of `TF_GetGraphDefVersion`.
-    pub TF_GetGraphDefVersion: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> c_int,
+    pub TF_GetGraphDefVersion: unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> c_int,
     /// Address of `TF_GetOpKernelName`.
-    pub TF_GetOpKernelName: unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> TF_StringView,
+    pub TF_GetOpKernelName:
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> TF_StringView,
     /// Address of `TF_GetResourceMgrDefaultContainerName`.
     pub TF_GetResourceMgrDefaultContainerName:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> TF_StringView,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> TF_StringView,
     /// Address of `TF_GetOpKernelRequestedInput`.
     pub TF_GetOpKernelRequestedInput:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext, index: usize) -> TF_StringView,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext, index: usize) -> TF_StringView,
     /// Address of `TF_OpKernelConstruction_GetAttrSize`.
-    pub TF_OpKernelConstruction_GetAttrSize: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrSize: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         list_size: *mut i32,
@@ -239,42 +244,42 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrType`.
-    pub TF_OpKernelConstruction_GetAttrType: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrType: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut TF_DataType,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrInt32`.
-    pub TF_OpKernelConstruction_GetAttrInt32: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrInt32: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut i32,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrInt64`.
-    pub TF_OpKernelConstruction_GetAttrInt64: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrInt64: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut i64,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrFloat`.
-    pub TF_OpKernelConstruction_GetAttrFloat: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrFloat: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut f32,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrBool`.
-    pub TF_OpKernelConstruction_GetAttrBool: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrBool: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut c_uchar,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrString`.
-    pub TF_OpKernelConstruction_GetAttrString: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrString: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut c_char,
@@ -282,14 +287,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrTensor`.
-    pub TF_OpKernelConstruction_GetAttrTensor: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrTensor: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         val: *mut *mut TF_Tensor,
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrTypeList`.
-    pub TF_OpKernelConstruction_GetAttrTypeList: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrTypeList: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         vals: *mut TF_DataType,
@@ -297,7 +302,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrInt32List`.
-    pub TF_OpKernelConstruction_GetAttrInt32List: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrInt32List: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         vals: *mut i32,
@@ -305,7 +310,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrInt64List`.
-    pub TF_OpKernelConstruction_GetAttrInt64List: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrInt64List: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         vals: *mut i64,
@@ -313,7 +318,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrFloatList`.
-    pub TF_OpKernelConstruction_GetAttrFloatList: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrFloatList: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         vals: *mut f32,
@@ -321,7 +326,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrBoolList`.
-    pub TF_OpKernelConstruction_GetAttrBoolList: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrBoolList: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         vals: *mut c_uchar,
@@ -329,7 +334,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrStringList`.
-    pub TF_OpKernelConstruction_GetAttrStringList: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrStringList: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         values: *mut *mut c_char,
@@ -340,7 +345,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrTensorList`.
-    pub TF_OpKernelConstruction_GetAttrTensorList: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrTensorList: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         vals: *mut *mut TF_Tensor,
@@ -348,22 +353,22 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_OpKernelConstruction_GetAttrFunction`.
-    pub TF_OpKernelConstruction_GetAttrFunction: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_GetAttrFunction: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         status: *mut TF_Status,
     ) -> *mut TF_Buffer,
     /// Address of `TF_OpKernelConstruction_HasAttr`.
-    pub TF_OpKernelConstruction_HasAttr: unsafe extern "C" fn(
+    pub TF_OpKernelConstruction_HasAttr: unsafe extern "C-unwind" fn(
         ctx: *mut TF_OpKernelConstruction,
         attr_name: *const c_char,
         status: *mut TF_Status,
     ) -> bool,
     /// Address of `TF_OpKernelConstruction_GetName`.
     pub TF_OpKernelConstruction_GetName:
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelConstruction) -> TF_StringView,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelConstruction) -> TF_StringView,
     /// Address of `TF_AllocateOutput`.
-    pub TF_AllocateOutput: unsafe extern "C" fn(
+    pub TF_AllocateOutput: unsafe extern "C-unwind" fn(
         context: *mut TF_OpKernelContext,
         index: c_int,
         dtype: TF_DataType,
@@ -373,7 +378,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TF_ForwardInputOrAllocateOutput`.
-    pub TF_ForwardInputOrAllocateOutput: unsafe extern "C" fn(
+    pub TF_ForwardInputOrAllocateOutput: unsafe extern "C-unwind" fn(
         context: *mut TF_OpKernelContext,
         candidate_input_indices: *const c_int,
         num_candidate_input_indices: c_int,
@@ -384,7 +389,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TF_AllocateTemp`.
-    pub TF_AllocateTemp: unsafe extern "C" fn(
+    pub TF_AllocateTemp: unsafe extern "C-unwind" fn(
         context: *mut TF_OpKernelContext,
         dtype: TF_DataType,
         dims: *const i64,
@@ -393,9 +398,9 @@ pub struct Functions {
         status: *mut TF_Status,
     ) -> *mut TF_Tensor,
     /// Address of `TF_IncNumDeferredOps`.
-    pub TF_IncNumDeferredOps: unsafe extern "C" fn(context: *mut TF_OpKernelContext),
+    pub TF_IncNumDeferredOps: unsafe extern "C-unwind" fn(context: *mut TF_OpKernelContext),
     /// Address of `TF_DecNumDeferredOps`.
-    pub TF_DecNumDeferredOps: unsafe extern "C" fn(context: *mut TF_OpKernelContext),
+    pub TF_DecNumDeferredOps: unsafe extern "C-unwind" fn(context: *mut TF_OpKernelContext),
 }
 
 impl Functions {
@@ -1787,7 +1792,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_RunAsyncOpKernelDoneCallback(arg0: *mut TF_AsyncOpKernelDoneCallback);
         pub fn TF_NewKernelBuilder(
             op_name: *const c_char,

@@ -32,7 +32,7 @@ pub struct TF_CoordinationServiceAgent {
 
 /// The functions of `tensorflow/c/kernels_experimental.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Expose higher level Assignment operation for Pluggable vendors to implement
@@ -50,7 +50,7 @@ pub struct Functions {
     ///    tensor.
     /// ```
     pub TF_AssignVariable: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             input_index: c_int,
             value_index: c_int,
@@ -72,7 +72,7 @@ pub struct Functions {
     /// caller takes ownership of the `source` and `dest` tensors and is responsible
     /// for freeing them with TF_DeleteTensor.
     pub TF_AssignRefVariable: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             input_ref_index: c_int,
             output_ref_index: c_int,
@@ -97,7 +97,7 @@ pub struct Functions {
     /// `dest`, `tensor` and `value` tensors and is responsible for freeing them with
     /// TF_DeleteTensor.
     pub TF_AssignUpdateVariable: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             input_index: c_int,
             value_index: c_int,
@@ -134,7 +134,7 @@ pub struct Functions {
     /// 2. Calling plugin allocator failed
     /// ```
     pub TF_TemporaryVariable: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             dtype: TF_DataType,
             dims: *const i64,
@@ -163,7 +163,7 @@ pub struct Functions {
     /// 2. Cannot find temporary variable by name in arguments
     /// ```
     pub TF_DestroyTemporaryVariable: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             index: c_int,
             var_name: *mut TF_StringView,
@@ -177,7 +177,7 @@ pub struct Functions {
     /// caller takes ownership of the `source` and `dest` tensors and is responsible
     /// for freeing them with TF_DeleteTensor.
     pub TF_MaybeLockVariableInputMutexesInOrder: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             do_lock: bool,
             sparse: bool,
@@ -198,7 +198,7 @@ pub struct Functions {
     /// variable passed with input index. The caller takes ownership of the `source`
     /// and `dest` tensors and is responsible for freeing them with TF_DeleteTensor.
     pub TF_GetInputTensorFromVariable: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             input: c_int,
             lock_held: bool,
@@ -218,15 +218,19 @@ pub struct Functions {
     /// This interface forwards the reference from input to the output tensors
     /// corresponding to the indices provided with `input_index` and `output_index`
     pub TF_OpKernelContext_ForwardRefInputToRefOutput: Option<
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext, input_index: i32, output_index: i32),
+        unsafe extern "C-unwind" fn(
+            ctx: *mut TF_OpKernelContext,
+            input_index: i32,
+            output_index: i32,
+        ),
     >,
     /// The API releases the opaque lock handle returned with
     /// `TF_MaybeLockVariableInputMutexesInOrder` API
     pub TF_ReleaseVariableInputLockHolder:
-        Option<unsafe extern "C" fn(lockHolder: *mut TF_VariableInputLockHolder)>,
+        Option<unsafe extern "C-unwind" fn(lockHolder: *mut TF_VariableInputLockHolder)>,
     /// Allows plugin to get TF_Tensor when passed its input_name
     pub TF_GetInputByName: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             inputName: *const c_char,
             tensor: *mut *mut TF_Tensor,
@@ -239,7 +243,7 @@ pub struct Functions {
     /// TF_OpKernelConstruction_GetAttrSize(ctx, attr_name, &list_size,
     /// &total_size)).
     pub TF_OpKernelConstruction_GetAttrTensorShape: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelConstruction,
             attr_name: *const c_char,
             dims: *mut i64,
@@ -248,7 +252,7 @@ pub struct Functions {
         ),
     >,
     pub TF_IsRefInput: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             i: c_int,
             status: *mut TF_Status,
@@ -261,7 +265,7 @@ pub struct Functions {
     /// `a`, `b` and `out` tensors and is responsible for freeing them with
     /// TF_DeleteTensor.
     pub TF_AddNVariant: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             binary_add_func: Option<
                 unsafe extern "C" fn(
@@ -281,7 +285,7 @@ pub struct Functions {
     /// `input` and `out` tensors and is responsible for freeing them with
     /// TF_DeleteTensor.
     pub TF_ZerosLikeVariant: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             zeros_like_func: Option<
                 unsafe extern "C" fn(
@@ -397,5 +401,5 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {}
+    unsafe extern "C-unwind" {}
 }

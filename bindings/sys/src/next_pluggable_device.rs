@@ -33,20 +33,21 @@ pub struct TF_VariableInfo {
 
 /// The functions of `tensorflow/c/experimental/next_pluggable_device/c_api.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Returns a `TF_Device` pointer, which actually points to a C++ `Device`.
     /// Currently we only allow `NextPluggableDevice` to be casted as `TF_Device`,
     /// but in theory every this is a C API for every kind of device.
-    pub TF_GetDevice: Option<unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> *mut TF_Device>,
+    pub TF_GetDevice:
+        Option<unsafe extern "C-unwind" fn(ctx: *mut TF_OpKernelContext) -> *mut TF_Device>,
     /// --------------------------  Resource  ---------------------------------------
     /// Create a `tensorflow::PluginResource` to the ResourceMgr provided by the
     /// `ctx`. The `tensorflow::PluginResource` wraps a resource by plugin (as a
     /// opaque pointer, since TensorFlow cannot parse it). `delete_func` is needed
     /// for ResourceMgr to clean up the resource. `status` will be set.
     pub TF_CreatePluginResource: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             container_name: *const c_char,
             plugin_resource_name: *const c_char,
@@ -63,7 +64,7 @@ pub struct Functions {
     ///
     /// Caller does not take ownership of the `plugin_resource`.
     pub TF_LookupOrCreatePluginResource: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             container_name: *const c_char,
             plugin_resource_name: *const c_char,
@@ -76,45 +77,47 @@ pub struct Functions {
     >,
     /// -------------------------  VariableInfo  ------------------------------------
     pub TF_CreateVariableInfoFromContext: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             index: c_int,
             status: *mut TF_Status,
         ) -> *mut TF_VariableInfo,
     >,
     pub TF_LockVariableInfos: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             vars: *mut *mut TF_VariableInfo,
             num_vars: c_int,
             status: *mut TF_Status,
         ),
     >,
     pub TF_AllocateTempForVariableInfo: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             ctx: *mut TF_OpKernelContext,
             var_info: *mut TF_VariableInfo,
             status: *mut TF_Status,
         ),
     >,
     pub TF_GetTensorFromVariableInfo: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             var_info: *mut TF_VariableInfo,
             status: *mut TF_Status,
         ) -> *mut TF_Tensor,
     >,
-    pub TF_DeleteVariableInfo: Option<unsafe extern "C" fn(var_info: *mut TF_VariableInfo)>,
+    pub TF_DeleteVariableInfo: Option<unsafe extern "C-unwind" fn(var_info: *mut TF_VariableInfo)>,
     /// ---------------------  Coordination service  --------------------------------
     /// Returns a not owning pointer to the coordination service agent, which is
     /// opaque to plugin. Plugin OpKernels need to use the accompanying C APIs to
     /// access coordination service functionalities.
     pub TF_GetCoordinationServiceAgent: Option<
-        unsafe extern "C" fn(ctx: *mut TF_OpKernelContext) -> *mut TF_CoordinationServiceAgent,
+        unsafe extern "C-unwind" fn(
+            ctx: *mut TF_OpKernelContext,
+        ) -> *mut TF_CoordinationServiceAgent,
     >,
     /// Returns true if the coordination service agent has been initialized.
     pub TF_CoordinationServiceIsInitialized:
-        Option<unsafe extern "C" fn(agent: *mut TF_CoordinationServiceAgent) -> bool>,
+        Option<unsafe extern "C-unwind" fn(agent: *mut TF_CoordinationServiceAgent) -> bool>,
     pub TF_CoordinationServiceInsertKeyValue: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             key: *const c_char,
             key_size: i64,
             value: *const c_char,
@@ -128,7 +131,7 @@ pub struct Functions {
     /// responsible for managing the lifetime. If error, `status` will be set and a
     /// nullptr will be returned.
     pub TF_CoordinationServiceGetKeyValue: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             key: *const c_char,
             key_size: i64,
             agent: *mut TF_CoordinationServiceAgent,
@@ -136,7 +139,7 @@ pub struct Functions {
         ) -> *mut TF_Buffer,
     >,
     pub TF_CoordinationServiceGetKeyValueWithTimeout: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             key: *const c_char,
             key_size: i64,
             timeout_seconds: i64,
@@ -145,7 +148,7 @@ pub struct Functions {
         ) -> *mut TF_Buffer,
     >,
     pub TF_CoordinationServiceTryGetKeyValue: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             key: *const c_char,
             key_size: i64,
             agent: *mut TF_CoordinationServiceAgent,
@@ -153,7 +156,7 @@ pub struct Functions {
         ) -> *mut TF_Buffer,
     >,
     pub TF_CoordinationServiceDeleteKeyValue: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             key: *const c_char,
             key_size: i64,
             agent: *mut TF_CoordinationServiceAgent,
@@ -167,7 +170,7 @@ pub struct Functions {
     /// ConvertToPjRtNamedValueList in
     /// tensorflow/compiler/xla/pjrt/c/pjrt_c_api_helpers.h to generate the options.
     pub TF_CreateAndSetPjRtCApiClient: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             device_type: *const c_char,
             status: *mut TF_Status,
             create_options: *mut PJRT_NamedValue,
@@ -177,10 +180,10 @@ pub struct Functions {
     /// Resets the PjRt client for a device. After this, `TF_GetPjRtCClient` will
     /// returns an error for that device.
     pub TF_ResetPjRtCClient:
-        Option<unsafe extern "C" fn(device_type: *const c_char, status: *mut TF_Status)>,
+        Option<unsafe extern "C-unwind" fn(device_type: *const c_char, status: *mut TF_Status)>,
     /// Gets the `PJRT_Client*` stored in TF global ResourceManager.
     pub TF_GetPjRtCClient: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             device_type: *const c_char,
             status: *mut TF_Status,
         ) -> *mut PJRT_Client,
@@ -188,12 +191,15 @@ pub struct Functions {
     /// Gets the `PJRT_Buffer*` stored in the tensor. The status will contain error
     /// if the tensor does not have a `PjRtCApiBuffer`.
     pub TF_GetPjRtCBuffer: Option<
-        unsafe extern "C" fn(c_tensor: *mut TF_Tensor, status: *mut TF_Status) -> *mut PJRT_Buffer,
+        unsafe extern "C-unwind" fn(
+            c_tensor: *mut TF_Tensor,
+            status: *mut TF_Status,
+        ) -> *mut PJRT_Buffer,
     >,
     /// Creates a `PjRtCApiBuffer` with the `PJRT_Buffer*` passed in and set to the
     /// tensor.
     pub TF_CreatePjRtBuffer: Option<
-        unsafe extern "C" fn(
+        unsafe extern "C-unwind" fn(
             c_tensor: *mut TF_Tensor,
             c_buffer: *mut PJRT_Buffer,
             device_type: *const c_char,
@@ -336,5 +342,5 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {}
+    unsafe extern "C-unwind" {}
 }

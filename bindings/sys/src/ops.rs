@@ -40,48 +40,53 @@ pub struct TF_ShapeInferenceContext {
 
 /// The functions of `tensorflow/c/ops.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_NewOpDefinitionBuilder`.
     pub TF_NewOpDefinitionBuilder:
-        unsafe extern "C" fn(op_name: *const c_char) -> *mut TF_OpDefinitionBuilder,
+        unsafe extern "C-unwind" fn(op_name: *const c_char) -> *mut TF_OpDefinitionBuilder,
     /// Address of `TF_RegisterOpDefinition`.
     pub TF_RegisterOpDefinition:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(builder: *mut TF_OpDefinitionBuilder, status: *mut TF_Status),
     /// Address of `TF_DeleteOpDefinitionBuilder`.
-    pub TF_DeleteOpDefinitionBuilder: unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder),
+    pub TF_DeleteOpDefinitionBuilder:
+        unsafe extern "C-unwind" fn(builder: *mut TF_OpDefinitionBuilder),
     /// Address of `TF_OpDefinitionBuilderAddAttr`.
     pub TF_OpDefinitionBuilderAddAttr:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, attr_spec: *const c_char),
+        unsafe extern "C-unwind" fn(builder: *mut TF_OpDefinitionBuilder, attr_spec: *const c_char),
     /// Address of `TF_OpDefinitionBuilderAddInput`.
-    pub TF_OpDefinitionBuilderAddInput:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, input_spec: *const c_char),
+    pub TF_OpDefinitionBuilderAddInput: unsafe extern "C-unwind" fn(
+        builder: *mut TF_OpDefinitionBuilder,
+        input_spec: *const c_char,
+    ),
     /// Address of `TF_OpDefinitionBuilderAddOutput`.
-    pub TF_OpDefinitionBuilderAddOutput:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, output_spec: *const c_char),
+    pub TF_OpDefinitionBuilderAddOutput: unsafe extern "C-unwind" fn(
+        builder: *mut TF_OpDefinitionBuilder,
+        output_spec: *const c_char,
+    ),
     /// Address of `TF_OpDefinitionBuilderSetIsCommutative`.
     pub TF_OpDefinitionBuilderSetIsCommutative:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, is_commutative: bool),
+        unsafe extern "C-unwind" fn(builder: *mut TF_OpDefinitionBuilder, is_commutative: bool),
     /// Address of `TF_OpDefinitionBuilderSetIsAggregate`.
     pub TF_OpDefinitionBuilderSetIsAggregate:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, is_aggregate: bool),
+        unsafe extern "C-unwind" fn(builder: *mut TF_OpDefinitionBuilder, is_aggregate: bool),
     /// Address of `TF_OpDefinitionBuilderSetIsStateful`.
     pub TF_OpDefinitionBuilderSetIsStateful:
-        unsafe extern "C" fn(builder: *mut TF_OpDefinitionBuilder, is_stateful: bool),
+        unsafe extern "C-unwind" fn(builder: *mut TF_OpDefinitionBuilder, is_stateful: bool),
     /// Address of `TF_OpDefinitionBuilderSetAllowsUninitializedInput`.
-    pub TF_OpDefinitionBuilderSetAllowsUninitializedInput: unsafe extern "C" fn(
+    pub TF_OpDefinitionBuilderSetAllowsUninitializedInput: unsafe extern "C-unwind" fn(
         builder: *mut TF_OpDefinitionBuilder,
         allows_uninitialized_input: bool,
     ),
     /// Address of `TF_OpDefinitionBuilderDeprecated`.
-    pub TF_OpDefinitionBuilderDeprecated: unsafe extern "C" fn(
+    pub TF_OpDefinitionBuilderDeprecated: unsafe extern "C-unwind" fn(
         builder: *mut TF_OpDefinitionBuilder,
         version: c_int,
         explanation: *const c_char,
     ),
     /// Address of `TF_OpDefinitionBuilderSetShapeInferenceFunction`.
-    pub TF_OpDefinitionBuilderSetShapeInferenceFunction: unsafe extern "C" fn(
+    pub TF_OpDefinitionBuilderSetShapeInferenceFunction: unsafe extern "C-unwind" fn(
         builder: *mut TF_OpDefinitionBuilder,
         shape_inference_func: Option<
             unsafe extern "C" fn(ctx: *mut TF_ShapeInferenceContext, status: *mut TF_Status),
@@ -89,18 +94,18 @@ pub struct Functions {
     ),
     /// Address of `TF_ShapeInferenceContextNumInputs`.
     pub TF_ShapeInferenceContextNumInputs:
-        unsafe extern "C" fn(ctx: *mut TF_ShapeInferenceContext) -> i64,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_ShapeInferenceContext) -> i64,
     /// Address of `TF_NewShapeHandle`.
-    pub TF_NewShapeHandle: unsafe extern "C" fn() -> *mut TF_ShapeHandle,
+    pub TF_NewShapeHandle: unsafe extern "C-unwind" fn() -> *mut TF_ShapeHandle,
     /// Address of `TF_ShapeInferenceContextGetInput`.
-    pub TF_ShapeInferenceContextGetInput: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextGetInput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         i: c_int,
         handle: *mut TF_ShapeHandle,
         status: *mut TF_Status,
     ),
     /// Address of `TF_ShapeInferenceContextSetOutput`.
-    pub TF_ShapeInferenceContextSetOutput: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextSetOutput: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         i: c_int,
         handle: *mut TF_ShapeHandle,
@@ -108,33 +113,34 @@ pub struct Functions {
     ),
     /// Address of `TF_ShapeInferenceContextScalar`.
     pub TF_ShapeInferenceContextScalar:
-        unsafe extern "C" fn(ctx: *mut TF_ShapeInferenceContext) -> *mut TF_ShapeHandle,
+        unsafe extern "C-unwind" fn(ctx: *mut TF_ShapeInferenceContext) -> *mut TF_ShapeHandle,
     /// Address of `TF_ShapeInferenceContextVectorFromSize`.
-    pub TF_ShapeInferenceContextVectorFromSize: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextVectorFromSize: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         size: usize,
-    ) -> *mut TF_ShapeHandle,
+    )
+        -> *mut TF_ShapeHandle,
     /// Address of `TF_NewDimensionHandle`.
-    pub TF_NewDimensionHandle: unsafe extern "C" fn() -> *mut TF_DimensionHandle,
+    pub TF_NewDimensionHandle: unsafe extern "C-unwind" fn() -> *mut TF_DimensionHandle,
     /// Address of `TF_ShapeInferenceContext_GetAttrType`.
-    pub TF_ShapeInferenceContext_GetAttrType: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContext_GetAttrType: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         attr_name: *const c_char,
         val: *mut TF_DataType,
         status: *mut TF_Status,
     ),
     /// Address of `TF_ShapeInferenceContextRank`.
-    pub TF_ShapeInferenceContextRank: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextRank: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         handle: *mut TF_ShapeHandle,
     ) -> i64,
     /// Address of `TF_ShapeInferenceContextRankKnown`.
-    pub TF_ShapeInferenceContextRankKnown: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextRankKnown: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         handle: *mut TF_ShapeHandle,
     ) -> c_int,
     /// Address of `TF_ShapeInferenceContextWithRank`.
-    pub TF_ShapeInferenceContextWithRank: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextWithRank: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         handle: *mut TF_ShapeHandle,
         rank: i64,
@@ -142,7 +148,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_ShapeInferenceContextWithRankAtLeast`.
-    pub TF_ShapeInferenceContextWithRankAtLeast: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextWithRankAtLeast: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         handle: *mut TF_ShapeHandle,
         rank: i64,
@@ -150,7 +156,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_ShapeInferenceContextWithRankAtMost`.
-    pub TF_ShapeInferenceContextWithRankAtMost: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextWithRankAtMost: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         handle: *mut TF_ShapeHandle,
         rank: i64,
@@ -158,14 +164,14 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_ShapeInferenceContextDim`.
-    pub TF_ShapeInferenceContextDim: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextDim: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         shape_handle: *mut TF_ShapeHandle,
         i: i64,
         result: *mut TF_DimensionHandle,
     ),
     /// Address of `TF_ShapeInferenceContextSubshape`.
-    pub TF_ShapeInferenceContextSubshape: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextSubshape: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         shape_handle: *mut TF_ShapeHandle,
         start: i64,
@@ -175,14 +181,15 @@ pub struct Functions {
     ),
     /// Address of `TF_ShapeInferenceContextSetUnknownShape`.
     pub TF_ShapeInferenceContextSetUnknownShape:
-        unsafe extern "C" fn(ctx: *mut TF_ShapeInferenceContext, status: *mut TF_Status),
+        unsafe extern "C-unwind" fn(ctx: *mut TF_ShapeInferenceContext, status: *mut TF_Status),
     /// Address of `TF_DimensionHandleValueKnown`.
     pub TF_DimensionHandleValueKnown:
-        unsafe extern "C" fn(dim_handle: *mut TF_DimensionHandle) -> c_int,
+        unsafe extern "C-unwind" fn(dim_handle: *mut TF_DimensionHandle) -> c_int,
     /// Address of `TF_DimensionHandleValue`.
-    pub TF_DimensionHandleValue: unsafe extern "C" fn(dim_handle: *mut TF_DimensionHandle) -> i64,
+    pub TF_DimensionHandleValue:
+        unsafe extern "C-unwind" fn(dim_handle: *mut TF_DimensionHandle) -> i64,
     /// Address of `TF_ShapeInferenceContextConcatenateShapes`.
-    pub TF_ShapeInferenceContextConcatenateShapes: unsafe extern "C" fn(
+    pub TF_ShapeInferenceContextConcatenateShapes: unsafe extern "C-unwind" fn(
         ctx: *mut TF_ShapeInferenceContext,
         first: *mut TF_ShapeHandle,
         second: *mut TF_ShapeHandle,
@@ -190,9 +197,9 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_DeleteShapeHandle`.
-    pub TF_DeleteShapeHandle: unsafe extern "C" fn(handle: *mut TF_ShapeHandle),
+    pub TF_DeleteShapeHandle: unsafe extern "C-unwind" fn(handle: *mut TF_ShapeHandle),
     /// Address of `TF_DeleteDimensionHandle`.
-    pub TF_DeleteDimensionHandle: unsafe extern "C" fn(handle: *mut TF_DimensionHandle),
+    pub TF_DeleteDimensionHandle: unsafe extern "C-unwind" fn(handle: *mut TF_DimensionHandle),
 }
 
 impl Functions {
@@ -944,7 +951,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_NewOpDefinitionBuilder(op_name: *const c_char) -> *mut TF_OpDefinitionBuilder;
         pub fn TF_RegisterOpDefinition(
             builder: *mut TF_OpDefinitionBuilder,

@@ -30,18 +30,18 @@ pub struct TF_Buffer {
 
 /// The functions of `tensorflow/c/tf_buffer.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_NewBufferFromString`.
     pub TF_NewBufferFromString:
-        unsafe extern "C" fn(proto: *const c_void, proto_len: usize) -> *mut TF_Buffer,
+        unsafe extern "C-unwind" fn(proto: *const c_void, proto_len: usize) -> *mut TF_Buffer,
     /// Address of `TF_NewBuffer`.
-    pub TF_NewBuffer: unsafe extern "C" fn() -> *mut TF_Buffer,
+    pub TF_NewBuffer: unsafe extern "C-unwind" fn() -> *mut TF_Buffer,
     /// Address of `TF_DeleteBuffer`.
-    pub TF_DeleteBuffer: unsafe extern "C" fn(arg0: *mut TF_Buffer),
+    pub TF_DeleteBuffer: unsafe extern "C-unwind" fn(arg0: *mut TF_Buffer),
     /// Address of `TF_GetBuffer`.
-    pub TF_GetBuffer: unsafe extern "C" fn(buffer: *mut TF_Buffer) -> TF_Buffer,
+    pub TF_GetBuffer: unsafe extern "C-unwind" fn(buffer: *mut TF_Buffer) -> TF_Buffer,
 }
 
 impl Functions {
@@ -143,7 +143,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_NewBufferFromString(proto: *const c_void, proto_len: usize) -> *mut TF_Buffer;
         pub fn TF_NewBuffer() -> *mut TF_Buffer;
         pub fn TF_DeleteBuffer(arg0: *mut TF_Buffer);

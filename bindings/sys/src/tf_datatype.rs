@@ -109,11 +109,11 @@ pub const TF_FLOAT4_E2M1FN: TF_DataType = TF_DataType(33);
 
 /// The functions of `tensorflow/c/tf_datatype.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_DataTypeSize`.
-    pub TF_DataTypeSize: unsafe extern "C" fn(dt: TF_DataType) -> usize,
+    pub TF_DataTypeSize: unsafe extern "C-unwind" fn(dt: TF_DataType) -> usize,
 }
 
 impl Functions {
@@ -176,7 +176,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_DataTypeSize(dt: TF_DataType) -> usize;
     }
 }

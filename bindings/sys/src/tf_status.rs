@@ -63,31 +63,32 @@ pub type TF_PayloadVisitor = TSL_PayloadVisitor;
 
 /// The functions of `tensorflow/c/tf_status.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_NewStatus`.
-    pub TF_NewStatus: unsafe extern "C" fn() -> *mut TF_Status,
+    pub TF_NewStatus: unsafe extern "C-unwind" fn() -> *mut TF_Status,
     /// Address of `TF_DeleteStatus`.
-    pub TF_DeleteStatus: unsafe extern "C" fn(arg0: *mut TF_Status),
+    pub TF_DeleteStatus: unsafe extern "C-unwind" fn(arg0: *mut TF_Status),
     /// Address of `TF_SetStatus`.
-    pub TF_SetStatus: unsafe extern "C" fn(s: *mut TF_Status, code: TF_Code, msg: *const c_char),
+    pub TF_SetStatus:
+        unsafe extern "C-unwind" fn(s: *mut TF_Status, code: TF_Code, msg: *const c_char),
     /// Address of `TF_SetPayload`.
     pub TF_SetPayload:
-        unsafe extern "C" fn(s: *mut TF_Status, key: *const c_char, value: *const c_char),
+        unsafe extern "C-unwind" fn(s: *mut TF_Status, key: *const c_char, value: *const c_char),
     /// Address of `TF_ForEachPayload`.
-    pub TF_ForEachPayload: unsafe extern "C" fn(
+    pub TF_ForEachPayload: unsafe extern "C-unwind" fn(
         s: *const TF_Status,
         visitor: TSL_PayloadVisitor,
         capture: *mut c_void,
     ),
     /// Address of `TF_SetStatusFromIOError`.
     pub TF_SetStatusFromIOError:
-        unsafe extern "C" fn(s: *mut TF_Status, error_code: c_int, context: *const c_char),
+        unsafe extern "C-unwind" fn(s: *mut TF_Status, error_code: c_int, context: *const c_char),
     /// Address of `TF_GetCode`.
-    pub TF_GetCode: unsafe extern "C" fn(s: *const TF_Status) -> TF_Code,
+    pub TF_GetCode: unsafe extern "C-unwind" fn(s: *const TF_Status) -> TF_Code,
     /// Address of `TF_Message`.
-    pub TF_Message: unsafe extern "C" fn(s: *const TF_Status) -> *const c_char,
+    pub TF_Message: unsafe extern "C-unwind" fn(s: *const TF_Status) -> *const c_char,
 }
 
 impl Functions {
@@ -261,7 +262,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_NewStatus() -> *mut TF_Status;
         pub fn TF_DeleteStatus(arg0: *mut TF_Status);
         pub fn TF_SetStatus(s: *mut TF_Status, code: TF_Code, msg: *const c_char);

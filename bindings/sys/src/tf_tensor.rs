@@ -33,11 +33,11 @@ pub struct TF_Tensor {
 
 /// The functions of `tensorflow/c/tf_tensor.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_NewTensor`.
-    pub TF_NewTensor: unsafe extern "C" fn(
+    pub TF_NewTensor: unsafe extern "C-unwind" fn(
         arg0: TF_DataType,
         dims: *const i64,
         num_dims: c_int,
@@ -51,35 +51,35 @@ pub struct Functions {
     /// This can be used in combination with TF_NewTensor to manually manage
     /// memory while ensuring the resulting tensors satisfy TensorFlow's
     /// memory alignment preferences.
-    pub TF_TensorDefaultAlignment: Option<unsafe extern "C" fn() -> usize>,
+    pub TF_TensorDefaultAlignment: Option<unsafe extern "C-unwind" fn() -> usize>,
     /// Address of `TF_AllocateTensor`.
-    pub TF_AllocateTensor: unsafe extern "C" fn(
+    pub TF_AllocateTensor: unsafe extern "C-unwind" fn(
         arg0: TF_DataType,
         dims: *const i64,
         num_dims: c_int,
         len: usize,
     ) -> *mut TF_Tensor,
     /// Address of `TF_TensorMaybeMove`.
-    pub TF_TensorMaybeMove: unsafe extern "C" fn(tensor: *mut TF_Tensor) -> *mut TF_Tensor,
+    pub TF_TensorMaybeMove: unsafe extern "C-unwind" fn(tensor: *mut TF_Tensor) -> *mut TF_Tensor,
     /// Address of `TF_DeleteTensor`.
-    pub TF_DeleteTensor: unsafe extern "C" fn(arg0: *mut TF_Tensor),
+    pub TF_DeleteTensor: unsafe extern "C-unwind" fn(arg0: *mut TF_Tensor),
     /// Address of `TF_TensorType`.
-    pub TF_TensorType: unsafe extern "C" fn(arg0: *const TF_Tensor) -> TF_DataType,
+    pub TF_TensorType: unsafe extern "C-unwind" fn(arg0: *const TF_Tensor) -> TF_DataType,
     /// Address of `TF_SetShape`.
     pub TF_SetShape:
-        unsafe extern "C" fn(tensor: *mut TF_Tensor, dims: *const i64, num_dims: c_int),
+        unsafe extern "C-unwind" fn(tensor: *mut TF_Tensor, dims: *const i64, num_dims: c_int),
     /// Address of `TF_NumDims`.
-    pub TF_NumDims: unsafe extern "C" fn(arg0: *const TF_Tensor) -> c_int,
+    pub TF_NumDims: unsafe extern "C-unwind" fn(arg0: *const TF_Tensor) -> c_int,
     /// Address of `TF_Dim`.
-    pub TF_Dim: unsafe extern "C" fn(tensor: *const TF_Tensor, dim_index: c_int) -> i64,
+    pub TF_Dim: unsafe extern "C-unwind" fn(tensor: *const TF_Tensor, dim_index: c_int) -> i64,
     /// Address of `TF_TensorByteSize`.
-    pub TF_TensorByteSize: unsafe extern "C" fn(arg0: *const TF_Tensor) -> usize,
+    pub TF_TensorByteSize: unsafe extern "C-unwind" fn(arg0: *const TF_Tensor) -> usize,
     /// Address of `TF_TensorData`.
-    pub TF_TensorData: unsafe extern "C" fn(arg0: *const TF_Tensor) -> *mut c_void,
+    pub TF_TensorData: unsafe extern "C-unwind" fn(arg0: *const TF_Tensor) -> *mut c_void,
     /// Address of `TF_TensorElementCount`.
-    pub TF_TensorElementCount: unsafe extern "C" fn(tensor: *const TF_Tensor) -> i64,
+    pub TF_TensorElementCount: unsafe extern "C-unwind" fn(tensor: *const TF_Tensor) -> i64,
     /// Address of `TF_TensorBitcastFrom`.
-    pub TF_TensorBitcastFrom: unsafe extern "C" fn(
+    pub TF_TensorBitcastFrom: unsafe extern "C-unwind" fn(
         from: *const TF_Tensor,
         r#type: TF_DataType,
         to: *mut TF_Tensor,
@@ -88,7 +88,7 @@ pub struct Functions {
         status: *mut TF_Status,
     ),
     /// Address of `TF_TensorIsAligned`.
-    pub TF_TensorIsAligned: unsafe extern "C" fn(arg0: *const TF_Tensor) -> bool,
+    pub TF_TensorIsAligned: unsafe extern "C-unwind" fn(arg0: *const TF_Tensor) -> bool,
 }
 
 impl Functions {
@@ -393,7 +393,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_NewTensor(
             arg0: TF_DataType,
             dims: *const i64,

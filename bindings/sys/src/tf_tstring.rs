@@ -16,26 +16,28 @@ use core::ffi::c_char;
 
 /// The functions of `tensorflow/c/tf_tstring.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TF_StringInit`.
-    pub TF_StringInit: unsafe extern "C" fn(t: *mut TF_TString),
+    pub TF_StringInit: unsafe extern "C-unwind" fn(t: *mut TF_TString),
     /// Address of `TF_StringCopy`.
-    pub TF_StringCopy: unsafe extern "C" fn(dst: *mut TF_TString, src: *const c_char, size: usize),
+    pub TF_StringCopy:
+        unsafe extern "C-unwind" fn(dst: *mut TF_TString, src: *const c_char, size: usize),
     /// Address of `TF_StringAssignView`.
     pub TF_StringAssignView:
-        unsafe extern "C" fn(dst: *mut TF_TString, src: *const c_char, size: usize),
+        unsafe extern "C-unwind" fn(dst: *mut TF_TString, src: *const c_char, size: usize),
     /// Address of `TF_StringGetDataPointer`.
-    pub TF_StringGetDataPointer: unsafe extern "C" fn(tstr: *const TF_TString) -> *const c_char,
+    pub TF_StringGetDataPointer:
+        unsafe extern "C-unwind" fn(tstr: *const TF_TString) -> *const c_char,
     /// Address of `TF_StringGetType`.
-    pub TF_StringGetType: unsafe extern "C" fn(str: *const TF_TString) -> TF_TString_Type,
+    pub TF_StringGetType: unsafe extern "C-unwind" fn(str: *const TF_TString) -> TF_TString_Type,
     /// Address of `TF_StringGetSize`.
-    pub TF_StringGetSize: unsafe extern "C" fn(tstr: *const TF_TString) -> usize,
+    pub TF_StringGetSize: unsafe extern "C-unwind" fn(tstr: *const TF_TString) -> usize,
     /// Address of `TF_StringGetCapacity`.
-    pub TF_StringGetCapacity: unsafe extern "C" fn(str: *const TF_TString) -> usize,
+    pub TF_StringGetCapacity: unsafe extern "C-unwind" fn(str: *const TF_TString) -> usize,
     /// Address of `TF_StringDealloc`.
-    pub TF_StringDealloc: unsafe extern "C" fn(tstr: *mut TF_TString),
+    pub TF_StringDealloc: unsafe extern "C-unwind" fn(tstr: *mut TF_TString),
 }
 
 impl Functions {
@@ -177,7 +179,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TF_StringInit(t: *mut TF_TString);
         pub fn TF_StringCopy(dst: *mut TF_TString, src: *const c_char, size: usize);
         pub fn TF_StringAssignView(dst: *mut TF_TString, src: *const c_char, size: usize);

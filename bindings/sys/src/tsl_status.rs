@@ -67,31 +67,32 @@ pub type TSL_PayloadVisitor =
 
 /// The functions of `xla/tsl/c/tsl_status.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `TSL_NewStatus`.
-    pub TSL_NewStatus: unsafe extern "C" fn() -> *mut TSL_Status,
+    pub TSL_NewStatus: unsafe extern "C-unwind" fn() -> *mut TSL_Status,
     /// Address of `TSL_DeleteStatus`.
-    pub TSL_DeleteStatus: unsafe extern "C" fn(arg0: *mut TSL_Status),
+    pub TSL_DeleteStatus: unsafe extern "C-unwind" fn(arg0: *mut TSL_Status),
     /// Address of `TSL_SetStatus`.
-    pub TSL_SetStatus: unsafe extern "C" fn(s: *mut TSL_Status, code: TSL_Code, msg: *const c_char),
+    pub TSL_SetStatus:
+        unsafe extern "C-unwind" fn(s: *mut TSL_Status, code: TSL_Code, msg: *const c_char),
     /// Address of `TSL_SetPayload`.
     pub TSL_SetPayload:
-        unsafe extern "C" fn(s: *mut TSL_Status, key: *const c_char, value: *const c_char),
+        unsafe extern "C-unwind" fn(s: *mut TSL_Status, key: *const c_char, value: *const c_char),
     /// Address of `TSL_ForEachPayload`.
-    pub TSL_ForEachPayload: unsafe extern "C" fn(
+    pub TSL_ForEachPayload: unsafe extern "C-unwind" fn(
         s: *const TSL_Status,
         visitor: TSL_PayloadVisitor,
         capture: *mut c_void,
     ),
     /// Address of `TSL_SetStatusFromIOError`.
     pub TSL_SetStatusFromIOError:
-        unsafe extern "C" fn(s: *mut TSL_Status, error_code: c_int, context: *const c_char),
+        unsafe extern "C-unwind" fn(s: *mut TSL_Status, error_code: c_int, context: *const c_char),
     /// Address of `TSL_GetCode`.
-    pub TSL_GetCode: unsafe extern "C" fn(s: *const TSL_Status) -> TSL_Code,
+    pub TSL_GetCode: unsafe extern "C-unwind" fn(s: *const TSL_Status) -> TSL_Code,
     /// Address of `TSL_Message`.
-    pub TSL_Message: unsafe extern "C" fn(s: *const TSL_Status) -> *const c_char,
+    pub TSL_Message: unsafe extern "C-unwind" fn(s: *const TSL_Status) -> *const c_char,
 }
 
 impl Functions {
@@ -265,7 +266,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn TSL_NewStatus() -> *mut TSL_Status;
         pub fn TSL_DeleteStatus(arg0: *mut TSL_Status);
         pub fn TSL_SetStatus(s: *mut TSL_Status, code: TSL_Code, msg: *const c_char);

@@ -15,7 +15,7 @@ from typing import TypeAlias
 from PIL import Image, ImageDraw, ImageFont
 
 #: Rows of the largest picture; it says how many more there are.
-MAX_ROWS = 3000
+MAX_ROWS = 1000
 _ROW = 22
 _LANE = 9
 _MAX_LANES = 40

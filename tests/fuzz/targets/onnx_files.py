@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 import onnxruntime
+from onnx import TensorProto, helper
 
 from converters.tf.tests.onnx_cases import cases
 from tests.fuzz import edits, protos
@@ -69,11 +70,21 @@ class Onnx(Converter):
                 for name, array in arrays.items()
                 if name in ports
             }
-            return [np.asarray(a) for a in session.run(None, given)]
+            kinds = [_BITS.get(port.type) for port in session.get_outputs()]
+            found = [np.asarray(a) for a in session.run(None, given)]
+            return [
+                a.view(k).astype(np.float32) if k else a for a, k in zip(found, kinds, strict=True)
+            ]
         except Exception:  # It refuses the file, has no kernel, or the numbers don't fit.
             return None
 
 
+# Floats of few bits, which onnxruntime gives as their bits and a crate as numbers.
+_BITS = {
+    f"tensor({TensorProto.DataType.Name(number).lower()})": helper.tensor_dtype_to_np_dtype(number)
+    for number in (TensorProto.FLOAT8E4M3FN, TensorProto.FLOAT8E4M3FNUZ,
+                   TensorProto.FLOAT8E5M2, TensorProto.FLOAT8E5M2FNUZ)
+}  # fmt: skip
 _KINDS = {
     f"tensor({name})": kind
     for name, kind in (

@@ -48,7 +48,8 @@ class Reduce(Op):
     def meaning(self, x: Operands, shape: tuple[int, ...]) -> list[Array]:
         """Returns the reduced elements."""
         function = _REDUCE[self.kind]
-        return [np.asarray(function(wide(x[0]), axis=self.axes, keepdims=self.keepdims))]
+        least = {"initial": _least(self.kind, x[0].dtype)} if self.kind in _EXTREMES else {}
+        return [np.asarray(function(wide(x[0]), axis=self.axes, keepdims=self.keepdims, **least))]
 
     def refused(self, node: Node) -> list[str]:
         """Returns whether the runtime reduces the type."""
@@ -72,7 +73,9 @@ class ArgExtreme(Op):
         return [np.asarray((np.argmin if self.smallest else np.argmax)(x[0], axis=self.axis))]
 
     def refused(self, node: Node) -> list[str]:
-        """Returns whether the runtime compares the type."""
+        """Returns whether the runtime compares the type, and whether there is an element at all."""
+        if node.input.shape[self.axis] == 0:
+            return ["the place of the largest or smallest of no elements"]
         return unserved("arg_max", node.input.dtype, NUMBERS)
 
 
@@ -136,6 +139,18 @@ _REDUCE: Mapping[ReduceKind, Callable[..., Any]] = {
     ReduceKind.ALL: np.all,
     ReduceKind.ANY: np.any,
 }
+_EXTREMES = (ReduceKind.MAX, ReduceKind.MIN)
+
+
+def _least(kind: ReduceKind, dtype: Any) -> Any:
+    """Returns the largest or smallest of no elements, as TensorFlow gives it."""
+    low = kind is ReduceKind.MAX
+    if dtype.kind == "f":
+        return -np.inf if low else np.inf
+    limits = np.iinfo(dtype)
+    return limits.min if low else limits.max
+
+
 # Of a reduction that takes all numbers, there is no row.
 _REDUCE_TYPES: Mapping[ReduceKind, frozenset[DType]] = {
     ReduceKind.MEAN: FLOATS,

@@ -9,6 +9,7 @@ import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array
+from converters.tf.ir.spans import over_spans
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.values import Known, Tensor, last
 from converters.tf.load.saved_model.replay import Refused
@@ -124,10 +125,19 @@ def _local_response(ctx: Context) -> Result:
     alpha, beta = float(ctx.attr("alpha", 1e-4)), float(ctx.attr("beta", 0.75))
     x = ctx.last(0)
     rank = x.shape.rank
-    before, after = (size - 1) // 2, size - 1 - (size - 1) // 2
-    squares = tf.pad(tf.square(x), [[0, 0]] * (rank - 1) + [[before, after]])
     channels = int(x.shape[-1])
-    total = sum(squares[..., tap : tap + channels] for tap in range(size))
+    if size < 1:
+        raise Refused(f"size={size}; a window has at least one channel")
+    # Beyond the others there are zeros alone.
+    before, after = (min(n, channels - 1) for n in ((size - 1) // 2, size // 2))
+    squares = tf.pad(tf.square(x), [[0, 0]] * (rank - 1) + [[before, after]])
+    total = over_spans(
+        squares,
+        before + after + 1,
+        channels + before + after,
+        lambda y, begin, count: y[..., begin : begin + count],
+        tf.add,
+    )
     base = float(ctx.attr("bias", 1.0)) + (alpha / size) * total
     return ctx.result_last(x * tf.pow(base, -beta))
 

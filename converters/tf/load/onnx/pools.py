@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import tensorflow as tf
 
 from converters.tf.ir import Array, Shape
+from converters.tf.ir.spans import over_spans
 from converters.tf.ir.symbolic import product
 from converters.tf.load.onnx.context import Context, Handler, Result, fixed, reshaped
 from converters.tf.load.onnx.values import Known
@@ -26,18 +27,38 @@ from converters.tf.load.onnx.windows import (
 )
 from converters.tf.load.saved_model.replay import Refused
 
+# Images, and what goes with each of their elements.
+Images = tuple[Any, ...]
+# A window of more taps is joined from smaller ones along each axis.
+_MOST_TAPS = 16
+
+
+def _pool_window(ctx: Context) -> Window:
+    """Returns the window of a pool.
+
+    Raises:
+        Refused: It does not fit, or there is nothing to pool.
+    """
+    if 0 in ctx.shape(0)[2:]:
+        raise Refused("a pool of images without pixels")
+    return window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
+
 
 def _max_pool(ctx: Context) -> Result:
-    window = window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
+    window = _pool_window(ctx)
     x = ctx.last(0)
     pads = _with_beyond(window)
     low = x.dtype.min if x.dtype.is_integer else -math.inf
     if len(ctx.node.outputs) > 1 and ctx.node.outputs[1]:
-        column_major = bool(ctx.attr("storage_order", 0))
-        places = _pixels(ctx.shape(0), window, pads, column_major)
-        return [ctx.result_last(y) for y in _with_places(x, window, pads, low, places)]
+        shape = ctx.shape(0)
+        places = _places([fixed(d, "the place of an element") for d in shape[2:]], pads)
+        best, found = _with_places(x, window, pads, low, places)
+        numbered = _numbers(found, shape, bool(ctx.attr("storage_order", 0)))
+        return [ctx.result_last(best), ctx.result_last(numbered)]
     if set(window.dilations) != {1} or len(window.size) == 3 or not x.dtype.is_floating:
-        return ctx.result_last(_by_taps(x, window, pads, low, tf.maximum))
+        padded = _padded(x, pads, low)
+        (y,) = _by_taps((padded,), window, lambda a, b: (tf.maximum(a[0], b[0]),))
+        return ctx.result_last(y)
     x, window, line = _plane(x, window)
     pads = _with_beyond(window)
     y = tf.raw_ops.MaxPool(
@@ -77,36 +98,57 @@ def _padded(x: Any, pads: Pads, value: float) -> Any:
     return tf.pad(x, [[0, 0], *map(list, pads), [0, 0]], constant_values=value)
 
 
-def _by_taps(x: Any, window: Window, pads: Pads, outside: float, meet: Any) -> Any:
-    """Returns what the shifted images of all taps give together."""
-    x = _padded(x, pads, outside)
-    return functools.reduce(meet, (x[(slice(None), *cut)] for cut in _taps(window)))
+def _by_taps(x: Images, window: Window, meet: Callable[[Images, Images], Images]) -> Images:
+    """Returns what the elements that a window sees of padded images give together."""
+
+    def cut(x: Images, *slices: slice) -> Images:
+        return tuple(image[(slice(None), *slices)] for image in x)
+
+    if math.prod(window.size) <= _MOST_TAPS:
+        return functools.reduce(meet, (cut(x, *slices) for slices in _taps(window)))
+    for axis, (taps, step) in enumerate(zip(window.size, window.dilations, strict=True)):
+        before = (slice(None),) * axis
+
+        def part(x: Images, begin: int, count: int, before: Any = before) -> Images:
+            return cut(x, *before, slice(begin, begin + count))
+
+        x = over_spans(x, taps, int(x[0].shape[axis + 1]), part, meet, step)
+        ends = slice(0, (window.outputs[axis] - 1) * window.strides[axis] + 1, window.strides[axis])
+        x = cut(x, *before, ends)
+    return x
 
 
-def _with_places(x: Any, window: Window, pads: Pads, low: float, places: Array) -> tuple[Any, Any]:
+def _with_places(x: Any, window: Window, pads: Pads, low: float, places: Any) -> tuple[Any, Any]:
     """Returns the largest elements, and the places of the first of them."""
-    x = _padded(x, pads, low)
-    best: Any = None
-    found: Any = None
-    for cut in _taps(window):
-        part, at = x[(slice(None), *cut)], tf.constant(places[(slice(None), *cut)])
-        if best is None:
-            best, found = part, tf.broadcast_to(at, tf.shape(part))
-        else:
-            # Padding is no place.
-            more = tf.logical_or(part > best, tf.logical_and(found < 0, at >= 0))
-            best, found = tf.where(more, part, best), tf.where(more, at, found)
+
+    def meet(a: Images, b: Images) -> Images:
+        (best, found), (part, at) = a, b
+        more = tf.logical_or(part > best, tf.logical_and(tf.equal(part, best), at < found))
+        if x.dtype.is_floating:
+            more = tf.logical_or(more, tf.math.is_nan(best))
+        return tf.where(more, part, best), tf.where(more, at, found)
+
+    best, found = _by_taps((_padded(x, pads, low), places), window, meet)
     return best, found
 
 
-def _pixels(shape: Shape, window: Window, pads: Pads, column_major: bool) -> Array:
-    """Returns the number of each element of padded images `[batch, *spatial, channels]`."""
+def _places(spatial: Sequence[int], pads: Pads) -> Any:
+    """Returns the number of each element of padded images `[1, *spatial, 1]`; padding is last."""
+    count = math.prod(spatial)
+    own = np.arange(count, dtype=np.int64).reshape(spatial)
+    return tf.constant(np.pad(own, pads, constant_values=count)[None, ..., None])
+
+
+def _numbers(found: Any, shape: Shape, column_major: bool) -> Any:
+    """Returns the numbers of elements among those of all images `[batch, *spatial, channels]`."""
     batch, channels, *spatial = (fixed(d, "the place of an element") for d in shape)
     count = math.prod(spatial)
-    own = np.arange(count).reshape(spatial[::-1]).T if column_major else np.arange(count)
-    image = np.pad(own.reshape(spatial), pads, constant_values=-1)[..., None]
     lead = np.arange(batch * channels).reshape(batch, *(1,) * len(spatial), channels) * count
-    return np.where(image < 0, -1, lead + image).astype(np.int64)
+    own = found
+    if column_major:
+        order = np.arange(count).reshape(spatial[::-1]).T.ravel()
+        own = tf.gather(tf.constant(order), tf.minimum(found, count - 1))
+    return tf.where(found < count, own + lead, np.int64(-1))
 
 
 def _max_unpool(ctx: Context) -> Result:
@@ -173,12 +215,13 @@ def _col2im(ctx: Context) -> Result:
 
 def average_pool(ctx: Context) -> Result:
     """Returns the mean of what a window sees."""
-    window = window_of(ctx, tuple(ctx.attr("kernel_shape") or ()))
+    window = _pool_window(ctx)
     x = ctx.last(0)
     counts = _counts(ctx.sizes(0)[1:], window, bool(ctx.attr("count_include_pad", 0)))
     pads = _with_beyond(window)
     if set(window.dilations) != {1}:
-        total = _by_taps(x, window, pads, 0.0, tf.add)
+        padded = _padded(x, pads, 0.0)
+        (total,) = _by_taps((padded,), window, lambda a, b: (a[0] + b[0],))
         return ctx.result_last(total * (1 / counts).astype(np.float32)[..., None])
     x = _padded(x, pads, 0.0)
     if len(window.size) == 3:
@@ -226,6 +269,8 @@ def _global_pool(kind: str) -> Handler:
     reduce = tf.reduce_mean if kind == "mean" else tf.reduce_max
 
     def handler(ctx: Context) -> Result:
+        if 0 in ctx.shape(0)[2:]:
+            raise Refused("a pool of images without pixels")
         x = ctx.last(0)
         return ctx.result_last(reduce(x, list(range(1, x.shape.rank - 1)), keepdims=True))
 

@@ -5,7 +5,7 @@
 
 mod passes;
 
-use crate::base::adapt::{check_shape, variants};
+use crate::base::adapt::{check_rank, check_shape, variants};
 use crate::base::def::{AttrKind, Call, Inputs, KernelDef, OutputSink, Variants};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
@@ -96,8 +96,11 @@ fn outputs(inputs: &Inputs<'_>, sink: &mut OutputSink<'_>, statistics: usize) ->
     let given = !inputs.attrs.boolean("is_training")?
         || inputs.attrs.float("exponential_avg_factor")? != 1.0;
     for (index, argument) in [(3, "mean"), (4, "variance")] {
+        let shape = inputs.shape(index, argument)?;
+        check_rank(&shape, argument, 1, "1")?;
+        // A training does not read them.
         if given {
-            check_shape(argument, &inputs.shape(index, argument)?, &vector)?;
+            check_shape(argument, &shape, &vector)?;
         }
     }
     sink(DType::F32, inputs.shape(0, "x")?)?;

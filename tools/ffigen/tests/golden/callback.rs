@@ -34,17 +34,17 @@ pub struct Callbacks {
 
 /// The functions of `callback.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `for_each`.
-    pub for_each: unsafe extern "C" fn(
+    pub for_each: unsafe extern "C-unwind" fn(
         visitor: Visitor,
         capture: *mut c_void,
         done: Option<unsafe extern "C" fn(capture: *mut c_void)>,
     ),
     /// Address of `sort`.
-    pub sort: unsafe extern "C" fn(compare: Option<Comparator>) -> c_int,
+    pub sort: unsafe extern "C-unwind" fn(compare: Option<Comparator>) -> c_int,
 }
 
 impl Functions {
@@ -120,7 +120,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn for_each(
             visitor: Visitor,
             capture: *mut c_void,

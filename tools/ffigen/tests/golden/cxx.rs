@@ -24,13 +24,14 @@ pub struct With_default {
 
 /// The functions of `cxx.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `mangled`.
-    pub mangled: unsafe extern "C" fn(value: c_int, text: *const c_char) -> *mut c_void,
+    pub mangled: unsafe extern "C-unwind" fn(value: c_int, text: *const c_char) -> *mut c_void,
     /// Address of `by_reference`.
-    pub by_reference: unsafe extern "C" fn(value: *const With_default, out: *mut With_default),
+    pub by_reference:
+        unsafe extern "C-unwind" fn(value: *const With_default, out: *mut With_default),
 }
 
 impl Functions {
@@ -101,7 +102,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         #[link_name = "_ZN5outer7mangledEiPKc"]
         pub fn mangled(value: c_int, text: *const c_char) -> *mut c_void;
         pub fn by_reference(value: *const With_default, out: *mut With_default);

@@ -28,10 +28,10 @@ pub type SE_InitPlugin = unsafe extern "C" fn(params: *mut Params, arg1: c_int);
 
 /// The functions of `entry_point.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
-    pub ordinary: Option<unsafe extern "C" fn()>,
+    pub ordinary: Option<unsafe extern "C-unwind" fn()>,
 }
 
 impl Functions {
@@ -82,5 +82,5 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {}
+    unsafe extern "C-unwind" {}
 }

@@ -37,11 +37,11 @@ pub const UNSIGNED_B: Unsigned_enum = Unsigned_enum(2147483648);
 
 /// The functions of `enumeration.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `unused_color_pointer`.
-    pub unused_color_pointer: unsafe extern "C" fn(value: Unsigned_enum) -> *const Color,
+    pub unused_color_pointer: unsafe extern "C-unwind" fn(value: Unsigned_enum) -> *const Color,
 }
 
 impl Functions {
@@ -101,7 +101,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         #[link_name = "_Z20unused_color_pointer13Unsigned_enum"]
         pub fn unused_color_pointer(value: Unsigned_enum) -> *const Color;
     }

@@ -28,23 +28,23 @@ pub struct Pair {
 
 /// The functions of `function.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `make_thing`.
-    pub make_thing: unsafe extern "C" fn(name: *const c_char, length: usize) -> *mut Thing,
+    pub make_thing: unsafe extern "C-unwind" fn(name: *const c_char, length: usize) -> *mut Thing,
     /// Address of `free_thing`.
-    pub free_thing: unsafe extern "C" fn(arg0: *mut Thing),
+    pub free_thing: unsafe extern "C-unwind" fn(arg0: *mut Thing),
     /// Address of `thing_ok`.
-    pub thing_ok: unsafe extern "C" fn(thing: *const Thing, out_flag: *mut bool) -> bool,
+    pub thing_ok: unsafe extern "C-unwind" fn(thing: *const Thing, out_flag: *mut bool) -> bool,
     /// Address of `no_parameters`.
-    pub no_parameters: unsafe extern "C" fn() -> c_int,
+    pub no_parameters: unsafe extern "C-unwind" fn() -> c_int,
     /// Address of `empty_parentheses`.
-    pub empty_parentheses: unsafe extern "C" fn() -> c_int,
+    pub empty_parentheses: unsafe extern "C-unwind" fn() -> c_int,
     /// Address of `swap_pair`.
-    pub swap_pair: unsafe extern "C" fn(pair: Pair) -> Pair,
+    pub swap_pair: unsafe extern "C-unwind" fn(pair: Pair) -> Pair,
     /// Address of `fill`.
-    pub fill: unsafe extern "C" fn(
+    pub fill: unsafe extern "C-unwind" fn(
         values: *mut c_int,
         more: *const c_int,
         names: *const *const c_char,
@@ -190,7 +190,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn make_thing(name: *const c_char, length: usize) -> *mut Thing;
         pub fn free_thing(arg0: *mut Thing);
         pub fn thing_ok(thing: *const Thing, out_flag: *mut bool) -> bool;

@@ -25,11 +25,11 @@ pub struct Keywords {
 
 /// The functions of `keywords.h`, resolved.
 ///
-/// A required function is a method; an optional one is a field to test first.
+/// A required function is a method; an optional one is a field to test first. All may throw.
 #[derive(Clone, Copy, Debug)]
 pub struct Functions {
     /// Address of `match`.
-    pub r#match: unsafe extern "C" fn(r#in: c_int, crate_: c_int) -> c_int,
+    pub r#match: unsafe extern "C-unwind" fn(r#in: c_int, crate_: c_int) -> c_int,
 }
 
 impl Functions {
@@ -87,7 +87,7 @@ impl Functions {
 pub mod linked {
     use super::*;
 
-    unsafe extern "C" {
+    unsafe extern "C-unwind" {
         pub fn r#match(r#in: c_int, crate_: c_int) -> c_int;
     }
 }

@@ -7,6 +7,7 @@ import numpy as np
 from converters.tf import ir
 from converters.tf.ir import BinaryKind, CompareKind, ReduceKind
 from converters.tf.ir.build import Builder, static
+from converters.tf.ir.spans import over_spans
 from converters.tf.ir.symbolic import product
 from converters.tf.lower.graph import Context, Handler, Result, Unsupported
 from converters.tf.lower.ops.index.scatter import scatter
@@ -124,14 +125,17 @@ def _reverse_sequence(ctx: Context) -> Result:
 def _local_response(ctx: Context) -> Result:
     """Divides by a power of the sum of squares of the channels around."""
     x, build = ctx.value(0), ctx.build
-    radius = int(ctx.attr("depth_radius", 5))
     channels = static(x.shape[-1], "the number of channels")
+    # Beyond the others there are zeros alone.
+    radius = min(int(ctx.attr("depth_radius", 5)), max(channels - 1, 0))
     squares = build.unary(ir.Fn.SQUARE, x)
-    wide = build.pad(squares, [(0, 0)] * (x.rank - 1) + [(radius, radius)])
-    total = build.part(wide, x.rank - 1, 0, channels)
-    for shift in range(1, 2 * radius + 1):
-        part = build.part(wide, x.rank - 1, shift, channels)
-        total = build.binary(BinaryKind.ADD, total, part)
+    total = over_spans(
+        build.pad(squares, [(0, 0)] * (x.rank - 1) + [(radius, radius)]),
+        2 * radius + 1,
+        channels + 2 * radius,
+        lambda y, begin, count: build.part(y, y.rank - 1, begin, count),
+        lambda a, b: build.binary(BinaryKind.ADD, a, b),
+    )
     alpha, bias, beta = (
         build.scalar(float(ctx.attr(name, default)), x.dtype)
         for name, default in (("alpha", 1.0), ("bias", 1.0), ("beta", 0.5))
