@@ -1,17 +1,22 @@
-// Rows of a matrix, a group of threads for each: softmax, its logarithm, and reductions.
+// Rows of a matrix, a group of threads for each: softmax, its logarithm, its cross-entropy, and reductions.
 
 struct Words {
     rows: u32,
     width: u32,
+    /// Words of a sparse label.
+    step: u32,
 }
 
 var<immediate> words: Words;
 
-// 0: softmax; 1: its logarithm; 2: sum; 3: mean; 4: largest; 5: smallest.
+// 0: softmax; 1: its logarithm; 2: sum; 3: mean; 4: largest; 5: smallest; 6: cross-entropy with the bits of floats as
+// labels; 7: with sparse ones.
 var<private> kind: u32 = 0xC0DE0000u;
 
 @group(0) @binding(0) var<storage, read> input: array<f32>;
 @group(0) @binding(1) var<storage, read_write> output: array<f32>;
+@group(0) @binding(2) var<storage, read> labels: array<u32>;
+@group(0) @binding(3) var<storage, read_write> loss: array<f32>;
 
 alias V = f32;
 alias W = bool;
@@ -53,6 +58,36 @@ fn all(value: f32, local: u32, how: u32) -> f32 {
     return shared_values[0];
 }
 
+/// Loss and gradient of a row with its largest logit, the sum of its weights, and the sum's logarithm.
+fn cross_entropy(row: u32, local: u32, found: vec3<f32>) {
+    let start = row * words.width;
+    let sparse = labels[row * words.step];
+    var total = 0.0;
+    for (var column = local; column < words.width; column += 256u) {
+        let distance = input[start + column] - found.x;
+        var share = exponential(distance) / found.y;
+        if (kind == 7u) {
+            share -= select(0.0, 1.0, column == sparse);
+            if (column == sparse) {
+                loss[row] = found.z - distance;
+            }
+        } else {
+            let label = bitcast<f32>(labels[start + column]);
+            share -= label;
+            let each = found.z - distance;
+            // Drivers may take a product with 0 for 0.
+            total += select(label * each, times_zero(each), label == 0.0);
+        }
+        output[start + column] = share;
+    }
+    if (kind == 6u) {
+        total = all(total, local, 0u);
+        if (local == 0u) {
+            loss[row] = total;
+        }
+    }
+}
+
 @compute @workgroup_size(256)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -65,7 +100,7 @@ fn main(
     }
     let start = row * words.width;
     let end = start + words.width;
-    if (kind >= 2u) {
+    if (kind >= 2u && kind < 6u) {
         let how = select(0u, kind - 3u, kind >= 4u);
         var value = 0.0;
         if (how == 1u) {
@@ -96,6 +131,10 @@ fn main(
     }
     sum = all(sum, local, 0u);
     let log_sum = logarithm(sum);
+    if (kind >= 6u) {
+        cross_entropy(row, local, vec3<f32>(largest, sum, log_sum));
+        return;
+    }
     for (var at = start + local; at < end; at += 256u) {
         let distance = input[at] - largest;
         if (kind == 0u) {

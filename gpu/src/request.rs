@@ -24,6 +24,11 @@ impl Operand {
         }
     }
 
+    /// Whether the elements are float32.
+    pub fn is_f32(&self) -> bool {
+        self.dtype == DType::F32
+    }
+
     /// How many elements the tensor has.
     pub fn elements(&self) -> usize {
         self.shape.elements()
@@ -37,7 +42,7 @@ pub struct Request<'a> {
     pub inputs: Vec<Operand>,
     pub outputs: Vec<Operand>,
     pub attrs: &'a dyn Attrs,
-    /// The values of inputs that the host may read: those of host memory.
+    /// The bytes of inputs that are not forwarded. The host may read them: no kernel is at work on them.
     host: Vec<&'a [u8]>,
 }
 
@@ -88,7 +93,13 @@ impl<'a> Request<'a> {
         })
     }
 
-    /// The integers of an input in host memory.
+    /// The words of an input's bytes.
+    pub fn words(&self, input: usize) -> Option<Vec<u32>> {
+        let all = self.host.get(input)?.as_chunks::<4>().0.iter();
+        Some(all.map(|&each| u32::from_ne_bytes(each)).collect())
+    }
+
+    /// The integers of an input.
     pub fn integers(&self, input: usize) -> Option<Vec<i64>> {
         let bytes = self.host.get(input)?;
         match self.inputs.get(input)?.dtype {

@@ -7,7 +7,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tfp_gpu::{Gpu, Options, Peaks, Placement, Problem, body, gpus, open};
-use tfp_gpu_check::cases::{self, kernel, product};
+use tfp_gpu_check::cases::{self, kernel, large, product};
 use tfp_gpu_check::compare::check;
 use tfp_gpu_check::run::{Case, Times};
 use tfp_gpu_check::tensor::{Attr, Random, Table};
@@ -160,6 +160,10 @@ impl Bench<'_> {
                     flops,
                 );
             }
+        }
+        for case in large::calls(&mut random, batch) {
+            let dims: Vec<_> = case.inputs.iter().map(|input| &input.dims).collect();
+            self.row(format!("{} {dims:?}", case.def.op), &case, 0.0);
         }
     }
 }
