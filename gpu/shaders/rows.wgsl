@@ -3,19 +3,19 @@
 struct Words {
     rows: u32,
     width: u32,
-    /// Words of a sparse label.
+    /// Words of a sparse label, or of a place.
     step: u32,
 }
 
 var<immediate> words: Words;
 
 // 0: softmax; 1: its logarithm; 2: sum; 3: mean; 4: largest; 5: smallest; 6: cross-entropy with the bits of floats as
-// labels; 7: with sparse ones.
+// labels; 7: with sparse ones; 8: where the largest is; 9: where the smallest is.
 var<private> kind: u32 = 0xC0DE0000u;
 
 @group(0) @binding(0) var<storage, read> input: array<f32>;
 @group(0) @binding(1) var<storage, read_write> output: array<f32>;
-@group(0) @binding(2) var<storage, read> labels: array<u32>;
+@group(0) @binding(2) var<storage, read_write> labels: array<u32>;
 @group(0) @binding(3) var<storage, read_write> loss: array<f32>;
 
 alias V = f32;
@@ -24,6 +24,7 @@ alias I = i32;
 alias U = u32;
 
 var<workgroup> shared_values: array<f32, 256>;
+var<workgroup> shared_places: array<u32, 256>;
 
 /// The language has not a literal for it, and refuses a constant of its bits.
 fn negative_infinity() -> f32 {
@@ -56,6 +57,40 @@ fn all(value: f32, local: u32, how: u32) -> f32 {
     }
     workgroupBarrier();
     return shared_values[0];
+}
+
+/// Writes where the largest element of a row is, the first of equal ones: NaN is none, nor is the lowest finite number.
+fn find(row: u32, local: u32) {
+    let start = row * words.width;
+    var best = -3.4028234663852886e38;
+    var place = words.width;
+    for (var column = local; column < words.width; column += 256u) {
+        let value = select(input[start + column], -input[start + column], kind == 9u);
+        if (!is_nan(value) && value > best) {
+            best = value;
+            place = column;
+        }
+    }
+    shared_values[local] = best;
+    shared_places[local] = place;
+    for (var half = 128u; half > 0u; half = half >> 1u) {
+        workgroupBarrier();
+        if (local < half) {
+            let other = shared_values[local + half];
+            let other_place = shared_places[local + half];
+            let mine = shared_values[local];
+            if (other > mine || (other == mine && other_place < shared_places[local])) {
+                shared_values[local] = other;
+                shared_places[local] = other_place;
+            }
+        }
+    }
+    if (local == 0u) {
+        labels[row * words.step] = select(shared_places[0], 0u, shared_places[0] == words.width);
+        if (words.step == 2u) {
+            labels[row * 2u + 1u] = 0u;
+        }
+    }
 }
 
 /// Loss and gradient of a row with its largest logit, the sum of its weights, and the sum's logarithm.
@@ -96,6 +131,10 @@ fn main(
 ) {
     let row = group.y * groups.x + group.x;
     if (row >= words.rows) {
+        return;
+    }
+    if (kind >= 8u) {
+        find(row, local);
         return;
     }
     let start = row * words.width;

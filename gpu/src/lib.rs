@@ -221,7 +221,8 @@ impl Gpu {
     #[allow(unsafe_code)]
     pub fn run(&self, body: &Body, call: &mut Call<'_>) -> Result<Outcome, Problem> {
         let limits = &self.opened.limits;
-        let Some(request) = Request::of(body.def, call) else {
+        let read = |address, to: &mut [u8]| self.read(address, to).unwrap_or(false);
+        let Some(request) = Request::of(body.def, call, &read) else {
             return Ok(Outcome::Declined(Reason::Form));
         };
         if request

@@ -57,6 +57,7 @@ static ROWS: &[Row] = rows! {
     elementwise::scale_shift: "TfpScaleShift";
     rows::softmax: "LogSoftmax" "Softmax";
     rows::cross_entropy: "SoftmaxCrossEntropyWithLogits" "SparseSoftmaxCrossEntropyWithLogits";
+    rows::place: "ArgMax" "ArgMin";
     columns::reduction: "Max" "Mean" "Min" "Sum";
     columns::bias_add_grad: "BiasAddGrad";
     norm::forward: "FusedBatchNorm" "FusedBatchNormV2" "FusedBatchNormV3";

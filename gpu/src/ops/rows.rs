@@ -62,6 +62,32 @@ pub fn reduction(request: &Request<'_>, reduced: &[bool], _: &Limits) -> Option<
     )
 }
 
+/// `ArgMax` and `ArgMin` over the last axis.
+pub fn place(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+    let (input, output) = (request.inputs.first()?, request.outputs.first()?);
+    let (&width, rank) = (input.shape.last()?, i64::try_from(input.shape.len()).ok()?);
+    let axis = *request.integers(1)?.first()?;
+    let step = match output.dtype {
+        DType::I32 => 1,
+        DType::I64 => 2,
+        _ => return None,
+    };
+    if !input.is_f32() || width == 0 || (axis != -1 && axis + 1 != rank) {
+        return None;
+    }
+    let rows = input.elements() / width;
+    u32::try_from(input.elements()).ok()?;
+    let to = output.region();
+    let dispatch = Dispatch {
+        shader: Shader::Rows,
+        constants: vec![if request.op == "ArgMax" { 8 } else { 9 }],
+        words: numbers(&[rows, width, step])?,
+        buffers: vec![input.region(), to, to, to],
+        groups: spread(rows)?,
+    };
+    Some(Plan::one(dispatch, input.elements() as u64))
+}
+
 /// `SoftmaxCrossEntropyWithLogits` and that of sparse labels: a loss per row, and the gradient.
 pub fn cross_entropy(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     let [logits, labels] = request.inputs.first_chunk()?;

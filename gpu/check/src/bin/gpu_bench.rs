@@ -1,4 +1,5 @@
-//! Checks every body on a GPU, then measures: `gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]`.
+//! Checks every body on a GPU, then measures: `gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]
+//! [--memory host]`.
 //!
 //! A row is a call: nanoseconds of the device (the median), of the whole call, of the CPU's kernel with
 //! two threads, and what the device's time is as a rate.
@@ -315,28 +316,29 @@ fn correctness(gpu: &Gpu, only: Option<&String>) -> usize {
 fn run(arguments: &[String]) -> Result<usize, Problem> {
     if arguments.iter().any(|argument| argument == "--help") {
         println!(
-            "gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]\n\n\
+            "gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N] [--memory host]\n\n\
              Checks every body on a GPU, then measures. --check only checks; --only checks one op;\n\
-             --quick measures small calls; --json prints the rows as JSON, too."
+             --quick measures small calls; --json prints the rows as JSON, too. The tensors are in\n\
+             the GPU's own memory; with --memory host they are in the machine's."
         );
         return Ok(0);
     }
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let after = arguments
-        .iter()
-        .skip_while(|argument| *argument != "--gpu")
-        .nth(1);
-    let index = after.and_then(|text| text.parse().ok()).unwrap_or(0);
-    let only = arguments
-        .iter()
-        .skip_while(|argument| *argument != "--only")
-        .nth(1);
+    let after = |flag: &str| arguments.iter().skip_while(|each| *each != flag).nth(1);
+    let index = after("--gpu").and_then(|text| text.parse().ok());
+    let index = index.unwrap_or(0);
+    let only = after("--only");
+    let placement = if after("--memory").is_some_and(|place| place == "host") {
+        Placement::Host
+    } else {
+        Placement::Device
+    };
     for each in gpus()? {
         println!("{each:#?}");
     }
     let options = Options {
         decline_small: false,
-        placement: Placement::Device,
+        placement,
         ..Options::default()
     };
     let start = Instant::now();

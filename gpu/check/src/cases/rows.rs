@@ -1,5 +1,7 @@
 //! Calls of softmax and reductions.
 
+use tfp_kernels::base::dtype::DType;
+
 use super::{Checked, kernel};
 use crate::compare::Tolerance;
 use crate::run::Case;
@@ -98,7 +100,38 @@ pub fn cases(seed: u64) -> Vec<Checked> {
         }
     }
     middle(&mut random, &mut out);
+    places(&mut random, &mut out);
     out
+}
+
+/// Where the largest and smallest elements are.
+fn places(random: &mut Random, out: &mut Vec<Checked>) {
+    for dims in [vec![7], vec![5, 10], vec![3, 2, 1000]] {
+        let len: usize = dims.iter().product();
+        let mut data: Vec<f32> = (0..len).map(|_| (random.number() * 9.0).round()).collect();
+        data[1] = f32::NAN;
+        if dims.len() == 2 {
+            data[..10].fill(f32::NEG_INFINITY);
+        }
+        for (op, dtype) in [
+            ("ArgMax", DType::I64),
+            ("ArgMax", DType::I32),
+            ("ArgMin", DType::I64),
+        ] {
+            let inputs = vec![Tensor::f32(&dims, &data), Tensor::i32(&[], &[-1])];
+            let mut case = Case::new(kernel(op), inputs);
+            case.attrs = Table(vec![("output_type", Attr::Type(dtype))]);
+            case.host = vec![1];
+            out.push(Checked {
+                case,
+                tolerance: Tolerance {
+                    absolute: 0.0,
+                    relative: 0.0,
+                },
+                must: true,
+            });
+        }
+    }
 }
 
 /// Reductions of other axes than the last ones, and of many elements.
