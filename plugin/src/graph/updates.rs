@@ -28,15 +28,15 @@ pub fn assign(
             continue;
         };
         let is_float = attr(node, "dtype") == Some(Attr::Type(DataType::FLOAT));
-        let mut inputs = data_inputs(node).cloned();
-        let (Some(variable), Some(change), true) = (inputs.next(), inputs.next(), is_float) else {
+        let inputs: Vec<String> = data_inputs(node).cloned().collect();
+        let ([variable, change], true) = (&inputs[..], is_float) else {
             continue;
         };
         if !is_on(node, device_type) {
             continue;
         }
         let waits = node.inputs.iter().filter(|input| input.starts_with('^'));
-        let read_inputs = [variable].into_iter().chain(waits.cloned()).collect();
+        let read_inputs = [variable].into_iter().chain(waits).cloned().collect();
         let mut make = |op: &str, inputs: Vec<String>, typed: &str| {
             let mut made = NodeDef {
                 name: names.fresh(&format!("{}/tfp/{op}", node.name)),
@@ -46,7 +46,7 @@ pub fn assign(
                 ..NodeDef::default()
             };
             made.set_attr(typed, &Attr::Type(DataType::FLOAT));
-            if let Some(shape) = shapes(&change).filter(|shape| !shape.contains(&-1)) {
+            if let Some(shape) = shapes(change).filter(|shape| !shape.contains(&-1)) {
                 added.insert(made.name.clone(), shape);
             }
             made

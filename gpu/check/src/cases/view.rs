@@ -60,8 +60,11 @@ fn one(value: i32) -> Tensor {
     Tensor::i32(&[], &[value])
 }
 
+/// The shape; begin, end and steps; and the masks.
+type Index = (&'static [usize], [&'static [i32]; 3], [i64; 5]);
+
 fn strided(random: &mut Random, out: &mut Vec<Checked>) {
-    let cases: [(&[usize], [&[i32]; 3], [i64; 5]); 6] = [
+    let cases: [Index; 6] = [
         (&[9, 8], [&[1, 4], &[8, 8], &[2, 1]], [0; 5]),
         (&[9, 8], [&[-1, 0], &[-10, 0], &[-3, 2]], [0, 2, 0, 0, 0]),
         (&[5, 6, 7], [&[2, 1], &[3, 5], &[1, 1]], [0, 0, 0, 0, 1]),
