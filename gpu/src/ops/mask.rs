@@ -33,8 +33,8 @@ fn meeting(operands: [&Shape; 3], of: &Shape) -> Option<Meeting> {
     let mut extents = 0;
     for (number, shape) in operands.into_iter().enumerate() {
         let added = of.len().checked_sub(shape.len())?;
-        let fits = shape.iter().zip(&of[added..]);
-        if !fits.into_iter().all(|(&from, &to)| from == to || from == 1) {
+        let mut fits = shape.iter().zip(&of[added..]);
+        if !fits.all(|(&from, &to)| from == to || from == 1) {
             return None;
         }
         let extent = if shape.elements() == of.elements() {

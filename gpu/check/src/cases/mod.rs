@@ -31,7 +31,10 @@ pub struct Checked {
 pub fn kernel(op: &str) -> &'static KernelDef {
     let found = tfp_kernels::kernels().find(|def| {
         // The first type is that of the elements; others may be float32 in all definitions.
-        let mut types = def.variants.iter().filter_map(|variants| variants.types.first());
+        let mut types = def
+            .variants
+            .iter()
+            .filter_map(|variants| variants.types.first());
         def.op == op && types.any(|(_, types)| types.contains(&DType::F32))
     });
     found.unwrap_or_else(|| panic!("there is not a kernel {op}"))
