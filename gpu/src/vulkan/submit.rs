@@ -262,12 +262,9 @@ impl Slot {
             .ok_or(Problem::Internal(
                 "a plan has more data than scratch memory",
             ))?;
-        // SAFETY: the scratch memory is a mapped block of as many bytes at a multiple of 64. It is the slot's alone,
-        // and its last submission has ended; submitting makes the host's writes visible.
-        unsafe {
-            let target = address as *mut u32;
-            target.copy_from_nonoverlapping(data.as_ptr(), data.len());
-        }
+        // SAFETY: scratch memory is a mapped block of as many bytes at a multiple of 64, the slot's alone, and its last
+        // submission has ended. Submitting makes the host's writes visible.
+        unsafe { (address as *mut u32).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         Ok(())
     }
 
