@@ -1,10 +1,6 @@
 // Functions of an element, for numbers and vectors. Drivers may compute theirs with errors of hundreds of ulp;
 // these stay within a few.
 
-fn is_nan(x: V) -> W {
-    return (bitcast<U>(x) & U(0x7fffffffu)) > U(0x7f800000u);
-}
-
 /// The larger of a number and 0. Drivers take a comparison and a choice for their maximum, which drops NaN.
 fn positive(x: V) -> V {
     return select(max(x, V(0.0)), x, is_nan(x));

@@ -1,17 +1,22 @@
-// Rows of a matrix, a group of threads for each: softmax, its logarithm, and reductions.
+// Rows of a matrix, a group of threads for each: softmax, its logarithm, its cross-entropy, and reductions.
 
 struct Words {
     rows: u32,
     width: u32,
+    /// Words of a sparse label, or of a place.
+    step: u32,
 }
 
 var<immediate> words: Words;
 
-// 0: softmax; 1: its logarithm; 2: sum; 3: mean; 4: largest; 5: smallest.
+// 0: softmax; 1: its logarithm; 2: sum; 3: mean; 4: largest; 5: smallest; 6: cross-entropy with the bits of floats as
+// labels; 7: with sparse ones; 8: where the largest is; 9: where the smallest is.
 var<private> kind: u32 = 0xC0DE0000u;
 
 @group(0) @binding(0) var<storage, read> input: array<f32>;
 @group(0) @binding(1) var<storage, read_write> output: array<f32>;
+@group(0) @binding(2) var<storage, read_write> labels: array<u32>;
+@group(0) @binding(3) var<storage, read_write> loss: array<f32>;
 
 alias V = f32;
 alias W = bool;
@@ -19,6 +24,7 @@ alias I = i32;
 alias U = u32;
 
 var<workgroup> shared_values: array<f32, 256>;
+var<workgroup> shared_places: array<u32, 256>;
 
 /// The language has not a literal for it, and refuses a constant of its bits.
 fn negative_infinity() -> f32 {
@@ -53,6 +59,70 @@ fn all(value: f32, local: u32, how: u32) -> f32 {
     return shared_values[0];
 }
 
+/// Writes where the largest element of a row is, the first of equal ones: NaN is none, nor is the lowest finite number.
+fn find(row: u32, local: u32) {
+    let start = row * words.width;
+    var best = -3.4028234663852886e38;
+    var place = words.width;
+    for (var column = local; column < words.width; column += 256u) {
+        let value = select(input[start + column], -input[start + column], kind == 9u);
+        if (!is_nan(value) && value > best) {
+            best = value;
+            place = column;
+        }
+    }
+    shared_values[local] = best;
+    shared_places[local] = place;
+    for (var half = 128u; half > 0u; half = half >> 1u) {
+        workgroupBarrier();
+        if (local < half) {
+            let other = shared_values[local + half];
+            let other_place = shared_places[local + half];
+            let mine = shared_values[local];
+            if (other > mine || (other == mine && other_place < shared_places[local])) {
+                shared_values[local] = other;
+                shared_places[local] = other_place;
+            }
+        }
+    }
+    if (local == 0u) {
+        labels[row * words.step] = select(shared_places[0], 0u, shared_places[0] == words.width);
+        if (words.step == 2u) {
+            labels[row * 2u + 1u] = 0u;
+        }
+    }
+}
+
+/// Loss and gradient of a row with its largest logit, the sum of its weights, and the sum's logarithm.
+fn cross_entropy(row: u32, local: u32, found: vec3<f32>) {
+    let start = row * words.width;
+    let sparse = labels[row * words.step];
+    var total = 0.0;
+    for (var column = local; column < words.width; column += 256u) {
+        let distance = input[start + column] - found.x;
+        var share = exponential(distance) / found.y;
+        if (kind == 7u) {
+            share -= select(0.0, 1.0, column == sparse);
+            if (column == sparse) {
+                loss[row] = found.z - distance;
+            }
+        } else {
+            let label = bitcast<f32>(labels[start + column]);
+            share -= label;
+            let each = found.z - distance;
+            // Drivers may take a product with 0 for 0.
+            total += select(label * each, times_zero(each), label == 0.0);
+        }
+        output[start + column] = share;
+    }
+    if (kind == 6u) {
+        total = all(total, local, 0u);
+        if (local == 0u) {
+            loss[row] = total;
+        }
+    }
+}
+
 @compute @workgroup_size(256)
 fn main(
     @builtin(workgroup_id) group: vec3<u32>,
@@ -63,9 +133,13 @@ fn main(
     if (row >= words.rows) {
         return;
     }
+    if (kind >= 8u) {
+        find(row, local);
+        return;
+    }
     let start = row * words.width;
     let end = start + words.width;
-    if (kind >= 2u) {
+    if (kind >= 2u && kind < 6u) {
         let how = select(0u, kind - 3u, kind >= 4u);
         var value = 0.0;
         if (how == 1u) {
@@ -96,6 +170,10 @@ fn main(
     }
     sum = all(sum, local, 0u);
     let log_sum = logarithm(sum);
+    if (kind >= 6u) {
+        cross_entropy(row, local, vec3<f32>(largest, sum, log_sum));
+        return;
+    }
     for (var at = start + local; at < end; at += 256u) {
         let distance = input[at] - largest;
         if (kind == 0u) {

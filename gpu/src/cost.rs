@@ -1,7 +1,8 @@
 //! When a call is worth a submission.
 //!
-//! The rule: a call goes to the GPU if the CPU's kernel would take longer than a submission. The CPU is taken to
-//! do 64 operations per nanosecond, and to move 10 bytes; less where it reads the device's memory more slowly.
+//! The rule: a call goes to the GPU if the CPU's kernel would take longer than a submission and than shaders take to
+//! move the bytes, which is slow over a bus. The CPU is taken to do 64 operations per nanosecond, and to move 10 bytes;
+//! less where it reads the device's memory more slowly.
 
 use std::collections::BTreeMap;
 use std::ptr::NonNull;
@@ -21,6 +22,8 @@ pub struct Costs {
     pub host_read: f64,
     /// Nanoseconds for a byte of device memory that the host writes.
     pub host_write: f64,
+    /// Nanoseconds for a byte of device memory that a shader reads or writes.
+    pub device_byte: f64,
 }
 
 /// Operations of the CPU's kernels per nanosecond.
@@ -29,7 +32,7 @@ const CPU_FLOPS: f64 = 64.0;
 const CPU_BYTE: f64 = 0.1;
 
 impl Costs {
-    /// Whether the CPU's kernel would take longer than a submission.
+    /// Whether the CPU's kernel would take longer than a submission and the device's way to the bytes.
     pub(crate) fn worth(&self, plan: &Plan) -> bool {
         let buffers = plan
             .dispatches
@@ -45,12 +48,14 @@ impl Costs {
         let bytes: usize = tensors.values().sum();
         let read = bytes as f64 * self.host_read.max(CPU_BYTE);
         let compute = plan.flops as f64 / CPU_FLOPS;
-        read + compute > self.submission
+        read + compute > self.submission + bytes as f64 * self.device_byte
     }
 }
 
 /// Bytes that the host reads and writes to measure.
 const SAMPLE: usize = 1 << 16;
+/// Bytes that the device reads, and as many that it writes.
+const DEVICE_SAMPLE: usize = 1 << 22;
 const TRIES: usize = 5;
 
 /// The shortest of a few tries, in nanoseconds.
@@ -66,24 +71,33 @@ fn shortest(mut work: impl FnMut() -> Result<(), Problem>) -> Result<f64, Proble
 
 #[allow(unsafe_code)]
 pub(crate) fn measure(gpu: &Gpu) -> Result<Costs, Problem> {
-    let block = gpu.allocate(SAMPLE)?;
-    let region = Region {
-        place: Place::Tensor(block.as_ptr() as usize),
-        bytes: 256,
+    let block = gpu.allocate(2 * DEVICE_SAMPLE)?;
+    // Negates the first bytes of the block into those after the sample.
+    let negation = |bytes: usize| {
+        let region = |start: usize| Region {
+            place: Place::Tensor(block.as_ptr() as usize + start),
+            bytes,
+        };
+        let vectors = bytes / 16;
+        let mut buffers = vec![region(0); 12];
+        buffers.push(region(DEVICE_SAMPLE));
+        Plan::one(
+            Dispatch {
+                shader: Shader::Map4,
+                constants: ops::negation(),
+                words: ops::whole_words(vectors as u32),
+                buffers,
+                groups: [vectors.div_ceil(256) as u32, 1, 1],
+            },
+            0,
+        )
     };
-    let plan = Plan::one(
-        Dispatch {
-            shader: Shader::Map4,
-            constants: ops::negation(),
-            words: ops::whole_words(16),
-            buffers: vec![region; 13],
-            groups: [1, 1, 1],
-        },
-        0,
-    );
+    let (plan, large) = (negation(256), negation(DEVICE_SAMPLE));
     let mut words = vec![0_u64; SAMPLE / 8];
     // SAFETY: the block is new and nobody else's.
     let submission = shortest(|| unsafe { gpu.opened.run(&plan) }.map(|_| ()));
+    // SAFETY: as above.
+    let moved = shortest(|| unsafe { gpu.opened.run(&large) }.map(|_| ()));
     let target = block.as_ptr().cast::<u64>();
     let host_write = shortest(|| {
         // SAFETY: the block holds as many bytes, at a multiple of 64, and is nobody else's.
@@ -102,8 +116,10 @@ pub(crate) fn measure(gpu: &Gpu) -> Result<Costs, Problem> {
     });
     // SAFETY: the block is this function's, and the submissions have ended.
     unsafe { gpu.free(block) };
+    let submission = submission?;
     Ok(Costs {
-        submission: submission?,
+        submission,
+        device_byte: (moved? - submission).max(0.0) / (2 * DEVICE_SAMPLE) as f64,
         host_read: host_read? / SAMPLE as f64,
         host_write: host_write? / SAMPLE as f64,
     })
@@ -185,6 +201,7 @@ mod tests {
             submission: 1000.0,
             host_read: 1.0,
             host_write: 0.0,
+            device_byte: 0.5,
         };
         let plan = |bytes| {
             let region = Region {
@@ -200,7 +217,7 @@ mod tests {
             };
             Plan::one(dispatch, 0)
         };
-        assert!(!costs.worth(&plan(1000)));
-        assert!(costs.worth(&plan(1001)));
+        assert!(!costs.worth(&plan(2000)));
+        assert!(costs.worth(&plan(2001)));
     }
 }

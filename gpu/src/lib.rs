@@ -221,10 +221,15 @@ impl Gpu {
     #[allow(unsafe_code)]
     pub fn run(&self, body: &Body, call: &mut Call<'_>) -> Result<Outcome, Problem> {
         let limits = &self.opened.limits;
-        let Some(request) = Request::of(body.def, call) else {
+        let read = |address, to: &mut [u8]| self.read(address, to).unwrap_or(false);
+        let Some(request) = Request::of(body.def, call, &read) else {
             return Ok(Outcome::Declined(Reason::Form));
         };
-        if request.outputs.iter().any(|output| output.bytes == 0) {
+        if request
+            .outputs
+            .first()
+            .is_none_or(|output| output.bytes == 0)
+        {
             return Ok(Outcome::Declined(Reason::Form));
         }
         let Some(plan) = (body.plan)(&request, limits) else {
@@ -242,6 +247,13 @@ impl Gpu {
         Ok(Outcome::Done { nanoseconds })
     }
 
+    /// Whether the host reads the device's memory much more slowly than its own. Where no call is declined for its size,
+    /// this is so, too.
+    #[must_use]
+    pub fn is_far(&self) -> bool {
+        !self.decline_small || self.costs.host_read >= 1.0
+    }
+
     /// Copies device memory to the host through memory that the host caches: a discrete card's own is slow to
     /// read. `false` if nothing was done: the bytes are not the device's, are few, or can be read as quickly.
     ///
@@ -250,8 +262,7 @@ impl Gpu {
     pub fn read(&self, address: usize, to: &mut [u8]) -> Result<bool, Problem> {
         /// Below, the copy's submission takes longer.
         const LEAST: usize = 4096;
-        let quick = self.decline_small && self.costs.host_read < 1.0;
-        if to.len() < LEAST || quick {
+        if to.len() < LEAST || !self.is_far() {
             return Ok(false);
         }
         self.opened.read(address, to)
@@ -273,7 +284,7 @@ impl Gpu {
             .iter()
             .flat_map(|dispatch| &dispatch.buffers);
         buffers.into_iter().all(|region| {
-            let fits = region.bytes <= limits.range;
+            let fits = (1..=limits.range).contains(&region.bytes);
             fits && match region.place {
                 Place::Scratch(_) => true,
                 Place::Tensor(address) => {

@@ -1,5 +1,7 @@
 //! One call of a kernel, as a body reads it.
 
+use std::borrow::Cow;
+
 use tfp_kernels::base::def::{Attrs, Call, KernelDef};
 use tfp_kernels::base::dtype::DType;
 use tfp_kernels::base::shape::Shape;
@@ -24,6 +26,11 @@ impl Operand {
         }
     }
 
+    /// Whether the elements are float32.
+    pub fn is_f32(&self) -> bool {
+        self.dtype == DType::F32
+    }
+
     /// How many elements the tensor has.
     pub fn elements(&self) -> usize {
         self.shape.elements()
@@ -37,13 +44,17 @@ pub struct Request<'a> {
     pub inputs: Vec<Operand>,
     pub outputs: Vec<Operand>,
     pub attrs: &'a dyn Attrs,
-    /// The values of inputs that the host may read: those of host memory.
+    /// The bytes of inputs that are not forwarded. The host may read them: no kernel is at work on them.
     host: Vec<&'a [u8]>,
+    read: &'a Reader<'a>,
 }
+
+/// Copies device memory from an address, if there is a faster way than reading it.
+pub type Reader<'a> = dyn Fn(usize, &mut [u8]) -> bool + 'a;
 
 impl<'a> Request<'a> {
     /// `None` if an input's values are in the buffer of an output that the definition does not name.
-    pub fn of(def: &KernelDef, call: &mut Call<'a>) -> Option<Self> {
+    pub fn of<'c: 'a>(def: &KernelDef, call: &mut Call<'c>, read: &'a Reader<'a>) -> Option<Self> {
         let outputs: Vec<Operand> = call
             .outputs
             .iter_mut()
@@ -85,12 +96,29 @@ impl<'a> Request<'a> {
             outputs,
             attrs: call.inputs.attrs,
             host,
+            read,
         })
     }
 
-    /// The integers of an input in host memory.
+    fn bytes(&self, input: usize) -> Option<Cow<'a, [u8]>> {
+        let bytes: &'a [u8] = self.host.get(input)?;
+        let mut copy = vec![0; bytes.len()];
+        if (self.read)(bytes.as_ptr() as usize, &mut copy) {
+            return Some(Cow::Owned(copy));
+        }
+        Some(Cow::Borrowed(bytes))
+    }
+
+    /// The words of an input's bytes.
+    pub fn words(&self, input: usize) -> Option<Vec<u32>> {
+        let bytes = self.bytes(input)?;
+        let all = bytes.as_chunks::<4>().0.iter();
+        Some(all.map(|&each| u32::from_ne_bytes(each)).collect())
+    }
+
+    /// The integers of an input.
     pub fn integers(&self, input: usize) -> Option<Vec<i64>> {
-        let bytes = self.host.get(input)?;
+        let bytes = self.bytes(input)?;
         match self.inputs.get(input)?.dtype {
             DType::I32 => {
                 let all = bytes.as_chunks::<4>().0.iter();

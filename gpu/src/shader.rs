@@ -31,6 +31,26 @@ shaders! {
     Fold "fold";
     /// Softmax and reductions of rows.
     Rows "rows";
+    /// Reductions of a middle axis.
+    Columns "columns";
+    /// Moves elements.
+    Move1 "move1";
+    /// Moves four elements at a time.
+    Move4 "move4";
+    /// Pooling and its gradients.
+    Pool "pool";
+    /// Gathers rows, or sums them.
+    Gather1 "gather1";
+    /// The same, four elements at a time.
+    Gather4 "gather4";
+    /// Depthwise convolutions and their gradients.
+    Depthwise "depthwise";
+    /// Comparisons and choices.
+    Mask "mask";
+    /// Random numbers.
+    Random "random";
+    /// Batch norms.
+    Norm "norm";
     /// What a device reaches.
     Peak "peak";
 }

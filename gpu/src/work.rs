@@ -52,6 +52,8 @@ pub struct Plan {
     pub copy: Option<Transfer>,
     /// Bytes of scratch memory.
     pub scratch: usize,
+    /// What the host writes to the begin of the scratch memory.
+    pub data: Vec<u32>,
     /// Floating-point operations, for the estimate of time.
     pub flops: u64,
 }
@@ -63,9 +65,24 @@ impl Plan {
             dispatches: vec![dispatch],
             copy: None,
             scratch: 0,
+            data: Vec::new(),
             flops,
         }
     }
+
+    /// More scratch memory.
+    pub fn room(&mut self, bytes: usize) -> Region {
+        let place = Place::Scratch(self.scratch);
+        // As shaders see buffers: in whole vectors.
+        let bytes = bytes.next_multiple_of(16);
+        self.scratch += bytes.next_multiple_of(256);
+        Region { place, bytes }
+    }
+}
+
+/// Sizes as words of a dispatch; `None` if one is too large.
+pub fn numbers(sizes: &[usize]) -> Option<Vec<u32>> {
+    sizes.iter().map(|&size| u32::try_from(size).ok()).collect()
 }
 
 /// Groups for `count` units of work in directions x and y; a shader computes its number as `y * size(x) + x`.

@@ -14,7 +14,7 @@ const NUMBERS: usize = 12;
 /// Values of the shader that are results of steps begin here.
 const RESULTS: usize = 16;
 /// Most axes of a strided input.
-pub const AXES: usize = 6;
+const AXES: usize = 6;
 const THREADS: usize = 256;
 
 /// How an input meets the output.
@@ -210,35 +210,6 @@ pub fn whole_words(vectors: u32) -> Vec<u32> {
     vec![vectors, 1, 0, 0, 0, 0, 0, 0]
 }
 
-/// A plan that copies elements of the input: `axes` are sizes and steps from the last axis of the output on.
-pub fn strided(
-    (input, output): (&Operand, &Operand),
-    offset: usize,
-    axes: &[(usize, usize)],
-) -> Option<Plan> {
-    // A code that no operation has leaves a value as it is.
-    const COPY: u32 = 255;
-    let count = output.elements();
-    let mut words = vec![number(count)?, 1, number(axes.len())?, number(offset)?];
-    words.resize(8, 0);
-    let sizes = (0..AXES).map(|at| axes.get(at).map_or(1, |axis| axis.0));
-    let steps = (0..AXES).map(|at| axes.get(at).map_or(0, |axis| axis.1));
-    for value in sizes.chain(steps) {
-        words.push(number(value)?);
-    }
-    let mut buffers = vec![input.region()];
-    buffers.resize(MAX_INPUTS, output.region());
-    buffers.push(output.region());
-    let dispatch = Dispatch {
-        shader: Shader::Map1,
-        constants: constants(&[Extent::Strided], &[(COPY, [0, 0])], &[])?,
-        words,
-        buffers,
-        groups: spread(count.div_ceil(THREADS))?,
-    };
-    Some(Plan::one(dispatch, 0))
-}
-
 /// An op of one or two operands that is an operation of the shader.
 pub fn plain(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     let operands = code(request.op)?.1;
@@ -279,6 +250,23 @@ pub fn bias_add(request: &Request<'_>, _: &Limits) -> Option<Plan> {
         return None;
     }
     run(request, &[], &[step("AddV2", [0, 1])?])
+}
+
+/// `TfpScaleShift`: a product and a sum with a number per channel each, and an activation.
+pub fn scale_shift(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+    let [x, scale, shift] = request.inputs.first_chunk()?;
+    let channels = *x.shape.last()?;
+    let fits = |row: &Operand| row.elements() == channels && row.shape.last() == Some(&channels);
+    if !request.is_f32() || !fits(scale) || !fits(shift) {
+        return None;
+    }
+    let mut steps = vec![step("Mul", [0, 1])?, step("AddV2", [RESULTS, 2])?];
+    match request.attrs.string("activation").ok()? {
+        "" => {}
+        activation @ ("Relu" | "Relu6") => steps.push(step(activation, [RESULTS + 1; 2])?),
+        _ => return None,
+    }
+    run(request, &[], &steps)
 }
 
 /// `LeakyRelu`: its slope is a number of the call.

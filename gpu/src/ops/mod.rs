@@ -1,10 +1,17 @@
 //! The bodies: each makes of a call a plan for the device, or declines it.
 
 mod codes;
+mod columns;
 mod convolution;
+mod depthwise;
 mod elementwise;
+mod gather;
+mod mask;
 mod matmul;
+mod norm;
+mod pooling;
 mod product;
+mod random;
 mod rows;
 mod view;
 
@@ -47,17 +54,40 @@ static ROWS: &[Row] = rows! {
     elementwise::clip: "ClipByValue";
     elementwise::add_n: "AddN";
     elementwise::expression: "TfpExpression";
+    elementwise::scale_shift: "TfpScaleShift";
     rows::softmax: "LogSoftmax" "Softmax";
-    rows::reduction: "Max" "Mean" "Min" "Sum";
-    rows::bias_add_grad: "BiasAddGrad";
+    rows::cross_entropy: "SoftmaxCrossEntropyWithLogits" "SparseSoftmaxCrossEntropyWithLogits";
+    rows::place: "ArgMax" "ArgMin";
+    columns::reduction: "Max" "Mean" "Min" "Sum";
+    columns::bias_add_grad: "BiasAddGrad";
+    norm::forward: "FusedBatchNorm" "FusedBatchNormV2" "FusedBatchNormV3";
+    norm::gradient: "FusedBatchNormGrad" "FusedBatchNormGradV2" "FusedBatchNormGradV3";
+    pooling::forward: "AvgPool" "MaxPool";
+    pooling::largest_gradient: "MaxPoolGrad";
+    pooling::mean_gradient: "AvgPoolGrad";
+    mask::comparison: "Equal" "Greater" "GreaterEqual" "Less" "LessEqual" "NotEqual";
+    mask::select: "Select" "SelectV2";
+    random::uniform: "StatelessRandomUniformV2";
+    gather::gather: "GatherV2";
+    gather::segment_sum: "UnsortedSegmentSum";
     view::transpose: "Transpose";
     view::slice: "Slice";
     view::broadcast_to: "BroadcastTo";
+    view::tile: "Tile";
+    view::fill: "Fill" "OnesLike" "ZerosLike";
+    view::pad: "Pad" "PadV2";
+    view::strided_slice: "StridedSlice";
+    view::strided_slice_grad: "StridedSliceGrad";
+    view::join: "ConcatV2" "Pack";
+    view::split: "Split" "SplitV" "Unpack";
     matmul::mat_mul: "MatMul" "TfpFusedMatMul";
     matmul::batch_mat_mul: "BatchMatMulV2";
     convolution::forward: "Conv2D" "TfpFusedConv2D";
     convolution::by_input: "Conv2DBackpropInput";
     convolution::by_filter: "Conv2DBackpropFilter";
+    depthwise::forward: "DepthwiseConv2dNative";
+    depthwise::by_input: "DepthwiseConv2dNativeBackpropInput";
+    depthwise::by_filter: "DepthwiseConv2dNativeBackpropFilter";
 };
 
 pub fn find(op: &str, dtype: DType) -> Option<(&'static str, PlanOf)> {

@@ -1,22 +1,25 @@
-//! Softmax, reductions of the last axes, and sums of the first ones.
+//! Softmax, its cross-entropy, and reductions of the last axes.
+
+use tfp_kernels::base::dtype::DType;
 
 use crate::request::{Operand, Request};
 use crate::shader::Shader;
 use crate::vulkan::device::Limits;
-use crate::work::{Dispatch, Place, Plan, Region, spread};
+use crate::work::{Dispatch, Plan, numbers, spread};
 
 fn plan(
     kind: u32,
     (input, output): (&Operand, &Operand),
     [rows, width]: [usize; 2],
 ) -> Option<Plan> {
-    let words = vec![u32::try_from(rows).ok()?, u32::try_from(width).ok()?];
+    let words = numbers(&[rows, width, 0])?;
     u32::try_from(rows * width).ok()?;
+    let (from, to) = (input.region(), output.region());
     let dispatch = Dispatch {
         shader: Shader::Rows,
         constants: vec![kind],
         words,
-        buffers: vec![input.region(), output.region()],
+        buffers: vec![from, to, from, to],
         groups: spread(rows)?,
     };
     Some(Plan::one(dispatch, (rows * width) as u64))
@@ -33,34 +36,20 @@ pub fn softmax(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     plan(kind, (input, output), [input.elements() / width, width])
 }
 
-/// Sums, means and extremes over the last axes.
-pub fn reduction(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+/// Widest row that one group of threads reduces.
+const WIDEST: usize = 1 << 14;
+
+/// Sums, means and extremes over the last axes, if these are the `reduced` ones.
+pub fn reduction(request: &Request<'_>, reduced: &[bool], _: &Limits) -> Option<Plan> {
     let (input, output) = (request.inputs.first()?, request.outputs.first()?);
     let shape = &input.shape;
-    let rank = i64::try_from(shape.len()).ok()?;
-    let mut reduced = vec![false; shape.len()];
-    for axis in request.integers(1)? {
-        let at = if axis < 0 { axis + rank } else { axis };
-        *reduced.get_mut(usize::try_from(at).ok()?)? = true;
-    }
     let first = reduced.iter().position(|&each| each)?;
-    if !request.is_f32_but_sizes() {
-        return None;
-    }
-    let kept = reduced
-        .iter()
-        .position(|&each| !each)
-        .unwrap_or(shape.len());
-    if request.op == "Sum" && first == 0 && reduced[kept..].iter().all(|&each| !each) {
-        let columns = shape[kept..].iter().product();
-        return columns_sum((input, output), columns);
-    }
     if !reduced[first..].iter().all(|&each| each) {
         return None;
     }
     let width = shape[first..].iter().product();
     let rows: usize = shape[..first].iter().product();
-    if width == 0 || rows != output.elements() {
+    if width == 0 || width > WIDEST || rows != output.elements() {
         return None;
     }
     let kind = ["Sum", "Mean", "Max", "Min"]
@@ -73,80 +62,70 @@ pub fn reduction(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     )
 }
 
-/// `BiasAddGrad` with the channels last.
-pub fn bias_add_grad(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+/// `ArgMax` and `ArgMin` over the last axis.
+pub fn place(request: &Request<'_>, _: &Limits) -> Option<Plan> {
     let (input, output) = (request.inputs.first()?, request.outputs.first()?);
-    let last = request.attrs.string("data_format").ok()? == "NHWC";
-    if !last || !request.is_f32() || input.shape.len() < 2 {
+    let (&width, rank) = (input.shape.last()?, i64::try_from(input.shape.len()).ok()?);
+    let axis = *request.integers(1)?.first()?;
+    let step = match output.dtype {
+        DType::I32 => 1,
+        DType::I64 => 2,
+        _ => return None,
+    };
+    if !input.is_f32() || width == 0 || (axis != -1 && axis + 1 != rank) {
         return None;
     }
-    columns_sum((input, output), *input.shape.last()?)
+    let rows = input.elements() / width;
+    u32::try_from(input.elements()).ok()?;
+    let to = output.region();
+    let dispatch = Dispatch {
+        shader: Shader::Rows,
+        constants: vec![if request.op == "ArgMax" { 8 } else { 9 }],
+        words: numbers(&[rows, width, step])?,
+        buffers: vec![input.region(), to, to, to],
+        groups: spread(rows)?,
+    };
+    Some(Plan::one(dispatch, input.elements() as u64))
 }
 
-/// Most numbers that a thread adds.
-const MOST_PARTS: usize = 4096;
-
-/// The largest divisor of `rows` up to its root: as many parts are summed first.
-fn parts(rows: usize) -> usize {
-    let up_to = (1..=rows).take_while(|part| part * part <= rows);
-    up_to
-        .filter(|&part| rows.is_multiple_of(part))
-        .max()
-        .unwrap_or(1)
-}
-
-/// Sums of columns, in two steps: first of rows that are far from each other.
-fn columns_sum((input, output): (&Operand, &Operand), columns: usize) -> Option<Plan> {
-    let elements = input.elements();
-    if columns == 0 || elements == 0 || output.elements() != columns {
+/// `SoftmaxCrossEntropyWithLogits` and that of sparse labels: a loss per row, and the gradient.
+pub fn cross_entropy(request: &Request<'_>, _: &Limits) -> Option<Plan> {
+    let [logits, labels] = request.inputs.first_chunk()?;
+    let [loss, slope] = request.outputs.first_chunk()?;
+    let &[rows, width] = &logits.shape[..] else {
+        return None;
+    };
+    if !logits.is_f32() || slope.shape != logits.shape || loss.elements() != rows {
         return None;
     }
-    let rows = elements / columns;
-    u32::try_from(elements).ok()?;
-    let first = if columns * 8 >= elements {
-        1
-    } else {
-        parts(rows)
+    let (kind, step) = match labels.dtype {
+        DType::F32 if labels.shape == logits.shape => (6, 1),
+        DType::I32 | DType::I64 => {
+            // The CPU's kernel refuses labels that there are not.
+            let found = request.integers(1)?;
+            let known = found.iter().all(|&label| {
+                let label = usize::try_from(label);
+                label.is_ok_and(|label| label < width)
+            });
+            if !known || found.len() != rows {
+                return None;
+            }
+            (7, labels.dtype.size() / 4)
+        }
+        _ => return None,
     };
-    let rest = rows / first;
-    if rest > MOST_PARTS {
-        return None;
-    }
-    let between = Region {
-        place: Place::Scratch(0),
-        bytes: rest * columns * 4,
+    u32::try_from(rows.checked_mul(width)?).ok()?;
+    let dispatch = Dispatch {
+        shader: Shader::Rows,
+        constants: vec![kind],
+        words: numbers(&[rows, width, step])?,
+        buffers: vec![
+            logits.region(),
+            slope.region(),
+            labels.region(),
+            loss.region(),
+        ],
+        groups: spread(rows)?,
     };
-    let fold = |from: Region, to: Region, [count, parts]: [usize; 2]| {
-        Some(Dispatch {
-            shader: Shader::Fold,
-            constants: vec![0, 0],
-            words: vec![u32::try_from(count).ok()?, 1, u32::try_from(parts).ok()?, 0],
-            buffers: vec![from, from, from, to],
-            groups: spread(count.div_ceil(256))?,
-        })
-    };
-    if first == 1 {
-        return Some(Plan::one(
-            fold(input.region(), output.region(), [columns, rest])?,
-            elements as u64,
-        ));
-    }
-    let mut plan = Plan::one(
-        fold(input.region(), between, [rest * columns, first])?,
-        elements as u64,
-    );
-    plan.dispatches
-        .push(fold(between, output.region(), [columns, rest])?);
-    plan.scratch = between.bytes;
-    Some(plan)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::parts;
-
-    #[test]
-    fn rows_are_parted_evenly() {
-        assert_eq!([1, 7, 12, 100, 97].map(parts), [1, 1, 3, 10, 1]);
-    }
+    Some(Plan::one(dispatch, 8 * (rows * width) as u64))
 }

@@ -14,7 +14,7 @@ use crate::problem::Problem;
 use crate::work::{Dispatch, MAX_BUFFERS, MAX_WORDS, Place, Plan};
 
 /// Most dispatches of a plan.
-pub const MAX_DISPATCHES: usize = 8;
+pub const MAX_DISPATCHES: usize = 32;
 /// How long the host asks again and again before it sleeps.
 const SPIN: Duration = Duration::from_micros(200);
 
@@ -103,6 +103,7 @@ impl Queue {
     ) -> Result<Option<u64>, Problem> {
         let raw = &device.raw;
         slot.grow(device, blocks, plan.scratch)?;
+        slot.write(&plan.data)?;
         let recorded = slot.record(device, (pipelines, blocks), plan, self.period.is_some());
         if recorded.is_err() {
             // SAFETY: the commands are not submitted.
@@ -247,6 +248,23 @@ impl Slot {
         let size = bytes.next_power_of_two();
         let address = blocks.allocate(device, size)?;
         self.scratch = Some((address.as_ptr() as usize, size));
+        Ok(())
+    }
+
+    /// Writes numbers to the begin of the scratch memory.
+    fn write(&self, data: &[u32]) -> Result<(), Problem> {
+        if data.is_empty() {
+            return Ok(());
+        }
+        let (address, _) = self
+            .scratch
+            .filter(|(_, bytes)| size_of_val(data) <= *bytes)
+            .ok_or(Problem::Internal(
+                "a plan has more data than scratch memory",
+            ))?;
+        // SAFETY: scratch memory is a mapped block of as many bytes at a multiple of 64, the slot's alone, and its last
+        // submission has ended. Submitting makes the host's writes visible.
+        unsafe { (address as *mut u32).copy_from_nonoverlapping(data.as_ptr(), data.len()) };
         Ok(())
     }
 

@@ -62,6 +62,12 @@ impl View {
         Ok(())
     }
 
+    /// The offset, and the axes with their sizes and steps.
+    pub fn axes(&self) -> (usize, impl Iterator<Item = (usize, isize)> + '_) {
+        let axes = self.dims.iter().zip(&self.strides).take(self.rank);
+        (self.offset, axes.map(|(&dim, &stride)| (dim, stride)))
+    }
+
     /// Number of elements of the output.
     #[must_use]
     pub fn elements(&self) -> usize {

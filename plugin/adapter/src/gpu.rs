@@ -57,6 +57,11 @@ pub fn chosen() -> Option<&'static Gpu> {
     chosen.as_ref().ok()
 }
 
+/// Whether the processor reads the memory of the GPU that computes much more slowly than its own.
+pub fn is_far() -> bool {
+    chosen().is_some_and(Gpu::is_far)
+}
+
 /// All devices that Vulkan lists.
 fn listed() -> std::result::Result<Vec<Description>, Problem> {
     drivers::load();
@@ -143,6 +148,13 @@ unsafe impl BlockSource for Blocks {
         let memory = self.0.memory();
         let free = memory.total.saturating_sub(memory.used);
         Some((free as u64, memory.total as u64))
+    }
+
+    unsafe fn read(&self, from: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Result<bool> {
+        // SAFETY: by this method's contract nobody else uses the target, which is as long.
+        let target = unsafe { std::slice::from_raw_parts_mut(to.as_ptr(), bytes) };
+        let read = self.0.read(from.as_ptr() as usize, target);
+        read.map_err(|problem| failed(&problem))
     }
 }
 

@@ -8,6 +8,7 @@ mod norm;
 mod residual;
 mod stores;
 mod sums;
+mod updates;
 mod variables;
 mod view;
 
@@ -15,6 +16,7 @@ use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 use std::sync::OnceLock;
 
+use tfp_adapter::gpu;
 use tfp_bindings::eager::Eager;
 use tfp_bindings::optimizer::{Item, Optimizer, Pass, Properties};
 use tfp_bindings::proto::attr::PartialShape;
@@ -107,6 +109,9 @@ fn fuse_all(graph: &mut GraphDef, item: &Item<'_>, device_type: &str) -> Result<
     merge::merge(graph, device_type, &preserved);
     fuse::fuse(graph, device_type, &preserved);
     if !norm::is_needed(graph, device_type) && !expression::is_needed(graph, device_type) {
+        if gpu::is_far() {
+            updates::assign(graph, device_type, &|_| None, &mut HashMap::new());
+        }
         return Ok(());
     }
     let Ok(properties) = item.properties() else {
@@ -117,7 +122,10 @@ fn fuse_all(graph: &mut GraphDef, item: &Item<'_>, device_type: &str) -> Result<
     let shapes = |input: &str| shape_of(&properties, &known, input);
     norm::rewrite(graph, device_type, &preserved, &shapes);
     residual::rewrite(graph, device_type, &preserved, &shapes);
-    let added = stores::forward(graph, device_type, &preserved, &shapes);
+    let mut added = stores::forward(graph, device_type, &preserved, &shapes);
+    if gpu::is_far() {
+        updates::assign(graph, device_type, &shapes, &mut added);
+    }
     let shapes = |input: &str| added.get(input).cloned().or_else(|| shapes(input));
     expression::rewrite(graph, device_type, &preserved, &shapes);
     Ok(())

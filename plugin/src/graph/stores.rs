@@ -73,7 +73,7 @@ pub fn forward(
 }
 
 /// The op that computes what an op on variables leaves there.
-fn sum_of(op: &str) -> Option<&'static str> {
+pub fn sum_of(op: &str) -> Option<&'static str> {
     match op {
         "AssignAddVariableOp" => Some("AddV2"),
         "AssignSubVariableOp" => Some("Sub"),
@@ -173,7 +173,7 @@ fn value(
 }
 
 /// Makes an update an assignment of `value`.
-fn set(node: &mut NodeDef, value: &str) {
+pub fn set(node: &mut NodeDef, value: &str) {
     node.op = ASSIGN.to_owned();
     if let Some(operand) = node.inputs.get_mut(1) {
         *operand = value.to_owned();

@@ -198,16 +198,20 @@ unsafe impl Device for HostDevice {
     unsafe fn copy(
         &self,
         stream: Option<&Self::Stream>,
-        _: Direction,
+        direction: Direction,
         to: NonNull<c_void>,
         from: NonNull<c_void>,
         bytes: u64,
     ) -> Result<()> {
         let length = checked_length(bytes)?;
         let copy = || {
-            // SAFETY: by this method's contract; a copy onto itself would overlap, hence `copy`.
-            unsafe {
-                from.cast::<u8>().copy_to(to.cast::<u8>(), length);
+            let (from, to) = (from.cast::<u8>(), to.cast::<u8>());
+            // SAFETY: by this method's contract.
+            let done = direction == Direction::DeviceToHost
+                && unsafe { self.memory.read(from, to, length) }?;
+            if !done {
+                // SAFETY: by this method's contract; a copy onto itself would overlap, hence `copy`.
+                unsafe { from.copy_to(to, length) };
             }
             Ok(())
         };
@@ -258,4 +262,59 @@ fn checked_length(bytes: u64) -> Result<usize> {
         .ok()
         .filter(|&length| isize::try_from(length).is_ok())
         .ok_or_else(|| Error::invalid(format!("{bytes} bytes are more than memory can hold")))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::alloc::{Layout, alloc, dealloc};
+
+    use super::*;
+    use crate::host::BlockSource;
+
+    /// Reads four bytes or more as 7, and leaves fewer to the processor.
+    struct Sevens;
+
+    // SAFETY: the blocks are the global allocator's.
+    unsafe impl BlockSource for Sevens {
+        fn take(&self, layout: Layout) -> Option<NonNull<u8>> {
+            // SAFETY: the layout is not empty.
+            NonNull::new(unsafe { alloc(layout) })
+        }
+
+        unsafe fn give_back(&self, block: NonNull<u8>, layout: Layout) {
+            // SAFETY: by this method's contract.
+            unsafe { dealloc(block.as_ptr(), layout) };
+        }
+
+        fn bytes(&self) -> Option<(u64, u64)> {
+            None
+        }
+
+        unsafe fn read(&self, _: NonNull<u8>, to: NonNull<u8>, bytes: usize) -> Result<bool> {
+            if bytes < 4 {
+                return Ok(false);
+            }
+            // SAFETY: by this method's contract.
+            unsafe { to.write_bytes(7, bytes) };
+            Ok(true)
+        }
+    }
+
+    #[test]
+    fn a_source_may_read_its_memory_itself() {
+        let memory = HostMemory::with_source(Box::new(Sevens), None);
+        let device = HostDevice::with_memory(DeviceInfo::default(), memory);
+        let mut from = [1_u8; 8];
+        let mut copied = |direction, bytes: u64| {
+            let mut to = [0_u8; 8];
+            let sides = [&mut to, &mut from].map(|side| NonNull::from(side).cast());
+            // SAFETY: both sides have eight bytes, and are this test's.
+            unsafe { device.copy(None, direction, sides[0], sides[1], bytes) }.unwrap();
+            to
+        };
+        assert_eq!(copied(Direction::DeviceToHost, 8), [7; 8]);
+        assert_eq!(copied(Direction::DeviceToHost, 2), [1, 1, 0, 0, 0, 0, 0, 0]);
+        assert_eq!(copied(Direction::HostToDevice, 8), [1; 8]);
+        assert_eq!(copied(Direction::DeviceToDevice, 8), [1; 8]);
+    }
 }

@@ -6,6 +6,7 @@ use std::ptr::NonNull;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use crate::device::{AllocatorStats, MemoryUsage};
+use crate::error::Result;
 
 /// Boundary of every block in bytes; the widest vector register.
 pub const ALIGNMENT: usize = 64;
@@ -27,6 +28,18 @@ pub unsafe trait BlockSource: Send + Sync + 'static {
 
     /// Free and total bytes, where the source knows them.
     fn bytes(&self) -> Option<(u64, u64)>;
+
+    /// Copies from the source's memory to the host's, if the source has a faster way than the processor. `false` if
+    /// nothing was done: then the processor copies.
+    ///
+    /// # Errors
+    /// If the source's way fails.
+    ///
+    /// # Safety
+    /// Both sides are valid for `bytes` bytes and do not overlap, and nobody writes either of them meanwhile.
+    unsafe fn read(&self, _from: NonNull<u8>, _to: NonNull<u8>, _bytes: usize) -> Result<bool> {
+        Ok(false)
+    }
 }
 
 /// The memory of the machine.
@@ -92,6 +105,23 @@ impl HostMemory {
             source,
             ledger: Mutex::default(),
         }
+    }
+
+    /// [`BlockSource::read`] of the source.
+    ///
+    /// # Errors
+    /// As that.
+    ///
+    /// # Safety
+    /// As that.
+    pub(super) unsafe fn read(
+        &self,
+        from: NonNull<u8>,
+        to: NonNull<u8>,
+        bytes: usize,
+    ) -> Result<bool> {
+        // SAFETY: by this method's contract.
+        unsafe { self.source.read(from, to, bytes) }
     }
 
     fn ledger(&self) -> MutexGuard<'_, Ledger> {

@@ -1,4 +1,5 @@
-//! Checks every body on a GPU, then measures: `gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]`.
+//! Checks every body on a GPU, then measures: `gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]
+//! [--memory host]`.
 //!
 //! A row is a call: nanoseconds of the device (the median), of the whole call, of the CPU's kernel with
 //! two threads, and what the device's time is as a rate.
@@ -7,7 +8,7 @@ use std::process::ExitCode;
 use std::time::{Duration, Instant};
 
 use tfp_gpu::{Gpu, Options, Peaks, Placement, Problem, body, gpus, open};
-use tfp_gpu_check::cases::{self, kernel, product};
+use tfp_gpu_check::cases::{self, kernel, large, product};
 use tfp_gpu_check::compare::check;
 use tfp_gpu_check::run::{Case, Times};
 use tfp_gpu_check::tensor::{Attr, Random, Table};
@@ -161,6 +162,10 @@ impl Bench<'_> {
                 );
             }
         }
+        for case in large::calls(&mut random, batch) {
+            let dims: Vec<_> = case.inputs.iter().map(|input| &input.dims).collect();
+            self.row(format!("{} {dims:?}", case.def.op), &case, 0.0);
+        }
     }
 }
 
@@ -311,28 +316,29 @@ fn correctness(gpu: &Gpu, only: Option<&String>) -> usize {
 fn run(arguments: &[String]) -> Result<usize, Problem> {
     if arguments.iter().any(|argument| argument == "--help") {
         println!(
-            "gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N]\n\n\
+            "gpu_bench [--json] [--quick] [--check] [--only OP] [--gpu N] [--memory host]\n\n\
              Checks every body on a GPU, then measures. --check only checks; --only checks one op;\n\
-             --quick measures small calls; --json prints the rows as JSON, too."
+             --quick measures small calls; --json prints the rows as JSON, too. The tensors are in\n\
+             the GPU's own memory; with --memory host they are in the machine's."
         );
         return Ok(0);
     }
     let has = |flag: &str| arguments.iter().any(|argument| argument == flag);
-    let after = arguments
-        .iter()
-        .skip_while(|argument| *argument != "--gpu")
-        .nth(1);
-    let index = after.and_then(|text| text.parse().ok()).unwrap_or(0);
-    let only = arguments
-        .iter()
-        .skip_while(|argument| *argument != "--only")
-        .nth(1);
+    let after = |flag: &str| arguments.iter().skip_while(|each| *each != flag).nth(1);
+    let index = after("--gpu").and_then(|text| text.parse().ok());
+    let index = index.unwrap_or(0);
+    let only = after("--only");
+    let placement = if after("--memory").is_some_and(|place| place == "host") {
+        Placement::Host
+    } else {
+        Placement::Device
+    };
     for each in gpus()? {
         println!("{each:#?}");
     }
     let options = Options {
         decline_small: false,
-        placement: Placement::Device,
+        placement,
         ..Options::default()
     };
     let start = Instant::now();

@@ -198,6 +198,23 @@ pub fn cases(seed: u64) -> Vec<Checked> {
         let mut case = Case::new(kernel("BiasAdd"), inputs);
         case.attrs = Table(vec![("data_format", Attr::Text("NHWC"))]);
         out.push(checked(case, true));
+        for activation in ["", "Relu", "Relu6"] {
+            let mut row = || random.tensor(&[channels], 2.0);
+            let rows = [row(), row()];
+            let mut inputs = vec![special(&mut random, &dims, 3.0)];
+            inputs.extend(rows);
+            let mut case = Case::new(kernel("TfpScaleShift"), inputs);
+            case.attrs = Table(vec![("activation", Attr::Text(activation))]);
+            case.forwarded = vec![(0, 0)];
+            // A product of up to 6 may be rounded before the sum, or not.
+            out.push(Checked {
+                tolerance: Tolerance {
+                    absolute: 1e-6,
+                    ..NEAR
+                },
+                ..checked(case, true)
+            });
+        }
         let mut case = Case::new(kernel("LeakyRelu"), vec![special(&mut random, &dims, 3.0)]);
         case.attrs = Table(vec![("alpha", Attr::Float(0.2))]);
         out.push(checked(case, true));

@@ -1,6 +1,8 @@
 //! Calls of every op that has a body, with tolerances.
 
 mod elementwise;
+mod image;
+pub mod large;
 pub mod product;
 mod rows;
 mod view;
@@ -28,7 +30,11 @@ pub struct Checked {
 #[must_use]
 pub fn kernel(op: &str) -> &'static KernelDef {
     let found = tfp_kernels::kernels().find(|def| {
-        let mut types = def.variants.iter().flat_map(|variants| variants.types);
+        // The first type is that of the elements; others may be float32 in all definitions.
+        let mut types = def
+            .variants
+            .iter()
+            .filter_map(|variants| variants.types.first());
         def.op == op && types.any(|(_, types)| types.contains(&DType::F32))
     });
     found.unwrap_or_else(|| panic!("there is not a kernel {op}"))
@@ -41,5 +47,6 @@ pub fn all(seed: u64) -> Vec<Checked> {
     all.extend(rows::cases(seed));
     all.extend(view::cases(seed));
     all.extend(product::cases(seed));
+    all.extend(image::cases(seed));
     all
 }

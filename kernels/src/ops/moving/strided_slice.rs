@@ -32,6 +32,12 @@ pub struct Region {
 }
 
 impl Region {
+    /// Where the elements are in the tensor that is indexed.
+    #[must_use]
+    pub fn view(&self) -> &View {
+        &self.view
+    }
+
     /// Resolves an index for a tensor of this shape, as TensorFlow's `StridedSlice` does.
     ///
     /// # Errors
