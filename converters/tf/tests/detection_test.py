@@ -101,5 +101,5 @@ def test_an_open_number_of_boxes_is_refused() -> None:
 
         return tf.map_fn(each, (x, scores), fn_output_signature=tf.int32)
 
-    with pytest.raises(UnsupportedError, match="how many boxes are kept depends on their scores"):
+    with pytest.raises(UnsupportedError, match="differs from turn to turn of a loop"):
         checked([(5, 4), (5,)], body)

@@ -104,7 +104,7 @@ def test_what_the_converter_decides_is_said(tmp_path: Path) -> None:
 
 def test_states_are_an_input_and_an_output_each(tmp_path: Path) -> None:
     x, h = keras.Input((3,), name="x"), keras.Input((4,), name="h")
-    following = layers.Dense(4, activation="tanh", name="following")(keras.ops.concatenate([x, h]))
+    following = layers.Dense(4, activation="tanh", name="following")(layers.concatenate([x, h]))
     path = tmp_path / "m.keras"
     keras.Model([x, h], {"y": layers.Dense(2)(following), "h_next": following}).save(path)
     arguments = ["--path_to_tf_model", path, "--path_to_save", tmp_path / "out"]

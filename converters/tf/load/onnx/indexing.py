@@ -187,10 +187,10 @@ def _computed_unique(ctx: Context) -> Result:
         raise Refused("slices of which each comes once")
     values, inverse, counts = tf.unique_with_counts(tf.reshape(ctx.form(0), [-1]), tf.int64)
     numbers = tf.range(tf.shape(values, tf.int64)[0])
-    first = tf.argmax(tf.cast(inverse[None] == numbers[:, None], tf.int32), 1)
+    first = tf.argmax(tf.cast(tf.equal(inverse[None], numbers[:, None]), tf.int32), 1)
     if ctx.attr("sorted", 1):
         place = tf.reduce_sum(tf.cast(values[None] < values[:, None], tf.int64), 1)
-        order = tf.argmax(tf.cast(place[None] == numbers[:, None], tf.int32), 1)
+        order = tf.argmax(tf.cast(tf.equal(place[None], numbers[:, None]), tf.int32), 1)
         values, first, counts = (tf.gather(x, order) for x in (values, first, counts))
         inverse = tf.gather(place, inverse)
     results = [ctx.result(x) for x in (values, first, inverse, counts)]
