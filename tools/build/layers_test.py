@@ -188,6 +188,7 @@ EXCEPTIONS: Mapping[tuple[str, str], str] = {
         "loops that simd compiles for each instruction set"
     ),
     ("kernels/src/base/narrow.rs", "kernels/src/simd"): _BYTES,
+    ("kernels/src/base/narrow/blocks.rs", "kernels/src/simd"): _BYTES,
     ("kernels/src/base/scratch.rs", "kernels/src/simd"): _BYTES,
     ("kernels/src/ops/elementwise/scale_shift.rs", "kernels/src/ops/matrix"): (
         "reads the attribute of the fused op that it belongs to as a fused matmul does"
@@ -212,11 +213,10 @@ CIRCLES: Mapping[str, str] = {
     "kernels/src/conv/backward_input.rs": (
         "a convolution tries its direct form, which falls back on the general one"
     ),
-    "kernels/src/conv/winograd.rs": _FAMILY,
+    "kernels/src/conv/winograd/form.rs": "tiles, their forms and the grid that they make",
     "kernels/src/frame/rows.rs": _FAMILY,
     "kernels/src/gemm/block.rs": _FAMILY,
     "kernels/src/gemm/block/apart.rs": "columns that are computed apart, and their columns",
-    "kernels/src/gemm/mod.rs": "a thin matmul has the activation of any",
     "kernels/src/gemm/source.rs": "a tile reads its source, which hands out tiles",
     "kernels/src/math/single.rs": "a function and its table",
     "kernels/src/ops/sequence/recurrent.rs": _FAMILY,

@@ -4,13 +4,15 @@
 //! by element goes through blocks that stay in the cache, everything else through scratch memory.
 
 mod blocks;
+mod wide;
 
 use self::blocks::{BLOCK, Blocks, SIDES};
+use self::wide::{NO_SPEC, Wide, widened};
 use core::ops::Range;
 use core::sync::atomic::{AtomicBool, Ordering};
 
 use crate::base::chunks::{chunk_len, for_each_chunk};
-use crate::base::def::{Attrs, Call, Inputs, KernelDef, OutputSink, Spec, TensorMut, TensorRef};
+use crate::base::def::{Call, Inputs, KernelDef, OutputSink, Spec, TensorMut, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::{Error, Result};
 use crate::base::half::Half;
@@ -35,43 +37,6 @@ pub struct Narrow {
     /// Whether an element of the output depends on the elements at its place alone, wherever they
     /// are: all inputs are narrow, and there is one output.
     pub elementwise: bool,
-}
-
-/// The attributes of a node, as the kernel of `f32` has to see them.
-struct Wide<'a>(&'a dyn Attrs);
-
-impl Attrs for Wide<'_> {
-    fn int(&self, name: &'static str) -> Result<i64> {
-        self.0.int(name)
-    }
-
-    fn float(&self, name: &'static str) -> Result<f32> {
-        self.0.float(name)
-    }
-
-    fn boolean(&self, name: &'static str) -> Result<bool> {
-        self.0.boolean(name)
-    }
-
-    fn string(&self, name: &'static str) -> Result<&str> {
-        self.0.string(name)
-    }
-
-    fn dtype(&self, name: &'static str) -> Result<DType> {
-        self.0.dtype(name).map(widened)
-    }
-
-    fn ints(&self, name: &'static str) -> Result<&[i64]> {
-        self.0.ints(name)
-    }
-}
-
-/// The type that a kernel computes with.
-fn widened(dtype: DType) -> DType {
-    match Half::of(dtype) {
-        Some(_) => DType::F32,
-        None => dtype,
-    }
 }
 
 /// The narrow type of a node: that of an input, else that of the numbers that it draws.
@@ -105,8 +70,6 @@ impl Plan {
         Ok(start..self.end)
     }
 }
-
-static NO_SPEC: Spec = Spec::scalar(DType::U8);
 
 /// The specs of the inputs as the kernel sees them.
 fn wide_specs(inputs: &Inputs<'_>) -> Result<[Spec; MOST]> {

@@ -1,10 +1,12 @@
 //! What is applied to every element of a product.
 
-use super::LINE;
 use crate::base::chunks::{self, chunk_len};
 use crate::base::parallel::Parallel;
 use crate::frame::clamp::Clamp;
 use crate::frame::map::map_in_place;
+
+/// Elements of which a thread gets a multiple.
+const UNIT: usize = 64;
 
 /// What a function of an element costs, in additions.
 const FUNCTION_COST: usize = 8;
@@ -33,7 +35,7 @@ impl Activation {
             Self::None => {}
             Self::Clamp(low, high) => map_in_place(Clamp { low, high }, values, parallel),
             Self::Map(function) => {
-                let chunk = chunk_len(parallel, values.len(), LINE, FUNCTION_COST);
+                let chunk = chunk_len(parallel, values.len(), UNIT, FUNCTION_COST);
                 chunks::for_each_chunk(parallel, values, chunk, &|_, part| function(part));
             }
         }

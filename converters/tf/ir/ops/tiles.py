@@ -1,4 +1,4 @@
-"""Scratch memory of convolutions by minimal filtering, as in kernels/src/conv/winograd.rs."""
+"""Scratch memory of convolutions by minimal filtering, as in kernels/src/conv/winograd/tiles.rs."""
 
 from __future__ import annotations
 

@@ -1,6 +1,6 @@
 //! Steps that go through blocks which stay in the cache.
 
-use super::{NO_SPEC, Wide, widened};
+use super::wide::{NO_SPEC, Wide, widened};
 use crate::base::def::{Call, Inputs, KernelDef, Spec, State, TensorMut, TensorRef};
 use crate::base::dtype::DType;
 use crate::base::error::Result;
