@@ -15,6 +15,7 @@ pub use tfp_ops as ops;
 mod checkpoint;
 mod context;
 mod control_flow;
+pub mod distribute;
 mod files;
 mod function;
 mod gradient;

@@ -6,7 +6,7 @@ mod criterion;
 mod dataset;
 pub mod functional;
 mod initializer;
-mod json;
+pub(crate) mod json;
 mod keras;
 pub mod layer;
 mod loss;
