@@ -2,7 +2,7 @@
 
 use tfp_core::Result;
 
-use super::MultiWorker;
+use super::workers::MultiWorker;
 use crate::nn::optimizer::Rule;
 use crate::nn::training::{Callback, Control, Logs, Trainer};
 

@@ -2,6 +2,7 @@
 
 use tfp_core::{Error, Result, Tensor};
 
+use super::workers::MultiWorker;
 use crate::nn::training::{Batch, Source};
 
 /// The part of each batch that one worker trains on.
@@ -65,6 +66,16 @@ impl<S: Source> Shard<S> {
             truth: rows(&batch.truth)?,
             weights: rows(&batch.weights)?,
         })
+    }
+}
+
+impl MultiWorker {
+    /// Returns this worker's part of each batch.
+    ///
+    /// # Errors
+    /// None: a rank is below the count.
+    pub fn shard<S: Source>(&self, source: S) -> Result<Shard<S>> {
+        Shard::new(source, self.rank(), self.count())
     }
 }
 

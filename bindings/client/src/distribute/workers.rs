@@ -11,8 +11,6 @@ use tfp_core::{
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
-use super::shard::Shard;
-use crate::nn::training::Source;
 use crate::ops;
 use crate::ops::{FinalOp, MergeOp};
 
@@ -79,7 +77,7 @@ impl Reduction {
 /// part of a batch, and collective ops of TensorFlow bring them together.
 ///
 /// Every worker must make the same calls in the same order, from one thread. After an error of kind
-/// [`ErrorKind::Worker`] all further collective ops fail: the processes are to be started again, and go on
+/// [`ErrorKind::Worker`] all further collective ops fail: start all processes again, and go on
 /// from the last checkpoint. A clone is the same worker.
 #[derive(Clone)]
 pub struct MultiWorker {
@@ -182,14 +180,6 @@ impl MultiWorker {
     #[must_use]
     pub fn is_chief(&self) -> bool {
         self.inner.rank == 0
-    }
-
-    /// Returns this worker's part of each batch.
-    ///
-    /// # Errors
-    /// None: a rank is below the count.
-    pub fn shard<S: Source>(&self, source: S) -> Result<Shard<S>> {
-        Shard::new(source, self.inner.rank, self.inner.count)
     }
 
     /// Brings the values of all workers together: each tensor has the same shape and type on all, and all

@@ -76,7 +76,7 @@ class Tasks:
 def finished(process: subprocess.Popen[str], status: int = 0) -> str:
     """Waits for the end of a process, and returns what it printed."""
     out, err = process.communicate(timeout=LIMIT)
-    assert process.returncode == status, f"{process.args}: {out}\n{err[-3000:]}"
+    assert process.returncode == status, f"{process.args!r}: {out}\n{err[-3000:]}"
     return out
 
 

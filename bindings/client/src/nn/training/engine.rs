@@ -5,8 +5,8 @@ use std::path::Path;
 use tfp_core::{Context, DataType, EagerContext, Error, Operation, Output, Result};
 use tfp_core::{Scope, Session, Shape, Tensor};
 
-use super::across::{Together, bring_together, moving};
 use super::plan::{Plan, Trained};
+use super::together::{Together, bring_together, moving};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::tape::Tape;
 use crate::context::value::AnyValue;

@@ -11,6 +11,7 @@ mod progress;
 mod rates;
 mod saving;
 mod tensorboard;
+mod together;
 mod weights;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Tensor};
