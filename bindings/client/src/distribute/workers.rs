@@ -28,7 +28,7 @@ const PAUSE: Duration = Duration::from_millis(100);
 /// How the tasks of a cluster meet, and how long they wait.
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
-    /// How long a task waits at the start for all others.
+    /// How long a task waits at the start for all others. TensorFlow may keep the chief longer.
     pub register: Duration,
     /// How long a worker may be silent before the others take it for dead.
     pub heartbeat: Duration,
