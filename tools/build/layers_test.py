@@ -84,6 +84,12 @@ CLIENT: Table = {
     "gradient/custom": "context gradient/engine gradient/registry gradient/rule",
     "control_flow": "context function gradient/calls",
     "checkpoint": "files variable",
+    "distribute/cluster": "",
+    "distribute/config": "distribute/cluster nn/json",
+    "distribute/workers": "distribute/cluster distribute/config",
+    "distribute": (
+        "distribute/cluster distribute/config distribute/workers nn/optimizer nn/training variable"
+    ),
     "saved_model": "checkpoint context files function gradient/registry table variable",
     "nn": "",
     "nn/activation": "",
@@ -101,7 +107,7 @@ CLIENT: Table = {
     ),
     "nn/optimizer": "context nn/initializer nn/json nn/loss variable",
     "nn/training": (
-        "checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
+        "distribute/workers checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
         " nn/optimizer"
         " saved_model variable"
     ),

@@ -16,6 +16,7 @@ mod checkpoint;
 mod context;
 mod control_flow;
 pub mod data;
+pub mod distribute;
 mod files;
 mod formats;
 mod function;

@@ -1,5 +1,6 @@
 //! Eager execution: a context, handles of tensors, and the execution of calls.
 
+mod cluster;
 mod context;
 mod executor;
 mod handle;

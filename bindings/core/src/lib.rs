@@ -66,7 +66,7 @@ pub use graph::registry::OpBuilder;
 pub use graph::scope::Scope;
 pub use graph::untrusted::check_graph_def;
 pub use session::{
-    Callable, Fetched, PartialRun, Run, RunOptions, SavedModel, Session, SessionOptions, Signature,
+    Callable, Fetched, PartialRun, Run, RunOptions, SavedModel, Server, Session, SessionOptions, Signature,
     TensorInfo, TracedNode, traced_nodes,
 };
 pub use tensor::Tensor;

@@ -6,6 +6,7 @@ mod options;
 mod partial;
 mod run;
 mod saved_model;
+mod server;
 
 pub use callable::Callable;
 pub use options::{RunOptions, TracedNode, traced_nodes};
@@ -13,6 +14,7 @@ pub use partial::PartialRun;
 use run::What;
 pub use run::{Fetched, Run};
 pub use saved_model::{SavedModel, Signature, TensorInfo};
+pub use server::Server;
 
 use std::fmt;
 use std::ptr::{self, NonNull};

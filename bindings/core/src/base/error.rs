@@ -175,6 +175,16 @@ pub enum ErrorKind {
         /// What is wrong with it, and what was expected.
         problem: String,
     },
+    /// A task of a cluster that can't be reached, has failed, or whose address is taken.
+    Worker {
+        /// The task and its address, as `/job:worker/task:1 at 10.0.0.2:2222`; several are separated by
+        /// commas.
+        worker: String,
+        /// TensorFlow's class of it.
+        code: Code,
+        /// What is wrong, and what to do.
+        problem: String,
+    },
     /// Something that is used after it was closed.
     Closed {
         /// The thing.
@@ -285,7 +295,7 @@ impl Error {
     #[must_use]
     pub fn code(&self) -> Code {
         match self.kind() {
-            ErrorKind::Status { code, .. } => *code,
+            ErrorKind::Status { code, .. } | ErrorKind::Worker { code, .. } => *code,
             ErrorKind::Load { .. } => Code::Unavailable,
             ErrorKind::NotFound { .. } => Code::NotFound,
             ErrorKind::Closed { .. } => Code::FailedPrecondition,
@@ -359,6 +369,11 @@ impl fmt::Display for Error {
             ErrorKind::Foreign { what } => write!(f, "{what}"),
             ErrorKind::Proto { message, problem } => write!(f, "not a valid {message}: {problem}"),
             ErrorKind::File { path, problem } => write!(f, "'{path}': {problem}"),
+            ErrorKind::Worker {
+                worker,
+                code,
+                problem,
+            } => write!(f, "{worker}: {code:?}: {problem}"),
             ErrorKind::Closed { what } => write!(f, "the {what} is closed"),
         }
     }

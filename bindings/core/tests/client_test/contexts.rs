@@ -104,3 +104,31 @@ fn names_of_devices_are_those_that_tensorflow_reads() -> Result<()> {
     }
     Ok(())
 }
+
+/// What needs no other process; `//bindings/client:distribute_test` has clusters.
+#[test]
+fn what_is_not_a_cluster_is_refused() -> Result<()> {
+    let ctx = EagerContext::new()?;
+    let second = std::time::Duration::from_secs(1);
+    // A length that the bytes don't have, and a protocol that nobody knows.
+    for bytes in [&b"\x0a\x7f"[..], b"\x2a\x04none"] {
+        for error in [
+            Server::new(bytes).map(drop).unwrap_err(),
+            ctx.enable_collective_ops(bytes).unwrap_err(),
+            ctx.connect(bytes, second, 0).unwrap_err(),
+        ] {
+            assert!(
+                matches!(error.kind(), ErrorKind::Status { .. }),
+                "{error:#?}"
+            );
+        }
+    }
+    for task in ["/job:worker/replica:0/task:1", "worker", "a\0b"] {
+        assert!(ctx.check_peer(task, second).is_err(), "{task:?}");
+    }
+    assert!(ctx.abort_collective_ops(Code::Aborted, "a\0b").is_err());
+    // The context still computes.
+    let sum = add(&ctx, 1.0_f32, 2.0)?;
+    assert_eq!(sum.to_tensor()?.to_scalar::<f32>()?, 3.0);
+    Ok(())
+}

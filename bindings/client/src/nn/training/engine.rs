@@ -6,9 +6,11 @@ use tfp_core::{Context, DataType, EagerContext, Error, Operation, Output, Result
 use tfp_core::{Scope, Session, Shape, Tensor};
 
 use super::plan::{Plan, Trained};
+use super::together::{Together, bring_together, moving};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::tape::Tape;
 use crate::context::value::AnyValue;
+use crate::distribute::MultiWorker;
 use crate::gradient::gradients;
 use crate::nn::criterion::mean_loss;
 use crate::nn::layer::{Model, Pass, Port};
@@ -30,6 +32,30 @@ pub(super) struct Fed<'a> {
     pub x: Vec<&'a Tensor>,
     pub truth: Vec<Tensor>,
     pub weights: Vec<Tensor>,
+}
+
+impl Fed<'_> {
+    /// The number of samples.
+    fn samples(&self) -> f32 {
+        let first = self.x.first().and_then(|x| x.dims().first());
+        first.copied().unwrap_or(1) as f32
+    }
+
+    fn measured(&self, values: Vec<Tensor>) -> Measured {
+        Measured {
+            values,
+            samples: self.samples(),
+        }
+    }
+}
+
+impl Together {
+    fn measured(&self) -> Result<Measured> {
+        Ok(Measured {
+            values: tensors(&self.measured)?,
+            samples: self.samples,
+        })
+    }
 }
 
 /// Where steps happen.
@@ -64,6 +90,16 @@ pub(super) struct EagerEngine {
     eager: EagerContext,
     variables: Vec<Variable>,
     slots: Vec<Vec<Variable>>,
+    // The workers of a training on several machines, and what a forward pass changes.
+    workers: Option<(MultiWorker, Vec<Variable>)>,
+}
+
+/// What a batch gave.
+pub(super) struct Measured {
+    /// Losses, and the statistics of metrics.
+    pub values: Vec<Tensor>,
+    /// The samples that the losses are means of.
+    pub samples: f32,
 }
 
 impl Engine {
@@ -79,6 +115,7 @@ impl Engine {
                     slots: plan.optimizer.slots(&eager.any(), &variables)?,
                     eager: eager.clone(),
                     variables,
+                    workers: None,
                 }))
             }
             _ => Err(Error::argument(
@@ -94,7 +131,7 @@ impl Engine {
         fed: &Fed<'_>,
         numbers: &(Tensor, Tensor),
         index: u64,
-    ) -> Result<Vec<Tensor>> {
+    ) -> Result<Measured> {
         match self {
             Self::Graph(graph) => {
                 let index = Tensor::scalar(index as i64)?;
@@ -104,21 +141,31 @@ impl Engine {
                     (step, &numbers.1),
                     (&graph.index, &index),
                 ];
-                graph.run_fed(&graph.train, job, fed, &more)
+                let values = graph.run_fed(&graph.train, job, fed, &more)?;
+                Ok(fed.measured(values))
             }
             Self::Eager(eager) => eager.train(job, plan, fed, numbers, index),
         }
     }
 
-    pub fn test(&self, job: Job<'_>, fed: &Fed<'_>) -> Result<Vec<Tensor>> {
+    pub fn test(&self, job: Job<'_>, fed: &Fed<'_>) -> Result<Measured> {
         match self {
-            Self::Graph(graph) => graph.run_fed(&graph.test, job, fed, &[]),
+            Self::Graph(graph) => {
+                let values = graph.run_fed(&graph.test, job, fed, &[])?;
+                Ok(fed.measured(values))
+            }
             Self::Eager(eager) => {
                 let cx = eager.eager.any();
                 let given = Given::eager(&cx, fed)?;
                 let pass = Pass::inference(&cx);
                 let measured = job.measured(&pass, &given)?;
-                tensors(&measured)
+                let Some((workers, _)) = &eager.workers else {
+                    return Ok(fed.measured(tensors(&measured)?));
+                };
+                let (losses, samples) = (job.losses(), fed.samples());
+                let all =
+                    bring_together(workers, &eager.eager, &measured, losses, &[], &[], samples)?;
+                all.measured()
             }
         }
     }
@@ -279,6 +326,14 @@ impl Given {
 }
 
 impl Job<'_> {
+    /// How many of the values that are measured are losses.
+    fn losses(&self) -> usize {
+        match self.heads.len() {
+            1 => 1,
+            heads => heads + 1,
+        }
+    }
+
     /// Computes the loss of a batch, the losses of the outputs where there are several, and the
     /// statistics of all metrics.
     fn measured(&self, pass: &Pass<'_>, given: &Given) -> Result<Vec<AnyValue>> {
@@ -341,6 +396,19 @@ fn changed(variables: &[Variable], gradients: &[Option<AnyValue>]) -> Vec<Variab
 }
 
 impl EagerEngine {
+    /// Whether the variables are in a context.
+    pub fn is_in(&self, context: &EagerContext) -> bool {
+        self.eager.is_same(context)
+    }
+
+    pub fn set_workers(&mut self, workers: &MultiWorker, model: &Model) {
+        self.workers = Some((workers.clone(), moving(model)));
+    }
+
+    pub fn workers(&self) -> Option<&MultiWorker> {
+        self.workers.as_ref().map(|(workers, _)| workers)
+    }
+
     fn train<R: Rule>(
         &self,
         job: Job<'_>,
@@ -348,7 +416,7 @@ impl EagerEngine {
         fed: &Fed<'_>,
         numbers: &(Tensor, Tensor),
         index: u64,
-    ) -> Result<Vec<Tensor>> {
+    ) -> Result<Measured> {
         let cx = self.eager.any();
         let given = Given::eager(&cx, fed)?;
         let tape = Tape::new(&self.eager);
@@ -367,12 +435,29 @@ impl EagerEngine {
             .into_iter()
             .map(|gradient| gradient.map(AnyValue::from))
             .collect();
+        let together = match &self.workers {
+            None => Together {
+                measured,
+                gradients: found,
+                samples: fed.samples(),
+            },
+            Some((workers, moving)) => bring_together(
+                workers,
+                &self.eager,
+                &measured,
+                job.losses(),
+                &found,
+                moving,
+                fed.samples(),
+            )?,
+        };
+        let found = &together.gradients;
         let (rate, step) = (cx.constant(&numbers.0)?, cx.constant(&numbers.1)?);
         plan.optimizer
-            .apply(&cx, &self.variables, &found, &self.slots, &rate, &step)?;
-        let changed = changed(&self.variables, &found);
+            .apply(&cx, &self.variables, found, &self.slots, &rate, &step)?;
+        let changed = changed(&self.variables, found);
         job.model.weights().constrained(&cx, &changed)?;
-        tensors(&measured)
+        together.measured()
     }
 }
 

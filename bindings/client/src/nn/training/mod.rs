@@ -1,5 +1,6 @@
 //! Training: steps, epochs, callbacks.
 
+mod across;
 mod batches;
 mod best;
 mod callback;
@@ -10,6 +11,7 @@ mod progress;
 mod rates;
 mod saving;
 mod tensorboard;
+mod together;
 mod weights;
 
 use tfp_core::{DataType, Error, ErrorKind, Result, Session, Tensor};
@@ -22,7 +24,7 @@ use super::optimizer::{Rule, Schedule};
 use super::{Meter, MetricFunction};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
-use engine::{Engine, Fed, Job};
+use engine::{Engine, Fed, Job, Measured};
 use plan::Trained;
 
 pub use crate::nn::metric::Goal;
@@ -258,7 +260,7 @@ impl<R: Rule> Trainer<R> {
         let (job, plan) = (self.job(), &self.plan);
         let measured = self.engine.train(job, plan, fed, &numbers, self.step)?;
         self.step += 1;
-        self.measure(fed, &measured)
+        self.measure(&measured)
     }
 
     /// Measures loss and metrics of a batch without a step, and returns the loss.
@@ -276,7 +278,7 @@ impl<R: Rule> Trainer<R> {
 
     fn test_fed(&mut self, fed: &Fed<'_>) -> Result<f32> {
         let measured = self.engine.test(self.job(), fed)?;
-        self.measure(fed, &measured)
+        self.measure(&measured)
     }
 
     /// Computes a batch's results: those of the first output.
@@ -369,15 +371,14 @@ impl<R: Rule> Trainer<R> {
     }
 
     /// Takes losses and statistics into the meters.
-    fn measure(&mut self, fed: &Fed<'_>, measured: &[Tensor]) -> Result<f32> {
-        let first = measured.first();
+    fn measure(&mut self, measured: &Measured) -> Result<f32> {
+        let Measured { values, samples } = measured;
+        let first = values.first();
         let loss = first.ok_or_else(|| Error::argument("a step returned no loss"))?;
         let loss = loss.to_scalar::<f32>()?;
-        let samples = fed.x.first().and_then(|x| x.dims().first());
-        let samples = samples.copied().unwrap_or(1) as f32;
-        for (index, ((_, meter), value)) in self.meters.iter_mut().zip(measured).enumerate() {
+        for (index, ((_, meter), value)) in self.meters.iter_mut().zip(values).enumerate() {
             if index < self.losses {
-                meter.add(&[value.to_scalar::<f32>()? * samples, samples])?;
+                meter.add(&[value.to_scalar::<f32>()? * samples, *samples])?;
             } else {
                 meter.add(value.as_slice::<f32>()?)?;
             }

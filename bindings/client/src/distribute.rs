@@ -1,0 +1,26 @@
+//! Training on several machines, over TensorFlow's own servers and collective ops.
+//!
+//! - A [`ClusterSpec`] names the tasks of a cluster and their addresses; a [`TfConfig`] is a cluster and the
+//!   task that this process is, as the variable `TF_CONFIG` has it.
+//! - A [`MultiWorker`] is a task of data-parallel training: [`MultiWorker::train`] makes a
+//!   [`Trainer`](crate::nn::training::Trainer) one of all workers, a [`Shard`] gives it its part of each
+//!   batch, and [`ChiefOnly`] lets the chief alone write files. [`MultiWorker::all_reduce`] serves loops of
+//!   your own.
+//! - A [`ParameterServer`] is the coordinator of asynchronous training: variables are on servers, and
+//!   workers that run a [`Server`] compute.
+
+mod chief;
+mod cluster;
+mod config;
+mod parameter;
+mod server;
+mod shard;
+mod workers;
+
+pub use chief::ChiefOnly;
+pub use cluster::ClusterSpec;
+pub use config::TfConfig;
+pub use parameter::ParameterServer;
+pub use server::Server;
+pub use shard::Shard;
+pub use workers::{ClusterOptions, MultiWorker, Reduction};

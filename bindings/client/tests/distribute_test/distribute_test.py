@@ -1,0 +1,253 @@
+"""Training on several machines: tasks of a cluster on loopback, beside one process and Python.
+
+Addresses are free ports of this machine. Each task is a process: the program `task`, or Python.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+TASK = str(Path(os.environ["TASK"]).absolute())
+PYTHON_WORKER = Path(__file__).with_name("python_worker.py")
+# Longer than any of these trainings, shorter than the test's own limit.
+LIMIT = 150
+
+
+def free_addresses(count: int) -> list[str]:
+    """Returns addresses of loopback that nobody listens at."""
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    addresses = [f"127.0.0.1:{one.getsockname()[1]}" for one in sockets]
+    for one in sockets:
+        one.close()
+    return addresses
+
+
+class Tasks:
+    """Processes of a test, which end with it."""
+
+    def __init__(self) -> None:
+        self.processes: list[subprocess.Popen[str]] = []
+
+    def start(
+        self,
+        cluster: dict[str, list[str]],
+        job: str,
+        index: int,
+        command: list[str],
+        **variables: str,
+    ) -> subprocess.Popen[str]:
+        """Starts a task of a cluster; one process alone without a cluster."""
+        task = {"type": job, "index": index}
+        config = {"TF_CONFIG": json.dumps({"cluster": cluster, "task": task})} if cluster else {}
+        process = subprocess.Popen(
+            command,
+            env={**os.environ, **config, **variables},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.processes.append(process)
+        return process
+
+    def workers(self, count: int, *arguments: str, **variables: str) -> list[str]:
+        """Runs workers, and returns what they printed."""
+        cluster = {"worker": free_addresses(count)}
+        command = [TASK, *arguments]
+        started = [
+            self.start(cluster, "worker", index, command, **variables) for index in range(count)
+        ]
+        return [finished(process) for process in started]
+
+
+def finished(process: subprocess.Popen[str], status: int = 0) -> str:
+    """Waits for the end of a process, and returns what it printed."""
+    out, err = process.communicate(timeout=LIMIT)
+    assert process.returncode == status, f"{process.args!r}: {out}\n{err[-3000:]}"
+    return out
+
+
+@pytest.fixture
+def tasks() -> Iterator[Tasks]:
+    """Returns a place for processes."""
+    tasks = Tasks()
+    yield tasks
+    for process in tasks.processes:
+        if process.poll() is None:
+            process.kill()
+            process.wait()
+
+
+@pytest.fixture
+def folder() -> str:
+    """Returns an empty folder."""
+    return tempfile.mkdtemp(dir=os.environ.get("TEST_TMPDIR"))
+
+
+def values(text: str) -> list[tuple[str, float]]:
+    """Returns all numbers, with the words before them."""
+    found = []
+    for line in text.splitlines():
+        for name, value in re.findall(r"(\w+) (-?\d+\.\d+(?:e-?\d+)?)", line):
+            found.append((" ".join([*line.split()[:2], name]), float(value)))
+    return found
+
+
+def assert_alike(found: str, expected: str, atol: float) -> None:
+    """Compares what two processes printed."""
+    ours, theirs = values(found), values(expected)
+    assert [name for name, _ in ours] == [name for name, _ in theirs]
+    assert theirs
+    for (name, value), (_, other) in zip(ours, theirs, strict=True):
+        assert value == pytest.approx(other, abs=atol), name
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_workers_train_as_one_process(tasks: Tasks, folder: str, count: int) -> None:
+    # The last batch has 6 samples, and that of the validation 1: some parts are empty.
+    alone = finished(tasks.start({}, "", 0, [TASK, "train", folder, "2"]))
+    together = tasks.workers(count, "train", folder, "2")
+    assert alone.count("step") == 10
+    for worker in together:
+        assert_alike(worker, alone, atol=1e-5)
+
+
+def test_moving_means_are_alike(tasks: Tasks, folder: str) -> None:
+    first, second = tasks.workers(2, "train", folder, "2", WITH_STATE="1")
+    assert "moving_mean" in first
+    assert first == second
+
+
+@pytest.mark.parametrize("count", [2, 4])
+def test_collective_ops(tasks: Tasks, count: int) -> None:
+    for printed in tasks.workers(count, "reduce"):
+        assert printed.endswith("reduced\n")
+
+
+def test_a_cluster_of_one_trains_alone(tasks: Tasks, folder: str) -> None:
+    alone = finished(tasks.start({}, "", 0, [TASK, "train", folder, "1"]))
+    (one,) = tasks.workers(1, "train", folder, "1")
+    assert_alike(one, alone, atol=1e-6)
+
+
+def test_the_others_learn_of_a_dead_worker_and_go_on(tasks: Tasks, folder: str) -> None:
+    alone = finished(tasks.start({}, "", 0, [TASK, "train", folder, "3"]))
+    cluster = {"worker": free_addresses(3)}
+    command = [TASK, "train", folder, "3"]
+    started = [
+        tasks.start(cluster, "worker", index, command, **({"DIE_AT": "8"} if index == 1 else {}))
+        for index in range(3)
+    ]
+    finished(started[1], status=-signal.SIGABRT)
+    begin = time.monotonic()
+    for index in (0, 2):
+        printed = finished(started[index], status=1)
+        assert f"error /job:worker/task:1 at {cluster['worker'][1]}: " in printed
+        assert "the worker is gone" in printed
+        assert "step 8" in printed and "step 9" not in printed
+    # The bound is the heartbeat, 10 s, and asking the workers; the rest is for a busy machine.
+    assert time.monotonic() - begin < 60
+    # All are started again, with one worker less, and end as if nobody had died. The chief saved
+    # after step 7, the second of its epoch.
+    for printed in tasks.workers(2, *command[1:]):
+        lines = printed.splitlines()
+        assert lines[0].startswith("step 8 ")
+        rest = alone[alone.index("step 8 ") :]
+        assert_alike(printed, rest, atol=1e-5)
+
+
+def test_a_worker_that_hangs_is_an_error_in_time(tasks: Tasks, folder: str) -> None:
+    cluster = {"worker": free_addresses(2)}
+    command = [TASK, "train", folder, "2"]
+    tasks.start(cluster, "worker", 1, command, HANG_AT="3", COLLECTIVE="5")
+    printed = finished(tasks.start(cluster, "worker", 0, command, COLLECTIVE="5"), status=1)
+    assert "kind DeadlineExceeded" in printed
+    assert f"/job:worker/task:1 at {cluster['worker'][1]}" in printed
+    assert "is too slow" in printed
+
+
+def test_an_address_that_is_taken(tasks: Tasks) -> None:
+    with socket.socket() as taken:
+        taken.bind(("0.0.0.0", 0))
+        taken.listen()
+        address = f"127.0.0.1:{taken.getsockname()[1]}"
+        cluster = {"worker": [*free_addresses(1), address], "ps": free_addresses(1)}
+        printed = finished(tasks.start(cluster, "worker", 1, [TASK, "reduce"]), status=1)
+        assert f"error /job:worker/task:1 at {address}: AlreadyExists: can't listen" in printed
+        cluster = {"worker": free_addresses(1), "ps": [address]}
+        printed = finished(tasks.start(cluster, "ps", 0, [TASK, "server"]), status=1)
+        assert f"error /job:ps/task:0 at {address}: AlreadyExists: can't listen" in printed
+
+
+def test_a_worker_that_does_not_come(tasks: Tasks) -> None:
+    # The chief; it itself waits in TensorFlow, which does not keep the limit.
+    cluster = {"worker": free_addresses(2)}
+    began = tasks.start(cluster, "worker", 1, [TASK, "reduce"], REGISTER="3")
+    printed = finished(began, status=1)
+    assert f"error /job:worker/task:0 at {cluster['worker'][0]}: " in printed
+    assert "nothing listens" in printed
+
+
+def test_a_malformed_config(tasks: Tasks) -> None:
+    for text in ("{", '{"cluster": {"worker": "a:1"}}', '{"cluster": {"worker": ["a:1"]}}'):
+        began = tasks.start({}, "", 0, [TASK, "reduce"], TF_CONFIG=text)
+        printed = finished(began, status=1)
+        assert printed.startswith("error TF_CONFIG: ")
+        assert "kind InvalidArgument" in printed
+
+
+@pytest.mark.parametrize("python", [0, 1])
+def test_a_python_worker_beside_a_rust_worker(tasks: Tasks, python: int) -> None:
+    cluster = {"worker": free_addresses(2)}
+    commands = [[TASK, "mixed", "5"], [TASK, "mixed", "5"]]
+    commands[python] = [sys.executable, str(PYTHON_WORKER), "5"]
+    started = [
+        tasks.start(cluster, "worker", index, command) for index, command in enumerate(commands)
+    ]
+    first, second = (finished(process) for process in started)
+    losses = [float(value) for value in re.findall(r"loss (\S+)", first)]
+    assert len(losses) == 5 and losses[-1] < losses[0]
+    others = [float(value) for value in re.findall(r"loss (\S+)", second)]
+    assert losses == pytest.approx(others, abs=1e-6)
+
+
+def test_asynchronous_workers(tasks: Tasks) -> None:
+    addresses = free_addresses(5)
+    cluster = {"ps": addresses[:2], "worker": addresses[2:4], "chief": addresses[4:]}
+    for job in ("ps", "worker"):
+        for index in range(2):
+            tasks.start(cluster, job, index, [TASK, "server"])
+    printed = finished(tasks.start(cluster, "chief", 0, [TASK, "coordinate"]))
+    for line in (
+        "on /job:ps/replica:0/task:0/device:CPU:0",
+        "on /job:ps/replica:0/task:1/device:CPU:0",
+        "used /job:worker/replica:0/task:0/device:CPU:0",
+        "used /job:worker/replica:0/task:1/device:CPU:0",
+    ):
+        assert line in printed
+    found = dict(re.findall(r"(slope|offset) (\S+)", printed))
+    assert float(found["slope"]) == pytest.approx(3, abs=0.05)
+    assert float(found["offset"]) == pytest.approx(-1, abs=0.05)
+
+
+def test_a_coordinator_without_a_server(tasks: Tasks) -> None:
+    addresses = free_addresses(3)
+    cluster = {"ps": addresses[:1], "worker": addresses[1:2], "chief": addresses[2:]}
+    tasks.start(cluster, "ps", 0, [TASK, "server"])
+    began = tasks.start(cluster, "chief", 0, [TASK, "coordinate"], REGISTER="3")
+    printed = finished(began, status=1)
+    assert f"/job:worker/task:0 at {addresses[1]}" in printed
+    assert "nothing listens" in printed
