@@ -85,36 +85,39 @@ CLIENT: Table = {
     "control_flow": "context function gradient/calls",
     "checkpoint": "files variable",
     "distribute/cluster": "",
-    "distribute/config": "distribute/cluster nn/json",
+    "distribute/config": "distribute/cluster formats",
     "distribute/workers": "distribute/cluster distribute/config",
     "distribute": (
         "distribute/cluster distribute/config distribute/workers nn/optimizer nn/training variable"
     ),
     "saved_model": "checkpoint context files function gradient/registry table variable",
-    "nn": "",
+    "formats": "",
+    "data": "checkpoint context files function",
+    "weights": ("checkpoint files formats nn nn/optimizer nn/training saved_model variable"),
+    "nn": "data",
     "nn/activation": "",
-    "nn/initializer": "",
-    "nn/json": "",
+    "nn/constraint": "context",
+    "nn/initializer": "context",
     "nn/loss": "",
     "nn/metric": "nn/loss",
     "nn/criterion": "context nn/loss nn/metric",
     "nn/regularizer": "context",
-    "nn/weights": "context nn/initializer nn/regularizer variable",
+    "nn/weights": "context nn/constraint nn/initializer nn/regularizer variable",
     "nn/functional": "nn/activation",
     "nn/layer": (
-        "context nn/activation nn/functional nn/initializer nn/json nn/regularizer nn/weights"
-        " variable"
+        "context formats nn/activation nn/constraint nn/functional nn/initializer nn/regularizer"
+        " nn/weights variable"
     ),
-    "nn/optimizer": "context nn/initializer nn/json nn/loss variable",
+    "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (
         "distribute/workers checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
         " nn/optimizer"
         " saved_model variable"
     ),
-    "nn/dataset": "function nn/training",
+    "nn/dataset": "data nn/training",
     "nn/keras": (
-        "files nn/activation nn/functional nn/initializer nn/json nn/layer nn/loss nn/metric"
-        " nn/optimizer nn/regularizer nn/training nn/weights variable"
+        "files formats nn/activation nn/constraint nn/functional nn/initializer nn/layer nn/loss"
+        " nn/metric nn/optimizer nn/regularizer nn/training nn/weights variable"
     ),
 }
 
