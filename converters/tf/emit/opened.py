@@ -11,7 +11,7 @@ from converters.tf.emit.names import snake
 from converters.tf.emit.port_text import PortText
 from converters.tf.emit.statements import Code, Kind, Name
 from converters.tf.emit.weights import rust_type
-from converters.tf.ir.expressions import Floor, Size, Unknown, counted
+from converters.tf.ir.expressions import Atom, Floor, Size, Unknown, counted
 from converters.tf.ir.fixed import counted_dims, open_dims
 from converters.tf.ir.sizes import numbers
 from converters.tf.plan.arena import Plan, region
@@ -172,7 +172,7 @@ class Opened:
         for index, sizes in enumerate(self.plan.regions):
             name = str(region(index))
             self._variables[name] = name
-            atoms = [a for s in sizes if isinstance(s, Size) for a in s.atoms()]
+            atoms = [atom for size in sizes for atom in _atoms(size)]
             # A region that moves when the call has counted would leave its tensors behind.
             assert self.counts.keys().isdisjoint(str(atom) for atom in atoms)
             self.regions.append((name, end))
@@ -241,6 +241,10 @@ def _wish(name: str) -> str:
     """Returns a field for an open dimension, which no other field of the places is called."""
     wish = snake(name, "size")
     return f"open_{wish}" if wish.startswith(("at_", "size_", "region_")) else wish
+
+
+def _atoms(size: int | Size) -> list[Atom]:
+    return list(size.atoms()) if isinstance(size, Size) else []
 
 
 def _is_product(size: Size) -> bool:

@@ -301,9 +301,13 @@ def from_the_end() -> Case:
 def detector() -> Case:
     """The end of a detector: boxes that are kept, with their classes and scores."""
     net = Network(17)
-    size = net.constant(np.float32([1, 1, 6, 6]))
+    size = net.constant(np.array([1, 1, 6, 6], np.float32))
     boxes = net("Mul", net("Abs", "x"), size)
-    limits = [net.ints(3), net.constant(np.float32([0.4])), net.constant(np.float32([0.6]))]
+    limits = [
+        net.ints(3),
+        net.constant(np.array([0.4], np.float32)),
+        net.constant(np.array([0.6], np.float32)),
+    ]
     kept = net("NonMaxSuppression", boxes, "scores", *limits, center_point_box=1)
     number = net("Gather", kept, net.constant(np.array(2, np.int64)), axis=1)
     classes = net("Gather", kept, net.constant(np.array(1, np.int64)), axis=1)

@@ -133,7 +133,8 @@ def _non_zero(ctx: Context) -> Result:
 def _suppress(ctx: Context) -> Result:
     """Keeps the best boxes of each class: the numbers of their example, class and place."""
     batch, classes, count = ctx.shape(1)
-    groups = fixed(batch, "the number of examples") * fixed(classes, "the number of classes")
+    kinds = fixed(classes, "the number of classes")
+    groups = fixed(batch, "the number of examples") * kinds
     most = int(ctx.ints(2)[0]) if ctx.has(2) else 0
     if not is_open(count):
         most = min(most, int(whole(count, "the number of boxes")))
@@ -148,7 +149,7 @@ def _suppress(ctx: Context) -> Result:
         boxes = tf.stack([y - half[0], x - half[1], y + half[0], x + half[1]], -1)
     found = []
     for group in range(groups):
-        example, number = divmod(group, int(classes))
+        example, number = divmod(group, kinds)
         chosen, valid = tf.raw_ops.NonMaxSuppressionV4(
             boxes=boxes[example],
             scores=scores[example, number],
@@ -162,7 +163,7 @@ def _suppress(ctx: Context) -> Result:
     kept = tf.where(tf.reshape(there, [-1]))
     place = tf.gather(tf.reshape(tf.cast(chosen, tf.int64), [-1, 1]), kept[:, 0])
     group = kept // most
-    return ctx.result(tf.concat([group // int(classes), group % int(classes), place], 1))
+    return ctx.result(tf.concat([group // kinds, group % kinds, place], 1))
 
 
 def _unique(ctx: Context) -> Result:

@@ -19,7 +19,9 @@ def _key_counter(ctx: Context) -> Result:
     seed = Seed(ctx.value(0))
     if seed.source.shape != (2,):
         raise Unsupported(f"a seed of shape {ir.shape_text(seed.source.shape)}")
-    return (seed, seed, _algorithm(ctx)) if ctx.node.op.endswith("Alg") else (seed, seed)
+    if ctx.node.op.endswith("Alg"):
+        return seed, seed, ctx.build.scalar(_PHILOX, ir.DType.I32)
+    return seed, seed
 
 
 def _drawn(distribution: ir.Distribution) -> Handler:

@@ -417,8 +417,8 @@ def _range(ctx: Context) -> Result:
         if (first, step) == (0, 1):
             return examples.numbers(end, dtype)
     start, limit, delta = (ctx.array(i) for i in range(3))
-    places = np.arange(start.item(), limit.item(), delta.item())
-    return ir.constant(places.astype(ctx.dtype("Tidx").numpy))
+    known = np.arange(start.item(), limit.item(), delta.item())
+    return ir.constant(known.astype(ctx.dtype("Tidx").numpy))
 
 
 def _lin_space(ctx: Context) -> Result:
