@@ -134,6 +134,19 @@ fn two_inputs() -> Result<()> {
     Ok(())
 }
 
+fn own_function() -> Result<()> {
+    use tfp::nn::layer::{Dense, Function, Layer, Sequential};
+    use tfp::nn::{Constraint, Weights};
+    use tfp::ops;
+
+    let weights = Weights::new(&EagerContext::new()?, 7);
+    let swish = Function::new("swish", |cx, x| ops::mul(cx, x, ops::sigmoid(cx, x)?));
+    let dense = Dense::new(4).constrained("kernel", Constraint::max_norm(2.0));
+    let model = Sequential::new(&weights, &[8], &[&dense, &swish])?;
+    println!("from [8] to {:?}", model.output_shape());
+    Ok(())
+}
+
 fn main() -> Result<()> {
     let folder = std::env::temp_dir().join(format!("tfp_tour_{}", std::process::id()));
     graph()?;
@@ -143,6 +156,7 @@ fn main() -> Result<()> {
     restore(&folder)?;
     model(&folder)?;
     two_inputs()?;
+    own_function()?;
     // What is left behind is small, and in the folder for temporary files.
     let _ = std::fs::remove_dir_all(&folder);
     Ok(())
