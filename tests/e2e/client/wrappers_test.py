@@ -494,6 +494,7 @@ SHOWN = {
             "restored: 3.00",
             "model: y = [7.0, 10.0]",
             'outputs: ["class", "age"]',
+            "from [8] to [4]",
         ],
     ),
     "client-data": (
