@@ -1,20 +1,21 @@
 //! Where steps happen: a session, or eager execution with a tape.
 
+mod graph;
+
 use std::path::Path;
 
-use tfp_core::{Context, DataType, EagerContext, Error, Operation, Output, Result};
-use tfp_core::{Scope, Session, Shape, Tensor};
+use tfp_core::{Context, DataType, EagerContext, Error, Output, Result};
+use tfp_core::{Session, Shape, Tensor};
 
+use self::graph::GraphEngine;
 use super::plan::{Plan, Trained};
 use super::together::{Together, bring_together, moving};
 use crate::context::any::{AnyContext, Mode};
 use crate::context::tape::Tape;
 use crate::context::value::AnyValue;
 use crate::distribute::MultiWorker;
-use crate::gradient::gradients;
 use crate::nn::criterion::mean_loss;
 use crate::nn::layer::{Model, Pass, Port};
-use crate::nn::loss::Fit;
 use crate::nn::optimizer::Rule;
 use crate::ops;
 use crate::saved_model::ModelWriter;
@@ -64,26 +65,6 @@ pub(super) enum Engine {
     Graph(Box<GraphEngine>),
     /// Eagerly.
     Eager(EagerEngine),
-}
-
-pub(super) struct GraphEngine {
-    session: Session,
-    x: Vec<Output>,
-    truth: Vec<Output>,
-    weights: Vec<Output>,
-    numbers: [Output; 2],
-    // The number of the step, which random numbers follow from.
-    index: Output,
-    train: Step,
-    test: Step,
-    predicted: Vec<Output>,
-    slots: Vec<Variable>,
-}
-
-/// What a run fetches and runs.
-struct Step {
-    fetches: Vec<Output>,
-    targets: Vec<Operation>,
 }
 
 pub(super) struct EagerEngine {
@@ -458,138 +439,5 @@ impl EagerEngine {
         let changed = changed(&self.variables, found);
         job.model.weights().constrained(&cx, &changed)?;
         together.measured()
-    }
-}
-
-impl GraphEngine {
-    fn new<R: Rule>(job: Job<'_>, plan: &Plan<R>, scope: &Scope) -> Result<Self> {
-        let io = scope.sub_scope("training");
-        let inputs = job.model.inputs().iter().map(|port| {
-            let dtype = port.dtype.unwrap_or(plan.input);
-            io.placeholder(&identifier(&port.name), dtype, &batch_of(&port.shape))
-        });
-        let x = inputs.collect::<Result<Vec<_>>>()?;
-        let truths = job.heads.iter().map(|trained| {
-            let name = identifier(&format!("{}truth", trained.prefix));
-            io.placeholder(&name, trained.head.truth, &Shape::unknown())
-        });
-        let truth = truths.collect::<Result<Vec<_>>>()?;
-        let mut weights = Vec::new();
-        if plan.weighted {
-            for trained in job.heads {
-                let name = identifier(&format!("{}weights", trained.prefix));
-                weights.push(io.placeholder(&name, DataType::FLOAT, &Shape::new(&[-1]))?);
-            }
-        }
-        let scalar = Shape::scalar();
-        let numbers = [
-            io.placeholder("rate", DataType::FLOAT, &scalar)?,
-            io.placeholder("step", DataType::FLOAT, &scalar)?,
-        ];
-        let index = io.placeholder("index", DataType::INT64, &scalar)?;
-
-        let cx = scope.any();
-        let given = Given::graph(&x, &truth, &weights);
-        let pass = Pass::training(&cx).at_step(AnyValue::from(&index));
-        let train = job.measured(&pass, &given)?;
-        let mut targets = pass.into_updates();
-        let loss = loss_of(&train)?.clone();
-        let variables = job.model.trainables();
-        let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
-        let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
-
-        // Nothing changes before everything that the loss needs was read.
-        let after = scope.after(&[loss.output()?.operation().clone()])?.any();
-        let slots = plan.optimizer.slots(&cx, &variables)?;
-        let (rate, step) = (AnyValue::from(&numbers[0]), AnyValue::from(&numbers[1]));
-        let updates = plan
-            .optimizer
-            .apply(&after, &variables, &found, &slots, &rate, &step)?;
-        let kept = job.model.weights();
-        if !kept.is_free() {
-            let done = scope.after(&updates)?.any();
-            targets.extend(kept.constrained(&done, &changed(&variables, &found))?);
-        }
-        targets.extend(updates);
-
-        let pass = Pass::inference(&cx);
-        let test = job.measured(&pass, &given)?;
-        let predicted = job.model.call(&Pass::inference(&cx), &given.x)?;
-        // A model without layers returns its input, which can't be fed and fetched.
-        let predicted = predicted
-            .iter()
-            .map(|value| Ok(ops::identity(&cx, value)?.output()?.clone()))
-            .collect::<Result<Vec<Output>>>()?;
-
-        let session = Session::new(scope.graph())?;
-        let all = job.model.variables();
-        variable::initialize(&session, all.iter().chain(slots.iter().flatten()))?;
-        let outputs = |values: Vec<AnyValue>| -> Result<Vec<Output>> {
-            values.iter().map(|value| value.output().cloned()).collect()
-        };
-        Ok(Self {
-            session,
-            x,
-            truth,
-            weights,
-            numbers,
-            index,
-            train: Step {
-                fetches: outputs(train)?,
-                targets,
-            },
-            test: Step {
-                fetches: outputs(test)?,
-                targets: Vec::new(),
-            },
-            predicted,
-            slots: slots.into_iter().flatten().collect(),
-        })
-    }
-
-    /// Brings truths to the rank of predictions, as losses do where they know the rank.
-    fn fitted(&self, output: usize, truth: &Tensor) -> Result<Tensor> {
-        let dims = truth.dims();
-        let Some(predicted) = self.predicted.get(output) else {
-            return truth.share();
-        };
-        match Fit::of(&truth.shape(), &predicted.shape()?) {
-            Fit::AsItIs => truth.share(),
-            Fit::Expanded => truth.reshaped(&[dims, &[1]].concat()),
-            Fit::Squeezed => truth.reshaped(&dims[..dims.len() - 1]),
-        }
-    }
-
-    fn run_fed(
-        &self,
-        step: &Step,
-        job: Job<'_>,
-        fed: &Fed<'_>,
-        more: &[(&Output, &Tensor)],
-    ) -> Result<Vec<Tensor>> {
-        let truth = job.heads.iter().zip(&fed.truth);
-        let truth = truth.map(|(trained, truth)| self.fitted(trained.output, truth));
-        let truth = truth.collect::<Result<Vec<_>>>()?;
-        let mut feeds = [&*self.x, &self.truth, &self.weights].concat();
-        feeds.extend(more.iter().map(|(output, _)| (*output).clone()));
-        let mut values = fed.x.clone();
-        values.extend(truth.iter().chain(&fed.weights));
-        values.extend(more.iter().map(|(_, value)| *value));
-        self.session
-            .callable(&feeds, &step.fetches, &step.targets)?
-            .call(&values)
-    }
-}
-
-/// A name as that of an operation: TensorFlow allows letters, digits and some signs.
-fn identifier(name: &str) -> String {
-    let valid = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
-    let name: String = name
-        .chars()
-        .map(|letter| if valid(letter) { letter } else { '_' })
-        .collect();
-    match name.chars().next() {
-        Some(first) if first.is_ascii_alphanumeric() || first == '.' => name,
-        _ => format!("x{name}"),
     }
 }

@@ -1,0 +1,167 @@
+//! The graph in which a model is trained.
+
+use tfp_core::{DataType, Operation, Output, Result, Scope, Session, Shape, Tensor};
+
+use super::{Fed, Given, Job, batch_of, changed, loss_of};
+use crate::context::any::Mode;
+use crate::context::value::AnyValue;
+use crate::gradient::gradients;
+use crate::nn::layer::Pass;
+use crate::nn::loss::Fit;
+use crate::nn::optimizer::Rule;
+use crate::nn::training::plan::Plan;
+use crate::ops;
+use crate::variable::{self, Variable};
+
+pub(in crate::nn::training) struct GraphEngine {
+    pub(super) session: Session,
+    pub(super) x: Vec<Output>,
+    pub(super) truth: Vec<Output>,
+    pub(super) weights: Vec<Output>,
+    pub(super) numbers: [Output; 2],
+    // The number of the step, which random numbers follow from.
+    pub(super) index: Output,
+    pub(super) train: Step,
+    pub(super) test: Step,
+    pub(super) predicted: Vec<Output>,
+    pub(super) slots: Vec<Variable>,
+}
+
+/// What a run fetches and runs.
+pub(super) struct Step {
+    pub(super) fetches: Vec<Output>,
+    pub(super) targets: Vec<Operation>,
+}
+
+impl GraphEngine {
+    pub(super) fn new<R: Rule>(job: Job<'_>, plan: &Plan<R>, scope: &Scope) -> Result<Self> {
+        let io = scope.sub_scope("training");
+        let inputs = job.model.inputs().iter().map(|port| {
+            let dtype = port.dtype.unwrap_or(plan.input);
+            io.placeholder(&identifier(&port.name), dtype, &batch_of(&port.shape))
+        });
+        let x = inputs.collect::<Result<Vec<_>>>()?;
+        let truths = job.heads.iter().map(|trained| {
+            let name = identifier(&format!("{}truth", trained.prefix));
+            io.placeholder(&name, trained.head.truth, &Shape::unknown())
+        });
+        let truth = truths.collect::<Result<Vec<_>>>()?;
+        let mut weights = Vec::new();
+        if plan.weighted {
+            for trained in job.heads {
+                let name = identifier(&format!("{}weights", trained.prefix));
+                weights.push(io.placeholder(&name, DataType::FLOAT, &Shape::new(&[-1]))?);
+            }
+        }
+        let scalar = Shape::scalar();
+        let numbers = [
+            io.placeholder("rate", DataType::FLOAT, &scalar)?,
+            io.placeholder("step", DataType::FLOAT, &scalar)?,
+        ];
+        let index = io.placeholder("index", DataType::INT64, &scalar)?;
+
+        let cx = scope.any();
+        let given = Given::graph(&x, &truth, &weights);
+        let pass = Pass::training(&cx).at_step(AnyValue::from(&index));
+        let train = job.measured(&pass, &given)?;
+        let mut targets = pass.into_updates();
+        let loss = loss_of(&train)?.clone();
+        let variables = job.model.trainables();
+        let handles: Vec<AnyValue> = variables.iter().map(|v| v.handle().clone()).collect();
+        let found = gradients(&cx, std::slice::from_ref(&loss), &handles)?;
+
+        // Nothing changes before everything that the loss needs was read.
+        let after = scope.after(&[loss.output()?.operation().clone()])?.any();
+        let slots = plan.optimizer.slots(&cx, &variables)?;
+        let (rate, step) = (AnyValue::from(&numbers[0]), AnyValue::from(&numbers[1]));
+        let updates = plan
+            .optimizer
+            .apply(&after, &variables, &found, &slots, &rate, &step)?;
+        let kept = job.model.weights();
+        if !kept.is_free() {
+            let done = scope.after(&updates)?.any();
+            targets.extend(kept.constrained(&done, &changed(&variables, &found))?);
+        }
+        targets.extend(updates);
+
+        let pass = Pass::inference(&cx);
+        let test = job.measured(&pass, &given)?;
+        let predicted = job.model.call(&Pass::inference(&cx), &given.x)?;
+        // A model without layers returns its input, which can't be fed and fetched.
+        let predicted = predicted
+            .iter()
+            .map(|value| Ok(ops::identity(&cx, value)?.output()?.clone()))
+            .collect::<Result<Vec<Output>>>()?;
+
+        let session = Session::new(scope.graph())?;
+        let all = job.model.variables();
+        variable::initialize(&session, all.iter().chain(slots.iter().flatten()))?;
+        let outputs = |values: Vec<AnyValue>| -> Result<Vec<Output>> {
+            values.iter().map(|value| value.output().cloned()).collect()
+        };
+        Ok(Self {
+            session,
+            x,
+            truth,
+            weights,
+            numbers,
+            index,
+            train: Step {
+                fetches: outputs(train)?,
+                targets,
+            },
+            test: Step {
+                fetches: outputs(test)?,
+                targets: Vec::new(),
+            },
+            predicted,
+            slots: slots.into_iter().flatten().collect(),
+        })
+    }
+
+    /// Brings truths to the rank of predictions, as losses do where they know the rank.
+    fn fitted(&self, output: usize, truth: &Tensor) -> Result<Tensor> {
+        let dims = truth.dims();
+        let Some(predicted) = self.predicted.get(output) else {
+            return truth.share();
+        };
+        match Fit::of(&truth.shape(), &predicted.shape()?) {
+            Fit::AsItIs => truth.share(),
+            Fit::Expanded => truth.reshaped(&[dims, &[1]].concat()),
+            Fit::Squeezed => truth.reshaped(&dims[..dims.len() - 1]),
+        }
+    }
+
+    pub(super) fn run_fed(
+        &self,
+        step: &Step,
+        job: Job<'_>,
+        fed: &Fed<'_>,
+        more: &[(&Output, &Tensor)],
+    ) -> Result<Vec<Tensor>> {
+        let truth = job.heads.iter().zip(&fed.truth);
+        let truth = truth.map(|(trained, truth)| self.fitted(trained.output, truth));
+        let truth = truth.collect::<Result<Vec<_>>>()?;
+        let mut feeds = [&*self.x, &self.truth, &self.weights].concat();
+        feeds.extend(more.iter().map(|(output, _)| (*output).clone()));
+        let mut values = fed.x.clone();
+        values.extend(truth.iter().chain(&fed.weights));
+        values.extend(more.iter().map(|(_, value)| *value));
+        self.session
+            .callable(&feeds, &step.fetches, &step.targets)?
+            .call(&values)
+    }
+}
+
+/// A name as that of an operation: TensorFlow allows letters, digits and some signs.
+fn identifier(name: &str) -> String {
+    let valid = |letter: char| letter.is_ascii_alphanumeric() || "_.-".contains(letter);
+    let name: String = name
+        .chars()
+        .map(|letter| if valid(letter) { letter } else { '_' })
+        .collect();
+    match name.chars().next() {
+        Some(first) if first.is_ascii_alphanumeric() || first == '.' => name,
+        _ => format!("x{name}"),
+    }
+}
