@@ -6,6 +6,8 @@ mod best;
 mod callback;
 mod engine;
 mod files;
+mod graph;
+mod job;
 mod plan;
 mod progress;
 mod rates;
@@ -24,7 +26,8 @@ use super::optimizer::{Rule, Schedule};
 use super::{Meter, MetricFunction};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
-use engine::{Engine, Fed, Job, Measured};
+use engine::Engine;
+use job::{Fed, Job, Measured};
 use plan::Trained;
 
 pub use crate::nn::metric::Goal;
@@ -327,7 +330,7 @@ impl<R: Rule> Trainer<R> {
                 _ => format!("the input '{}' of a batch", port.name),
             };
             check_type(&what, port.dtype.unwrap_or(self.plan.input), x)?;
-            let expected = engine::batch_of(&port.shape);
+            let expected = job::batch_of(&port.shape);
             if !x.shape().is_compatible_with(&expected) {
                 return Err(Error::new(ErrorKind::Shape {
                     what,

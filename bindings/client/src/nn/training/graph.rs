@@ -2,18 +2,18 @@
 
 use tfp_core::{DataType, Operation, Output, Result, Scope, Session, Shape, Tensor};
 
-use super::{Fed, Given, Job, batch_of, changed, loss_of};
+use super::job::{Fed, Given, Job, batch_of, changed, loss_of};
+use super::plan::Plan;
 use crate::context::any::Mode;
 use crate::context::value::AnyValue;
 use crate::gradient::gradients;
 use crate::nn::layer::Pass;
 use crate::nn::loss::Fit;
 use crate::nn::optimizer::Rule;
-use crate::nn::training::plan::Plan;
 use crate::ops;
 use crate::variable::{self, Variable};
 
-pub(in crate::nn::training) struct GraphEngine {
+pub(super) struct GraphEngine {
     pub(super) session: Session,
     pub(super) x: Vec<Output>,
     pub(super) truth: Vec<Output>,
