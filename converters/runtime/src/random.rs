@@ -3,7 +3,8 @@
 use crate::bytes::Pod;
 use crate::error::{Error, Result};
 use crate::kernels::base::adapt::Element;
-use crate::kernels::ops::random::philox::{Distribution, Normal, Philox, Uniform, fill};
+use crate::kernels::ops::random::philox::distribution::{Distribution, Normal, Uniform};
+use crate::kernels::ops::random::philox::{Philox, fill};
 use crate::kernels::ops::random::stateless::key_counter;
 use crate::memory::{Memory, Slot, Source};
 
