@@ -2,12 +2,13 @@
 //!
 //! - A [`ClusterSpec`] names the tasks of a cluster and their addresses; a [`TfConfig`] is a cluster and the
 //!   task that this process is, as the variable `TF_CONFIG` has it.
-//! - A [`MultiWorker`] is a task of data-parallel training: [`MultiWorker::train`] makes a
-//!   [`Trainer`](crate::nn::training::Trainer) one of all workers, a [`Shard`] gives it its part of each
-//!   batch, and [`ChiefOnly`] lets the chief alone write files. [`MultiWorker::all_reduce`] serves loops of
+//! - A [`MultiWorker`] is a task of data-parallel training: [`Trainer::across`] makes a trainer one of all
+//!   workers, a [`Shard`] gives it its part of each batch, and [`ChiefOnly`] lets the chief alone write files. [`MultiWorker::all_reduce`] serves loops of
 //!   your own.
 //! - A [`ParameterServer`] is the coordinator of asynchronous training: variables are on servers, and
 //!   workers that run a [`Server`] compute.
+//!
+//! [`Trainer::across`]: crate::nn::training::Trainer::across
 
 mod chief;
 mod cluster;
