@@ -99,7 +99,7 @@ pub fn flip_up_down<C: Context>(cx: &C, image: &C::Value) -> Result<C::Value> {
 }
 
 /// Turns one image of two around its middle column. Seeds are integers of shape (2), as those of
-/// [`Dataset::map_with_seeds`](super::Dataset::map_with_seeds).
+/// [`Dataset::map_with_seeds`].
 ///
 /// # Errors
 /// What TensorFlow says.
