@@ -160,11 +160,9 @@ impl Dataset {
     ) -> Result<Self> {
         let cx = place_of(cx);
         let (value, paths) = files.into().value(&cx)?;
-        let options = ops::TFRecordDatasetV2Options::default();
-        let offsets: &[i64] = &[];
-        let buffer = 256_i64 << 10;
-        let name = compression.name();
-        let variant = ops::tf_record_dataset_v2(&cx, &value, name, buffer, offsets, options)?;
+        let options = ops::TFRecordDatasetOptions::default();
+        let (name, buffer) = (compression.name(), 256_i64 << 10);
+        let variant = ops::tf_record_dataset(&cx, &value, name, buffer, options)?;
         let origin = Origin {
             kind: Kind::Records,
             paths,
