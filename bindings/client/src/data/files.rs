@@ -149,7 +149,8 @@ impl Dataset {
     }
 
     /// The records of TFRecord files, one after the other: string scalars. The error of a damaged one
-    /// names file and record, if it is not compressed.
+    /// names file and record, if it is not compressed. A file that is cut within the 12 bytes before a
+    /// record just ends for TensorFlow; [`RecordReader`](super::RecordReader) finds that.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for a file that is not there, and what TensorFlow says.
@@ -160,11 +161,9 @@ impl Dataset {
     ) -> Result<Self> {
         let cx = place_of(cx);
         let (value, paths) = files.into().value(&cx)?;
-        let options = ops::TFRecordDatasetV2Options::default();
-        let offsets: &[i64] = &[];
-        let buffer = 256_i64 << 10;
-        let name = compression.name();
-        let variant = ops::tf_record_dataset_v2(&cx, &value, name, buffer, offsets, options)?;
+        let options = ops::TFRecordDatasetOptions::default();
+        let (name, buffer) = (compression.name(), 256_i64 << 10);
+        let variant = ops::tf_record_dataset(&cx, &value, name, buffer, options)?;
         let origin = Origin {
             kind: Kind::Records,
             paths,
