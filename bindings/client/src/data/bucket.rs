@@ -3,7 +3,7 @@
 use tfp_core::{Context as _, DataType, Error, Result, Shape, Tensor};
 
 use super::apply::{is_number, traced_of, window};
-use super::dataset::Dataset;
+use super::dataset::{Dataset, zero};
 use super::transform::stacked;
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
@@ -56,14 +56,6 @@ impl Buckets {
             drops_smaller: true,
             ..self
         }
-    }
-}
-
-/// What fills up values of a type.
-pub(super) fn zero(dtype: DataType) -> Result<Tensor> {
-    match dtype {
-        DataType::STRING => Tensor::from_string(""),
-        dtype => Tensor::zeros(dtype, &[]),
     }
 }
 

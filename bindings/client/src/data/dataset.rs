@@ -290,3 +290,11 @@ impl fmt::Debug for Elements {
         write!(f, "Elements of {:?}", self.dataset)
     }
 }
+
+/// What fills up values of a type.
+pub(super) fn zero(dtype: DataType) -> Result<Tensor> {
+    match dtype {
+        DataType::STRING => Tensor::from_string(""),
+        dtype => Tensor::zeros(dtype, &[]),
+    }
+}

@@ -2,7 +2,7 @@
 
 use tfp_core::{Context, DataType, Error, Result, Shape, Tensor};
 
-use super::bucket::zero;
+use super::dataset::zero;
 use crate::ops;
 
 /// The features of a `tf.train.Example` that a program wants: their names, element types and shapes.

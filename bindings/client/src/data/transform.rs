@@ -2,7 +2,7 @@
 
 use tfp_core::{Context as _, DataType, Error, Result, Shape, Tensor};
 
-use super::dataset::{Dataset, seeds};
+use super::dataset::{Dataset, seeds, zero};
 use crate::context::any::AnyContext;
 use crate::context::value::AnyValue;
 use crate::ops;
@@ -80,7 +80,7 @@ impl Dataset {
     /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for another number of shapes or one of
     /// unknown rank, what TensorFlow says, and an error of an element for one that does not fit.
     pub fn padded_batch(&self, size: i64, shapes: &[Shape], drop_smaller: bool) -> Result<Self> {
-        let zeros = self.types().iter().map(|&dtype| super::bucket::zero(dtype));
+        let zeros = self.types().iter().map(|&dtype| zero(dtype));
         let zeros = zeros.collect::<Result<Vec<_>>>()?;
         self.padded_batch_with(size, shapes, &zeros, drop_smaller)
     }
