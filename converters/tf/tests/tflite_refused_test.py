@@ -67,7 +67,6 @@ def test_everything_unsupported_is_reported_at_once(tmp_path: Path) -> None:
 
 REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
     ("WHERE", [Tensor((1, 6), "bool")], ["int64"], "Where"),
-    ("UNIQUE", [Tensor((6,), open=False)], ["float32", "int32"], "Unique"),
     (
         "SEGMENT_SUM",
         [Tensor((3, 2), open=False), Tensor((3,), "int32", open=False)],
@@ -83,12 +82,23 @@ REFUSED: list[tuple[str, list[Tensor], list[str], Any]] = [
 def test_an_operator_that_is_refused(
     tmp_path: Path, kind: str, operands: list[Tensor], results: list[str], why: str
 ) -> None:
-    options = schema.UniqueOptionsT() if kind == "UNIQUE" else None
     path = tmp_path / "m.tflite"
-    path.write_bytes(single(kind, operands, [Tensor((1, 1), d) for d in results], options))
+    path.write_bytes(single(kind, operands, [Tensor((1, 1), d) for d in results]))
     with pytest.raises(UnsupportedError, match=why) as caught:
         convert(load(path, LoadOptions()).trace)
     assert len(caught.value.problems) == 1
+
+
+def test_a_result_as_long_as_the_values_say(tmp_path: Path) -> None:
+    results = [Tensor((6,), open=False), Tensor((6,), "int32", open=False)]
+    content = single("UNIQUE", [Tensor((6,), open=False)], results, schema.UniqueOptionsT())
+    path = tmp_path / "m.tflite"
+    path.write_bytes(content)
+    x = np.array([3, 1, 3, 3, 2, 1], np.float32)
+    graph = convert(load(path, LoadOptions()).trace)
+    found = interpret(graph, {graph.inputs[0].name: x}).values()
+    for one, other in zip(found, interpreted(content, [x]), strict=True):
+        assert one.tolist() == other.tolist()
 
 
 def _changed(content: bytes, change: Callable[[Any], None]) -> bytes:
