@@ -168,7 +168,7 @@ def test_an_update_in_a_graph_is_the_gpus() -> None:
     with tf.device(DEVICE):
         v = tf.Variable(tf.zeros([1000]))
 
-        @tf.function(jit_compile=False)
+        @tf.function(jit_compile=False)  # type: ignore[untyped-decorator]
         def step(x: tf.Tensor) -> tf.Tensor:
             v.assign_add(x)
             before = v.read_value()

@@ -40,7 +40,7 @@ def main(steps: int) -> None:
             weight.assign_sub(RATE * gradient)
         return loss
 
-    @tf.function
+    @tf.function  # type: ignore[untyped-decorator]
     def step() -> tf.Tensor:
         return strategy.reduce("MEAN", strategy.run(replica), axis=None)
 
