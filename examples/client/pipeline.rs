@@ -10,7 +10,7 @@ use tfp::nn::optimizer::Adam;
 use tfp::nn::training::{Plan, Trainer};
 use tfp::nn::{Loss, Weights};
 use tfp::weights::{self, Mapping, TensorFile};
-use tfp::{DataType, EagerContext, Shape, Tensor, ops};
+use tfp::{DataType, EagerContext, Tensor, ops};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let folder = std::env::temp_dir().join(format!("tfp_pipeline_{}", std::process::id()));
@@ -86,12 +86,9 @@ fn other_sources(folder: &Path) -> Result<(), Box<dyn Error>> {
         println!("csv: {name} {}", city[1].to_tensor()?.to_scalar::<f32>()?);
     }
 
-    let element = [(DataType::INT64, Shape::from([-1]))];
-    let words = Dataset::from_iterator(&cx, &element, || {
-        [3, 1, 4, 2].into_iter().map(|length| {
-            let word = vec![length; length as usize];
-            Ok(vec![Tensor::from_vec(word, &[length])?])
-        })
+    let words = Dataset::range(&cx, 1, 5)?.map_with(|cx, length| {
+        let word = ops::range(cx, 0_i64, &length[0], 1_i64)?;
+        Ok(vec![word])
     })?;
     let buckets = Buckets::new(&[3], &[2, 2])?;
     let batches = words.bucket_by_length(&buckets, |cx, word| {
@@ -100,8 +97,8 @@ fn other_sources(folder: &Path) -> Result<(), Box<dyn Error>> {
         };
         ops::size(cx, &word[0], options)
     })?;
-    let mut elements = batches.iter()?;
-    elements.next().transpose()?;
-    println!("bucketed: {:?}", batches.shapes());
+    for batch in batches.iter()? {
+        println!("bucketed: {}", batch?[0].to_tensor()?.shape());
+    }
     Ok(())
 }

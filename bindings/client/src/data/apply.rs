@@ -272,9 +272,8 @@ impl Dataset {
         let (cx, variant) = (self.place(), self.value());
         let made = make(cx, variant, &captured, &function, types, shapes)?;
         let origins = source::opened(self.origins(), inner.origins());
-        let feeds = inner.feeds().to_vec();
         let over = self.over(made, types, shapes).with_inputs(1);
-        Ok(over.with_origins(origins).with_feeds(feeds))
+        Ok(over.with_origins(origins))
     }
 }
 

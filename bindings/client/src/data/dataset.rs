@@ -8,7 +8,6 @@ use tfp_core::{
     Code, Context as _, DataType, EagerContext, Error, Result, Shape, Tensor, TensorHandle, Value,
 };
 
-use super::feed::Feed;
 use super::source::Origin;
 use crate::context::any::{AnyContext, Mode};
 use crate::context::value::AnyValue;
@@ -28,8 +27,6 @@ pub struct Dataset {
     inputs: usize,
     // The files that are read, to say which one is damaged.
     origins: Vec<Origin>,
-    // The threads that serve iterators of Rust.
-    feeds: Vec<Arc<Feed>>,
 }
 
 impl Dataset {
@@ -71,7 +68,6 @@ impl Dataset {
             readings: Arc::default(),
             inputs: 1,
             origins: Vec::new(),
-            feeds: Vec::new(),
         }
     }
 
@@ -91,17 +87,8 @@ impl Dataset {
         self
     }
 
-    pub(super) fn with_feeds(mut self, feeds: impl IntoIterator<Item = Arc<Feed>>) -> Self {
-        self.feeds.extend(feeds);
-        self
-    }
-
     pub(super) fn origins(&self) -> &[Origin] {
         &self.origins
-    }
-
-    pub(super) fn feeds(&self) -> &[Arc<Feed>] {
-        &self.feeds
     }
 
     /// Where the dataset is.
@@ -260,7 +247,6 @@ pub(super) const fn seeds(seed: i64) -> (i64, i64) {
 
 /// The elements of a [`Dataset`], until its end or its first error.
 pub struct Elements {
-    // It ends before the threads that its dataset keeps.
     iterator: TensorHandle,
     cx: EagerContext,
     dataset: Dataset,
@@ -292,8 +278,7 @@ impl Iterator for Elements {
                 if error.code() == Code::OutOfRange {
                     return None;
                 }
-                let own = self.dataset.feeds.iter().find_map(|feed| feed.take_error());
-                let found = own.or_else(|| super::source::damage(&self.dataset.origins, &error));
+                let found = super::source::damage(&self.dataset.origins, &error);
                 Some(Err(found.unwrap_or(error)))
             }
         }

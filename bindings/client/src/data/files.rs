@@ -149,7 +149,8 @@ impl Dataset {
     }
 
     /// The records of TFRecord files, one after the other: string scalars. The error of a damaged one
-    /// names file and record, if it is not compressed.
+    /// names file and record, if it is not compressed. A file that is cut within the 12 bytes before a
+    /// record just ends for TensorFlow; [`RecordReader`](super::RecordReader) finds that.
     ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for a file that is not there, and what TensorFlow says.

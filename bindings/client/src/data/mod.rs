@@ -1,5 +1,5 @@
-//! Input pipelines on TensorFlow's data ops: files, images, Rust iterators, and what is between them and
-//! a training. Elements are those of Python's `tf.data` with the same steps and seeds.
+//! Input pipelines on TensorFlow's data ops: files, images, tensors, and what is between them and a
+//! training. Elements are those of Python's `tf.data` with the same steps and seeds.
 //!
 //! ```no_run
 //! use tfp::data::{Compression, Dataset, ExampleSpec, Parallel, image};
@@ -32,7 +32,6 @@ mod bucket;
 mod csv;
 mod dataset;
 mod example;
-mod feed;
 mod files;
 pub mod image;
 mod parse;

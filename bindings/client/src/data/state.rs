@@ -19,8 +19,8 @@ impl Elements {
     ///
     /// # Errors
     /// [`Code::FailedPrecondition`](tfp_core::Code::FailedPrecondition) for a dataset whose functions have
-    /// a state of their own, as random numbers without a seed, [`Code::Unimplemented`](tfp_core::Code) for
-    /// one of an iterator of Rust, and [`ErrorKind::File`] for a folder that can't be written.
+    /// a state of their own, as random numbers without a seed, and [`ErrorKind::File`] for a folder that
+    /// can't be written.
     pub fn save(&self, prefix: impl AsRef<Path>) -> Result<()> {
         let (cx, iterator) = self.parts();
         let options = ops::SerializeIteratorOptions {

@@ -309,8 +309,7 @@ impl Dataset {
 
     fn joined(self, other: &Self) -> Self {
         let origins = other.origins().to_vec();
-        let feeds = other.feeds().to_vec();
-        self.with_origins(origins).with_feeds(feeds)
+        self.with_origins(origins)
     }
 }
 

@@ -1,6 +1,5 @@
-//! Pipelines on data of this program: iterators, readings that go on, what is refused.
+//! Pipelines on data of this program: readings that go on, what is refused.
 
-mod feeds;
 mod loads;
 mod readings;
 

@@ -39,10 +39,43 @@ fn a_reading_goes_on_where_it_was_saved() -> Result<()> {
     tfp::write_tensors(folder.join("other"), &[("x", &Tensor::scalar(1_i64)?)])?;
     let other = data.iter()?.restore(folder.join("other"));
     assert!(other.is_err_and(|error| error.to_string().contains("no state of a reading")));
-    let feed = Dataset::from_iterator(&cx, &[(DataType::INT64, Shape::scalar())], || {
-        std::iter::empty()
-    })?;
-    assert!(feed.iter()?.save(folder.join("feed")).is_err());
+    Ok(())
+}
+
+#[test]
+fn elements_stay_in_files_after_the_first_reading() -> Result<()> {
+    let folder = scratch("cache");
+    let cx = EagerContext::new()?;
+    let path = folder.join("kept");
+    let kept = Dataset::range(&cx, 0, 5)?.cache_in(&path)?;
+    assert_eq!(numbers(kept.iter()?)?, [0, 1, 2, 3, 4]);
+    assert!(folder.join("kept.index").exists());
+    assert_eq!(numbers(kept.iter()?)?, [0, 1, 2, 3, 4]);
+    // What is there is not computed again, so these are the elements of the first dataset.
+    let other = Dataset::range(&cx, 7, 9)?.cache_in(&path)?;
+    assert_eq!(numbers(other.iter()?)?, [0, 1, 2, 3, 4]);
+    Ok(())
+}
+
+#[test]
+fn a_damaged_file_that_is_compressed_is_named() -> Result<()> {
+    let folder = scratch("packed");
+    let cx = EagerContext::new()?;
+    for compression in [Compression::Gzip, Compression::Zlib] {
+        let path = folder.join("records");
+        let text = ["first", "second"];
+        let strings = Dataset::rows(&cx, &[Tensor::from_strings(&text, &[2])?])?;
+        strings.write_records(&path, compression)?;
+        let read = || Dataset::records(&cx, &path, compression)?.iter();
+        assert_eq!(read()?.filter_map(Result::ok).count(), 2);
+        let mut bytes = std::fs::read(&path).expect("bytes");
+        let middle = bytes.len() / 2;
+        bytes[middle] ^= 0x55;
+        std::fs::write(&path, bytes).expect("written");
+        let error = read()?.find_map(Result::err).expect("damage");
+        assert!(matches!(error.kind(), ErrorKind::File { .. }), "{error:#?}");
+        assert!(error.to_string().contains("packed/records"), "{error}");
+    }
     Ok(())
 }
 

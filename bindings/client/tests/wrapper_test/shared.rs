@@ -3,11 +3,9 @@
 use std::thread;
 
 use tfp::{
-    AnyContext, AnyValue, DataType, EagerContext, GraphFunction, Mode, Model, Result, Shape, Tape,
-    Tensor, Variable, ops,
+    AnyContext, DataType, EagerContext, GraphFunction, Mode, Model, Result, Shape, Tape, Tensor,
+    Variable, ops,
 };
-
-use tfp::nn::optimizer::Adam;
 
 use crate::models::write_model;
 use crate::scratch;
