@@ -9,7 +9,7 @@ mod pipelines;
 use std::path::Path;
 use std::{env, process};
 
-use tfp::data::{Compression, Csv, Dataset};
+use tfp::data::{Compression, Csv, Dataset, RecordReader};
 use tfp::nn::layer::{BatchNorm, Dense, Sequential};
 use tfp::nn::{Model, Weights};
 use tfp::weights::{self, Mapping, TensorFile};
@@ -127,11 +127,8 @@ fn damage(folder: &Path) -> Result<()> {
         "none.npz",
         "text.txt",
     ] {
-        let error = TensorFile::open(folder.join(name)).and_then(|file| {
-            file.names()
-                .map(|name| file.read(name).map(drop))
-                .collect::<Result<()>>()
-        });
+        let error = TensorFile::open(folder.join(name))
+            .and_then(|file| file.names().try_for_each(|name| file.read(name).map(drop)));
         let text = error
             .err()
             .map_or("no error".to_owned(), |error| error.to_string());
@@ -142,6 +139,14 @@ fn damage(folder: &Path) -> Result<()> {
         let data = Dataset::records(&cx, &path, Compression::None);
         println!("{name}: {}", first_error(data));
     }
+    let name = "head.tfrecord";
+    let data = Dataset::records(&cx, &folder.join(name), Compression::None);
+    let error = RecordReader::open(folder.join(name))
+        .and_then(|mut all| all.try_for_each(|one| one.map(drop)));
+    let error = error
+        .err()
+        .map_or("no error".to_owned(), |error| error.to_string());
+    println!("{name}: {}, then {error}", first_error(data));
     let csv = Csv::new()
         .column(DataType::INT64)
         .column(DataType::FLOAT)

@@ -57,9 +57,10 @@ pub(crate) fn run(folder: &Path) -> Result<()> {
         100,
     )?;
     let some = Csv::new()
-        .column(DataType::STRING)
+        .column(DataType::INT64)
+        .column_or(Tensor::from_string("-")?)
         .header(true)
-        .select(&[2]);
+        .select(&[0, 2]);
     write(
         "csv_selected",
         Dataset::csv(&cx, &path("t.csv"), &some, plain)?,
