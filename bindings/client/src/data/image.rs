@@ -1,7 +1,7 @@
 //! Images in a pipeline: decoded, resized, changed at random. Values are those of Python's `tf.image`.
 //!
-//! An image is (height, width, channels). The functions work in closures of
-//! [`Dataset`], and in any other context.
+//! An image is (height, width, channels). The functions work in closures of [`Dataset`],
+//! and in any other context.
 
 use std::path::Path;
 

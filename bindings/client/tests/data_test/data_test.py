@@ -9,7 +9,6 @@ from typing import Any
 
 import h5py
 import keras
-import ml_dtypes
 import numpy as np
 import pytest
 import tensorflow as tf
@@ -111,8 +110,8 @@ PLAIN: dict[str, Any] = {
 MODEL = {n: R.normal(size=(4, 3)).astype(np.float32) for n in ("w.1", "w.2", "w/3", 'q"4')}
 TYPES = {name: np.arange(4).astype(name) for name in SAFE}
 TORCH = {
-    "fc1.weight": R.normal(size=(4, 3)).astype(ml_dtypes.bfloat16),
-    "fc1.bias": R.normal(size=4).astype(ml_dtypes.bfloat16),
+    "fc1.weight": R.normal(size=(4, 3)).astype(tf.bfloat16.as_numpy_dtype),
+    "fc1.bias": R.normal(size=4).astype(tf.bfloat16.as_numpy_dtype),
     "bn.weight": R.normal(size=4).astype(np.float32),
     "bn.running_mean": R.normal(size=4).astype(np.float64),
     "bn.running_var": R.normal(size=3).astype(np.float32),

@@ -137,6 +137,6 @@ _TEXT = re.compile(r"\b(mark|label|doc|literal|key|source|layer)\b|^ *name *$|\b
 _PRINTED = {
     *("block.doc", "f.doc", "m.outputs[0].key", "mark", "name", "p.key", "p.literal", "p.name"),
     *("part.doc", "s.doc", "t.label"),
-    # The name of an open dimension is an identifier, and shapes are numbers.
-    *("d.label", "recorded[p.key]"),
+    # The name of an open dimension or a count is one line of a comment, and shapes are numbers.
+    *("d.label", "k.label", "recorded[p.key]"),
 }
