@@ -66,8 +66,8 @@ pub use graph::registry::OpBuilder;
 pub use graph::scope::Scope;
 pub use graph::untrusted::check_graph_def;
 pub use session::{
-    Callable, Fetched, PartialRun, Run, RunOptions, SavedModel, Server, Session, SessionOptions, Signature,
-    TensorInfo, TracedNode, traced_nodes,
+    Callable, Fetched, PartialRun, Run, RunOptions, SavedModel, Server, Session, SessionOptions,
+    Signature, TensorInfo, TracedNode, traced_nodes,
 };
 pub use tensor::Tensor;
 pub use tensor::element::{
