@@ -110,9 +110,8 @@ CLIENT: Table = {
     ),
     "nn/optimizer": "context formats nn/initializer nn/loss variable",
     "nn/training": (
-        "distribute/workers checkpoint context files gradient/of_graph nn/criterion nn/layer nn/loss nn/metric"
-        " nn/optimizer"
-        " saved_model variable"
+        "distribute/workers checkpoint context files gradient/of_graph nn/criterion nn/layer"
+        " nn/loss nn/metric nn/optimizer saved_model variable"
     ),
     "nn/dataset": "data nn/training",
     "nn/keras": (
