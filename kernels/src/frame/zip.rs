@@ -27,7 +27,7 @@ pub trait Zip<T>: Copy + Sync {
     /// Accepts all second elements, or none.
     ///
     /// # Errors
-    /// [`Error::Value`] if the operation has no result for one.
+    /// [`Error::Value`](crate::base::error::Error::Value) if the operation has no result for one.
     #[inline(always)]
     fn accept(_: &[T]) -> Result<()> {
         Ok(())
@@ -149,9 +149,9 @@ impl<O: Zip<T>, T: Element> Loop<T, O::Out> for Op<O> {
 /// `out = op(a, b)`, where `a` and `b` are broadcast against each other.
 ///
 /// # Errors
-/// [`Error::Incompatible`] if they can't be,
-/// [`Error::Length`] if a slice does not fit its shape,
-/// [`Error::Value`] if the operation has no result for an element of
+/// [`Error::Incompatible`](crate::base::error::Error::Incompatible) if they can't be,
+/// [`Error::Length`](crate::base::error::Error::Length) if a slice does not fit its shape,
+/// [`Error::Value`](crate::base::error::Error::Value) if the operation has no result for an element of
 /// `b`, such as a divisor of integers that is 0.
 pub fn zip<O: Zip<T>, T: Element>(
     op: O,
