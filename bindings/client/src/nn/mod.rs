@@ -16,6 +16,7 @@ mod regularizer;
 pub mod training;
 mod weights;
 
+#[doc(inline)]
 pub use crate::data::{Dataset, Elements};
 pub use activation::Activation;
 pub use constraint::{Constraint, ConstraintFunction};
