@@ -505,7 +505,8 @@ SHOWN = {
             "kernel: [2.0, -1.0]",
             "csv: Ulm 478",
             "csv: Rome 0",
-            "bucketed: [[?, ?]]",
+            "bucketed: [2,2]",
+            "bucketed: [2,4]",
         ],
     ),
 }
