@@ -152,15 +152,14 @@ impl ParameterServer {
                 let (queue, work) = (&queue, &work);
                 scope.spawn(move || {
                     while let Some(item) = queue.take() {
+                        // Without it, others would wait for ever for an item whose work panics.
+                        let _busy = Busy(queue);
                         match work(context, &item) {
-                            Ok(()) => queue.done(),
+                            Ok(()) => (),
                             Err(error) if is_gone(&error) => {
                                 let address = &self.config.cluster().tasks("worker")[index];
-                                return queue.give_back(
-                                    item,
-                                    described(("worker", index, address)),
-                                    &error,
-                                );
+                                let worker = described(("worker", index, address));
+                                return queue.give_back(item, worker, &error);
                             }
                             Err(error) => return queue.fail(error),
                         }
@@ -193,6 +192,16 @@ fn is_gone(error: &Error) -> bool {
 struct Queue<T> {
     state: Mutex<State<T>>,
     changed: Condvar,
+}
+
+/// One that works on an item that it took.
+struct Busy<'q, T>(&'q Queue<T>);
+
+impl<T> Drop for Busy<'_, T> {
+    fn drop(&mut self) {
+        self.0.lock().busy -= 1;
+        self.0.changed.notify_all();
+    }
 }
 
 struct State<T> {
@@ -228,24 +237,14 @@ impl<T> Queue<T> {
         }
     }
 
-    fn done(&self) {
-        self.lock().busy -= 1;
-        self.changed.notify_all();
-    }
-
     fn fail(&self, error: Error) {
-        let mut state = self.lock();
-        state.busy -= 1;
-        state.error.get_or_insert(error);
-        self.changed.notify_all();
+        self.lock().error.get_or_insert(error);
     }
 
     fn give_back(&self, item: T, worker: String, error: &Error) {
         let mut state = self.lock();
-        state.busy -= 1;
         state.items.push_front(item);
         state.gone.push((worker, error.clone()));
-        self.changed.notify_all();
     }
 
     fn result(self) -> Result<()> {
@@ -292,19 +291,38 @@ mod tests {
     fn an_item_of_a_worker_that_is_gone_is_done_by_another() {
         let queue = queue(vec![1, 2]);
         let lost = queue.take().unwrap();
+        let busy = Busy(&queue);
         std::thread::scope(|scope| {
             let other = scope.spawn(|| {
                 let mut done = Vec::new();
                 while let Some(item) = queue.take() {
+                    let _busy = Busy(&queue);
                     done.push(item);
-                    queue.done();
                 }
                 done
             });
             queue.give_back(lost, "worker 0".to_owned(), &Error::argument("gone"));
+            drop(busy);
             let mut done = other.join().unwrap();
             done.sort_unstable();
             assert_eq!(done, [1, 2]);
+        });
+        assert_eq!(queue.result(), Ok(()));
+    }
+
+    #[test]
+    fn nobody_waits_for_work_that_panics() {
+        let queue = queue(vec![1, 2]);
+        std::thread::scope(|scope| {
+            let lost = scope.spawn(|| {
+                let _item = queue.take();
+                let _busy = Busy(&queue);
+                panic!("the work of an item");
+            });
+            assert!(lost.join().is_err());
+            while queue.take().is_some() {
+                let _busy = Busy(&queue);
+            }
         });
         assert_eq!(queue.result(), Ok(()));
     }
