@@ -86,9 +86,11 @@ CLIENT: Table = {
     "checkpoint": "files variable",
     "distribute/cluster": "",
     "distribute/config": "distribute/cluster formats",
-    "distribute/workers": "distribute/cluster distribute/config",
+    "distribute/meeting": "distribute/cluster distribute/config",
+    "distribute/workers": "distribute/cluster distribute/config distribute/meeting",
     "distribute": (
-        "distribute/cluster distribute/config distribute/workers nn/optimizer nn/training variable"
+        "distribute/cluster distribute/config distribute/meeting distribute/workers nn/optimizer"
+        " nn/training variable"
     ),
     "saved_model": "checkpoint context files function gradient/registry table variable",
     "formats": "",

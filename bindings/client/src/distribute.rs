@@ -13,6 +13,7 @@
 mod chief;
 mod cluster;
 mod config;
+mod meeting;
 mod parameter;
 mod server;
 mod shard;

@@ -23,8 +23,8 @@ impl TfConfig {
     /// A task of a cluster, by its job and its number in it.
     ///
     /// # Errors
-    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a task that the cluster doesn't have, for an address that is not a host
-    /// and a port, for an address that two tasks have, and for more than one chief.
+    /// [`ErrorKind::Argument`](tfp_core::ErrorKind::Argument) for a task that the cluster doesn't have, for an
+    /// address that is not a host and a port, for an address that two tasks have, and for more than one chief.
     pub fn new(cluster: ClusterSpec, job: &str, index: usize) -> Result<Self> {
         cluster.check()?;
         let tasks = cluster.tasks(job);

@@ -10,7 +10,8 @@ use tfp_core::{Code, EagerContext, Error, ErrorKind, IntoOperand, Result, Tensor
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
-use super::workers::{ClusterOptions, ask_all, listens, wait_for};
+use super::meeting::{ask_all, listens, wait_for};
+use super::workers::ClusterOptions;
 use crate::variable::Variable;
 
 /// How often the first connection is tried again after a timeout.

@@ -11,6 +11,7 @@ use tfp_core::{
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
+use super::meeting::{PROBE, ask_all, not_met, peers, wait_for};
 use crate::ops;
 use crate::ops::{FinalOp, MergeOp};
 
@@ -20,10 +21,6 @@ const GROUP: i32 = 1;
 const FIRST_KEY: i32 = 100;
 /// The most bytes of small tensors that are reduced as one.
 const PACK: usize = 32 << 20;
-/// How long a worker is asked whether it is there, after an error.
-const PROBE: Duration = Duration::from_secs(2);
-/// How long between two looks whether a task is there.
-const PAUSE: Duration = Duration::from_millis(100);
 
 /// How the tasks of a cluster meet, and how long they wait.
 #[derive(Clone, Debug)]
@@ -405,81 +402,4 @@ fn packs(values: &[TensorHandle]) -> Result<Vec<Vec<usize>>> {
     }
     done.extend(open.into_values().map(|(_, pack)| pack));
     Ok(done)
-}
-
-type Task<'a> = (&'a str, usize, &'a str);
-
-/// The other tasks of a training.
-fn peers(config: &TfConfig) -> Vec<Task<'_>> {
-    let own = (config.job(), config.index());
-    let all = config.cluster().training().into_iter();
-    all.filter(|(job, index, _)| (*job, *index) != own)
-        .collect()
-}
-
-/// Asks tasks at the same time, and returns those that don't answer.
-pub(super) fn ask_all(
-    tasks: &[Task<'_>],
-    answers: impl Fn(Task<'_>) -> bool + Sync,
-) -> Vec<String> {
-    let answers = &answers;
-    std::thread::scope(|scope| {
-        let asked: Vec<_> = tasks
-            .iter()
-            .map(|&task| (task, scope.spawn(move || answers(task))))
-            .collect();
-        let silent = asked
-            .into_iter()
-            .filter_map(|(task, answer)| match answer.join() {
-                Ok(true) => None,
-                Ok(false) | Err(_) => Some(described(task)),
-            });
-        silent.collect()
-    })
-}
-
-/// Whether something listens at an address.
-pub(super) fn listens((_, _, address): Task<'_>) -> bool {
-    use std::net::{TcpStream, ToSocketAddrs};
-    address.to_socket_addrs().is_ok_and(|mut found| {
-        found.any(|address| TcpStream::connect_timeout(&address, PROBE).is_ok())
-    })
-}
-
-/// Waits until something listens at the addresses of all tasks.
-pub(super) fn wait_for(tasks: &[Task<'_>], late: Instant) -> Result<()> {
-    loop {
-        let silent = ask_all(tasks, listens);
-        if silent.is_empty() {
-            return Ok(());
-        }
-        if Instant::now() >= late {
-            return Err(worker_error(
-                silent.join(", "),
-                Code::DeadlineExceeded,
-                "nothing listens at the address; start every task with the same cluster",
-            ));
-        }
-        std::thread::sleep(PAUSE);
-    }
-}
-
-/// Names the tasks that did not come.
-#[cold]
-fn not_met(config: &TfConfig, training: &[Task<'_>], error: &Error) -> Error {
-    let peers = peers(config);
-    let silent = ask_all(&peers, listens);
-    let worker = if silent.is_empty() {
-        config.described()
-    } else {
-        silent.join(", ")
-    };
-    worker_error(
-        worker,
-        error.code(),
-        format!(
-            "the {} workers did not meet: {error}; start all of them with the same cluster",
-            training.len()
-        ),
-    )
 }

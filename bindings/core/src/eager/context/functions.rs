@@ -46,8 +46,8 @@ impl EagerContext {
     /// Adds a function by its serialized `FunctionDef`.
     ///
     /// # Errors
-    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none, [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a function that writes
-    /// to memory which tensors share, for what [`check_graph_def`](crate::check_graph_def) refuses, and
+    /// [`ErrorKind::Proto`](crate::ErrorKind::Proto) for bytes that are none,
+    /// [`ErrorKind::Argument`](crate::ErrorKind::Argument) for a function that writes to memory which tensors share, for what [`check_graph_def`](crate::check_graph_def) refuses, and
     /// TensorFlow's status.
     pub fn add_function_def(&self, bytes: &[u8]) -> Result<()> {
         let function = FunctionDef::read(bytes)?;

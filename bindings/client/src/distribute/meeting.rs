@@ -1,0 +1,91 @@
+//! Whether the tasks of a cluster are there.
+
+use std::time::{Duration, Instant};
+
+use tfp_core::{Code, Error, Result};
+
+use super::cluster::{described, worker_error};
+use super::config::TfConfig;
+
+/// How long a task is asked whether it is there.
+pub(super) const PROBE: Duration = Duration::from_secs(2);
+/// How long between two looks whether a task is there.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// A job, the number of a task in it, and its address.
+pub(super) type Task<'a> = (&'a str, usize, &'a str);
+
+/// The other tasks of a training.
+pub(super) fn peers(config: &TfConfig) -> Vec<Task<'_>> {
+    let own = (config.job(), config.index());
+    let all = config.cluster().training().into_iter();
+    all.filter(|(job, index, _)| (*job, *index) != own)
+        .collect()
+}
+
+/// Asks tasks at the same time, and returns those that don't answer.
+pub(super) fn ask_all(
+    tasks: &[Task<'_>],
+    answers: impl Fn(Task<'_>) -> bool + Sync,
+) -> Vec<String> {
+    let answers = &answers;
+    std::thread::scope(|scope| {
+        let asked: Vec<_> = tasks
+            .iter()
+            .map(|&task| (task, scope.spawn(move || answers(task))))
+            .collect();
+        let silent = asked
+            .into_iter()
+            .filter_map(|(task, answer)| match answer.join() {
+                Ok(true) => None,
+                Ok(false) | Err(_) => Some(described(task)),
+            });
+        silent.collect()
+    })
+}
+
+/// Whether something listens at an address.
+pub(super) fn listens((_, _, address): Task<'_>) -> bool {
+    use std::net::{TcpStream, ToSocketAddrs};
+    address.to_socket_addrs().is_ok_and(|mut found| {
+        found.any(|address| TcpStream::connect_timeout(&address, PROBE).is_ok())
+    })
+}
+
+/// Waits until something listens at the addresses of all tasks.
+pub(super) fn wait_for(tasks: &[Task<'_>], late: Instant) -> Result<()> {
+    loop {
+        let silent = ask_all(tasks, listens);
+        if silent.is_empty() {
+            return Ok(());
+        }
+        if Instant::now() >= late {
+            return Err(worker_error(
+                silent.join(", "),
+                Code::DeadlineExceeded,
+                "nothing listens at the address; start every task with the same cluster",
+            ));
+        }
+        std::thread::sleep(PAUSE);
+    }
+}
+
+/// Names the tasks that did not come.
+#[cold]
+pub(super) fn not_met(config: &TfConfig, training: &[Task<'_>], error: &Error) -> Error {
+    let peers = peers(config);
+    let silent = ask_all(&peers, listens);
+    let worker = if silent.is_empty() {
+        config.described()
+    } else {
+        silent.join(", ")
+    };
+    worker_error(
+        worker,
+        error.code(),
+        format!(
+            "the {} workers did not meet: {error}; start all of them with the same cluster",
+            training.len()
+        ),
+    )
+}
