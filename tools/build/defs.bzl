@@ -3,7 +3,7 @@
 load("@pip//:requirements.bzl", "requirement")
 load("@rules_python//python:defs.bzl", "py_binary", "py_library", "py_test")
 load("@rules_rust//rust:defs.bzl", "rust_binary", "rust_clippy", "rust_library", "rust_shared_library", "rust_test")
-load("@rust_sysroot//:config.bzl", "HAS_CLIPPY")
+load("@rust_config//:config.bzl", "HAS_CLIPPY")
 
 _EDITION = "2024"
 

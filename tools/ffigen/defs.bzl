@@ -1,6 +1,6 @@
 """Raw Rust bindings of TensorFlow's C API."""
 
-load("@rust_sysroot//:config.bzl", "HAS_RUSTFMT")
+load("@rust_config//:config.bzl", "HAS_RUSTFMT")
 
 # The modules of rules.py, in its order, each a file; modules_test compares the two.
 _MODULES = [

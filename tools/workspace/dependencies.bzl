@@ -6,7 +6,7 @@ load("//tools/workspace/buildifier:buildifier.bzl", "buildifier_repository")
 load("//tools/workspace/cc:cc.bzl", "cc_toolchains")
 load("//tools/workspace/crates:crates.bzl", "crates_repository")
 load("//tools/workspace/python:python.bzl", "host_python")
-load("//tools/workspace/rust:rust.bzl", "rust_std", "rust_sysroot")
+load("//tools/workspace/rust:rust.bzl", "rust_config", "rust_std", "rust_sysroot")
 load("//tools/workspace/tensorflow:tensorflow.bzl", "WHEEL_ANNOTATIONS", "tensorflow_repository")
 load("//tools/workspace/vulkan:vulkan.bzl", "lavapipe_repository")
 
@@ -19,6 +19,7 @@ def tfp_dependencies():
     """
     rules_rust_dependencies()
     cc_toolchains(name = "cc")
+    rust_config(name = "rust_config")
     rust_sysroot(name = "rust_sysroot")
     rust_std(name = "rust_std_aarch64", triple = "aarch64-unknown-linux-gnu")
     rust_std(name = "rust_std_wasm32", optional = True, triple = "wasm32-unknown-unknown")

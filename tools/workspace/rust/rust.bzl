@@ -141,7 +141,6 @@ def _rust_impl(rctx):
         load_rustfmt(rctx, iso_date = None, target_triple = target, version = _VERSION)
     have = {program: rctx.path("bin/" + program).exists for program in _PROGRAMS}
     label = {program: repr("bin/" + program) if have[program] else "None" for program in _PROGRAMS}
-    rctx.file("config.bzl", "HAS_CLIPPY = {}\nHAS_RUSTFMT = {}\n".format(have["clippy-driver"], have["rustfmt"]))
     build = (_BUILD + _STD + _SYSROOT).format(triple = _TRIPLE)
     for name, target, std in (
         ("rust_x86_64", _TRIPLE, ":rust_std"),
@@ -157,6 +156,26 @@ def _rust_impl(rctx):
             triple = target,
         )
     rctx.file("BUILD", build)
+
+def _config_impl(rctx):
+    sysroot = _sysroot(rctx)
+
+    # A download has all programs.
+    has_clippy, has_rustfmt = [
+        not sysroot or sysroot.get_child("bin").get_child(program).exists
+        for program in ("clippy-driver", "rustfmt")
+    ]
+    rctx.file("config.bzl", "HAS_CLIPPY = {}\nHAS_RUSTFMT = {}\n".format(has_clippy, has_rustfmt))
+    rctx.file("BUILD", "")
+
+rust_config = repository_rule(
+    implementation = _config_impl,
+    configure = True,
+    doc = """Says in `config.bzl` which programs `rust_sysroot` has.
+
+Packages load it, so it fetches nothing: what they load is there before anything else is fetched.""",
+    environ = ["PATH", "TFP_RUST_DOWNLOAD", "TFP_RUST_SYSROOT"],
+)
 
 rust_sysroot = repository_rule(
     implementation = _rust_impl,
