@@ -45,14 +45,16 @@ def find_compiler(environment: Mapping[str, str]) -> Compiler:
         advice = f"install Rust, and run `rustup target add {TARGET}`"
         raise UsageError(Problem("--target=web", "rustc is not installed", advice))
     sysroot = environment.get("TF2RUST_WASM_SYSROOT", "")
-    flags = (f"-L{Path(sysroot) / 'lib/rustlib' / TARGET / 'lib'}",) if sysroot else ()
-    if not sysroot:
-        libraries = _output([rustc, "--print", "target-libdir", "--target", TARGET])
-        if not libraries or not any(Path(libraries).glob("libstd-*.rlib")):
-            advice = f"run `rustup target add {TARGET}`"
-            what = f"{rustc} has no standard library for {TARGET}"
-            raise UsageError(Problem("--target=web", what, advice))
-    return Compiler(rustc, flags)
+    libraries = (
+        str(Path(sysroot) / "lib/rustlib" / TARGET / "lib")
+        if sysroot
+        else _output([rustc, "--print", "target-libdir", "--target", TARGET])
+    )
+    if not libraries or not any(Path(libraries).glob("libstd-*.rlib")):
+        advice = f"run `rustup target add {TARGET}`"
+        what = f"{rustc} has no standard library for {TARGET}"
+        raise UsageError(Problem("--target=web", what, advice))
+    return Compiler(rustc, (f"-L{libraries}",) if sysroot else ())
 
 
 def _output(command: list[str]) -> str:

@@ -195,8 +195,10 @@ def _std_impl(rctx):
     sysroot = _sysroot(rctx)
     if sysroot:
         std = sysroot.get_child("lib").get_child("rustlib").get_child(target)
+
+        # Also while it is missing: what `rustup target add` installs is seen by the next build.
+        rctx.watch(std.get_child("lib"))
         if std.get_child("lib").exists:
-            rctx.watch(std.get_child("lib"))
             rctx.symlink(std, "lib/rustlib/" + target)
         elif not rctx.attr.optional:
             fail("rust: {} has no library for {}; install it (rustup target add {}) or name a toolchain that has it with TFP_RUST_SYSROOT".format(sysroot, target, target))

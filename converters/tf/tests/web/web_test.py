@@ -115,3 +115,6 @@ def test_compiler_that_is_missing_is_said_first(tmp_path: Path) -> None:
     rustc.chmod(0o755)
     with pytest.raises(UsageError, match="rustup target add wasm32-unknown-unknown"):
         find_compiler({"PATH": str(tmp_path)})
+    empty = {"TF2RUST_RUSTC": str(rustc), "TF2RUST_WASM_SYSROOT": str(tmp_path)}
+    with pytest.raises(UsageError, match="rustup target add wasm32-unknown-unknown"):
+        find_compiler(empty)
