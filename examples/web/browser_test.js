@@ -1,9 +1,10 @@
 // Runs in the page: compares every output with Keras', and tries what a page does with a model.
 
 import { Mnist, ModelError } from "./mnist/index.js";
+import { Shapes } from "./shapes/index.js";
 import { Sounds } from "./sounds/index.js";
 
-const { images, digits, samples, kinds, tolerance } = await (await fetch("/features.json")).json();
+const { images, digits, samples, kinds, pictures, shapes, tolerance } = await (await fetch("/features.json")).json();
 const image = Float32Array.from(images);
 const failures = [];
 let checks = 0;
@@ -40,7 +41,7 @@ async function until(so, what) {
 async function opened(address) {
   const frame = document.createElement("iframe");
   frame.style.cssText = "width: 400px; height: 900px";
-  frame.allow = "microphone";
+  frame.allow = "camera; microphone";
   frame.src = address;
   document.body.append(frame);
   await new Promise((resolve) => { frame.onload = resolve; });
@@ -77,6 +78,9 @@ try {
   const sounds = await Sounds.load();
   compare("sounds", sounds.predict({ samples: Float32Array.from(samples) }).kind, kinds);
 
+  const seeing = await Shapes.load();
+  compare("shapes", seeing.predict({ image: Float32Array.from(pictures) }).kind, shapes);
+
   const digit = await opened("/");
   const pad = digit.getElementById("pad");
   const press = (key, shiftKey) => pad.dispatchEvent(
@@ -99,6 +103,31 @@ try {
   sound.getElementById("listen").click();
   await until(() => heard().includes("rising tone"), `the microphone: ${heard()}`);
   sound.getElementById("listen").click();
+
+  const shape = await opened("/shape.html");
+  const seen = () => shape.getElementById("answer").textContent;
+  for (const button of shape.querySelectorAll("#examples button")) {
+    button.click();
+    const kind = button.textContent.toLowerCase();
+    check(seen().includes(`a ${kind} `), `${kind}: ${seen()}`);
+  }
+  const { DataTransfer, Event, File } = shape.defaultView;
+  const opens = (bytes, name) => {
+    const chosen = new DataTransfer();
+    chosen.items.add(new File([bytes], name));
+    shape.getElementById("file").files = chosen.files;
+    shape.getElementById("file").dispatchEvent(new Event("change"));
+  };
+  opens("a text", "notes.txt");
+  const failed = () => shape.getElementById("error").textContent;
+  await until(() => /notes.txt can't be read/.test(failed()), `a text: ${failed()}`);
+  opens(await (await fetch("/triangle.bmp")).arrayBuffer(), "triangle.bmp");
+  await until(() => seen().includes("a triangle "), `a file: ${seen()}`);
+  check(failed() === "", failed());
+  // The browser's camera is a file of a star.
+  shape.getElementById("camera").click();
+  await until(() => seen().includes("a star "), `the camera: ${seen()}`);
+  shape.getElementById("camera").click();
 } catch (err) {
   failures.push(err.stack);
 }

@@ -7,17 +7,21 @@ import http.server
 import json
 import os
 import shutil
+import struct
 import subprocess
 import threading
 import wave
 from collections.abc import Iterator
 from pathlib import Path
-from typing import ClassVar
+from typing import ClassVar, TypeAlias
 
 import numpy as np
+import numpy.typing as npt
 import pytest
 
 from examples.web import serve
+
+Picture: TypeAlias = npt.NDArray[np.uint8]
 
 _HERE = Path(__file__).parent
 _NAMES = ("chromium", "chromium-browser", "google-chrome")
@@ -38,7 +42,11 @@ class _Handler(serve.Handler):
         """Says nothing."""
 
     def do_GET(self) -> None:  # noqa: N802 (http.server calls it)
-        answers = {"/test.html": (_PAGE, "text/html"), "/features.json": (_features(), "text/json")}
+        answers = {
+            "/test.html": (_PAGE, "text/html"),
+            "/features.json": (_features(), "text/json"),
+            "/triangle.bmp": (_bitmap(_picture(2)), "image/bmp"),
+        }
         if self.path not in answers:
             super().do_GET()
             return
@@ -62,11 +70,40 @@ def _features() -> bytes:
     for file, given, name, answer in (
         ("features.npz", "image", "images", "digits"),
         ("sound_features.npz", "samples", "samples", "kinds"),
+        ("shape_features.npz", "image", "pictures", "shapes"),
     ):
         with np.load(_HERE.parent / "tf2rust" / file) as arrays:
             found[name] = arrays[given].ravel().tolist()
             found[answer] = arrays["predictions"].ravel().tolist()
     return json.dumps(found).encode()
+
+
+def _picture(kind: int) -> Picture:
+    """Returns one of the first pictures of `shape_features.npz`, which has a kind each."""
+    with np.load(_HERE.parent / "tf2rust" / "shape_features.npz") as arrays:
+        return np.rint(arrays["image"][kind] * 255).astype(np.uint8).repeat(4, 0).repeat(4, 1)
+
+
+def _bitmap(picture: Picture) -> bytes:
+    """Returns a BMP file: rows from below, blue first."""
+    height, width, _ = picture.shape
+    pixels = picture[::-1, :, ::-1].tobytes()
+    head = struct.pack("<2sIII", b"BM", 54 + len(pixels), 0, 54)
+    return head + struct.pack("<IiiHHIIiiII", 40, width, height, 1, 24, 0, 0, 0, 0, 0, 0) + pixels
+
+
+def _write_video(path: Path, picture: Picture) -> None:
+    """Writes a video of one picture that stands still, which the browser takes for a camera."""
+    height, width, _ = picture.shape
+    red, green, blue = np.moveaxis(picture.astype(np.float64), -1, 0)
+    light = 0.299 * red + 0.587 * green + 0.114 * blue
+    planes = [
+        16 + light * 219 / 255,
+        (128 + (blue - light) / 1.772 * 224 / 255)[::2, ::2],
+        (128 + (red - light) / 1.402 * 224 / 255)[::2, ::2],
+    ]
+    frame = b"FRAME\n" + b"".join(np.rint(plane).astype(np.uint8).tobytes() for plane in planes)
+    path.write_bytes(f"YUV4MPEG2 W{width} H{height} F10:1 Ip A1:1 C420jpeg\n".encode() + 10 * frame)
 
 
 def _write_tone(path: Path) -> None:
@@ -106,10 +143,12 @@ def test_page_computes_what_keras_does(tmp_path: Path) -> None:
     with _served() as port:
         flags = ["--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path}"]
         _write_tone(tmp_path / "tone.wav")
+        _write_video(tmp_path / "star.y4m", _picture(4))
         flags += [
             "--use-fake-ui-for-media-stream",
             "--use-fake-device-for-media-stream",
             f"--use-file-for-fake-audio-capture={tmp_path / 'tone.wav'}",
+            f"--use-file-for-fake-video-capture={tmp_path / 'star.y4m'}",
         ]
         command = [_browser(), *flags, f"http://127.0.0.1:{port}/test.html"]
         with subprocess.Popen(
@@ -119,4 +158,4 @@ def test_page_computes_what_keras_does(tmp_path: Path) -> None:
             browser.terminate()
     assert answered, f"the page said nothing in {_SECONDS} s"
     assert _Handler.found["failures"] == []
-    assert _Handler.found["checks"] == 28
+    assert _Handler.found["checks"] == 40

@@ -19,11 +19,13 @@ _PORT = flags.DEFINE_integer("port", 8000, "port on this machine; 0 for any that
 _TYPES = {".js": "text/javascript", ".wasm": "application/wasm"}
 _PAGE = Path(__file__).parent
 # Address of a package -> its folder.
-_PACKAGES = {f"/{name}/": _PAGE.parent / "tf2rust" / f"{name}_web" for name in ("mnist", "sounds")}
+_PACKAGES = {
+    f"/{name}/": _PAGE.parent / "tf2rust" / f"{name}_web" for name in ("mnist", "shapes", "sounds")
+}
 
 
 class Handler(http.server.SimpleHTTPRequestHandler):
-    """The pages at `/`, and the packages at `/mnist/` and `/sounds/`."""
+    """The pages at `/`, and the packages at `/mnist/`, `/shapes/` and `/sounds/`."""
 
     def translate_path(self, path: str) -> str:
         """Returns the file of an address."""
