@@ -21,6 +21,7 @@ pub mod frame;
 pub mod gemm;
 mod math;
 pub mod ops;
+pub mod quantized;
 #[allow(unsafe_code)] // Vectors, and the views of memory that they read and write.
 pub mod simd;
 #[cfg(test)]

@@ -23,6 +23,7 @@ KERNELS: Table = {
     "frame": "base math simd",
     "gemm": "base frame simd",
     "conv": "base gemm simd",
+    "quantized": "base conv simd",
     "ops": "base",
     "ops/conv": "base conv gemm ops/matrix",
     "ops/elementwise": "base frame gemm math simd",

@@ -39,6 +39,7 @@ pub mod norm;
 pub mod once;
 pub mod pool;
 pub mod ports;
+pub mod quantized;
 pub mod random;
 pub mod recurrent;
 pub mod reduce;

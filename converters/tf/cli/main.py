@@ -122,6 +122,12 @@ _STATE = flags.DEFINE_multi_string(
     " method step",
 )
 _SIGNATURE = flags.DEFINE_string("signature", "", "signature of a SavedModel or a .tflite file")
+_INTEGER = flags.DEFINE_bool(
+    "integer",
+    True,
+    "let a .tflite file in int8 compute in integer arithmetic, bit for bit as TFLite's reference"
+    " kernels; else it computes in float32",
+)
 _MEMORY = flags.DEFINE_float(
     "max_memory",
     0.0,
@@ -227,6 +233,7 @@ def _convert() -> int:
             _CODE.value,
             tuple(Path(p) for p in _OBJECTS.value),
             _SIGNATURE.value,
+            _INTEGER.value,
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),

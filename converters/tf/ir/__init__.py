@@ -27,6 +27,7 @@ from converters.tf.ir.ops.image import *
 from converters.tf.ir.ops.matrix import *
 from converters.tf.ir.ops.moving import *
 from converters.tf.ir.ops.norm import *
+from converters.tf.ir.ops.quantized import *
 from converters.tf.ir.ops.random import *
 from converters.tf.ir.ops.reduction import *
 from converters.tf.ir.ops.sequence import *

@@ -21,9 +21,10 @@ from typing import Any
 from tensorflow.core.protobuf import meta_graph_pb2, saved_model_pb2
 from tensorflow.python.framework import op_def_registry
 
+from converters.tf import ir
 from converters.tf.errors import FileError, shortened
 from converters.tf.load.harmless import HARMLESS
-from converters.tf.lower.trace import REFUSED, Trace, TraceFunction
+from converters.tf.lower.trace import REFUSED, TYPED, Trace, TraceFunction, TraceNode
 from tools.codegen.conversion import Problem
 
 ADVICE = "pass --allow_custom_code if you trust the file"
@@ -98,10 +99,16 @@ def check_trace(path: Path, trace: Trace) -> None:
         _problem(str(path), node.op, node.name, "" if function is trace.main else function.name)
         for function in _functions(trace)
         for node in function.nodes.values()
-        if node.op not in HARMLESS and REFUSED not in node.attrs and node.op not in trace.functions
+        if not _computes(node) and node.op not in trace.functions
     ]
     if problems:
         raise FileError.of(problems)
+
+
+def _computes(node: TraceNode) -> bool:
+    """Returns whether a node only computes, or never runs."""
+    ours = isinstance(node.attrs.get(TYPED), ir.Op)
+    return ours or node.op in HARMLESS or REFUSED in node.attrs
 
 
 def harmless(op: str) -> bool:

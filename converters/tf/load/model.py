@@ -53,12 +53,14 @@ class LoadOptions:
         custom_objects: Python files with the classes and functions that the model file names; only
             with `allow_custom_code`.
         signature: Signature of a SavedModel or a .tflite file; empty for the default.
+        integer: Whether a .tflite file with int8 numbers computes in whole numbers.
     """
 
     shapes: FixedShapes = field(default_factory=FixedShapes)
     allow_custom_code: bool = False
     custom_objects: tuple[Path, ...] = ()
     signature: str = ""
+    integer: bool = True
 
 
 def load(path: Path, options: LoadOptions) -> Loaded:
@@ -105,7 +107,7 @@ def _traced(path: Path, kind: Kind, options: LoadOptions) -> Loaded:
     if kind is Kind.GRAPH_DEF:
         return trace_graph_def(path, options.shapes, trusted)
     if kind is Kind.TFLITE:
-        return trace_tflite(path, options.signature, options.shapes)
+        return trace_tflite(path, options.signature, options.shapes, options.integer)
     if kind is Kind.ONNX:
         return trace_onnx(path, options.shapes)
     return trace_model(load_keras(path, options), options.shapes)

@@ -16,6 +16,10 @@ from converters.tf.ir import Array, Layer
 Attr: TypeAlias = Any
 # The attribute of a node that the loader refuses: why. Such a node has the op of its file's format.
 REFUSED = "refused"
+# The attribute of a node that the loader has as an op of the typed graph: that op. Such a node has
+# the op `TYPED_NODE`, and the element type of its only result is the attribute `dtype`.
+TYPED = "typed"
+TYPED_NODE = "TypedNode"
 
 
 @dataclass(frozen=True)

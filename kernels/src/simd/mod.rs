@@ -17,6 +17,7 @@ mod avx2;
 mod avx512;
 pub mod blocks;
 pub(crate) mod body;
+pub(crate) mod dots;
 #[cfg(all(feature = "std", target_arch = "x86_64"))]
 pub(crate) mod f16;
 pub(crate) mod grid;

@@ -118,7 +118,7 @@ impl Geometry {
         self
     }
 
-    pub(super) fn sizes(&self, batch: usize) -> Result<Conv> {
+    pub(crate) fn sizes(&self, batch: usize) -> Result<Conv> {
         Ok(Conv {
             batch,
             y: self.y.window()?,

@@ -7,17 +7,22 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, TypeAlias
 
+import numpy as np
 import tensorflow as tf
 
+from converters.tf import ir
 from converters.tf.errors import shortened
 from converters.tf.ir import Array, Layer
 from converters.tf.ir.build import ShapeError
 from converters.tf.ir.dimensions import Text
 from converters.tf.ir.expressions import OpenSizeError
+from converters.tf.ir.operands import Operands
 from converters.tf.ir.symbolic import NotSymbolicError
 from converters.tf.load.tracer import node_count, trace_function, uses_half
 from converters.tf.lower.trace import (
     REFUSED,
+    TYPED,
+    TYPED_NODE,
     Loaded,
     Trace,
     TraceFunction,
@@ -108,6 +113,7 @@ class Replay:
         self._kinds: dict[str, str] = {}
         self._owned: dict[str, list[str]] = {}
         self._refused: dict[str, tuple[Step, str]] = {}
+        self._typed: dict[str, tuple[ir.Op, ir.DType]] = {}
 
     @property
     def inside(self) -> bool:
@@ -132,6 +138,30 @@ class Replay:
         self._weights[name] = (variable, tensor)
         self._owned.setdefault(layer, []).append(name)
         return tensor
+
+    def typed(self, op: ir.Op, operands: Sequence[Tensor], dtype: ir.DType) -> Tensor:
+        """Returns what an op of the typed graph gives, which TensorFlow has no counterpart of.
+
+        TensorFlow calls its meaning in NumPy when the model is predicted.
+
+        Args:
+            op: The op, whose shape rule needs no size that is open, but for the batch.
+            operands: Its operands, none left out.
+            dtype: Element type of its only result.
+        """
+        shapes = [tuple(ir.Batch() if d is None else d for d in t.shape) for t in operands]
+        (shape,) = op.shapes(shapes) or ((),)
+        known = [None if isinstance(d, ir.Batch) else d for d in shape]
+
+        def meaning(*arrays: Array) -> Array:
+            batch = arrays[0].shape[0] if arrays[0].ndim else 1
+            at = ir.shape_at(shape, batch)
+            return np.asarray(op.meaning(Operands(arrays), at)[0], dtype.numpy)
+
+        found = tf.numpy_function(meaning, list(operands), dtype.numpy, stateful=False)
+        found.set_shape(known)
+        self._typed[str(found.op.name)] = (op, dtype)
+        return found
 
     def step(self, step: Step, run: Callable[[], Sequence[Any]]) -> list[Any]:
         """Replays an operator: what it gives, or what stands for that if it can't be replayed."""
@@ -237,6 +267,9 @@ class Replay:
         return replace(function, nodes=nodes)
 
     def _mark(self, node: TraceNode) -> TraceNode:
+        if node.name in self._typed:
+            op, dtype = self._typed[node.name]
+            return replace(node, op=TYPED_NODE, attrs={TYPED: op, "dtype": dtype})
         found = self._refused.get(node.name)
         if found is None or node.op != "IdentityN":
             return node

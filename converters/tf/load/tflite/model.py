@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import tensorflow as tf
@@ -16,6 +16,7 @@ from converters.tf.load.tflite import (
     control,
     elementwise,
     file,
+    quantized,
     recurrent,
     shapes,
     windows,
@@ -64,13 +65,15 @@ _INSIDE = frozenset(
 )
 
 
-def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
+def trace_tflite(path: Path, signature: str, fixed: FixedShapes, integer: bool = True) -> Loaded:
     """Traces a signature of a TFLite model.
 
     Args:
         path: File.
         signature: Its name; empty for the default or only one, or for the main subgraph.
         fixed: Dimensions that the file leaves open.
+        integer: Whether a model that multiplies int8 numbers computes in whole numbers; else it
+            computes in float32.
 
     Raises:
         FileError: The file is damaged, or has no such signature.
@@ -86,12 +89,14 @@ def trace_tflite(path: Path, signature: str, fixed: FixedShapes) -> Loaded:
         raise UnsupportedError(Problem(str(path), what, "a model needs one of each"))
     tensors = [graph.tensors[i] for i in graph.inputs]
     found = opened(fixed, [Named(n, t.shape) for n, t in zip(names, tensors, strict=True)])
+    sizes = (d for shape in found for d in shape)
+    known = not any(isinstance(d, str) for d in sizes)
+    run = _Run(path, model, integer and known and quantized.computes_whole(model))
     ports = [
-        Port(name, _dtype(tensor), shape)
+        Port(name, run.dtype(tensor), shape)
         for name, tensor, shape in zip(names, tensors, found, strict=True)
     ]
     outputs = sorted(chosen.outputs, key=lambda n: graph.outputs.index(chosen.outputs[n]))
-    run = _Run(path, model)
 
     def body(inputs: list[Tensor]) -> Sequence[Tensor]:
         found = run.subgraph(chosen.subgraph, inputs, [chosen.outputs[name] for name in outputs])
@@ -133,6 +138,7 @@ class _Run:
     Attributes:
         path: The file.
         model: What it holds.
+        whole: Whether int8 numbers that stand for real ones are int8 in the graph.
         replay: What is replayed.
         variables: Values of the variables that the model keeps.
         active: Subgraphs that are replayed at the moment.
@@ -141,6 +147,7 @@ class _Run:
 
     path: Path
     model: file.Model
+    whole: bool = False
     replay: Replay = field(default_factory=lambda: Replay((Constant, control.Handle)))
     variables: dict[str, Value] = field(default_factory=dict)
     active: list[int] = field(default_factory=list)
@@ -193,6 +200,12 @@ class _Run:
             return value.tensor(self.replay, "output", "value")
         return value
 
+    def dtype(self, tensor: file.Tensor) -> str:
+        """Returns the element type that a tensor has in the graph."""
+        if tensor.quantization is None or (self.whole and quantized.is_whole(tensor)):
+            return tensor.dtype
+        return "float32"
+
     def _value(self, number: int, index: int, env: dict[int, Value]) -> Value:
         if index in env:
             return env[index]
@@ -235,10 +248,11 @@ class _Run:
                 lambda other: [self.graph(other).tensors[i] for i in self.graph(other).inputs],
                 self.variables,
             )
-            found = _handler(call)(call)
-            values = list(found) if isinstance(found, list | tuple) else [found]
-            if len(values) != len(results):
-                raise Refused(f"it has {len(results)} results, of {len(values)}")
+            tensors = [None if i < 0 else graph.tensors[i] for i in operator.inputs]
+            between = [t for t in (*tensors, *results) if t is not None]
+            if self.whole and any(map(quantized.is_whole, between)):
+                return _counted(results, self._quantized(quantized.Whole(call, tensors)))
+            values = _counted(results, _handler(call)(call))
             return [
                 _held(operator, tensor, value)
                 for tensor, value in zip(results, values, strict=True)
@@ -246,9 +260,40 @@ class _Run:
 
         name = results[0].name.split(";")[0] if results else layer
         where = f"layer {layer}, node {name} ({operator.kind})"
-        declared = [(_dtype(t), t.shape) for t in results]
+        declared = [(self.dtype(t), t.shape) for t in results]
         step = Step(where, name, operator.kind, layer, len(results), declared)
         env.update(zip(operator.outputs, self.replay.step(step, run), strict=True))
+
+    def _quantized(self, whole: quantized.Whole) -> list[Value]:
+        """Replays an operator with int8 numbers: in float32 if nothing computes it in int8."""
+        call = whole.call
+        try:
+            found = quantized.replayed(whole)
+        except quantized.NotServed:
+            operands = [
+                quantized.dequantized(self.replay, value, tensor)
+                if tensor is not None
+                and quantized.is_whole(tensor)
+                and not isinstance(value, Constant)
+                else value
+                for value, tensor in zip(call.operands, whole.tensors, strict=True)
+            ]
+            call = replace(call, operands=operands)
+            values = _counted(call.results, _handler(call)(call))
+            return [
+                quantized.quantized(self.replay, self.in_graph(value), tensor)
+                if quantized.is_whole(tensor)
+                else _held(call.operator, tensor, value)
+                for value, tensor in zip(values, call.results, strict=True)
+            ]
+        return _counted(call.results, found)
+
+
+def _counted(results: Sequence[file.Tensor], found: Value | Sequence[Value]) -> list[Value]:
+    values = list(found) if isinstance(found, list | tuple) else [found]
+    if len(values) != len(results):
+        raise Refused(f"it has {len(results)} results, of {len(values)}")
+    return values
 
 
 def _held(operator: file.Operator, tensor: file.Tensor, value: Value) -> Value:
@@ -260,10 +305,6 @@ def _held(operator: file.Operator, tensor: file.Tensor, value: Value) -> Value:
     if bounds is None or inside:
         return tf.convert_to_tensor(value)
     return tf.clip_by_value(value, *bounds)
-
-
-def _dtype(tensor: file.Tensor) -> str:
-    return "float32" if tensor.quantization is not None else tensor.dtype
 
 
 def _handler(call: Call) -> Handler:

@@ -11,40 +11,42 @@ from converters.tf.load.saved_model.replay import Refused, Tensor
 from converters.tf.load.tflite.call import Call, Constant, Handler
 
 
-def _padding(call: Call) -> str:
+def padding(call: Call) -> str:
+    """Returns how a window is padded, in TensorFlow's words."""
     return "VALID" if call.option("padding") else "SAME"
 
 
-def _pair(call: Call, first: str, second: str) -> list[int]:
+def pair(call: Call, first: str, second: str) -> list[int]:
+    """Returns two options of an operator, which are 1 where they are missing."""
     return [int(call.option(first, 1)) or 1, int(call.option(second, 1)) or 1]
 
 
 def _conv(call: Call) -> Tensor:
     kernel = call.tensor(1, "kernel", (1, 2, 3, 0))
-    strides = _pair(call, "strideH", "strideW")
-    dilations = _pair(call, "dilationHFactor", "dilationWFactor")
-    x = tf.nn.conv2d(call.tensor(0), kernel, strides, _padding(call), dilations=dilations)
+    strides = pair(call, "strideH", "strideW")
+    dilations = pair(call, "dilationHFactor", "dilationWFactor")
+    x = tf.nn.conv2d(call.tensor(0), kernel, strides, padding(call), dilations=dilations)
     return call.biased(x, 2)
 
 
 def _depthwise(call: Call) -> Tensor:
     x, value = call.tensor(0), call.value(1)
-    strides = _pair(call, "strideH", "strideW")
-    dilations = _pair(call, "dilationHFactor", "dilationWFactor")
+    strides = pair(call, "strideH", "strideW")
+    dilations = pair(call, "dilationHFactor", "dilationWFactor")
     channels = x.shape[-1]
     shape = [int(d) for d in (value.data if isinstance(value, Constant) else value).shape]
     if len(shape) != 4 or shape[0] != 1 or not channels or shape[3] % channels:
         raise Refused(f"filters of the shape {shape} for {channels} channels")
     if strides[0] != strides[1]:
         kernel = call.tensor(1, "kernel", (1, 2, 0, 3))
-        y = tf.nn.conv2d(x, kernel, strides, _padding(call), dilations=dilations)
+        y = tf.nn.conv2d(x, kernel, strides, padding(call), dilations=dilations)
         return call.biased(y, 2)
     kernel = tf.reshape(call.tensor(1, "kernel"), [*shape[1:3], channels, shape[3] // channels])
     y = tf.nn.depthwise_conv2d(
         x,
         kernel,
         [1, *strides, 1],
-        _padding(call),
+        padding(call),
         dilations=dilations if max(dilations) > 1 else None,
     )
     return call.biased(y, 2)
@@ -52,8 +54,8 @@ def _depthwise(call: Call) -> Tensor:
 
 def _transposed(call: Call) -> Tensor:
     kernel = call.tensor(1, "kernel", (1, 2, 0, 3))
-    strides = _pair(call, "strideH", "strideW")
-    x = tf.nn.conv2d_transpose(call.tensor(2), kernel, call.tensor(0), strides, _padding(call))
+    strides = pair(call, "strideH", "strideW")
+    x = tf.nn.conv2d_transpose(call.tensor(2), kernel, call.tensor(0), strides, padding(call))
     return call.biased(x, 3)
 
 
@@ -67,7 +69,7 @@ def _deep(call: Call) -> tuple[list[int], list[int]]:
 def _conv_3d(call: Call) -> Tensor:
     strides, dilations = _deep(call)
     x = tf.nn.conv3d(
-        call.tensor(0), call.tensor(1, "kernel"), strides, _padding(call), dilations=dilations
+        call.tensor(0), call.tensor(1, "kernel"), strides, padding(call), dilations=dilations
     )
     return call.biased(x, 2)
 
@@ -79,7 +81,7 @@ def _transposed_3d(call: Call) -> Tensor:
         call.tensor(1, "kernel"),
         call.tensor(0),
         strides,
-        _padding(call),
+        padding(call),
         dilations=dilations,
     )
     return call.biased(x, 3)
@@ -87,9 +89,9 @@ def _transposed_3d(call: Call) -> Tensor:
 
 def _pool(function: Callable[..., Tensor]) -> Handler:
     def pool(call: Call) -> Tensor:
-        size = _pair(call, "filterHeight", "filterWidth")
-        strides = _pair(call, "strideH", "strideW")
-        return call.activated(function(call.tensor(0), size, strides, _padding(call)))
+        size = pair(call, "filterHeight", "filterWidth")
+        strides = pair(call, "strideH", "strideW")
+        return call.activated(function(call.tensor(0), size, strides, padding(call)))
 
     return pool
 

@@ -7,7 +7,10 @@ import math
 import numpy as np
 
 from converters.tf import ir
+from converters.tf.ir.ops.quantized import packed
 from converters.tf.tests.crates.graphs import BOOL, F32, I32, I64, B, Sketch
+
+I8 = ir.DType.I8
 
 
 def written() -> ir.Graph:
@@ -158,4 +161,47 @@ def drawn() -> ir.Graph:
     return s.graph()
 
 
-MORE = (chosen, drawn, each, sizes, systems, written)
+def quantized() -> ir.Graph:
+    """Returns layers and operations on int8 numbers that stand for real ones."""
+    s = Sketch("quantized")
+    real = s.input("real", (B, 5, 6, 3))
+    image = s.op(ir.Quantize(0.02, -7), [real], real.shape, I8, "taken")
+    window = ((3, 3), (2, 1), (1, 2), ((1, 0), (2, 1)))
+
+    def whole(low: int, high: int, *shape: int) -> ir.Array:
+        return s.random.integers(low, high, shape)
+
+    def scaled(count: int) -> list[ir.Value]:
+        factors = whole(1 << 30, (1 << 31) - 1, count), whole(-9, -6, count)
+        return [ir.constant(a.astype(np.int32)) for a in (whole(-99, 99, count), *factors)]
+
+    for once, outputs in ((True, 40), (False, 5)):
+        kernel = packed(whole(-127, 128, outputs, 3, 3, 3).astype(np.int8))
+        conv = ir.QuantizedConv(*window, outputs, once, -7, 4, -120, 101)
+        weights = [ir.constant(kernel, f"conv_{outputs}/kernel"), *scaled(-(-outputs // 16) * 16)]
+        s.op(conv, [image, *weights], (B, 2, 5, outputs), I8, f"conv_{outputs}")
+    kernel = ir.constant(whole(-127, 128, 3, 3, 3).astype(np.int8), "each/kernel")
+    each_channel = ir.QuantizedDepthwise(*window, -7, 9, -128, 127)
+    y = s.op(each_channel, [image, kernel, *scaled(3)], (B, 2, 5, 3), I8, "each")
+    ends = ((1 << 30, 3 << 29, 5 << 28), (0, -1, -17))
+    total = ir.QuantizedPair(ir.QuantizedPairKind.SUM, (3, 9, -2), *ends, -128, 127)
+    z = s.op(total, [y, y], y.shape, I8, "sum")
+    ends = ((0, 0, 5 << 28), (0, 0, -6))
+    product = ir.QuantizedPair(ir.QuantizedPairKind.PRODUCT, (3, 9, -2), *ends, -100, 100)
+    s.op(product, [y, z], y.shape, I8, "product")
+    for kind in ir.QuantizedPoolKind:
+        pool = ir.QuantizedPool(kind, (2, 3), (2, 1), ((0, 1), (1, 1)), -90, 100)
+        s.op(pool, [image], (B, 3, 6, 3), I8, f"pool_{kind}")
+    rows = ir.Value(I8, (B, 30, 3))
+    s.nodes.append(ir.Node(ir.Reshape(), (image,), (rows,), "rows"))
+    s.op(ir.QuantizedMean(-7, 3 << 29, -4, 5), [rows], (B, 3), I8, "mean")
+    table = ir.constant(np.arange(255, -1, -1).astype(np.int8), "table")
+    s.op(ir.Looked(), [image, table], image.shape, I8, "looked")
+    below = np.exp(-0.1 * np.arange(255, -1, -1)).astype(np.float32)
+    shares = ir.QuantizedSoftmax(1 / 256, -128)
+    s.op(shares, [image, ir.constant(below, "below")], image.shape, I8, "shares")
+    s.op(ir.Dequantize(0.25, 3), [image], image.shape, F32, "given")
+    return s.graph()
+
+
+MORE = (chosen, drawn, each, quantized, sizes, systems, written)

@@ -1,0 +1,143 @@
+//! Convolutions of each channel by itself.
+
+// Indices keep sums in registers: an iterator over several arrays does not unroll as well.
+#![allow(clippy::needless_range_loop)]
+
+use super::{Scaling, expect};
+use crate::base::chunks::{chunk_len, for_each_chunk};
+use crate::base::error::{Error, Result};
+use crate::base::parallel::Parallel;
+use crate::conv::geometry::Conv as Sizes;
+use crate::simd::body::{Body, dispatch};
+
+/// Channels whose sums are made together.
+const LANES: usize = 32;
+
+/// A convolution of each channel of `[batch, y.input, x.input, channels]`.
+#[derive(Clone, Copy, Debug)]
+pub struct Depthwise<'a> {
+    /// Its sizes: as many groups, inputs and outputs as channels.
+    pub sizes: Sizes,
+    /// The filter `[y.size, x.size, channels]`.
+    pub filter: &'a [i8],
+    /// The bias of each channel.
+    pub bias: &'a [i32],
+    /// What stands for 0 in the input.
+    pub zero: i8,
+    /// How sums become int8.
+    pub scaling: Scaling<'a>,
+}
+
+impl Depthwise<'_> {
+    /// Computes the convolution.
+    ///
+    /// # Errors
+    /// [`Error::Length`] if a slice does not fit the sizes, [`Error::Value`] for other groups or a
+    /// shift that is too large.
+    pub fn run(&self, x: &[i8], out: &mut [i8], parallel: &dyn Parallel) -> Result<()> {
+        let sizes = &self.sizes;
+        sizes.check()?;
+        let channels = sizes.out_channels;
+        if sizes.groups != channels || sizes.in_channels != channels {
+            return Err(Error::Value {
+                argument: "groups",
+                expected: "as many groups as channels",
+            });
+        }
+        expect("input", x.len(), sizes.input_len())?;
+        expect("output", out.len(), sizes.output_len())?;
+        expect(
+            "filter",
+            self.filter.len(),
+            sizes.y.size * sizes.x.size * channels,
+        )?;
+        expect("bias", self.bias.len(), channels)?;
+        self.scaling.check(channels)?;
+        if out.is_empty() {
+            return Ok(());
+        }
+        let line = sizes.x.output * channels;
+        let chunk = chunk_len(parallel, out.len(), line, sizes.y.size * sizes.x.size);
+        for_each_chunk(parallel, out, chunk, &|start, out| {
+            dispatch(Lines {
+                of: self,
+                x,
+                first: start / line,
+                out,
+            });
+        });
+        Ok(())
+    }
+}
+
+/// Neighbouring lines of the output.
+struct Lines<'a> {
+    of: &'a Depthwise<'a>,
+    x: &'a [i8],
+    first: usize,
+    out: &'a mut [i8],
+}
+
+impl Body for Lines<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn run(self) {
+        let sizes = &self.of.sizes;
+        let channels = sizes.out_channels;
+        let image = sizes.y.input * sizes.x.input * channels;
+        let line = sizes.x.output * channels;
+        for (i, out) in self.out.chunks_mut(line).enumerate() {
+            let number = self.first + i;
+            let (batch, y) = (number / sizes.y.output, number % sizes.y.output);
+            let x = &self.x[batch * image..][..image];
+            for (column, out) in out.chunks_mut(channels).enumerate() {
+                self.of.pixel(x, (y, column), out);
+            }
+        }
+    }
+}
+
+impl Depthwise<'_> {
+    /// Computes the channels of one pixel.
+    #[inline(always)]
+    fn pixel(&self, image: &[i8], (line, column): (usize, usize), out: &mut [i8]) {
+        let (channels, width) = (out.len(), self.sizes.x.input);
+        let (taps_y, first_y) = self.sizes.y.taps(line);
+        let (taps_x, first_x) = self.sizes.x.taps(column);
+        let (step_y, step_x) = (self.sizes.y.dilation, self.sizes.x.dilation);
+        let zero = i16::from(self.zero);
+        let mut from = 0;
+        while from < channels {
+            let count = LANES.min(channels - from);
+            let mut sums = [0_i32; LANES];
+            sums[..count].copy_from_slice(&self.bias[from..from + count]);
+            for (i, tap_y) in taps_y.clone().enumerate() {
+                let row = (first_y + i * step_y) * width;
+                for (j, tap_x) in taps_x.clone().enumerate() {
+                    let at = (row + first_x + j * step_x) * channels + from;
+                    let tap = (tap_y * self.sizes.x.size + tap_x) * channels + from;
+                    let (x, w) = (&image[at..at + count], &self.filter[tap..tap + count]);
+                    // A product is at most 255 * 128, which 16 bits hold.
+                    match (x.first_chunk::<LANES>(), w.first_chunk::<LANES>()) {
+                        (Some(x), Some(w)) => {
+                            for c in 0..LANES {
+                                let product = (i16::from(x[c]) - zero) * i16::from(w[c]);
+                                sums[c] = sums[c].wrapping_add(i32::from(product));
+                            }
+                        }
+                        _ => {
+                            for (c, sum) in sums[..count].iter_mut().enumerate() {
+                                let product = (i16::from(x[c]) - zero) * i16::from(w[c]);
+                                *sum = sum.wrapping_add(i32::from(product));
+                            }
+                        }
+                    }
+                }
+            }
+            self.scaling
+                .store(&sums, from, &mut out[from..from + count]);
+            from += count;
+        }
+    }
+}

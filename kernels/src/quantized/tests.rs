@@ -1,0 +1,473 @@
+//! Every kernel against sums that are written out, with each body.
+
+use super::conv::{Conv, OFFSET};
+use super::depthwise::Depthwise;
+use super::pair::{Factor, Pair, look_up, pair};
+use super::pool::{Kind, Pool, mean};
+use super::{Range, Scaling, cast, scaled, scaled_once, softmax};
+use crate::base::parallel::{Parallel, Serial};
+use crate::conv::geometry::Conv as Sizes;
+use crate::conv::{Padding, Window};
+use crate::simd::body::forced::results;
+use crate::testing::Interleaved;
+
+/// Whole numbers that depend on the seed alone.
+struct Random(u64);
+
+impl Random {
+    fn next(&mut self) -> u64 {
+        self.0 = self
+            .0
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        self.0 >> 33
+    }
+
+    fn below(&mut self, end: i64) -> i64 {
+        self.next().cast_signed() % end
+    }
+
+    fn bytes(&mut self, len: usize) -> Vec<i8> {
+        (0..len).map(|_| (self.below(256) - 128) as i8).collect()
+    }
+
+    fn numbers(&mut self, len: usize, from: i64, to: i64) -> Vec<i32> {
+        (0..len)
+            .map(|_| (from + self.below(to - from)) as i32)
+            .collect()
+    }
+
+    fn range(&mut self) -> Range {
+        Range {
+            zero: self.below(256) as i32 - 128,
+            low: (self.below(40) - 128) as i8,
+            high: (127 - self.below(40)) as i8,
+        }
+    }
+}
+
+fn held(range: Range, x: i64) -> i8 {
+    (x + i64::from(range.zero)).clamp(i64::from(range.low), i64::from(range.high)) as i8
+}
+
+/// Runs with every level, alone and with threads, and returns what all of them give.
+fn same(run: impl Fn(&dyn Parallel) -> Vec<i8>) -> Vec<i8> {
+    let [first, others @ ..] = results(|| run(&Serial));
+    for other in others.into_iter().chain([run(&Interleaved)]) {
+        assert_eq!(other, first);
+    }
+    first
+}
+
+#[test]
+fn factors_round_once_or_after_each_step() {
+    let mut random = Random(1);
+    for _ in 0..20_000 {
+        let x = random.numbers(1, -1 << 24, 1 << 24)[0];
+        let multiplier = random.numbers(1, 1 << 30, (1 << 31) - 1)[0];
+        let shift = random.numbers(1, -24, 6)[0];
+        let product = i128::from(x) * i128::from(multiplier);
+        let (left, right) = (shift.max(0), (-shift).max(0));
+        let high = ((product << left) + (1 << 30)).div_euclid(1 << 31);
+        let half = (1_i128 << right) / 2;
+        let twice = if high < 0 {
+            -((-high + half) >> right)
+        } else {
+            (high + half) >> right
+        };
+        assert_eq!(i128::from(scaled(x, multiplier, shift)), twice);
+        let whole = 31 - shift;
+        let once = (product + (1 << (whole - 1))).div_euclid(1 << whole);
+        assert_eq!(i128::from(scaled_once(x, multiplier, shift)), once);
+    }
+    // Both halves: up after a product, away from zero after a shift.
+    assert_eq!([scaled(-1, 1 << 30, 0), scaled(-3, 1 << 30, 0)], [0, -1]);
+    assert_eq!([scaled(-2, 1 << 30, -1), scaled(2, 1 << 30, -1)], [-1, 1]);
+    assert_eq!(
+        [scaled_once(-2, 1 << 30, -1), scaled_once(2, 1 << 30, -1)],
+        [0, 1]
+    );
+}
+
+fn sizes(random: &mut Random, channels: (usize, usize), taps: usize, groups: usize) -> Sizes {
+    let mut axis = || {
+        let dilation = 1 + random.below(2) as usize;
+        let input = 1 + random.below(9) as usize + (taps - 1) * dilation;
+        let pads = (random.below(taps as i64), random.below(taps as i64));
+        let padding = Padding::Explicit(pads.0 as usize, pads.1 as usize);
+        Window::new(input, taps, 1 + random.below(2) as usize, dilation, padding).unwrap()
+    };
+    Sizes {
+        y: axis(),
+        x: axis(),
+        batch: 2,
+        in_channels: channels.0,
+        out_channels: channels.1,
+        groups,
+    }
+}
+
+/// The sum of `f(place in the input, tap)` over the taps inside of an image.
+fn over(
+    sizes: &Sizes,
+    (image, line, column): (usize, usize, usize),
+    mut f: impl FnMut(Option<usize>, usize),
+) {
+    let (y, x) = (&sizes.y, &sizes.x);
+    for tap in 0..y.size * x.size {
+        let at = |window: &Window, stop: usize, tap: usize| {
+            (stop * window.stride + tap * window.dilation)
+                .checked_sub(window.before)
+                .filter(|&at| at < window.input)
+        };
+        let (row, place) = (at(y, line, tap / x.size), at(x, column, tap % x.size));
+        let found = row.zip(place);
+        f(
+            found.map(|(r, p)| ((image * y.input + r) * x.input + p) * sizes.in_channels),
+            tap,
+        );
+    }
+}
+
+#[test]
+fn convolutions_are_sums_of_products() {
+    let mut random = Random(2);
+    let cases = [
+        (1, 1, 1),
+        (3, 5, 3),
+        (4, 16, 1),
+        (7, 50, 1),
+        (40, 33, 3),
+        (130, 17, 3),
+        (1030, 18, 1),
+    ];
+    for (inputs, outputs, taps) in cases.into_iter().chain(cases) {
+        let sizes = sizes(&mut random, (inputs, outputs), taps, 1);
+        let window = taps * taps * inputs;
+        let (groups, blocks) = (window.div_ceil(4), outputs.div_ceil(16));
+        let x = random.bytes(sizes.input_len());
+        let kernel = random.bytes(outputs * window);
+        let own_bias = random.numbers(outputs, -5000, 5000);
+        let zero = random.bytes(1)[0];
+        let mut filter = vec![0; blocks * groups * 64];
+        let mut bias = vec![0; blocks * 16];
+        for output in 0..outputs {
+            let weights = &kernel[output * window..][..window];
+            for (k, &w) in weights.iter().enumerate() {
+                filter[((output / 16 * groups + k / 4) * 16 + output % 16) * 4 + k % 4] = w;
+            }
+            let total: i32 = weights.iter().map(|&w| i32::from(w)).sum();
+            bias[output] = own_bias[output] - (i32::from(zero) + OFFSET) * total;
+        }
+        let multiplier = random.numbers(blocks * 16, 1 << 30, (1 << 31) - 1);
+        let shift = random.numbers(blocks * 16, -12, -5);
+        for once in [false, true] {
+            let scaling = Scaling {
+                multiplier: &multiplier,
+                shift: &shift,
+                range: random.range(),
+                once,
+            };
+            let conv = Conv {
+                sizes,
+                filter: &filter,
+                bias: &bias,
+                zero,
+                scaling,
+            };
+            let found = same(|parallel| {
+                let mut out = vec![0; sizes.output_len()];
+                conv.run(&x, &mut out, parallel).unwrap();
+                out
+            });
+            let scale = if once { scaled_once } else { scaled };
+            for (i, &found) in found.iter().enumerate() {
+                let (pixel, output) = (i / outputs, i % outputs);
+                let (line, column) = (pixel / sizes.x.output, pixel % sizes.x.output);
+                let place = (line / sizes.y.output, line % sizes.y.output, column);
+                let mut sum = own_bias[output];
+                over(&sizes, place, |at, tap| {
+                    for c in 0..at.map_or(0, |_| inputs) {
+                        let w = kernel[output * window + tap * inputs + c];
+                        sum += i32::from(w) * (i32::from(x[at.unwrap() + c]) - i32::from(zero));
+                    }
+                });
+                let expected = scale(sum, multiplier[output], shift[output]);
+                assert_eq!(
+                    found,
+                    held(scaling.range, i64::from(expected)),
+                    "{sizes:?} {i}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn depthwise_convolutions_are_sums_of_products() {
+    let mut random = Random(3);
+    for (channels, taps) in [(1, 1), (3, 3), (32, 3), (75, 3), (40, 5), (64, 2)] {
+        let sizes = sizes(&mut random, (channels, channels), taps, channels);
+        let x = random.bytes(sizes.input_len());
+        let filter = random.bytes(taps * taps * channels);
+        let bias = random.numbers(channels, -5000, 5000);
+        let zero = random.bytes(1)[0];
+        let multiplier = random.numbers(channels, 1 << 30, (1 << 31) - 1);
+        let shift = random.numbers(channels, -10, -4);
+        let scaling = Scaling {
+            multiplier: &multiplier,
+            shift: &shift,
+            range: random.range(),
+            once: false,
+        };
+        let layer = Depthwise {
+            sizes,
+            filter: &filter,
+            bias: &bias,
+            zero,
+            scaling,
+        };
+        let found = same(|parallel| {
+            let mut out = vec![0; sizes.output_len()];
+            layer.run(&x, &mut out, parallel).unwrap();
+            out
+        });
+        for (i, &found) in found.iter().enumerate() {
+            let (pixel, c) = (i / channels, i % channels);
+            let (line, column) = (pixel / sizes.x.output, pixel % sizes.x.output);
+            let place = (line / sizes.y.output, line % sizes.y.output, column);
+            let mut sum = bias[c];
+            over(&sizes, place, |at, tap| {
+                if let Some(at) = at {
+                    let w = i32::from(filter[tap * channels + c]);
+                    sum += w * (i32::from(x[at + c]) - i32::from(zero));
+                }
+            });
+            let expected = scaled(sum, multiplier[c], shift[c]);
+            assert_eq!(
+                found,
+                held(scaling.range, i64::from(expected)),
+                "{sizes:?} {i}"
+            );
+        }
+    }
+}
+
+fn factor(random: &mut Random, from: i64, to: i64) -> Factor {
+    Factor {
+        multiplier: random.numbers(1, 1 << 30, (1 << 31) - 1)[0],
+        shift: random.numbers(1, from, to)[0],
+    }
+}
+
+#[test]
+fn pairs_and_tables() {
+    let mut random = Random(4);
+    for len in [1, 5, 64, 1000, 40_000] {
+        let (a, b, table) = (random.bytes(len), random.bytes(len), random.bytes(256));
+        let (a_zero, b_zero, range) = (random.bytes(1)[0], random.bytes(1)[0], random.range());
+        let terms = [factor(&mut random, -3, 1), factor(&mut random, -3, 1)];
+        for (kind, last) in [
+            (Pair::Sum(terms[0], terms[1]), factor(&mut random, -19, -17)),
+            (Pair::Product, factor(&mut random, -8, -5)),
+        ] {
+            let found = same(|parallel| {
+                let mut out = vec![0; len];
+                let ends = (last, range);
+                pair(kind, (&a, a_zero), (&b, b_zero), ends, &mut out, parallel).unwrap();
+                out
+            });
+            for (i, found) in found.into_iter().enumerate() {
+                let (a, b) = (
+                    i32::from(a[i]) - i32::from(a_zero),
+                    i32::from(b[i]) - i32::from(b_zero),
+                );
+                let sum = match kind {
+                    Pair::Sum(first, second) => first.of(a << 20) + second.of(b << 20),
+                    Pair::Product => a * b,
+                };
+                assert_eq!(found, held(range, i64::from(last.of(sum))));
+            }
+        }
+        let found = same(|parallel| {
+            let mut out = vec![0; len];
+            look_up(&a, &table, &mut out, parallel).unwrap();
+            out
+        });
+        let expected: Vec<i8> = a
+            .iter()
+            .map(|&x| table[(i32::from(x) + 128) as usize])
+            .collect();
+        assert_eq!(found, expected);
+    }
+}
+
+#[test]
+fn pools_see_what_is_inside() {
+    let mut random = Random(5);
+    for (channels, taps) in [(1, 1), (3, 2), (32, 3), (50, 3)] {
+        let mut sizes = sizes(&mut random, (channels, channels), taps, channels);
+        for axis in [&mut sizes.y, &mut sizes.x] {
+            *axis = Window::new(axis.input, taps, axis.stride, 1, Padding::Same).unwrap();
+        }
+        let x = random.bytes(sizes.input_len());
+        for kind in [Kind::Max, Kind::Average] {
+            let range = random.range();
+            let pool = Pool {
+                kind,
+                batch: sizes.batch,
+                channels,
+                y: sizes.y,
+                x: sizes.x,
+                low: range.low,
+                high: range.high,
+            };
+            let found = same(|parallel| {
+                let mut out = vec![0; sizes.output_len()];
+                pool.run(&x, &mut out, parallel).unwrap();
+                out
+            });
+            for (i, &found) in found.iter().enumerate() {
+                let (pixel, c) = (i / channels, i % channels);
+                let (line, column) = (pixel / sizes.x.output, pixel % sizes.x.output);
+                let place = (line / sizes.y.output, line % sizes.y.output, column);
+                let mut seen = vec![];
+                over(&sizes, place, |at, _| seen.extend(at.map(|at| x[at + c])));
+                let expected = match kind {
+                    Kind::Max => i64::from(*seen.iter().max().unwrap()),
+                    Kind::Average => {
+                        let sum: f64 = seen.iter().map(|&x| f64::from(x)).sum();
+                        (sum / seen.len() as f64).round() as i64
+                    }
+                };
+                assert_eq!(found, held(Range { zero: 0, ..range }, expected));
+            }
+        }
+    }
+}
+
+#[test]
+fn means_are_scaled_sums() {
+    let mut random = Random(6);
+    for (outer, count, inner) in [(1, 1, 1), (2, 49, 3), (3, 7, 64), (1, 100, 70)] {
+        let (x, zero) = (random.bytes(outer * count * inner), random.bytes(1)[0]);
+        let (factor, range) = (factor(&mut random, -8, -3), random.range());
+        let found = same(|parallel| {
+            let mut out = vec![0; outer * inner];
+            let ends = (factor, range);
+            mean((&x, zero), (count, inner), ends, &mut out, parallel).unwrap();
+            out
+        });
+        for (i, found) in found.into_iter().enumerate() {
+            let numbers = (0..count).map(|k| x[(i / inner * count + k) * inner + i % inner]);
+            let sum = numbers.map(|x| i32::from(x) - i32::from(zero)).sum();
+            assert_eq!(found, held(range, i64::from(factor.of(sum))));
+        }
+    }
+}
+
+#[test]
+fn softmax_rows_are_parts_of_their_sum() {
+    let mut random = Random(7);
+    let table: Vec<f32> = (0..256)
+        .map(|i| (-0.05 * f64::from(255 - i)).exp() as f32)
+        .collect();
+    for (rows, columns) in [(1, 1), (3, 10), (40, 1000)] {
+        let x = random.bytes(rows * columns);
+        let found = same(|parallel| {
+            let mut out = vec![0; x.len()];
+            let ends = (1.0 / 256.0, Range::all(-128));
+            softmax::softmax((&x, columns), &table, ends, &mut out, parallel).unwrap();
+            out
+        });
+        for (x, found) in x.chunks(columns).zip(found.chunks(columns)) {
+            let total: f64 = x.iter().map(|&x| (0.05 * f64::from(x)).exp()).sum();
+            for (&x, &found) in x.iter().zip(found) {
+                let exact = (0.05 * f64::from(x)).exp() / total * 256.0 - 128.0;
+                // Half a step, and what sums of f32 lose.
+                assert!(
+                    (f64::from(found) - exact.min(127.0)).abs() <= 0.501,
+                    "{found} {exact}"
+                );
+            }
+        }
+    }
+}
+
+#[test]
+fn numbers_stand_for_real_ones() {
+    let all: Vec<i8> = (i8::MIN..=i8::MAX).collect();
+    for (scale, zero) in [(0.5_f32, 3_i8), (0.013, -128), (1.0, 127)] {
+        let mut real = vec![0.0; 256];
+        cast::dequantize(&all, (scale, zero), &mut real, &Serial).unwrap();
+        for (&x, &real) in all.iter().zip(&real) {
+            let exact = (f64::from(x) - f64::from(zero)) * f64::from(scale);
+            assert_eq!(real, exact as f32);
+        }
+        let found = same(|parallel| {
+            let mut out = vec![0; 256];
+            cast::quantize(&real, (scale, zero), &mut out, parallel).unwrap();
+            out
+        });
+        assert_eq!(found, all);
+    }
+    let odd = [
+        0.5,
+        -0.5,
+        0.499_999_97,
+        1.5,
+        -2.5,
+        f32::NAN,
+        f32::INFINITY,
+        -1e30,
+        127.49,
+    ];
+    let mut out = [0; 9];
+    cast::quantize(&odd, (1.0, 0), &mut out, &Serial).unwrap();
+    assert_eq!(out, [1, -1, 0, 2, -3, 0, 127, -128, 127]);
+}
+
+#[test]
+fn lengths_and_shifts_are_checked() {
+    let window = Window::new(2, 1, 1, 1, Padding::Valid).unwrap();
+    let sizes = Sizes {
+        batch: 1,
+        y: window,
+        x: window,
+        in_channels: 1,
+        out_channels: 1,
+        groups: 1,
+    };
+    let run = |filter: usize, shift: i32, out: usize| {
+        let scaling = Scaling {
+            multiplier: &[0; 16],
+            shift: &[shift; 16],
+            range: Range::all(0),
+            once: true,
+        };
+        let conv = Conv {
+            sizes,
+            filter: &vec![0; filter],
+            bias: &[0; 16],
+            zero: 0,
+            scaling,
+        };
+        conv.run(&[0; 4], &mut vec![0; out], &Serial)
+    };
+    assert!(run(64, 30, 4).is_ok());
+    assert!(
+        run(60, 30, 4)
+            .unwrap_err()
+            .to_string()
+            .contains("expected 64")
+    );
+    assert!(run(64, 31, 4).unwrap_err().to_string().contains("shift"));
+    assert!(run(64, 0, 5).unwrap_err().to_string().contains("output"));
+    let none = Factor {
+        multiplier: 0,
+        shift: -32,
+    };
+    let ends = (none, Range::all(0));
+    let found = pair(Pair::Product, (&[], 0), (&[], 0), ends, &mut [], &Serial);
+    assert!(found.unwrap_err().to_string().contains("shift"));
+}
