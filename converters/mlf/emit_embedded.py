@@ -104,10 +104,7 @@ def _type(name: str, tensors: Sequence[TensorApi]) -> list[str]:
     names = [t.type_name for t in tensors]
     if len(names) == 1:
         return [f"{INDENT}type {name} = {names[0]};"]
-    line = f"{INDENT}type {name} = ({', '.join(names)});"
-    if len(line) <= WIDTH:
-        return [line]
-    return [f"{INDENT}type {name} = (", *(f"{INDENT * 2}{n}," for n in names), f"{INDENT});"]
+    return called(f"type {name} = ", names, ";", 1)
 
 
 def _places(value: str, tensors: Sequence[TensorApi]) -> list[str]:
@@ -117,13 +114,15 @@ def _places(value: str, tensors: Sequence[TensorApi]) -> list[str]:
 
 def _body(api: ModelApi) -> list[str]:
     inputs, outputs = _places("input", api.inputs), _places("output", api.outputs)
-    devices = ["&mut self.devices"] if api.devices else []
+    # Names, because rustfmt would break a longer call.
+    memory = ["let pools = &mut self.workspace_pools;"] if api.pools else []
+    memory += ["let devices = &mut self.devices;"] if api.devices else []
+    arguments = [*(["pools"] if api.pools else []), *(["devices"] if api.devices else [])]
     if api.io_in_pools:
         lines = ["let inputs = self.workspace_pools.inputs_mut();"]
         pairs = zip(api.inputs, inputs, strict=True)
         lines += [f"inputs.{t.field}.copy_from_slice(&{value}[..]);" for t, value in pairs]
-        arguments = ["&mut self.workspace_pools", *devices]
-        lines.append(f"let outputs = self.model.run({', '.join(arguments)})?;")
+        lines += [*memory, f"let outputs = self.model.run({', '.join(arguments)})?;"]
         pairs = zip(api.outputs, outputs, strict=True)
         lines += [f"{value}.copy_from_slice(&outputs.{t.field}[..]);" for t, value in pairs]
         return [f"{INDENT * 2}{line}" for line in [*lines, "Ok(())"]]
@@ -131,9 +130,9 @@ def _body(api: ModelApi) -> list[str]:
         inputs = [f"&{value}" for value in inputs]
     if len(outputs) != 1:
         outputs = [f"&mut {value}" for value in outputs]
-    pools = ["&mut self.workspace_pools"] if api.pools else []
     return [
         *called("let inputs = Inputs::new", inputs, ";", 2),
         *called("let mut outputs = Outputs::new", outputs, ";", 2),
-        *called("self.model.run", ["&inputs", "&mut outputs", *pools, *devices], "", 2),
+        *(f"{INDENT * 2}{line}" for line in memory),
+        *called("self.model.run", ["&inputs", "&mut outputs", *arguments], "", 2),
     ]

@@ -12,7 +12,7 @@ from converters.mlf.api import CrateApi, ModelApi
 from converters.mlf.convert import Request, Result, convert
 from converters.mlf.emit_golden import check_lines, setup_lines
 from converters.mlf.model import PoolKind
-from converters.mlf.tests.build import Built, build, must, run_rust, rustc, write
+from converters.mlf.tests.build import Built, build, must, program, run_rust, rustc, write
 from converters.mlf.tests.dialects import DIALECTS, Dialect
 from converters.mlf.tests.requests import REAL, TESTDATA, request_of
 from tools.codegen.cargo import CratePlace
@@ -159,6 +159,14 @@ def test_the_text_of_the_archive_stays_whole(tmp_path: Path) -> None:
 def test_every_other_kind_compiles(name: str, tmp_path: Path) -> None:
     result = convert(request_named(name, tmp_path))
     built_with_traits(result, tmp_path, DIALECTS[name]().extra_c)
+
+
+@pytest.mark.parametrize("name", sorted([*REAL, *DIALECTS]))
+def test_generated_rust_is_formatted(name: str, tmp_path: Path) -> None:
+    request = replace(request_named(name, tmp_path), profile_calls=name in CALLS)
+    write(convert(request), tmp_path)
+    files = [str(p) for p in (tmp_path / "src").glob("*.rs") if p.name != "lib.rs"]
+    must([program("RUSTFMT", "rustfmt"), "--check", "--edition=2024", *files], tmp_path)
 
 
 def test_a_tensor_may_be_called_as_the_type_that_runs(tmp_path: Path) -> None:
