@@ -83,10 +83,13 @@ def _constructor(fields: Sequence[tuple[str, str]]) -> list[str]:
 def _take(api: ModelApi) -> list[str]:
     workspaces = [p for p in api.pools if p.pool.kind is PoolKind.WORKSPACE]
     model = "Model::take()?" if api.once else "Model::new()"
+    about = "The model, which needs no memory of its own; never `None`."
+    if api.once or workspaces:
+        about = "The model in the crate's static memory, the first time; `None` afterwards."
     lines = [
         "",
         "impl Runner<'static> {",
-        f"{INDENT}/// The model in the crate's static memory, the first time; `None` afterwards.",
+        f"{INDENT}/// {about}",
         f"{INDENT}pub fn take() -> Option<Self> {{",
         f"{INDENT * 2}let model = {model};",
     ]
