@@ -18,7 +18,7 @@ from absl import app, flags
 
 _API = flags.DEFINE_string("api", None, "Archive of the crates' pages.")
 
-CRATES: Final = ("tfp", "tfp_bindings", "tfp_core")
+CRATES: Final = ("tfp", "tfp_bindings", "tfp_core", "tfp_embedded")
 """Crates whose public items a release may not remove without a new minor version."""
 
 FOLDER: Final = "docs/public_api"

@@ -47,7 +47,16 @@ def test_every_page_and_every_crate_is_on_the_site(site: dict[str, str | None]) 
     for page in pages():
         place = page.removesuffix(".md").removesuffix("index")
         assert posixpath.join(place, "index.html").lstrip("/") in site, page
-    crates = ("tfp", "tfp_bindings", "tfp_core", "tfp_kernels", "tfp_ops", "tfp_runtime", "tfp_sys")
+    crates = (
+        "tfp",
+        "tfp_bindings",
+        "tfp_core",
+        "tfp_embedded",
+        "tfp_kernels",
+        "tfp_ops",
+        "tfp_runtime",
+        "tfp_sys",
+    )
     for crate in crates:
         assert f"api/{crate}/index.html" in site
     assert "api/tfp_ops/math/fn.add_v2.html" in site

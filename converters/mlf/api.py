@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import prod
 
 from converters.mlf.model import CFile, Device, Entry, Interface, Pool, PoolKind, Tensor
+from converters.mlf.parse.c_calls import Caller, Operator
 from converters.mlf.rules import DTYPES, RESERVED_CRATES, RESERVED_MODULES, wants_token
 from tools.codegen.conversion import Problem, UsageError
 from tools.codegen.names import (
@@ -24,7 +25,7 @@ _MODEL_TYPES = (
     "Model", "Inputs", "Outputs", "WorkspacePools", "Devices", "Pending", "DType", "Error", "Once",
     "Slot", "Arena", "Device", "DeviceCell", "DeviceError", "Hook", "RawDevice", "DlTensor",
     "TvmValue", "Self", "Option", "Some", "None", "Ok", "Err", "Result", "Default", "From", "Drop",
-    "UntilFinished", "RawDevices", "BufferError",
+    "UntilFinished", "RawDevices", "BufferError", "Runner", "Recorder",
 )  # fmt: skip
 
 
@@ -107,6 +108,12 @@ class ModelApi:
     renames: Mapping[str, str]
     symbols: Mapping[str, str]
     link_prefix: str
+    callers: tuple[Caller, ...] = ()
+
+    @property
+    def operators(self) -> tuple[Operator, ...]:
+        """The operators whose calls are told to a profiler; none unless that is asked for."""
+        return tuple(dict.fromkeys(o for c in self.callers for o in c.operators))
 
     @property
     def link_symbol(self) -> str:
@@ -300,6 +307,7 @@ def _model_api(
         renames=renames,
         symbols=_prefixed_symbols(model, link_prefix),
         link_prefix=link_prefix,
+        callers=model.callers,
     )
 
 

@@ -14,8 +14,10 @@ from converters.mlf.emit_golden import GoldenCase
 from converters.mlf.errors import ArchiveError
 from converters.mlf.golden_vectors import golden_cases, read_npz
 from converters.mlf.join import check_used, model_of_header, models_of_archive
+from converters.mlf.join_calls import with_callers
 from converters.mlf.options import Options
 from converters.mlf.parse.archive import MAX_MEMBER_BYTES, read_archive
+from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import Problem, UsageError
 
 
@@ -36,6 +38,8 @@ class Request:
       link_prefix: goes before the symbols of the models' C. None makes one from the content, so
         that models of one name in two crates cannot meet at link time; empty keeps C's names.
       target: a key of `BOARDS`: firmware for it lies beside the crate, in `firmware/`; or empty.
+      embedded: where Cargo finds `tfp-embedded`, whose traits the models then have; or None.
+      profile_calls: tell a profiler of `tfp-embedded` how long each operator took.
     """
 
     mlf: Path | None = None
@@ -49,6 +53,8 @@ class Request:
     sections: Mapping[str, str] = field(default_factory=dict)
     link_prefix: str | None = None
     target: str = ""
+    embedded: CratePlace | None = None
+    profile_calls: bool = False
 
 
 @dataclass(frozen=True)
@@ -76,6 +82,11 @@ def convert(request: Request) -> Result:
             not request.single_file,
             "--target makes a package beside a package; --single_file makes none",
         ),
+        (
+            request.profile_calls,
+            request.embedded is not None,
+            "--profile_calls needs --embedded_from, whose crate has the clock and the profiler",
+        ),
     ):
         if given and not needed:
             raise UsageError(Problem("command line", what))
@@ -94,6 +105,8 @@ def convert(request: Request) -> Result:
             raise ArchiveError(Problem(origin, f"not UTF-8 text at byte {err.start}")) from err
         models = (model_of_header(decoded, origin, library, request.options),)
     check_used(request.options, models)
+    if request.profile_calls:
+        models = tuple(with_callers(model) for model in models)
     crate = crate_api(request.crate_name, origin, models, request.sections, request.link_prefix)
     golden: tuple[GoldenCase, ...] = ()
     if request.golden is not None:
@@ -107,6 +120,7 @@ def convert(request: Request) -> Result:
         golden,
         crate_root=request.crate_root,
         target=request.target,
+        embedded=request.embedded,
     )
     return Result(crate, output)
 

@@ -68,6 +68,7 @@ def tvm_rust_model(
         crate_name = None,
         flags = [],
         deps = [],
+        embedded = False,
         **kwargs):
     """Makes a `rust_library` of a TVM archive, its C compiled in.
 
@@ -79,6 +80,7 @@ def tvm_rust_model(
       crate_name: name of the crate; default `name`.
       flags: further flags of mlf2rust, for instance `["--shape=y=float32[1,4]"]`.
       deps: C libraries that the model's C needs: vendors' headers and drivers.
+      embedded: whether the models have a `Runner` with the traits of `//converters/embedded`.
       **kwargs: as for `rust_library`.
     """
     if (mlf == None) == (header == None):
@@ -91,7 +93,8 @@ def tvm_rust_model(
         name = source,
         testonly = kwargs.get("testonly", False),
         crate_name = crate,
-        flags = flags,
+        # Cargo's place of the crate, which is not asked for here.
+        flags = flags + (["--embedded_from=path=converters/embedded"] if embedded else []),
         header = header,
         mlf = mlf,
     )
@@ -127,6 +130,6 @@ def tvm_rust_model(
         deps = [
             name + "_c",
             name + "_names",
-        ],
+        ] + ([Label("//converters/embedded:tfp_embedded")] if embedded else []),
         **kwargs
     )

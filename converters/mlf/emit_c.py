@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from converters.mlf.api import ModelApi
+from converters.mlf.emit_c_calls import body_lines, part_texts
 from converters.mlf.model import PoolKind
 from converters.mlf.render import static_text
 from tools.codegen.names import Scope
@@ -68,9 +69,7 @@ def emit_units(api: ModelApi) -> dict[str, str]:
     head += ["#include <stdint.h>"] if hooks else []
     head += [f"int32_t {h.symbol}(void*);" for h in hooks]
     units = {
-        f"{api.module}_{source.name}": "\n".join(
-            [*head, f'#include "{api.module}/{source.name}.inc"', ""]
-        )
+        f"{api.module}_{source.name}": "\n".join([*head, *body_lines(api, source), ""])
         for source in model.sources
     }
     stems = Scope(name.removesuffix(".c") for name in units)
@@ -100,7 +99,7 @@ def emit_originals(api: ModelApi) -> dict[str, str]:
 
     The headers that lie beside them keep their places, where the C compiler looks for them.
     """
-    files = {f"{api.module}/{s.name}.inc": s.text for s in api.model.sources}
+    files = {path: text for s in api.model.sources for path, text in part_texts(api, s).items()}
     files |= {f"{api.module}/{path}": text for path, text in api.model.source_headers.items()}
     return files
 

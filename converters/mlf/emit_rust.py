@@ -6,6 +6,7 @@
 from __future__ import annotations
 
 from converters.mlf.api import CrateApi, ModelApi, PoolApi, TensorApi
+from converters.mlf.emit_embedded import emit_hooks, emit_runner
 from converters.mlf.emit_run import async_view, run_items, run_params, slot_lines
 from converters.mlf.model import PoolKind
 from converters.mlf.render import render, static_text
@@ -27,17 +28,20 @@ def emit_support(crate: CrateApi) -> str:
         parts.append(static_text("support/device.rs"))
     if any(not d.generic for d in devices):
         parts.append(static_text("support/raw_device.rs"))
+    if any(m.operators for m in crate.models):
+        parts.append(static_text("support/recorder.rs"))
     if any(m.packed for m in crate.models):
         parts.append(static_text("support/packed.rs"))
     return "\n".join(parts)
 
 
-def emit_model(api: ModelApi, inline_data: bool) -> str:
+def emit_model(api: ModelApi, inline_data: bool, embedded: bool = False) -> str:
     """Returns the module of one model.
 
     Args:
       api: the model's names and types.
       inline_data: write constant pools as byte strings instead of `include_bytes!`.
+      embedded: with a `Runner` that has the traits of `tfp-embedded`.
     """
     model = api.model
     alignment = model.alignment
@@ -49,8 +53,10 @@ def emit_model(api: ModelApi, inline_data: bool) -> str:
     sections += [_quantization(name, values) for name, values in api.quantization.items()]
     sections += [render("struct.rs.j2", s=s) for s in _structs(api)]
     sections.append(_model(api))
+    sections += [emit_runner(api)] if embedded else []
     if model.allocator_bytes is not None:
         sections.append(_arena(api))
+    sections += [emit_hooks(api)] if api.operators else []
     sections += [_shims(api)] if any(d.hooks for d in api.devices) else []
     sections.append(
         render("extern.rs.j2", m={"externs": _externs(api), "devices": _raw_devices(api)})
@@ -92,6 +98,8 @@ def _imports(api: ModelApi) -> str:
         names |= {"Device", "DeviceCell", "Hook"}
     if any(not d.generic for d in api.devices):
         names.add("RawDevice")
+    if api.operators:
+        names.add("Recorder")
     if api.packed:
         names |= {"DL_TENSOR_HANDLE", "DlDataType", "DlTensor", "TvmValue"}
     return imported("super::support", sorted(names))

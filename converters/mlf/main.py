@@ -23,6 +23,7 @@ from converters.mlf.options import Options
 from converters.mlf.output_folder import write_folder
 from converters.mlf.report import success_report
 from tools.codegen import program
+from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import ConversionError, Problem, UsageError
 from tools.codegen.rust import one_line
 
@@ -69,6 +70,18 @@ _TARGET = flags.DEFINE_enum(
     "processor to write firmware for, into the folder `firmware` of --out; `cargo run` there runs "
     "it in QEMU",
 )
+_EMBEDDED_FROM = flags.DEFINE_string(
+    "embedded_from",
+    None,
+    "where Cargo finds the crate tfp-embedded: path=FOLDER (converters/embedded of a checkout, "
+    "absolute or from the crate's folder), git=URL, or version=VERSION; the models then have a "
+    "Runner with its traits",
+)
+_CALLS = flags.DEFINE_bool(
+    "profile_calls",
+    False,
+    "with --embedded_from: a run that is profiled tells how long each operator took",
+)
 _RUST_OUT = flags.DEFINE_string(
     "rust_out", None, "for build rules: the one .rs file; no --out then"
 )
@@ -79,6 +92,13 @@ _GUARD_OUT = flags.DEFINE_string(
 _INCLUDE_OUT = flags.DEFINE_string("include_out", None, "for build rules: folder of the C headers")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
 _QUIET = flags.DEFINE_bool("quiet", False, "print no line on success")
+
+
+def _embedded_place() -> CratePlace | None:
+    if _EMBEDDED_FROM.value is None:
+        return None
+    why = "a crate with the traits of tfp-embedded has to say where Cargo finds it"
+    return CratePlace.parse(_EMBEDDED_FROM.value, "--embedded_from", why)
 
 
 def _request(arguments: Sequence[str]) -> Request:
@@ -106,6 +126,8 @@ def _request(arguments: Sequence[str]) -> Request:
         sections=parse_sections(_SECTION.value),
         link_prefix=_LINK_PREFIX.value,
         target=_TARGET.value or "",
+        embedded=_embedded_place(),
+        profile_calls=_CALLS.value,
     )
 
 

@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
 
+from converters.mlf.parse.c_calls import Caller
+
 
 class Entry(Enum):
     """Calling convention of the entry point."""
@@ -110,6 +112,7 @@ class Interface:
       source_headers: the same of headers that lie beside the sources; path under their folder.
       missing_headers: included names that neither the archive nor the crate provides.
       producer: what made the archive, for the generated text.
+      callers: the C functions whose calls of operators are told to a profiler.
     """
 
     name: str
@@ -134,6 +137,7 @@ class Interface:
     source_headers: Mapping[str, str] = field(default_factory=dict)
     missing_headers: tuple[str, ...] = ()
     producer: str = ""
+    callers: tuple[Caller, ...] = ()
 
 
 @dataclass(frozen=True)

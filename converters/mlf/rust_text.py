@@ -34,6 +34,12 @@ def called(head: str, items: Sequence[str], tail: str, depth: int) -> list[str]:
     if len(", ".join(items)) <= 60:
         return fitted(head, items, tail, depth)
     pad = INDENT * depth
+    if all(len(item) <= 10 for item in items):
+        # It fills lines with arguments that are all short.
+        inside = pad + INDENT
+        text = ", ".join(items) + ","
+        lines = textwrap.wrap(text, WIDTH, initial_indent=inside, subsequent_indent=inside)
+        return [f"{pad}{head}(", *lines, f"{pad}){tail}"]
     return [f"{pad}{head}(", *(f"{pad}{INDENT}{i}," for i in items), f"{pad}){tail}"]
 
 

@@ -58,6 +58,26 @@ fn main() -> Result<(), tfp_kernels::base::error::Error> {
 """
 
 
+FIRMWARE = """
+use tfp_embedded::{Clock, Counter, Model, Profiler, Totals, from_fn};
+
+fn main() -> Result<(), std::fmt::Error> {
+    let time = std::cell::Cell::new(0xFF_FFFE);
+    let clock = Counter::new(24, || time.get());
+    let mut model = from_fn(|input: &i8, output: &mut i8| {
+        time.set(time.get() + 5);
+        *output = -input;
+        Ok::<(), std::fmt::Error>(())
+    });
+    let (mut totals, mut output) = (Totals::<1>::new(), 0);
+    let profiler: &mut dyn Profiler = &mut totals;
+    model.run_profiled(&7, &mut output, &clock as &dyn Clock, profiler)?;
+    println!("{output} {}", totals.run().ticks);
+    Ok(())
+}
+"""
+
+
 @pytest.fixture(scope="module")
 def project(tmp_path_factory: pytest.TempPathFactory) -> pathlib.Path:
     """A project whose registry is a folder with the packages."""
@@ -177,6 +197,14 @@ def test_kernels_and_what_models_run_on_compute(project: pathlib.Path) -> None:
     done = run([str(build(project, folder))], folder)
     assert done.returncode == 0, done.stderr
     assert done.stdout == "[0.5, 0.5, 0.5, 0.5]\n"
+
+
+def test_the_interface_of_firmware_needs_nothing_else(project: pathlib.Path) -> None:
+    needed = f'tfp-embedded = "{version("tfp-embedded")}"'
+    folder = package(project, "firmware", "main.rs", FIRMWARE, needed)
+    done = run([str(build(project, folder))], folder)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout == "-7 5\n"
 
 
 def test_a_device_is_a_plug_in(project: pathlib.Path) -> None:

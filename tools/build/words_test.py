@@ -36,6 +36,7 @@ PUBLIC_CRATES = (
     "bindings/core/src",
     "bindings/plugin/src",
     "bindings/wire/src",
+    "converters/embedded/src",
 )
 
 SKIPPED = {

@@ -55,6 +55,7 @@ PACKAGES: Final = (
     Package("//bindings/core:crate", _CRATES_TEST),
     Package("//bindings/ops:crate", _CRATES_TEST),
     Package("//bindings/client:crate", _CRATES_TEST),
+    Package("//converters/embedded:crate", _CRATES_TEST),
     Package("//converters/runtime:crate", _CRATES_TEST),
 )
 

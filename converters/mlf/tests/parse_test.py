@@ -15,6 +15,7 @@ import pytest
 from converters.mlf.errors import ArchiveError, FormatError
 from converters.mlf.parse import archive as archive_module
 from converters.mlf.parse.archive import member_name, parse_archive, read_archive
+from converters.mlf.parse.c_calls import Operator, callers
 from converters.mlf.parse.c_header import Define, parse_header
 from converters.mlf.parse.c_source import parse_sources
 from converters.mlf.parse.c_text import split_comments
@@ -413,3 +414,31 @@ def test_a_macro_of_a_header_makes_state_of_a_source() -> None:
     files = {"a.c": source, "b.c": "uint8_t pool[64];\nint32_t g(void) { return 0; }"}
     facts = parse_sources(files, "m", ["#define KEPT static\n"])
     assert facts.static_workspaces == (("pool", 64), ("ring", 0))
+
+
+def test_operators_are_what_the_main_function_calls() -> None:
+    kernels = (
+        "/* int32_t tvmgen_m_c(float* x) { */\n"
+        "TVM_DLL void tvmgen_m_a(const float* x, struct s * y_1) { tvmgen_m_b(0); }\n"
+        "static float tvmgen_m_f(float x) { return x; }\n"
+        "TVM_DLL int32_t tvmgen_m_b(void) { return 0; }\n"
+        "TVM_DLL int32_t tvmgen_m_d(float x[4]) { return 0; }\n"
+        "TVM_DLL int32_t tvmgen_m_unused(float* x) { return 0; }\n"
+    )
+    entry = (
+        "TVM_DLL void tvmgen_m_a(const float* x, struct s * y_1);\n"
+        "int32_t tvmgen_m_run(float* x) {\n"
+        '  if (tvmgen_m_b() != 0) { puts("}"); }\n'
+        "  tvmgen_m_a(x, 0); tvmgen_m_f(1.0f); tvmgen_m_a(x, 0); tvmgen_m_d(x);\n"
+        "  return 0;\n}\nint after;\n"
+    )
+    sources = {"lib1.c": kernels, "lib0.c": entry}
+    (caller,) = callers(sources, ("tvmgen_m_run", "tvmgen_m___tvm_main__"))
+    assert caller.operators == (
+        Operator("tvmgen_m_b", "int32_t", "void", ()),
+        Operator("tvmgen_m_a", "void", "const float* x, struct s * y_1", ("x", "y_1")),
+    )
+    assert (caller.file, entry[caller.start : caller.end].splitlines()[-1]) == ("lib0.c", "}")
+    assert entry[caller.start :].startswith("int32_t tvmgen_m_run(")
+    assert entry[caller.end :] == "\nint after;\n"
+    assert callers({"lib1.c": kernels}, ("tvmgen_m_run",)) == ()

@@ -37,7 +37,6 @@ from converters.tf.emit.options import (
     Options,
     Profile,
     RuntimeMode,
-    RuntimePlace,
     Target,
     WeightsMode,
     WeightType,
@@ -45,6 +44,7 @@ from converters.tf.emit.options import (
 from converters.tf.errors import FileError
 from converters.tf.web.compile import Compiler, find_compiler
 from tools.codegen import program
+from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import ConversionError, Problem, UsageError
 
 _MODEL = flags.DEFINE_string("path_to_tf_model", None, "the model: a file or a SavedModel's folder")
@@ -90,6 +90,12 @@ _RUNTIME_FROM = flags.DEFINE_string(
     "",
     "where Cargo finds the crate tfp-runtime, for --runtime=crate: path=FOLDER (converters/runtime"
     " of a checkout, absolute or from the crate's folder), git=URL, or version=VERSION",
+)
+_EMBEDDED_FROM = flags.DEFINE_string(
+    "embedded_from",
+    None,
+    "where Cargo finds the crate tfp-embedded, for --profile=no_std: as for --runtime_from; the"
+    " crate then has a Runner with its traits",
 )
 _EXPLAIN = flags.DEFINE_bool("explain", False, "print layers, ops, shapes, MACs and bytes")
 _JSON = flags.DEFINE_bool("json", False, "print a JSON report on standard output")
@@ -185,6 +191,25 @@ def _web_compiler() -> Compiler:
     return find_compiler(os.environ)
 
 
+def _runtime_place(linked: bool) -> CratePlace:
+    """Returns where Cargo finds the runtime; what a crate that copies it does not ask."""
+    if not linked:
+        return Options.runtime_place
+    why = "a crate that links the runtime has to say where Cargo finds tfp-runtime"
+    return CratePlace.parse(_RUNTIME_FROM.value, "--runtime_from", why)
+
+
+def _embedded_place() -> CratePlace | None:
+    """Returns where Cargo finds the interface of firmware, for crates that have it."""
+    if _EMBEDDED_FROM.value is None:
+        return None
+    if _PROFILE.value is not Profile.NO_STD:
+        what = "crates with std do not have the interface of firmware"
+        raise UsageError(Problem("--embedded_from", what, "add --profile=no_std"))
+    why = "a crate with the traits of tfp-embedded has to say where Cargo finds it"
+    return CratePlace.parse(_EMBEDDED_FROM.value, "--embedded_from", why)
+
+
 def _convert() -> int:
     if not _MODEL.value:
         raise UsageError(Problem("--path_to_tf_model", "no model given"))
@@ -197,7 +222,6 @@ def _convert() -> int:
     if _RUNTIME_FROM.value and not linked:
         raise UsageError(Problem("--runtime_from", "only --runtime=crate depends on a crate"))
     compiler = _web_compiler() if _TARGET.value is Target.WEB else None
-    place = RuntimePlace.parse(_RUNTIME_FROM.value) if linked else RuntimePlace()
     model = Path(_MODEL.value)
     shapes = parse_shapes(_SHAPE.value)
     options = Options(
@@ -207,7 +231,8 @@ def _convert() -> int:
         weight_type=_TYPE.value,
         profile=_PROFILE.value,
         runtime=_RUNTIME.value,
-        runtime_place=place,
+        runtime_place=_runtime_place(linked),
+        embedded=_embedded_place(),
         inplace=_INPLACE.value,
         memdrop=_MEMDROP.value,
         binary=_BINARY.value,

@@ -17,7 +17,14 @@ from converters.tf.emit.npz import npz_bytes
 from converters.tf.emit.opened import Opened, OpenPort
 from converters.tf.emit.options import Options, Profile, RuntimeMode, WeightsMode
 from converters.tf.emit.port_text import PortText
-from converters.tf.emit.ports import Dynamic, PortView, batch_lines, deliver_lines, tensor_types
+from converters.tf.emit.ports import (
+    Dynamic,
+    PortView,
+    batch_lines,
+    deliver_lines,
+    tensor_types,
+    together,
+)
 from converters.tf.emit.shake import shaken
 from converters.tf.emit.statements import Code, Kind, Name, code
 from converters.tf.emit.vendor import read_sources, vendor
@@ -263,6 +270,9 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "open": text.opened and text.opened.view(),
         "linked": options.runtime is RuntimeMode.CRATE,
         "runtime_place": options.runtime_place.toml(),
+        "depends": _depends(options),
+        "embedded": options.embedded is not None,
+        "embedded_place": options.embedded.toml() if options.embedded else "",
         "arena": text.plan.arena_bytes,
         "macs": text.plan.macs,
         "layers": len(text.fields) + sum(len(u.fields) - 1 for b in text.blocks for u in b.uses),
@@ -394,10 +404,21 @@ def _port_values(text: ModelText) -> dict[str, Any]:
         "tensors_of": list(zip(map(PortView, ports), types, strict=True)),
         "input_types": types[: len(text.inputs)],
         "output_types": types[len(text.inputs) :],
+        "all_inputs": together(types[: len(text.inputs)]),
+        "all_outputs": together(types[len(text.inputs) :]),
         "dynamic": dynamic[0] if dynamic else None,
         "stacked": all(p.leading for p in ports),
         "batches": "1, 10" if dynamic else "1",
     }
+
+
+def _depends(options: Options) -> str:
+    """Returns the sentence about the crate's dependencies."""
+    names = ["`tfp-embedded`"] if options.embedded is not None else []
+    names += ["`tfp-runtime`"] if options.runtime is RuntimeMode.CRATE else []
+    if not names:
+        return "It has no dependency."
+    return f"It depends on the crate{'s' if len(names) > 1 else ''} {' and '.join(names)}."
 
 
 def _public(std: bool, binary: bool, opened: bool) -> dict[str, Sequence[str]]:

@@ -139,6 +139,8 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     taken = _TYPES.union(path.rpartition("::")[2] for path in uses)
     if opened is not None:
         taken |= _OPEN_TYPES
+    if options.embedded is not None:
+        taken |= {"Runner"}
     name = _type_name(options.name, taken)
     blocks: tuple[Block, ...] = ()
     if opened is None:

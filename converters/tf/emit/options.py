@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 from enum import StrEnum
 
 from converters.tf.passes.rounded import WeightType as WeightType
-from tools.codegen.conversion import Problem, UsageError
+from tools.codegen.cargo import CratePlace
 
 # Weights of more bytes are a file unless something else is asked for: the compiler needs four to
 # five times the memory of what it embeds.
 _LARGEST_EMBEDDED = 256 << 20
+
+
+# What a crate that copies the runtime does not ask.
+_RUNTIME = CratePlace("path", "converters/runtime")
 
 
 class WeightsMode(StrEnum):
@@ -45,42 +48,6 @@ class RuntimeMode(StrEnum):
 
 
 @dataclass(frozen=True)
-class RuntimePlace:
-    """Where Cargo finds the crate `tfp-runtime`, as a dependency's table says it.
-
-    Attributes:
-        key: `path`, `git` or `version`.
-        value: The folder, the repository's URL, or the version.
-    """
-
-    key: str = "path"
-    value: str = "converters/runtime"
-
-    @classmethod
-    def parse(cls, text: str) -> RuntimePlace:
-        """Reads `KEY=VALUE`.
-
-        Raises:
-            UsageError: If the key is not one of Cargo's three, or there is no value.
-        """
-        key, _, value = text.partition("=")
-        if key not in ("path", "git", "version") or not value:
-            found = f"found {text!r}" if text else "found nothing"
-            raise UsageError(
-                Problem(
-                    "--runtime_from",
-                    f"expected path=FOLDER, git=URL or version=VERSION, {found}",
-                    "a crate that links the runtime has to say where Cargo finds tfp-runtime",
-                )
-            )
-        return cls(key, value)
-
-    def toml(self) -> str:
-        """Returns the key and the value in TOML, whose basic strings are those of JSON."""
-        return f"{self.key} = {json.dumps(self.value, ensure_ascii=False)}"
-
-
-@dataclass(frozen=True)
 class Options:
     """How a crate is to be.
 
@@ -92,6 +59,8 @@ class Options:
         profile: What the crate may use.
         runtime: Whether the runtime comes as source or as a crate.
         runtime_place: Where Cargo finds that crate; Bazel does not ask.
+        embedded: Where Cargo finds the crate `tfp-embedded`, whose traits a crate without std then
+            implements; `None` leaves them out.
         inplace: Whether elementwise ops may write over their operand.
         memdrop: Whether the memory of a tensor serves others after its last use.
         binary: Whether the output is turned into confidence levels.
@@ -108,7 +77,8 @@ class Options:
     weight_type: WeightType = WeightType.FLOAT32
     profile: Profile = Profile.STD
     runtime: RuntimeMode = RuntimeMode.INCLUDE
-    runtime_place: RuntimePlace = RuntimePlace()
+    runtime_place: CratePlace = _RUNTIME
+    embedded: CratePlace | None = None
     inplace: bool = True
     memdrop: bool = True
     binary: bool = False

@@ -16,7 +16,8 @@ from tools.codegen.rust import one_line, string_literal
 _TENSORS_NOT = frozenset(
     [
         *("Inputs", "Outputs", "Workspace", "Error", "Memory", "Aligned", "Self", "Default"),
-        *("DType", "From", "Ok", "Err", "Some", "None", "Option", "Result", "Serial", "Slot"),
+        *("DType", "From", "Ok", "Err", "Some", "None", "Option", "Result", "Runner"),
+        *("Serial", "Slot"),
     ]
 )
 # How tensors of the crates without std name the types of their elements.
@@ -83,6 +84,11 @@ def tensor_types(ports: Sequence[PortText], taken: Iterable[str]) -> list[str]:
     scope = Scope(_TENSORS_NOT | set(taken))
     names = [type_name(port.name, "Tensor") for port in ports]
     return [scope.unique(name, f"{name}Tensor") for name in names]
+
+
+def together(types: Sequence[str]) -> str:
+    """Returns one type for all tensors of a side: that of the only one, or a tuple."""
+    return types[0] if len(types) == 1 else f"({', '.join(types)})"
 
 
 def batch_lines(text: ModelText) -> list[str]:

@@ -16,7 +16,6 @@ from converters.tf.emit.options import (
     Options,
     Profile,
     RuntimeMode,
-    RuntimePlace,
     WeightsMode,
 )
 from converters.tf.emit.vendor import strip
@@ -26,6 +25,7 @@ from converters.tf.plan.arena import Step, plan_memory
 from converters.tf.tests.crates import graphs, more_graphs
 from converters.tf.tests.crates.crates import emitted, recorded, rustfmt
 from converters.tf.tests.crates.golden_files import GOLDENS, difference
+from tools.codegen.cargo import CratePlace
 from tools.codegen.conversion import UsageError
 
 MORE = (more_graphs.written, more_graphs.each, more_graphs.systems, more_graphs.sizes)
@@ -251,7 +251,10 @@ def test_a_crate_has_no_feature_that_it_could_not_be_without(profile: Profile) -
 @pytest.mark.parametrize("place", ['path=../r "q"', "git=https://example.org/r", "version=1.2.3"])
 def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
     options = Options(
-        "mlp", "graphs.py", runtime=RuntimeMode.CRATE, runtime_place=RuntimePlace.parse(place)
+        "mlp",
+        "graphs.py",
+        runtime=RuntimeMode.CRATE,
+        runtime_place=CratePlace.parse(place, "--f", ""),
     )
     files = emitted(graphs.mlp(), options)
     manifest = tomllib.loads(files["Cargo.toml"].decode())
@@ -264,7 +267,7 @@ def test_a_crate_that_links_the_runtime_says_where_it_is(place: str) -> None:
 @pytest.mark.parametrize("place", ["", "path", "path=", "registry=ours", "/a/folder"])
 def test_a_place_of_the_runtime_that_cargo_does_not_know_is_refused(place: str) -> None:
     with pytest.raises(UsageError, match="expected path=FOLDER, git=URL or version=VERSION"):
-        RuntimePlace.parse(place)
+        CratePlace.parse(place, "--runtime_from", "")
 
 
 def test_many_weights_are_a_file() -> None:

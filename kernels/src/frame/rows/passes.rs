@@ -95,8 +95,15 @@ impl<T: Step> Weigh for T {
 }
 
 /// Whether [`run`] can do so many rows of so many elements, and is of use.
+///
+/// It never is without std: the rows that it keeps are 34 kB of stack in each function that it is
+/// inlined into, whether they are used or not.
+#[inline(always)]
 pub(crate) fn are_many(rows: usize, width: usize) -> bool {
-    (LANES..=WIDEST).contains(&width) && rows >= 4 && rows * width >= FEWEST
+    cfg!(feature = "std")
+        && (LANES..=WIDEST).contains(&width)
+        && rows >= 4
+        && rows * width >= FEWEST
 }
 
 /// Writes the rows of `out` from those of `x`, past the caches if `far` is there.

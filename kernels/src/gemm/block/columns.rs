@@ -13,6 +13,9 @@ const LINE: usize = 16;
 /// lines that share few places of it.
 const FAR: (usize, usize) = (1 << 19, 256);
 
+/// Columns that are copied: none without std, because the stack of firmware has no room for them.
+const MOST_COPIED: usize = if cfg!(feature = "std") { ROWS_OF_B } else { 0 };
+
 const _: () = assert!(MAX_ROWS <= LINE);
 
 /// Whether `k` columns, `ld` apart, come from behind the second cache, line by line.
@@ -42,7 +45,8 @@ pub(super) fn panels<S: Simd>(
 ) {
     let most = const { most_rows(S::REGISTERS)[1] };
     let (a, lda) = (left.data, left.ld);
-    let mut copies = (left.far && b.panels.len() > 1).then_some([[0.0; LINE]; ROWS_OF_B]);
+    let copied = MOST_COPIED > 0 && left.far && b.panels.len() > 1;
+    let mut copies = copied.then_some([[0.0; LINE]; MOST_COPIED]);
     let at_once = if copies.is_some() { most } else { block.rows };
     let a = &a[block.row.min(a.len())..];
     let mut row = 0;

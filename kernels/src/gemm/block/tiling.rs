@@ -56,8 +56,15 @@ pub(crate) const fn exact(rows: usize) -> usize {
     rows
 }
 
-/// Most rows of a tile.
-pub const MAX_ROWS: usize = 14;
+/// Most rows of a tile of any level of the build.
+pub const MAX_ROWS: usize = if cfg!(any(feature = "std", target_arch = "x86_64")) {
+    14
+} else if cfg!(target_arch = "aarch64") {
+    6
+} else {
+    // Firmware: what is kept for each row is on its stack.
+    4
+};
 
 /// Rows of a strip: the tallest tile of a level.
 pub(crate) const fn strip_rows(level: Level) -> usize {
