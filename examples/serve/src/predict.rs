@@ -359,7 +359,7 @@ mod tests {
             (r#"{"inputs": {"x": [[1, 2.5], [-3, 0.1]]}}"#, None),
         ] {
             let request = read(body).unwrap();
-            assert_eq!(request.arrays, [expected.clone()], "{body}");
+            assert_eq!(request.arrays, std::slice::from_ref(&expected), "{body}");
             assert_eq!(request.rows, rows, "{body}");
         }
     }
@@ -456,7 +456,7 @@ mod tests {
             Array::new(vec![2], Data::Bytes(vec![b"a".to_vec(), vec![0xFF]])).unwrap(),
         ];
         assert_eq!(
-            answer(&[y.clone()], &arrays[..1], Some(2)).unwrap(),
+            answer(std::slice::from_ref(&y), &arrays[..1], Some(2)).unwrap(),
             "{\"predictions\": [[0.1, 1e20], [NaN, -Infinity]]}\n"
         );
         assert_eq!(

@@ -227,9 +227,10 @@ mod tests {
         );
         let json = Json::parse(&text).unwrap();
         let defs = ["metadata", "signature_def", "signature_def"];
-        let defs = defs.iter().fold(Some(&json), |json, name| json?.get(name));
-        let x = ["b\"", "inputs", "x", "tensor_shape"].iter();
-        let shape = x.fold(defs, |json, name| json?.get(name)).unwrap();
+        let defs = defs.iter().try_fold(&json, |json, name| json.get(name));
+        let mut path = ["b\"", "inputs", "x", "tensor_shape"].iter();
+        let shape = path.try_fold(defs.unwrap(), |json, name| json.get(name));
+        let shape = shape.unwrap();
         assert_eq!(shape.get("unknown_rank"), Some(&Json::Bool(false)));
         assert!(matches!(shape.get("dim"), Some(Json::List(dims)) if dims.len() == 2));
         assert!(Json::parse(&state(7)).is_ok());
