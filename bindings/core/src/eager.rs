@@ -1,11 +1,13 @@
 //! Eager execution: a context, handles of tensors, and the execution of calls.
 
+mod cancel;
 mod cluster;
 mod context;
 mod executor;
 mod handle;
 mod pool;
 
+pub use cancel::Cancellation;
 pub use context::{EagerContext, EagerOptions, PlacementPolicy};
 pub use executor::Executor;
 pub use handle::TensorHandle;

@@ -56,7 +56,9 @@ pub use call::operand::{IntoOperand, IntoOperands, Literal, Operand, Operands, V
 pub use call::results::{Prepared, Results};
 pub use call::slot::{Slot, Slots};
 pub use call::{Call, Context};
-pub use eager::{EagerContext, EagerOptions, Executor, PlacementPolicy, TensorHandle};
+pub use eager::{
+    Cancellation, EagerContext, EagerOptions, Executor, PlacementPolicy, TensorHandle,
+};
 pub use graph::Graph;
 pub use graph::attr::{Attr, AttrInfo, FuncAttr};
 pub use graph::function::FunctionOptions;

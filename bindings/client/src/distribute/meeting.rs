@@ -1,14 +1,17 @@
 //! Whether the tasks of a cluster are there.
 
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
-use tfp_core::{Code, Error, Result};
+use tfp_core::{Code, EagerContext, Error, ErrorKind, Result};
 
 use super::cluster::{described, worker_error};
 use super::config::TfConfig;
 
 /// How long a task is asked whether it is there.
 pub(super) const PROBE: Duration = Duration::from_secs(2);
+/// How long TensorFlow may be late with its own error, which tells more.
+const GRACE: Duration = Duration::from_secs(5);
 /// How long between two looks whether a task is there.
 const PAUSE: Duration = Duration::from_millis(100);
 
@@ -67,6 +70,40 @@ pub(super) fn wait_for(tasks: &[Task<'_>], late: Instant) -> Result<()> {
             ));
         }
         std::thread::sleep(PAUSE);
+    }
+}
+
+/// Starts the server of a task, and waits for the others until `late`. TensorFlow keeps a leader waiting
+/// much longer than it is told, so another thread waits for it.
+pub(super) fn meet(context: &EagerContext, server_def: Vec<u8>, late: Instant) -> Result<()> {
+    let (send, met) = mpsc::channel();
+    let waiting = context.clone();
+    let wait = move || {
+        let found = waiting.enable_collective_ops(&server_def);
+        if let Err(unsent) = send.send((found, waiting)) {
+            // Nobody is left: the end of a context waits for the tasks that don't come.
+            std::mem::forget(unsent);
+        }
+    };
+    let thread = std::thread::Builder::new().name("tfp meeting".to_owned());
+    let started = thread.spawn(wait);
+    started.map_err(|error| {
+        Error::argument(format!(
+            "the system has not a thread for a cluster: {error}"
+        ))
+    })?;
+    let left = late.saturating_duration_since(Instant::now()) + GRACE;
+    match met.recv_timeout(left) {
+        Ok((found, _)) => found,
+        Err(_) => {
+            std::mem::forget(context.clone());
+            Err(Error::new(ErrorKind::Status {
+                code: Code::DeadlineExceeded,
+                op: String::new(),
+                message: "not all tasks registered in time".to_owned(),
+                payloads: Vec::new(),
+            }))
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use tfp_core::{
 
 use super::cluster::{described, task_name, worker_error};
 use super::config::TfConfig;
-use super::meeting::{PROBE, ask_all, not_met, peers, wait_for};
+use super::meeting::{PROBE, ask_all, meet, not_met, peers, wait_for};
 use crate::ops;
 use crate::ops::{FinalOp, MergeOp};
 
@@ -25,7 +25,7 @@ const PACK: usize = 32 << 20;
 /// How the tasks of a cluster meet, and how long they wait.
 #[derive(Clone, Debug)]
 pub struct ClusterOptions {
-    /// How long a task waits at the start for all others. TensorFlow may keep the chief longer.
+    /// How long a task waits at the start for all others, up to 5 seconds more.
     pub register: Duration,
     /// How long a worker may be silent before the others take it for dead.
     pub heartbeat: Duration,
@@ -118,12 +118,12 @@ impl MultiWorker {
         if training.len() > 1 {
             config.check_free()?;
             let late = Instant::now() + options.register;
-            // TensorFlow waits for a leader that does not come much longer than it is told.
+            // TensorFlow waits for a leader that does not come much longer than it is told, and a leader for
+            // others.
             if rank > 0 {
                 wait_for(&training[..1], late)?;
             }
-            context
-                .enable_collective_ops(&config.server_def(eager.config.as_bytes()))
+            meet(&context, config.server_def(eager.config.as_bytes()), late)
                 .map_err(|error| not_met(config, &training, &error))?;
             if let Err(error) = wait_for(&peers(config), late) {
                 // The end of a context waits for the tasks that don't come. Its server can't be stopped.

@@ -193,12 +193,19 @@ def test_an_address_that_is_taken(tasks: Tasks) -> None:
 
 
 def test_a_worker_that_does_not_come(tasks: Tasks) -> None:
-    # The chief; it itself waits in TensorFlow, which does not keep the limit.
     cluster = {"worker": free_addresses(2)}
     began = tasks.start(cluster, "worker", 1, [TASK, "reduce"], REGISTER="3")
     printed = finished(began, status=1)
     assert f"error /job:worker/task:0 at {cluster['worker'][0]}: " in printed
     assert "nothing listens" in printed
+
+
+def test_the_chief_does_not_wait_for_ever(tasks: Tasks) -> None:
+    """TensorFlow itself keeps it longer than this test allows."""
+    cluster = {"worker": free_addresses(2)}
+    printed = finished(tasks.start(cluster, "worker", 0, [TASK, "reduce"], REGISTER="3"), status=1)
+    assert f"error /job:worker/task:1 at {cluster['worker'][1]}: DeadlineExceeded: " in printed
+    assert "the 2 workers did not meet" in printed
 
 
 def test_a_malformed_config(tasks: Tasks) -> None:

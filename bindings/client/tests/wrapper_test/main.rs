@@ -1,5 +1,6 @@
 //! Variables and what is built on them, in both modes.
 
+mod cancelled;
 mod checkpoints;
 mod expressions;
 mod models;

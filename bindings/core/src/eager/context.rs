@@ -1,5 +1,6 @@
 //! Eager contexts.
 
+mod cancelled;
 mod functions;
 
 use std::collections::HashMap;
@@ -12,6 +13,7 @@ use tfp_sys::{
     ClientApi, TFE_Context, TFE_ContextDevicePlacementPolicy, TFE_ContextOptions, TFE_TensorHandle,
 };
 
+use super::cancel::{Cancellation, RawCancellation};
 use super::executor::{Executor, RawExecutor};
 use super::handle::TensorHandle;
 use super::pool::{OpPool, thread_number};
@@ -76,6 +78,8 @@ pub(super) struct ContextInner {
     pub(super) ops: OpPool,
     /// What each thread's ops use: TensorFlow's ops hold their executor by a bare pointer.
     executors: Mutex<HashMap<u64, Arc<RawExecutor>>>,
+    /// What ops in the background may look at: TensorFlow's ops hold it by a bare pointer.
+    cancellations: Mutex<Vec<Arc<RawCancellation>>>,
     // The functions that were added, by name: calls bring theirs along each time.
     functions: Mutex<HashMap<String, FunctionId>>,
     calls: Mutex<Calls>,
@@ -110,6 +114,7 @@ impl Drop for ContextInner {
 pub struct EagerContext {
     inner: Arc<ContextInner>,
     device: Option<Arc<CString>>,
+    cancellation: Option<Cancellation>,
 }
 
 impl EagerContext {
@@ -160,8 +165,10 @@ impl EagerContext {
                     functions: Mutex::default(),
                     calls: Mutex::default(),
                     executors: Mutex::default(),
+                    cancellations: Mutex::default(),
                 }),
                 device: None,
+                cancellation: None,
             }),
             None => Err(Error::internal("TFE_NewContext returned null")),
         }
@@ -171,6 +178,7 @@ impl EagerContext {
         Self {
             inner: Arc::clone(inner),
             device: None,
+            cancellation: None,
         }
     }
 
@@ -214,6 +222,7 @@ impl EagerContext {
         Ok(Self {
             inner: Arc::clone(&self.inner),
             device,
+            cancellation: self.cancellation.clone(),
         })
     }
 
@@ -329,6 +338,8 @@ impl EagerContext {
             attr.functions(&mut |function| self.add_function(function))?;
         }
         let status = Status::new(api)?;
+        let cancellation = self.cancellation.as_ref();
+        cancellation.map_or(Ok(()), |by| self.begin(by))?;
         let device = self.device.as_ref();
         // SAFETY: the context is alive, and the pool is its own.
         let op = unsafe {
@@ -369,6 +380,15 @@ impl EagerContext {
             // SAFETY: the op is this call's alone.
             unsafe { set_in_eager(api, &status, op.as_ptr(), attr.name, value)? };
         }
+        if let Some(by) = cancellation {
+            let by = by.raw.as_ptr();
+            // SAFETY: the op is this call's alone; the manager lives until the op has run.
+            unsafe {
+                let c = &api.eager_c_api_experimental;
+                c.TFE_OpSetCancellationManager(op.as_ptr(), by, status.as_ptr());
+            }
+            status.check_ref()?;
+        }
         let expected = call.output_count();
         // Before memory for so many is asked for.
         c_int_len(expected)?;
@@ -393,7 +413,10 @@ impl EagerContext {
             // SAFETY: the caller of the function owns each handle.
             handles.push(unsafe { TensorHandle::from_owned_ptr(raw, &self.inner) });
         }
-        op.recycle(&status);
+        // Nothing says that a reset op forgets its cancellation.
+        if cancellation.is_none() {
+            op.recycle(&status);
+        }
         status.recycle();
         Ok(handles)
     }

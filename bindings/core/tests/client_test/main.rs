@@ -7,6 +7,7 @@
 
 mod aliases;
 mod bad_input;
+mod cancel;
 mod contexts;
 mod eager;
 mod graphs;

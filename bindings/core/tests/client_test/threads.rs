@@ -21,6 +21,7 @@ const _: () = {
     shared::<EagerContext>();
     shared::<TensorHandle>();
     shared::<Executor>();
+    shared::<Cancellation>();
     shared::<Error>();
     shared::<SavedModel>();
 };

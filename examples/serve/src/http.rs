@@ -1,0 +1,299 @@
+//! The server itself: connections, requests, and an end that loses nothing.
+
+use std::collections::BTreeMap;
+use std::convert::Infallible;
+use std::future::{Future, poll_fn};
+use std::io;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::Poll;
+use std::time::{Duration, Instant};
+
+use http_body_util::{BodyExt, Full};
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{CONNECTION, CONTENT_TYPE, HeaderValue};
+use hyper::server::conn::http1;
+use hyper::service::service_fn;
+use hyper::{Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use hyper_util::server::graceful::GracefulShutdown;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::signal::unix::{SignalKind, signal};
+use tokio::sync::Semaphore;
+use tokio::time::{sleep, timeout, timeout_at};
+
+use crate::batch::Batcher;
+use crate::failure::{Failure, Status};
+use crate::json::error_body;
+use crate::metrics::Metrics;
+use crate::model::Model;
+use crate::options::Options;
+use crate::predict::{self, answer};
+use crate::route::{Route, Target, metadata, route, state};
+
+/// How much of a body that is too large is read so that its sender hears the answer.
+const DISCARDED: usize = 16 << 20;
+
+/// A model with its version and its queues.
+struct Served {
+    model: Arc<dyn Model>,
+    version: u64,
+    batchers: BTreeMap<String, Batcher>,
+}
+
+/// A model that is to be served.
+pub struct Offer {
+    /// Its name in paths.
+    pub name: String,
+    /// Its version.
+    pub version: u64,
+    /// The model.
+    pub model: Arc<dyn Model>,
+}
+
+struct App {
+    options: Options,
+    models: BTreeMap<String, Served>,
+    metrics: Arc<Metrics>,
+    stopping: AtomicBool,
+}
+
+/// Serves until SIGTERM or SIGINT; then answers what was accepted, and returns what it counted.
+///
+/// `started` is called with the address once connections are taken.
+///
+/// # Errors
+/// For an address that can't be listened at, and for want of threads.
+pub fn serve(
+    options: Options,
+    offers: Vec<Offer>,
+    started: impl FnOnce(std::net::SocketAddr),
+) -> io::Result<String> {
+    let metrics = Arc::new(Metrics::default());
+    let mut models = BTreeMap::new();
+    for offer in offers {
+        let mut batchers = BTreeMap::new();
+        for (name, signature) in offer.model.signatures() {
+            let (model, metrics) = (Arc::clone(&offer.model), Arc::clone(&metrics));
+            let batcher = Batcher::new(model, name, signature, options.batch, metrics)?;
+            batchers.insert(name.clone(), batcher);
+        }
+        let served = Served {
+            model: offer.model,
+            version: offer.version,
+            batchers,
+        };
+        models.insert(offer.name, served);
+    }
+    let app = Arc::new(App {
+        options,
+        models,
+        metrics: Arc::clone(&metrics),
+        stopping: AtomicBool::new(false),
+    });
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()?;
+    runtime.block_on(listen(app, started))?;
+    Ok(metrics.line())
+}
+
+async fn listen(app: Arc<App>, started: impl FnOnce(std::net::SocketAddr)) -> io::Result<()> {
+    let listener = TcpListener::bind(app.options.address).await?;
+    let (mut terminate, mut interrupt) = (
+        signal(SignalKind::terminate())?,
+        signal(SignalKind::interrupt())?,
+    );
+    started(listener.local_addr()?);
+    let connections = Arc::new(Semaphore::new(app.options.connections));
+    let graceful = GracefulShutdown::new();
+    {
+        let take = async {
+            loop {
+                // It is never closed.
+                let Ok(permit) = Arc::clone(&connections).acquire_owned().await else {
+                    return;
+                };
+                match listener.accept().await {
+                    Ok((stream, _)) => {
+                        let connection = connect(&app, stream, &graceful);
+                        tokio::spawn(async move {
+                            connection.await;
+                            drop(permit);
+                        });
+                    }
+                    // As when the process has not a file descriptor left: others will close.
+                    Err(_) => sleep(Duration::from_millis(10)).await,
+                }
+            }
+        };
+        let mut take = pin!(take);
+        let stop = first(terminate.recv(), interrupt.recv());
+        first(&mut take, stop).await;
+        app.stopping.store(true, Ordering::Relaxed);
+        first(&mut take, sleep(app.options.linger)).await;
+    }
+    // What the system connected meanwhile.
+    while let Ok(Ok((stream, _))) = timeout(Duration::ZERO, listener.accept()).await {
+        tokio::spawn(connect(&app, stream, &graceful));
+    }
+    drop(listener);
+    let longest = app.options.deadline + Duration::from_secs(1);
+    // Who does not read an answer for so long won't.
+    let _ = timeout(longest, graceful.shutdown()).await;
+    Ok(())
+}
+
+/// Waits for whichever is ready first.
+async fn first<A, B>(a: impl Future<Output = A>, b: impl Future<Output = B>) {
+    let (mut a, mut b) = (pin!(a), pin!(b));
+    poll_fn(|context| {
+        if a.as_mut().poll(context).is_ready() || b.as_mut().poll(context).is_ready() {
+            return Poll::Ready(());
+        }
+        Poll::Pending
+    })
+    .await;
+}
+
+/// Serves a connection.
+fn connect(
+    app: &Arc<App>,
+    stream: TcpStream,
+    graceful: &GracefulShutdown,
+) -> impl Future<Output = ()> + Send + use<> {
+    // Answers are small: they should not wait for more.
+    let _ = stream.set_nodelay(true);
+    let app = Arc::clone(app);
+    let service = service_fn(move |request| {
+        let app = Arc::clone(&app);
+        async move { Ok::<_, Infallible>(respond(&app, request).await) }
+    });
+    let connection = http1::Builder::new()
+        .timer(TokioTimer::new())
+        .serve_connection(TokioIo::new(stream), service);
+    let connection = graceful.watch(connection);
+    async move {
+        // A client that breaks the connection or the protocol has lost only its own.
+        let _ = connection.await;
+    }
+}
+
+/// A body and its type.
+type Found = Result<(&'static str, String), Failure>;
+
+async fn respond(app: &App, request: Request<Incoming>) -> Response<Full<Bytes>> {
+    let started = Instant::now();
+    app.metrics.accepted.fetch_add(1, Ordering::Relaxed);
+    let (kind, body, status) = match app.find(request, started).await {
+        Ok((kind, body)) => (kind, body, StatusCode::OK),
+        Err(failure) => {
+            let status = StatusCode::from_u16(failure.status as u16);
+            let status = status.unwrap_or(StatusCode::INTERNAL_SERVER_ERROR);
+            (JSON, error_body(&failure.message), status)
+        }
+    };
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(CONTENT_TYPE, HeaderValue::from_static(kind));
+    // The rest of a body that was not read would be taken for a request.
+    let is_cut = [StatusCode::PAYLOAD_TOO_LARGE, StatusCode::REQUEST_TIMEOUT].contains(&status);
+    if is_cut || app.stopping.load(Ordering::Relaxed) {
+        headers.insert(CONNECTION, HeaderValue::from_static("close"));
+    }
+    app.metrics.answered(status.as_u16(), started.elapsed());
+    response
+}
+
+const JSON: &str = "application/json";
+const TEXT: &str = "text/plain; charset=utf-8";
+
+impl App {
+    async fn find(&self, request: Request<Incoming>, started: Instant) -> Found {
+        let (head, body) = request.into_parts();
+        match route(head.method.as_str(), head.uri.path())? {
+            Route::Alive => Ok((TEXT, "ok\n".to_owned())),
+            Route::Ready if self.stopping.load(Ordering::Relaxed) => {
+                Err(Failure::new(Status::Unavailable, "the server is stopping"))
+            }
+            Route::Ready => Ok((TEXT, "ok\n".to_owned())),
+            Route::Metrics => Ok((TEXT, self.metrics.text())),
+            Route::State(target) => Ok((JSON, state(self.served(target)?.version))),
+            Route::Metadata(target) => {
+                let served = self.served(target)?;
+                let signatures = served.model.signatures().iter();
+                Ok((JSON, metadata(target.model, served.version, signatures)))
+            }
+            Route::Predict(target) => {
+                let served = self.served(target)?;
+                let deadline = started + self.options.deadline;
+                let body = timeout_at(deadline.into(), self.body(body)).await;
+                let body = body.map_err(|_| {
+                    Failure::new(Status::TooSlow, "the request did not arrive in time")
+                })??;
+                Ok((JSON, self.predict(served, &body, deadline).await?))
+            }
+        }
+    }
+
+    fn served(&self, target: Target<'_>) -> Result<&Served, Failure> {
+        let found = self.models.get(target.model);
+        let is_version = |served: &&Served| target.version.is_none_or(|v| v == served.version);
+        found.filter(is_version).ok_or_else(|| {
+            let what = match target.version {
+                Some(version) => format!("Specific({}, {version})", target.model),
+                None => format!("Latest({})", target.model),
+            };
+            let message = format!("Servable not found for request: {what}");
+            Failure::new(Status::NotFound, message)
+        })
+    }
+
+    async fn body(&self, mut body: Incoming) -> Result<Vec<u8>, Failure> {
+        let (mut read, mut length) = (Vec::new(), 0);
+        let most = self.options.max_body;
+        while let Some(frame) = body.frame().await {
+            let broken = |error| Failure::invalid(format!("the body is not complete: {error}"));
+            let Ok(data) = frame.map_err(broken)?.into_data() else {
+                continue;
+            };
+            length += data.len();
+            if length <= most {
+                read.extend_from_slice(&data);
+            } else if length > most + DISCARDED {
+                break;
+            }
+        }
+        match length <= most {
+            true => Ok(read),
+            false => Err(Failure::new(
+                Status::TooLarge,
+                format!("the body has more than {most} bytes"),
+            )),
+        }
+    }
+
+    async fn predict(
+        &self,
+        served: &Served,
+        body: &[u8],
+        deadline: Instant,
+    ) -> Result<String, Failure> {
+        let signatures = served.model.signatures();
+        let request = predict::Request::read(body, signatures)?;
+        let (batcher, signature) = served
+            .batchers
+            .get(&request.signature)
+            .zip(signatures.get(&request.signature))
+            .ok_or_else(|| Failure::new(Status::Internal, "a signature without a queue"))?;
+        let outcome = batcher.submit(request.arrays, deadline)?;
+        let late = || Failure::new(Status::Deadline, "the result was not there in time");
+        let outcome = timeout_at(deadline.into(), outcome).await;
+        // A request whose time is over is dropped from the queue.
+        let arrays = outcome.map_err(|_| late())?.map_err(|_| late())??;
+        answer(&signature.outputs, &arrays, request.rows)
+    }
+}

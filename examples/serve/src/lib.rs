@@ -1,0 +1,18 @@
+//! A server of models over HTTP, with the REST interface of TensorFlow Serving.
+//!
+//! It knows [`Model`](model::Model)s and nothing of TensorFlow: `saved_model.rs` serves SavedModels, and
+//! `crate.rs` a crate of tf2rust.
+#![deny(missing_docs, unsafe_code)]
+
+pub mod array;
+mod base64;
+pub mod batch;
+pub mod failure;
+pub mod http;
+pub mod json;
+mod leaf;
+pub mod metrics;
+pub mod model;
+pub mod options;
+pub mod predict;
+pub mod route;

@@ -1,0 +1,144 @@
+"""Elements per second of pipelines of the client and of Python's tf.data, in turn.
+
+Both read the same file with the same steps, and the sums of what they read are compared. Prints a
+table of elements per second, with medians and quartiles, and the median of the ratios of rounds.
+"""
+
+from __future__ import annotations
+
+import os
+import pathlib
+import statistics
+import subprocess
+import tempfile
+import time
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from absl import app, flags
+
+_ROUNDS = flags.DEFINE_integer("rounds", 9, "How often each side is timed.", lower_bound=3)
+_IMAGES = flags.DEFINE_integer("images", 640, "Images of a file, a multiple of 32.")
+_NUMBERS = flags.DEFINE_integer("numbers", 20000, "Numbers of a reading.")
+_RUST = flags.DEFINE_string("rust", None, "The Rust side's program.", required=True)
+
+BATCH = 32
+
+
+def write_images(path: pathlib.Path, count: int) -> None:
+    """Writes records of JPEG images of 96 x 128 pixels, which noise makes as large as photos."""
+    import numpy as np
+    import tensorflow as tf
+
+    random = np.random.default_rng(1)
+    with tf.io.TFRecordWriter(str(path)) as writer:
+        for label in range(count):
+            smooth = random.integers(0, 256, (12, 16, 3)).repeat(8, 0).repeat(8, 1)
+            pixels = np.clip(smooth + random.integers(-9, 10, smooth.shape), 0, 255)
+            jpeg = tf.io.encode_jpeg(pixels.astype(np.uint8)).numpy()
+            feature = {
+                "image": tf.train.Feature(bytes_list=tf.train.BytesList(value=[jpeg])),
+                "label": tf.train.Feature(int64_list=tf.train.Int64List(value=[label])),
+            }
+            example = tf.train.Example(features=tf.train.Features(feature=feature))
+            writer.write(example.SerializeToString())
+
+
+def pipeline(name: str, file: str) -> Any:
+    """Returns the pipeline of `data_readings.rs` in Python."""
+    import tensorflow as tf
+
+    if name == "numbers":
+        return tf.data.Dataset.range(int(file)).map(lambda n: n + 1).shuffle(1000, seed=7)
+    spec = {
+        "image": tf.io.FixedLenFeature([], tf.string),
+        "label": tf.io.FixedLenFeature([], tf.int64),
+    }
+
+    def image(record: Any) -> tuple[Any, Any]:
+        fields = tf.io.parse_single_example(record, spec)
+        pixels = tf.io.decode_image(fields["image"], 3, expand_animations=False)
+        return tf.image.resize(pixels, [64, 64]) / 255.0, fields["label"]
+
+    data = tf.data.TFRecordDataset(file).map(image, num_parallel_calls=tf.data.AUTOTUNE)
+    return data.batch(BATCH, drop_remainder=True).prefetch(2)
+
+
+def _python(name: str, file: str) -> Callable[[], tuple[float, int]]:
+    data = pipeline(name, file)
+
+    def read() -> tuple[float, int]:
+        begun, total = time.perf_counter_ns(), 0
+        for element in data:
+            last = element[-1] if isinstance(element, tuple) else element
+            total += int(last.numpy().sum())
+        return time.perf_counter_ns() - begun, total
+
+    return read
+
+
+def _client(rust: subprocess.Popen[str], name: str, file: str) -> Callable[[], tuple[float, int]]:
+    def read() -> tuple[float, int]:
+        if not rust.stdin or not rust.stdout:
+            raise RuntimeError("the Rust side has no pipes")
+        rust.stdin.write(f"{name} {file}\n")
+        answer = rust.stdout.readline().split()
+        if len(answer) != 2:
+            raise RuntimeError(f"the Rust side ended while it read {name}")
+        return float(answer[0]), int(answer[1])
+
+    return read
+
+
+def main(argv: Sequence[str]) -> None:
+    """Measures both sides in turn and prints the table."""
+    if len(argv) > 1:
+        raise app.UsageError(f"unexpected arguments: {argv[1:]}")
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "2")
+    with tempfile.TemporaryDirectory() as folder:
+        records = pathlib.Path(folder) / "images.tfrecord"
+        write_images(records, _IMAGES.value)
+        rust = subprocess.Popen(
+            [_RUST.value],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+            bufsize=1,
+        )
+        print(f"load average {os.getloadavg()[0]:.1f}, {os.cpu_count()} cores")
+        print("| elements per second | Python | client | client / Python |")
+        print("|---|---|---|---|")
+        for name, file, count in (
+            ("images", str(records), _IMAGES.value),
+            ("numbers", str(_NUMBERS.value), _NUMBERS.value),
+        ):
+            sides = (_python(name, file), _client(rust, name, file))
+            rates: tuple[list[float], list[float]] = ([], [])
+            for turn in range(_ROUNDS.value + 1):
+                sums = set()
+                for read, found in zip(sides, rates, strict=True):
+                    nanoseconds, total = read()
+                    sums.add(total)
+                    # The first reading of each side begins cold.
+                    if turn > 0:
+                        found.append(count / nanoseconds * 1e9)
+                if len(sums) != 1:
+                    raise RuntimeError(f"the sides read other elements of {name}: {sums}")
+            _report(name, *rates)
+        if rust.stdin:
+            rust.stdin.close()
+        rust.wait()
+
+
+def _report(name: str, python: list[float], client: list[float]) -> None:
+    ratio = statistics.median(c / p for p, c in zip(python, client, strict=True))
+
+    def cell(rates: list[float]) -> str:
+        low, middle, high = statistics.quantiles(rates, n=4)
+        return f"{middle:.0f} ({low:.0f} to {high:.0f})"
+
+    print(f"| {name} | {cell(python)} | {cell(client)} | {ratio:.2f} |", flush=True)
+
+
+if __name__ == "__main__":
+    app.run(main)
