@@ -3,6 +3,7 @@
 mod built;
 mod complete;
 mod datasets;
+mod derivatives;
 mod functional;
 mod functions;
 mod goldens;
