@@ -9,6 +9,7 @@ mod functions;
 mod goldens;
 mod kept;
 mod keras;
+mod keras_2;
 mod layers;
 mod models;
 mod optimizers;
