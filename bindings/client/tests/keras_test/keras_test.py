@@ -86,6 +86,21 @@ def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str
         _near(found, expected, name)
 
 
+def test_names_that_no_attribute_holds_lie_in_pieces(tmp_path: pathlib.Path) -> None:
+    long = "n" * 200
+    dense = [keras.layers.Dense(1, name=f"{long}{index}") for index in range(150)]
+    inner = keras.Sequential([keras.Input((1,)), *dense], name="inner")
+    x = keras.Input((1,))
+    model = keras.Model(x, inner(x))
+    model.save(tmp_path / "long.h5")
+    with h5py.File(tmp_path / "long.h5") as file:
+        assert "weight_names1" in file["model_weights/inner"].attrs
+    _run("resave", str(tmp_path))
+    again = keras.models.load_model(tmp_path / "long.h5.again.keras")
+    for one, other in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
 @pytest.mark.parametrize("name", KERAS_2_MODELS)
 def test_models_of_keras_2_become_those_of_keras_3(again: pathlib.Path, name: str) -> None:
     model = keras.models.load_model(again / f"keras_2_{name}.h5.again.keras")
