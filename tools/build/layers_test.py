@@ -82,6 +82,7 @@ CLIENT: Table = {
     "gradient/calls": "context function gradient/engine gradient/graph gradient/rule",
     "gradient/of_graph": "context gradient/calls gradient/engine gradient/graph",
     "gradient/of_tape": "context gradient/calls gradient/engine",
+    "gradient/jacobian": "context gradient/engine gradient/of_graph",
     "gradient/custom": "context gradient/engine gradient/registry gradient/rule",
     "control_flow": "context function gradient/calls",
     "checkpoint": "files variable",

@@ -10,6 +10,7 @@ mod custom;
 mod einsum;
 pub(crate) mod engine;
 pub(crate) mod graph;
+mod jacobian;
 mod of_graph;
 mod of_tape;
 pub(crate) mod registry;
@@ -20,6 +21,7 @@ mod slices;
 
 pub use custom::custom_gradient;
 pub use engine::{GradientOptions, Unconnected};
+pub use jacobian::{batch_jacobian, forward_products, hessian, jacobian};
 pub use of_graph::{gradients, gradients_with};
 pub use registry::{differentiable_ops, register_gradient};
 pub use rule::{Backward, InputGradients};

@@ -72,6 +72,8 @@ ACTIVATIONS: dict[str, Callable[[Any], Any]] = {
     "gelu_tanh": lambda x: keras.activations.gelu(x, approximate=True),
     "hard_shrink": keras.activations.hard_shrink,
     "hard_sigmoid": keras.activations.hard_sigmoid,
+    # That of Keras 2.
+    "hard_sigmoid_slope": lambda x: tf.clip_by_value(0.2 * x + 0.5, 0.0, 1.0),
     "hard_silu": keras.activations.hard_silu,
     "hard_tanh": keras.activations.hard_tanh,
     "leaky_relu": keras.activations.leaky_relu,
@@ -223,7 +225,7 @@ def _metric_batch(random: np.random.Generator, kind: str, size: int) -> tuple[Ar
 
 
 def optimizers(goldens: Goldens) -> None:
-    """Ten steps of every optimizer on one variable."""
+    """A hundred steps of every optimizer on one variable, each as it is and with all options."""
     o = keras.optimizers
     cases: dict[str, Any] = {
         "sgd": o.SGD(),
@@ -246,6 +248,11 @@ def optimizers(goldens: Goldens) -> None:
             beta=0.1,
         ),
         "lion": o.Lion(weight_decay=0.01),
+    }
+    for name, optimizer in list(cases.items()):
+        options = optimizer.get_config() | {"weight_decay": 0.02, "clipnorm": 0.9}
+        cases[f"{name}_options"] = type(optimizer).from_config(options)
+    cases |= {
         "clip_value": o.SGD(clipvalue=0.4),
         "clip_norm": o.SGD(clipnorm=0.9),
         "clip_global": o.SGD(global_clipnorm=1.1),
@@ -254,7 +261,7 @@ def optimizers(goldens: Goldens) -> None:
         ),
     }
     start = goldens.normal("optimizer/start", 3, 4)
-    gradients = goldens.normal("optimizer/gradients", 10, 3, 4)
+    gradients = goldens.normal("optimizer/gradients", 100, 3, 4)
     for name, optimizer in cases.items():
         variable = keras.Variable(start)
         values = []
@@ -561,6 +568,35 @@ def training(goldens: Goldens) -> None:
         goldens.add(f"{case}/test", np.array(model.test_on_batch(x, truth), np.float32))
 
 
+def derivatives(goldens: Goldens) -> None:
+    """Jacobians, Hessians and products with tangents."""
+    shapes = {"x": (3, 4), "w": (4, 2)}
+    x, w = (tf.constant(goldens.normal(f"derivatives/{name}", *shapes[name])) for name in shapes)
+    tangents = [
+        tf.constant(goldens.normal(f"derivatives/t{name}", *shapes[name])) for name in shapes
+    ]
+
+    def function(x: Any, w: Any) -> Any:
+        squares = tf.reduce_sum(tf.square(x), 1, keepdims=True)
+        return tf.nn.softmax(tf.tanh(x @ w)) * tf.gather(squares, [0, 1, 2])
+
+    with tf.GradientTape(persistent=True) as tape:
+        tape.watch([x, w])
+        with tf.GradientTape(persistent=True) as inner:
+            inner.watch([x, w])
+            y = function(x, w)
+            total = tf.reduce_sum(tf.square(y))
+        gradients = inner.gradient(total, [x, w])
+    for name, value, gradient in zip(shapes, (x, w), gradients, strict=True):
+        goldens.add(f"derivatives/jacobian_{name}", inner.jacobian(y, value))
+        goldens.add(f"derivatives/hessian_{name}", tape.jacobian(gradient, value))
+    goldens.add("derivatives/batch", inner.batch_jacobian(y, x))
+    with tf.autodiff.ForwardAccumulator([x, w], tangents) as forward:
+        y = function(x, w)
+    goldens.add("derivatives/y", y)
+    goldens.add("derivatives/forward", forward.jvp(y))
+
+
 def main(argv: Sequence[str]) -> None:
     """Writes all goldens."""
     if len(argv) > 1:
@@ -576,6 +612,7 @@ def main(argv: Sequence[str]) -> None:
         initializers,
         layers,
         training,
+        derivatives,
     ):
         group(goldens)
     names = sorted(goldens.tensors)

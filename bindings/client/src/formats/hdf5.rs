@@ -1,11 +1,15 @@
 //! HDF5 files, as far as Keras writes them: superblock 0, groups with symbol tables, and contiguous
-//! datasets of numbers. The format is that of the HDF Group's specification, version 1.
+//! datasets of numbers, and attributes that are texts. The format is that of the HDF Group's
+//! specification, version 1.
+
+mod attributes;
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
 use tfp_core::{DataType, Error, Result, Tensor};
 
+use self::attributes::Attribute;
 use super::bytes::Bytes;
 
 const SIGNATURE: &[u8] = b"\x89HDF\r\n\x1a\n";
@@ -19,6 +23,8 @@ const MOST: usize = 1_000_000;
 /// The datasets of a file, by path.
 pub(crate) struct Datasets<'b> {
     found: BTreeMap<String, Dataset<'b>>,
+    /// The attributes of groups, by path.
+    attributes: BTreeMap<String, Vec<Attribute>>,
 }
 
 /// A dataset.
@@ -37,9 +43,10 @@ impl<'b> Datasets<'b> {
             file: Bytes { what, bytes },
             objects: 0,
             found: BTreeMap::new(),
+            attributes: BTreeMap::new(),
         };
         let file = reader.file;
-        if !bytes.starts_with(SIGNATURE) {
+        if !is_hdf5(bytes) {
             return Err(Error::argument("the weights are not an HDF5 file"));
         }
         let (version, sizes) = (file.number(8, 1)?, file.number(13, 2)?);
@@ -52,7 +59,15 @@ impl<'b> Datasets<'b> {
         reader.object(root, "", 0)?;
         Ok(Self {
             found: reader.found,
+            attributes: reader.attributes,
         })
+    }
+
+    /// Reads an attribute of a group, which is one or several texts. The root's path is empty.
+    pub fn texts(&self, group: &str, name: &str) -> Result<Option<Vec<String>>> {
+        let all = self.attributes.get(group).into_iter().flatten();
+        let found = all.into_iter().find(|(one, _)| one == name);
+        found.map(|(_, texts)| texts.clone()).transpose()
     }
 
     /// Returns the paths of all datasets.
@@ -85,10 +100,16 @@ impl<'b> Datasets<'b> {
     }
 }
 
+/// Whether bytes are those of a file of this format.
+pub(crate) fn is_hdf5(bytes: &[u8]) -> bool {
+    bytes.starts_with(SIGNATURE)
+}
+
 struct Reader<'b> {
     file: Bytes<'b>,
     objects: usize,
     found: BTreeMap<String, Dataset<'b>>,
+    attributes: BTreeMap<String, Vec<Attribute>>,
 }
 
 /// What the header of an object says.
@@ -101,6 +122,7 @@ struct Header {
     /// Where the numbers are and how many bytes.
     data: Option<Result<(u64, u64)>>,
     is_filtered: bool,
+    attributes: Vec<Attribute>,
 }
 
 impl Reader<'_> {
@@ -113,6 +135,7 @@ impl Reader<'_> {
         }
         let header = self.header(address)?;
         if let Some((tree, heap)) = header.group {
+            self.attributes.insert(path.to_owned(), header.attributes);
             return self.group(tree, heap, path, depth, 0);
         }
         let (Some(dtype), Some(dims), Some(data)) = (header.dtype, header.dims, header.data) else {
@@ -170,6 +193,10 @@ impl Reader<'_> {
                     0x0003 => header.dtype = Some(self.dtype(data)),
                     0x0008 => header.data = Some(self.layout(data)),
                     0x000b => header.is_filtered = true,
+                    0x000c => {
+                        let found = attributes::read(file, data, |at| self.dims(at))?;
+                        header.attributes.push(found);
+                    }
                     0x0010 => blocks.push((file.number(data, 8)?, file.number(data + 8, 8)?)),
                     0x0011 => {
                         header.group = Some((file.number(data, 8)?, file.number(data + 8, 8)?));

@@ -25,6 +25,8 @@ pub enum Activation {
     HardShrink(f32),
     /// `clip(x / 6 + 0.5, 0, 1)`
     HardSigmoid,
+    /// `clip(slope * x + 0.5, 0, 1)`. Keras 2's `hard_sigmoid` has the slope 0.2.
+    HardSigmoidSlope(f32),
     /// `x * hard_sigmoid(x)`
     HardSilu,
     /// `clip(x, -1, 1)`
@@ -147,6 +149,10 @@ impl Activation {
             Self::HardSigmoid => {
                 let line = ops::relu6(cx, ops::add_v2(cx, x, 3.0)?)?;
                 ops::div(cx, line, 6.0)?
+            }
+            Self::HardSigmoidSlope(slope) => {
+                let line = ops::add_v2(cx, ops::mul(cx, x, slope)?, 0.5)?;
+                clip(line, 0.0, 1.0)?
             }
             Self::HardSilu => ops::mul(cx, x, Self::HardSigmoid.apply(cx, x)?)?,
             Self::HardTanh => clip(x.clone(), -1.0, 1.0)?,

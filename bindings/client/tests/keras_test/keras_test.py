@@ -5,6 +5,7 @@ import io
 import json
 import os
 import pathlib
+import shutil
 import subprocess
 import zipfile
 from collections.abc import Iterator
@@ -21,6 +22,9 @@ from bindings.client.tests import keras_models
 PROGRAM = os.environ["KERAS_FILES"]
 # Outputs differ by rounding; weights not at all.
 NEAR = 2e-5
+# Models that Keras 2 wrote, without functions that Keras 3 lacks.
+KERAS_2 = pathlib.Path(os.environ["KERAS_2"]).parent
+KERAS_2_MODELS = ["image", "nested"]
 
 
 def _run(*arguments: str) -> None:
@@ -56,15 +60,19 @@ def again(tmp_path_factory: pytest.TempPathFactory) -> Iterator[pathlib.Path]:
             if variable.dtype == "float32":
                 variable.assign(variable.numpy() + r.normal(size=variable.shape) ** 2 * 0.1)
         model.save(folder / f"{name}.keras")
+        model.save(folder / f"{name}.h5")
         keras.backend.clear_session()
+    for name in KERAS_2_MODELS:
+        shutil.copy(KERAS_2 / f"{name}.h5", folder / f"keras_2_{name}.h5")
     _run("resave", str(folder))
     yield folder
 
 
+@pytest.mark.parametrize("end", ["", ".h5"])
 @pytest.mark.parametrize("name", list(keras_models.CASES))
-def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str) -> None:
+def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str, end: str) -> None:
     first = keras.models.load_model(again / f"{name}.keras")
-    second = keras.models.load_model(again / f"{name}.again.keras")
+    second = keras.models.load_model(again / f"{name}{end}.again.keras")
     assert [type(layer) for layer in first.layers] == [type(layer) for layer in second.layers]
     assert [layer.name for layer in first.layers] == [layer.name for layer in second.layers]
     weights = list(zip(first.weights, second.weights, strict=True))
@@ -76,6 +84,29 @@ def test_models_of_python_are_the_same_after_rust(again: pathlib.Path, name: str
     x = [r.normal(size=(4, *value.shape[1:])).astype(np.float32) for value in first.inputs]
     for found, expected in zip(_list(second(x)), _list(first(x)), strict=True):
         _near(found, expected, name)
+
+
+def test_names_that_no_attribute_holds_lie_in_pieces(tmp_path: pathlib.Path) -> None:
+    long = "n" * 200
+    dense = [keras.layers.Dense(1, name=f"{long}{index}") for index in range(150)]
+    inner = keras.Sequential([keras.Input((1,)), *dense], name="inner")
+    x = keras.Input((1,))
+    model = keras.Model(x, inner(x))
+    model.save(tmp_path / "long.h5")
+    with h5py.File(tmp_path / "long.h5") as file:
+        assert "weight_names1" in file["model_weights/inner"].attrs
+    _run("resave", str(tmp_path))
+    again = keras.models.load_model(tmp_path / "long.h5.again.keras")
+    for one, other in zip(model.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(one.numpy(), other.numpy())
+
+
+@pytest.mark.parametrize("name", KERAS_2_MODELS)
+def test_models_of_keras_2_become_those_of_keras_3(again: pathlib.Path, name: str) -> None:
+    model = keras.models.load_model(again / f"keras_2_{name}.h5.again.keras")
+    with np.load(KERAS_2 / f"{name}.npz") as expected:
+        for index, found in enumerate(_list(model(expected["x0"], training=False))):
+            _near(found, expected[f"y{index}"], name)
 
 
 @pytest.fixture(scope="module")

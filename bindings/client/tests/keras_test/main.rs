@@ -1,6 +1,7 @@
 //! Reads and writes Keras' files, for a test in Python.
 //!
-//! `resave FOLDER`: each `NAME.keras` is read and written as `NAME.again.keras`.
+//! `resave FOLDER`: each `NAME.keras` is read and written as `NAME.again.keras`, and each `NAME.h5` as
+//! `NAME.h5.again.keras`.
 //! `make FOLDER`: writes models made here, what they are given, and what they compute.
 //! `train FOLDER`: writes models in training, a batch, and what one more step makes of them.
 //! `callbacks FOLDER`: trains with callbacks, whose files are in `rust`.
@@ -65,6 +66,10 @@ fn resave(folder: &Path) -> Result<()> {
     for name in names(folder, ".keras")? {
         let model = Model::from_keras(&Weights::new(&eager, 1), with(&name, ".keras"))?;
         model.save_keras(with(&name, ".again.keras"))?;
+    }
+    for name in names(folder, ".h5")? {
+        let model = Model::from_keras(&Weights::new(&eager, 1), with(&name, ".h5"))?;
+        model.save_keras(with(&name, ".h5.again.keras"))?;
     }
     Ok(())
 }

@@ -15,6 +15,7 @@ pub const ACTIVATIONS: &[(&str, Activation)] = &[
     ("gelu_tanh", Activation::GeluTanh),
     ("hard_shrink", Activation::HardShrink(0.5)),
     ("hard_sigmoid", Activation::HardSigmoid),
+    ("hard_sigmoid_slope", Activation::HardSigmoidSlope(0.2)),
     ("hard_silu", Activation::HardSilu),
     ("hard_tanh", Activation::HardTanh),
     ("leaky_relu", Activation::LeakyRelu(0.2)),

@@ -85,7 +85,7 @@ impl Cases {
 }
 
 /// The largest difference, where one is the size of the value or of one when it is smaller.
-fn distance(found: &Tensor, expected: &Tensor) -> Result<f32> {
+pub fn distance(found: &Tensor, expected: &Tensor) -> Result<f32> {
     assert_eq!(found.dims(), expected.dims());
     let pairs = found
         .as_slice::<f32>()?

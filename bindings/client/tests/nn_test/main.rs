@@ -3,11 +3,13 @@
 mod built;
 mod complete;
 mod datasets;
+mod derivatives;
 mod functional;
 mod functions;
 mod goldens;
 mod kept;
 mod keras;
+mod keras_2;
 mod layers;
 mod models;
 mod optimizers;

@@ -1,4 +1,4 @@
-//! Ten steps of every optimizer.
+//! A hundred steps of every optimizer.
 
 use tfp::nn::layer::{Dense, Embedding, Flatten, Layer, Pass, Sequential};
 use tfp::nn::optimizer::{
@@ -25,7 +25,7 @@ fn steps<R: Rule>(
     let cx: &EagerContext = &goldens.eager;
     let mut variable = goldens.get("optimizer/start")?;
     let gradients = goldens.get("optimizer/gradients")?;
-    let gradients = ops::unpack(cx, gradients, 10, ops::UnpackOptions::default())?;
+    let gradients = ops::unpack(cx, gradients, 100, ops::UnpackOptions::default())?;
     let mut slots = rule
         .slots()
         .iter()
@@ -74,7 +74,9 @@ fn check<R: Rule + Copy>(goldens: &Goldens, name: &str, rule: R, rate: Option<f3
     );
     let schedule = rate.unwrap_or_else(|| rule.default_rate()).into();
     let values = steps(goldens, rule, &schedule, rule.default_decay(), Clip::None)?;
-    goldens.check(&format!("optimizer/{name}/y"), &values, 2e-6)
+    goldens.check(&format!("optimizer/{name}/y"), &values, 2e-6)?;
+    let values = steps(goldens, rule, &schedule, Some(0.02), Clip::Norm(0.9))?;
+    goldens.check(&format!("optimizer/{name}_options/y"), &values, 2e-6)
 }
 
 #[test]

@@ -6,6 +6,10 @@ use crate::formats::json::Json;
 use crate::nn::functional::{ConvOptions, Padding};
 use crate::nn::{Activation, Constraint, Regularizer};
 
+/// What stands for a function of Keras 2 that Keras 3 computes in another way: `clip(0.2 x + 0.5, 0, 1)`.
+pub(super) const HARD_SIGMOID: &str = "keras_2_hard_sigmoid";
+const HARD_SIGMOID_SLOPE: f32 = 0.2;
+
 /// The configuration of a layer.
 #[derive(Clone, Copy)]
 pub(super) struct Config<'j>(pub &'j Json);
@@ -157,6 +161,9 @@ impl<'j> Config<'j> {
             }
             Some(json) if object(json).is_some_and(|(class, _)| class == "ELU") => {
                 Ok(Activation::Elu(self.inner(key)?.1.float("alpha")?))
+            }
+            Some(json) if object(json).is_some_and(|(class, _)| class == HARD_SIGMOID) => {
+                Ok(Activation::HardSigmoidSlope(HARD_SIGMOID_SLOPE))
             }
             Some(_) => Err(Self::unsupported(&format!(
                 "an '{key}' that is not one of Keras' by name"

@@ -12,6 +12,8 @@ use crate::nn::layer::described::{Arguments, KerasLayer};
 pub(super) struct Described {
     pub layer: Box<dyn Layer>,
     pub places: Vec<String>,
+    /// How many of the last ones training does not change, even where the layer is trained.
+    pub states: usize,
 }
 
 impl Described {
@@ -43,13 +45,21 @@ impl Described {
         layer
     }
 }
+
 impl Described {
+    /// A layer whose variables are at these places.
+    pub fn at(layer: Box<dyn Layer>, places: Vec<String>) -> Self {
+        let states = 0;
+        Self {
+            layer,
+            places,
+            states,
+        }
+    }
+
     /// A layer whose own variables are so many.
     pub fn own(layer: impl Layer + 'static, count: usize) -> Result<Self> {
-        Ok(Self {
-            layer: Box::new(layer),
-            places: vars("", count),
-        })
+        Ok(Self::at(Box::new(layer), vars("", count)))
     }
 
     /// A layer without variables.

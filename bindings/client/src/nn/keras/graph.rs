@@ -1,6 +1,7 @@
 //! The graph of layers of a configuration.
 
 mod loaded;
+mod places;
 #[cfg(test)]
 mod tests;
 

@@ -7,6 +7,7 @@ use tfp_core::{Error, Result};
 use self::window::{Global, conv, conv3d, kind, pair, pooling};
 use super::config::{Config, object};
 use super::described::Described;
+use super::keras_2::has_old_function;
 use super::recurrent::bidirectional;
 use crate::formats::json::Json;
 use crate::nn::layer::described::{Arguments, KerasLayer};
@@ -38,7 +39,7 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
     if let Some(policy) = policy.filter(|policy| policy != "float32") {
         return Err(Config::unsupported(&format!("dtype '{policy}'")));
     }
-    let Described { mut layer, places } = described;
+    let mut layer = described.layer;
     for key in config.ending("_regularizer") {
         let Some(regularizer) = config.regularizer(key)? else {
             continue;
@@ -57,7 +58,7 @@ fn finish(class: &str, config: Config<'_>, described: Described) -> Result<Descr
         let variable = key.trim_end_matches("_constraint");
         layer = Box::new(layer.constrained(variable_of(class, variable, key)?, constraint));
     }
-    Ok(Described { layer, places })
+    Ok(Described { layer, ..described })
 }
 
 /// The name of the variable that a key's first part is about.
@@ -108,7 +109,12 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
                 scale: config.flag("scale"),
             };
             let count = 2 + usize::from(layer.center) + usize::from(layer.scale);
-            Described::own(layer, count)
+            // The moving mean and variance.
+            let states = 2;
+            Ok(Described {
+                states,
+                ..Described::own(layer, count)?
+            })
         }
         "Concatenate" => Described::plain(Concatenate {
             axis: config.integer("axis")?,
@@ -352,11 +358,12 @@ fn by_class(class: &str, config: Config<'_>) -> Result<Described> {
         }
         "TimeDistributed" => {
             let (class, inner) = config.inner("layer")?;
-            let Described { layer, places } = describe(class, inner, false)?;
-            let places = places.into_iter().map(|place| format!("layer/{place}"));
+            let inner = describe(class, inner, false)?;
+            let places = inner.places.iter().map(|place| format!("layer/{place}"));
             Ok(Described {
-                layer: Box::new(TimeDistributed { layer }),
                 places: places.collect(),
+                layer: Box::new(TimeDistributed { layer: inner.layer }),
+                states: inner.states,
             })
         }
         "Bidirectional" => bidirectional(config),
@@ -387,6 +394,11 @@ impl Layer for Fixed {
     }
 
     fn keras(&self, inputs: &[&[i64]]) -> Result<KerasLayer> {
+        if has_old_function(&Json::Object(self.keras.config.clone())) {
+            return Err(Error::argument(
+                "its hard_sigmoid is that of Keras 2, which Keras 3 does not have",
+            ));
+        }
         let is_recurrent = matches!(&*self.keras.class, "SimpleRNN" | "LSTM" | "GRU");
         Ok(match inputs.len() > 1 && is_recurrent {
             true => self.keras.clone().call(Arguments::States),

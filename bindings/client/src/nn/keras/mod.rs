@@ -1,10 +1,13 @@
-//! Models of Keras 3: `.keras` files, which are archives of a configuration and of weights.
+//! Models of Keras: `.keras` files, which are archives of a configuration and of weights, and `.h5`
+//! files of Keras 2 and 3.
 
 mod calls;
 mod compile;
 mod config;
 mod described;
 mod graph;
+mod h5;
+mod keras_2;
 mod layers;
 mod names;
 mod order;
@@ -23,7 +26,7 @@ use super::layer::Model;
 use super::optimizer::Rule;
 use super::training::Trainer;
 use crate::files::{file_error, read_file, write};
-use crate::formats::hdf5::Datasets;
+use crate::formats::hdf5::{self, Datasets};
 use crate::formats::json::Json;
 use crate::formats::zip;
 use crate::variable::{self, Variable};
@@ -39,6 +42,10 @@ impl Model {
     /// weights. Inputs, outputs and layers have Keras' names. The model can be trained further. Layers
     /// whose `trainable` is false are frozen.
     ///
+    /// A file of the older format, `model.save("model.h5")`, is read too, whether Keras 2 or Keras 3
+    /// wrote it. What a file of Keras 2 describes keeps its meaning: its `hard_sigmoid` has the slope 0.2.
+    /// A layer that is part of several models in such a file has a copy of its weights in each.
+    ///
     /// # Errors
     /// [`ErrorKind::NotFound`] for a file that does not exist; [`ErrorKind::File`] for one that can't be
     /// read, is damaged, or has layers that are not supported, with a line for each of them.
@@ -51,15 +58,20 @@ impl Model {
         })
     }
 
-    /// Reads a model from the bytes of a `.keras` file.
+    /// Reads a model from the bytes of a `.keras` or `.h5` file.
     ///
     /// # Errors
     /// As for [`Self::from_keras`], with [`ErrorKind::Argument`].
     pub fn from_keras_bytes(weights: &Weights, bytes: &[u8]) -> Result<Self> {
-        let config = Json::parse(zip::member(bytes, CONFIG)?)?;
-        let datasets = Datasets::open(zip::member(bytes, WEIGHTS)?)?;
         let mut problems = Vec::new();
-        let graph = Graph::parse(&config, "", &mut problems)?;
+        let (graph, datasets) = if hdf5::is_hdf5(bytes) {
+            let datasets = Datasets::open(bytes)?;
+            (h5::parse(&datasets, &mut problems)?, datasets)
+        } else {
+            let config = Json::parse(zip::member(bytes, CONFIG)?)?;
+            let datasets = Datasets::open(zip::member(bytes, WEIGHTS)?)?;
+            (Graph::parse(&config, "", &mut problems)?, datasets)
+        };
         if !problems.is_empty() {
             return Err(Error::argument(format!(
                 "{} of its layers can't be read:\n  {}",
@@ -119,7 +131,8 @@ impl Model {
     }
 
     /// Sets the variables to the values of a `.weights.h5` file, which Python's `save_weights` wrote of a
-    /// model of the same layers. If one of them does not fit, none is changed.
+    /// model of the same layers. If one of them does not fit, none is changed. The weights of an `.h5` file
+    /// of Keras 2, alone or with a model, are those of the layers in Keras' order.
     ///
     /// # Errors
     /// [`ErrorKind::File`] for a file that lacks a variable or has another shape of it, and as for
@@ -171,6 +184,10 @@ fn read_weights(model: &Model, path: &Path) -> Result<Vec<Tensor>> {
         _ => error,
     };
     let datasets = Datasets::open(&bytes).map_err(at_file)?;
+    if h5::has_layers(&datasets) {
+        let mut found = h5::values(&datasets, model).map_err(at_file)?;
+        return in_order(model, |name| found.remove(name));
+    }
     let mut found = HashMap::new();
     for (place, variable) in &saved.variables {
         let value = datasets.read(place).map_err(at_file)?;
@@ -190,8 +207,13 @@ fn read_weights(model: &Model, path: &Path) -> Result<Vec<Tensor>> {
         }
         found.insert(variable.name(), value);
     }
+    in_order(model, |name| found.remove(name))
+}
+
+/// The values of a model's variables, in their order.
+fn in_order(model: &Model, mut value: impl FnMut(&str) -> Option<Tensor>) -> Result<Vec<Tensor>> {
     let values = model.variables().iter().map(|variable| {
-        found.remove(variable.name()).ok_or_else(|| {
+        value(variable.name()).ok_or_else(|| {
             Error::argument(format!("no layer of the model has '{}'", variable.name()))
         })
     });

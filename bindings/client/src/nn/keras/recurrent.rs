@@ -19,9 +19,9 @@ pub(super) fn describe(
     is_causal: bool,
 ) -> Option<Result<Described>> {
     match class {
-        "SimpleRNN" | "LSTM" | "GRU" => Some(recurrent(class, config).map(|layer| Described {
-            places: vars("cell/", 2 + usize::from(layer.use_bias)),
-            layer: Box::new(layer),
+        "SimpleRNN" | "LSTM" | "GRU" => Some(recurrent(class, config).map(|layer| {
+            let places = vars("cell/", 2 + usize::from(layer.use_bias));
+            Described::at(Box::new(layer), places)
         })),
         "RNN" => Some(cells(config)),
         "ConvLSTM1D" | "ConvLSTM2D" | "ConvLSTM3D" => Some(conv_lstm(class, config)),
@@ -112,7 +112,7 @@ fn cells(config: Config<'_>) -> Result<Described> {
     };
     let options = options(config)?;
     let layer = Box::new(StackedRnn { cells, options });
-    Ok(Described { layer, places })
+    Ok(Described::at(layer, places))
 }
 
 fn conv_lstm(class: &str, config: Config<'_>) -> Result<Described> {
@@ -143,7 +143,7 @@ fn conv_lstm(class: &str, config: Config<'_>) -> Result<Described> {
     };
     let places = vars("cell/", 2 + usize::from(layer.use_bias));
     let layer = Box::new(layer);
-    Ok(Described { layer, places })
+    Ok(Described::at(layer, places))
 }
 
 /// The places of the four dense layers of attention.
@@ -184,7 +184,7 @@ fn multi_head(config: Config<'_>, causal: bool) -> Result<Described> {
         ..MultiHeadAttention::new(config.integer("num_heads")?, width)
     });
     let places = dense_places(use_bias);
-    Ok(Described { layer, places })
+    Ok(Described::at(layer, places))
 }
 
 fn grouped(config: Config<'_>, causal: bool) -> Result<Described> {
@@ -206,7 +206,7 @@ fn grouped(config: Config<'_>, causal: bool) -> Result<Described> {
         .iter()
         .map(|name| vars(&format!("{name}_dense/"), count));
     let places = places.flatten().collect();
-    Ok(Described { layer, places })
+    Ok(Described::at(layer, places))
 }
 
 fn attention(class: &str, config: Config<'_>, causal: bool) -> Result<Described> {
@@ -254,5 +254,5 @@ pub(super) fn bidirectional(config: Config<'_>) -> Result<Described> {
         layer: ahead,
         merge,
     });
-    Ok(Described { layer, places })
+    Ok(Described::at(layer, places))
 }

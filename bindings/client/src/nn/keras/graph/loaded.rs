@@ -47,7 +47,7 @@ impl Loaded {
         described: Described,
         datasets: &Datasets<'_>,
     ) -> Result<Self> {
-        let Described { layer, places } = described;
+        let Described { layer, places, .. } = described;
         let values = places.iter().map(|place| datasets.read(place));
         let values = values.collect::<Result<_>>()?;
         Ok(Self {

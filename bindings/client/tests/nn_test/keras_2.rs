@@ -1,0 +1,170 @@
+//! Models in `.h5` files of Keras 2: they predict and train as there.
+
+use std::env;
+use std::path::{Path, PathBuf};
+
+use tfp::nn::optimizer::Sgd;
+use tfp::nn::training::{Plan, Trainer};
+use tfp::nn::{Loss, Model, Weights};
+use tfp::weights::TensorFile;
+use tfp::{EagerContext, Error, Result, Tensor};
+
+use crate::keras::distance;
+
+/// A file of the folder, which `keras_2/write.py` wrote.
+fn path(name: &str) -> Result<PathBuf> {
+    let one = env::var("KERAS_2").map_err(|error| Error::argument(format!("KERAS_2: {error}")))?;
+    Ok(Path::new(&one).with_file_name(name))
+}
+
+/// The arrays whose names are numbered.
+fn several(file: &TensorFile, name: &str) -> Result<Vec<Tensor>> {
+    let names = (0..).map(|index| format!("{name}{index}"));
+    let there: Vec<&str> = file.names().collect();
+    names
+        .take_while(|name| there.contains(&name.as_str()))
+        .map(|name| file.read(&name))
+        .collect()
+}
+
+fn near(found: &[Tensor], expected: &[Tensor], what: &str) -> Result<()> {
+    assert_eq!(found.len(), expected.len(), "{what}");
+    assert!(!found.is_empty(), "{what}");
+    for (index, (found, expected)) in found.iter().zip(expected).enumerate() {
+        let most = distance(found, expected)?;
+        assert!(most <= 2e-5, "{what} {index} is {most} away from Keras'");
+    }
+    Ok(())
+}
+
+fn compare(eager: &EagerContext, name: &str) -> Result<()> {
+    let model = Model::from_keras(&Weights::new(eager, 1), path(&format!("{name}.h5"))?)?;
+    let expected = TensorFile::open(path(&format!("{name}.npz"))?)?;
+    let dtype = model.inputs()[0].dtype;
+    let mut plan = Plan::new(Loss::MeanSquaredError, Sgd::default()).rate(0.05);
+    plan.input = dtype.unwrap_or(tfp::DataType::FLOAT);
+    let mut trainer = Trainer::new(model, plan)?;
+    let x = several(&expected, "x")?;
+    let y = trainer.predict_all(&x)?;
+    near(&y, &several(&expected, "y")?, &format!("{name}: output"))?;
+    let loss = trainer.train_on(&x, &several(&expected, "truth")?)?;
+    let golden = expected.read("loss")?.to_scalar::<f32>()?;
+    assert!(
+        (loss - golden).abs() <= 2e-5 * golden.abs().max(1.0),
+        "{name}: the loss is {loss}, Keras has {golden}"
+    );
+    let after = trainer.predict_all(&x)?;
+    let golden = several(&expected, "after")?;
+    near(&after, &golden, &format!("{name}: after a step, output"))
+}
+
+#[test]
+fn words_are_those_of_keras_2() -> Result<()> {
+    compare(&EagerContext::new()?, "words")
+}
+
+#[test]
+fn sequences_are_those_of_keras_2() -> Result<()> {
+    compare(&EagerContext::new()?, "sequences")
+}
+
+#[test]
+fn a_sequence_of_images_is_that_of_keras_2() -> Result<()> {
+    compare(&EagerContext::new()?, "image")
+}
+
+#[test]
+fn models_in_models_are_those_of_keras_2() -> Result<()> {
+    compare(&EagerContext::new()?, "nested")
+}
+
+#[test]
+fn all_layers_that_are_not_known_are_listed() -> Result<()> {
+    let weights = Weights::new(&EagerContext::new()?, 1);
+    let error = Model::from_keras(&weights, path("lambdas.h5")?).expect_err("unknown layers");
+    let text = error.to_string();
+    for part in [
+        "3 of its layers",
+        "lambdas.h5",
+        "'tf.nn.relu' (TFOpLambda)",
+        "'tf.math.multiply' (TFOpLambda)",
+        "'lambda' (Lambda)",
+    ] {
+        assert!(text.contains(part), "no {part}: {text}");
+    }
+    Ok(())
+}
+
+/// `Model::load_weights` takes them by the order of the layers, from a file of weights and from one of a
+/// whole model; a model of other layers is refused and stays as it is.
+#[test]
+fn weights_of_keras_2_are_loaded() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let read = |name: &str| Model::from_keras(&Weights::new(&eager, 1), path(name)?);
+    let model = read("nested.h5")?;
+    let values = |model: &Model| -> Result<Vec<Vec<f32>>> {
+        let all = model.variables().iter();
+        all.map(|one| Ok(one.to_tensor()?.as_slice::<f32>()?.to_vec()))
+            .collect()
+    };
+    let first = values(&model)?;
+    for file in ["nested_weights.h5", "nested.h5"] {
+        for variable in model.variables() {
+            let zeros = Tensor::zeros(variable.dtype(), variable.shape().dims().unwrap_or(&[]))?;
+            variable.assign(&eager, &zeros)?;
+        }
+        assert_ne!(values(&model)?, first);
+        model.load_weights(path(file)?)?;
+        assert_eq!(values(&model)?, first, "{file}");
+    }
+    let other = model.load_weights(path("image.h5")?);
+    let other = other.expect_err("weights of another model").to_string();
+    assert!(
+        other.contains("image.h5") && other.contains("layers"),
+        "{other}"
+    );
+    assert_eq!(values(&model)?, first);
+    let alone = read("nested_weights.h5").expect_err("no model").to_string();
+    assert!(alone.contains("weights alone"), "{alone}");
+    Ok(())
+}
+
+/// What Keras 3 computes in another way is not written for it.
+#[test]
+fn a_function_of_keras_2_is_not_saved_for_keras_3() -> Result<()> {
+    let weights = Weights::new(&EagerContext::new()?, 1);
+    let model = Model::from_keras(&weights, path("words.h5")?)?;
+    let folder = env::var("TEST_TMPDIR").unwrap_or_else(|_| "/tmp".to_owned());
+    let error = model.save_keras(Path::new(&folder).join("words.keras"));
+    let error = error.expect_err("hard_sigmoid of Keras 2").to_string();
+    assert!(
+        error.contains("1 of its layers") && error.contains("hard_sigmoid"),
+        "{error}"
+    );
+    Ok(())
+}
+
+/// Whatever bytes are damaged, there is a model or an error.
+#[test]
+fn damaged_files_of_keras_2_are_errors() -> Result<()> {
+    let eager = EagerContext::new()?;
+    let bytes = std::fs::read(path("words.h5")?).expect("a file");
+    let read = |bytes: &[u8]| Model::from_keras_bytes(&Weights::new(&eager, 1), bytes);
+    assert!(read(&bytes).is_ok());
+    for length in (0..bytes.len()).step_by(997) {
+        assert!(read(&bytes[..length]).is_err(), "{length} bytes");
+    }
+    let mut state = 1_u64;
+    for _ in 0..200 {
+        let mut bytes = bytes.clone();
+        for _ in 0..3 {
+            state = state
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
+            let at = (state >> 33) as usize % bytes.len();
+            bytes[at] = (state >> 20) as u8;
+        }
+        let _ = read(&bytes);
+    }
+    Ok(())
+}
