@@ -23,6 +23,7 @@ pub mod chain;
 pub mod chosen;
 pub mod confidence;
 pub mod conv;
+pub mod custom;
 pub mod dense;
 pub mod dtype;
 pub mod elementwise;

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from pathlib import Path
 
 from tools.codegen.conversion import Problem, UsageError
 
@@ -44,3 +45,18 @@ def parse_states(values: Sequence[str]) -> tuple[tuple[str, str], ...]:
             raise UsageError(Problem(f"--state {value}", "expected INPUT=OUTPUT"))
         states.append((given, following))
     return tuple(states)
+
+
+def parse_custom_ops(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
+    """Parses `domain::Name=module.py`.
+
+    Raises:
+        UsageError: A value has another form.
+    """
+    found = []
+    for value in values:
+        name, _, path = value.partition("=")
+        if not name or not path:
+            raise UsageError(Problem(f"--custom_op {value}", "expected domain::Name=module.py"))
+        found.append((name, Path(path)))
+    return tuple(found)

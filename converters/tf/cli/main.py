@@ -31,7 +31,7 @@ from pathlib import Path
 from absl import flags
 
 from converters.tf.cli import supervise
-from converters.tf.cli.arguments import parse_shapes, parse_states
+from converters.tf.cli.arguments import parse_custom_ops, parse_shapes, parse_states
 from converters.tf.cli.output_folder import check_folder, write_folder
 from converters.tf.emit.options import (
     Options,
@@ -114,6 +114,12 @@ _OBJECTS = flags.DEFINE_multi_string(
     "custom_objects",
     [],
     "a Python file with classes that the model file names; needs --allow_custom_code",
+)
+_OPS = flags.DEFINE_multi_string(
+    "custom_op",
+    [],
+    "domain::Name=module.py: an operator of your own; the module, which runs, says its shapes, its"
+    " meaning in NumPy and the Rust function that the crate calls",
 )
 _STATE = flags.DEFINE_multi_string(
     "state",
@@ -227,6 +233,7 @@ def _convert() -> int:
             _CODE.value,
             tuple(Path(p) for p in _OBJECTS.value),
             _SIGNATURE.value,
+            parse_custom_ops(_OPS.value),
         ),
         features=Path(_FV.value) if _FV.value else None,
         rustfmt=_rustfmt(),

@@ -35,6 +35,8 @@ _PART = 60
 # Layers that one generated function makes, at most: several hundred take the compiler minutes.
 _GROUP = 128
 THRESHOLDS = '{"dirty": {"bottom": 0.0, "low": 0.0, "medium": 0.0, "high": 0.0}}\n'
+# The module with the operators of the user.
+CUSTOM = "custom"
 # What the skeleton of a model imports, whatever its layers are.
 _SKELETON = (
     "bytes::filled",
@@ -167,12 +169,18 @@ def crate_files(
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
     files["model/model_weights.bin"] = text.weights.content
+    own = _own_modules(graph)
+    if own:
+        rust[f"src/{CUSTOM}/mod.rs"] = render(
+            env, "custom.rs.j2", values | {"modules": sorted(own)}
+        )
     files["model/thresholds.json"] = (options.thresholds or THRESHOLDS).encode()
     files["testdata/features.npz"] = npz_bytes(features_arrays(graph, features))
     return dict(sorted(files.items()))
 
 
 def _printed(value: object) -> object:
+    rust |= {f"src/{CUSTOM}/{module}.rs": text for module, text in own.items()}
     """Returns what a template prints, every line of code checked by itself."""
     if not isinstance(value, Code | Name):
         return check_one_line(value)
@@ -225,6 +233,12 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
         data = np.asarray(features.outputs[port.name])
         arrays[output_keys[port.name]] = data.astype(port.value.dtype.numpy)
     return arrays
+def _own_modules(graph: ir.Graph) -> dict[str, str]:
+    """Returns the Rust modules of the user's operators, by name."""
+    ops = [node.op for node in graph.all_nodes()]
+    return {op.own.module: op.own.source for op in ops if isinstance(op, ir.Custom)}
+
+
 
 
 def _recorded(graph: ir.Graph, features: Features) -> dict[str, str]:
@@ -270,6 +284,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "deliver_lines": deliver,
         "tolerance": repr(options.tolerance),
         **_import_values(text, std, deliver),
+        "custom": bool(_own_modules(graph)),
         **_weight_values(text, options),
         **_state_values(text, options),
         **({} if text.opened else _port_values(text)),

@@ -23,7 +23,7 @@ from tensorflow.python.framework import op_def_registry
 
 from converters.tf.errors import FileError, shortened
 from converters.tf.load.harmless import HARMLESS
-from converters.tf.lower.trace import REFUSED, Trace, TraceFunction
+from converters.tf.lower.trace import OWN_OP, REFUSED, Trace, TraceFunction
 from tools.codegen.conversion import Problem
 
 ADVICE = "pass --allow_custom_code if you trust the file"
@@ -98,7 +98,10 @@ def check_trace(path: Path, trace: Trace) -> None:
         _problem(str(path), node.op, node.name, "" if function is trace.main else function.name)
         for function in _functions(trace)
         for node in function.nodes.values()
-        if node.op not in HARMLESS and REFUSED not in node.attrs and node.op not in trace.functions
+        if node.op not in HARMLESS
+        and node.op != OWN_OP
+        and REFUSED not in node.attrs
+        and node.op not in trace.functions
     ]
     if problems:
         raise FileError.of(problems)

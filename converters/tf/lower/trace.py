@@ -16,6 +16,9 @@ from converters.tf.ir import Array, Layer
 Attr: TypeAlias = Any
 # The attribute of a node that the loader refuses: why. Such a node has the op of its file's format.
 REFUSED = "refused"
+# The op of a node that an operator of the user's own is, which no file can name, and the attribute
+# that holds its `ir.OwnOp`.
+OWN_OP, OWN = "operator of the user", "own"
 
 
 @dataclass(frozen=True)
