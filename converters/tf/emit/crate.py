@@ -99,6 +99,7 @@ class _Part:
     name: str
     doc: str
     lines: Sequence[Code]
+    timed: Sequence[Code]
     # Whether it reads what depends on open dimensions.
     s: bool
 
@@ -112,8 +113,15 @@ class _Part:
 
     @property
     def call(self) -> Code:
-        arguments = [*(["x"] if self.x else []), *(["s"] if self.s else []), "m"]
-        return code(f"self.{self.name}({', '.join(arguments)})?;")
+        return code(f"self.{self.name}({', '.join(self._arguments)})?;")
+
+    @property
+    def timed_call(self) -> Code:
+        return code(f"self.{self.name}_timed({', '.join([*self._arguments, 'times'])})?;")
+
+    @property
+    def _arguments(self) -> list[str]:
+        return [*(["x"] if self.x else []), *(["s"] if self.s else []), "m"]
 
 
 def _name(kind: Kind, codes: Iterable[Code]) -> bool:
@@ -158,6 +166,8 @@ def crate_files(
         values["recorded"] = _recorded(graph, features)
     if text.blocks:
         templates["src/blocks.rs"] = "blocks.rs.j2"
+        if options.profile is Profile.STD:
+            templates["src/blocks/profile.rs"] = "blocks_profile.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
     if rustfmt is not None:
@@ -199,6 +209,7 @@ def _formatted(text: str, rustfmt: str) -> str:
 _RUST_FILES = {
     "src/lib.rs": "lib.rs.j2",
     "src/model.rs": "model.rs.j2",
+    "src/model/profile.rs": "profile.rs.j2",
     "src/places.rs": "places.rs.j2",
     "src/weights.rs": "weights.rs.j2",
     "tests/golden.rs": "golden_test.rs.j2",
@@ -310,6 +321,7 @@ def _model_values(text: ModelText, deliver: Sequence[Code]) -> dict[str, Any]:
         "uses_batch": _name(Kind.BATCH, calls),
         "uses_memory": bool(calls) or _name(Kind.MEMORY, deliver),
         "calls": calls,
+        "timed_calls": [part.timed_call for part in parts] or text.timed,
         "parts": parts,
         "groups": _groups(text),
         "blocks": text.blocks,
@@ -477,12 +489,16 @@ def _parts(text: ModelText) -> list[_Part]:
     size = -(-len(text.lines) // count)
     parts = []
     for i in range(count):
-        lines = text.lines[i * size : (i + 1) * size]
+        lines, timed = (part[i * size : (i + 1) * size] for part in (text.lines, text.timed))
         layers = [name.name for line in lines for name in line.names(Kind.FIELD)]
         ends = f", `{layers[0]}` to `{layers[-1]}`" if layers else ""
         parts.append(
             _Part(
-                f"part_{i + 1}", f"Part {i + 1} of {count}{ends}.", lines, text.opened is not None
+                f"part_{i + 1}",
+                f"Part {i + 1} of {count}{ends}.",
+                lines,
+                timed,
+                text.opened is not None,
             )
         )
     return parts
