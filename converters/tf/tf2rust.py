@@ -22,7 +22,7 @@ from converters.tf.errors import FileError, shortened
 from converters.tf.ir import budget
 from converters.tf.ir.dimensions import joined
 from converters.tf.ir.dimensions import names as named
-from converters.tf.ir.expressions import differences
+from converters.tf.ir.expressions import Size, counted, differences
 from converters.tf.ir.fixed import counted_dims, open_dims
 from converters.tf.ir.interpret import interpret
 from converters.tf.load.model import LoadOptions, load
@@ -241,9 +241,6 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
 
     if options.states and options.profile is Profile.NO_STD:
         wrong("crates without std have no states", "leave it out, or leave out --profile=no_std")
-    if options.states and (dims := [*open_dims(graph), *counted_dims(graph)]):
-        what = f"states have fixed sizes, and the model leaves {', '.join(dims)} open"
-        wrong(what, "give the sizes with --input_shape")
     inputs, outputs = ({p.name: p.value for p in ps} for ps in (graph.inputs, graph.outputs))
     for given, next_ in options.states:
         for side, name, ports in (("input", given, inputs), ("output", next_, outputs)):
@@ -251,7 +248,7 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
                 wrong(f"no {side} {name!r}; there are {', '.join(ports)}")
         if given in inputs and next_ in outputs:
             a, b = inputs[given], outputs[next_]
-            if (a.dtype, a.shape) != (b.dtype, b.shape):
+            if a.dtype is not b.dtype or not _carries(a.shape, b.shape):
                 kinds = [f"{v.dtype.value} {ir.shape_text(v.shape)}" for v in (a, b)]
                 wrong(f"input {given!r} is {kinds[0]}, and output {next_!r} is {kinds[1]}")
     for names in zip(*options.states, strict=True):
@@ -260,6 +257,17 @@ def _state_problems(graph: ir.Graph, options: Options) -> list[Problem]:
     if options.states and not inputs.keys() - {given for given, _ in options.states}:
         wrong("all inputs are states, so that a step reads nothing", "leave out one of them")
     return found
+
+
+def _carries(given: ir.Shape, following: ir.Shape) -> bool:
+    """Returns whether an input takes what an output of a shape is; an open size takes any."""
+    if len(given) != len(following):
+        return False
+    for a, b in zip(given, following, strict=True):
+        free = isinstance(a, Size) and a.name and not isinstance(b, ir.Batch) and not counted(b)
+        if a != b and not free:
+            return False
+    return True
 
 
 def _features(

@@ -169,28 +169,28 @@ def crate_files(
         if options.profile is Profile.STD:
             templates["src/blocks/profile.rs"] = "blocks_profile.rs.j2"
     rust = {path: render(env, template, values) for path, template in templates.items()}
+    own = _own_modules(graph)
+    if own:
+        rust[f"src/{CUSTOM}/mod.rs"] = render(
+            env, "custom.rs.j2", values | {"modules": sorted(own)}
+        )
     rust["tests/npz/mod.rs"] = (_TEMPLATES / "npz.rs").read_text("utf-8")
     if rustfmt is not None:
         rust = format_rust(rust, rustfmt)
     if options.runtime is RuntimeMode.INCLUDE:
         for path, source in _runtime(values, rust.values()).items():
             rust[f"src/runtime/{path}"] = _formatted(source, rustfmt) if rustfmt else source
+    rust |= {f"src/{CUSTOM}/{module}.rs": text for module, text in own.items()}
     files = {path: content.encode() for path, content in rust.items()}
     files["Cargo.toml"] = render(env, "Cargo.toml.j2", values).encode()
     files["README.md"] = render(env, "README.md.j2", values).encode()
     files["model/model_weights.bin"] = text.weights.content
-    own = _own_modules(graph)
-    if own:
-        rust[f"src/{CUSTOM}/mod.rs"] = render(
-            env, "custom.rs.j2", values | {"modules": sorted(own)}
-        )
     files["model/thresholds.json"] = (options.thresholds or THRESHOLDS).encode()
     files["testdata/features.npz"] = npz_bytes(features_arrays(graph, features))
     return dict(sorted(files.items()))
 
 
 def _printed(value: object) -> object:
-    rust |= {f"src/{CUSTOM}/{module}.rs": text for module, text in own.items()}
     """Returns what a template prints, every line of code checked by itself."""
     if not isinstance(value, Code | Name):
         return check_one_line(value)
@@ -233,6 +233,12 @@ _RUST_FILES_NO_STD = {
 }
 
 
+def _own_modules(graph: ir.Graph) -> dict[str, str]:
+    """Returns the Rust modules of the user's operators, by name."""
+    ops = [node.op for node in graph.all_nodes()]
+    return {op.own.module: op.own.source for op in ops if isinstance(op, ir.Custom)}
+
+
 def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
     """Returns the arrays of `features.npz` by name, in the types of the graph."""
     input_keys, output_keys = feature_keys(graph)
@@ -244,12 +250,6 @@ def features_arrays(graph: ir.Graph, features: Features) -> dict[str, ir.Array]:
         data = np.asarray(features.outputs[port.name])
         arrays[output_keys[port.name]] = data.astype(port.value.dtype.numpy)
     return arrays
-def _own_modules(graph: ir.Graph) -> dict[str, str]:
-    """Returns the Rust modules of the user's operators, by name."""
-    ops = [node.op for node in graph.all_nodes()]
-    return {op.own.module: op.own.source for op in ops if isinstance(op, ir.Custom)}
-
-
 
 
 def _recorded(graph: ir.Graph, features: Features) -> dict[str, str]:
@@ -284,6 +284,7 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "name": one_line(graph.name).replace("`", "'"),
         "m": _model_values(text, deliver),
         "std": std,
+        "custom": bool(_own_modules(graph)),
         "public": _public(std, text.binary is not None, text.opened is not None),
         "open": text.opened and text.opened.view(),
         "linked": options.runtime is RuntimeMode.CRATE,
@@ -295,7 +296,6 @@ def _values(text: ModelText, graph: ir.Graph, options: Options) -> dict[str, Any
         "deliver_lines": deliver,
         "tolerance": repr(options.tolerance),
         **_import_values(text, std, deliver),
-        "custom": bool(_own_modules(graph)),
         **_weight_values(text, options),
         **_state_values(text, options),
         **({} if text.opened else _port_values(text)),
@@ -395,8 +395,8 @@ def _state_values(text: ModelText, options: Options) -> dict[str, Any]:
     """Returns what the templates name of what steps carry on."""
     if not options.states:
         return {"states": []}
-    inputs = {port.name: PortView(port) for port in text.inputs}
-    outputs = {port.name: PortView(port) for port in text.outputs}
+    inputs = {port.name: _view(port, text.opened) for port in text.inputs}
+    outputs = {port.name: _view(port, text.opened) for port in text.outputs}
     return {
         "states": [{"given": inputs.pop(a), "next": outputs.pop(b)} for a, b in options.states],
         "step_inputs": list(inputs.values()),
