@@ -120,6 +120,12 @@ def run(request: Request, progress: Progress = lambda _: None) -> Result:
         what = "crates without std have no confidence levels"
         advice = "leave it out, or leave out --profile=no_std"
         raise UsageError(Problem("--binary_classification", what, advice))
+    if options.most:
+        if not bare:
+            what = "crates with std take open dimensions of any size"
+            raise UsageError(Problem("--max", what, "leave it out, or pass --profile=no_std"))
+        shapes = replace(request.load.shapes, batch=request.load.shapes.batch or 1)
+        request = replace(request, load=replace(request.load, shapes=shapes))
     limit = budget.limited(_stored(request.model), lambda where: _passed(request.model, where))
     with limit, _few_searches():
         try:
@@ -217,14 +223,23 @@ def _with_remedy(trace: Trace, err: UnsupportedError) -> UnsupportedError:
 
 def _open_problem(graph: ir.Graph, options: Options) -> Problem | None:
     """Returns what a crate can't have whose dimensions are open."""
-    names = ", ".join([*open_dims(graph), *counted_dims(graph)])
+    dims, counts = open_dims(graph), counted_dims(graph)
+    bare = options.profile is Profile.NO_STD
+    unknown = [name for name, _ in options.most if name not in dims]
+    if unknown:
+        there = f"there are {', '.join(dims)}" if dims else "it leaves none open"
+        return Problem("--max", f"the model has no open dimension {unknown[0]!r}; {there}")
+    unbound = [name for name in dims if name not in dict(options.most)]
+    names = ", ".join([*(unbound if bare else dims), *counts])
     if not names:
         return None
     advice = "give the sizes with --input_shape"
-    if counted_dims(graph):
+    if counts:
         advice = "end the model before the values say how large a result is"
-    if options.profile is Profile.NO_STD:
-        what = f"a crate without std has fixed sizes, and the model leaves {names} open"
+    if bare:
+        if unbound and not counts:
+            advice = f"say how large it may be, such as --max {unbound[0]}=512, or {advice}"
+        what = f"a crate without std has fixed memory, and the model leaves {names} open"
         return Problem("--profile=no_std", what, advice)
     if options.binary:
         what = f"confidence levels are for fixed sizes, and the model leaves {names} open"
@@ -275,7 +290,7 @@ def _features(
 ) -> tuple[Features, float | None, tuple[str, ...]]:
     """Returns the features, by how much rounded weights change them, and what rounding decides."""
     if open_dims(graph):
-        graph = recorded.with_sizes(graph, request.features)
+        graph = recorded.with_sizes(graph, request.features, dict(request.options.most))
     differences: dict[int, float] = {}
 
     def draw(attempt: int) -> Features:

@@ -45,7 +45,6 @@ pub mod recurrent;
 pub mod reduce;
 pub mod resize;
 pub mod scatter;
-#[cfg(feature = "std")]
 pub mod shapes;
 pub mod softmax;
 #[cfg(feature = "std")]

@@ -60,3 +60,21 @@ def parse_custom_ops(values: Sequence[str]) -> tuple[tuple[str, Path], ...]:
             raise UsageError(Problem(f"--custom_op {value}", "expected domain::Name=module.py"))
         found.append((name, Path(path)))
     return tuple(found)
+
+
+def parse_most(values: Sequence[str]) -> tuple[tuple[str, int], ...]:
+    """Parses `DIMENSION=512`.
+
+    Raises:
+        UsageError: A value has another form, or two are for one dimension.
+    """
+    found: dict[str, int] = {}
+    for value in values:
+        name, _, most = value.rpartition("=")
+        if not name or not most.isdecimal() or int(most) < 1:
+            what = "expected the name of an open dimension and the most that it may be: steps=512"
+            raise UsageError(Problem(f"--max {value}", what))
+        if name in found:
+            raise UsageError(Problem(f"--max {value}", "that dimension has a bound already"))
+        found[name] = int(most)
+    return tuple(found.items())

@@ -31,7 +31,12 @@ from pathlib import Path
 from absl import flags
 
 from converters.tf.cli import supervise
-from converters.tf.cli.arguments import parse_custom_ops, parse_shapes, parse_states
+from converters.tf.cli.arguments import (
+    parse_custom_ops,
+    parse_most,
+    parse_shapes,
+    parse_states,
+)
 from converters.tf.cli.output_folder import check_folder, write_folder
 from converters.tf.emit.options import (
     Options,
@@ -106,6 +111,12 @@ _BATCH = flags.DEFINE_integer(
     "the number of examples of every call, where the model leaves it open; 1 lets a model convert"
     " whose examples meet each other",
     lower_bound=1,
+)
+_MOST = flags.DEFINE_multi_string(
+    "max",
+    [],
+    "DIMENSION=512: the most that an open dimension may be in a crate without std, whose memory is"
+    " that of the largest call",
 )
 _CODE = flags.DEFINE_bool(
     "allow_custom_code", False, "run code that the model file holds, such as lambdas"
@@ -212,6 +223,7 @@ def _convert() -> int:
         memdrop=_MEMDROP.value,
         binary=_BINARY.value,
         states=parse_states(_STATE.value),
+        most=parse_most(_MOST.value),
     )
     _progress("start TensorFlow")
     with _silent():

@@ -57,8 +57,9 @@ _SKELETON_NO_STD = (
 )
 # What it imports besides where dimensions are open, where one is computed of others, and what not.
 _OPEN = frozenset(["shapes::Array", "shapes::Extent", "shapes::Open", "shapes::View"])
+_OPEN_NO_STD = frozenset(["shapes::Extent", "shapes::Held", "shapes::Open", "shapes::View"])
 _SUMS = frozenset(["shapes::Size", "shapes::agree"])
-_NOT_OPEN = frozenset(["bytes::filled", "ports::examples"])
+_NOT_OPEN = frozenset(["bytes::filled", "dtype::DType", "ports::examples"])
 # What the functions of blocks name.
 _BLOCKS = frozenset(["error::Error", "memory::Memory"])
 
@@ -162,7 +163,8 @@ def crate_files(
     values = _values(text, graph, options)
     templates = dict(_RUST_FILES if options.profile is Profile.STD else _RUST_FILES_NO_STD)
     if text.opened is not None:
-        templates |= _RUST_FILES_OPEN
+        bare = options.profile is Profile.NO_STD
+        templates |= _RUST_FILES_OPEN_NO_STD if bare else _RUST_FILES_OPEN
         values["recorded"] = _recorded(graph, features)
     if text.blocks:
         templates["src/blocks.rs"] = "blocks.rs.j2"
@@ -222,6 +224,13 @@ _RUST_FILES_OPEN = {
     "src/places.rs": "places_open.rs.j2",
     "tests/golden.rs": "golden_test_open.rs.j2",
     "benches/benchmarks.rs": "benchmarks_open.rs.j2",
+}
+
+# The same of crates without std.
+_RUST_FILES_OPEN_NO_STD = {
+    "src/model.rs": "model_open_no_std.rs.j2",
+    "src/places.rs": "places_open.rs.j2",
+    "tests/golden.rs": "golden_test_open_no_std.rs.j2",
 }
 
 _RUST_FILES_NO_STD = {
@@ -342,7 +351,7 @@ def _import_values(text: ModelText, std: bool, deliver: Sequence[Code]) -> dict[
     if text.binary:
         skeleton |= {"confidence::BinaryModelResult", "confidence::Thresholds"}
     if text.opened is not None:
-        skeleton = (skeleton | _OPEN) - _NOT_OPEN
+        skeleton = (skeleton | (_OPEN if std else _OPEN_NO_STD)) - _NOT_OPEN
         if text.opened.sums:
             skeleton |= _SUMS
     codes = [*text.lines, *(f.value for f in text.fields), *deliver]
@@ -430,11 +439,11 @@ def _port_values(text: ModelText) -> dict[str, Any]:
 def _public(std: bool, binary: bool, opened: bool) -> dict[str, Sequence[str]]:
     """Returns the types of the runtime that users of the crate see, by module."""
     public: dict[str, Sequence[str]] = {"error": ["Error"]}
-    if not std:
-        return {"dtype": ["DType"], **public}
     if opened:
         public["error"] = ["Error", "Wanted"]
-        public["shapes"] = ["Array", "View"]
+        public["shapes"] = ["Array" if std else "Held", "View"]
+    if not std:
+        return public if opened else {"dtype": ["DType"], **public}
     if binary:
         public["confidence"] = ["BinaryModelResult", "Confidence", "ScanPrediction", "Thresholds"]
     return {"engine": ["Workspace"], **public, "ports": ["Port"]}

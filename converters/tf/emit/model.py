@@ -108,7 +108,7 @@ def model_text(graph: ir.Graph, options: Options) -> ModelText:
     rounded = options.weight_type is not WeightType.FLOAT32
     weights = lay_out(graph, packed_constants(graph) if std else (), rounded)
     input_keys, output_keys = feature_keys(graph)
-    opened = Opened.of(plan)
+    opened = Opened.of(plan, dict(options.most))
     scope = Scope()
     inputs = []
     expressions: dict[ir.Value, Code] = {}
@@ -229,7 +229,9 @@ _TYPES = frozenset(
 )
 
 # What they import or declare besides where dimensions are open.
-_OPEN_TYPES = frozenset(["Array", "Extent", "Open", "Places", "Size", "Sizes", "View", "Wanted"])
+_OPEN_TYPES = frozenset(
+    ["Array", "Extent", "Held", "Open", "Places", "Size", "Sizes", "View", "Wanted"]
+)
 
 
 def _crate_name(name: str) -> str:
