@@ -216,6 +216,17 @@ def test_a_layer_of_keras_that_nothing_defines(module: Path, tmp_path: Path) -> 
             assert difference(found[name], data) <= TOLERANCE, name
 
 
+def test_layers_of_keras_are_its_own(module: Path, tmp_path: Path) -> None:
+    """`mine::Dense` is no other layer than `mine>Dense`."""
+    x = keras.Input((4,))
+    path = tmp_path / "net.h5"
+    keras.Model(x, keras.layers.Dense(2)(x)).save(path)
+    with pytest.raises(UsageError, match="--custom_op Dense: tf2rust converts this layer itself"):
+        load(path, _options(module, "Dense"))
+    with pytest.raises(UsageError, match=r"--custom_op mine::Dense: .* has no node"):
+        load(path, _options(module, "mine::Dense"))
+
+
 def test_the_whole_conversion(module: Path, tmp_path: Path) -> None:
     options = Options("net", "net.onnx", runtime=RuntimeMode.CRATE)
     request = Request(_onnx(tmp_path), options, _options(module), rustfmt=rustfmt())

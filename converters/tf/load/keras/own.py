@@ -8,7 +8,8 @@ from typing import Any
 import keras
 
 from converters.tf.ir.expressions import unknown
-from converters.tf.load.custom_ops import CustomOp, called, tensors
+from converters.tf.load.custom_ops import FLAG, CustomOp, called, tensors
+from tools.codegen.conversion import Problem, UsageError
 
 # What Keras stores of every layer.
 _BASE = frozenset({"name", "trainable", "dtype"})
@@ -18,11 +19,16 @@ def layers(ops: Mapping[str, CustomOp]) -> dict[str, Any]:
     """Returns the class that stands in for each layer, by the names that files have for it.
 
     `package::Name` is the layer `package>Name`, and `Name` one without a package.
+
+    Raises:
+        UsageError: One of them is a layer of Keras.
     """
     found: dict[str, Any] = {}
     for name, op in ops.items():
         package, _, kind = name.rpartition("::")
-        for key in (f"{package}>{kind}", kind) if package else (kind, f"Custom>{kind}"):
+        if not package and hasattr(keras.layers, kind):
+            raise UsageError(Problem(f"{FLAG} {name}", "tf2rust converts this layer itself"))
+        for key in (f"{package}>{kind}",) if package else (kind, f"Custom>{kind}"):
             found[key] = _layer(op, kind)
     return found
 
