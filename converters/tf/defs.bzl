@@ -23,12 +23,13 @@ def _rust_model_files_impl(ctx):
     arguments.add("--model", ctx.file.model.path)
     arguments.add("--name", ctx.attr.crate_name)
     arguments.add_all(ctx.attr.flags)
-    inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_ops + ctx.files.custom_op_files
+    inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_op_files
     for file in ctx.files.custom_objects:
         arguments.add("--custom_objects", file)
     for target, name in ctx.attr.custom_ops.items():
         for file in target.files.to_list():
             arguments.add("--custom_op", file, format = name + "=%s")
+            inputs.append(file)
     for flag, file in [("--features", ctx.file.recorded), ("--thresholds", ctx.file.thresholds)]:
         if file:
             arguments.add(flag, file)
@@ -93,12 +94,13 @@ def _web_model_impl(ctx):
     arguments.add("--target", "web")
     arguments.add("--quiet")
     arguments.add_all(ctx.attr.flags)
-    inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_ops + ctx.files.custom_op_files
+    inputs = [ctx.file.model] + ctx.files.custom_objects + ctx.files.custom_op_files
     for file in ctx.files.custom_objects:
         arguments.add("--custom_objects", file)
     for target, name in ctx.attr.custom_ops.items():
         for file in target.files.to_list():
             arguments.add("--custom_op", file, format = name + "=%s")
+            inputs.append(file)
     if ctx.file.recorded:
         arguments.add("--path_to_fv", ctx.file.recorded)
         inputs.append(ctx.file.recorded)

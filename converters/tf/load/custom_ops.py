@@ -11,7 +11,7 @@ import importlib.util
 import re
 import sys
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import ModuleType
 from typing import Any
@@ -50,6 +50,7 @@ class CustomOp:
         shape_rule: `shapes` of the module.
         meaning: `compute` of the module.
         type_rule: `dtypes` of the module, if it has one.
+        calls: The nodes of the model so far.
     """
 
     name: str
@@ -60,6 +61,7 @@ class CustomOp:
     shape_rule: Callable[[list[Shape], dict[str, Any]], Any]
     meaning: Callable[[list[Array], dict[str, Any]], Any]
     type_rule: Callable[[list[str], dict[str, Any]], Any] | None
+    calls: list[Call] = field(default_factory=list)
 
 
 @dataclass(frozen=True, eq=False)
@@ -260,7 +262,8 @@ def called(op: CustomOp, attributes: Mapping[str, Any]) -> Call:
         given = ", ".join(attributes) or "nothing"
         raise ShapeError(f"{op.name} has no attribute {missing[0]}; it has {given}")
     arguments = tuple(_argument(op, name, attributes[name]) for name in op.names)
-    return Call(op, dict(attributes), arguments)
+    op.calls.append(Call(op, dict(attributes), arguments))
+    return op.calls[-1]
 
 
 def _argument(op: CustomOp, name: str, value: Any) -> Argument:

@@ -36,7 +36,7 @@ from converters.tf.load.saved_model.file import trace_graph_def, trace_saved_mod
 from converters.tf.load.shapes import FixedShapes
 from converters.tf.load.tflite.model import trace_tflite
 from converters.tf.lower.assigned import carried
-from converters.tf.lower.trace import OWN, Loaded, Predict, Trace
+from converters.tf.lower.trace import Loaded, Predict, Trace
 from tools.codegen.conversion import ConversionError, Problem, UnsupportedError, UsageError
 
 # Longest name of an input or output; a member of a zip archive has at most 65535 bytes.
@@ -105,7 +105,7 @@ def load(path: Path, options: LoadOptions) -> Loaded:
         check_trace(path, loaded.trace)
     if ops:
         loaded = replace(loaded, predict=_predict(loaded))
-        _check_ops(path, loaded.trace, ops)
+        _check_ops(path, ops)
     _check_names(path, loaded.trace)
     _check_weights(path, loaded)
     notes = [*options.shapes.assumed]
@@ -129,15 +129,12 @@ def _traced(path: Path, kind: Kind, options: LoadOptions, ops: Mapping[str, Cust
     return trace_model(load_keras(path, options, ops), options.shapes)
 
 
-def _check_ops(path: Path, trace: Trace, ops: Mapping[str, CustomOp]) -> None:
+def _check_ops(path: Path, ops: Mapping[str, CustomOp]) -> None:
     """Refuses an operator of the user that the model has not."""
-    functions = [trace.main, *trace.functions.values()]
-    nodes = [node for function in functions for node in function.nodes.values()]
-    found = {node.attrs[OWN].name for node in nodes if OWN in node.attrs}
     unused = [
-        Problem(f"{OP_FLAG} {name}", f"{path} has no node of this operator that is computed")
-        for name in ops
-        if name not in found
+        Problem(f"{OP_FLAG} {name}", f"{path} has no node of this operator")
+        for name, op in ops.items()
+        if not op.calls
     ]
     if unused:
         raise UsageError.of(unused)

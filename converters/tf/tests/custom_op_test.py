@@ -328,6 +328,19 @@ def test_names_that_the_model_has_not(module: Path, tmp_path: Path) -> None:
             load(path, _options(module, name))
 
 
+def test_constants_are_computed_by_the_converter(module: Path, tmp_path: Path) -> None:
+    model = onnx.load(_onnx(tmp_path))
+    data = np.random.default_rng(5).normal(size=(2, 4, 3)).astype(np.float32)
+    model.graph.initializer.append(onnx.numpy_helper.from_array(np.minimum(data, 0), "table"))
+    model.graph.node[2].input[0] = "table"
+    onnx.save(model, tmp_path / "net.onnx")
+    graph = graph_of(load(tmp_path / "net.onnx", _options(module)))
+    assert not any(isinstance(node.op, ir.Custom) for node in graph.all_nodes())
+    for port in graph.outputs:
+        assert port.value.data is not None
+        assert difference(port.value.data, _expected(data)[port.name]) <= TOLERANCE
+
+
 def test_two_files_of_one_name(module: Path, tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
